@@ -1,0 +1,22 @@
+//! Congestion control algorithms as pure state machines: no clock, no I/O, no allocation for an ACK.
+//!
+//! A [`Controller`] is what a TCP endpoint holds. It owns the arithmetic of `cwnd` and `ssthresh`,
+//! and is made of an [`Algorithm`] (how the window moves in congestion avoidance, and what a
+//! congestion event leaves of it) and a [`SlowStart`] (how it gets there). Everything that all
+//! algorithms share (the loss window, whole windows, undo) is written once, in the controller.
+//! Sequence numbers, timers, recovery and "once per window of data" are the endpoint's.
+//!
+//! Windows are in segments, as `f64`: the papers' form. Each algorithm is one file of this crate
+//! and one line of the [`registry`].
+
+pub mod algorithm;
+mod controller;
+pub mod parameter;
+pub mod registry;
+pub mod slow_start;
+
+mod reno;
+
+pub use algorithm::{Ack, Algorithm, Cause, Congestion, Window};
+pub use controller::{Controller, Quantisation};
+pub use slow_start::SlowStart;

@@ -1,0 +1,118 @@
+//! Every algorithm by name: to add one, write its file and add its line here.
+
+use crate::algorithm::{Ack, Algorithm, Congestion, Window};
+use crate::parameter::{Parameter, ParameterError, Parameters, Value};
+use crate::reno;
+
+/// What is known of an algorithm without making one.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The name that a scenario uses.
+    pub name: &'static str,
+    /// Its name in the literature.
+    pub title: &'static str,
+    /// Where it is published.
+    pub source: &'static str,
+    /// Its parameters.
+    pub parameters: &'static [Parameter],
+    build: fn(&[(&str, Value<'_>)]) -> Result<AnyAlgorithm, ParameterError>,
+}
+
+impl Entry {
+    /// The algorithm with its published parameters, except for those in `settings`.
+    pub fn build(&self, settings: &[(&str, Value<'_>)]) -> Result<AnyAlgorithm, ParameterError> {
+        (self.build)(settings)
+    }
+}
+
+/// The algorithm called `name`.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    ALL.iter().find(|entry| entry.name == name)
+}
+
+/// Declares the enum of all algorithms, its dispatch and [`ALL`].
+macro_rules! registry {
+    ($( $variant:ident($type:ty, $parameters:ty) { $( $name:literal, $title:literal, $source:literal; )+ } )+) => {
+        /// Any algorithm. An enum, so that the path of an ACK has neither heap nor virtual call;
+        /// one from outside this crate comes boxed.
+        pub enum AnyAlgorithm {
+            $( #[doc = concat!("`", stringify!($type), "`")] $variant($type), )+
+            /// One from outside this crate.
+            External(Box<dyn Algorithm>),
+        }
+
+        /// Every algorithm that has a name.
+        pub const ALL: &[Entry] = &[ $( $( Entry {
+            name: $name,
+            title: $title,
+            source: $source,
+            parameters: <$parameters>::ALL,
+            build: |settings| {
+                let mut parameters = <$parameters>::default();
+                for &(name, value) in settings {
+                    parameters.set(name, value)?;
+                }
+                Ok(AnyAlgorithm::$variant(<$type>::new(parameters)))
+            },
+        }, )+ )+ ];
+
+        impl Clone for AnyAlgorithm {
+            fn clone(&self) -> Self {
+                match self {
+                    $( Self::$variant(algorithm) => Self::$variant(algorithm.clone()), )+
+                    Self::External(algorithm) => Self::External(algorithm.boxed()),
+                }
+            }
+        }
+
+        impl Algorithm for AnyAlgorithm {
+            fn increase(&mut self, window: &Window, ack: &Ack) -> f64 {
+                match self {
+                    $( Self::$variant(algorithm) => algorithm.increase(window, ack), )+
+                    Self::External(algorithm) => algorithm.increase(window, ack),
+                }
+            }
+
+            fn decrease(&mut self, window: &Window, event: &Congestion) -> f64 {
+                match self {
+                    $( Self::$variant(algorithm) => algorithm.decrease(window, event), )+
+                    Self::External(algorithm) => algorithm.decrease(window, event),
+                }
+            }
+
+            fn observe(&mut self, window: &Window, ack: &Ack) {
+                match self {
+                    $( Self::$variant(algorithm) => algorithm.observe(window, ack), )+
+                    Self::External(algorithm) => algorithm.observe(window, ack),
+                }
+            }
+
+            fn has_own_start(&self) -> bool {
+                match self {
+                    $( Self::$variant(algorithm) => algorithm.has_own_start(), )+
+                    Self::External(algorithm) => algorithm.has_own_start(),
+                }
+            }
+
+            fn pacing_rate(&self) -> Option<f64> {
+                match self {
+                    $( Self::$variant(algorithm) => algorithm.pacing_rate(), )+
+                    Self::External(algorithm) => algorithm.pacing_rate(),
+                }
+            }
+
+            fn boxed(&self) -> Box<dyn Algorithm> {
+                Box::new(self.clone())
+            }
+        }
+    };
+}
+
+registry! {
+    Reno(reno::Reno, reno::Parameters) {
+        "tahoe", "Standard TCP with Tahoe's recovery", "Jacobson 1988";
+        "reno", "Standard TCP with Reno's recovery", "RFC 5681";
+        "newreno", "Standard TCP with NewReno's recovery", "RFC 6582";
+        "sack", "Standard TCP with selective acknowledgments", "RFC 2018, RFC 6675";
+    }
+}

@@ -1,0 +1,20 @@
+//! The quantities that every part of Elephan speaks in.
+//!
+//! Each has one type, one exact integer representation, and one way to be written in a file:
+//! [`Time`] in picoseconds (`"82 ms"`), [`Rate`] in bits per second (`"250 Mbit/s"`), [`Bytes`]
+//! (`"2 GB"`), and [`Seed`], from which every random process draws a stream of its own.
+//!
+//! Prefixes are decimal, as on every line card: 1 Mbit/s is 10^6 bit/s and 1 GB is 10^9 bytes;
+//! `KiB`, `MiB` and `GiB` are binary.
+
+mod bytes;
+mod parse;
+mod rate;
+mod seed;
+mod time;
+
+pub use bytes::Bytes;
+pub use parse::ParseError;
+pub use rate::Rate;
+pub use seed::{Seed, Stream};
+pub use time::Time;

@@ -1,0 +1,101 @@
+//! Reading "82 ms": a number, optional white space, a unit.
+
+use std::fmt;
+
+/// Text that is not a quantity of the kind asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    expected: &'static str,
+    found: String,
+}
+
+impl ParseError {
+    pub(crate) fn new(expected: &'static str, found: &str) -> Self {
+        Self { expected, found: found.to_owned() }
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expected {}, found \"{}\"", self.expected, self.found)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// A unit: its spellings and how many base units it is worth.
+pub(crate) type Unit = (&'static [&'static str], u64);
+
+/// Reads `text` as a number followed by one of `units`, in base units.
+///
+/// The arithmetic is done in decimal on integers, so that "622.08 Mbit/s" is 622080000 bit/s
+/// exactly. Digits beyond the base unit are rounded to nearest.
+pub(crate) fn quantity(text: &str, units: &[Unit], expected: &'static str) -> Result<u64, ParseError> {
+    let error = || ParseError::new(expected, text);
+    let trimmed = text.trim();
+    let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).ok_or_else(error)?;
+    // "1e3 ms" would be split at the exponent, whose letter no unit begins with.
+    let (number, unit) = (trimmed[..split].replace('_', ""), trimmed[split..].trim());
+    let scale =
+        units.iter().find(|(names, _)| names.contains(&unit)).map(|&(_, scale)| scale).ok_or_else(error)?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+    if whole.is_empty() || whole.len() > 19 || fraction.len() > 15 || fraction.contains('.') {
+        return Err(error());
+    }
+    let whole: u128 = whole.parse().map_err(|_| error())?;
+    let power = 10u128.pow(fraction.len() as u32);
+    let fraction: u128 = if fraction.is_empty() { 0 } else { fraction.parse().map_err(|_| error())? };
+    let scaled = (whole * power + fraction) * u128::from(scale);
+    u64::try_from((scaled + power / 2) / power).map_err(|_| error())
+}
+
+/// Writes `value` in the largest of `units` in which it is a short decimal number.
+///
+/// `units` run from small to large, and the first is the base unit.
+pub(crate) fn write(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
+    let &(name, scale) = units.iter().rev().find(|(_, scale)| value >= *scale).unwrap_or(&units[0]);
+    let (whole, rest) = (value / scale, value % scale);
+    if rest == 0 {
+        return write!(f, "{whole} {name}");
+    }
+    let digits = scale.ilog10() as usize;
+    let fraction = format!("{rest:0digits$}");
+    write!(f, "{whole}.{} {name}", fraction.trim_end_matches('0'))
+}
+
+/// Serde and JSON Schema for a quantity that is written as text.
+macro_rules! as_text {
+    ($type:ty, $pattern:literal, $description:literal) => {
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Visitor;
+                impl serde::de::Visitor<'_> for Visitor {
+                    type Value = $type;
+                    fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                        f.write_str(<$type>::EXPECTED)
+                    }
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_str(Visitor)
+            }
+        }
+
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "pattern": $pattern, "description": $description })
+            }
+        }
+    };
+}
+pub(crate) use as_text;
