@@ -1,5 +1,8 @@
 //! What all algorithms share: the two windows, slow start, the loss window, whole windows, undo.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::algorithm::{Ack, Algorithm, Cause, Congestion, Window};
 use crate::registry::AnyAlgorithm;
 use crate::slow_start::SlowStart;
@@ -13,7 +16,8 @@ const LOSS_WINDOW: f64 = 1.0;
 ///
 /// Kernels code a decrease in one of two ways, and the published measurements tell them apart
 /// (thesis, sections 8.2.1 and 9.1.2): a window of 18 with b = 1/8 becomes 16 or 15.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Quantisation {
     /// The papers' form: the window is a real number.
     #[default]

@@ -1,0 +1,141 @@
+//! What a scenario can choose of a TCP stack, apart from the congestion control algorithm.
+
+use elephan_cc::Quantisation;
+use elephan_units::{Bytes, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How losses are found and repaired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Recovery {
+    /// Fast retransmit, then slow start from one segment (Jacobson 1988).
+    Tahoe,
+    /// Fast retransmit and fast recovery (RFC 2581).
+    Reno,
+    /// Reno that stays in recovery on partial ACKs (RFC 6582).
+    NewReno,
+    /// Selective acknowledgments with a conservative pipe (RFC 6675).
+    #[default]
+    Sack,
+}
+
+/// What an ACK is worth in window growth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ByteCounting {
+    /// One segment for each ACK, however much it acknowledges (RFC 5681's text).
+    PerAck,
+    /// Appropriate byte counting: what is acknowledged, in slow start at most `L` segments (RFC 3465).
+    Abc {
+        /// Limit in slow start, in segments.
+        #[serde(rename = "L")]
+        limit: u8,
+    },
+}
+
+/// When a receiver acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DelayedAck {
+    /// An ACK for every so many full segments (RFC 5681, section 4.2); 1 acknowledges each.
+    pub segments: u8,
+    /// An ACK at the latest after this time (500 ms in RFC 5681; 40 to 200 ms in Linux).
+    pub timeout: Time,
+    /// Segments at the start of a connection that are acknowledged at once ("quick ACKs").
+    pub quick: u32,
+}
+
+impl Default for DelayedAck {
+    fn default() -> Self {
+        Self { segments: 2, timeout: Time::from_millis(200), quick: 0 }
+    }
+}
+
+/// A TCP stack's settings. The defaults are those of the current RFCs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent option of the protocol")]
+pub struct Config {
+    /// Size of a full IP packet. A full segment carries 40 bytes less, and 12 less again with timestamps.
+    pub packet: Bytes,
+    /// How losses are found and repaired.
+    pub recovery: Recovery,
+    /// Finds losses by forward acknowledgment: all holes more than three segments below the highest
+    /// selectively acknowledged byte (Mathis and Mahdavi 1996), instead of RFC 6675's count.
+    pub fack: bool,
+    /// With SACK: finds that a retransmission was lost when later data is acknowledged, as Linux does;
+    /// RFC 6675 waits for the timer.
+    pub lost_retransmission: bool,
+    /// Proportional rate reduction during recovery (RFC 6937).
+    pub prr: bool,
+    /// Limited transmit (RFC 3042).
+    pub limited_transmit: bool,
+    /// What an ACK is worth.
+    pub byte_counting: ByteCounting,
+    /// When the receiver acknowledges.
+    pub delayed_ack: DelayedAck,
+    /// Initial window, in segments (RFC 6928: 10; RFC 5681: 2 to 4).
+    pub initial_window: u32,
+    /// Initial slow-start threshold, in segments; none means no limit (RFC 5681, section 3.1).
+    pub initial_ssthresh: Option<u32>,
+    /// Smallest retransmission timeout (RFC 6298: 1 s; Linux: 200 ms).
+    pub rto_min: Time,
+    /// Timestamps (RFC 7323), with PAWS.
+    pub timestamps: bool,
+    /// D-SACK (RFC 2883), and undo of reductions that it shows to have been spurious.
+    pub dsack: bool,
+    /// Explicit congestion notification (RFC 3168).
+    pub ecn: bool,
+    /// Bytes that the sender may hold unacknowledged; none means no limit.
+    pub send_buffer: Option<Bytes>,
+    /// Bytes that the receiver may hold, from which it advertises its window; none means the largest
+    /// window that TCP can express, 1 GiB.
+    pub receive_buffer: Option<Bytes>,
+    /// Dynamic right-sizing: the receiver advertises twice what it received in the last round trip
+    /// (Fisk and Feng 2001), up to `receive_buffer`.
+    pub auto_tuning: bool,
+    /// At most so many segments back to back for each ACK; none means no limit.
+    pub burst_limit: Option<u32>,
+    /// Spreads segments over the round trip.
+    pub pacing: bool,
+    /// Sets `cwnd` to what is in flight on an ACK that covers more than three segments, as Linux 2.4 and 2.6 do.
+    pub moderate_cwnd: bool,
+    /// Whether `cwnd` is a real number or an integer.
+    pub quantisation: Quantisation,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            packet: Bytes::new(1500),
+            recovery: Recovery::Sack,
+            fack: false,
+            lost_retransmission: true,
+            prr: false,
+            limited_transmit: true,
+            byte_counting: ByteCounting::Abc { limit: 2 },
+            delayed_ack: DelayedAck::default(),
+            initial_window: 10,
+            initial_ssthresh: None,
+            rto_min: Time::from_secs(1),
+            timestamps: true,
+            dsack: true,
+            ecn: false,
+            send_buffer: None,
+            receive_buffer: None,
+            auto_tuning: false,
+            burst_limit: None,
+            pacing: false,
+            moderate_cwnd: false,
+            quantisation: Quantisation::None,
+        }
+    }
+}
+
+impl Config {
+    /// Payload of a full segment, in bytes: the packet less headers and timestamps.
+    pub fn mss(&self) -> u32 {
+        (self.packet.get() as u32).saturating_sub(if self.timestamps { 52 } else { 40 })
+    }
+}

@@ -1,0 +1,143 @@
+//! A TCP segment as a small plain value: header fields, and how much payload, not which.
+
+use std::ops::{BitOr, BitOrAssign};
+
+/// The flags of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(u8);
+
+impl Flags {
+    /// No flag.
+    pub const NONE: Self = Self(0);
+    /// No more data from the sender.
+    pub const FIN: Self = Self(0x01);
+    /// Synchronise sequence numbers.
+    pub const SYN: Self = Self(0x02);
+    /// Reset the connection.
+    pub const RST: Self = Self(0x04);
+    /// Push: the last segment of what the application wrote.
+    pub const PSH: Self = Self(0x08);
+    /// The acknowledgment field counts.
+    pub const ACK: Self = Self(0x10);
+    /// Echo of a congestion mark (RFC 3168).
+    pub const ECE: Self = Self(0x40);
+    /// Congestion window reduced (RFC 3168).
+    pub const CWR: Self = Self(0x80);
+
+    /// The flags as they stand in the header's byte.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+    /// Whether all of `other` are set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Flags {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+/// The SACK option: up to four blocks of `[left, right)` sequence numbers, the newest first (RFC 2018).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    blocks: [(u32, u32); 4],
+    count: u8,
+}
+
+impl SackBlocks {
+    /// Appends a block; returns whether there was room.
+    pub fn push(&mut self, left: u32, right: u32) -> bool {
+        let Some(slot) = self.blocks.get_mut(usize::from(self.count)) else { return false };
+        *slot = (left, right);
+        self.count += 1;
+        true
+    }
+    /// The blocks, the newest first.
+    pub fn as_slice(&self) -> &[(u32, u32)] {
+        &self.blocks[..usize::from(self.count)]
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+/// A TCP segment. Sequence numbers are as on the wire: 32 bits that wrap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Sequence number of the first byte (of the SYN, where there is one).
+    pub seq: u32,
+    /// Acknowledgment number; counts with [`Flags::ACK`].
+    pub ack: u32,
+    /// Payload, in bytes.
+    pub len: u16,
+    /// The window field as on the wire, before scaling.
+    pub window: u16,
+    /// Timestamp value and echo reply (RFC 7323), in ticks of 1 ms; `timestamps` says whether they count.
+    pub ts_val: u32,
+    /// Timestamp echo reply.
+    pub ts_ecr: u32,
+    /// Selective acknowledgments.
+    pub sack: SackBlocks,
+    /// Flags.
+    pub flags: Flags,
+    /// Whether the timestamps option is there.
+    pub timestamps: bool,
+    /// On a SYN: the maximum segment size option; 0 where it is not there.
+    pub mss: u16,
+    /// On a SYN: the window scale option plus one; 0 where it is not there.
+    pub window_scale_plus_one: u8,
+    /// On a SYN: the SACK-permitted option.
+    pub sack_permitted: bool,
+}
+
+/// Bytes of an IPv4 header without options.
+pub const IP_HEADER: u32 = 20;
+/// Bytes of a TCP header without options.
+pub const TCP_HEADER: u32 = 20;
+
+impl Segment {
+    /// Bytes of options, padded to a multiple of four, as Linux lays them out.
+    pub fn options_bytes(&self) -> u32 {
+        let mut bytes = 0;
+        if self.mss > 0 {
+            bytes += 4;
+        }
+        if self.window_scale_plus_one > 0 {
+            bytes += 4;
+        }
+        if self.timestamps {
+            bytes += 12;
+        }
+        if self.sack_permitted {
+            // Shares a word with the timestamps' padding where both are there.
+            bytes += if self.timestamps { 0 } else { 4 };
+        }
+        if !self.sack.is_empty() {
+            bytes += 4 + 8 * self.sack.as_slice().len() as u32;
+        }
+        bytes
+    }
+
+    /// Bytes of the IPv4 packet that carries this segment: what a link's rate counts.
+    pub fn packet_bytes(&self) -> u32 {
+        IP_HEADER + TCP_HEADER + self.options_bytes() + u32::from(self.len)
+    }
+
+    /// Sequence space that the segment takes: payload, and one each for SYN and FIN.
+    pub fn seq_len(&self) -> u32 {
+        u32::from(self.len)
+            + u32::from(self.flags.contains(Flags::SYN))
+            + u32::from(self.flags.contains(Flags::FIN))
+    }
+}
