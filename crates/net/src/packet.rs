@@ -1,0 +1,26 @@
+//! What a link and a queue need to know of a packet.
+
+/// The ECN field of an IP header (RFC 3168, section 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ecn {
+    /// The transport does not understand marks: drop instead.
+    #[default]
+    NotCapable = 0b00,
+    /// ECN-capable, ECT(1).
+    Capable1 = 0b01,
+    /// ECN-capable, ECT(0).
+    Capable0 = 0b10,
+    /// Congestion experienced.
+    Congestion = 0b11,
+}
+
+/// A packet: copied by value, never boxed.
+pub trait Packet: Copy {
+    /// Size in bytes, IP header included.
+    fn bytes(&self) -> u32;
+    /// The ECN field.
+    fn ecn(&self) -> Ecn;
+    /// Marks congestion; called only for capable packets.
+    fn mark(&mut self);
+}
