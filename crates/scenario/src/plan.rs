@@ -1,0 +1,103 @@
+//! A scenario with nothing left to interpret: what an engine runs.
+
+use elephan_net::LinkConfig;
+use elephan_traffic::{Demand, Start};
+use elephan_units::{Seed, Time};
+
+/// A resolved scenario.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The seed of every random process.
+    pub seed: Seed,
+    /// When the run ends.
+    pub duration: Time,
+    /// Every link, in one direction each.
+    pub links: Vec<Link>,
+    /// Routes that flows share: indices into `links`, in the order in which a packet crosses them.
+    pub routes: Vec<Vec<u32>>,
+    /// Every flow, `count` expanded.
+    pub flows: Vec<Flow>,
+    /// The link that utilisation, loss rate and queueing delay are reported of first:
+    /// the dumbbell's bottleneck, or the slowest link that most flows cross.
+    pub bottleneck: u32,
+    /// When metrics count.
+    pub measure: Measure,
+    /// What is traced.
+    pub trace: Trace,
+}
+
+/// A link in one direction.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// Its name: `bottleneck`, `bottleneck.reverse`, or as the file calls it.
+    pub name: String,
+    /// Its numbers.
+    pub config: LinkConfig,
+}
+
+/// A flow.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// What tables and plots call it.
+    pub label: String,
+    /// Name of the congestion control algorithm and its settings, all known and in range.
+    pub cc: Cc,
+    /// Name of the slow start and its settings.
+    pub slow_start: Cc,
+    /// The TCP stack of both ends.
+    pub tcp: elephan_tcp::Config,
+    /// Route of data, an index into [`Plan::routes`].
+    pub forward: u32,
+    /// Route of acknowledgments.
+    pub reverse: u32,
+    /// Round-trip time without queueing and serialisation.
+    pub rtt: Time,
+    /// When it starts.
+    pub start: Start,
+    /// When it stops writing, before the run ends; none means never.
+    pub stop: Option<Time>,
+    /// What it sends.
+    pub demand: Demand,
+}
+
+/// A name from a registry, and settings by name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cc {
+    /// The registered name.
+    pub name: String,
+    /// Settings that differ from the defaults.
+    pub settings: Vec<(String, Setting)>,
+}
+
+/// The value of a setting.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Setting {
+    /// A number.
+    Number(f64),
+    /// On or off.
+    Flag(bool),
+    /// A word.
+    Word(String),
+}
+
+/// The measuring window, and how often rates are sampled within it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measure {
+    /// Metrics count from here,
+    pub from: Time,
+    /// to here.
+    pub to: Time,
+    /// Distance of the rate samples that stability and convergence are computed from.
+    pub interval: Time,
+}
+
+/// What is traced.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// Distance of the samples of flows and queues.
+    pub interval: Time,
+    /// Whether every event of every flow and queue is kept.
+    pub events: bool,
+    /// Names of links whose packets are written to a pcap file.
+    pub pcap: Vec<String>,
+}
