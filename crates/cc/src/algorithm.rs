@@ -42,7 +42,8 @@ pub struct Ack {
     pub delivery_rate: Option<f64>,
     /// Round trips completed: grows by one when data sent after its last growth is acknowledged.
     pub round: u64,
-    /// Whether the sender is recovering from a loss, when `cwnd` must not grow.
+    /// Whether the sender is in fast recovery, when `cwnd` must not grow. Not so after a timeout:
+    /// then the sender is in slow start.
     pub in_recovery: bool,
     /// Payload of a full segment, in bytes.
     pub mss: u32,
@@ -78,25 +79,37 @@ pub struct Congestion {
     pub mss: u32,
 }
 
+/// How the window moves at an ACK below `ssthresh`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Start {
+    /// By how many segments `cwnd` moves; may be negative.
+    pub growth: f64,
+    /// Whether the start ends here: `ssthresh` becomes the window that results.
+    pub ends: bool,
+}
+
 /// How the window moves in congestion avoidance, and what a congestion event leaves of it.
 ///
 /// An implementation is one file: its source, its constants with citations, its state, its rules,
 /// its tests. It never sees slow start, the loss window or recovery unless it asks to.
 pub trait Algorithm: Send {
     /// By how many segments `cwnd` moves at this ACK in congestion avoidance; may be negative.
+    ///
+    /// The controller lets it grow by no more than `ack.segments`, which is slow start's pace.
     fn increase(&mut self, window: &Window, ack: &Ack) -> f64;
 
     /// The window to fall back to at a congestion event: the new `ssthresh`, in segments.
     ///
-    /// The controller keeps it at 2 or more, and after a timeout sets `cwnd` to the loss window.
+    /// The controller keeps it at 2 or more, never raises `cwnd` to it, and after a timeout sets
+    /// `cwnd` to the loss window.
     fn decrease(&mut self, window: &Window, event: &Congestion) -> f64;
 
     /// Called for every ACK, in slow start and recovery too, before anything else.
     fn observe(&mut self, _window: &Window, _ack: &Ack) {}
 
-    /// Whether the algorithm has a start of its own: then `increase` serves below `ssthresh` too.
-    fn has_own_start(&self) -> bool {
-        false
+    /// A start of the algorithm's own, in place of slow start: asked at every ACK below `ssthresh`.
+    fn start(&mut self, _window: &Window, _ack: &Ack) -> Option<Start> {
+        None
     }
 
     /// The rate at which to pace, in segments per second, where the algorithm sets one.

@@ -15,8 +15,13 @@ pub mod parameter;
 pub mod registry;
 pub mod slow_start;
 
+mod hstcp;
 mod reno;
+mod scalable;
 
-pub use algorithm::{Ack, Algorithm, Cause, Congestion, Window};
+#[cfg(test)]
+mod history;
+
+pub use algorithm::{Ack, Algorithm, Cause, Congestion, Start, Window};
 pub use controller::{Controller, Quantisation};
 pub use slow_start::SlowStart;

@@ -13,6 +13,24 @@ pub enum Value<'a> {
     Word(&'a str),
 }
 
+impl From<f64> for Value<'_> {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<bool> for Value<'_> {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
+    }
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(word: &'a str) -> Self {
+        Self::Word(word)
+    }
+}
+
 /// What a parameter may be set to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Range {
@@ -222,4 +240,13 @@ pub trait Parameters: Default {
 
     /// Sets the one called `name`, or says what is known.
     fn set(&mut self, name: &str, value: Value<'_>) -> Result<(), ParameterError>;
+
+    /// The published values, except for those in `settings`.
+    fn with(settings: &[(&str, Value<'_>)]) -> Result<Self, ParameterError> {
+        let mut parameters = Self::default();
+        for &(name, value) in settings {
+            parameters.set(name, value)?;
+        }
+        Ok(parameters)
+    }
 }

@@ -1,12 +1,12 @@
 //! Every algorithm by name: to add one, write its file and add its line here.
 
-use crate::algorithm::{Ack, Algorithm, Congestion, Window};
+use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
 use crate::parameter::{Parameter, ParameterError, Parameters, Value};
-use crate::reno;
+use crate::{hstcp, reno, scalable};
 
-/// What is known of an algorithm without making one.
+/// What is known of an algorithm, or of a slow start, without making one.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct Entry<T = AnyAlgorithm> {
     /// The name that a scenario uses.
     pub name: &'static str,
     /// Its name in the literature.
@@ -15,12 +15,15 @@ pub struct Entry {
     pub source: &'static str,
     /// Its parameters.
     pub parameters: &'static [Parameter],
-    build: fn(&[(&str, Value<'_>)]) -> Result<AnyAlgorithm, ParameterError>,
+    pub(crate) build: Build<T>,
 }
 
-impl Entry {
-    /// The algorithm with its published parameters, except for those in `settings`.
-    pub fn build(&self, settings: &[(&str, Value<'_>)]) -> Result<AnyAlgorithm, ParameterError> {
+/// Makes one with these settings.
+type Build<T> = fn(&[(&str, Value<'_>)]) -> Result<T, ParameterError>;
+
+impl<T> Entry<T> {
+    /// One with its published parameters, except for those in `settings`.
+    pub fn build(&self, settings: &[(&str, Value<'_>)]) -> Result<T, ParameterError> {
         (self.build)(settings)
     }
 }
@@ -48,11 +51,7 @@ macro_rules! registry {
             source: $source,
             parameters: <$parameters>::ALL,
             build: |settings| {
-                let mut parameters = <$parameters>::default();
-                for &(name, value) in settings {
-                    parameters.set(name, value)?;
-                }
-                Ok(AnyAlgorithm::$variant(<$type>::new(parameters)))
+                Ok(AnyAlgorithm::$variant(<$type>::new(<$parameters>::with(settings)?)))
             },
         }, )+ )+ ];
 
@@ -87,10 +86,10 @@ macro_rules! registry {
                 }
             }
 
-            fn has_own_start(&self) -> bool {
+            fn start(&mut self, window: &Window, ack: &Ack) -> Option<Start> {
                 match self {
-                    $( Self::$variant(algorithm) => algorithm.has_own_start(), )+
-                    Self::External(algorithm) => algorithm.has_own_start(),
+                    $( Self::$variant(algorithm) => algorithm.start(window, ack), )+
+                    Self::External(algorithm) => algorithm.start(window, ack),
                 }
             }
 
@@ -114,5 +113,11 @@ registry! {
         "reno", "Standard TCP with Reno's recovery", "RFC 5681";
         "newreno", "Standard TCP with NewReno's recovery", "RFC 6582";
         "sack", "Standard TCP with selective acknowledgments", "RFC 2018, RFC 6675";
+    }
+    Hstcp(hstcp::Hstcp, hstcp::Parameters) {
+        "hstcp", "HighSpeed TCP", "RFC 3649";
+    }
+    Scalable(scalable::Scalable, scalable::Parameters) {
+        "scalable", "Scalable TCP", "Kelly 2003";
     }
 }

@@ -1,0 +1,172 @@
+//! For tests: a connection of one algorithm, driven by hand.
+
+use elephan_units::Time;
+
+use crate::parameter::Value;
+use crate::{Ack, Cause, Congestion, Controller, Quantisation, registry, slow_start};
+
+/// Asserts that `found` is within `tolerance` of `expected`.
+#[track_caller]
+pub fn close(found: f64, expected: f64, tolerance: f64) {
+    assert!((found - expected).abs() <= tolerance, "found {found}, expected {expected} within {tolerance}");
+}
+
+/// A connection whose ACKs and losses a test gives one by one.
+#[derive(Clone)]
+pub struct History {
+    algorithm: &'static registry::Entry,
+    settings: Vec<(&'static str, Value<'static>)>,
+    quantisation: Quantisation,
+    pub controller: Controller,
+    pub now: Time,
+    /// Round-trip time of the coming ACKs, and the smallest.
+    pub rtt: Time,
+    pub min_rtt: Time,
+    pub delivered: f64,
+    pub round: u64,
+    pub in_recovery: bool,
+}
+
+impl History {
+    /// A connection with this algorithm, a round-trip time of 100 ms and a window of 10, in slow start.
+    pub fn of(name: &str) -> Self {
+        let algorithm = registry::find(name).expect(name);
+        let standard = slow_start::SlowStart::Standard;
+        Self {
+            algorithm,
+            settings: Vec::new(),
+            quantisation: Quantisation::None,
+            controller: Controller::new(
+                algorithm.build(&[]).expect("no settings"),
+                standard,
+                Quantisation::None,
+                10.0,
+            ),
+            now: Time::ZERO,
+            rtt: Time::from_millis(100),
+            min_rtt: Time::from_millis(100),
+            delivered: 0.0,
+            round: 0,
+            in_recovery: false,
+        }
+    }
+
+    /// With this parameter.
+    pub fn set(mut self, name: &'static str, value: impl Into<Value<'static>>) -> Self {
+        self.settings.push((name, value.into()));
+        self.starting(10.0)
+    }
+
+    /// With this quantisation.
+    pub fn quantised(mut self, quantisation: Quantisation) -> Self {
+        self.quantisation = quantisation;
+        self.starting(10.0)
+    }
+
+    /// With this round-trip time, in milliseconds.
+    #[expect(dead_code, reason = "for the next algorithms")]
+    pub fn rtt_ms(mut self, ms: f64) -> Self {
+        self.rtt = Time::from_secs_f64(ms / 1e3);
+        self.min_rtt = self.rtt;
+        self
+    }
+
+    /// With a window of `cwnd`, in slow start.
+    pub fn starting(mut self, cwnd: f64) -> Self {
+        let algorithm = self.algorithm.build(&self.settings).expect("settings in range");
+        let standard = slow_start::SlowStart::Standard;
+        self.controller = Controller::new(algorithm, standard, self.quantisation, cwnd);
+        self
+    }
+
+    /// With a window of `cwnd`, in congestion avoidance.
+    pub fn at(mut self, cwnd: f64) -> Self {
+        self = self.starting(cwnd);
+        self.controller = self.controller.with_ssthresh(2.0);
+        self
+    }
+
+    pub fn cwnd(&self) -> f64 {
+        self.controller.cwnd()
+    }
+
+    pub fn ssthresh(&self) -> f64 {
+        self.controller.ssthresh()
+    }
+
+    /// An ACK of `segments`, now.
+    pub fn ack(&mut self, segments: f64) {
+        self.delivered += segments;
+        self.controller.on_ack(&Ack {
+            now: self.now,
+            segments: if self.in_recovery { 0.0 } else { segments },
+            delivered: self.delivered,
+            flight_size: self.cwnd(),
+            rtt: Some(self.rtt),
+            min_rtt: self.min_rtt,
+            srtt: self.rtt,
+            delivery_rate: None,
+            round: self.round,
+            in_recovery: self.in_recovery,
+            mss: 1460,
+        });
+    }
+
+    /// A congestion event, now, with a window in flight.
+    pub fn event(&mut self, cause: Cause) {
+        self.controller.on_congestion(&Congestion {
+            now: self.now,
+            cause,
+            flight_size: self.cwnd(),
+            delivered: self.delivered,
+            min_rtt: self.min_rtt,
+            srtt: self.rtt,
+            mss: 1460,
+        });
+    }
+
+    /// A loss, now, with a window in flight.
+    pub fn loss(&mut self) {
+        self.event(Cause::Loss);
+    }
+
+    /// Lets `seconds` go by without an ACK.
+    #[expect(dead_code, reason = "for the next algorithms")]
+    pub fn wait(&mut self, seconds: f64) {
+        self.now += Time::from_secs_f64(seconds);
+    }
+
+    /// ACKs of one segment, spread over the round trip, until the window in flight at its start is
+    /// acknowledged or the window reaches `target`; returns the fraction of the round trip that took.
+    fn round_trip_to(&mut self, target: f64) -> f64 {
+        let in_flight = self.cwnd();
+        let begin = self.now;
+        let mut acked = 0.0;
+        while acked < in_flight {
+            let segments = f64::min(in_flight - acked, 1.0);
+            acked += segments;
+            self.now = begin + self.rtt.mul_f64(acked / in_flight);
+            self.ack(segments);
+            if self.cwnd() >= target {
+                return acked / in_flight;
+            }
+        }
+        self.round += 1;
+        1.0
+    }
+
+    /// One round trip.
+    #[expect(dead_code, reason = "for the next algorithms")]
+    pub fn round_trip(&mut self) {
+        self.round_trip_to(f64::INFINITY);
+    }
+
+    /// How many round trips it takes until the window reaches `target`.
+    pub fn round_trips_to(&mut self, target: f64) -> f64 {
+        let mut round_trips = 0.0;
+        while self.cwnd() < target {
+            round_trips += self.round_trip_to(target);
+        }
+        round_trips
+    }
+}

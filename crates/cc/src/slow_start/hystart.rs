@@ -1,0 +1,128 @@
+//! HyStart++ (RFC 9406): leaves the first slow start before it overshoots, where the smallest
+//! round-trip time of a round rises; then tries a conservative slow start (CSS) for a few rounds,
+//! and goes back to slow start if the round-trip time falls again.
+
+use elephan_units::Time;
+
+use crate::algorithm::{Ack, Start};
+use crate::parameter::{Range, parameters};
+
+parameters! {
+    /// HyStart++'s parameters (RFC 9406, section 4.3).
+    pub struct Parameters {
+        /// Smallest rise of the round-trip time that ends slow start, in seconds: MIN_RTT_THRESH.
+        min_rtt_thresh: f64 = Number(0.004), Range::Number(0.0, 10.0);
+        /// Largest rise that is waited for, in seconds: MAX_RTT_THRESH.
+        max_rtt_thresh: f64 = Number(0.016), Range::Number(0.0, 10.0);
+        /// Between the two, the rise is the last round's smallest round-trip time divided by this: MIN_RTT_DIVISOR.
+        min_rtt_divisor: f64 = Number(8.0), Range::Number(1.0, 1e6);
+        /// Samples in a round before it is judged: N_RTT_SAMPLE.
+        n_rtt_sample: f64 = Number(8.0), Range::Number(1.0, 1e6);
+        /// By how much slower the window grows in CSS: CSS_GROWTH_DIVISOR.
+        css_growth_divisor: f64 = Number(4.0), Range::Number(1.0, 1e6);
+        /// Rounds of CSS, the one it begins in included: CSS_ROUNDS.
+        css_rounds: f64 = Number(5.0), Range::Number(1.0, 1e6);
+        /// Segments that one ACK may add: L, which is 8 without pacing and has no limit with it.
+        l: f64 = Number(8.0), Range::Number(1.0, f64::INFINITY);
+    }
+}
+
+/// Where HyStart++ is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    SlowStart,
+    /// Conservative slow start.
+    Css {
+        /// The smallest round-trip time of the round that ended slow start.
+        baseline: Time,
+        /// Rounds begun, the one it began in included.
+        rounds: f64,
+    },
+    /// Later slow starts are standard, as `ssthresh` ends them (section 4.3).
+    Finished,
+}
+
+/// HyStart++.
+#[derive(Clone, Debug)]
+pub struct HyStart {
+    parameters: Parameters,
+    phase: Phase,
+    /// The endpoint's count of round trips in the current round.
+    round: u64,
+    /// Smallest round-trip time of the last round and of the current one; `Time::MAX` without a sample.
+    last_min: Time,
+    current_min: Time,
+    samples: f64,
+}
+
+impl HyStart {
+    /// HyStart++ before the first ACK.
+    pub fn new(parameters: Parameters) -> Self {
+        Self {
+            parameters,
+            phase: Phase::SlowStart,
+            round: 0,
+            last_min: Time::MAX,
+            current_min: Time::MAX,
+            samples: 0.0,
+        }
+    }
+
+    /// Takes the round-trip time of an ACK, and judges the round.
+    pub fn observe(&mut self, ack: &Ack) {
+        if self.phase == Phase::Finished {
+            return;
+        }
+        if ack.round > self.round {
+            self.round = ack.round;
+            self.last_min = self.current_min;
+            self.current_min = Time::MAX;
+            self.samples = 0.0;
+            if let Phase::Css { rounds, .. } = &mut self.phase {
+                *rounds += 1.0;
+            }
+        }
+        let Some(rtt) = ack.rtt else { return };
+        self.current_min = self.current_min.min(rtt);
+        self.samples += 1.0;
+        if self.samples < self.parameters.n_rtt_sample {
+            return;
+        }
+        match self.phase {
+            Phase::SlowStart
+                if self.last_min < Time::MAX
+                    && self.current_min >= self.last_min.saturating_add(self.threshold()) =>
+            {
+                self.phase = Phase::Css { baseline: self.current_min, rounds: 1.0 };
+            }
+            Phase::Css { baseline, .. } if self.current_min < baseline => self.phase = Phase::SlowStart,
+            _ => {}
+        }
+    }
+
+    /// `RttThresh`: an eighth of the last round's smallest round-trip time, within 4 and 16 ms.
+    fn threshold(&self) -> Time {
+        let Parameters { min_rtt_thresh, max_rtt_thresh, min_rtt_divisor, .. } = self.parameters;
+        let eighth = self.last_min.secs_f64() / min_rtt_divisor;
+        Time::from_secs_f64(eighth.min(max_rtt_thresh).max(min_rtt_thresh))
+    }
+
+    /// By how much the window grows, and whether slow start is over.
+    pub fn grow(&mut self, ack: &Ack) -> Start {
+        let growth = ack.segments.min(self.parameters.l);
+        match self.phase {
+            Phase::SlowStart => Start { growth, ends: false },
+            Phase::Css { rounds, .. } if rounds > self.parameters.css_rounds => {
+                self.finish();
+                Start { growth: 0.0, ends: true }
+            }
+            Phase::Css { .. } => Start { growth: growth / self.parameters.css_growth_divisor, ends: false },
+            Phase::Finished => Start { growth: ack.segments, ends: false },
+        }
+    }
+
+    /// The first slow start is over: later ones are standard.
+    pub fn finish(&mut self) {
+        self.phase = Phase::Finished;
+    }
+}

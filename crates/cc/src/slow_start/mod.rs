@@ -1,0 +1,84 @@
+//! How the window grows below `ssthresh`: chosen apart from the algorithm.
+
+mod hystart;
+mod limited;
+
+use crate::algorithm::{Ack, Start, Window};
+use crate::parameter::{Parameters, parameters};
+use crate::registry::Entry;
+
+use hystart::HyStart;
+use limited::Limited;
+
+/// A slow start.
+#[derive(Clone, Debug)]
+pub enum SlowStart {
+    /// One segment for each segment acknowledged (RFC 5681, section 3.1).
+    Standard,
+    /// No more than half of `max_ssthresh` segments in a round trip (RFC 3742).
+    Limited(Limited),
+    /// Leaves early where the round-trip time rises (RFC 9406); boxed, as few flows use it.
+    HyStart(Box<HyStart>),
+}
+
+parameters! {
+    /// Standard slow start has none.
+    pub struct Standard {}
+}
+
+/// Every slow start that has a name.
+pub const ALL: &[Entry<SlowStart>] = &[
+    Entry {
+        name: "standard",
+        title: "Slow start",
+        source: "RFC 5681",
+        parameters: Standard::ALL,
+        build: |settings| Standard::with(settings).map(|_| SlowStart::Standard),
+    },
+    Entry {
+        name: "limited",
+        title: "Limited slow start",
+        source: "RFC 3742",
+        parameters: limited::Parameters::ALL,
+        build: |settings| Ok(SlowStart::Limited(Limited::new(Parameters::with(settings)?))),
+    },
+    Entry {
+        name: "hystart++",
+        title: "HyStart++",
+        source: "RFC 9406",
+        parameters: hystart::Parameters::ALL,
+        build: |settings| Ok(SlowStart::HyStart(Box::new(HyStart::new(Parameters::with(settings)?)))),
+    },
+];
+
+/// The slow start called `name`.
+pub fn find(name: &str) -> Option<&'static Entry<SlowStart>> {
+    ALL.iter().find(|entry| entry.name == name)
+}
+
+impl SlowStart {
+    /// By how much `window` grows at `ack`, and whether slow start is left early.
+    ///
+    /// The caller sees to it that the window does not pass `ssthresh`.
+    pub fn grow(&mut self, window: &Window, ack: &Ack) -> Start {
+        match self {
+            Self::Standard => Start { growth: ack.segments, ends: false },
+            Self::Limited(limited) => limited.grow(window, ack),
+            Self::HyStart(hystart) => hystart.grow(ack),
+        }
+    }
+
+    /// Called for every ACK below `ssthresh` before [`SlowStart::grow`], whether the window grows or not.
+    pub fn observe(&mut self, ack: &Ack) {
+        if let Self::HyStart(hystart) = self {
+            hystart.observe(ack);
+        }
+    }
+
+    /// A congestion event: the first slow start is over.
+    pub fn on_congestion(&mut self) {
+        if let Self::HyStart(hystart) = self {
+            hystart.finish();
+        }
+    }
+}
