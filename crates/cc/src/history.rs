@@ -3,7 +3,8 @@
 use elephan_units::Time;
 
 use crate::parameter::Value;
-use crate::{Ack, Cause, Congestion, Controller, Quantisation, registry, slow_start};
+use crate::slow_start::{self, SlowStart};
+use crate::{Ack, Cause, Congestion, Controller, Quantisation, registry};
 
 /// Asserts that `found` is within `tolerance` of `expected`.
 #[track_caller]
@@ -11,11 +12,25 @@ pub fn close(found: f64, expected: f64, tolerance: f64) {
     assert!((found - expected).abs() <= tolerance, "found {found}, expected {expected} within {tolerance}");
 }
 
+/// A loss with this many segments in flight, for tests of an algorithm without a controller.
+pub fn loss(flight_size: f64) -> Congestion {
+    Congestion {
+        now: Time::from_secs(10),
+        cause: Cause::Loss,
+        flight_size,
+        delivered: 0.0,
+        min_rtt: Time::from_millis(100),
+        srtt: Time::from_millis(100),
+        mss: 1460,
+    }
+}
+
 /// A connection whose ACKs and losses a test gives one by one.
 #[derive(Clone)]
 pub struct History {
     algorithm: &'static registry::Entry,
     settings: Vec<(&'static str, Value<'static>)>,
+    slow_start: SlowStart,
     quantisation: Quantisation,
     pub controller: Controller,
     pub now: Time,
@@ -31,17 +46,13 @@ impl History {
     /// A connection with this algorithm, a round-trip time of 100 ms and a window of 10, in slow start.
     pub fn of(name: &str) -> Self {
         let algorithm = registry::find(name).expect(name);
-        let standard = slow_start::SlowStart::Standard;
+        let built = algorithm.build(&[]).expect("no settings");
         Self {
             algorithm,
             settings: Vec::new(),
+            slow_start: SlowStart::Standard,
             quantisation: Quantisation::None,
-            controller: Controller::new(
-                algorithm.build(&[]).expect("no settings"),
-                standard,
-                Quantisation::None,
-                10.0,
-            ),
+            controller: Controller::new(built, SlowStart::Standard, Quantisation::None, 10.0),
             now: Time::ZERO,
             rtt: Time::from_millis(100),
             min_rtt: Time::from_millis(100),
@@ -57,6 +68,12 @@ impl History {
         self.starting(10.0)
     }
 
+    /// With this slow start.
+    pub fn slow_start(mut self, name: &str) -> Self {
+        self.slow_start = slow_start::find(name).expect(name).build(&[]).expect("no settings");
+        self.starting(10.0)
+    }
+
     /// With this quantisation.
     pub fn quantised(mut self, quantisation: Quantisation) -> Self {
         self.quantisation = quantisation;
@@ -64,7 +81,6 @@ impl History {
     }
 
     /// With this round-trip time, in milliseconds.
-    #[expect(dead_code, reason = "for the next algorithms")]
     pub fn rtt_ms(mut self, ms: f64) -> Self {
         self.rtt = Time::from_secs_f64(ms / 1e3);
         self.min_rtt = self.rtt;
@@ -74,8 +90,7 @@ impl History {
     /// With a window of `cwnd`, in slow start.
     pub fn starting(mut self, cwnd: f64) -> Self {
         let algorithm = self.algorithm.build(&self.settings).expect("settings in range");
-        let standard = slow_start::SlowStart::Standard;
-        self.controller = Controller::new(algorithm, standard, self.quantisation, cwnd);
+        self.controller = Controller::new(algorithm, self.slow_start.clone(), self.quantisation, cwnd);
         self
     }
 
@@ -96,10 +111,15 @@ impl History {
 
     /// An ACK of `segments`, now.
     pub fn ack(&mut self, segments: f64) {
+        self.ack_worth(segments, if self.in_recovery { 0.0 } else { segments });
+    }
+
+    /// An ACK of `segments`, now, which is worth `growth` of them.
+    pub fn ack_worth(&mut self, segments: f64, growth: f64) {
         self.delivered += segments;
         self.controller.on_ack(&Ack {
             now: self.now,
-            segments: if self.in_recovery { 0.0 } else { segments },
+            segments: growth,
             delivered: self.delivered,
             flight_size: self.cwnd(),
             rtt: Some(self.rtt),
@@ -117,11 +137,10 @@ impl History {
         self.controller.on_congestion(&Congestion {
             now: self.now,
             cause,
-            flight_size: self.cwnd(),
-            delivered: self.delivered,
             min_rtt: self.min_rtt,
             srtt: self.rtt,
-            mss: 1460,
+            delivered: self.delivered,
+            ..loss(self.cwnd())
         });
     }
 
@@ -131,7 +150,6 @@ impl History {
     }
 
     /// Lets `seconds` go by without an ACK.
-    #[expect(dead_code, reason = "for the next algorithms")]
     pub fn wait(&mut self, seconds: f64) {
         self.now += Time::from_secs_f64(seconds);
     }
@@ -156,7 +174,6 @@ impl History {
     }
 
     /// One round trip.
-    #[expect(dead_code, reason = "for the next algorithms")]
     pub fn round_trip(&mut self) {
         self.round_trip_to(f64::INFINITY);
     }

@@ -31,9 +31,8 @@ parameters! {
 
 /// The functions `a(w)` and `b(w)` above the low window.
 #[derive(Clone, Debug)]
-pub struct Response {
-    /// Up to here it is Standard TCP.
-    pub w_low: f64,
+struct Response {
+    w_low: f64,
     b_high: f64,
     ln_w_low: f64,
     /// Slopes over the logarithm of the window: of `b`, and of the logarithm of `p`.
@@ -45,7 +44,7 @@ pub struct Response {
 
 impl Response {
     /// The functions for these parameters.
-    pub fn new(parameters: &Parameters) -> Self {
+    fn new(parameters: &Parameters) -> Self {
         let &Parameters { form, w_low, w_high, p_low, p_high, b_high } = parameters;
         let table = form == "table";
         let span = libm::log(w_high) - libm::log(w_low);
@@ -61,7 +60,7 @@ impl Response {
     }
 
     /// Increase in a round trip at window `w`, in segments.
-    pub fn a(&self, w: f64) -> f64 {
+    fn a(&self, w: f64) -> f64 {
         if self.table {
             return (1 + row(w)) as f64;
         }
@@ -72,7 +71,7 @@ impl Response {
     }
 
     /// Fraction of window `w` that is given up at a loss.
-    pub fn b(&self, w: f64) -> f64 {
+    fn b(&self, w: f64) -> f64 {
         if self.table { TABLE[row(w)].1 } else { self.b_at(libm::log(w) - self.ln_w_low) }
     }
 
@@ -98,6 +97,11 @@ impl Hstcp {
     /// HighSpeed TCP with these parameters.
     pub fn new(parameters: Parameters) -> Self {
         Self { response: Response::new(&parameters) }
+    }
+
+    /// Window up to which it is Standard TCP.
+    pub fn w_low(&self) -> f64 {
+        self.response.w_low
     }
 }
 

@@ -15,9 +15,16 @@ pub mod parameter;
 pub mod registry;
 pub mod slow_start;
 
+mod bic;
+mod cubic;
+mod fast;
 mod hstcp;
+mod hstcp_fc;
+mod htcp;
+mod ltcp;
 mod reno;
 mod scalable;
+mod vegas;
 
 #[cfg(test)]
 mod history;

@@ -2,7 +2,7 @@
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
 use crate::parameter::{Parameter, ParameterError, Parameters, Value};
-use crate::{hstcp, reno, scalable};
+use crate::{bic, cubic, fast, hstcp, hstcp_fc, htcp, ltcp, reno, scalable, vegas};
 
 /// What is known of an algorithm, or of a slow start, without making one.
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +117,28 @@ registry! {
     Hstcp(hstcp::Hstcp, hstcp::Parameters) {
         "hstcp", "HighSpeed TCP", "RFC 3649";
     }
+    HstcpFc(hstcp_fc::HstcpFc, hstcp_fc::Parameters) {
+        "hstcp-fc", "HighSpeed TCP with fast convergence", "Nabeshima and Yata 2004";
+    }
     Scalable(scalable::Scalable, scalable::Parameters) {
         "scalable", "Scalable TCP", "Kelly 2003";
+    }
+    Htcp(htcp::Htcp, htcp::Parameters) {
+        "htcp", "H-TCP", "Leith and Shorten 2004; thesis, section 6.1.3";
+    }
+    Bic(bic::Bic, bic::Parameters) {
+        "bic", "BIC-TCP", "Xu, Harfoush and Rhee 2004; thesis, section 6.1.4";
+    }
+    Fast(fast::Fast, fast::Parameters) {
+        "fast", "FAST TCP", "Jin, Wei and Low 2004; thesis, section 6.1.5";
+    }
+    Ltcp(ltcp::Ltcp, ltcp::Parameters) {
+        "ltcp", "Layered TCP", "Bhandarkar, Jain and Reddy";
+    }
+    Cubic(cubic::Cubic, cubic::Parameters) {
+        "cubic", "CUBIC", "RFC 9438";
+    }
+    Vegas(vegas::Vegas, vegas::Parameters) {
+        "vegas", "TCP Vegas", "Brakmo and Peterson 1995";
     }
 }

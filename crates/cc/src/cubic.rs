@@ -1,0 +1,207 @@
+//! CUBIC (RFC 9438): the window is a cubic function of the time since the last congestion event, flat
+//! where the last loss was; and never less than what an AIMD as friendly as Reno would have.
+
+use elephan_units::Time;
+
+use crate::algorithm::{Ack, Algorithm, Cause, Congestion, Window};
+use crate::parameter::{Range, parameters};
+
+parameters! {
+    /// CUBIC's parameters.
+    pub struct Parameters {
+        /// Aggressiveness of the cubic function, in segments per second cubed (RFC 9438, section 5.1).
+        c: f64 = Number(0.4), Range::Number(1e-6, 1e6);
+        /// Fraction of the window that is kept at a congestion event (section 4.6).
+        beta: f64 = Number(0.7), Range::Number(0.0, 0.999);
+        /// Whether a window that stayed below the last maximum lowers the maximum further (section 4.7).
+        fast_convergence: bool = Flag(true), Range::Flag;
+    }
+}
+
+/// A stage of congestion avoidance, from one congestion event to the next.
+#[derive(Clone, Copy, Debug)]
+struct Stage {
+    /// When it began, `t_epoch`; later by as long as the window was not the limit (section 4.2).
+    begin: Time,
+    /// Seconds until the cubic function reaches `w_max`.
+    k: f64,
+    /// Where the cubic function is flat.
+    w_max: f64,
+    /// The window of the Reno-friendly AIMD.
+    w_est: f64,
+}
+
+/// CUBIC.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    parameters: Parameters,
+    /// The window to come back to; zero where it is undefined, as before the first loss.
+    w_max: f64,
+    /// The window before the last congestion event, or at the end of slow start without one.
+    cwnd_prior: f64,
+    stage: Option<Stage>,
+    last_ack: Time,
+}
+
+impl Cubic {
+    /// CUBIC with these parameters.
+    pub fn new(parameters: Parameters) -> Self {
+        Self { parameters, w_max: 0.0, cwnd_prior: 0.0, stage: None, last_ack: Time::ZERO }
+    }
+
+    /// Section 4.2: the stage that begins with window `cwnd`. `K` is computed from `w_max` as fast
+    /// convergence leaves it, and from the window that there is.
+    fn begin(&mut self, cwnd: f64, now: Time) -> Stage {
+        // Sections 4.8 and 4.10: without a loss to come back to, the function is flat here.
+        let w_max = self.w_max.max(cwnd);
+        if self.cwnd_prior == 0.0 {
+            self.cwnd_prior = cwnd;
+        }
+        let k = libm::cbrt((w_max - cwnd) / self.parameters.c);
+        Stage { begin: now, k, w_max, w_est: cwnd }
+    }
+}
+
+impl Algorithm for Cubic {
+    fn observe(&mut self, _: &Window, ack: &Ack) {
+        // Section 4.2: t does not count the time in which the window was not the limit.
+        if let Some(stage) = &mut self.stage
+            && ack.segments == 0.0
+            && !ack.in_recovery
+        {
+            stage.begin += ack.now.since(self.last_ack);
+        }
+        self.last_ack = ack.now;
+    }
+
+    fn increase(&mut self, window: &Window, ack: &Ack) -> f64 {
+        let mut stage = self.stage.unwrap_or_else(|| self.begin(window.cwnd, ack.now));
+        let Parameters { c, beta, .. } = self.parameters;
+        let w_cubic = |t: f64| c * (t - stage.k) * (t - stage.k) * (t - stage.k) + stage.w_max;
+        let t = ack.now.since(stage.begin).secs_f64();
+
+        // Section 4.3: as friendly as Reno until it is back where it was, then Reno.
+        let alpha = if stage.w_est < self.cwnd_prior { 3.0 * (1.0 - beta) / (1.0 + beta) } else { 1.0 };
+        stage.w_est += alpha * ack.segments / window.cwnd;
+        self.stage = Some(stage);
+
+        if w_cubic(t) < stage.w_est {
+            return (stage.w_est - window.cwnd).max(0.0);
+        }
+        // Sections 4.4 and 4.5: towards the function's value one round trip ahead.
+        let target = w_cubic(t + ack.srtt.secs_f64()).clamp(window.cwnd, 1.5 * window.cwnd);
+        (target - window.cwnd) / window.cwnd * ack.segments
+    }
+
+    fn decrease(&mut self, window: &Window, event: &Congestion) -> f64 {
+        let Parameters { beta, fast_convergence, .. } = self.parameters;
+        self.w_max = match event.cause {
+            // Section 4.8: after a timeout the function starts flat.
+            Cause::Timeout => 0.0,
+            Cause::Loss | Cause::Ecn if window.cwnd < self.w_max && fast_convergence => {
+                f64::midpoint(1.0, beta) * window.cwnd
+            }
+            Cause::Loss | Cause::Ecn => window.cwnd,
+        };
+        self.cwnd_prior = window.cwnd;
+        self.stage = None;
+        beta * event.flight_size
+    }
+
+    fn boxed(&self) -> Box<dyn Algorithm> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Cause;
+    use crate::history::{History, close};
+
+    #[test]
+    fn windows_after_acks_and_losses() {
+        // Loss at 100: W_max = 100, window 70, K = cbrt(30/0.4) = cbrt(75) = 4.2171633.
+        // ACK at t = 0: alpha = 3 * 0.3/1.7 = 0.5294118, W_est = 70 + 0.5294118/70 = 70.0075630;
+        //   W_cubic(0) = 70 < W_est: window W_est.
+        // ACK at t = 2: W_est = 70.0151; W_cubic(2.1) = 100 + 0.4 (2.1 - 4.2171633)^3 = 100 - 0.4 * 9.4899706
+        //   = 96.2040118; (96.2040118 - 70.0075630)/70.0075630 = 0.3741946: window 70.3817576.
+        let mut history = History::of("cubic").at(100.0);
+        history.loss();
+        close(history.cwnd(), 70.0, 1e-12);
+        history.ack(1.0);
+        close(history.cwnd(), 70.007_563_0, 1e-7);
+        history.wait(2.0);
+        history.ack(1.0);
+        close(history.cwnd(), 70.381_757_6, 1e-6);
+
+        // Fast convergence: W_max = 70.3817576 * 0.85 = 59.8244940, window 49.2672303, and K comes from
+        // the two: cbrt((59.8244940 - 49.2672303)/0.4) = cbrt(26.3931592) = 2.9773886. (RFC 8312's
+        // cbrt(W_max * 0.3/0.4) = 3.5536 would not begin at the window that there is.)
+        // ACK at 0, then at K less the 0.1 s round trip: W_cubic = W_max; from 49.2779763 (with
+        // W_est = 49.2672303 + 0.5294118/49.2672303), (59.8244940 - 49.2779763)/49.2779763 = 0.2140209.
+        history.loss();
+        close(history.cwnd(), 49.267_230_3, 1e-6);
+        history.ack(1.0);
+        close(history.cwnd(), 49.277_976_3, 1e-6);
+        history.wait(2.977_388_6 - 0.1);
+        history.ack(1.0);
+        close(history.cwnd(), 49.491_997_2, 1e-6);
+    }
+
+    #[test]
+    fn after_a_timeout_the_function_starts_flat() {
+        // Timeout at 100: ssthresh 70, slow start to 70. Then W_max = 70, K = 0: after 5 s
+        // W_cubic(5.1) = 70 + 0.4 * 132.651 = 123.0604, at most 1.5 * 70.0076: 0.5 segments for one.
+        // After 2 s: 70 + 0.4 * 2.1^3 = 73.7044; (73.7044 - 70.0075630)/70.0075630 = 0.0528063.
+        for (seconds, window) in [(5.0, 70.507_563), (2.0, 70.060_369)] {
+            let mut history = History::of("cubic").at(100.0);
+            history.event(Cause::Timeout);
+            for _ in 0..69 {
+                history.ack(1.0);
+            }
+            close(history.cwnd(), 70.0, 1e-9);
+            history.ack(1.0);
+            history.wait(seconds);
+            history.ack(1.0);
+            close(history.cwnd(), window, 1e-5);
+        }
+    }
+
+    #[test]
+    fn time_in_which_the_window_is_not_the_limit_does_not_count() {
+        let after = |idle: f64| {
+            let mut history = History::of("cubic").at(100.0);
+            history.loss();
+            history.ack(1.0);
+            history.wait(idle);
+            history.ack_worth(1.0, 0.0);
+            history.wait(1.0);
+            history.ack(1.0);
+            history.cwnd()
+        };
+        close(after(100.0), after(0.0), 1e-9);
+    }
+
+    /// RFC 9438, table 1 and equation 5: average windows over a loss in every 1/p segments, 100 ms. In the
+    /// model each loss comes just at W_max = C K^3/(1 - beta), so that the segments of an epoch, times the
+    /// round-trip time, are W_max K - C K^4/4. The rule comes back there only slowly, so it begins there.
+    #[test]
+    fn average_windows_of_table_1() {
+        for (p, window) in [(1e-4, 187.0), (1e-5, 1054.0), (1e-6, 5926.0)] {
+            let k = libm::pow(0.1 / p / (0.4 * (1.0 / 0.3 - 0.25)), 0.25);
+            let mut history = History::of("cubic").set("fast_convergence", false).at(0.4 * k * k * k / 0.3);
+            history.loss();
+            let epochs = 10.0;
+            for _ in 0..10 {
+                let mut left = 1.0 / p;
+                while left > 0.0 {
+                    history.wait(0.1 / history.cwnd());
+                    history.ack(1.0);
+                    left -= 1.0;
+                }
+                history.loss();
+            }
+            close(epochs / p * 0.1 / history.now.secs_f64(), window, 0.01 * window);
+        }
+    }
+}

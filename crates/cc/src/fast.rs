@@ -1,0 +1,249 @@
+//! FAST TCP (Jin, Wei and Low 2004; thesis, equations 6.18 to 6.20): moves the window to where `alpha`
+//! segments of its own are queued, by an equation in the queueing delay.
+//!
+//! Below `ssthresh` the window doubles at each update while there is no queueing delay, which is
+//! `alpha = a w`. That start is over when the smallest round-trip time of a round is above the smallest
+//! of all by `start_threshold`: the average would take the sender's own bursts for a queue. An update
+//! is spread over the round trip that follows it, so that the window grows with ACKs, not in bursts.
+
+use elephan_units::Time;
+
+use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
+use crate::parameter::{Range, parameters};
+use crate::reno;
+
+/// Updates are made every other round trip (thesis, section 6.1.5).
+const ROUNDS: u64 = 2;
+
+parameters! {
+    /// FAST's parameters.
+    pub struct Parameters {
+        /// Weight of the new window in an update (Jin 2004; the thesis prints 50, perhaps per cent).
+        gamma: f64 = Number(0.5), Range::Number(1e-6, 1.0);
+        /// Segments to keep queued below rate_low of goodput (thesis, section 6.1.5).
+        alpha_low: f64 = Number(8.0), Range::Number(0.0, 1e9);
+        /// Segments to keep queued between rate_low and rate_high (section 6.1.5).
+        alpha_mid: f64 = Number(20.0), Range::Number(0.0, 1e9);
+        /// Segments to keep queued above rate_high (section 6.1.5).
+        alpha_high: f64 = Number(200.0), Range::Number(0.0, 1e9);
+        /// Goodput from which alpha_mid holds, in bit/s (section 6.1.5).
+        rate_low: f64 = Number(1e7), Range::Number(0.0, 1e15);
+        /// Goodput from which alpha_high holds, in bit/s (section 6.1.5).
+        rate_high: f64 = Number(1e8), Range::Number(0.0, 1e15);
+        /// The weight of a sample in the average round-trip time is eta_window / cwnd (Jin 2004),
+        eta_window: f64 = Number(3.0), Range::Number(1e-3, 1e6);
+        /// but no more than this (Jin 2004).
+        eta_max: f64 = Number(0.25), Range::Number(1e-6, 1.0);
+        /// Queueing delay that ends the start, in seconds; the published rule's is zero, which no packet network has.
+        start_threshold: f64 = Number(0.000_75), Range::Number(0.0, 10.0);
+    }
+}
+
+/// FAST TCP.
+#[derive(Clone, Debug)]
+pub struct Fast {
+    parameters: Parameters,
+    /// Average round-trip time, in seconds; zero before the first sample.
+    average_rtt: f64,
+    /// Round trip that is being measured, and its smallest round-trip time; and that of the last one.
+    round: u64,
+    round_min: Time,
+    last_round_min: Time,
+    /// Round, time and segments delivered at the last update, or congestion event.
+    updated: Option<(u64, Time, f64)>,
+    /// What is left to add of the last update, and how much of it each acknowledged segment adds.
+    left: f64,
+    pace: f64,
+}
+
+impl Fast {
+    /// FAST with these parameters.
+    pub fn new(parameters: Parameters) -> Self {
+        Self {
+            parameters,
+            average_rtt: 0.0,
+            round: 0,
+            round_min: Time::MAX,
+            last_round_min: Time::MAX,
+            updated: None,
+            left: 0.0,
+            pace: 0.0,
+        }
+    }
+
+    /// Segments to keep queued, from the goodput since the last update.
+    fn alpha(&self, ack: &Ack) -> f64 {
+        let Parameters { alpha_low, alpha_mid, alpha_high, rate_low, rate_high, .. } = self.parameters;
+        let Some((_, since, delivered)) = self.updated else { return alpha_low };
+        let seconds = ack.now.since(since).secs_f64();
+        let goodput = (ack.delivered - delivered) * f64::from(ack.mss) * 8.0 / seconds;
+        if goodput >= rate_high {
+            alpha_high
+        } else if goodput >= rate_low {
+            alpha_mid
+        } else {
+            alpha_low
+        }
+    }
+
+    /// Whether it is time for an update.
+    fn is_due(&self, ack: &Ack) -> bool {
+        self.updated.is_none_or(|(round, ..)| ack.round >= round + ROUNDS)
+    }
+
+    /// Sets out from window `w` to `target`, at most twice as large; returns the first step.
+    fn update(&mut self, w: f64, target: f64, ack: &Ack) -> f64 {
+        self.updated = Some((ack.round, ack.now, ack.delivered));
+        self.left = target.min(2.0 * w) - w;
+        self.pace = (self.left / w).max(0.0);
+        self.step(ack)
+    }
+
+    /// By how much this ACK moves the window: down at once, up with the ACKs of a round trip.
+    fn step(&mut self, ack: &Ack) -> f64 {
+        let step = self.left.min(self.pace * ack.segments);
+        self.left -= step;
+        step
+    }
+}
+
+impl Algorithm for Fast {
+    fn observe(&mut self, window: &Window, ack: &Ack) {
+        if ack.round > self.round {
+            self.round = ack.round;
+            self.last_round_min = std::mem::replace(&mut self.round_min, Time::MAX);
+        }
+        if let Some(rtt) = ack.rtt {
+            self.round_min = self.round_min.min(rtt);
+            // Equation 6.20 with the paper's weight.
+            let eta = (self.parameters.eta_window / window.cwnd).min(self.parameters.eta_max);
+            let rtt = rtt.secs_f64();
+            self.average_rtt =
+                if self.average_rtt == 0.0 { rtt } else { (1.0 - eta) * self.average_rtt + eta * rtt };
+        }
+    }
+
+    fn start(&mut self, window: &Window, ack: &Ack) -> Option<Start> {
+        let threshold = ack.min_rtt.saturating_add(Time::from_secs_f64(self.parameters.start_threshold));
+        if self.last_round_min < Time::MAX && self.last_round_min > threshold {
+            self.left = 0.0;
+            return Some(Start { growth: 0.0, ends: true });
+        }
+        let due = self.is_due(ack);
+        let growth = if due { self.update(window.cwnd, 2.0 * window.cwnd, ack) } else { self.step(ack) };
+        Some(Start { growth, ends: false })
+    }
+
+    fn increase(&mut self, window: &Window, ack: &Ack) -> f64 {
+        if !self.is_due(ack) {
+            return self.step(ack);
+        }
+        // Equation 6.18.
+        let gamma = self.parameters.gamma;
+        let ratio = (ack.min_rtt.secs_f64() / self.average_rtt).min(1.0);
+        let target = (1.0 - gamma) * window.cwnd + gamma * (ratio * window.cwnd + self.alpha(ack));
+        self.update(window.cwnd, target, ack)
+    }
+
+    fn decrease(&mut self, _: &Window, event: &Congestion) -> f64 {
+        // Equation 6.19; the next update waits until the round-trip time is that of the new window.
+        self.updated = Some((self.round, event.now, event.delivered));
+        self.left = 0.0;
+        self.last_round_min = Time::MAX;
+        reno::decrease(event)
+    }
+
+    fn boxed(&self) -> Box<dyn Algorithm> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{History, close};
+
+    /// A connection at window `cwnd` with 10 ms of queueing, after two round trips.
+    fn queueing_10_ms(cwnd: f64) -> History {
+        let mut history = History::of("fast").set("alpha_low", 0.0).at(cwnd);
+        history.rtt = Time::from_millis(110);
+        // The first ACK makes an update without a goodput: with no alpha it would only shrink the window,
+        // so it comes with nothing queued.
+        history.min_rtt = history.rtt;
+        history.round_trip();
+        history.round_trip();
+        history.min_rtt = Time::from_millis(100);
+        history
+    }
+
+    #[test]
+    fn windows_after_acks_and_losses() {
+        // Two round trips of 1000 segments in 110 ms, 1460 bytes: 106 Mbit/s, alpha = 200.
+        // Target 0.5 * 1000 + 0.5 (100/110 * 1000 + 200) = 1054.5454545, by 0.0545455 for each segment.
+        let mut history = queueing_10_ms(1000.0);
+        assert_eq!(history.cwnd(), 1000.0);
+        history.ack(1.0);
+        close(history.cwnd(), 1_000.054_545_5, 1e-6);
+        history.ack(2.0);
+        close(history.cwnd(), 1_000.163_636_4, 1e-6);
+        history.round_trip();
+        close(history.cwnd(), 1_054.545_454_5, 1e-6);
+        history.round_trip();
+        // Now 0.5 * 1054.545 + 0.5 (958.678 + 200) = 1106.612.
+        history.round_trip();
+        close(history.cwnd(), 1106.612, 1e-3);
+        history.loss();
+        close(history.cwnd(), 553.306, 1e-3);
+    }
+
+    #[test]
+    fn alpha_depends_on_goodput() {
+        // At 110 ms and 1460 bytes a segment in the window is 106.18 kbit/s: 92 are 9.8 Mbit/s, 97 are 10.3,
+        // 935 are 99.3, 950 are 100.9. Target: w (0.5 + 0.5/1.1) + alpha/2.
+        for (cwnd, alpha) in [(92.0, 0.0), (97.0, 20.0), (935.0, 20.0), (950.0, 200.0)] {
+            let mut history = queueing_10_ms(cwnd);
+            history.ack(1.0);
+            history.round_trip();
+            close(history.cwnd(), cwnd * (0.5 + 0.5 / 1.1) + alpha / 2.0, 1e-6);
+        }
+    }
+
+    /// On a path of 10,000 segments/s and 100 ms it comes to rest with alpha segments queued.
+    #[test]
+    fn comes_to_rest_with_alpha_queued() {
+        for start in [600.0, 1500.0] {
+            let mut history = History::of("fast").at(start);
+            for _ in 0..400 {
+                history.rtt = Time::from_secs_f64(f64::max(0.1, history.cwnd() / 10_000.0));
+                history.round_trip();
+            }
+            close(history.cwnd(), 1200.0, 1.0);
+        }
+    }
+
+    #[test]
+    fn its_start_doubles_every_other_round_trip_until_there_is_a_queue() {
+        let mut history = History::of("fast").starting(10.0);
+        let mut windows = Vec::new();
+        for _ in 0..5 {
+            history.round_trip();
+            windows.push(history.cwnd());
+        }
+        for (found, expected) in windows.iter().zip([20.0, 20.0, 40.0, 40.0, 80.0]) {
+            close(*found, expected, 1e-9);
+        }
+        // 0.7 ms is below the threshold; 0.8 ms is above.
+        history.rtt = Time::from_secs_f64(0.1007);
+        history.round_trip();
+        history.ack(1.0);
+        assert!(history.controller.in_slow_start());
+        history.rtt = Time::from_secs_f64(0.1008);
+        history.round += 1;
+        history.ack(1.0);
+        history.round += 1;
+        let before = history.cwnd();
+        history.ack(1.0);
+        assert!(!history.controller.in_slow_start());
+        assert_eq!(history.cwnd(), before);
+    }
+}

@@ -1,0 +1,257 @@
+//! H-TCP (Leith and Shorten 2004; thesis, equations 6.7 to 6.14): the increase grows with the time
+//! since the last congestion event, and the decrease leaves the queue just empty.
+//!
+//! The sources leave four things open. The choices here, each a parameter where it changes results:
+//! - The increase is scaled with the round-trip time by `T_min / 100 ms`, within 0.1 and 2, as in the
+//!   authors' Linux code; the thesis prints `T_min` itself, in seconds, which is 10 times less.
+//! - `B(k)`, the goodput before a congestion event, is the rate over each round trip outside recovery,
+//!   smoothed with weight 1/4, as in that code. A change from an event without one counts as a change.
+//! - `T_max` is the largest round-trip time since the connection began; Linux lets it fade by 5% at
+//!   each event.
+//! - After a change of goodput, Linux keeps beta at 0.5 for one further epoch (`settle`), and below
+//!   10 ms of round-trip time always (`adaptive_min_rtt`). The published rule does neither.
+
+use elephan_units::Time;
+
+use crate::algorithm::{Ack, Algorithm, Congestion, Window};
+use crate::parameter::{Range, parameters};
+use crate::reno;
+
+/// Smallest fraction of the window that is kept: Standard TCP's.
+const BETA_MIN: f64 = 0.5;
+/// Round-trip time at which Linux does not scale the increase, in seconds, and limits of the scale.
+const REFERENCE_RTT: f64 = 0.1;
+const SCALE: (f64, f64) = (0.1, 2.0);
+/// Weight of a new round trip in the smoothed goodput.
+const GOODPUT_WEIGHT: f64 = 0.25;
+
+parameters! {
+    /// H-TCP's parameters.
+    pub struct Parameters {
+        /// Time after a congestion event in which it grows as Standard TCP does, in seconds (thesis, equation 6.9).
+        delta_l: f64 = Number(1.0), Range::Number(0.0, 1e6);
+        /// Relative change of goodput between two congestion events above which the window is halved
+        /// (equation 6.10); inf never halves for it.
+        delta_b: f64 = Number(0.2), Range::Number(0.0, f64::INFINITY);
+        /// Largest fraction of the window that is kept at a congestion event (equation 6.10); 0.5 turns the
+        /// adaptive back-off off.
+        beta_max: f64 = Number(0.8), Range::Number(0.5, 1.0);
+        /// How the increase is scaled with the smallest round-trip time: by T_min / 100 ms within 0.1 and 2
+        /// ("reference", as Linux), by T_min in seconds ("seconds", equation 6.9), or not ("off").
+        rtt_scaling: &'static str = Word("reference"), Range::Word(&["reference", "seconds", "off"]);
+        /// Smallest round-trip time for adaptive back-off, in seconds; 0.01 in Linux.
+        adaptive_min_rtt: f64 = Number(0.0), Range::Number(0.0, 1e6);
+        /// Whether the first congestion event after a change of goodput halves the window too, as in Linux.
+        settle: bool = Flag(false), Range::Flag;
+    }
+}
+
+/// H-TCP.
+#[derive(Clone, Debug)]
+pub struct Htcp {
+    parameters: Parameters,
+    /// Fraction of the window that was kept at the last congestion event.
+    beta: f64,
+    /// When the last congestion event was; at first, when the connection began.
+    last_congestion: Option<Time>,
+    max_rtt: Time,
+    /// Smoothed goodput of this epoch, and goodput before the last congestion event, in segments per second.
+    goodput: Option<f64>,
+    goodput_before: Option<f64>,
+    /// Where the current round trip began: its number, time, and segments delivered until then.
+    round: (u64, Time, f64),
+    /// Whether a congestion event without a change of goodput has passed.
+    settled: bool,
+}
+
+impl Htcp {
+    /// H-TCP with these parameters.
+    pub fn new(parameters: Parameters) -> Self {
+        Self {
+            parameters,
+            beta: BETA_MIN,
+            last_congestion: None,
+            max_rtt: Time::ZERO,
+            goodput: None,
+            goodput_before: None,
+            round: (0, Time::ZERO, 0.0),
+            settled: false,
+        }
+    }
+
+    /// Equations 6.9 and 6.11: the increase, `delta` seconds after a congestion event.
+    fn alpha(&self, delta: f64, min_rtt: Time) -> f64 {
+        let over = delta - self.parameters.delta_l;
+        if over <= 0.0 {
+            return 1.0;
+        }
+        let scale = match self.parameters.rtt_scaling {
+            "reference" => (min_rtt.secs_f64() / REFERENCE_RTT).clamp(SCALE.0, SCALE.1),
+            "seconds" => min_rtt.secs_f64(),
+            _ => 1.0,
+        };
+        ((1.0 + 10.0 * over + 0.25 * over * over) * scale).max(1.0)
+    }
+
+    /// Equation 6.10: the fraction of the window that this congestion event leaves.
+    fn adapt(&mut self, min_rtt: Time) -> f64 {
+        let changed = match (self.goodput, self.goodput_before) {
+            (Some(now), Some(before)) => (now - before).abs() > self.parameters.delta_b * before,
+            _ => true,
+        };
+        let settled = std::mem::replace(&mut self.settled, !changed);
+        let halve = changed
+            || (self.parameters.settle && !settled)
+            || min_rtt.secs_f64() < self.parameters.adaptive_min_rtt
+            || self.max_rtt == Time::ZERO;
+        if halve {
+            return BETA_MIN;
+        }
+        (min_rtt.secs_f64() / self.max_rtt.secs_f64()).clamp(BETA_MIN, self.parameters.beta_max)
+    }
+}
+
+impl Algorithm for Htcp {
+    fn observe(&mut self, _: &Window, ack: &Ack) {
+        self.last_congestion.get_or_insert(ack.now);
+        if let Some(rtt) = ack.rtt {
+            self.max_rtt = self.max_rtt.max(rtt);
+        }
+        let (round, since, delivered) = self.round;
+        if ack.round > round {
+            let span = ack.now.since(since).secs_f64();
+            if since > Time::ZERO && span > 0.0 && !ack.in_recovery {
+                let rate = (ack.delivered - delivered) / span;
+                self.goodput = Some(match self.goodput {
+                    Some(goodput) => goodput + GOODPUT_WEIGHT * (rate - goodput),
+                    None => rate,
+                });
+            }
+            self.round = (ack.round, ack.now, ack.delivered);
+        }
+    }
+
+    fn increase(&mut self, window: &Window, ack: &Ack) -> f64 {
+        let delta = self.last_congestion.map_or(0.0, |last| ack.now.since(last).secs_f64());
+        2.0 * (1.0 - self.beta) * self.alpha(delta, ack.min_rtt) * reno::increase(window, ack)
+    }
+
+    fn decrease(&mut self, window: &Window, event: &Congestion) -> f64 {
+        self.beta = self.adapt(event.min_rtt);
+        self.goodput_before = self.goodput.take().or(self.goodput_before);
+        self.last_congestion = Some(event.now);
+        if self.beta == BETA_MIN { reno::decrease(event) } else { self.beta * window.cwnd }
+    }
+
+    fn boxed(&self) -> Box<dyn Algorithm> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{History, close, loss};
+
+    #[test]
+    fn windows_after_acks_and_losses() {
+        // Loss at 100: no goodput to compare with, so beta = 0.5: 50.
+        // After 1 s: alpha = 1, 2 (1 - 0.5) * 1/50 = 0.02: 50.02.
+        // After 3 s: alpha = 1 + 10 * 2 + 0.25 * 4 = 22, scaled by 100 ms/100 ms: 22/50.02 = 0.4398241.
+        let mut history = History::of("htcp").at(100.0);
+        history.loss();
+        assert_eq!(history.cwnd(), 50.0);
+        history.wait(1.0);
+        history.ack(1.0);
+        close(history.cwnd(), 50.02, 1e-12);
+        history.wait(2.0);
+        history.ack(1.0);
+        close(history.cwnd(), 50.459_824_1, 1e-7);
+    }
+
+    #[test]
+    fn the_increase_scales_with_the_round_trip_time() {
+        // 3 s after the loss f = 22: times RTT/100 ms within 0.1 and 2; times RTT in seconds; unscaled.
+        for (scaling, rtt_ms, alpha) in [
+            ("reference", 50.0, 11.0),
+            ("reference", 300.0, 44.0),
+            ("reference", 1.0, 2.2),
+            ("seconds", 100.0, 2.2),
+            ("seconds", 10.0, 1.0),
+            ("off", 50.0, 22.0),
+        ] {
+            let mut history = History::of("htcp").set("rtt_scaling", scaling).rtt_ms(rtt_ms).at(1000.0);
+            history.loss();
+            history.wait(3.0);
+            history.ack(1.0);
+            close(history.cwnd(), 500.0 + alpha / 500.0, 1e-9);
+        }
+    }
+
+    #[test]
+    fn the_decrease_leaves_the_queue_empty_while_goodput_is_steady() {
+        // T_min/T_max = 100/150 = 0.6667. Goodput 1000/s after 900/s: 100 <= 0.2 * 900. After 800/s:
+        // 200 > 160. T_max = 110 ms: 0.909, but at most 0.8. T_max = 300 ms: 0.333, but at least 0.5.
+        for (before, max_rtt, beta) in [
+            (900.0, 150, 2.0 / 3.0),
+            (800.0, 150, 0.5),
+            (1000.0, 110, 0.8),
+            (1000.0, 300, 0.5),
+            (1300.0, 150, 0.5),
+        ] {
+            let mut htcp = Htcp::new(Parameters::default());
+            htcp.goodput = Some(1000.0);
+            htcp.goodput_before = Some(before);
+            htcp.max_rtt = Time::from_millis(max_rtt);
+            let left = htcp.decrease(&Window { cwnd: 600.0, ssthresh: 2.0 }, &loss(600.0));
+            close(left, beta * 600.0, 1e-9);
+            assert_eq!((htcp.goodput, htcp.goodput_before), (None, Some(1000.0)));
+            // From now on it grows by 2 (1 - beta).
+            assert_eq!(htcp.beta * 600.0, left);
+        }
+    }
+
+    #[test]
+    fn linux_waits_for_one_more_event_and_for_10_ms() {
+        let steady = |parameters, settled| {
+            let mut htcp = Htcp::new(parameters);
+            htcp.goodput = Some(1000.0);
+            htcp.goodput_before = Some(1000.0);
+            htcp.max_rtt = Time::from_millis(125);
+            htcp.settled = settled;
+            htcp.adapt(Time::from_millis(100))
+        };
+        let settle = Parameters { settle: true, ..Parameters::default() };
+        assert_eq!(steady(settle, false), 0.5);
+        close(steady(settle, true), 0.8, 1e-12);
+        let long = Parameters { adaptive_min_rtt: 0.101, ..Parameters::default() };
+        assert_eq!(steady(long, true), 0.5);
+    }
+
+    #[test]
+    fn goodput_is_measured_over_round_trips_and_smoothed() {
+        // Rounds of 100 segments in 100 ms: 1000/s. Then one of 120: 1000 + 0.25 * (1200 - 1000) = 1050.
+        let mut htcp = Htcp::new(Parameters::default());
+        let mut delivered = 0.0;
+        for (round, segments) in [(0, 100.0), (1, 100.0), (2, 100.0), (3, 120.0)] {
+            delivered += segments;
+            htcp.observe(
+                &Window { cwnd: 100.0, ssthresh: 2.0 },
+                &Ack {
+                    now: Time::from_millis(100 * (round + 1)),
+                    segments,
+                    delivered,
+                    flight_size: 100.0,
+                    rtt: None,
+                    min_rtt: Time::from_millis(100),
+                    srtt: Time::from_millis(100),
+                    delivery_rate: None,
+                    round,
+                    in_recovery: false,
+                    mss: 1460,
+                },
+            );
+        }
+        close(htcp.goodput.unwrap(), 1050.0, 1e-9);
+    }
+}

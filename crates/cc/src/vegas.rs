@@ -1,0 +1,162 @@
+//! TCP Vegas (Brakmo and Peterson 1995): keeps between `alpha` and `beta` segments of its own queued,
+//! which it tells from the round-trip time.
+//!
+//! The round-trip time of a round is the smallest of its samples, as in Linux, so that delayed ACKs do
+//! not count as queueing; and a round with fewer than three samples is not judged, and grows as Reno.
+//! At a loss the window is halved.
+
+use elephan_units::Time;
+
+use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
+use crate::parameter::{Range, parameters};
+use crate::reno;
+
+/// Samples that a round needs to be judged: with two, each may be of a delayed ACK (Linux).
+const LEAST_SAMPLES: u32 = 3;
+
+parameters! {
+    /// Vegas' parameters, in segments queued.
+    pub struct Parameters {
+        /// Below this the window grows by one in the next round trip (Brakmo and Peterson 1995, section 3.2; 2 in Linux).
+        alpha: f64 = Number(1.0), Range::Number(0.0, 1e9);
+        /// Above this the window shrinks by one in the next round trip (section 3.2; 4 in Linux).
+        beta: f64 = Number(3.0), Range::Number(0.0, 1e9);
+        /// Above this its slow start ends (section 3.3).
+        gamma: f64 = Number(1.0), Range::Number(0.0, 1e9);
+    }
+}
+
+/// TCP Vegas.
+#[derive(Clone, Debug)]
+pub struct Vegas {
+    parameters: Parameters,
+    /// Round trip that is being measured, its samples, and the smallest.
+    round: u64,
+    samples: u32,
+    round_min: Time,
+    /// Segments queued in the last round, where it could be judged.
+    queued: Option<f64>,
+    /// In slow start: whether the window doubles in this round trip, or stays to be measured.
+    doubling: bool,
+}
+
+impl Vegas {
+    /// Vegas with these parameters.
+    pub fn new(parameters: Parameters) -> Self {
+        Self { parameters, round: 0, samples: 0, round_min: Time::MAX, queued: None, doubling: true }
+    }
+}
+
+impl Algorithm for Vegas {
+    fn observe(&mut self, window: &Window, ack: &Ack) {
+        if ack.round > self.round {
+            // Expected minus actual rate, times the smallest round-trip time: w - w T_min/T.
+            self.queued = (self.samples >= LEAST_SAMPLES)
+                .then(|| window.cwnd * (1.0 - ack.min_rtt.secs_f64() / self.round_min.secs_f64()));
+            self.round = ack.round;
+            self.samples = 0;
+            self.round_min = Time::MAX;
+            self.doubling = !self.doubling;
+        }
+        if let Some(rtt) = ack.rtt {
+            self.samples += 1;
+            self.round_min = self.round_min.min(rtt);
+        }
+    }
+
+    fn start(&mut self, _: &Window, ack: &Ack) -> Option<Start> {
+        // What a round measured whose window stood still is known when the next doubling begins.
+        Some(match self.queued {
+            // Leaves for the window that the path holds, as Linux does; one segment less in each round
+            // trip would take minutes.
+            Some(queued) if self.doubling && queued > self.parameters.gamma => {
+                Start { growth: -queued, ends: true }
+            }
+            _ => Start { growth: if self.doubling { ack.segments } else { 0.0 }, ends: false },
+        })
+    }
+
+    fn increase(&mut self, window: &Window, ack: &Ack) -> f64 {
+        let Parameters { alpha, beta, .. } = self.parameters;
+        match self.queued {
+            Some(queued) if queued > beta => -reno::increase(window, ack),
+            Some(queued) if queued >= alpha => 0.0,
+            _ => reno::increase(window, ack),
+        }
+    }
+
+    fn decrease(&mut self, _: &Window, event: &Congestion) -> f64 {
+        self.queued = None;
+        reno::decrease(event)
+    }
+
+    fn boxed(&self) -> Box<dyn Algorithm> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{History, close};
+
+    /// A connection at a window of 100 whose last round had this round-trip time.
+    fn after_a_round_of(ms: u64) -> History {
+        let mut history = History::of("vegas").at(100.0);
+        history.rtt = Time::from_millis(ms);
+        for _ in 0..3 {
+            history.ack_worth(1.0, 0.0);
+        }
+        history.round = 1;
+        history
+    }
+
+    #[test]
+    fn the_window_follows_what_is_queued() {
+        // 100 (1 - 100/T): T = 100 ms: 0 < 1, up. 102 ms: 1.96, stays. 104 ms: 3.85 > 3, down.
+        for (ms, change) in [(100, 1.0), (102, 0.0), (104, -1.0)] {
+            let mut history = after_a_round_of(ms);
+            history.ack(1.0);
+            close(history.cwnd(), 100.0 + change / 100.0, 1e-12);
+            history.ack(2.0);
+            close(history.cwnd(), 100.0 + 3.0 * change / 100.0, 1e-4);
+        }
+    }
+
+    #[test]
+    fn a_round_of_two_samples_is_not_judged() {
+        let mut history = History::of("vegas").at(100.0);
+        history.rtt = Time::from_millis(200);
+        history.ack_worth(1.0, 0.0);
+        history.ack_worth(1.0, 0.0);
+        history.round = 1;
+        history.ack(1.0);
+        close(history.cwnd(), 100.01, 1e-12);
+    }
+
+    #[test]
+    fn its_start_doubles_every_other_round_trip_and_ends_with_a_queue() {
+        let mut history = History::of("vegas").starting(10.0);
+        let mut windows = Vec::new();
+        for _ in 0..5 {
+            history.round_trip();
+            windows.push(history.cwnd());
+        }
+        assert_eq!(windows, [20.0, 20.0, 40.0, 40.0, 80.0]);
+        // At 80 the path holds 64: 125 ms. The round that stands still sees 80 (1 - 100/125) = 16 queued.
+        history.rtt = Time::from_millis(125);
+        history.round_trip();
+        assert!(history.controller.in_slow_start());
+        history.ack(1.0);
+        assert!(!history.controller.in_slow_start());
+        close(history.cwnd(), 64.0, 1e-9);
+        assert_eq!(history.ssthresh(), history.cwnd());
+    }
+
+    #[test]
+    fn a_loss_halves_the_window() {
+        let mut history = after_a_round_of(104);
+        history.loss();
+        assert_eq!(history.cwnd(), 50.0);
+    }
+}
