@@ -114,8 +114,6 @@ impl Controller {
             self.grow(start.growth, ack.segments);
             if start.ends {
                 self.state.window.ssthresh = self.state.window.cwnd.max(MIN_SSTHRESH);
-                // A window below the smallest threshold would be in slow start again.
-                self.state.window.cwnd = self.state.window.ssthresh;
             }
             return;
         }
@@ -193,6 +191,160 @@ impl Controller {
             && self.state.window.cwnd <= before.window.cwnd
         {
             self.state = *before;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{History, close};
+
+    #[test]
+    fn slow_start_ends_at_ssthresh_and_the_rest_counts_beyond() {
+        // 9.5 and an ACK of 2: 0.5 to ssthresh, and 1.5/10 beyond.
+        let mut history = History::of("reno").starting(9.5);
+        history.controller = history.controller.with_ssthresh(10.0);
+        history.ack(2.0);
+        close(history.cwnd(), 10.15, 1e-12);
+    }
+
+    #[test]
+    fn no_growth_in_recovery() {
+        let mut history = History::of("reno");
+        history.in_recovery = true;
+        history.ack(1.0);
+        assert_eq!(history.cwnd(), 10.0);
+    }
+
+    #[test]
+    fn ssthresh_is_two_segments_at_least() {
+        for (cwnd, after) in [(10.0, 5.0), (3.0, 2.0), (1.5, 1.5)] {
+            let mut history = History::of("reno").at(cwnd);
+            history.loss();
+            assert_eq!((history.cwnd(), history.ssthresh()), (after, f64::max(after, 2.0)));
+        }
+    }
+
+    #[test]
+    fn a_loss_does_not_raise_the_window_though_more_is_in_flight() {
+        let mut history = History::of("reno").at(4.0);
+        history.controller.on_congestion(&crate::history::loss(20.0));
+        assert_eq!((history.cwnd(), history.ssthresh()), (4.0, 10.0));
+    }
+
+    #[test]
+    fn a_timeout_leaves_the_loss_window_and_a_second_one_the_threshold() {
+        let mut history = History::of("reno").at(20.0);
+        history.event(Cause::Timeout);
+        assert_eq!((history.cwnd(), history.ssthresh()), (1.0, 10.0));
+        history.ack(1.0);
+        history.controller.collapse();
+        assert_eq!((history.cwnd(), history.ssthresh()), (1.0, 10.0));
+    }
+
+    #[test]
+    fn whole_windows_grow_when_a_segment_is_complete() {
+        // 4 + 1/4 for each ACK: the fourth completes a segment. Slow start, limited to 1/2 by a window
+        // of 101, the second one.
+        let mut history = History::of("reno").quantised(Quantisation::RoundUp).at(4.0);
+        let windows = [0; 4].map(|_| {
+            history.ack(1.0);
+            history.cwnd()
+        });
+        assert_eq!(windows, [4.0, 4.0, 4.0, 5.0]);
+        let mut history =
+            History::of("reno").quantised(Quantisation::RoundUp).slow_start("limited").starting(101.0);
+        history.ack(1.0);
+        assert_eq!(history.cwnd(), 101.0);
+        history.ack(1.0);
+        assert_eq!(history.cwnd(), 102.0);
+    }
+
+    #[test]
+    fn a_loss_and_moderation_forget_growth_that_is_not_complete() {
+        // 3/4 of a segment is waiting at 4.
+        let mut history = History::of("reno").quantised(Quantisation::RoundDown).at(4.0);
+        for _ in 0..3 {
+            history.ack(1.0);
+        }
+        let waiting = history.clone();
+        history.loss();
+        history.ack(1.0);
+        assert_eq!(history.cwnd(), 2.0);
+        history.controller.undo();
+        history.ack(1.0);
+        assert_eq!(history.cwnd(), 5.0);
+
+        let mut history = waiting;
+        history.controller.moderate(3.7);
+        assert_eq!(history.cwnd(), 3.0);
+        history.ack(1.0);
+        assert_eq!(history.cwnd(), 3.0);
+    }
+
+    #[test]
+    fn moderation_only_lowers() {
+        let mut history = History::of("reno").at(20.0);
+        history.controller.moderate(30.0);
+        assert_eq!(history.cwnd(), 20.0);
+        history.controller.moderate(0.0);
+        assert_eq!(history.cwnd(), 1.0);
+    }
+
+    #[test]
+    fn undo_takes_back_the_last_event_once() {
+        let mut history = History::of("reno").at(20.0);
+        history.loss();
+        history.loss();
+        history.controller.undo();
+        assert_eq!(history.cwnd(), 10.0);
+        history.controller.undo();
+        assert_eq!(history.cwnd(), 10.0);
+    }
+
+    #[test]
+    fn undo_leaves_a_window_that_has_outgrown_what_it_was() {
+        let mut history = History::of("reno").starting(20.0);
+        history.loss();
+        for _ in 0..400 {
+            history.ack(1.0);
+        }
+        let cwnd = history.cwnd();
+        assert!(cwnd > 20.0);
+        history.controller.undo();
+        assert_eq!((history.cwnd(), history.ssthresh()), (cwnd, 10.0));
+    }
+
+    /// An algorithm from outside that returns whatever it was given.
+    #[derive(Clone)]
+    struct Outside(f64);
+
+    impl Algorithm for Outside {
+        fn increase(&mut self, _: &Window, _: &Ack) -> f64 {
+            self.0
+        }
+        fn decrease(&mut self, _: &Window, _: &Congestion) -> f64 {
+            self.0
+        }
+        fn boxed(&self) -> Box<dyn Algorithm> {
+            Box::new(self.clone())
+        }
+    }
+
+    #[test]
+    fn an_algorithm_from_outside_cannot_break_the_window() {
+        for (answer, grown) in
+            [(f64::NAN, 10.0), (f64::INFINITY, 10.0), (f64::NEG_INFINITY, 10.0), (100.0, 11.0), (-100.0, 1.0)]
+        {
+            let mut history = History::of("reno");
+            let outside = AnyAlgorithm::External(Box::new(Outside(answer)));
+            history.controller =
+                Controller::new(outside, SlowStart::Standard, Quantisation::None, 10.0).with_ssthresh(2.0);
+            history.ack(1.0);
+            assert_eq!(history.cwnd(), grown);
+            history.loss();
+            assert!(history.cwnd() >= 1.0 && history.cwnd() <= grown && history.ssthresh() >= 2.0);
         }
     }
 }

@@ -75,6 +75,13 @@ impl Response {
         if self.table { TABLE[row(w)].1 } else { self.b_at(libm::log(w) - self.ln_w_low) }
     }
 
+    /// `d ln a / d ln w` at window `w`: how `a` changes near it.
+    fn slope(&self, w: f64) -> f64 {
+        let b = self.b(w);
+        let slope_b = if b > self.b_high { self.slope_b } else { 0.0 };
+        2.0 + self.slope_p + slope_b * (1.0 / b + 1.0 / (2.0 - b))
+    }
+
     /// `b` at `x = ln w - ln w_low`. The RFC leaves open what follows `w_high`, where the line would
     /// go below zero: `b_high` is kept.
     fn b_at(&self, x: f64) -> f64 {
@@ -87,16 +94,42 @@ fn row(w: f64) -> usize {
     TABLE.partition_point(|&(from, _)| f64::from(from) <= w).saturating_sub(1)
 }
 
+/// A tangent to `a(w)` is used as far as this from where it touches, as a fraction of the window: there
+/// it is off by less than 1e-4 of `a`, and a logarithm and an exponential for each ACK are saved.
+const TANGENT_REACH: f64 = 1.0 / 64.0;
+
+/// A tangent to `a(w)`.
+#[derive(Clone, Copy, Debug)]
+struct Tangent {
+    w: f64,
+    a: f64,
+    /// Change of `a` for each segment.
+    slope: f64,
+}
+
 /// HighSpeed TCP.
 #[derive(Clone, Debug)]
 pub struct Hstcp {
     response: Response,
+    tangent: Tangent,
 }
 
 impl Hstcp {
     /// HighSpeed TCP with these parameters.
     pub fn new(parameters: Parameters) -> Self {
-        Self { response: Response::new(&parameters) }
+        Self { response: Response::new(&parameters), tangent: Tangent { w: 0.0, a: 0.0, slope: 0.0 } }
+    }
+
+    /// `a(w)`, from the table or from a tangent nearby.
+    fn a(&mut self, w: f64) -> f64 {
+        if self.response.table {
+            return self.response.a(w);
+        }
+        if (w - self.tangent.w).abs() > TANGENT_REACH * w {
+            let a = self.response.a(w);
+            self.tangent = Tangent { w, a, slope: self.response.slope(w) * a / w };
+        }
+        self.tangent.a + self.tangent.slope * (w - self.tangent.w)
     }
 
     /// Window up to which it is Standard TCP.
@@ -110,7 +143,7 @@ impl Algorithm for Hstcp {
         if window.cwnd <= self.response.w_low {
             return reno::increase(window, ack);
         }
-        self.response.a(window.cwnd) * ack.segments / window.cwnd
+        self.a(window.cwnd) * ack.segments / window.cwnd
     }
 
     fn decrease(&mut self, window: &Window, event: &Congestion) -> f64 {
@@ -190,6 +223,21 @@ mod tests {
         close(response.b(83_000.0), 0.1, 1e-12);
         close(response.a(83_000.0), 72.516, 1e-3);
         close(response.b(1e6), 0.1, 0.0);
+    }
+
+    #[test]
+    fn tangents_are_close() {
+        let mut hstcp = Hstcp::new(Parameters::default());
+        for step in [1.003, 1.0 / 1.003] {
+            let mut w = if step > 1.0 { 38.1 } else { 1e6 };
+            // Except where b(w) bends, at w_high.
+            while (38.0..=1e6).contains(&w) {
+                let exact = hstcp.response.a(w);
+                let tolerance = if (81_000.0..85_000.0).contains(&w) { 1e-2 } else { 1e-4 };
+                close(hstcp.a(w) / exact, 1.0, tolerance);
+                w *= step;
+            }
+        }
     }
 
     #[test]

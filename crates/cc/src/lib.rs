@@ -28,6 +28,8 @@ mod vegas;
 
 #[cfg(test)]
 mod history;
+#[cfg(test)]
+mod properties;
 
 pub use algorithm::{Ack, Algorithm, Cause, Congestion, Start, Window};
 pub use controller::{Controller, Quantisation};

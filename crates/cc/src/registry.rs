@@ -142,3 +142,95 @@ registry! {
         "vegas", "TCP Vegas", "Brakmo and Peterson 1995";
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameter::Range;
+    use crate::slow_start;
+
+    /// Values in a range, and values that are not.
+    fn probes(range: &Range) -> (Vec<Value<'static>>, Vec<Value<'static>>) {
+        let not_a_number = [Value::Number(f64::NAN), Value::Word("no such word"), Value::Flag(true)];
+        match *range {
+            Range::Number(low, high) => {
+                let mut outside = not_a_number.to_vec();
+                outside.push(Value::Number(low - 1.0));
+                if high.is_finite() {
+                    outside.push(Value::Number(high * 2.0 + 1.0));
+                    outside.push(Value::Number(f64::INFINITY));
+                }
+                (vec![Value::Number(low), Value::Number(high)], outside)
+            }
+            Range::Flag => (vec![Value::Flag(true), Value::Flag(false)], not_a_number[..2].to_vec()),
+            Range::Word(words) => {
+                (words.iter().map(|word| Value::Word(word)).collect(), not_a_number.to_vec())
+            }
+        }
+    }
+
+    fn check<T>(entry: &Entry<T>) {
+        let name = entry.name;
+        assert!(entry.build(&[]).is_ok(), "{name}");
+        assert!(!entry.title.is_empty() && !entry.source.is_empty(), "{name}");
+        let known: Vec<_> = entry.parameters.iter().map(|parameter| parameter.name).collect();
+
+        let unknown = entry.build(&[("no such parameter", Value::Number(1.0))]).err().expect(name);
+        assert_eq!(
+            unknown,
+            ParameterError::Unknown { name: "no such parameter".to_owned(), known: known.clone() }
+        );
+        for parameter in &known {
+            assert!(unknown.to_string().contains(parameter), "{name}: {unknown}");
+        }
+
+        for parameter in entry.parameters {
+            let set = |value| entry.build(&[(parameter.name, value)]);
+            assert!(parameter.meaning.len() > 20, "{name}: {}", parameter.name);
+            assert!(set(parameter.default).is_ok(), "{name}: the default of {}", parameter.name);
+            let (inside, outside) = probes(&parameter.range);
+            for value in inside {
+                assert!(set(value).is_ok(), "{name}: {} = {value}", parameter.name);
+            }
+            for value in outside {
+                let refused = set(value).err();
+                let error = ParameterError::OutOfRange {
+                    name: parameter.name,
+                    found: value.to_string(),
+                    range: parameter.range,
+                };
+                assert_eq!(refused, Some(error), "{name}: {} = {value}", parameter.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_parameter_has_a_default_in_its_range_and_refuses_what_is_outside() {
+        ALL.iter().for_each(check);
+        slow_start::ALL.iter().for_each(check);
+    }
+
+    #[test]
+    fn names_are_found_and_differ() {
+        for (index, entry) in ALL.iter().enumerate() {
+            assert_eq!(find(entry.name).map(|found| found.title), Some(entry.title));
+            assert!(ALL[..index].iter().all(|other| other.name != entry.name), "{}", entry.name);
+        }
+        for entry in slow_start::ALL {
+            assert_eq!(slow_start::find(entry.name).map(|found| found.title), Some(entry.title));
+        }
+        assert!(find("no such algorithm").is_none() && slow_start::find("no such start").is_none());
+    }
+
+    #[test]
+    fn errors_say_what_was_expected() {
+        let scalable = find("scalable").unwrap();
+        let error = |name, value| scalable.build(&[(name, value)]).err().unwrap().to_string();
+        assert_eq!(
+            error("alpha", Value::Number(1.0)),
+            "expected one of a, b, lwnd, rounding, found \"alpha\""
+        );
+        assert_eq!(error("a", Value::Number(2.0)), "expected a number from 0 to 1, found 2");
+        assert_eq!(error("rounding", Value::Word("up")), "expected one of floor, ceil, none, found \"up\"");
+    }
+}
