@@ -171,16 +171,16 @@ mod tests {
 
     #[test]
     fn a_queue_that_stays_short_makes_it_forget_the_target() {
-        // Largest queueing delay 50 ms, so short is below 7.5 ms. Window 996 of target 1000 grows by 0.2
-        // in a round trip; after the first second and two more of 5 ms it grows by 32 (no target), and
-        // beyond 640 by 5%: 0.05 * 996 = 49.8.
-        let history_with = |detect: bool, queueing_ms: u64| {
+        // Largest queueing delay 50 ms, so that short is below 7.5 ms. After the loss the window is 996 and
+        // the target 1245, (1245 - 996)/4 = 62 away: it grows by 32. Without the target by 32 too, but by
+        // at least 0.05 * 996 = 49.8.
+        let history_with = |detect: bool, queueing_ms: u64, seconds: u32| {
             let mut history = History::of("bic").set("low_utilisation", detect).at(1245.0);
             history.rtt = Time::from_millis(150);
             history.ack(1.0);
             history.loss();
             history.rtt = Time::from_millis(100 + queueing_ms);
-            for _ in 0..400 {
+            for _ in 0..100 * seconds {
                 history.wait(0.01);
                 history.ack_worth(1.0, 0.0);
             }
@@ -188,9 +188,11 @@ mod tests {
             history.ack(1.0);
             (history.cwnd() - before) * before
         };
-        let plain = history_with(false, 5);
-        close(plain, 32.0, 1e-6);
-        close(history_with(true, 5), 0.05 * 0.8 * 1245.0, 0.01);
-        close(history_with(true, 10), plain, 1e-6);
+        // The first second does not count, and two more must pass.
+        for (detect, queueing_ms, seconds, a) in
+            [(false, 5, 4, 32.0), (true, 5, 4, 49.8), (true, 10, 4, 32.0), (true, 5, 3, 32.0)]
+        {
+            close(history_with(detect, queueing_ms, seconds), a, 0.01);
+        }
     }
 }

@@ -262,6 +262,25 @@ mod tests {
     }
 
     #[test]
+    fn growth_that_is_waiting_counts_towards_ssthresh() {
+        // Limited slow start at 101 adds 1/2 for each: after one ACK 0.5 is waiting and 0.5 is left to
+        // ssthresh. An ACK of 4 takes 1 for that, and 3/102 is waiting beyond; 60 more make 63/102.
+        let mut history =
+            History::of("reno").quantised(Quantisation::RoundUp).slow_start("limited").starting(101.0);
+        history.controller = history.controller.with_ssthresh(102.0);
+        history.ack(1.0);
+        history.ack(4.0);
+        for _ in 0..60 {
+            history.ack(1.0);
+        }
+        assert_eq!(history.cwnd(), 102.0);
+        for _ in 0..40 {
+            history.ack(1.0);
+        }
+        assert_eq!(history.cwnd(), 103.0);
+    }
+
+    #[test]
     fn a_loss_and_moderation_forget_growth_that_is_not_complete() {
         // 3/4 of a segment is waiting at 4.
         let mut history = History::of("reno").quantised(Quantisation::RoundDown).at(4.0);

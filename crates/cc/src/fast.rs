@@ -162,7 +162,7 @@ impl Algorithm for Fast {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{History, close};
+    use crate::history::{History, ack, close};
 
     /// A connection at window `cwnd` with 10 ms of queueing, after two round trips.
     fn queueing_10_ms(cwnd: f64) -> History {
@@ -207,6 +207,49 @@ mod tests {
             history.round_trip();
             close(history.cwnd(), cwnd * (0.5 + 0.5 / 1.1) + alpha / 2.0, 1e-6);
         }
+    }
+
+    #[test]
+    fn an_update_at_most_doubles_the_window() {
+        // 0.5 * 20 + 0.5 (20 + 100) = 70, at most 40: 20 more over a round trip, 1 for each segment.
+        let mut fast = Fast::new(Parameters { alpha_low: 100.0, ..Parameters::default() });
+        let step = fast.increase(&Window { cwnd: 20.0, ssthresh: 2.0 }, &ack(Time::from_millis(100)));
+        assert_eq!(step, 1.0);
+    }
+
+    #[test]
+    fn a_sample_weighs_a_quarter_at_most() {
+        // 3/cwnd = 0.75 at 4, so 0.25: 100 + 0.25 * 20 = 105 ms. At 30: 3/30 = 0.1: 102 ms.
+        for (cwnd, average) in [(4.0, 0.105), (30.0, 0.102)] {
+            let mut fast = Fast::new(Parameters::default());
+            for rtt in [100, 120] {
+                fast.observe(&Window { cwnd, ssthresh: 2.0 }, &ack(Time::from_millis(rtt)));
+            }
+            close(fast.average_rtt, average, 1e-12);
+        }
+    }
+
+    #[test]
+    fn after_a_loss_it_waits_for_two_round_trips() {
+        let mut history = queueing_10_ms(1000.0);
+        history.ack_worth(1.0, 0.0);
+        history.loss();
+        for moved in [false, false, true] {
+            history.ack(1.0);
+            assert_eq!(history.cwnd() != 500.0, moved);
+            history.round += 1;
+        }
+    }
+
+    #[test]
+    fn after_a_timeout_the_start_lasts_until_a_round_is_measured() {
+        let mut history = queueing_10_ms(1000.0);
+        history.event(crate::Cause::Timeout);
+        history.ack(1.0);
+        assert_eq!(history.ssthresh(), 500.0);
+        history.round += 1;
+        history.ack(1.0);
+        assert_eq!(history.ssthresh(), 2.0);
     }
 
     /// After a timeout on a path where others keep a queue, the start ends at once, but not the growth.

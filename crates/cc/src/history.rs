@@ -25,6 +25,23 @@ pub fn loss(flight_size: f64) -> Congestion {
     }
 }
 
+/// An ACK of one segment with this round-trip time, for tests of an algorithm without a controller.
+pub fn ack(rtt: Time) -> Ack {
+    Ack {
+        now: Time::from_secs(10),
+        segments: 1.0,
+        delivered: 0.0,
+        flight_size: 0.0,
+        rtt: Some(rtt),
+        min_rtt: Time::from_millis(100),
+        srtt: rtt,
+        delivery_rate: None,
+        round: 0,
+        in_recovery: false,
+        mss: 1460,
+    }
+}
+
 /// A connection whose ACKs and losses a test gives one by one.
 #[derive(Clone)]
 pub struct History {
@@ -122,13 +139,10 @@ impl History {
             segments: growth,
             delivered: self.delivered,
             flight_size: self.cwnd(),
-            rtt: Some(self.rtt),
             min_rtt: self.min_rtt,
-            srtt: self.rtt,
-            delivery_rate: None,
             round: self.round,
             in_recovery: self.in_recovery,
-            mss: 1460,
+            ..ack(self.rtt)
         });
     }
 

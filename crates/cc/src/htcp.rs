@@ -151,7 +151,7 @@ impl Algorithm for Htcp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{History, close, loss};
+    use crate::history::{History, ack, close, loss};
 
     #[test]
     fn windows_after_acks_and_losses() {
@@ -212,6 +212,16 @@ mod tests {
     }
 
     #[test]
+    fn a_loss_before_goodput_could_be_measured_halves_and_keeps_what_was_measured_before() {
+        let mut htcp = Htcp::new(Parameters::default());
+        htcp.goodput_before = Some(1000.0);
+        htcp.max_rtt = Time::from_millis(125);
+        assert_eq!(htcp.decrease(&Window { cwnd: 600.0, ssthresh: 2.0 }, &loss(600.0)), 300.0);
+        htcp.goodput = Some(1000.0);
+        close(htcp.decrease(&Window { cwnd: 600.0, ssthresh: 2.0 }, &loss(600.0)), 480.0, 1e-9);
+    }
+
+    #[test]
     fn linux_waits_for_one_more_event_and_for_10_ms() {
         let steady = |parameters, settled| {
             let mut htcp = Htcp::new(parameters);
@@ -239,16 +249,9 @@ mod tests {
                 &Window { cwnd: 100.0, ssthresh: 2.0 },
                 &Ack {
                     now: Time::from_millis(100 * (round + 1)),
-                    segments,
                     delivered,
-                    flight_size: 100.0,
-                    rtt: None,
-                    min_rtt: Time::from_millis(100),
-                    srtt: Time::from_millis(100),
-                    delivery_rate: None,
                     round,
-                    in_recovery: false,
-                    mss: 1460,
+                    ..ack(Time::from_millis(100))
                 },
             );
         }

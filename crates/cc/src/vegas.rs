@@ -155,8 +155,12 @@ mod tests {
 
     #[test]
     fn a_loss_halves_the_window() {
+        // And what was queued before it no longer counts.
         let mut history = after_a_round_of(104);
+        history.ack_worth(1.0, 0.0);
         history.loss();
         assert_eq!(history.cwnd(), 50.0);
+        history.ack(1.0);
+        close(history.cwnd(), 50.02, 1e-12);
     }
 }
