@@ -150,7 +150,7 @@ impl Algorithm for Fast {
         // Equation 6.19; the next update waits until the round-trip time is that of the new window.
         self.updated = Some((self.round, event.now, event.delivered));
         self.left = 0.0;
-        self.last_round_min = Time::MAX;
+        (self.round_min, self.last_round_min) = (Time::MAX, Time::MAX);
         reno::decrease(event)
     }
 
