@@ -28,8 +28,8 @@ parameters! {
         /// Whether a window that stayed below the target lowers the target further (equation 6.16).
         fast_convergence: bool = Flag(true), Range::Flag;
         /// Low-utilisation detection: whether a short queue makes it forget the target and grow by at least 5%
-        /// in a round trip until the next loss. The thesis names it; the rule is that of the authors' patch as
-        /// it is remembered, not as published.
+        /// in a round trip until the next loss. The thesis, section 6.1.4, names it without a rule; this one is
+        /// a reconstruction of that in the authors' Linux patch.
         low_utilisation: bool = Flag(false), Range::Flag;
         /// The queue is short below this fraction of the largest queueing delay.
         low_utilisation_threshold: f64 = Number(0.15), Range::Number(0.0, 1.0);

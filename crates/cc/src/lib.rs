@@ -7,7 +7,18 @@
 //! Sequence numbers, timers, recovery and "once per window of data" are the endpoint's.
 //!
 //! Windows are in segments, as `f64`: the papers' form. Each algorithm is one file of this crate
-//! and one line of the [`registry`].
+//! and one entry of the [`registry`]; slow starts are found by name in [`slow_start`].
+//! The thesis is Y.-T. Li, An Investigation into Transport Protocols and Data Transport Applications
+//! over High Performance Networks, University College London, 2006.
+//!
+//! ```
+//! use elephan_cc::{Controller, Quantisation, registry, slow_start};
+//!
+//! let scalable = registry::find("scalable").unwrap().build(&[("a", 0.02.into())]).unwrap();
+//! let limited = slow_start::find("limited").unwrap().build(&[]).unwrap();
+//! let controller = Controller::new(scalable, limited, Quantisation::None, 10.0);
+//! assert_eq!(controller.cwnd(), 10.0);
+//! ```
 
 pub mod algorithm;
 mod controller;

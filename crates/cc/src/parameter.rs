@@ -123,7 +123,7 @@ impl fmt::Display for ParameterError {
 
 impl std::error::Error for ParameterError {}
 
-/// How a Rust field takes a [`Value`]; the three kinds of field that [`parameters!`] allows.
+/// How a Rust field takes a [`Value`]; the three kinds of field that `parameters!` allows.
 pub trait Field: Sized {
     /// The field's value, where `value` is of the field's kind and in `range`.
     fn take(value: &Value<'_>, range: &Range) -> Option<Self>;

@@ -86,7 +86,9 @@ impl Algorithm for Vegas {
     }
 
     fn decrease(&mut self, _: &Window, event: &Congestion) -> f64 {
+        // What was measured before the window changed does not count.
         self.queued = None;
+        (self.samples, self.round_min) = (0, Time::MAX);
         reno::decrease(event)
     }
 
@@ -160,6 +162,9 @@ mod tests {
         history.ack_worth(1.0, 0.0);
         history.loss();
         assert_eq!(history.cwnd(), 50.0);
+        history.ack_worth(1.0, 0.0);
+        history.ack_worth(1.0, 0.0);
+        history.round += 1;
         history.ack(1.0);
         close(history.cwnd(), 50.02, 1e-12);
     }
