@@ -13,8 +13,15 @@
 
 mod config;
 mod endpoint;
+mod pacing;
+mod prr;
+mod receiver;
+mod rtt;
+mod scoreboard;
 mod segment;
+mod sender;
+mod sequence;
 
 pub use config::{ByteCounting, Config, DelayedAck, Recovery};
 pub use endpoint::{Counters, Endpoint, Snapshot};
-pub use segment::{Flags, SackBlocks, Segment};
+pub use segment::{Flags, IP_HEADER, SackBlocks, Segment, TCP_HEADER};

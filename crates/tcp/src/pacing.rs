@@ -1,0 +1,33 @@
+//! Pacing: segments leave one by one instead of in bursts.
+
+use elephan_cc::Controller;
+use elephan_units::Time;
+
+/// Linux (net/ipv4/tcp_input.c, tcp_update_pacing_rate): twice the rate in slow start, so that it can double.
+const SLOW_START_GAIN: f64 = 2.0;
+/// Linux: a fifth more in congestion avoidance, so that pacing never is what limits.
+const AVOIDANCE_GAIN: f64 = 1.2;
+
+/// When the next segment may leave.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pacer {
+    next: Time,
+}
+
+impl Pacer {
+    /// The earliest time of the next segment.
+    pub fn next(&self) -> Time {
+        self.next
+    }
+
+    /// A segment left: at the algorithm's rate, or at a gain times `cwnd / srtt`.
+    pub fn on_sent(&mut self, controller: &Controller, srtt: Time, now: Time) {
+        let rate = controller.pacing_rate().or_else(|| {
+            let gain = if controller.in_slow_start() { SLOW_START_GAIN } else { AVOIDANCE_GAIN };
+            (srtt > Time::ZERO).then(|| gain * controller.cwnd() / srtt.secs_f64())
+        });
+        if let Some(rate) = rate.filter(|&rate| rate > 0.0) {
+            self.next = now + Time::from_secs_f64(1.0 / rate);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Proportional rate reduction (RFC 6937): recovery sends in proportion to what is delivered.
+
+/// The state of one recovery, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Prr {
+    /// Bytes outstanding when the recovery began (RecoverFS).
+    flight: u64,
+    /// Bytes delivered since.
+    delivered: u64,
+    /// Bytes sent since.
+    out: u64,
+    /// Bytes that may be sent now (sndcnt).
+    allowance: u64,
+}
+
+impl Prr {
+    /// A recovery begins with `flight` bytes in flight.
+    pub fn new(flight: u64) -> Self {
+        Self { flight: flight.max(1), delivered: 0, out: 0, allowance: 0 }
+    }
+
+    /// An ACK delivered `bytes`; `pipe` is what is left in flight, `ssthresh` in segments.
+    pub fn on_ack(&mut self, bytes: u64, pipe: u64, ssthresh: f64, mss: u32) {
+        self.delivered += bytes;
+        let ssthresh = (ssthresh * f64::from(mss)) as u64;
+        self.allowance = if pipe > ssthresh {
+            // Proportional part: sent / delivered tends to ssthresh / RecoverFS.
+            let target =
+                (u128::from(self.delivered) * u128::from(ssthresh)).div_ceil(u128::from(self.flight));
+            (target as u64).saturating_sub(self.out)
+        } else {
+            // Slow start reduction bound, section 3.1.
+            let limit = self.delivered.saturating_sub(self.out).max(bytes) + u64::from(mss);
+            (ssthresh - pipe).min(limit)
+        };
+    }
+
+    /// Whether `bytes` more may be sent.
+    pub fn admits(&self, bytes: u64) -> bool {
+        bytes <= self.allowance
+    }
+
+    /// `bytes` were sent.
+    pub fn on_sent(&mut self, bytes: u64) {
+        self.out += bytes;
+        self.allowance = self.allowance.saturating_sub(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_by_sending_for_every_second_delivery() {
+        // 20 segments of 1000 in flight, one lost, ssthresh 10: RFC 6937, section 4's example.
+        let mut prr = Prr::new(20_000);
+        let (mut pipe, mut sent) = (19_000, 0);
+        for _ in 0..18 {
+            pipe -= 1000;
+            prr.on_ack(1000, pipe, 10.0, 1000);
+            while prr.admits(1000) {
+                prr.on_sent(1000);
+                pipe += 1000;
+                sent += 1;
+            }
+        }
+        assert_eq!(pipe, 10_000);
+        assert_eq!(sent, 9);
+    }
+}

@@ -1,0 +1,102 @@
+//! Round-trip times and the retransmission timeout (RFC 6298; thesis, equations 4.6 to 4.8).
+
+use elephan_units::Time;
+
+/// RFC 6298, section 2.1: the timeout before the first sample.
+const INITIAL_RTO: Time = Time::from_secs(1);
+/// RFC 6298, section 2.5: an upper bound of at least 60 seconds.
+const MAX_RTO: Time = Time::from_secs(60);
+
+/// The estimator of one connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Rtt {
+    srtt: Time,
+    rttvar: Time,
+    min: Time,
+    rto_min: Time,
+    /// How often the timeout was doubled since the last sample.
+    backoff: u8,
+}
+
+impl Rtt {
+    /// No sample yet.
+    pub fn new(rto_min: Time) -> Self {
+        Self { srtt: Time::ZERO, rttvar: Time::ZERO, min: Time::ZERO, rto_min, backoff: 0 }
+    }
+
+    /// Takes a sample; it also ends the back-off.
+    pub fn sample(&mut self, rtt: Time) {
+        self.backoff = 0;
+        if self.srtt == Time::ZERO {
+            (self.srtt, self.rttvar, self.min) = (rtt, rtt / 2, rtt);
+            return;
+        }
+        // RTTVAR first, with the old SRTT: RFC 6298, section 2.3; gains of 1/4 and 1/8.
+        let error = self.srtt.since(rtt).max(rtt.since(self.srtt));
+        self.rttvar = self.rttvar - self.rttvar / 4 + error / 4;
+        self.srtt = self.srtt - self.srtt / 8 + rtt / 8;
+        self.min = self.min.min(rtt);
+    }
+
+    /// Doubles the timeout (RFC 6298, section 5.5).
+    pub fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(16);
+    }
+
+    /// Ends the back-off without a sample: new data was acknowledged.
+    pub fn progress(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// The timeout: SRTT + 4 RTTVAR, not below the minimum, doubled for each back-off.
+    pub fn rto(&self) -> Time {
+        let base = if self.srtt == Time::ZERO { INITIAL_RTO } else { self.srtt + self.rttvar * 4 };
+        (base.max(self.rto_min) * (1 << self.backoff)).min(MAX_RTO)
+    }
+
+    /// Smoothed round-trip time; zero before the first sample.
+    pub fn srtt(&self) -> Time {
+        self.srtt
+    }
+
+    /// Smallest round-trip time; zero before the first sample.
+    pub fn min(&self) -> Time {
+        self.min
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_sample_sets_srtt_and_half_of_it_as_variation() {
+        let mut rtt = Rtt::new(Time::from_millis(200));
+        assert_eq!(rtt.rto(), Time::from_secs(1));
+        rtt.sample(Time::from_millis(100));
+        // RTO = 100 + 4 * 50 ms.
+        assert_eq!(rtt.rto(), Time::from_millis(300));
+    }
+
+    #[test]
+    fn variation_is_updated_before_the_mean() {
+        let mut rtt = Rtt::new(Time::from_millis(1));
+        rtt.sample(Time::from_millis(100));
+        rtt.sample(Time::from_millis(180));
+        // RTTVAR = 3/4 * 50 + 1/4 * |100 - 180| = 57.5 ms; SRTT = 7/8 * 100 + 1/8 * 180 = 110 ms.
+        assert_eq!(rtt.srtt(), Time::from_millis(110));
+        assert_eq!(rtt.rto(), Time::from_millis(110 + 230));
+    }
+
+    #[test]
+    fn backs_off_to_a_minute_and_comes_back() {
+        let mut rtt = Rtt::new(Time::from_secs(1));
+        rtt.sample(Time::from_millis(100));
+        for expected in [1, 2, 4, 8, 16, 32, 60, 60] {
+            assert_eq!(rtt.rto(), Time::from_secs(expected));
+            rtt.back_off();
+        }
+        rtt.sample(Time::from_millis(100));
+        assert_eq!(rtt.rto(), Time::from_secs(1));
+    }
+}
