@@ -137,11 +137,6 @@ impl Scoreboard {
         self.waiting > 0
     }
 
-    /// Whether any segment is selectively acknowledged.
-    pub fn has_sacked(&self) -> bool {
-        !self.runs.is_empty()
-    }
-
     fn get(&self, id: u64) -> &Record {
         &self.records[(id - self.first) as usize]
     }
