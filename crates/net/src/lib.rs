@@ -4,8 +4,16 @@
 //! every call is told the time. So the simulator (virtual time) and a link emulator (real time)
 //! share one implementation.
 
-pub mod config;
+mod config;
+mod link;
+mod loss;
 mod packet;
+mod queue;
+mod serializer;
+mod statistics;
 
 pub use config::{Delay, Limit, LinkConfig, Loss, Queue};
+pub use link::{Link, LinkCounters};
 pub use packet::{Ecn, Packet};
+pub use queue::Waiting;
+pub use statistics::QueueStatistics;

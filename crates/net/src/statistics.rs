@@ -1,0 +1,113 @@
+//! What packets met in a queue.
+
+use elephan_units::Time;
+use hdrhistogram::Histogram;
+
+use crate::queue::Waiting;
+
+/// Two significant digits: a percentile is right to 1 %.
+const DIGITS: u8 = 2;
+/// Delays are kept in units of 100 ns: finer than a packet's service time at 100 Gbit/s.
+const UNIT_PICOS: u64 = 100_000;
+
+/// Queueing delays and lengths over a measuring window, gathered as packets arrive.
+///
+/// The delay is from arrival to the start of service. A packet adds its own delay to the integral of the
+/// queue's length (Little's law), so that nothing needs to be sampled.
+#[derive(Clone, Debug)]
+pub struct QueueStatistics {
+    from: Time,
+    to: Time,
+    packets: u64,
+    /// Sum of delays, in picoseconds.
+    sum: u128,
+    longest: Time,
+    most_packets: u64,
+    most_bytes: u64,
+    /// Made when a packet first has to wait.
+    delays: Option<Histogram<u64>>,
+}
+
+impl Default for QueueStatistics {
+    fn default() -> Self {
+        Self::new(Time::ZERO, Time::MAX)
+    }
+}
+
+impl QueueStatistics {
+    /// Counts packets that arrive from `from` on, before `to`.
+    pub fn new(from: Time, to: Time) -> Self {
+        Self {
+            from,
+            to,
+            packets: 0,
+            sum: 0,
+            longest: Time::ZERO,
+            most_packets: 0,
+            most_bytes: 0,
+            delays: None,
+        }
+    }
+
+    /// A packet arrived, will wait for `delay`, and `waiting` counts it where it waits.
+    #[inline]
+    pub(crate) fn record(&mut self, delay: Time, waiting: Waiting, now: Time) {
+        if now < self.from || now >= self.to {
+            return;
+        }
+        self.packets += 1;
+        if delay == Time::ZERO {
+            return;
+        }
+        self.sum += u128::from(delay.picos());
+        self.longest = self.longest.max(delay);
+        self.most_packets = self.most_packets.max(waiting.packets);
+        self.most_bytes = self.most_bytes.max(waiting.bytes);
+        let delays = self
+            .delays
+            .get_or_insert_with(|| Histogram::new(DIGITS).expect("two digits are a valid precision"));
+        delays.saturating_record(delay.picos() / UNIT_PICOS);
+    }
+
+    /// Packets counted.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Mean queueing delay, in seconds; zero where nothing arrived.
+    pub fn mean_delay_s(&self) -> f64 {
+        if self.packets == 0 { 0.0 } else { self.sum as f64 * 1e-12 / self.packets as f64 }
+    }
+
+    /// The delay that a share `quantile` of the packets did not exceed, in seconds, to 1 %.
+    pub fn delay_quantile_s(&self, quantile: f64) -> f64 {
+        let Some(delays) = &self.delays else { return 0.0 };
+        // Packets that did not wait are not in the histogram.
+        let waited = delays.len() as f64;
+        let beyond = (1.0 - quantile) * self.packets as f64;
+        if beyond >= waited {
+            return 0.0;
+        }
+        delays.value_at_quantile(1.0 - beyond / waited) as f64 * UNIT_PICOS as f64 * 1e-12
+    }
+
+    /// Longest queueing delay.
+    pub fn longest_delay(&self) -> Time {
+        self.longest
+    }
+
+    /// Mean number of packets waiting over `span`, the one in service not counted.
+    pub fn mean_packets(&self, span: Time) -> f64 {
+        if span == Time::ZERO { 0.0 } else { self.sum as f64 / span.picos() as f64 }
+    }
+
+    /// Most packets that waited at once.
+    pub fn most_packets(&self) -> u64 {
+        self.most_packets
+    }
+
+    /// Most bytes that waited at once.
+    pub fn most_bytes(&self) -> u64 {
+        self.most_bytes
+    }
+}
