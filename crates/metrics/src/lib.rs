@@ -1,1 +1,15 @@
 //! What a run is worth: every metric defined once, in one pass, with bounded memory.
+//!
+//! An engine feeds a [`Collector`] with samples of each flow's counters at equal distances; [`Collector::finish`] turns
+//! them into a [`Summary`]. The formulas stand in [`formula`], one function each, with their sources. What is kept is one
+//! `f32` for each flow and sample, because convergence is judged against an average that is known only at the end.
+//!
+//! Goodput counts application bytes, delivered once and in order. Utilisation counts IP packets.
+
+mod collector;
+mod epochs;
+pub mod formula;
+mod summary;
+
+pub use collector::{Collector, FlowSample, LinkSample, Setup};
+pub use summary::{FlowSummary, LinkSummary, Summary, TransferSummary};

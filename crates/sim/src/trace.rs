@@ -1,0 +1,119 @@
+//! What a run leaves behind: columns, ready to be written.
+
+/// Samples of every flow, from its start on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowTrace {
+    /// Time of the sample, s.
+    pub time_s: Vec<f64>,
+    /// Number of the flow.
+    pub flow: Vec<u32>,
+    /// Congestion window, segments.
+    pub cwnd_segments: Vec<f64>,
+    /// Slow-start threshold, segments; infinite until the first congestion event.
+    pub ssthresh_segments: Vec<f64>,
+    /// Smoothed round-trip time, s; zero before the first sample.
+    pub srtt_s: Vec<f64>,
+    /// Retransmission timeout, s.
+    pub rto_s: Vec<f64>,
+    /// RFC 6675's pipe, bytes.
+    pub pipe_bytes: Vec<u64>,
+    /// Application bytes delivered in order since the last sample, as a rate, bit/s.
+    pub goodput_bit_s: Vec<f64>,
+    /// Application bytes delivered in order since the flow began.
+    pub delivered_bytes: Vec<u64>,
+    /// Payload bytes sent since the flow began, retransmissions included.
+    pub sent_bytes: Vec<u64>,
+    /// Segments retransmitted since the flow began.
+    pub retransmits: Vec<u64>,
+    /// Retransmission timeouts since the flow began.
+    pub timeouts: Vec<u32>,
+    /// Reductions of the window since the flow began, for whatever cause.
+    pub congestion_events: Vec<u32>,
+}
+
+/// Samples of every link with a rate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueTrace {
+    /// Time of the sample, s.
+    pub time_s: Vec<f64>,
+    /// Number of the link.
+    pub link: Vec<u32>,
+    /// Packets waiting, the one in service not counted.
+    pub packets: Vec<u64>,
+    /// Their bytes.
+    pub bytes: Vec<u64>,
+    /// Packets offered since the run began.
+    pub offered: Vec<u64>,
+    /// Packets that the queue dropped since the run began.
+    pub dropped: Vec<u64>,
+    /// Packets that the wire lost since the run began.
+    pub lost: Vec<u64>,
+    /// Packets marked since the run began.
+    pub marked: Vec<u64>,
+    /// Packets accepted since the last sample, as a share of the link's rate.
+    pub load: Vec<f64>,
+}
+
+/// Every transfer of every flow that has transfers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TransferTrace {
+    /// Number of the flow.
+    pub flow: Vec<u32>,
+    /// Number of the transfer within the flow.
+    pub index: Vec<u64>,
+    /// When its connection was opened, s.
+    pub start_s: Vec<f64>,
+    /// When all of it was acknowledged, the FIN too, s; NaN where the run ended first.
+    pub end_s: Vec<f64>,
+    /// Payload, bytes.
+    pub bytes: Vec<u64>,
+}
+
+/// What happened in a row of [`EventTrace`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum EventKind {
+    /// A connection was opened.
+    Start,
+    /// A sender gave a data segment to its first link.
+    Send,
+    /// A sender gave a data segment to its first link, not for the first time.
+    Retransmit,
+    /// A receiver gave an acknowledgment to its first link.
+    Ack,
+    /// A segment reached its end of the connection.
+    Receive,
+    /// A queue dropped a packet.
+    Drop,
+    /// A sender's window was reduced.
+    Congestion,
+    /// A sender's retransmission timer ran out.
+    Timeout,
+    /// A transfer ended.
+    Finish,
+}
+
+impl EventKind {
+    /// All kinds by number, as they are called in a file.
+    pub const NAMES: [&'static str; 9] =
+        ["start", "send", "retransmit", "ack", "receive", "drop", "congestion", "timeout", "finish"];
+}
+
+/// Every event, where a scenario asks for them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EventTrace {
+    /// When, s.
+    pub time_s: Vec<f64>,
+    /// What: a number of [`EventKind`].
+    pub kind: Vec<u8>,
+    /// Number of the flow.
+    pub flow: Vec<u32>,
+    /// Number of the link, where it happened on one; else 2^32 - 1.
+    pub link: Vec<u32>,
+    /// Sequence number of the segment, or of the acknowledgment, as on the wire.
+    pub seq: Vec<u32>,
+    /// Payload bytes.
+    pub bytes: Vec<u32>,
+    /// Congestion window of the flow's sender afterwards, segments.
+    pub cwnd_segments: Vec<f64>,
+}
