@@ -63,9 +63,11 @@ pub struct LinkSample {
 #[derive(Clone, Debug, Default)]
 struct FlowRecord {
     started: Option<Time>,
-    /// Counters when the measuring window began, and at the last sample.
+    /// Counters at the two ends of the measuring window.
     first: FlowSample,
     last: FlowSample,
+    /// Bytes delivered at the last sample.
+    sampled_bytes: u64,
     /// Bytes delivered from sample to sample, from the flow's start on.
     deliveries: Vec<f32>,
     /// How many of these lie before the measuring window.
@@ -75,7 +77,8 @@ struct FlowRecord {
     sampled: u64,
 }
 
-/// Gathers what the summary needs. Samples come at `0, interval, 2 interval ...`, and at the ends of the measuring window.
+/// Gathers what the summary needs. Samples come at multiples of the interval; the ends of the measuring window are told of apart,
+/// so that goodput covers it exactly. A time of convergence is right to one interval.
 pub struct Collector {
     setup: Setup,
     flows: Vec<FlowRecord>,
@@ -135,12 +138,20 @@ impl Collector {
         record.before = record.deliveries.len();
     }
 
-    /// A flow's counters at a sampling time. Flows that have not started need not be told of.
+    /// A flow's counters at the end of the measuring window.
+    pub fn close_window(&mut self, flow: u32, sample: &FlowSample) {
+        self.flows[flow as usize].last = *sample;
+    }
+
+    /// A flow's counters at a sampling time, from its start to the end of the measuring window.
     pub fn sample(&mut self, flow: u32, sample: &FlowSample, now: Time) {
         let within = self.measures(now);
         let record = &mut self.flows[flow as usize];
-        record.deliveries.push((sample.delivered_bytes - record.last.delivered_bytes) as f32);
-        record.last = *sample;
+        if record.started.is_none() {
+            return;
+        }
+        record.deliveries.push((sample.delivered_bytes - record.sampled_bytes) as f32);
+        record.sampled_bytes = sample.delivered_bytes;
         if within && sample.cwnd > 0.0 {
             record.cwnd_sum += sample.cwnd;
             record.srtt_sum += sample.srtt.secs_f64();
@@ -153,7 +164,7 @@ impl Collector {
         self.links.push(link);
     }
 
-    /// The summary. The last samples must have been taken at the end of the measuring window.
+    /// The summary.
     pub fn finish(self) -> Summary {
         let span = self.setup.to.since(self.setup.from).secs_f64();
         let flows: Vec<FlowSummary> = self
@@ -285,12 +296,11 @@ mod tests {
                     cwnd: 10.0,
                     ..FlowSample::default()
                 };
-                if flow == 0 || second > 2 {
-                    collector.sample(flow as u32, &sample, Time::from_secs(second));
-                }
+                collector.sample(flow as u32, &sample, Time::from_secs(second));
                 if second == 2 {
                     collector.open_window(flow as u32, &sample);
                 }
+                collector.close_window(flow as u32, &sample);
             }
         }
         collector.finish()

@@ -3,6 +3,48 @@
 //! [`Scenario`] is the file as people write it. [`Scenario::resolve`] turns it into a [`Plan`]:
 //! links with exact numbers, flows with their routes, nothing left to interpret.
 
+mod document;
+mod error;
+mod file;
+mod named;
 pub mod plan;
+mod resolve;
+mod routes;
+mod sweep;
 
+use serde_json::Value;
+
+pub use error::{Error, Mistake};
+pub use file::{
+    Buffer, Engine, FlowFile, LinkFile, MeasureFile, Path, Reverse, Scenario, StartFile, TraceFile, Transfers,
+};
+pub use named::{Algorithm, SlowStart};
 pub use plan::Plan;
+pub use sweep::Point;
+
+impl Scenario {
+    /// Reads a scenario from TOML, after setting `overrides` (key and value as on a command line).
+    ///
+    /// `file` is what errors call it.
+    pub fn from_toml(text: &str, file: &str, overrides: &[(String, String)]) -> Result<Self, Error> {
+        Self::from_document(document::from_toml(text, file)?, file, overrides)
+    }
+
+    /// Reads a scenario from JSON, of the same form as the TOML file.
+    pub fn from_json(text: &str, file: &str, overrides: &[(String, String)]) -> Result<Self, Error> {
+        Self::from_document(document::from_json(text, file)?, file, overrides)
+    }
+
+    fn from_document(mut document: Value, file: &str, overrides: &[(String, String)]) -> Result<Self, Error> {
+        let error = |mistake| Error { file: file.to_owned(), mistakes: vec![mistake] };
+        for (key, value) in overrides {
+            document::set(&mut document, key, &document::value_of(value)).map_err(error)?;
+        }
+        document::typed(document, "").map_err(error)
+    }
+
+    /// The JSON Schema of the scenario file.
+    pub fn schema() -> Value {
+        schemars::schema_for!(Self).to_value()
+    }
+}

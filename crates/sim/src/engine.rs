@@ -10,6 +10,7 @@ use rand::RngExt;
 
 use crate::events::Events;
 use crate::packet::Packet;
+use crate::trace::EventKind;
 
 /// What an engine tells of what it does. All methods are called at the moment they speak of.
 pub trait Observer {
@@ -17,11 +18,11 @@ pub trait Observer {
     const EVENTS: bool;
 
     /// A packet, a window or a connection did something.
-    fn event(&mut self, engine: &Engine<'_>, event: Event<'_>);
+    fn event(&mut self, engine: &Engine<'_>, now: Time, event: Event<'_>);
     /// A flow's window was reduced.
     fn congestion(&mut self, flow: u32, now: Time);
     /// A flow opened a connection.
-    fn started(&mut self, flow: u32, transfer: u64, now: Time);
+    fn started(&mut self, flow: u32, now: Time);
     /// A transfer of a flow ended.
     fn finished(&mut self, flow: u32, transfer: u64, bytes: u64, started: Time, now: Time);
     /// A packet begins to cross a link.
@@ -36,7 +37,7 @@ pub trait Observer {
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
     /// What happened.
-    pub kind: crate::trace::EventKind,
+    pub kind: EventKind,
     /// To which flow.
     pub flow: u32,
     /// On which link.
@@ -78,8 +79,12 @@ const RECEIVER: usize = 1;
 impl<'a> Engine<'a> {
     /// An engine at time zero.
     pub fn new(plan: &'a Plan) -> Self {
-        let links: Vec<_> =
-            plan.links.iter().enumerate().map(|(i, link)| Link::new(link.config, plan.seed, i as u64)).collect();
+        let links: Vec<_> = plan
+            .links
+            .iter()
+            .enumerate()
+            .map(|(i, link)| Link::new(link.config, plan.seed, i as u64))
+            .collect();
         let mut events = Events::new(links.len() + 2 * plan.flows.len() + 1);
         let mut flows = Vec::with_capacity(plan.flows.len());
         for (number, flow) in plan.flows.iter().enumerate() {
@@ -95,11 +100,6 @@ impl<'a> Engine<'a> {
             events.schedule(links.len() + 2 * number, starts_at);
         }
         Self { plan, links, flows, events, handled: 0 }
-    }
-
-    /// The plan.
-    pub fn plan(&self) -> &'a Plan {
-        self.plan
     }
 
     /// Runs to the end of the plan.
@@ -153,8 +153,9 @@ impl<'a> Engine<'a> {
         } else if O::EVENTS {
             observer.event(
                 self,
+                now,
                 Event {
-                    kind: crate::trace::EventKind::Drop,
+                    kind: EventKind::Drop,
                     flow: packet.flow,
                     link: Some(number),
                     segment: Some(&packet.segment),
@@ -175,9 +176,9 @@ impl<'a> Engine<'a> {
         let end = if packet.backward { SENDER } else { RECEIVER };
         ends[end].on_segment(&packet.segment, packet.is_marked(), now);
         if O::EVENTS {
-            let kind = crate::trace::EventKind::Receive;
+            let kind = EventKind::Receive;
             let segment = Some(&packet.segment);
-            observer.event(self, Event { kind, flow: packet.flow, link: None, segment });
+            observer.event(self, now, Event { kind, flow: packet.flow, link: None, segment });
         }
         self.pump(packet.flow, end, now, observer);
     }
@@ -197,16 +198,21 @@ impl<'a> Engine<'a> {
             let Some(segment) = endpoint.poll_transmit(now) else { break };
             let capable = endpoint.ecn_capable();
             if O::EVENTS {
-                use crate::trace::EventKind::{Ack, Retransmit, Send};
+                use EventKind::{Ack, Retransmit, Send};
                 let again = endpoint.counters().segments_retransmitted > before;
                 let kind = match (segment.len > 0, again) {
                     (false, _) => Ack,
                     (true, false) => Send,
                     (true, true) => Retransmit,
                 };
-                observer.event(self, Event { kind, flow: number, link: None, segment: Some(&segment) });
+                observer.event(self, now, Event { kind, flow: number, link: None, segment: Some(&segment) });
             }
-            self.send(first, Packet::new(segment, number, connection, end == RECEIVER, capable), now, observer);
+            self.send(
+                first,
+                Packet::new(segment, number, connection, end == RECEIVER, capable),
+                now,
+                observer,
+            );
         }
         if end == SENDER {
             self.watch(number, now, observer);
@@ -217,9 +223,8 @@ impl<'a> Engine<'a> {
             ends[RECEIVER].close();
             return self.pump(number, end, now, observer);
         }
-        let Some(ends) = &self.flows[number as usize].ends else { return };
         let source = self.links.len() + 2 * number as usize + end;
-        let wake = ends[end].poll_timeout();
+        let wake = self.due(number as usize, end);
         // Timers are lazy: one that moved back stays, fires early, and finds its new time then.
         if wake < self.events.time_of(source) {
             self.events.schedule(source, wake);
@@ -236,12 +241,23 @@ impl<'a> Engine<'a> {
             running.reductions = reductions;
             observer.congestion(number, now);
             if O::EVENTS {
-                let kind = crate::trace::EventKind::Congestion;
-                observer.event(self, Event { kind, flow: number, link: None, segment: None });
+                let kind = EventKind::Congestion;
+                observer.event(self, now, Event { kind, flow: number, link: None, segment: None });
             }
         }
         if self.flows[number as usize].ends.as_ref().is_some_and(|ends| ends[SENDER].is_finished()) {
             self.finish(number, now, observer);
+        }
+    }
+
+    /// When an end wants to be woken: by its own timers, or because the flow stops.
+    #[inline]
+    fn due(&self, number: usize, end: usize) -> Time {
+        let Some(ends) = &self.flows[number].ends else { return Time::MAX };
+        let timeout = ends[end].poll_timeout();
+        match self.plan.flows[number].stop {
+            Some(stop) if end == SENDER && !ends[SENDER].is_closed() => timeout.min(stop),
+            _ => timeout,
         }
     }
 
@@ -257,16 +273,23 @@ impl<'a> Engine<'a> {
             }
             return;
         };
+        if end == SENDER
+            && self.plan.flows[number].stop.is_some_and(|stop| stop <= now)
+            && !ends[SENDER].is_closed()
+        {
+            ends[SENDER].stop();
+        }
         let due = ends[end].poll_timeout();
-        if due > now {
+        if due > now && !(end == SENDER && ends[SENDER].is_closed()) {
+            let due = self.due(number, end);
             self.events.schedule(source, due);
             return;
         }
         let timeouts = ends[end].counters().timeouts;
         ends[end].on_timer(now);
         if O::EVENTS && ends[end].counters().timeouts > timeouts {
-            let kind = crate::trace::EventKind::Timeout;
-            observer.event(self, Event { kind, flow: number as u32, link: None, segment: None });
+            let kind = EventKind::Timeout;
+            observer.event(self, now, Event { kind, flow: number as u32, link: None, segment: None });
         }
         self.pump(number as u32, end, now, observer);
     }
@@ -275,7 +298,8 @@ impl<'a> Engine<'a> {
     fn open<O: Observer>(&mut self, number: u32, now: Time, observer: &mut O) {
         let flow = &self.plan.flows[number as usize];
         let running = &mut self.flows[number as usize];
-        let mut stream = self.plan.seed.stream("initial sequence number", u64::from(number) << 32 | running.connections);
+        let mut stream =
+            self.plan.seed.stream("initial sequence number", u64::from(number) << 32 | running.connections);
         let mut sender = Endpoint::connect(&flow.tcp, controller(flow), stream.random());
         let receiver = Endpoint::listen(&flow.tcp, controller(flow), stream.random());
         match flow.demand {
@@ -289,10 +313,10 @@ impl<'a> Engine<'a> {
         running.connections += 1;
         running.started = now;
         running.reductions = 0;
-        observer.started(number, running.connections - 1, now);
+        observer.started(number, now);
         if O::EVENTS {
-            let kind = crate::trace::EventKind::Start;
-            observer.event(self, Event { kind, flow: number, link: None, segment: None });
+            let kind = EventKind::Start;
+            observer.event(self, now, Event { kind, flow: number, link: None, segment: None });
         }
         self.pump(number, SENDER, now, observer);
     }
@@ -300,8 +324,8 @@ impl<'a> Engine<'a> {
     /// The flow's connection has done its work; the next one may follow.
     fn finish<O: Observer>(&mut self, number: u32, now: Time, observer: &mut O) {
         if O::EVENTS {
-            let kind = crate::trace::EventKind::Finish;
-            observer.event(self, Event { kind, flow: number, link: None, segment: None });
+            let kind = EventKind::Finish;
+            observer.event(self, now, Event { kind, flow: number, link: None, segment: None });
         }
         let running = &mut self.flows[number as usize];
         running.before = running.counters();
@@ -339,6 +363,16 @@ impl Running {
             sum.bytes_delivered += ends[RECEIVER].counters().bytes_delivered;
         }
         sum
+    }
+
+    /// The transfer that is not finished: its number, its size, and when it began.
+    pub fn unfinished(&self, flow: &Flow) -> Option<(u64, u64, Time)> {
+        match flow.demand {
+            Demand::Transfers { size, .. } if self.ends.is_some() => {
+                Some((self.connections - 1, size.get(), self.started))
+            }
+            _ => None,
+        }
     }
 
     /// The sender of the present connection.

@@ -1,1 +1,105 @@
-//! To be written.
+//! The event engine: virtual time, topology, wiring, tracing.
+//!
+//! [`run`] carries out a [`Plan`] and returns an [`Outcome`]: the summary, and columns of samples. Nothing here reads a
+//! clock: one plan gives one outcome, to the bit.
+
+mod engine;
+mod events;
+mod observe;
+mod packet;
+mod pcap;
+pub mod trace;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use elephan_metrics::Summary;
+use elephan_scenario::Plan;
+use rayon::prelude::*;
+
+use crate::engine::Engine;
+use crate::observe::Record;
+use crate::trace::{EventTrace, FlowTrace, QueueTrace, TransferTrace};
+
+/// What a caller may do while a run goes on.
+pub trait Control: Sync {
+    /// Called about a hundred times a run, with the share of simulated time that has passed; false cancels the run.
+    fn goes_on(&self, share: f64) -> bool;
+    /// Where the packets of link `name` are written, for the links that the plan names.
+    fn pcap_file(&self, name: &str) -> Option<PathBuf>;
+}
+
+/// Lets a run go on to its end, and captures nothing.
+pub struct Uncontrolled;
+
+impl Control for Uncontrolled {
+    fn goes_on(&self, _: f64) -> bool {
+        true
+    }
+    fn pcap_file(&self, _: &str) -> Option<PathBuf> {
+        None
+    }
+}
+
+/// Why a run did not end.
+#[derive(Debug)]
+pub enum Error {
+    /// It was cancelled.
+    Cancelled,
+    /// A capture could not be written.
+    Pcap(PathBuf, std::io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cancelled => f.write_str("the run was cancelled"),
+            Self::Pcap(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What a run leaves behind.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What it was worth.
+    pub summary: Summary,
+    /// Samples of the flows.
+    pub flows: FlowTrace,
+    /// Samples of the links that have a rate.
+    pub queues: QueueTrace,
+    /// Transfers.
+    pub transfers: TransferTrace,
+    /// Every event, where the plan asks for them.
+    pub events: EventTrace,
+    /// Data segments that were acknowledged, all flows together.
+    pub segments_delivered: u64,
+    /// Events of the engine.
+    pub events_handled: u64,
+}
+
+/// Carries out a plan.
+pub fn run(plan: &Plan, control: &dyn Control) -> Result<Outcome, Error> {
+    let mut engine = Engine::new(plan);
+    if plan.trace.events {
+        let mut record = Record::<true>::new(plan, control)?;
+        engine.run(&mut record)?;
+        record.finish(&mut engine)
+    } else {
+        let mut record = Record::<false>::new(plan, control)?;
+        engine.run(&mut record)?;
+        record.finish(&mut engine)
+    }
+}
+
+/// Carries out plans on `threads` threads (0: one for each core). Outcomes come in the order of the plans, and are what
+/// [`run`] gives for each alone.
+///
+/// # Panics
+/// Where the operating system does not give so many threads.
+pub fn run_many(plans: &[Plan], threads: usize, control: &dyn Control) -> Vec<Result<Outcome, Error>> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+    pool.install(|| plans.par_iter().map(|plan| run(plan, control)).collect())
+}

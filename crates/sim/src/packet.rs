@@ -28,6 +28,11 @@ impl Packet {
         Self { bytes: segment.packet_bytes() as u16, segment, flow, connection, hop: 0, backward, ecn }
     }
 
+    /// The ECN field as it stands in the header.
+    pub fn ecn_bits(&self) -> u8 {
+        self.ecn as u8
+    }
+
     /// Whether it was marked.
     pub fn is_marked(&self) -> bool {
         self.ecn == Ecn::Congestion

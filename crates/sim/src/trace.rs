@@ -1,5 +1,7 @@
 //! What a run leaves behind: columns, ready to be written.
 
+use elephan_units::Time;
+
 /// Samples of every flow, from its start on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowTrace {
@@ -67,6 +69,16 @@ pub struct TransferTrace {
     pub end_s: Vec<f64>,
     /// Payload, bytes.
     pub bytes: Vec<u64>,
+}
+
+impl TransferTrace {
+    pub(crate) fn push(&mut self, flow: u32, index: u64, bytes: u64, start: Time, end: Option<Time>) {
+        self.flow.push(flow);
+        self.index.push(index);
+        self.start_s.push(start.secs_f64());
+        self.end_s.push(end.map_or(f64::NAN, Time::secs_f64));
+        self.bytes.push(bytes);
+    }
 }
 
 /// What happened in a row of [`EventTrace`].

@@ -139,3 +139,39 @@ impl Config {
         (self.packet.get() as u32).saturating_sub(if self.timestamps { 52 } else { 40 })
     }
 }
+
+impl Config {
+    /// What cannot work: key, expected, found.
+    pub fn mistakes(&self) -> Vec<(&'static str, &'static str, String)> {
+        let mut mistakes = Vec::new();
+        let mut need = |holds: bool, key, expected, found: String| {
+            if !holds {
+                mistakes.push((key, expected, found));
+            }
+        };
+        let packet = self.packet.get();
+        need(
+            (100..=65_535).contains(&packet),
+            "packet",
+            "a size from 100 to 65535 bytes",
+            format!("\"{}\"", self.packet),
+        );
+        need(self.initial_window > 0, "initial_window", "1 segment or more", "0".to_owned());
+        need(self.initial_ssthresh != Some(0), "initial_ssthresh", "1 segment or more", "0".to_owned());
+        need(self.rto_min > Time::ZERO, "rto_min", "a time above zero", format!("\"{}\"", self.rto_min));
+        need(self.burst_limit != Some(0), "burst_limit", "1 segment or more", "0".to_owned());
+        need(self.delayed_ack.segments > 0, "delayed_ack.segments", "1 or more", "0".to_owned());
+        need(
+            self.byte_counting != ByteCounting::Abc { limit: 0 },
+            "byte_counting.abc.L",
+            "1 segment or more",
+            "0".to_owned(),
+        );
+        for (key, buffer) in [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)] {
+            if let Some(bytes) = buffer {
+                need(bytes.get() >= packet, key, "room for a packet", format!("\"{bytes}\""));
+            }
+        }
+        mistakes
+    }
+}

@@ -458,6 +458,11 @@ impl Endpoint {
         self.receiver.is_finished()
     }
 
+    /// Whether the application has closed.
+    pub fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+
     /// Whether the handshake is over.
     pub fn is_established(&self) -> bool {
         self.state == State::Established

@@ -234,6 +234,11 @@ impl Sender {
         self.closed = true;
     }
 
+    /// Whether the application has closed.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// Cuts what was written to what was sent, and closes: an endless writer stops.
     pub fn stop(&mut self) {
         self.written = self.next.min(self.written);

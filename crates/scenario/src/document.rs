@@ -1,0 +1,142 @@
+//! The document behind a scenario: read as TOML or JSON, changed key by key, then given its types.
+
+use elephan_units::Time;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Mistake, rephrase};
+
+/// Reads TOML.
+pub(crate) fn from_toml(text: &str, file: &str) -> Result<Value, Error> {
+    toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
+        let message = error.message().replace('`', "\"");
+        Error {
+            file: file.to_owned(),
+            mistakes: vec![Mistake {
+                key: format!("line {line}"),
+                problem: format!("expected TOML, found: {message}"),
+            }],
+        }
+    })
+}
+
+/// Reads JSON.
+pub(crate) fn from_json(text: &str, file: &str) -> Result<Value, Error> {
+    serde_json::from_str(text).map_err(|error| Error {
+        file: file.to_owned(),
+        mistakes: vec![Mistake {
+            key: format!("line {}", error.line()),
+            problem: format!("expected JSON, found: {error}"),
+        }],
+    })
+}
+
+/// The value that `text` means on a command line: TOML where it is TOML, else text.
+pub(crate) fn value_of(text: &str) -> Value {
+    #[derive(serde::Deserialize)]
+    struct One {
+        value: Value,
+    }
+    toml::from_str::<One>(&format!("value = {text}"))
+        .map_or_else(|_| Value::String(text.to_owned()), |one| one.value)
+}
+
+/// Sets `key`, such as `path.rtt`, `flow.1.cc`, or `flow.cc` for every flow. Tables on the way are made.
+pub(crate) fn set(document: &mut Value, key: &str, value: &Value) -> Result<(), Mistake> {
+    set_below(document, key, key, value)
+}
+
+fn set_below(place: &mut Value, rest: &str, key: &str, value: &Value) -> Result<(), Mistake> {
+    let (name, below) = rest.split_once('.').map_or((rest, None), |(name, below)| (name, Some(below)));
+    if name.is_empty() {
+        return Err(Mistake::new(key, "a key such as path.rtt or flow.0.cc", format_args!("\"{key}\"")));
+    }
+    match place {
+        Value::Object(table) => match below {
+            None => {
+                table.insert(name.to_owned(), value.clone());
+                Ok(())
+            }
+            Some(below) => {
+                // A name that stands for a table, as in cc = "scalable", becomes that table.
+                let next = table.entry(name).or_insert_with(|| Value::Object(Map::new()));
+                if let Value::String(text) = next {
+                    *next = serde_json::json!({ "name": text });
+                }
+                set_below(next, below, key, value)
+            }
+        },
+        Value::Array(items) => match name.parse::<usize>() {
+            Ok(index) if index < items.len() => match below {
+                None => {
+                    items[index] = value.clone();
+                    Ok(())
+                }
+                Some(below) => set_below(&mut items[index], below, key, value),
+            },
+            Ok(index) => Err(Mistake::new(
+                key,
+                format_args!("an index below {}", items.len()),
+                format_args!("{index}"),
+            )),
+            Err(_) => items.iter_mut().try_for_each(|item| set_below(item, rest, key, value)),
+        },
+        _ => Err(Mistake::new(key, "a key that exists", format_args!("\"{key}\" below a plain value"))),
+    }
+}
+
+/// Gives a document its type.
+pub(crate) fn typed<T: DeserializeOwned>(document: Value, prefix: &str) -> Result<T, Mistake> {
+    serde_path_to_error::deserialize(document).map_err(|error| {
+        let path = error.path().to_string();
+        let path = match (prefix.is_empty(), path.as_str()) {
+            (true, path) => path.to_owned(),
+            (false, ".") => prefix.to_owned(),
+            (false, path) => format!("{prefix}.{path}"),
+        };
+        rephrase(&path, &error.into_inner().to_string())
+    })
+}
+
+/// Ranges that several keys share.
+pub(crate) fn positive(mistakes: &mut Vec<Mistake>, key: &str, time: Time) {
+    if time == Time::ZERO {
+        mistakes.push(Mistake::new(key, "a time above zero", format_args!("\"{time}\"")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn command_line_values_are_toml_or_text() {
+        assert_eq!(value_of("5"), json!(5));
+        assert_eq!(value_of("1e-5"), json!(1e-5));
+        assert_eq!(value_of("true"), json!(true));
+        assert_eq!(value_of("162ms"), json!("162ms"));
+        assert_eq!(value_of("\"20% bdp\""), json!("20% bdp"));
+        assert_eq!(value_of("{ name = \"scalable\", a = 0.02 }"), json!({ "name": "scalable", "a": 0.02 }));
+    }
+
+    #[test]
+    fn keys_reach_into_tables_and_lists() {
+        let mut document = json!({ "flow": [{ "cc": "reno" }, { "cc": "reno" }] });
+        set(&mut document, "flow.1.cc", &json!("htcp")).unwrap();
+        set(&mut document, "flow.start", &json!("1 s")).unwrap();
+        set(&mut document, "path.rtt", &json!("82 ms")).unwrap();
+        set(&mut document, "flow.0.cc.a", &json!(2)).unwrap();
+        assert_eq!(
+            document,
+            json!({
+                "flow": [{ "cc": { "name": "reno", "a": 2 }, "start": "1 s" }, { "cc": "htcp", "start": "1 s" }],
+                "path": { "rtt": "82 ms" },
+            })
+        );
+        assert!(set(&mut document, "flow.2.cc", &json!("x")).is_err());
+        assert!(set(&mut document, "path.rtt.x", &json!("x")).is_ok());
+        assert!(set(&mut document, "", &json!("x")).is_err());
+    }
+}

@@ -1,0 +1,461 @@
+//! The scenario file, as people write it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use elephan_net::{Delay, Loss, Queue};
+use elephan_units::{Bytes, ParseError, Rate, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::named::{Algorithm, SlowStart};
+
+/// A scenario: a network, the flows on it, and how long they are watched.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Elephan scenario")]
+pub struct Scenario {
+    /// What it is called.
+    #[serde(default = "run")]
+    pub name: String,
+    /// What runs it.
+    #[serde(default)]
+    pub engine: Engine,
+    /// How long it runs.
+    pub duration: Time,
+    /// Seed of every random process.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// A dumbbell: one bottleneck between all senders and all receivers. Either this or `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Path>,
+    /// Links of any other topology. Either these or `path`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub link: Vec<LinkFile>,
+    /// The TCP stack of all flows.
+    #[serde(default)]
+    #[schemars(with = "elephan_tcp::Config")]
+    pub tcp: Map<String, Value>,
+    /// The flows.
+    #[serde(default)]
+    pub flow: Vec<FlowFile>,
+    /// When metrics count.
+    #[serde(default)]
+    pub measure: MeasureFile,
+    /// What is traced.
+    #[serde(default)]
+    pub trace: TraceFile,
+    /// Values to try, by key: all combinations. `repeat` runs each with so many seeds.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub sweep: Map<String, Value>,
+}
+
+fn run() -> String {
+    "run".to_owned()
+}
+fn one() -> u64 {
+    1
+}
+
+/// What runs a scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// The packet simulator, in virtual time.
+    #[default]
+    Sim,
+}
+
+/// A dumbbell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Path {
+    /// Rate of the bottleneck, counting IP packets.
+    pub rate: Rate,
+    /// Round-trip time without queueing and serialisation.
+    pub rtt: Time,
+    /// What the bottleneck's queue holds, the packet in service not counted.
+    #[serde(default)]
+    pub buffer: Buffer,
+    /// The queue discipline: a name, or a table with `name` and its parameters.
+    #[serde(default, deserialize_with = "name_or_table")]
+    pub queue: Queue,
+    /// Losses on the wire, in the direction of the data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
+    /// Variation of the delay, in the direction of the data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vary: Option<Delay>,
+    /// Rate of a link of its own for each sender and each receiver; none means that hosts are infinitely fast.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access_rate: Option<Rate>,
+    /// The direction of the acknowledgments, where it differs.
+    #[serde(default)]
+    pub reverse: Reverse,
+}
+
+/// The bottleneck in the direction of the acknowledgments.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reverse {
+    /// Its rate; by default that of the other direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// What its queue holds; by default as in the other direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Buffer>,
+    /// Its queue discipline.
+    #[serde(deserialize_with = "name_or_table")]
+    pub queue: Queue,
+    /// Its losses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
+    /// Variation of its delay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vary: Option<Delay>,
+}
+
+/// A link of a topology that is no dumbbell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkFile {
+    /// Its name.
+    pub name: String,
+    /// The node that it leaves.
+    pub from: String,
+    /// The node that it enters.
+    pub to: String,
+    /// Its rate; none means infinitely fast.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Its propagation delay, one way.
+    pub delay: Time,
+    /// What its queue holds; a share of the product of its rate and twice its delay.
+    #[serde(default)]
+    pub buffer: Buffer,
+    /// The queue discipline.
+    #[serde(default, deserialize_with = "name_or_table")]
+    pub queue: Queue,
+    /// Losses on the wire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
+    /// Variation of the delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vary: Option<Delay>,
+    /// Whether there is the same link in the other direction, called `NAME.reverse`, without loss and variation.
+    #[serde(default = "yes")]
+    pub both_ways: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A flow, or several alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FlowFile {
+    /// The congestion control algorithm: a name, or a table with `name` and its parameters.
+    pub cc: Algorithm,
+    /// The slow start: a name, or a table with `name` and its parameters.
+    #[serde(default)]
+    pub slow_start: SlowStart,
+    /// How many flows alike.
+    #[serde(default = "one")]
+    pub count: u64,
+    /// What tables and plots call it; by default the algorithm's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// When it starts.
+    #[serde(default)]
+    pub start: StartFile,
+    /// When it stops sending; by default never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Time>,
+    /// Its round-trip time without queueing, where it differs from the path's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Time>,
+    /// Payload of a transfer; none means data without end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Bytes>,
+    /// How many transfers, one after the other, each on a connection of its own: a number or `"repeat"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<Transfers>,
+    /// What differs from the scenario's `tcp` for this flow.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(with = "elephan_tcp::Config")]
+    pub tcp: Map<String, Value>,
+    /// The sender's node, with `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The receiver's node, with `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Whether its data crosses the dumbbell in the other direction.
+    #[serde(default)]
+    pub reverse: bool,
+}
+
+/// How many transfers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfers {
+    /// So many.
+    Count(u64),
+    /// Until the run ends.
+    Repeat,
+}
+
+impl<'de> Deserialize<'de> for Transfers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Transfers;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a number of transfers, or \"repeat\"")
+            }
+            fn visit_u64<E: serde::de::Error>(self, count: u64) -> Result<Transfers, E> {
+                Ok(Transfers::Count(count))
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Transfers, E> {
+                if text == "repeat" {
+                    return Ok(Transfers::Repeat);
+                }
+                Err(E::invalid_value(serde::de::Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl Serialize for Transfers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Count(count) => serializer.serialize_u64(*count),
+            Self::Repeat => serializer.serialize_str("repeat"),
+        }
+    }
+}
+
+impl JsonSchema for Transfers {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Transfers".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "oneOf": [{ "type": "integer", "minimum": 1 }, { "const": "repeat" }] })
+    }
+}
+
+/// When a flow starts: a time, or a table that says how it is drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StartFile {
+    /// At this time.
+    At(Time),
+    /// Uniformly from the first to the second.
+    Uniform(Time, Time),
+    /// After `from`, by an exponential distribution of this mean.
+    Exponential {
+        /// Mean of the distribution.
+        mean: Time,
+        /// Earliest start.
+        from: Time,
+    },
+}
+
+impl Default for StartFile {
+    fn default() -> Self {
+        Self::At(Time::ZERO)
+    }
+}
+
+/// The table form of a start.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StartTable {
+    /// Earliest and latest start, drawn uniformly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    uniform: Option<(Time, Time)>,
+    /// Mean of an exponential distribution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    exponential: Option<Time>,
+    /// With `exponential`: the earliest start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<Time>,
+}
+
+impl<'de> Deserialize<'de> for StartFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+        let value = Value::deserialize(deserializer)?;
+        if value.is_object() {
+            let table: StartTable = serde_json::from_value(value).map_err(D::Error::custom)?;
+            return match table {
+                StartTable { uniform: Some((from, to)), exponential: None, from: None } => {
+                    Ok(Self::Uniform(from, to))
+                }
+                StartTable { uniform: None, exponential: Some(mean), from } => {
+                    Ok(Self::Exponential { mean, from: from.unwrap_or(Time::ZERO) })
+                }
+                _ => Err(D::Error::custom(
+                    "expected either uniform or exponential (with from), found both or neither",
+                )),
+            };
+        }
+        serde_json::from_value(value).map(Self::At).map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for StartFile {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let table = match *self {
+            Self::At(time) => return time.serialize(serializer),
+            Self::Uniform(from, to) => {
+                StartTable { uniform: Some((from, to)), exponential: None, from: None }
+            }
+            Self::Exponential { mean, from } => {
+                StartTable { uniform: None, exponential: Some(mean), from: Some(from) }
+            }
+        };
+        table.serialize(serializer)
+    }
+}
+
+impl JsonSchema for StartFile {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Start".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let (time, table) = (generator.subschema_for::<Time>(), generator.subschema_for::<StartTable>());
+        schemars::json_schema!({ "oneOf": [time, table] })
+    }
+}
+
+/// What a queue may hold: a share of the bandwidth-delay product, packets, or bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Buffer {
+    /// A share of the product of rate and round-trip time, cut to whole packets.
+    BdpShare(f64),
+    /// So many packets.
+    Packets(u64),
+    /// So many bytes.
+    Bytes(Bytes),
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Self::BdpShare(1.0)
+    }
+}
+
+const BUFFER: &str = "a size such as \"20% bdp\", \"500 packets\" or \"750 kB\"";
+
+impl FromStr for Buffer {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let error = || format!("expected {BUFFER}, found \"{text}\"");
+        let trimmed = text.trim();
+        if let Some(number) =
+            trimmed.strip_suffix("bdp").map(str::trim_end).and_then(|rest| rest.strip_suffix('%'))
+        {
+            let percent: f64 = number.trim().parse().map_err(|_| error())?;
+            return if percent.is_finite() && percent >= 0.0 {
+                Ok(Self::BdpShare(percent / 100.0))
+            } else {
+                Err(error())
+            };
+        }
+        if let Some(number) = trimmed.strip_suffix("packets").or_else(|| trimmed.strip_suffix("packet")) {
+            return number.trim().parse().map(Self::Packets).map_err(|_| error());
+        }
+        trimmed.parse().map(Self::Bytes).map_err(|_: ParseError| error())
+    }
+}
+
+impl fmt::Display for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // Ten digits hide the rounding of a division by a hundred.
+            Self::BdpShare(share) => write!(f, "{}% bdp", (share * 1e12).round() / 1e10),
+            Self::Packets(packets) => write!(f, "{packets} packets"),
+            Self::Bytes(bytes) => write!(f, "{bytes}"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Buffer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Buffer;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str(BUFFER)
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Buffer, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Visitor)
+    }
+}
+
+impl Serialize for Buffer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl JsonSchema for Buffer {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Buffer".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "description": "What a queue holds: \"20% bdp\", \"500 packets\" or \"750 kB\"",
+            "pattern": r"^ *([0-9.]+ ?% ?bdp|[0-9]+ ?packets?|[0-9_]+(\.[0-9]+)? ?(B|bytes?|[kMGT]B|[KMG]iB)) *$"
+        })
+    }
+}
+
+/// When metrics count.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MeasureFile {
+    /// Start of the measuring window; by default the latest start of any flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Time>,
+    /// Its end; by default the end of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Time>,
+    /// Distance of the samples that stability and convergence are computed from; by default 1 s, and less in
+    /// runs shorter than 100 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Time>,
+}
+
+/// What is traced.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TraceFile {
+    /// Distance of the samples of flows and queues.
+    pub interval: Time,
+    /// Whether every event is kept.
+    pub events: bool,
+    /// Links whose packets are written to a pcap file.
+    pub pcap: Vec<String>,
+}
+
+impl Default for TraceFile {
+    fn default() -> Self {
+        Self { interval: Time::from_millis(100), events: false, pcap: Vec::new() }
+    }
+}
+
+/// Lets a table be given by its name alone.
+fn name_or_table<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Queue, D::Error> {
+    let mut value = Value::deserialize(deserializer)?;
+    if let Value::String(name) = value {
+        value = serde_json::json!({ "name": name });
+    }
+    serde_json::from_value(value).map_err(serde::de::Error::custom)
+}

@@ -1,0 +1,300 @@
+//! What is written down while an engine runs.
+
+use std::fs::File;
+use std::io::BufWriter;
+
+use elephan_metrics::{Collector, FlowSample, LinkSample, LinkSummary, Setup};
+use elephan_net::LinkCounters;
+use elephan_scenario::Plan;
+use elephan_tcp::Endpoint;
+use elephan_units::Time;
+
+use crate::engine::{Engine, Event, Observer, Running};
+use crate::packet::Packet;
+use crate::pcap::Capture;
+use crate::trace::{EventTrace, FlowTrace, QueueTrace, TransferTrace};
+use crate::{Control, Error, Outcome};
+
+/// How often a caller hears of progress.
+const REPORTS: u64 = 100;
+
+/// Traces, metrics and captures of a run. `EVENTS` is known when it is compiled, so that a run that keeps no events does not
+/// even ask.
+pub struct Record<'a, const EVENTS: bool> {
+    plan: &'a Plan,
+    control: &'a dyn Control,
+    collector: Collector,
+    flows: FlowTrace,
+    queues: QueueTrace,
+    transfers: TransferTrace,
+    events: EventTrace,
+    captures: Vec<Option<Capture<BufWriter<File>>>>,
+    failed: Option<std::io::Error>,
+    /// The next time of each: a trace sample, a sample for the metrics, an end of the measuring window, a report.
+    next_trace: Time,
+    next_sample: Time,
+    next_edge: Time,
+    next_report: Time,
+    /// Counters of each link at its last sample, and at the start of the measuring window.
+    sampled_links: Vec<LinkCounters>,
+    measured_links: Vec<LinkCounters>,
+    /// Bytes delivered of each flow at its last sample.
+    sampled_bytes: Vec<u64>,
+    last_trace: Time,
+}
+
+impl<'a, const EVENTS: bool> Record<'a, EVENTS> {
+    pub fn new(plan: &'a Plan, control: &'a dyn Control) -> Result<Self, Error> {
+        let bottleneck = &plan.links[plan.bottleneck as usize];
+        let collector = Collector::new(Setup {
+            from: plan.measure.from,
+            to: plan.measure.to,
+            interval: plan.measure.interval,
+            flows: plan.flows.iter().map(|flow| (flow.label.clone(), flow.rtt)).collect(),
+            bottleneck: bottleneck.config.rate,
+        });
+        let mut captures: Vec<_> = plan.links.iter().map(|_| None).collect();
+        for (number, link) in plan.links.iter().enumerate() {
+            if plan.trace.pcap.contains(&link.name)
+                && let Some(path) = control.pcap_file(&link.name)
+            {
+                let file = File::create(&path).map_err(|error| Error::Pcap(path.clone(), error))?;
+                let capture = Capture::new(BufWriter::new(file)).map_err(|error| Error::Pcap(path, error))?;
+                captures[number] = Some(capture);
+            }
+        }
+        Ok(Self {
+            plan,
+            control,
+            collector,
+            flows: FlowTrace::default(),
+            queues: QueueTrace::default(),
+            transfers: TransferTrace::default(),
+            events: EventTrace::default(),
+            captures,
+            failed: None,
+            next_trace: Time::ZERO,
+            next_sample: Time::ZERO,
+            next_edge: plan.measure.from,
+            next_report: Time::ZERO,
+            sampled_links: vec![LinkCounters::default(); plan.links.len()],
+            measured_links: vec![LinkCounters::default(); plan.links.len()],
+            sampled_bytes: vec![0; plan.flows.len()],
+            last_trace: Time::ZERO,
+        })
+    }
+
+    /// Samples of every flow that has started, and of every link with a rate.
+    fn trace(&mut self, engine: &mut Engine<'_>, now: Time) {
+        let span = now.since(self.last_trace).secs_f64();
+        for (number, flow) in engine.flows.iter().enumerate() {
+            let Some(sender) = flow.sender() else { continue };
+            let (snapshot, counters) = (sender.snapshot(), flow.counters());
+            let delivered = counters.bytes_delivered;
+            let since = delivered - std::mem::replace(&mut self.sampled_bytes[number], delivered);
+            let trace = &mut self.flows;
+            trace.time_s.push(now.secs_f64());
+            trace.flow.push(number as u32);
+            trace.cwnd_segments.push(snapshot.cwnd);
+            trace.ssthresh_segments.push(snapshot.ssthresh);
+            trace.srtt_s.push(snapshot.srtt.secs_f64());
+            trace.rto_s.push(snapshot.rto.secs_f64());
+            trace.pipe_bytes.push(snapshot.pipe);
+            trace.goodput_bit_s.push(if span > 0.0 { since as f64 * 8.0 / span } else { 0.0 });
+            trace.delivered_bytes.push(delivered);
+            trace.sent_bytes.push(counters.bytes_sent);
+            trace.retransmits.push(counters.segments_retransmitted);
+            trace.timeouts.push(counters.timeouts as u32);
+            trace.congestion_events.push(counters.reductions as u32);
+        }
+        for (number, link) in engine.links.iter_mut().enumerate() {
+            let Some(rate) = link.config().rate else { continue };
+            let (waiting, counters) = (link.waiting(now), *link.counters());
+            let before = std::mem::replace(&mut self.sampled_links[number], counters);
+            let bits = (counters.bytes_accepted - before.bytes_accepted) as f64 * 8.0;
+            let trace = &mut self.queues;
+            trace.time_s.push(now.secs_f64());
+            trace.link.push(number as u32);
+            trace.packets.push(waiting.packets);
+            trace.bytes.push(waiting.bytes);
+            trace.offered.push(counters.offered);
+            trace.dropped.push(counters.dropped);
+            trace.lost.push(counters.lost);
+            trace.marked.push(counters.marked);
+            trace.load.push(if span > 0.0 { bits / (rate.bits_per_sec() as f64 * span) } else { 0.0 });
+        }
+        self.last_trace = now;
+    }
+
+    /// Samples for stability and convergence.
+    fn sample(&mut self, engine: &Engine<'_>, now: Time) {
+        for (number, flow) in engine.flows.iter().enumerate() {
+            self.collector.sample(number as u32, &sample(flow), now);
+        }
+    }
+
+    fn open_window(&mut self, engine: &mut Engine<'_>, now: Time) {
+        for (number, flow) in engine.flows.iter().enumerate() {
+            self.collector.open_window(number as u32, &sample(flow));
+        }
+        for (before, link) in self.measured_links.iter_mut().zip(&mut engine.links) {
+            *before = *link.counters();
+            link.measure(now, self.plan.measure.to);
+        }
+    }
+
+    fn close_window(&mut self, engine: &Engine<'_>) {
+        for (number, flow) in engine.flows.iter().enumerate() {
+            self.collector.close_window(number as u32, &sample(flow));
+        }
+        self.measure_links(engine);
+    }
+
+    fn measure_links(&mut self, engine: &Engine<'_>) {
+        let span = self.plan.measure.to.since(self.plan.measure.from);
+        for (number, link) in engine.links.iter().enumerate() {
+            if link.config().rate.is_none() {
+                continue;
+            }
+            let (before, after, queue) = (&self.measured_links[number], link.counters(), link.statistics());
+            self.collector.link(LinkSample {
+                summary: LinkSummary {
+                    name: self.plan.links[number].name.clone(),
+                    utilisation: None,
+                    offered: after.offered - before.offered,
+                    dropped: after.dropped - before.dropped,
+                    lost: after.lost - before.lost,
+                    marked: after.marked - before.marked,
+                    queue_delay_mean_s: queue.mean_delay_s(),
+                    queue_delay_p50_s: queue.delay_quantile_s(0.5),
+                    queue_delay_p95_s: queue.delay_quantile_s(0.95),
+                    queue_delay_p99_s: queue.delay_quantile_s(0.99),
+                    queue_mean_packets: queue.mean_packets(span),
+                    queue_max_packets: queue.most_packets(),
+                },
+                rate: link.config().rate,
+                bytes: after.bytes_accepted - before.bytes_accepted,
+                is_bottleneck: number == self.plan.bottleneck as usize,
+            });
+        }
+    }
+
+    /// Everything that was written down.
+    pub fn finish(mut self, engine: &mut Engine<'_>) -> Result<Outcome, Error> {
+        for (number, capture) in self.captures.drain(..).enumerate() {
+            if let Some(capture) = capture {
+                let failed = capture.finish().err().or(self.failed.take());
+                if let Some(error) = failed {
+                    let name = &self.plan.links[number].name;
+                    return Err(Error::Pcap(self.control.pcap_file(name).unwrap_or_default(), error));
+                }
+            }
+        }
+        for (number, flow) in engine.flows.iter().enumerate() {
+            if let Some((index, bytes, started)) = flow.unfinished(&self.plan.flows[number]) {
+                self.transfers.push(number as u32, index, bytes, started, None);
+            }
+        }
+        let segments_delivered = engine
+            .flows
+            .iter()
+            .zip(&self.plan.flows)
+            .map(|(flow, plan)| flow.counters().bytes_acked.div_ceil(u64::from(plan.tcp.mss())))
+            .sum();
+        Ok(Outcome {
+            summary: self.collector.finish(),
+            flows: self.flows,
+            queues: self.queues,
+            transfers: self.transfers,
+            events: self.events,
+            segments_delivered,
+            events_handled: engine.handled,
+        })
+    }
+}
+
+fn sample(flow: &Running) -> FlowSample {
+    let counters = flow.counters();
+    let snapshot = flow.sender().map(Endpoint::snapshot);
+    FlowSample {
+        delivered_bytes: counters.bytes_delivered,
+        sent_bytes: counters.bytes_sent,
+        retransmitted_bytes: counters.bytes_retransmitted,
+        congestion_events: counters.reductions,
+        timeouts: counters.timeouts,
+        cwnd: snapshot.map_or(0.0, |snapshot| snapshot.cwnd),
+        srtt: snapshot.map_or(Time::ZERO, |snapshot| snapshot.srtt),
+    }
+}
+
+impl<const EVENTS: bool> Observer for Record<'_, EVENTS> {
+    const EVENTS: bool = EVENTS;
+
+    fn event(&mut self, engine: &Engine<'_>, now: Time, event: Event<'_>) {
+        let events = &mut self.events;
+        events.time_s.push(now.secs_f64());
+        events.kind.push(event.kind as u8);
+        events.flow.push(event.flow);
+        events.link.push(event.link.unwrap_or(u32::MAX));
+        events.seq.push(event.segment.map_or(0, |s| if s.len > 0 { s.seq } else { s.ack }));
+        events.bytes.push(event.segment.map_or(0, |s| u32::from(s.len)));
+        let sender = engine.flows[event.flow as usize].sender();
+        events.cwnd_segments.push(sender.map_or(0.0, |sender| sender.controller().cwnd()));
+    }
+
+    fn congestion(&mut self, flow: u32, now: Time) {
+        self.collector.congestion(flow, now);
+    }
+
+    fn started(&mut self, flow: u32, now: Time) {
+        self.collector.flow_started(flow, now);
+    }
+
+    fn finished(&mut self, flow: u32, transfer: u64, bytes: u64, started: Time, now: Time) {
+        self.collector.transfer(started, now);
+        self.transfers.push(flow, transfer, bytes, started, Some(now));
+    }
+
+    fn crosses(&mut self, link: u32, packet: &Packet, now: Time) {
+        if let Some(capture) = &mut self.captures[link as usize]
+            && let Err(error) = capture.write(packet, now)
+        {
+            self.failed = Some(error);
+        }
+    }
+
+    fn tick(&mut self, engine: &mut Engine<'_>, now: Time) -> Result<(), Error> {
+        if now == self.next_trace {
+            self.trace(engine, now);
+            self.next_trace = now + self.plan.trace.interval;
+        }
+        let window = self.plan.measure;
+        if now == self.next_sample {
+            self.sample(engine, now);
+            self.next_sample = if now < window.to { now + window.interval } else { Time::MAX };
+        }
+        if now == self.next_edge {
+            if now == window.from {
+                self.open_window(engine, now);
+                self.next_edge = window.to;
+            } else {
+                self.close_window(engine);
+                (self.next_edge, self.next_sample) = (Time::MAX, Time::MAX);
+            }
+        }
+        if now == self.next_report {
+            let share = now.secs_f64() / self.plan.duration.secs_f64();
+            if self.failed.is_some() || !self.control.goes_on(share) {
+                return self.failed.take().map_or(Err(Error::Cancelled), |error| {
+                    Err(Error::Pcap(std::path::PathBuf::from("pcap"), error))
+                });
+            }
+            self.next_report = now + (self.plan.duration / REPORTS).max(Time::from_picos(1));
+        }
+        Ok(())
+    }
+
+    fn next_tick(&self) -> Time {
+        self.next_trace.min(self.next_sample).min(self.next_edge).min(self.next_report)
+    }
+}
