@@ -328,8 +328,10 @@ impl Scoreboard {
 
     /// Finds retransmissions that were lost: `DUP_THRESH` later transmissions arrived.
     ///
-    /// The order of transmission stands in for RFC 8985's times; RFC 6675 leaves these to the timer.
-    pub fn detect_lost_retransmissions(&mut self) {
+    /// The order of transmission stands in for RFC 8985's times; RFC 6675 leaves these to the timer. Returns the last
+    /// transmission that was found lost.
+    pub fn detect_lost_retransmissions(&mut self) -> Option<u32> {
+        let mut found = None;
         while let Some(&(id, transmission)) = self.retransmissions.front() {
             let gone = id < self.first
                 || self.get(id).flags & SACKED != 0
@@ -339,6 +341,7 @@ impl Scoreboard {
                 if i64::from(later) < DUP_THRESH as i64 {
                     break;
                 }
+                found = Some(transmission);
                 let record = self.get_mut(id);
                 record.flags &= !IN_FLIGHT_AGAIN;
                 self.pipe -= u64::from(self.get(id).len);
@@ -349,6 +352,12 @@ impl Scoreboard {
             }
             self.retransmissions.pop_front();
         }
+        found
+    }
+
+    /// Transmissions so far, new and again, wrapping.
+    pub fn transmissions(&self) -> u32 {
+        self.transmissions
     }
 
     /// A timeout: everything that is not selectively acknowledged is lost (RFC 6675, section 5.1).

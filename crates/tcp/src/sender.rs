@@ -85,8 +85,9 @@ pub struct Sender {
     send_buffer: u64,
 
     phase: Phase,
-    /// No second reduction for data below.
+    /// No second reduction for data below, nor for transmissions up to `reduced_at`.
     reduced_until: u64,
+    reduced_at: u32,
     /// Consecutive duplicate ACKs.
     dupacks: u64,
     /// Reno's and NewReno's inflation of `cwnd` during fast recovery, in segments.
@@ -146,6 +147,7 @@ impl Sender {
             send_buffer: config.send_buffer.map_or(u64::MAX, |bytes| bytes.get()),
             phase: Phase::Open,
             reduced_until: 0,
+            reduced_at: 0,
             dupacks: 0,
             inflation: 0.0,
             retransmit_now: false,
@@ -378,8 +380,15 @@ impl Sender {
     ) {
         if self.sack && (delivered.bytes > 0 || advanced) {
             self.board.detect_losses(self.fack);
-            if self.lost_retransmission {
-                self.board.detect_lost_retransmissions();
+            let lost_again =
+                if self.lost_retransmission { self.board.detect_lost_retransmissions() } else { None };
+            // RFC 5681, section 4.3: the loss of a retransmission is a second indication of congestion, where that
+            // retransmission was sent after the last reduction.
+            if lost_again.is_some_and(|sent| sent.wrapping_sub(self.reduced_at).cast_signed() > 0)
+                && matches!(self.phase, Phase::Recovery { .. })
+            {
+                self.reduced_until = self.una;
+                self.reduce(Cause::Loss, counters, now);
             }
         }
         if self.undo.armed && self.undo.unreported == 0 {
@@ -488,6 +497,7 @@ impl Sender {
             return;
         }
         self.reduced_until = self.next;
+        self.reduced_at = self.board.transmissions();
         if cause != Cause::Ecn {
             self.undo = Undo { unreported: 0, armed: false };
         }
