@@ -22,7 +22,7 @@ use crate::observe::Record;
 use crate::trace::{EventTrace, FlowTrace, QueueTrace, TransferTrace};
 
 /// What a caller may do while a run goes on.
-pub trait Control: Sync {
+pub trait Control {
     /// Called about a hundred times a run, with the share of simulated time that has passed; false cancels the run.
     fn goes_on(&self, share: f64) -> bool;
     /// Where the packets of link `name` are written, for the links that the plan names.
@@ -94,12 +94,18 @@ pub fn run(plan: &Plan, control: &dyn Control) -> Result<Outcome, Error> {
     }
 }
 
-/// Carries out plans on `threads` threads (0: one for each core). Outcomes come in the order of the plans, and are what
-/// [`run`] gives for each alone.
+/// Carries out plans on `threads` threads (0: one for each core), each under a control of its own. Outcomes come in the order of
+/// the plans, and are what [`run`] gives for each alone.
 ///
 /// # Panics
 /// Where the operating system does not give so many threads.
-pub fn run_many(plans: &[Plan], threads: usize, control: &dyn Control) -> Vec<Result<Outcome, Error>> {
+pub fn run_many<C: Control>(
+    plans: &[Plan],
+    threads: usize,
+    control: impl Fn(usize) -> C + Sync,
+) -> Vec<Result<Outcome, Error>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
-    pool.install(|| plans.par_iter().map(|plan| run(plan, control)).collect())
+    pool.install(|| {
+        plans.par_iter().enumerate().with_max_len(1).map(|(i, plan)| run(plan, &control(i))).collect()
+    })
 }

@@ -1,0 +1,39 @@
+# What people do with Elephan. Needs Rust, Python 3.11 or newer, and nothing else.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/built ## Compare four algorithms: a table, plots, half a minute.
+	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
+	@echo "next: open results/demo/cwnd.png, then try: $(BIN)/elephan run scenarios/examples/two-flows.toml"
+
+test: $(VENV)/built ## All tests.
+	cargo test --workspace --quiet
+	$(BIN)/pytest
+
+lint: $(VENV)/built ## Formatting, and warnings as errors.
+	cargo fmt --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff check python
+	$(BIN)/ruff format --check python
+	$(BIN)/mypy
+
+bench: ## How fast the simulator is.
+	cargo run --release --quiet -p elephan-sim --example bench -- $(BENCH)
+
+# The environment: pinned tools and libraries, and the package with its extension module, built anew when a source changes.
+$(VENV)/installed: requirements.txt
+	$(PYTHON) -c 'import sys; sys.exit("Elephan needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	touch $@
+
+$(VENV)/built: $(VENV)/installed pyproject.toml Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	touch $@
+
+clean:
+	rm -rf $(VENV) target results

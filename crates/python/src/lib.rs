@@ -1,0 +1,254 @@
+//! The Python extension module `elephan._core`: converts and forwards. Its callers are in `python/elephan`.
+#![expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use elephan_cc::parameter::{Parameter, Range, Value};
+use elephan_cc::registry::Entry;
+use elephan_cc::{registry, slow_start};
+use elephan_scenario::{Plan, Scenario};
+use elephan_sim::trace::EventKind;
+use elephan_sim::{Control, Error, Outcome};
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::json;
+
+pyo3::create_exception!(
+    _core,
+    ScenarioError,
+    PyValueError,
+    "A scenario that cannot be run; the message has a line for each mistake."
+);
+
+fn scenario_error(error: elephan_scenario::Error) -> PyErr {
+    ScenarioError::new_err(error.to_string())
+}
+
+fn run_error(error: Error) -> PyErr {
+    match error {
+        Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
+        Error::Pcap(path, error) => PyOSError::new_err((error.raw_os_error(), error.to_string(), path)),
+    }
+}
+
+/// Tells Python of the progress of one or more runs, and listens for Ctrl-C.
+struct Progress<'a> {
+    callback: Option<&'a Py<PyAny>>,
+    captures: BTreeMap<String, PathBuf>,
+    runs: usize,
+    /// Progress of all runs together, in millionths of a run.
+    done: AtomicU64,
+    cancelled: AtomicBool,
+}
+
+impl Progress<'_> {
+    fn report(&self, share: f64) -> bool {
+        Python::attach(|py| {
+            if py.check_signals().is_err() {
+                return false;
+            }
+            match self.callback {
+                Some(callback) => callback.call1(py, (share,)).is_ok(),
+                None => true,
+            }
+        })
+    }
+}
+
+/// The progress of one run among several.
+struct OneOf<'a> {
+    all: &'a Progress<'a>,
+    before: AtomicU64,
+}
+
+impl Control for OneOf<'_> {
+    fn goes_on(&self, share: f64) -> bool {
+        let now = (share * 1e6) as u64;
+        let before = self.before.swap(now, Ordering::Relaxed);
+        let done = self.all.done.fetch_add(now - before, Ordering::Relaxed) + now - before;
+        if !self.all.cancelled.load(Ordering::Relaxed)
+            && !self.all.report(done as f64 * 1e-6 / self.all.runs as f64)
+        {
+            self.all.cancelled.store(true, Ordering::Relaxed);
+        }
+        !self.all.cancelled.load(Ordering::Relaxed)
+    }
+
+    fn pcap_file(&self, name: &str) -> Option<PathBuf> {
+        self.all.captures.get(name).cloned()
+    }
+}
+
+fn plan(json: &str) -> PyResult<Plan> {
+    Scenario::from_json(json, "scenario", &[])
+        .and_then(|scenario| scenario.resolve("scenario"))
+        .map_err(scenario_error)
+}
+
+/// Runs scenarios (JSON) on `threads` threads (0: all cores); results in the same order.
+///
+/// `captures` gives, for the links that a scenario captures, the files to write; it is for a single scenario.
+#[pyfunction]
+#[pyo3(signature = (scenarios, threads=0, progress=None, captures=None))]
+fn run_many<'py>(
+    py: Python<'py>,
+    scenarios: Vec<String>,
+    threads: usize,
+    progress: Option<Py<PyAny>>,
+    captures: Option<BTreeMap<String, PathBuf>>,
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let plans = scenarios.iter().map(|json| plan(json)).collect::<PyResult<Vec<Plan>>>()?;
+    let all = Progress {
+        callback: progress.as_ref(),
+        captures: captures.unwrap_or_default(),
+        runs: plans.len(),
+        done: AtomicU64::new(0),
+        cancelled: AtomicBool::new(false),
+    };
+    let outcomes = py.detach(|| {
+        elephan_sim::run_many(&plans, threads, |_| OneOf { all: &all, before: AtomicU64::new(0) })
+    });
+    // An exception that a signal handler raised comes first.
+    py.check_signals()?;
+    outcomes
+        .into_iter()
+        .zip(&plans)
+        .map(|(outcome, plan)| convert(py, outcome.map_err(run_error)?, plan))
+        .collect()
+}
+
+/// Hands a column over to numpy without a copy.
+fn column<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyArray1<T>> {
+    values.into_pyarray(py)
+}
+
+/// A dictionary of columns out of a struct of them.
+macro_rules! columns {
+    ($py:ident, $trace:expr, $($name:ident),+) => {{
+        let dict = PyDict::new($py);
+        $( dict.set_item(stringify!($name), column($py, $trace.$name))?; )+
+        dict
+    }};
+}
+
+fn convert<'py>(py: Python<'py>, outcome: Outcome, plan: &Plan) -> PyResult<Bound<'py, PyDict>> {
+    let result = PyDict::new(py);
+    let summary = serde_json::to_string(&outcome.summary).expect("a summary is always JSON");
+    result.set_item("summary", summary)?;
+    result.set_item("links", plan.links.iter().map(|link| link.name.clone()).collect::<Vec<_>>())?;
+    result.set_item("labels", plan.flows.iter().map(|flow| flow.label.clone()).collect::<Vec<_>>())?;
+    let flows = columns!(
+        py,
+        outcome.flows,
+        time_s,
+        flow,
+        cwnd_segments,
+        ssthresh_segments,
+        srtt_s,
+        rto_s,
+        pipe_bytes,
+        goodput_bit_s,
+        delivered_bytes,
+        sent_bytes,
+        retransmits,
+        timeouts,
+        congestion_events
+    );
+    result.set_item("flows", flows)?;
+    let queues =
+        columns!(py, outcome.queues, time_s, link, packets, bytes, offered, dropped, lost, marked, load);
+    result.set_item("queues", queues)?;
+    result.set_item("transfers", columns!(py, outcome.transfers, flow, index, start_s, end_s, bytes))?;
+    let events = columns!(py, outcome.events, time_s, kind, flow, link, seq, bytes, cwnd_segments);
+    result.set_item("events", events)?;
+    result.set_item("segments_delivered", outcome.segments_delivered)?;
+    result.set_item("events_handled", outcome.events_handled)?;
+    Ok(result)
+}
+
+/// Reads a scenario (TOML, or JSON where `json`), sets `overrides`, checks that it works at every point of its sweep,
+/// and returns it as JSON with all defaults written out.
+#[pyfunction]
+#[pyo3(signature = (text, file, overrides, json=false))]
+fn load_scenario(text: &str, file: &str, overrides: Vec<(String, String)>, json: bool) -> PyResult<String> {
+    let read = if json { Scenario::from_json } else { Scenario::from_toml };
+    let scenario = read(text, file, &overrides).map_err(scenario_error)?;
+    for point in scenario.expand(file).map_err(scenario_error)? {
+        point.scenario.resolve(file).map_err(scenario_error)?;
+    }
+    Ok(serde_json::to_string(&scenario).expect("a scenario is always JSON"))
+}
+
+/// The points of a scenario's sweep: JSON of the scenario, and JSON of the settings that it stands for.
+#[pyfunction]
+fn expand(scenario: &str) -> PyResult<Vec<(String, String)>> {
+    let scenario = Scenario::from_json(scenario, "scenario", &[]).map_err(scenario_error)?;
+    let points = scenario.expand("scenario").map_err(scenario_error)?;
+    let text = |value: &serde_json::Value| value.to_string();
+    Ok(points
+        .into_iter()
+        .map(|point| {
+            let scenario = serde_json::to_value(&point.scenario).expect("a scenario is always JSON");
+            (text(&scenario), text(&serde_json::Value::Object(point.settings)))
+        })
+        .collect())
+}
+
+/// The JSON Schema of the scenario file.
+#[pyfunction]
+fn schema() -> String {
+    Scenario::schema().to_string()
+}
+
+fn describe<T>(entries: &[Entry<T>]) -> String {
+    let value = |value: &Value<'_>| match *value {
+        Value::Number(number) => json!(number),
+        Value::Flag(flag) => json!(flag),
+        Value::Word(word) => json!(word),
+    };
+    let range = |range: &Range| range.to_string();
+    let parameter = |p: &Parameter| json!({ "name": p.name, "meaning": p.meaning.trim(), "default": value(&p.default), "range": range(&p.range) });
+    let entries: Vec<_> = entries
+        .iter()
+        .map(|entry| {
+            let parameters: Vec<_> = entry.parameters.iter().map(parameter).collect();
+            json!({ "name": entry.name, "title": entry.title, "source": entry.source, "parameters": parameters })
+        })
+        .collect();
+    json!(entries).to_string()
+}
+
+/// Every congestion control algorithm: name, title, source and parameters, as JSON.
+#[pyfunction]
+fn algorithms() -> String {
+    describe(registry::ALL)
+}
+
+/// Every slow start: name, title, source and parameters, as JSON.
+#[pyfunction]
+fn slow_starts() -> String {
+    describe(slow_start::ALL)
+}
+
+/// The module.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("ScenarioError", module.py().get_type::<ScenarioError>())?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("EVENT_KINDS", EventKind::NAMES.to_vec())?;
+    for function in [
+        wrap_pyfunction!(run_many, module)?,
+        wrap_pyfunction!(load_scenario, module)?,
+        wrap_pyfunction!(expand, module)?,
+        wrap_pyfunction!(schema, module)?,
+        wrap_pyfunction!(algorithms, module)?,
+        wrap_pyfunction!(slow_starts, module)?,
+    ] {
+        module.add_function(function)?;
+    }
+    Ok(())
+}

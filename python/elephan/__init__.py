@@ -1,0 +1,39 @@
+"""Elephan: a laboratory for congestion control on long fat networks.
+
+>>> import elephan
+>>> run = elephan.run(elephan.dumbbell(rate="250 Mbit/s", rtt="82 ms", buffer="20% bdp",
+...                   flows=[elephan.flow("htcp"), elephan.flow("htcp", start="2 s")], duration="10 s"))
+>>> run.summary.utilisation > 0.5
+True
+"""
+
+from elephan._core import ScenarioError, __version__
+from elephan.compare import Comparison, compare
+from elephan.registry import Algorithm, Parameter, algorithms, slow_starts
+from elephan.results import Run
+from elephan.scenario import Scenario, dumbbell, flow, load, schema
+from elephan.simulate import run, run_many
+from elephan.summary import FlowSummary, LinkSummary, Summary, TransferSummary
+
+__all__ = [
+    "Algorithm",
+    "Comparison",
+    "FlowSummary",
+    "LinkSummary",
+    "Parameter",
+    "Run",
+    "Scenario",
+    "ScenarioError",
+    "Summary",
+    "TransferSummary",
+    "__version__",
+    "algorithms",
+    "compare",
+    "dumbbell",
+    "flow",
+    "load",
+    "run",
+    "run_many",
+    "schema",
+    "slow_starts",
+]

@@ -1,0 +1,353 @@
+"""The command line: `elephan compare`, `run`, `cc`, `scenario`, `plot`."""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from elephan import _core
+from elephan.registry import Algorithm, algorithms, slow_starts
+from elephan.results import Run, new_folder
+from elephan.scenario import Scenario, load, schema
+
+app = typer.Typer(
+    help="A laboratory for congestion control on long fat networks.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+cc_app = typer.Typer(help="The congestion control algorithms and slow starts.", no_args_is_help=True)
+scenario_app = typer.Typer(help="Scenario files.", no_args_is_help=True)
+app.add_typer(cc_app, name="cc")
+app.add_typer(scenario_app, name="scenario")
+
+BAD_INPUT = 2
+FAILED = 1
+INTERRUPTED = 130
+
+# Wide enough for every table: what is cut off cannot be read, what wraps can.
+out = Console(width=max(Console().width, 132))
+err = Console(stderr=True)
+
+Force = Annotated[bool, typer.Option("--force", help="Replace the results folder where there is one.")]
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[float], object]]:
+    """Show a bar on standard error, where that is a terminal."""
+    columns = (TextColumn(what), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task(what, total=1.0)
+        yield lambda share: progress.update(task, completed=share)
+
+
+def _number(value: float | None, factor: float = 1, digits: int = 2) -> str:
+    return "-" if value is None else f"{value * factor:.{digits}f}"
+
+
+def _settings(pairs: list[str]) -> dict[str, str]:
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise _core.ScenarioError(f"--set: expected KEY=VALUE, found {pair!r}")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def _summary_tables(run: Run) -> Iterator[Table]:
+    summary = run.summary
+    window = f"from {summary.from_s:g} s to {summary.to_s:g} s"
+    flows = Table(title=f"{run.scenario.name}: flows, {window}", title_justify="left")
+    flows.add_column("flow")
+    heads = ("start\ns", "goodput\nMbit/s", "mean cwnd\nsegments", "mean RTT\nms", "retransmitted\n%", "reductions", "timeouts")
+    for head in heads:
+        flows.add_column(head, justify="right")
+    for flow in summary.flows[:50]:
+        again = 100 * flow.retransmitted_bytes / flow.sent_bytes if flow.sent_bytes else None
+        flows.add_row(
+            flow.label,
+            _number(flow.start_s),
+            _number(flow.goodput_bit_s, 1e-6),
+            _number(flow.cwnd_mean_segments, digits=1),
+            _number(flow.srtt_mean_s, 1e3, 1),
+            _number(again, digits=3),
+            str(flow.congestion_events),
+            str(flow.timeouts),
+        )
+    yield flows
+    links = Table(title="links", title_justify="left")
+    links.add_column("link")
+    for head in ("utilisation\n%", "offered\npackets", "dropped", "lost", "queueing\nms, mean", "ms, 99 %", "queue\npackets, mean"):
+        links.add_column(head, justify="right")
+    for link in summary.links[:50]:
+        links.add_row(
+            link.name,
+            _number(link.utilisation, 100, 1),
+            str(link.offered),
+            str(link.dropped),
+            str(link.lost),
+            _number(link.queue_delay_mean_s, 1e3),
+            _number(link.queue_delay_p99_s, 1e3),
+            _number(link.queue_mean_packets, digits=1),
+        )
+    yield links
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(help="The scenario file.")],
+    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, such as path.rtt=162ms.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The seed, in place of the file's.")] = None,
+    out_dir: Annotated[Path | None, typer.Option("--out", help="The results folder. [default: results/NAME]")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
+    trace: Annotated[str | None, typer.Option(help="`events` keeps every event.")] = None,
+    pcap: Annotated[list[str] | None, typer.Option(help="Name of a link whose packets are captured.")] = None,
+    force: Force = False,
+) -> None:
+    """Run a scenario file, print what came of it, and write a results folder."""
+    changes = _settings(settings or [])
+    if seed is not None:
+        changes["seed"] = str(seed)
+    if trace is not None:
+        if trace != "events":
+            raise _core.ScenarioError(f'--trace: expected "events", found "{trace}"')
+        changes["trace.events"] = "true"
+    if pcap:
+        changes["trace.pcap"] = json.dumps(pcap)
+    scenario = load(file, changes)
+    folder = out_dir or Path("results") / _file_name(scenario.name)
+    points = scenario.expand()
+    with new_folder(folder, force=force) as place:
+        if scenario.document.get("sweep"):
+            _run_sweep(points, place, as_json=as_json)
+        else:
+            _run_one(scenario, place, as_json=as_json)
+    if not as_json:
+        out.print(f"results in {folder}")
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^\w.+-]+", "-", text).strip("-.") or "run"
+
+
+def _run_one(scenario: Scenario, place: Path, *, as_json: bool) -> None:
+    from elephan import plots
+    from elephan.simulate import run as simulate
+
+    captures = {link: str(place / f"{_file_name(link)}.pcap") for link in scenario.document["trace"]["pcap"]}
+    with _progress(scenario.name) as progress:
+        result = simulate(scenario, progress=progress, captures=captures)
+    result.write_into(place)
+    if as_json:
+        typer.echo(json.dumps(result.summary.to_dict(), indent=2))
+        return
+    for what in ("cwnd", "goodput"):
+        plots.over_time(result, what).savefig(place / f"{what}.png")
+    for table in _summary_tables(result):
+        out.print(table)
+
+
+def _run_sweep(points: list[tuple[Scenario, dict[str, Any]]], place: Path, *, as_json: bool) -> None:
+    from elephan.simulate import run_many
+
+    with _progress(f"{len(points)} runs") as progress:
+        runs = run_many([scenario for scenario, _ in points], progress=progress)
+    rows = []
+    for number, (run, (_, settings)) in enumerate(zip(runs, points, strict=True)):
+        inner = place / "runs" / f"{number:05}"
+        inner.mkdir(parents=True)
+        run.write_into(inner)
+        rows.append({**settings, **{k: v for k, v in run.summary.to_dict().items() if not isinstance(v, list | dict)}})
+    import polars as pl
+
+    columns = [{k: v if isinstance(v, int | float | str | None) else json.dumps(v) for k, v in row.items()} for row in rows]
+    pl.DataFrame(columns, infer_schema_length=None).write_parquet(place / "index.parquet")
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    table = Table(title=f"{len(runs)} runs", title_justify="left")
+    for key in points[0][1]:
+        table.add_column(key)
+    for head in ("goodput\nMbit/s", "utilisation\n%", "fairness", "loss\n%", "queueing\nms, mean"):
+        table.add_column(head, justify="right")
+    for run, (_, settings) in zip(runs, points, strict=True):
+        s = run.summary
+        table.add_row(
+            *(value if isinstance(value, str) else json.dumps(value) for value in settings.values()),
+            _number(s.goodput_bit_s, 1e-6),
+            _number(s.utilisation, 100, 1),
+            _number(s.fairness),
+            _number(s.loss_rate, 100, 4),
+            _number(s.queue_delay_mean_s, 1e3),
+        )
+    out.print(table)
+
+
+@app.command()
+def compare(
+    cc: Annotated[str, typer.Option(help="Algorithms, separated by commas.")] = "reno,hstcp,scalable,htcp,bic,fast,ltcp",
+    rate: Annotated[str, typer.Option(help="Rate of the bottleneck, counting IP packets.")] = "250 Mbit/s",
+    rtt: Annotated[str, typer.Option(help="Round-trip time without queueing.")] = "82 ms",
+    buffer: Annotated[str, typer.Option(help='Its queue: "20% bdp", "500 packets" or "750 kB".')] = "20% bdp",
+    flows: Annotated[int, typer.Option(min=1, help="How many flows share it.")] = 2,
+    duration: Annotated[str, typer.Option(help="How long each run lasts.")] = "300 s",
+    repeat: Annotated[int, typer.Option(min=1, help="How many runs of each algorithm, with seeds of their own.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 1,
+    start_within: Annotated[str, typer.Option(help="The flows after the first start at random within this time.")] = "20 s",
+    out_dir: Annotated[Path | None, typer.Option("--out", help="The results folder. [default: results/compare-...]")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the estimates as JSON, and nothing else.")] = False,
+    force: Force = False,
+) -> None:
+    """Compare algorithms on one path: a table with 95 % confidence intervals, and plots."""
+    from elephan.compare import METRICS
+    from elephan.compare import compare as run_comparison
+
+    names = [name.strip() for name in cc.split(",") if name.strip()]
+    folder = out_dir or Path("results") / _file_name(f"compare-{rate}-{rtt}-{buffer}-{flows}-flows-{duration}-seed-{seed}")
+    if folder.exists() and not force:
+        raise FileExistsError(f"{folder}: expected no such folder, found one; --force replaces it")
+    with _progress(f"{len(names)} algorithms x {repeat} runs") as progress:
+        result = run_comparison(
+            cc=names,
+            rate=rate,
+            rtt=rtt,
+            buffer=buffer,
+            flows=flows,
+            duration=duration,
+            repeat=repeat,
+            seed=seed,
+            start_within=start_within,
+            progress=progress,
+        )
+    result.save(folder, force=force)
+    if as_json:
+        typer.echo(json.dumps(result.to_frame().to_dicts(), indent=2))
+        return
+    plural = "flow" if flows == 1 else "flows"
+    table = Table(
+        title=f"{flows} {plural}, {rate}, {rtt}, buffer {buffer}, {duration}, {repeat} runs each; ± is the 95 % interval",
+        title_justify="left",
+    )
+    table.add_column("cc", no_wrap=True)
+    for metric in METRICS:
+        table.add_column(f"{metric.name}\n{metric.unit}", justify="right")
+    for name, estimates in result.estimates().items():
+        table.add_row(name, *(estimates[metric.name].text(metric.digits) for metric in METRICS))
+    out.print(table)
+    out.print(f"results, table and plots in {folder}")
+
+
+def _entries() -> list[Algorithm]:
+    return [*algorithms(), *slow_starts()]
+
+
+@cc_app.command("list")
+def cc_list() -> None:
+    """List the congestion control algorithms, and the slow starts."""
+    for title, entries in (("congestion control (cc)", algorithms()), ("slow start (slow_start)", slow_starts())):
+        table = Table(title=title, title_justify="left")
+        for head in ("name", "what it is", "source", "parameters"):
+            table.add_column(head)
+        for entry in entries:
+            table.add_row(entry.name, entry.title, entry.source, ", ".join(p.name for p in entry.parameters))
+        out.print(table)
+
+
+@cc_app.command("show")
+def cc_show(name: Annotated[str, typer.Argument(help="Name of an algorithm or a slow start.")]) -> None:
+    """Show an algorithm's parameters, their defaults, ranges and sources."""
+    found = next((entry for entry in _entries() if entry.name == name), None)
+    if found is None:
+        raise _core.ScenarioError(f"cc: expected one of {', '.join(e.name for e in _entries())}, found {name!r}")
+    out.print(f"[bold]{found.name}[/]: {found.title}\nsource: {found.source}")
+    if not found.parameters:
+        return
+    table = Table()
+    for head in ("parameter", "default", "range", "meaning"):
+        table.add_column(head)
+    for p in found.parameters:
+        table.add_row(p.name, json.dumps(p.default), p.range, p.meaning)
+    out.print(table)
+
+
+@scenario_app.command("check")
+def scenario_check(file: Annotated[Path, typer.Argument(help="The scenario file.")]) -> None:
+    """Check a scenario file: exit code 0 where it can be run, 2 with a line for each mistake where not."""
+    points = len(load(file).expand())
+    out.print(f"{file}: good, {points} run{'s' if points > 1 else ''}")
+
+
+@scenario_app.command("schema")
+def scenario_schema() -> None:
+    """Print the JSON Schema of the scenario file."""
+    typer.echo(json.dumps(schema(), indent=2))
+
+
+@app.command()
+def plot(
+    folder: Annotated[Path, typer.Argument(help="A results folder.")],
+    what: Annotated[str, typer.Option(help="cwnd, goodput, srtt or queue.")] = "cwnd",
+    to: Annotated[Path | None, typer.Option("--to", help="The picture. [default: FOLDER/WHAT.png]")] = None,
+) -> None:
+    """Draw a quantity over time from a results folder."""
+    if not (folder / "run.json").is_file():
+        raise _core.ScenarioError(f"{folder}: expected a results folder with run.json, found none")
+    picture = to or folder / f"{what}.png"
+    try:
+        Run.load(folder).plot(what).savefig(picture)
+    except ValueError as error:
+        raise _core.ScenarioError(str(error)) from error
+    out.print(f"{picture}")
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"elephan {_core.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line: one clear line for each mistake, and never a traceback."""
+    try:
+        code = app(standalone_mode=False)
+    except typer.Exit as stop:
+        code = stop.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        err.print("interrupted; nothing was written")
+        code = INTERRUPTED
+    except _core.ScenarioError as error:
+        err.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        code = BAD_INPUT
+    except FileExistsError as error:
+        err.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        code = BAD_INPUT
+    except FileNotFoundError as error:
+        err.print(f"{error.filename}: expected a file, found none", markup=False, highlight=False, soft_wrap=True)
+        code = BAD_INPUT
+    except OSError as error:
+        text = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
+        err.print(f"{text}; nothing was written", markup=False, highlight=False, soft_wrap=True)
+        code = FAILED
+    except Exception as error:
+        # What typer itself refuses: unknown options, values out of range.
+        if not hasattr(error, "format_message"):
+            raise
+        err.print(f"elephan: {error.format_message()}", markup=False, highlight=False, soft_wrap=True)
+        code = BAD_INPUT
+    sys.exit(code or 0)

@@ -1,0 +1,216 @@
+"""The main job: algorithms on the same path, with confidence intervals over repeats."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from scipy import stats
+
+from elephan.results import Run, new_folder, write_json
+from elephan.scenario import Scenario, dumbbell, flow
+from elephan.simulate import run_many
+from elephan.summary import Summary
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A column of the table: its name, unit, and how it is read from a summary."""
+
+    name: str
+    unit: str
+    read: Callable[[Summary], float | None]
+    digits: int
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
+
+
+METRICS = (
+    Metric("goodput", "Mbit/s, application bytes", lambda s: s.goodput_bit_s / 1e6, 1),
+    Metric("utilisation", "%, IP packets", lambda s: _scaled(s.utilisation, 100), 1),
+    Metric("fairness", "least/most", lambda s: s.fairness, 2),
+    Metric("stability", "std/mean, 1 s", lambda s: s.stability, 3),
+    Metric("convergence", "s to 80 %", lambda s: s.convergence_s, 1),
+    Metric("fair share", "s to 80 %", lambda s: s.fair_share_s, 1),
+    Metric("overhead", "1e-7/(Mbit/s)", lambda s: _scaled(s.overhead_s_bit, 1e13), 2),
+    Metric("loss", "% of packets", lambda s: _scaled(s.loss_rate, 100), 4),
+    Metric("queueing", "ms, mean", lambda s: s.queue_delay_mean_s * 1e3, 1),
+)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The mean of a metric over repeats.
+
+    `half_width` is half of the 95 % confidence interval (Student's t); none for fewer than two values. `values` counts the
+    repeats in which the metric is defined, out of `repeats`: a flow may not converge, for one.
+    """
+
+    mean: float | None
+    half_width: float | None
+    values: int
+    repeats: int
+
+    @classmethod
+    def of(cls, samples: Sequence[float | None]) -> "Estimate":
+        """Estimate from one sample for each repeat."""
+        values = [sample for sample in samples if sample is not None and math.isfinite(sample)]
+        n = len(values)
+        if n == 0:
+            return cls(None, None, 0, len(samples))
+        mean = sum(values) / n
+        if n == 1:
+            return cls(mean, None, 1, len(samples))
+        error = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1) / n)
+        return cls(mean, float(stats.t.ppf(0.975, n - 1)) * error, n, len(samples))
+
+    def text(self, digits: int) -> str:
+        """The estimate as `207.6 ± 1.3`, with the number of repeats in which it is defined where that is not all."""
+        if self.mean is None:
+            return "never"
+        text = f"{self.mean:.{digits}f}"
+        if self.half_width is not None:
+            text += f" ± {self.half_width:.{digits}f}"
+        return text if self.values == self.repeats else f"{text} ({self.values}/{self.repeats})"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs of each algorithm, and what they say of each metric."""
+
+    runs: dict[str, list[Run]]
+
+    def estimates(self) -> dict[str, dict[str, Estimate]]:
+        """For each algorithm and each metric, the mean over repeats and its confidence interval."""
+        return {
+            name: {metric.name: Estimate.of([metric.read(run.summary) for run in runs]) for metric in METRICS}
+            for name, runs in self.runs.items()
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row for each algorithm and metric: mean, half width of the interval, number of values, repeats."""
+        units = {metric.name: metric.unit for metric in METRICS}
+        return pl.DataFrame(
+            [
+                {
+                    "cc": cc,
+                    "metric": name,
+                    "unit": units[name],
+                    "mean": estimate.mean,
+                    "ci95_half_width": estimate.half_width,
+                    "values": estimate.values,
+                    "repeats": estimate.repeats,
+                }
+                for cc, estimates in self.estimates().items()
+                for name, estimate in estimates.items()
+            ],
+            schema_overrides={"mean": pl.Float64, "ci95_half_width": pl.Float64},
+        )
+
+    def to_markdown(self) -> str:
+        """The table as Markdown."""
+        head = ["cc", *(f"{metric.name} ({metric.unit})" for metric in METRICS)]
+        rows = [
+            [name, *(estimates[metric.name].text(metric.digits) for metric in METRICS)]
+            for name, estimates in self.estimates().items()
+        ]
+        lines = [head, ["---"] * len(head), *rows]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+    def save(self, folder: str | Path, *, force: bool = False) -> Path:
+        """Write one results folder for each run, the table, and plots of cwnd and goodput over time."""
+        from elephan import plots  # noqa: PLC0415 - matplotlib takes a second to import
+
+        with new_folder(folder, force=force) as place:
+            for name, runs in self.runs.items():
+                for repeat, run in enumerate(runs):
+                    inner = place / "runs" / f"{name}-{repeat}"
+                    inner.mkdir(parents=True)
+                    run.write_into(inner)
+            self.to_frame().write_csv(place / "table.csv")
+            (place / "table.md").write_text(self.to_markdown(), encoding="utf-8")
+            for what in ("cwnd", "goodput"):
+                plots.comparison(self, what).savefig(place / f"{what}.png")
+            names = {name: [run.scenario.document["seed"] for run in runs] for name, runs in self.runs.items()}
+            write_json(place / "comparison.json", {"runs": names})
+        return Path(folder)
+
+
+def scenarios(
+    *,
+    cc: Sequence[str],
+    rate: str,
+    rtt: str,
+    buffer: str,
+    flows: int,
+    duration: str,
+    repeat: int,
+    seed: int,
+    start_within: str,
+    keys: dict[str, Any],
+) -> dict[str, list[Scenario]]:
+    """Make the scenarios of a comparison: for each algorithm, one for each repeat.
+
+    The first flow starts at once, the others at random within `start_within`. Repeat `k` has seed `seed + k` for every
+    algorithm: common random numbers.
+    """
+    later = {"uniform": ["0 s", start_within]}
+    first, others = flow(cc="{cc}"), [flow(cc="{cc}", start=later) for _ in range(flows - 1)]
+    return {
+        name: [
+            dumbbell(
+                name=f"{name} {rate} {rtt}",
+                rate=rate,
+                rtt=rtt,
+                buffer=buffer,
+                duration=duration,
+                seed=seed + k,
+                flows=[{**one, "cc": name} for one in [first, *others]],
+                **keys,
+            )
+            for k in range(repeat)
+        ]
+        for name in cc
+    }
+
+
+def compare(
+    *,
+    cc: Sequence[str],
+    rate: str = "250 Mbit/s",
+    rtt: str = "82 ms",
+    buffer: str = "20% bdp",
+    flows: int = 2,
+    duration: str = "300 s",
+    repeat: int = 5,
+    seed: int = 1,
+    start_within: str = "20 s",
+    threads: int = 0,
+    progress: Callable[[float], object] | None = None,
+    **keys: Any,
+) -> Comparison:
+    """Compare algorithms on one path: `flows` flows of each, `repeat` times, on all cores.
+
+    The first flow starts at once and the others at random times within `start_within`, so that they meet it at any phase of
+    its congestion epoch (Li 2006, section 8.1.3). Metrics count from then to the end. `keys` are further tables of the
+    scenario file, such as `tcp={"initial_window": 2}`.
+    """
+    made = scenarios(
+        cc=cc,
+        rate=rate,
+        rtt=rtt,
+        buffer=buffer,
+        flows=flows,
+        duration=duration,
+        repeat=repeat,
+        seed=seed,
+        start_within=start_within,
+        keys=keys,
+    )
+    every = [scenario for repeats in made.values() for scenario in repeats]
+    runs = iter(run_many(every, threads=threads, progress=progress))
+    return Comparison({name: [next(runs) for _ in repeats] for name, repeats in made.items()})

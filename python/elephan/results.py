@@ -1,0 +1,207 @@
+"""The result of a run: in memory, and as a folder.
+
+A folder has `run.json` (scenario, seed, versions), `summary.json`, `flows.parquet`, `queues.parquet`, `transfers.parquet`, and
+`events.parquet` and captures where the scenario asks for them. It is written under another name and renamed, so that it is
+there as a whole or not at all.
+"""
+
+import contextlib
+import json
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from elephan import _core
+from elephan.scenario import Scenario
+from elephan.summary import Summary
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# What each column means; its name ends with its unit where it has one.
+MEANINGS = {
+    "time_s": "time of the sample",
+    "flow": "number of the flow",
+    "label": "what the flow is called",
+    "cwnd_segments": "congestion window",
+    "ssthresh_segments": "slow-start threshold; infinite before the first congestion event",
+    "srtt_s": "smoothed round-trip time; zero before the first sample",
+    "rto_s": "retransmission timeout",
+    "pipe_bytes": "payload bytes thought to be in flight (RFC 6675)",
+    "goodput_bit_s": "application bytes delivered in order since the last sample, as a rate",
+    "delivered_bytes": "application bytes delivered in order since the flow began",
+    "sent_bytes": "payload bytes sent since the flow began, retransmissions included",
+    "retransmits": "segments retransmitted since the flow began",
+    "timeouts": "retransmission timeouts since the flow began",
+    "congestion_events": "reductions of the window since the flow began",
+    "link": "name of the link",
+    "packets": "packets waiting, the one in service not counted",
+    "bytes": "bytes: waiting in a queue, of a transfer, or of a segment's payload",
+    "offered": "packets offered since the run began",
+    "dropped": "packets dropped by the queue since the run began",
+    "lost": "packets lost on the wire since the run began",
+    "marked": "packets marked since the run began",
+    "load": "bytes accepted since the last sample, as a share of the link's rate",
+    "index": "number of the transfer within its flow",
+    "start_s": "when the transfer's connection was opened",
+    "end_s": "when all of it was acknowledged; NaN where the run ended first",
+    "kind": "what happened",
+    "seq": "sequence number of the segment, or of the acknowledgment, as on the wire",
+}
+UNITS = {"s": "s", "segments": "segments", "bytes": "B", "s_bit": "s/bit"}
+NO_LINK = 2**32 - 1
+
+
+def _unit(name: str) -> str:
+    return "bit/s" if name.endswith("_bit_s") else UNITS.get(name.rsplit("_", 1)[-1], "1") if "_" in name else "1"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of a scenario.
+
+    `summary` has the metrics; `flows`, `queues`, `transfers` and `events` are Polars frames of samples.
+    """
+
+    scenario: Scenario
+    summary: Summary
+    links: tuple[str, ...]
+    labels: tuple[str, ...]
+    provenance: Mapping[str, Any]
+    columns: Mapping[str, Mapping[str, Any]] = field(repr=False, default_factory=dict)
+    folder: Path | None = None
+
+    def _frame(self, name: str) -> pl.DataFrame:
+        if self.folder is not None:
+            path = self.folder / f"{name}.parquet"
+            return pl.read_parquet(path) if path.exists() else pl.DataFrame()
+        frame = pl.DataFrame(dict(self.columns[name]))
+        names = {
+            "link": {**dict(enumerate(self.links)), NO_LINK: None},
+            "kind": dict(enumerate(_core.EVENT_KINDS)),
+        }
+        for column, values in names.items():
+            if column in frame.columns:
+                named = pl.col(column).replace_strict(values, return_dtype=pl.String)
+                frame = frame.with_columns(named)
+        if name in ("flows", "transfers"):
+            label = pl.col("flow").replace_strict(dict(enumerate(self.labels)), return_dtype=pl.String)
+            frame = frame.insert_column(frame.columns.index("flow") + 1, frame.select(label.alias("label")).to_series())
+        return frame
+
+    @cached_property
+    def flows(self) -> pl.DataFrame:
+        """Samples of every flow: time, flow, label, cwnd, ssthresh, srtt, goodput, retransmits, ..."""
+        return self._frame("flows")
+
+    @cached_property
+    def queues(self) -> pl.DataFrame:
+        """Samples of every link with a rate: packets and bytes waiting, drops, losses, marks, load."""
+        return self._frame("queues")
+
+    @cached_property
+    def transfers(self) -> pl.DataFrame:
+        """Every transfer: flow, index, start, end, bytes."""
+        return self._frame("transfers")
+
+    @cached_property
+    def events(self) -> pl.DataFrame:
+        """Every event, where the scenario's `trace.events` asks for them; else empty."""
+        return self._frame("events")
+
+    def plot(self, what: str = "cwnd") -> "Figure":
+        """Draw `cwnd`, `goodput`, `srtt` or `queue` over time."""
+        from elephan import plots  # noqa: PLC0415 - matplotlib takes a second to import
+
+        return plots.over_time(self, what)
+
+    def save(self, folder: str | Path, *, force: bool = False) -> Path:
+        """Write the results folder; an existing one is kept unless `force` is set."""
+        with new_folder(folder, force=force) as place:
+            self.write_into(place)
+        return Path(folder)
+
+    def write_into(self, place: Path) -> None:
+        """Write the files of a results folder into `place`, which exists."""
+        description = {
+            "scenario": self.scenario.document,
+            "seed": self.scenario.document["seed"],
+            "links": self.links,
+            "labels": self.labels,
+            "python": platform.python_version(),
+            **self.provenance,
+        }
+        write_json(place / "run.json", description)
+        write_json(place / "summary.json", self.summary.to_dict())
+        for name in ("flows", "queues", "transfers", "events"):
+            frame = getattr(self, name)
+            if name == "events" and frame.is_empty():
+                continue
+            table = frame.to_arrow()
+            fields = [
+                column.with_metadata({"unit": _unit(column.name), "meaning": MEANINGS[column.name]})
+                for column in table.schema
+            ]
+            pq.write_table(table.cast(pa.schema(fields)), place / f"{name}.parquet", compression="zstd")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Run":
+        """Read a results folder; the frames are read when they are asked for."""
+        folder = Path(folder)
+        description = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        keys = ("elephan", "engine", "wall_time_s", "segments_delivered", "events_handled")
+        return cls(
+            scenario=Scenario(description["scenario"]),
+            summary=Summary.from_dict(summary),
+            links=tuple(description["links"]),
+            labels=tuple(description["labels"]),
+            provenance={key: description[key] for key in keys},
+            folder=folder,
+        )
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write JSON that people can read."""
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+
+
+@contextlib.contextmanager
+def new_folder(folder: str | Path, *, force: bool = False) -> Iterator[Path]:
+    """Give a folder to write into; it gets its name when all is written, and goes if anything fails.
+
+    Raises `FileExistsError` where the folder exists and `force` is not set.
+    """
+    folder = Path(folder)
+    if folder.exists() and not force:
+        raise FileExistsError(f"{folder}: expected no such folder, found one; --force replaces it")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    place = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        yield place
+        place.chmod(0o755)
+        for path in place.rglob("*"):
+            if path.is_file():
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+        if folder.exists():
+            # The old folder stays until the new one is whole.
+            old = place.with_name(place.name + ".old")
+            folder.rename(old)
+            place.rename(folder)
+            shutil.rmtree(old)
+        else:
+            place.rename(folder)
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise

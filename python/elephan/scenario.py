@@ -1,0 +1,98 @@
+"""Scenarios: read from a file, or made here; checked by the one definition that all engines share."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elephan import _core
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A scenario that was checked: everything in it works, and all defaults are written out.
+
+    `document` has the form of the scenario file.
+    """
+
+    document: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """What the scenario is called."""
+        return str(self.document["name"])
+
+    def to_json(self) -> str:
+        """The scenario as JSON."""
+        return json.dumps(self.document)
+
+    def expand(self) -> list[tuple["Scenario", dict[str, Any]]]:
+        """Every point of the scenario's sweep, with the settings that it stands for; itself where there is none."""
+        points = _core.expand(self.to_json())
+        return [(Scenario(json.loads(scenario)), json.loads(settings)) for scenario, settings in points]
+
+    def with_settings(self, settings: Mapping[str, str]) -> "Scenario":
+        """The scenario with other values for some keys, such as `{"path.rtt": "162 ms"}`."""
+        return _checked(self.to_json(), "scenario", settings, as_json=True)
+
+
+def _checked(text: str, file: str, settings: Mapping[str, str], *, as_json: bool) -> Scenario:
+    return Scenario(json.loads(_core.load_scenario(text, file, list(settings.items()), as_json)))
+
+
+def load(path: str | Path, settings: Mapping[str, str] | None = None) -> Scenario:
+    """Read a scenario file (TOML; JSON where its name ends so), with other values for some keys.
+
+    Raises `ScenarioError` for a file that is wrong, and `OSError` for one that cannot be read.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise _core.ScenarioError(f"{path}: expected UTF-8 text, found other bytes") from error
+    return _checked(text, str(path), settings or {}, as_json=path.suffix == ".json")
+
+
+def flow(cc: str | Mapping[str, Any], **keys: Any) -> dict[str, Any]:
+    """Make a flow with congestion control `cc`: a name, or a table with `name` and its parameters.
+
+    `keys` are those of a `[[flow]]` of the scenario file: `start="17 s"`, `count=10`, `size="2 GB"`, `rtt="162 ms"`,
+    `slow_start="limited"`, `tcp={"recovery": "newreno"}`, ...
+    """
+    return {"cc": cc, **keys}
+
+
+def dumbbell(
+    *,
+    rate: str,
+    rtt: str,
+    flows: Sequence[Mapping[str, Any]],
+    duration: str,
+    buffer: str = "100% bdp",
+    seed: int = 1,
+    name: str = "run",
+    path: Mapping[str, Any] | None = None,
+    **keys: Any,
+) -> Scenario:
+    """Make a scenario of one bottleneck between all senders and all receivers.
+
+    `rate` counts IP packets; `rtt` is without queueing; `buffer` is a share of the bandwidth-delay product, packets or
+    bytes. `path` has further keys of the file's `[path]` (`loss`, `queue`, `reverse`, ...), `keys` further tables of the
+    file (`tcp`, `measure`, `trace`, `sweep`). Raises `ScenarioError` where it cannot work.
+    """
+    document = {
+        "name": name,
+        "duration": duration,
+        "seed": seed,
+        "path": {"rate": rate, "rtt": rtt, "buffer": buffer, **(path or {})},
+        "flow": list(flows),
+        **keys,
+    }
+    return _checked(json.dumps(document), "scenario", {}, as_json=True)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the scenario file."""
+    result: dict[str, Any] = json.loads(_core.schema())
+    return result

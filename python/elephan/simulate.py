@@ -1,0 +1,56 @@
+"""Running scenarios on the packet simulator."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from elephan import _core
+from elephan.results import Run
+from elephan.scenario import Scenario
+from elephan.summary import Summary
+
+Progress = Callable[[float], object]
+
+
+def run(scenario: Scenario, *, progress: Progress | None = None, captures: dict[str, str] | None = None) -> Run:
+    """Run a scenario, and return what came of it.
+
+    The interpreter lock is released meanwhile. `progress` is called now and then with the share that is done; `captures`
+    gives the file to write for each link that the scenario's `trace.pcap` names. A sweep has several runs: expand it, and
+    use `run_many`.
+    """
+    if scenario.document.get("sweep"):
+        raise _core.ScenarioError("scenario: sweep: expected none for a single run, found one; use expand() and run_many()")
+    return _run([scenario], 1, progress, captures)[0]
+
+
+def run_many(scenarios: Sequence[Scenario], *, threads: int = 0, progress: Progress | None = None) -> list[Run]:
+    """Run scenarios on all cores (or on `threads`); results come in the same order, and equal those of `run`."""
+    return _run(scenarios, threads, progress, None)
+
+
+def _run(
+    scenarios: Sequence[Scenario], threads: int, progress: Progress | None, captures: dict[str, str] | None
+) -> list[Run]:
+    started = time.perf_counter()
+    results = _core.run_many([scenario.to_json() for scenario in scenarios], threads, progress, captures)
+    wall = time.perf_counter() - started
+    return [_convert(scenario, result, wall) for scenario, result in zip(scenarios, results, strict=True)]
+
+
+def _convert(scenario: Scenario, result: dict[str, Any], wall_s: float) -> Run:
+    return Run(
+        scenario=scenario,
+        summary=Summary.from_dict(json.loads(result["summary"])),
+        columns={name: result[name] for name in ("flows", "queues", "transfers", "events")},
+        links=tuple(result["links"]),
+        labels=tuple(result["labels"]),
+        provenance={
+            "elephan": _core.__version__,
+            "engine": "sim",
+            "wall_time_s": wall_s,
+            "segments_delivered": result["segments_delivered"],
+            "events_handled": result["events_handled"],
+        },
+    )

@@ -1,0 +1,90 @@
+"""What a run was worth, with types. The definitions stand in the Rust crate `elephan-metrics`, and in docs/metrics.md."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class FlowSummary:
+    """A flow over the measuring window. `None` stands for what is undefined."""
+
+    label: str
+    start_s: float | None
+    goodput_bit_s: float
+    stability: float | None
+    convergence_s: float | None
+    sent_bytes: int
+    retransmitted_bytes: int
+    cwnd_mean_segments: float | None
+    srtt_mean_s: float | None
+    congestion_events: int
+    timeouts: int
+
+
+@dataclass(frozen=True)
+class LinkSummary:
+    """A link with a rate, over the measuring window."""
+
+    name: str
+    utilisation: float | None
+    offered: int
+    dropped: int
+    lost: int
+    marked: int
+    queue_delay_mean_s: float
+    queue_delay_p50_s: float
+    queue_delay_p95_s: float
+    queue_delay_p99_s: float
+    queue_mean_packets: float
+    queue_max_packets: int
+
+
+@dataclass(frozen=True)
+class TransferSummary:
+    """Transfers that ended in the measuring window."""
+
+    count: int
+    mean_s: float | None
+    p50_s: float | None
+    p95_s: float | None
+    p99_s: float | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run over its measuring window. Goodput counts application bytes, utilisation IP packets."""
+
+    from_s: float
+    to_s: float
+    goodput_bit_s: float
+    utilisation: float | None
+    fairness: float | None
+    jain: float | None
+    stability: float | None
+    convergence_s: float | None
+    fair_share_s: float | None
+    overhead_s_bit: float | None
+    loss_rate: float | None
+    queue_delay_mean_s: float
+    congestion_epochs: int
+    synchronisation: float | None
+    flows: tuple[FlowSummary, ...]
+    links: tuple[LinkSummary, ...]
+    transfers: TransferSummary | None
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Summary":
+        """Read what `to_dict` or the simulator wrote."""
+        transfers = data["transfers"]
+        return cls(
+            **{
+                **data,
+                "flows": tuple(FlowSummary(**flow) for flow in data["flows"]),
+                "links": tuple(LinkSummary(**link) for link in data["links"]),
+                "transfers": None if transfers is None else TransferSummary(**transfers),
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionaries and lists, for JSON."""
+        return {**asdict(self), "flows": [asdict(f) for f in self.flows], "links": [asdict(k) for k in self.links]}
