@@ -68,7 +68,15 @@ def _summary_tables(run: Run) -> Iterator[Table]:
     window = f"from {summary.from_s:g} s to {summary.to_s:g} s"
     flows = Table(title=f"{run.scenario.name}: flows, {window}", title_justify="left")
     flows.add_column("flow")
-    heads = ("start\ns", "goodput\nMbit/s", "mean cwnd\nsegments", "mean RTT\nms", "retransmitted\n%", "reductions", "timeouts")
+    heads = (
+        "start\ns",
+        "goodput\nMbit/s",
+        "mean cwnd\nsegments",
+        "mean RTT\nms",
+        "retransmitted\n%",
+        "reductions",
+        "timeouts",
+    )
     for head in heads:
         flows.add_column(head, justify="right")
     for flow in summary.flows[:50]:
@@ -86,7 +94,15 @@ def _summary_tables(run: Run) -> Iterator[Table]:
     yield flows
     links = Table(title="links", title_justify="left")
     links.add_column("link")
-    for head in ("utilisation\n%", "offered\npackets", "dropped", "lost", "queueing\nms, mean", "ms, 99 %", "queue\npackets, mean"):
+    for head in (
+        "utilisation\n%",
+        "offered\npackets",
+        "dropped",
+        "lost",
+        "queueing\nms, mean",
+        "ms, 99 %",
+        "queue\npackets, mean",
+    ):
         links.add_column(head, justify="right")
     for link in summary.links[:50]:
         links.add_row(
@@ -169,7 +185,9 @@ def _run_sweep(points: list[tuple[Scenario, dict[str, Any]]], place: Path, *, as
         rows.append({**settings, **{k: v for k, v in run.summary.to_dict().items() if not isinstance(v, list | dict)}})
     import polars as pl
 
-    columns = [{k: v if isinstance(v, int | float | str | None) else json.dumps(v) for k, v in row.items()} for row in rows]
+    columns = [
+        {k: v if isinstance(v, int | float | str | None) else json.dumps(v) for k, v in row.items()} for row in rows
+    ]
     pl.DataFrame(columns, infer_schema_length=None).write_parquet(place / "index.parquet")
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
@@ -194,7 +212,9 @@ def _run_sweep(points: list[tuple[Scenario, dict[str, Any]]], place: Path, *, as
 
 @app.command()
 def compare(
-    cc: Annotated[str, typer.Option(help="Algorithms, separated by commas.")] = "reno,hstcp,scalable,htcp,bic,fast,ltcp",
+    cc: Annotated[
+        str, typer.Option(help="Algorithms, separated by commas.")
+    ] = "reno,hstcp,scalable,htcp,bic,fast,ltcp",
     rate: Annotated[str, typer.Option(help="Rate of the bottleneck, counting IP packets.")] = "250 Mbit/s",
     rtt: Annotated[str, typer.Option(help="Round-trip time without queueing.")] = "82 ms",
     buffer: Annotated[str, typer.Option(help='Its queue: "20% bdp", "500 packets" or "750 kB".')] = "20% bdp",
@@ -202,8 +222,12 @@ def compare(
     duration: Annotated[str, typer.Option(help="How long each run lasts.")] = "300 s",
     repeat: Annotated[int, typer.Option(min=1, help="How many runs of each algorithm, with seeds of their own.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 1,
-    start_within: Annotated[str, typer.Option(help="The flows after the first start at random within this time.")] = "20 s",
-    out_dir: Annotated[Path | None, typer.Option("--out", help="The results folder. [default: results/compare-...]")] = None,
+    start_within: Annotated[
+        str, typer.Option(help="The flows after the first start at random within this time.")
+    ] = "20 s",
+    out_dir: Annotated[
+        Path | None, typer.Option("--out", help="The results folder. [default: results/compare-...]")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the estimates as JSON, and nothing else.")] = False,
     force: Force = False,
 ) -> None:
@@ -212,7 +236,9 @@ def compare(
     from elephan.compare import compare as run_comparison
 
     names = [name.strip() for name in cc.split(",") if name.strip()]
-    folder = out_dir or Path("results") / _file_name(f"compare-{rate}-{rtt}-{buffer}-{flows}-flows-{duration}-seed-{seed}")
+    folder = out_dir or Path("results") / _file_name(
+        f"compare-{rate}-{rtt}-{buffer}-{flows}-flows-{duration}-seed-{seed}"
+    )
     if folder.exists() and not force:
         raise FileExistsError(f"{folder}: expected no such folder, found one; --force replaces it")
     with _progress(f"{len(names)} algorithms x {repeat} runs") as progress:
@@ -253,7 +279,10 @@ def _entries() -> list[Algorithm]:
 @cc_app.command("list")
 def cc_list() -> None:
     """List the congestion control algorithms, and the slow starts."""
-    for title, entries in (("congestion control (cc)", algorithms()), ("slow start (slow_start)", slow_starts())):
+    for title, entries in (
+        ("congestion control (cc)", algorithms()),
+        ("slow start (slow_start)", slow_starts()),
+    ):
         table = Table(title=title, title_justify="left")
         for head in ("name", "what it is", "source", "parameters"):
             table.add_column(head)
@@ -317,7 +346,9 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     pass
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 import numpy as np
 import polars as pl
+from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, which colour-blind readers tell apart.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]
 
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "axes.edgecolor": "#666666",
     "axes.grid": True,
     "axes.labelcolor": "#333333",
-    "axes.prop_cycle": mpl.cycler(color=COLOURS),
+    "axes.prop_cycle": cycler(color=COLOURS),
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlelocation": "left",
@@ -62,16 +63,18 @@ def _thin(time: np.ndarray[Any, Any], value: np.ndarray[Any, Any]) -> tuple[np.n
 def _lines(axes: Axes, run: "Run", what: str) -> None:
     column, factor, label = QUANTITIES[what]
     if what == "queue":
-        frame, key, names = run.queues, "link", [link.name for link in run.summary.links[:1]]
+        frame = run.queues
+        lines = [(link.name, pl.col("link") == link.name) for link in run.summary.links[:1]]
     else:
-        frame, key, names = run.flows, "flow", list(range(len(run.labels)))
-    for name in names[:MOST_LINES]:
-        line = frame.filter(pl.col(key) == name)
+        frame = run.flows
+        lines = [(f"{label} ({flow})", pl.col("flow") == flow) for flow, label in enumerate(run.labels)]
+    for name, chosen in lines[:MOST_LINES]:
+        line = frame.filter(chosen)
         time, value = _thin(line["time_s"].to_numpy(), line[column].to_numpy() * factor)
-        axes.plot(time, value, label=str(name) if key == "link" else f"{run.labels[int(name)]} ({name})")
+        axes.plot(time, value, label=name)
     axes.set_ylabel(label)
     axes.set_ylim(bottom=0)
-    axes.set_xlim(0, max(float(frame["time_s"].max() or 0), 1e-9) if len(frame) else 1)
+    axes.set_xlim(0, run.summary.to_s)
 
 
 def over_time(run: "Run", what: str = "cwnd") -> Figure:

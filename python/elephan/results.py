@@ -86,7 +86,7 @@ class Run:
             path = self.folder / f"{name}.parquet"
             return pl.read_parquet(path) if path.exists() else pl.DataFrame()
         frame = pl.DataFrame(dict(self.columns[name]))
-        names = {
+        names: dict[str, dict[int, str | None]] = {
             "link": {**dict(enumerate(self.links)), NO_LINK: None},
             "kind": dict(enumerate(_core.EVENT_KINDS)),
         }

@@ -21,7 +21,9 @@ def run(scenario: Scenario, *, progress: Progress | None = None, captures: dict[
     use `run_many`.
     """
     if scenario.document.get("sweep"):
-        raise _core.ScenarioError("scenario: sweep: expected none for a single run, found one; use expand() and run_many()")
+        raise _core.ScenarioError(
+            "scenario: sweep: expected none for a single run, found one; use expand() and run_many()"
+        )
     return _run([scenario], 1, progress, captures)[0]
 
 

@@ -87,4 +87,8 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and lists, for JSON."""
-        return {**asdict(self), "flows": [asdict(f) for f in self.flows], "links": [asdict(k) for k in self.links]}
+        return {
+            **asdict(self),
+            "flows": [asdict(f) for f in self.flows],
+            "links": [asdict(k) for k in self.links],
+        }

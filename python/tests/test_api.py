@@ -1,0 +1,179 @@
+"""The Python interface: scenarios, runs, results."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from matplotlib.figure import Figure
+
+import elephan
+from elephan.compare import Estimate
+
+
+def small(**keys):
+    flows = keys.pop("flows", [elephan.flow("htcp"), elephan.flow("reno", start="1 s")])
+    defaults = {"rate": "20 Mbit/s", "rtt": "20 ms", "buffer": "50% bdp", "duration": "5 s", "seed": 1}
+    return elephan.dumbbell(flows=flows, **{**defaults, **keys})
+
+
+@pytest.fixture(scope="module")
+def run():
+    return elephan.run(small())
+
+
+def test_a_run_has_a_summary_with_types(run):
+    assert isinstance(run.summary, elephan.Summary)
+    assert 0.5 < run.summary.utilisation <= 1.0
+    assert [flow.label for flow in run.summary.flows] == ["htcp", "reno"]
+    assert run.summary.from_s == 1.0
+
+
+def test_frames_have_the_columns_of_the_field(run):
+    assert {
+        "time_s",
+        "flow",
+        "label",
+        "cwnd_segments",
+        "ssthresh_segments",
+        "srtt_s",
+        "goodput_bit_s",
+        "retransmits",
+    } <= set(run.flows.columns)
+    late = run.flows.filter(pl.col("flow") == 1)
+    assert late["time_s"].min() >= 1.0
+    assert set(run.queues["link"].unique()) == {"bottleneck", "bottleneck.reverse"}
+
+
+def test_goodput_in_the_frame_adds_up_to_the_bytes_delivered(run):
+    first = run.flows.filter(pl.col("flow") == 0)
+    total = first["goodput_bit_s"].sum() * 0.1 / 8
+    assert total == pytest.approx(first["delivered_bytes"].max(), rel=1e-6)
+
+
+def test_one_seed_gives_one_result_on_any_number_of_threads():
+    lossy = [small(path={"loss": {"name": "random", "probability": 1e-3}}, seed=seed) for seed in (3, 4, 3)]
+    one, two = elephan.run_many(lossy, threads=1), elephan.run_many(lossy, threads=2)
+    assert [run.summary for run in one] == [run.summary for run in two]
+    assert one[0].summary == one[2].summary != one[1].summary
+    assert one[0].flows.equals(elephan.run(lossy[0]).flows)
+
+
+def test_results_are_read_as_they_were_written(run, tmp_path: Path):
+    folder = run.save(tmp_path / "results")
+    again = elephan.Run.load(folder)
+    assert again.summary == run.summary
+    assert again.flows.equals(run.flows)
+    assert again.scenario == run.scenario
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "flows.parquet", "queues.parquet", "run.json", "summary.json", "transfers.parquet",
+    ]  # fmt: skip
+    field = pq.read_schema(folder / "flows.parquet").field("cwnd_segments")
+    assert field.metadata[b"unit"] == b"segments"
+
+
+def test_an_existing_folder_is_kept_unless_forced(run, tmp_path: Path):
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (folder / "mine.txt").write_text("keep")
+    with pytest.raises(FileExistsError):
+        run.save(folder)
+    assert (folder / "mine.txt").read_text() == "keep"
+    run.save(folder, force=True)
+    assert (folder / "run.json").exists()
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_full_disk_leaves_nothing_behind(run, tmp_path: Path, monkeypatch):
+    def full(*_args, **_keys):
+        raise OSError(28, "No space left on device", "flows.parquet")
+
+    monkeypatch.setattr("elephan.results.pq.write_table", full)
+    with pytest.raises(OSError, match="No space left"):
+        run.save(tmp_path / "results")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_mistakes_name_key_found_and_expected():
+    with pytest.raises(elephan.ScenarioError) as error:
+        small(rtt="20")
+    assert str(error.value) == 'scenario: path.rtt: expected a time such as "82 ms", found "20"'
+    with pytest.raises(elephan.ScenarioError, match=r'flow\.0\.cc: expected one of tahoe, .*, found "fastest"'):
+        small(flows=[elephan.flow("fastest")])
+
+
+def test_progress_rises_to_the_end():
+    seen = []
+    elephan.run(small(), progress=seen.append)
+    assert seen == sorted(seen)
+    assert len(seen) > 50
+    assert seen[-1] > 0.95
+
+
+def test_an_exception_in_a_callback_stops_the_run():
+    def stop(_share):
+        raise RuntimeError
+
+    with pytest.raises(BaseException):  # noqa: B017, PT011 - whichever it becomes, it stops
+        elephan.run(small(duration="1000 s"), progress=stop)
+
+
+def test_plots_are_figures(run):
+    for what in ("cwnd", "goodput", "srtt", "queue"):
+        assert isinstance(run.plot(what), Figure)
+    with pytest.raises(ValueError, match="expected one of cwnd"):
+        run.plot("colour")
+
+
+def test_transfers_are_listed():
+    run = elephan.run(small(flows=[elephan.flow("reno", size="100 kB", transfers="repeat")]))
+    done = run.transfers.filter(pl.col("end_s").is_not_nan())
+    assert len(done) > 5
+    assert (done["end_s"] > done["start_s"]).all()
+    assert run.summary.transfers.count <= len(done)
+
+
+def test_events_are_kept_on_request():
+    run = elephan.run(small(duration="2 s", trace={"events": True}))
+    assert {"send", "ack", "receive"} <= set(run.events["kind"].unique())
+    assert elephan.run(small(duration="2 s")).events.is_empty()
+
+
+def test_every_algorithm_is_described_and_runs():
+    for algorithm in elephan.algorithms():
+        assert algorithm.source
+        assert all(parameter.meaning for parameter in algorithm.parameters)
+        run = elephan.run(small(flows=[elephan.flow(algorithm.name)], duration="3 s"))
+        assert run.summary.goodput_bit_s > 5e6, algorithm.name
+
+
+def test_the_schema_accepts_what_the_parser_accepts():
+    jsonschema = pytest.importorskip("jsonschema")
+    validator = jsonschema.Draft202012Validator(elephan.schema())
+    for path in Path("scenarios/examples").glob("*.toml"):
+        validator.validate(elephan.load(path).document)
+    document = json.loads(small().to_json())
+    for key, value in (("duration", "5"), ("colour", "red"), ("flow", [{"cc": "fastest"}])):
+        assert not validator.is_valid({**document, key: value}), key
+
+
+def test_estimates_by_hand():
+    # Mean 2, standard error 1/sqrt(3), Student's t for 2 degrees of freedom 4.303: 2.484.
+    estimate = Estimate.of([1.0, 2.0, 3.0])
+    assert estimate.mean == 2.0
+    assert estimate.half_width == pytest.approx(2.484, abs=1e-3)
+    assert Estimate.of([None, None]).text(1) == "never"
+    assert Estimate.of([1.0, None]).text(1) == "1.0 (1/2)"
+
+
+def test_a_comparison_draws_the_same_numbers_for_all(tmp_path: Path):
+    result = elephan.compare(
+        cc=["reno", "htcp"], rate="20 Mbit/s", rtt="20 ms", duration="10 s", repeat=2, start_within="5 s"
+    )
+    starts = {name: [run.summary.flows[1].start_s for run in runs] for name, runs in result.runs.items()}
+    assert starts["reno"] == starts["htcp"]
+    assert starts["reno"][0] != starts["reno"][1]
+    folder = result.save(tmp_path / "comparison")
+    assert (folder / "cwnd.png").stat().st_size > 10_000
+    assert len(pl.read_csv(folder / "table.csv")) == 2 * 9
