@@ -127,7 +127,7 @@ def test_plots_are_figures(run):
 
 
 def test_transfers_are_listed():
-    run = elephan.run(small(flows=[elephan.flow("reno", size="100 kB", transfers="repeat")]))
+    run = elephan.run(small(flows=[elephan.flow("reno", size="50 kB", transfers="repeat")]))
     done = run.transfers.filter(pl.col("end_s").is_not_nan())
     assert len(done) > 5
     assert (done["end_s"] > done["start_s"]).all()
@@ -144,8 +144,8 @@ def test_every_algorithm_is_described_and_runs():
     for algorithm in elephan.algorithms():
         assert algorithm.source
         assert all(parameter.meaning for parameter in algorithm.parameters)
-        run = elephan.run(small(flows=[elephan.flow(algorithm.name)], duration="3 s"))
-        assert run.summary.goodput_bit_s > 5e6, algorithm.name
+        run = elephan.run(small(flows=[elephan.flow(algorithm.name)], duration="10 s"))
+        assert run.summary.utilisation > 0.5, algorithm.name
 
 
 def test_the_schema_accepts_what_the_parser_accepts():

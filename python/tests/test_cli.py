@@ -1,7 +1,6 @@
 """The command line, as its users call it."""
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -123,11 +122,11 @@ def test_ctrl_c_leaves_nothing_behind(scenario: Path, tmp_path: Path):
     command = [sys.executable, "-c", "from elephan.cli import main; main()", *arguments]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 20
-    while not [name for name in os.listdir(tmp_path) if name.startswith(".out")] and time.monotonic() < deadline:
+    while not list(tmp_path.glob(".out*")) and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert stderr.strip() == "interrupted; nothing was written"
-    assert os.listdir(tmp_path) == [scenario.name]
+    assert list(tmp_path.iterdir()) == [scenario]

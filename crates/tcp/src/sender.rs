@@ -88,6 +88,8 @@ pub struct Sender {
     /// No second reduction for data below, nor for transmissions up to `reduced_at`.
     reduced_until: u64,
     reduced_at: u32,
+    /// What was outstanding at the last loss or timeout ends here.
+    last_recover: Option<u64>,
     /// Consecutive duplicate ACKs.
     dupacks: u64,
     /// Reno's and NewReno's inflation of `cwnd` during fast recovery, in segments.
@@ -148,6 +150,7 @@ impl Sender {
             phase: Phase::Open,
             reduced_until: 0,
             reduced_at: 0,
+            last_recover: None,
             dupacks: 0,
             inflation: 0.0,
             retransmit_now: false,
@@ -398,9 +401,10 @@ impl Sender {
         match self.phase {
             Phase::Open => {
                 let lost = if self.sack { self.board.has_waiting() } else { self.dupacks >= DUP_THRESH };
-                // Not while anything that was outstanding at a timeout is (RFC 6582, section 3.2, step 1):
-                // then the phase is another.
-                if lost {
+                // RFC 6582, section 3.2, step 2: duplicates of what was outstanding at the last loss may come from its
+                // retransmissions; they say nothing new.
+                let told_before = !self.sack && self.last_recover.is_some_and(|recover| self.una <= recover);
+                if lost && !told_before {
                     self.enter_recovery(pipe_before, counters, now);
                 }
             }
@@ -424,6 +428,7 @@ impl Sender {
     fn enter_recovery(&mut self, pipe_before: u64, counters: &mut Counters, now: Time) {
         self.reduce(Cause::Loss, counters, now);
         let recover = self.next;
+        self.last_recover = Some(recover);
         self.rescued = false;
         self.partial_seen = false;
         match self.recovery {
@@ -616,6 +621,7 @@ impl Sender {
         self.board.all_is_lost();
         self.leave_recovery();
         self.phase = Phase::Restart { recover: self.next };
+        self.last_recover = Some(self.next);
         self.reduced_until = self.next;
         self.dupacks = 0;
         self.rtt.back_off();
