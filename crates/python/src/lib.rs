@@ -94,13 +94,13 @@ fn plan(json: &str) -> PyResult<Plan> {
 /// `captures` gives, for the links that a scenario captures, the files to write; it is for a single scenario.
 #[pyfunction]
 #[pyo3(signature = (scenarios, threads=0, progress=None, captures=None))]
-fn run_many<'py>(
-    py: Python<'py>,
+fn run_many(
+    py: Python<'_>,
     scenarios: Vec<String>,
     threads: usize,
     progress: Option<Py<PyAny>>,
     captures: Option<BTreeMap<String, PathBuf>>,
-) -> PyResult<Vec<Bound<'py, PyDict>>> {
+) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let plans = scenarios.iter().map(|json| plan(json)).collect::<PyResult<Vec<Plan>>>()?;
     let all = Progress {
         callback: progress.as_ref(),

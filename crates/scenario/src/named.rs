@@ -64,11 +64,10 @@ fn read(value: Value, kind: &str, known: &[Known]) -> Result<Cc, String> {
         }
         let Some(parameter) = entry.parameters.iter().find(|parameter| parameter.name == key) else {
             let names: Vec<&str> = entry.parameters.iter().map(|parameter| parameter.name).collect();
-            return Err(match names.is_empty() {
-                true => format!("expected no parameters of {name}, found \"{key}\""),
-                false => {
-                    format!("expected one of the parameters {} of {name}, found \"{key}\"", names.join(", "))
-                }
+            return Err(if names.is_empty() {
+                format!("expected no parameters of {name}, found \"{key}\"")
+            } else {
+                format!("expected one of the parameters {} of {name}, found \"{key}\"", names.join(", "))
             });
         };
         settings.push((key.clone(), setting(parameter, value)?));

@@ -78,7 +78,7 @@ fn headers(packet: &Packet) -> Vec<u8> {
     tcp.extend(ports.1.to_be_bytes());
     tcp.extend(segment.seq.to_be_bytes());
     tcp.extend(segment.ack.to_be_bytes());
-    tcp.extend([((TCP_HEADER as usize + options.len()) / 4 << 4) as u8, segment.flags.bits()]);
+    tcp.extend([(((TCP_HEADER as usize + options.len()) / 4) << 4) as u8, segment.flags.bits()]);
     tcp.extend(segment.window.to_be_bytes());
     tcp.extend([0; 4]);
     tcp.extend(options);

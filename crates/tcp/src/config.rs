@@ -55,7 +55,6 @@ impl Default for DelayedAck {
 /// A TCP stack's settings. The defaults are those of the current RFCs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an independent option of the protocol")]
 pub struct Config {
     /// Size of a full IP packet. A full segment carries 40 bytes less, and 12 less again with timestamps.
     pub packet: Bytes,

@@ -16,7 +16,7 @@ pub struct Pacer {
 
 impl Pacer {
     /// The earliest time of the next segment.
-    pub fn next(&self) -> Time {
+    pub fn next(self) -> Time {
         self.next
     }
 

@@ -338,7 +338,7 @@ impl Scoreboard {
                 || self.get(id).transmission != transmission;
             if !gone {
                 let later = self.latest_arrived.wrapping_sub(transmission).cast_signed();
-                if i64::from(later) < DUP_THRESH as i64 {
+                if later < DUP_THRESH as i32 {
                     break;
                 }
                 found = Some(transmission);

@@ -146,7 +146,7 @@ impl Sender {
             written: 0,
             closed: false,
             window_edge: 0,
-            send_buffer: config.send_buffer.map_or(u64::MAX, |bytes| bytes.get()),
+            send_buffer: config.send_buffer.map_or(u64::MAX, elephan_units::Bytes::get),
             phase: Phase::Open,
             reduced_until: 0,
             reduced_at: 0,
