@@ -507,10 +507,12 @@ impl Sender {
             self.undo = Undo { unreported: 0, armed: false };
         }
         counters.reductions += 1;
+        // What duplicate ACKs let out beyond cwnd is not a window that the path has carried.
+        let flight_size = self.segments(self.outstanding()).min(self.controller.cwnd());
         self.controller.on_congestion(&Congestion {
             now,
             cause,
-            flight_size: self.segments(self.outstanding()),
+            flight_size,
             delivered: self.segments(self.delivered),
             min_rtt: self.rtt.min(),
             srtt: self.rtt.srtt(),

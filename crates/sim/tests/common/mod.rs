@@ -1,0 +1,17 @@
+//! What the tests of the simulator share; not every one of them uses all of it.
+#![allow(dead_code, reason = "each test file is a crate of its own")]
+
+use elephan_scenario::{Plan, Scenario};
+use elephan_sim::{Outcome, Uncontrolled, run};
+
+/// The plan of a scenario in TOML.
+pub fn plan(toml: &str) -> Plan {
+    Scenario::from_toml(toml, "test", &[])
+        .and_then(|scenario| scenario.resolve("test"))
+        .unwrap_or_else(|error| panic!("{error}\nin\n{toml}"))
+}
+
+/// What comes of a scenario in TOML.
+pub fn outcome(toml: &str) -> Outcome {
+    run(&plan(toml), &Uncontrolled).expect("nothing cancels it")
+}

@@ -1,0 +1,174 @@
+//! What must hold in every run: nothing appears, nothing vanishes, one seed gives one result.
+
+mod common;
+
+use common::{outcome, plan};
+use elephan_scenario::{Plan, Scenario};
+use elephan_sim::trace::EventKind;
+use elephan_sim::{Outcome, Uncontrolled, run, run_many};
+use proptest::prelude::*;
+
+const ALGORITHMS: [&str; 13] = [
+    "tahoe", "reno", "newreno", "sack", "hstcp", "hstcp-fc", "scalable", "htcp", "bic", "fast", "ltcp",
+    "cubic", "vegas",
+];
+
+/// A random scenario of a few simulated seconds.
+fn scenario() -> impl Strategy<Value = String> {
+    let flows = prop::collection::vec((0..ALGORITHMS.len(), 0u64..2000, 10u64..200, 0u64..3), 1..5);
+    let path = (1u64..60, 1u64..120, 1u64..150, 0.0f64..0.05, 0u64..3);
+    let stack = (
+        prop::sample::select(vec!["sack", "newreno", "reno", "tahoe"]),
+        any::<(bool, bool, bool, bool)>(),
+        1u8..4,
+        prop::sample::select(vec!["none", "round_up", "round_down"]),
+    );
+    (flows, path, stack, any::<u32>()).prop_map(|(flows, path, stack, seed)| {
+        let (rate, rtt, buffer, loss, vary) = path;
+        let (recovery, (fack, prr, ecn, timestamps), delayed, quantisation) = stack;
+        let vary = match vary {
+            0 => String::new(),
+            1 => "vary = { name = \"jitter\", max = \"3 ms\" },".to_owned(),
+            _ => "vary = { name = \"reorder\", probability = 0.01, extra = \"5 ms\" },".to_owned(),
+        };
+        let queue = if ecn { "queue = { name = \"threshold\", packets = 10 }," } else { "" };
+        let flows: Vec<String> = flows
+            .into_iter()
+            .map(|(cc, start, own_rtt, demand)| {
+                let demand = match demand {
+                    0 => "",
+                    1 => "size = \"200 kB\",",
+                    _ => "size = \"30 kB\", transfers = \"repeat\",",
+                };
+                let cc = ALGORITHMS[cc];
+                format!("{{ cc = \"{cc}\", {demand} start = \"{start} ms\", rtt = \"{own_rtt} ms\" }}")
+            })
+            .collect();
+        format!(
+            "duration = \"4 s\"\nseed = {seed}\n\
+             path = {{ rate = \"{rate} Mbit/s\", rtt = \"{rtt} ms\", buffer = \"{buffer} packets\", {queue} {vary} \
+             loss = {{ name = \"random\", probability = {loss} }} }}\n\
+             tcp = {{ fack = {fack}, prr = {prr}, ecn = {ecn}, timestamps = {timestamps}, \
+             delayed_ack = {{ segments = {delayed} }}, quantisation = \"{quantisation}\"{} }}\n\
+             measure = {{ from = \"0 s\" }}\nflow = [{}]",
+            format_args!(", recovery = \"{recovery}\""),
+            flows.join(", ")
+        )
+    })
+}
+
+fn go(plan: &Plan) -> Outcome {
+    run(plan, &Uncontrolled).expect("nothing cancels it")
+}
+
+fn same(a: &Outcome, b: &Outcome) -> bool {
+    a.summary == b.summary
+        && a.flows == b.flows
+        && a.queues == b.queues
+        && a.transfers.start_s == b.transfers.start_s
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_appears_and_nothing_vanishes(toml in scenario()) {
+        let plan = plan(&toml);
+        let outcome = go(&plan);
+        let limit = plan.links[0].config.limit;
+        for (i, &packets) in outcome.queues.packets.iter().enumerate() {
+            if outcome.queues.link[i] == 0 {
+                prop_assert!(elephan_net::Limit::Packets(packets.max(1)) == limit
+                    || matches!(limit, elephan_net::Limit::Packets(most) if packets <= most));
+            }
+            prop_assert!(outcome.queues.dropped[i] + outcome.queues.lost[i] <= outcome.queues.offered[i]);
+        }
+        for link in &outcome.summary.links {
+            prop_assert!(link.utilisation.is_none_or(|share| share <= 1.0 + 1e-2), "{link:?}");
+        }
+        let trace = &outcome.flows;
+        for i in 0..trace.time_s.len() {
+            // What is delivered was sent, and once: retransmitted segments carry what other segments carried.
+            prop_assert!(trace.delivered_bytes[i] <= trace.sent_bytes[i]);
+            prop_assert!(trace.cwnd_segments[i] >= 1.0 && trace.cwnd_segments[i].is_finite());
+            prop_assert!(trace.ssthresh_segments[i] >= 2.0);
+        }
+        for (i, &end) in outcome.transfers.end_s.iter().enumerate() {
+            prop_assert!(end.is_nan() || end > outcome.transfers.start_s[i]);
+        }
+    }
+
+    #[test]
+    fn one_seed_one_result_on_any_number_of_threads(toml in scenario()) {
+        let plans = vec![plan(&toml), plan(&toml), plan(&toml)];
+        let outcomes: Vec<Outcome> =
+            run_many(&plans, 2, |_| Uncontrolled).into_iter().map(|outcome| outcome.unwrap()).collect();
+        let alone = go(&plans[0]);
+        for outcome in &outcomes {
+            prop_assert!(same(outcome, &alone));
+        }
+    }
+}
+
+#[test]
+fn every_packet_sent_is_received_or_dropped_or_lost_or_on_its_way() {
+    let toml = r#"duration = "20 s"
+        path = { rate = "20 Mbit/s", rtt = "40 ms", buffer = "20 packets", loss = { name = "random", probability = 0.002 } }
+        flow = [{ cc = "sack", count = 3 }]
+        trace = { events = true }"#;
+    let outcome = outcome(toml);
+    let count = |kind: EventKind| outcome.events.kind.iter().filter(|&&k| k == kind as u8).count() as u64;
+    let sent = count(EventKind::Send) + count(EventKind::Retransmit) + count(EventKind::Ack);
+    let last = |column: &[u64], link: u32| {
+        (0..column.len()).rev().find(|&i| outcome.queues.link[i] == link).map_or(0, |i| column[i])
+    };
+    let lost = last(&outcome.queues.lost, 0) + last(&outcome.queues.lost, 1);
+    let gone = count(EventKind::Receive) + count(EventKind::Drop) + lost;
+    // 20 Mbit/s times 40 ms, and the queues: no more than 67 + 2 * 21 can be on their way.
+    assert!(sent >= gone && sent - gone <= 120, "sent {sent}, received or gone {gone}");
+}
+
+#[test]
+fn an_added_flow_leaves_the_others_draws_as_they_were() {
+    let starts = |flows: u32| {
+        let toml = format!(
+            r#"duration = "30 s"
+            path = {{ rate = "10 Mbit/s", rtt = "20 ms" }}
+            flow = [{{ cc = "reno", count = {flows}, start = {{ uniform = ["0 s", "10 s"] }} }}]"#
+        );
+        let summary = outcome(&toml).summary;
+        summary.flows.iter().map(|flow| flow.start_s).collect::<Vec<_>>()
+    };
+    assert_eq!(starts(3)[..], starts(5)[..3]);
+}
+
+#[test]
+fn a_route_over_three_links_has_their_delays() {
+    let text = r#"duration = "5 s"
+        flow = [{ cc = "reno", from = "a", to = "d" }]
+        [[link]]
+        name = "one"
+        from = "a"
+        to = "b"
+        rate = "100 Mbit/s"
+        delay = "5 ms"
+        [[link]]
+        name = "two"
+        from = "b"
+        to = "c"
+        rate = "10 Mbit/s"
+        delay = "10 ms"
+        [[link]]
+        name = "three"
+        from = "c"
+        to = "d"
+        rate = "100 Mbit/s"
+        delay = "15 ms"
+        "#;
+    let plan = Scenario::from_toml(text, "test", &[]).unwrap().resolve("test").unwrap();
+    assert_eq!(plan.links[plan.bottleneck as usize].name, "two");
+    let outcome = go(&plan);
+    assert!(outcome.summary.utilisation.unwrap() > 0.7);
+    let first = outcome.flows.srtt_s.iter().copied().find(|&srtt| srtt > 0.0).unwrap();
+    assert!((0.060..0.2).contains(&first), "{first}");
+}
