@@ -428,7 +428,7 @@ pub struct MeasureFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Time>,
     /// Distance of the samples that stability and convergence are computed from; by default 1 s, and less in
-    /// runs shorter than 100 s.
+    /// runs shorter than 20 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Time>,
 }

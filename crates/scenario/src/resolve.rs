@@ -359,7 +359,7 @@ impl Scenario {
         } else if from >= to {
             network.wrong("measure.from", format_args!("a time before \"{to}\""), format_args!("\"{from}\""));
         }
-        let interval = self.measure.interval.unwrap_or((to.since(from) / 100).min(Time::from_secs(1)));
+        let interval = self.measure.interval.unwrap_or((to.since(from) / 20).min(Time::from_secs(1)));
         if interval == Time::ZERO || interval > to.since(from) && from < to {
             let expected = "a time above zero, within the measuring window";
             network.wrong("measure.interval", expected, format_args!("\"{interval}\""));

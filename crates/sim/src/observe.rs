@@ -53,6 +53,7 @@ impl<'a, const EVENTS: bool> Record<'a, EVENTS> {
             flows: plan.flows.iter().map(|flow| (flow.label.clone(), flow.rtt)).collect(),
             bottleneck: bottleneck.config.rate,
         });
+        let samples = plan.duration.picos() / plan.trace.interval.picos() + 1;
         let mut captures: Vec<_> = plan.links.iter().map(|_| None).collect();
         for (number, link) in plan.links.iter().enumerate() {
             if plan.trace.pcap.contains(&link.name)
@@ -67,7 +68,7 @@ impl<'a, const EVENTS: bool> Record<'a, EVENTS> {
             plan,
             control,
             collector,
-            flows: FlowTrace::default(),
+            flows: FlowTrace::with_capacity(plan.flows.len() * samples as usize),
             queues: QueueTrace::default(),
             transfers: TransferTrace::default(),
             events: EventTrace::default(),

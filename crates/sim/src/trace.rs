@@ -33,6 +33,27 @@ pub struct FlowTrace {
     pub congestion_events: Vec<u32>,
 }
 
+impl FlowTrace {
+    /// Room for so many samples: memory that is not written to costs nothing, and columns that grow are copied.
+    pub(crate) fn with_capacity(rows: usize) -> Self {
+        Self {
+            time_s: Vec::with_capacity(rows),
+            flow: Vec::with_capacity(rows),
+            cwnd_segments: Vec::with_capacity(rows),
+            ssthresh_segments: Vec::with_capacity(rows),
+            srtt_s: Vec::with_capacity(rows),
+            rto_s: Vec::with_capacity(rows),
+            pipe_bytes: Vec::with_capacity(rows),
+            goodput_bit_s: Vec::with_capacity(rows),
+            delivered_bytes: Vec::with_capacity(rows),
+            sent_bytes: Vec::with_capacity(rows),
+            retransmits: Vec::with_capacity(rows),
+            timeouts: Vec::with_capacity(rows),
+            congestion_events: Vec::with_capacity(rows),
+        }
+    }
+}
+
 /// Samples of every link with a rate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueTrace {

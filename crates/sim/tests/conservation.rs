@@ -117,7 +117,8 @@ fn every_packet_sent_is_received_or_dropped_or_lost_or_on_its_way() {
         flow = [{ cc = "sack", count = 3 }]
         trace = { events = true }"#;
     let outcome = outcome(toml);
-    let count = |kind: EventKind| outcome.events.kind.iter().filter(|&&k| k == kind as u8).count() as u64;
+    let count =
+        |kind: EventKind| outcome.events.kind.iter().map(|&k| u64::from(k == kind as u8)).sum::<u64>();
     let sent = count(EventKind::Send) + count(EventKind::Retransmit) + count(EventKind::Ack);
     let last = |column: &[u64], link: u32| {
         (0..column.len()).rev().find(|&i| outcome.queues.link[i] == link).map_or(0, |i| column[i])

@@ -9,7 +9,7 @@ use common::plan;
 use elephan_sim::{Uncontrolled, run_many};
 
 /// Runs scenarios, and lays out one line for each.
-fn table(head: &str, scenarios: Vec<(String, String)>) -> String {
+fn table(head: &str, scenarios: &[(String, String)]) -> String {
     let plans: Vec<_> = scenarios.iter().map(|(_, toml)| plan(toml)).collect();
     let mut text = format!("{head}  goodput Mbit/s    jain  retransmitted  dropped\n");
     for ((name, _), outcome) in scenarios.iter().zip(run_many(&plans, 0, |_| Uncontrolled)) {
@@ -47,7 +47,7 @@ fn buffer_by_loss_by_algorithm() {
             }
         }
     }
-    insta::assert_snapshot!(table("cc      buffer  loss", scenarios));
+    insta::assert_snapshot!(table("cc      buffer  loss", &scenarios));
 }
 
 #[test]
@@ -63,5 +63,5 @@ fn one_to_sixty_four_flows() {
             scenarios.push((format!("{cc:<9} {flows:>5}"), toml));
         }
     }
-    insta::assert_snapshot!(table("cc        flows", scenarios));
+    insta::assert_snapshot!(table("cc        flows", &scenarios));
 }
