@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench bench-peers clean
 
 demo: $(VENV)/built ## Compare four algorithms: a table, plots, half a minute.
 	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
@@ -17,12 +17,16 @@ test: $(VENV)/built ## All tests.
 lint: $(VENV)/built ## Formatting, and warnings as errors.
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/ruff check python
-	$(BIN)/ruff format --check python
+	$(BIN)/ruff check python scripts
+	$(BIN)/ruff format --check python scripts
 	$(BIN)/mypy
 
 bench: ## How fast the simulator is.
 	cargo run --release --quiet -p elephan-sim --example bench -- $(BENCH)
+
+bench-peers: ## The same dumbbell on Elephan, ns-2 and ns-3; writes docs/speed.md.
+	@command -v ns >/dev/null && test -d /usr/include/ns3 || (apt-get update -qq && apt-get install -y -qq ns2 libns3-dev)
+	$(PYTHON) scripts/peers/compare.py
 
 # The environment: pinned tools and libraries, and the package with its extension module, built anew when a source changes.
 $(VENV)/installed: requirements.txt

@@ -1,0 +1,29 @@
+//! The dumbbell that `make bench-peers` runs on other simulators too:
+//! `dumbbell RATE_MBIT RTT_MS BUFFER FLOWS SECONDS HOPS` prints, for each flow, segments delivered and retransmitted.
+#![expect(clippy::print_stdout, reason = "it prints its result")]
+
+use elephan_scenario::Scenario;
+use elephan_sim::{Uncontrolled, run};
+
+fn main() {
+    let arguments: Vec<f64> = std::env::args().skip(1).map(|text| text.parse().expect("a number")).collect();
+    let [rate, rtt, buffer, flows, seconds, hops] = arguments[..] else { panic!("six numbers") };
+    let access = if hops == 3.0 { "access_rate = \"10 Gbit/s\"," } else { "" };
+    let flows: Vec<String> = (0..flows as u32)
+        .map(|flow| format!("{{ cc = \"reno\", start = \"{} s\" }}", f64::from(flow) * seconds / 10.0))
+        .collect();
+    let toml = format!(
+        "duration = \"{seconds} s\"\n\
+         path = {{ rate = \"{rate} Mbit/s\", rtt = \"{rtt} ms\", {access} buffer = \"{buffer} packets\" }}\n\
+         measure = {{ from = \"0 s\" }}\nflow = [{}]",
+        flows.join(", ")
+    );
+    let plan = Scenario::from_toml(&toml, "dumbbell", &[])
+        .and_then(|scenario| scenario.resolve("dumbbell"))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let outcome = run(&plan, &Uncontrolled).expect("nothing cancels it");
+    for flow in &outcome.summary.flows {
+        let delivered = flow.goodput_bit_s * seconds / 8.0 / 1448.0;
+        println!("{} {}", delivered.round() as u64, flow.retransmitted_bytes / 1448);
+    }
+}
