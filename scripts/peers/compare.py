@@ -38,10 +38,8 @@ def flows_of(text: str) -> list[tuple[int, int]]:
 
 def main() -> None:
     """Measure and print."""
-    if (
-        shutil.which("ns") is None
-        or not Path("/usr/include/ns3").exists()
-        and not list(Path("/usr/include").glob("ns3*"))
+    if shutil.which("ns") is None or (
+        not Path("/usr/include/ns3").exists() and not list(Path("/usr/include").glob("ns3*"))
     ):
         sys.exit("ns-2 or ns-3: expected the Debian packages ns2 and libns3-dev, found none")
     with tempfile.TemporaryDirectory() as folder:
