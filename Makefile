@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench bench-peers clean
+.PHONY: demo test lint bench bench-peers published clean
 
 demo: $(VENV)/built ## Compare four algorithms: a table, plots, half a minute.
 	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
@@ -21,12 +21,17 @@ lint: $(VENV)/built ## Formatting, and warnings as errors.
 	$(BIN)/ruff format --check python scripts
 	$(BIN)/mypy
 
-bench: ## How fast the simulator is.
+bench: ## How fast the simulator is; BENCH="--seconds 5" for less.
 	cargo run --release --quiet -p elephan-sim --example bench -- $(BENCH)
 
 bench-peers: ## The same dumbbell on Elephan, ns-2 and ns-3; writes docs/speed.md.
 	@command -v ns >/dev/null && test -d /usr/include/ns3 || (apt-get update -qq && apt-get install -y -qq ns2 libns3-dev)
-	$(PYTHON) scripts/peers/compare.py
+	$(PYTHON) scripts/peers/compare.py | $(PYTHON) scripts/insert.py docs/speed.md peers
+
+published: $(VENV)/built ## The published comparison of two flows; writes docs/published.md.
+	$(BIN)/elephan compare --rate 250Mbit/s --rtt 82ms --buffer "20% bdp" --cc reno,bic,fast,hstcp,htcp,scalable \
+	    --flows 2 --duration 600s --repeat 5 --out results/published --force
+	$(PYTHON) scripts/insert.py docs/published.md table < results/published/table.md
 
 # The environment: pinned tools and libraries, and the package with its extension module, built anew when a source changes.
 $(VENV)/installed: requirements.txt

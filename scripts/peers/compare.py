@@ -1,7 +1,7 @@
 """The same dumbbell on Elephan, ns-2 and ns-3 in turn: speed, and side by side goodput, fairness and retransmissions.
 
-Standard TCP with SACK, delayed acknowledgments, packets of 1500 bytes, an initial window of 10, DropTail. Prints a table, and
-writes it into docs/speed.md.
+Standard TCP with SACK, delayed acknowledgments, packets of 1500 bytes, an initial window of 10, DropTail. Prints a table
+in Markdown.
 """
 
 import json
@@ -16,8 +16,6 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-PAGE = ROOT / "docs" / "speed.md"
-START, END = "<!-- peers -->", "<!-- /peers -->"
 # Rate (Mbit/s), RTT (ms), buffer (packets), flows, simulated seconds for Elephan and ns-2, and for ns-3, which is slower.
 CASES = [(100, 40, 66, 2, 100, 20), (250, 82, 341, 2, 100, 10)]
 REPEATS = 3
@@ -98,10 +96,6 @@ def main() -> None:
     ]  # fmt: skip
     table = "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
     print(table)
-    page = PAGE.read_text(encoding="utf-8")
-    before, rest = page.split(START)
-    _, after = rest.split(END)
-    PAGE.write_text(f"{before}{START}\n\n{table}\n\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

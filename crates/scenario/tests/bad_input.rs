@@ -1,0 +1,199 @@
+//! What cannot work is refused, with file, key, expected and found; and nothing makes the reader panic.
+
+use elephan_scenario::Scenario;
+use proptest::prelude::*;
+
+const GOOD: &str = r#"
+duration = "10 s"
+[path]
+rate = "10 Mbit/s"
+rtt = "20 ms"
+buffer = "20 packets"
+[[flow]]
+cc = "reno"
+[[flow]]
+cc = { name = "scalable", a = 0.02 }
+start = { uniform = ["0 s", "1 s"] }
+"#;
+
+const LINKS: &str = r#"
+duration = "10 s"
+flow = [{ cc = "reno", from = "a", to = "b" }]
+link = [{ name = "one", from = "a", to = "b", rate = "10 Mbit/s", delay = "5 ms" }]
+"#;
+
+/// The error of a scenario with one key set otherwise.
+fn error_of(text: &str, key: &str, value: &str) -> String {
+    let set = [(key.to_owned(), value.to_owned())];
+    Scenario::from_toml(text, "x.toml", &set)
+        .and_then(|scenario| {
+            scenario.expand("x.toml")?;
+            scenario.resolve("x.toml")
+        })
+        .map_or_else(|error| error.to_string(), |_| "no error".to_owned())
+}
+
+#[test]
+fn the_good_ones_are_good() {
+    assert_eq!(error_of(GOOD, "name", "good"), "no error");
+    assert_eq!(error_of(LINKS, "name", "good"), "no error");
+}
+
+#[test]
+fn each_mistake_has_its_sentence() {
+    for (key, value, expected) in [
+        ("duration", "10", r#"duration: expected a time such as "82 ms", found number 10"#),
+        ("duration", "ten s", r#"duration: expected a time such as "82 ms", found "ten s""#),
+        ("duration", "0 s", r#"duration: expected a time above zero, found "0 s""#),
+        ("duration", "5000 h", r#"duration: expected at most 200 days, found"#),
+        ("seed", "-1", "seed: expected u64, found number -1"),
+        (
+            "colour",
+            "red",
+            r#"colour: expected one of the keys name, engine, duration, seed, path, link, tcp, flow"#,
+        ),
+        ("path.rtt", "20", r#"path.rtt: expected a time such as "82 ms", found number 20"#),
+        ("path.rtt", "0 ms", r#"path.rtt: expected a time above zero, found "0 s""#),
+        ("path.rate", "0 bit/s", r#"path.rate: expected a rate above zero, found "0 bit/s""#),
+        ("path.rate", "10 MB/s", r#"path.rate: expected a rate such as "250 Mbit/s", found "10 MB/s""#),
+        ("path.bandwidth", "10 Mbit/s", "path.bandwidth: expected one of the keys rate, rtt, buffer"),
+        (
+            "path.buffer",
+            "0 packets",
+            "path.buffer: expected room for at least one packet, found \"0 packets\"",
+        ),
+        ("path.buffer", "1% bdp", "path.buffer: expected room for at least one packet, found \"1% bdp\""),
+        (
+            "path.buffer",
+            "some",
+            "path.buffer: expected a size such as \"20% bdp\", \"500 packets\" or \"750 kB\", found \"some\"",
+        ),
+        ("path.buffer", "-5% bdp", "path.buffer: expected a size such as"),
+        ("path.queue", "blue", "path.queue: expected one of droptail, threshold, found \"blue\""),
+        (
+            "path.loss",
+            "{ name = \"random\", probability = 2 }",
+            "path.loss.probability: expected a probability from 0 to 1, found 2",
+        ),
+        ("path.loss", "{ name = \"periodic\", every = 0 }", "path.loss.every: expected 1 or more, found 0"),
+        ("path.access_rate", "0 bit/s", "path.access_rate: expected a rate above zero"),
+        ("flow.0.cc", "warp", "flow.0.cc: expected one of tahoe, reno,"),
+        ("flow.1.cc.a", "2", "flow.1.cc: expected a number from 0 to 1 as a, found 2"),
+        ("flow.1.cc.gamma", "2", "flow.1.cc: expected one of the parameters a, b, lwnd"),
+        ("flow.1.cc.a", "fast", "flow.1.cc: expected a number from 0 to 1 as a, found \"fast\""),
+        (
+            "flow.0.slow_start",
+            "quick",
+            "flow.0.slow_start: expected one of standard, limited, hystart++, found \"quick\"",
+        ),
+        ("flow.0.start", "20 s", "flow.0.start: expected a start before the end at \"10 s\", found \"20 s\""),
+        (
+            "flow.0.start",
+            "{ uniform = [\"5 s\", \"1 s\"] }",
+            "flow.0.start.uniform: expected a latest start of \"5 s\" or later",
+        ),
+        ("flow.0.start", "{ uniform = [\"5 s\"] }", "flow.0.start: "),
+        ("flow.0.start", "{}", "flow.0.start: expected either uniform or exponential"),
+        ("flow.0.stop", "0 s", "flow.0.stop: expected a time after the start, found \"0 s\""),
+        ("flow.0.size", "0 B", "flow.0.size: expected a size above zero"),
+        ("flow.0.transfers", "3", "flow.0.size: expected the size of a transfer, found nothing"),
+        ("flow.0.rtt", "0 s", "flow.0.rtt: expected a time above zero"),
+        ("flow.0.from", "a", "flow.0.from: expected no node on a path, found \"a\""),
+        ("flow.0.count", "0", "no error"),
+        ("flow.count", "0", "flow: expected from 1 to 10000000 flows, found 0"),
+        ("flow.0.count", "100000000", "flow: expected from 1 to 10000000 flows"),
+        (
+            "flow.0.tcp.recovery",
+            "magic",
+            "flow.0.tcp.recovery: expected one of tahoe, reno, newreno, sack, found \"magic\"",
+        ),
+        ("tcp.initial_window", "0", "tcp.initial_window: expected 1 segment or more, found 0"),
+        ("tcp.packet", "40 B", "tcp.packet: expected a size from 100 to 65535 bytes, found \"40 B\""),
+        ("tcp.windows", "3", "tcp.windows: expected one of the keys packet, recovery"),
+        ("measure.from", "20 s", "measure.from: expected a time before \"10 s\", found \"20 s\""),
+        ("measure.to", "20 s", "measure.to: expected a time up to the end at \"10 s\", found \"20 s\""),
+        (
+            "measure.interval",
+            "0 s",
+            "measure.interval: expected a time above zero, within the measuring window",
+        ),
+        ("trace.interval", "0 s", "trace.interval: expected a time above zero"),
+        (
+            "trace.pcap",
+            "[\"nowhere\"]",
+            "trace.pcap: expected one of the links bottleneck, bottleneck.reverse, found \"nowhere\"",
+        ),
+        ("sweep.repeat", "0", "sweep.repeat: expected a number of repeats, 1 or more, found 0"),
+        ("sweep.path", "3", "sweep.path: expected a list of values, found 3"),
+        ("path.rate", "100 Tbit/s", "no error"),
+    ] {
+        let error = error_of(GOOD, key, value);
+        let told = error.lines().any(|line| line.trim_start_matches("x.toml: ").starts_with(expected));
+        assert!(told, "{key} = {value}:\n  {error}\n  {expected}");
+    }
+}
+
+#[test]
+fn topologies_have_their_mistakes_too() {
+    for (key, value, expected) in [
+        ("link.0.delay", "5", "link.0.delay: expected a time such as \"82 ms\", found number 5"),
+        ("link.0.to", "a", "link.0.to: expected another node, found \"a\" again"),
+        (
+            "flow.0.to",
+            "c",
+            "flow.0: expected a way there and back over the links, found none between \"a\" and \"c\"",
+        ),
+        ("link.0.both_ways", "false", "flow.0: expected a way there and back over the links"),
+        ("flow.0.rtt", "10 ms", "flow.0: expected no rtt and no reverse"),
+        ("path", "{ rate = \"1 Mbit/s\", rtt = \"1 ms\" }", "path: expected either path or link, found both"),
+        ("link", "[]", "path: expected either path or link, found neither"),
+    ] {
+        let error = error_of(LINKS, key, value);
+        let told = error.lines().any(|line| line.trim_start_matches("x.toml: ").starts_with(expected));
+        assert!(told, "{key} = {value}:\n  {error}\n  {expected}");
+    }
+}
+
+#[test]
+fn broken_syntax_names_its_line() {
+    let error = Scenario::from_toml("duration = \"1 s\"\n[path\n", "x.toml", &[]).unwrap_err().to_string();
+    assert!(error.starts_with("x.toml: line 2: expected TOML, found: "), "{error}");
+    let error = Scenario::from_json("{\"duration\": ", "scenario", &[]).unwrap_err().to_string();
+    assert!(error.starts_with("scenario: line 1: expected JSON, found: "), "{error}");
+    let error = Scenario::from_toml("", "x.toml", &[]).unwrap_err().to_string();
+    assert_eq!(error, "x.toml: duration: expected a value, found nothing");
+}
+
+#[test]
+fn several_mistakes_are_told_at_once() {
+    let text = GOOD.replace("20 ms", "0 ms").replace("20 packets", "0 packets");
+    let error = Scenario::from_toml(&text, "x.toml", &[]).unwrap().resolve("x.toml").unwrap_err();
+    assert!(error.mistakes.len() >= 2, "{error}");
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(cut in 0..GOOD.len(), noise in "[ -~\\n]{0,12}", drop in 0usize..20) {
+        if GOOD.is_char_boundary(cut) {
+            let end = (cut + drop).min(GOOD.len());
+            let text = format!("{}{noise}{}", &GOOD[..cut], &GOOD[end..]);
+            if let Ok(scenario) = Scenario::from_toml(&text, "x.toml", &[]) {
+                let _ = scenario.resolve("x.toml");
+                let _ = scenario.expand("x.toml");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_resolved_can_be_written_and_read(rate in 1u64..100_000, rtt in 1u64..1000, share in 1u32..1000) {
+        let set = [
+            ("path.rate".to_owned(), format!("{rate} Mbit/s")),
+            ("path.rtt".to_owned(), format!("{rtt} ms")),
+            ("path.buffer".to_owned(), format!("{share}% bdp")),
+        ];
+        let scenario = Scenario::from_toml(GOOD, "x.toml", &set).unwrap();
+        let json = serde_json::to_string(&scenario).unwrap();
+        let again = Scenario::from_json(&json, "x.json", &[]).unwrap();
+        prop_assert_eq!(scenario, again);
+    }
+}
