@@ -54,7 +54,7 @@ pub struct LinkSample {
     pub summary: LinkSummary,
     /// Rate of the link.
     pub rate: Option<Rate>,
-    /// Bytes accepted, headers included.
+    /// Bytes served, headers included.
     pub bytes: u64,
     /// Whether it is the one that the summary speaks of first.
     pub is_bottleneck: bool,

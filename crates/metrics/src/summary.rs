@@ -13,7 +13,7 @@ pub struct Summary {
     pub to_s: f64,
     /// Application bytes delivered in order, all flows together, bit/s.
     pub goodput_bit_s: f64,
-    /// IP packets that the bottleneck accepted, as a share of its rate.
+    /// IP packets that the bottleneck served, as a share of its rate.
     pub utilisation: Option<f64>,
     /// Smallest goodput over largest (thesis, equation 7.9).
     pub fairness: Option<f64>,
@@ -78,7 +78,7 @@ pub struct FlowSummary {
 pub struct LinkSummary {
     /// Its name.
     pub name: String,
-    /// IP packets accepted, as a share of its rate.
+    /// IP packets served, as a share of its rate.
     pub utilisation: Option<f64>,
     /// Packets offered.
     pub offered: u64,

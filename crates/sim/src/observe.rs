@@ -140,23 +140,26 @@ impl<'a, const EVENTS: bool> Record<'a, EVENTS> {
         }
         for (before, link) in self.measured_links.iter_mut().zip(&mut engine.links) {
             *before = *link.counters();
+            before.bytes_accepted -= link.waiting(now).bytes;
             link.measure(now, self.plan.measure.to);
         }
     }
 
-    fn close_window(&mut self, engine: &Engine<'_>) {
+    fn close_window(&mut self, engine: &mut Engine<'_>, now: Time) {
         for (number, flow) in engine.flows.iter().enumerate() {
             self.collector.close_window(number as u32, &sample(flow));
         }
-        self.measure_links(engine);
+        self.measure_links(engine, now);
     }
 
-    fn measure_links(&mut self, engine: &Engine<'_>) {
+    fn measure_links(&mut self, engine: &mut Engine<'_>, now: Time) {
         let span = self.plan.measure.to.since(self.plan.measure.from);
-        for (number, link) in engine.links.iter().enumerate() {
+        for (number, link) in engine.links.iter_mut().enumerate() {
             if link.config().rate.is_none() {
                 continue;
             }
+            // What waits at an end of the window is not served within it.
+            let waiting = link.waiting(now).bytes;
             let (before, after, queue) = (&self.measured_links[number], link.counters(), link.statistics());
             self.collector.link(LinkSample {
                 summary: LinkSummary {
@@ -174,7 +177,7 @@ impl<'a, const EVENTS: bool> Record<'a, EVENTS> {
                     queue_max_packets: queue.most_packets(),
                 },
                 rate: link.config().rate,
-                bytes: after.bytes_accepted - before.bytes_accepted,
+                bytes: after.bytes_accepted - waiting - before.bytes_accepted,
                 is_bottleneck: number == self.plan.bottleneck as usize,
             });
         }
@@ -279,7 +282,7 @@ impl<const EVENTS: bool> Observer for Record<'_, EVENTS> {
                 self.open_window(engine, now);
                 self.next_edge = window.to;
             } else {
-                self.close_window(engine);
+                self.close_window(engine, now);
                 (self.next_edge, self.next_sample) = (Time::MAX, Time::MAX);
             }
         }
