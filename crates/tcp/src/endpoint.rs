@@ -1,13 +1,13 @@
-//! One end of a connection: handshake, options, and the two halves wired together.
+//! One end of a connection: the two halves wired together. How it opens is in `handshake.rs`.
 
 use elephan_cc::Controller;
 use elephan_units::Time;
 
-use crate::config::Config;
+use crate::config::{Config, Recovery};
+use crate::handshake::Handshake;
 use crate::receiver::Receiver;
-use crate::rtt::Rtt;
-use crate::segment::{Flags, SackBlocks, Segment};
-use crate::sender::{Acknowledgment, Sender, TICK, Transmission};
+use crate::segment::{Flags, Segment};
+use crate::sender::{Acknowledgment, Sender, TICK, Transmission, ticks};
 use crate::sequence;
 
 /// What an endpoint has counted since it began; all only grow.
@@ -25,7 +25,7 @@ pub struct Counters {
     pub bytes_acked: u64,
     /// Payload bytes of the peer's that were handed to the application, once and in order.
     pub bytes_delivered: u64,
-    /// Losses found by duplicate or selective ACKs: at most one for each window of data.
+    /// Reductions for a loss found by duplicate or selective ACKs: at most one for each window of data.
     pub loss_events: u64,
     /// Reductions for an ECN echo.
     pub ecn_events: u64,
@@ -60,43 +60,41 @@ pub struct Snapshot {
 /// is acknowledged like data. There is no TIME-WAIT: a late segment is answered as long as the
 /// endpoint lives, and nobody reuses its ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(crate) enum State {
     Listen,
     SynSent,
     SynReceived,
     Established,
-    /// Reset by the peer.
+    /// Reset by the peer, or given up.
     Reset,
 }
 
 /// One end of a TCP connection.
 pub struct Endpoint {
-    state: State,
-    sender: Sender,
-    receiver: Receiver,
+    pub(crate) state: State,
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) handshake: Handshake,
     counters: Counters,
     /// Initial sequence numbers: ours, and the peer's.
-    iss: u32,
-    irs: u32,
+    pub(crate) iss: u32,
+    pub(crate) irs: u32,
     /// Shift of the window fields that we read, and that we write.
-    peer_shift: u8,
-    our_shift: u8,
-    offer_sack: bool,
-    sack: bool,
-    timestamps: bool,
-    offer_ecn: bool,
-    ecn: bool,
+    pub(crate) peer_shift: u8,
+    pub(crate) our_shift: u8,
+    /// Options that we offer, and after the handshake that both ends use.
+    pub(crate) sack: bool,
+    pub(crate) timestamps: bool,
+    pub(crate) ecn: bool,
     /// A congestion mark is to be echoed until the peer says that it reduced.
     echo: bool,
+    /// Whether the segment that was polled last is to be sent ECN-capable.
+    capable: bool,
     /// RFC 7323's TS.Recent, and the acknowledgment that was sent last.
-    ts_recent: u32,
+    pub(crate) ts_recent: u32,
     last_ack: u64,
-    right_sizing_rtt: Option<Rtt>,
-    /// The SYN or SYN-ACK is to be sent.
-    send_syn: bool,
-    syn_sent_at: Time,
-    syn_tries: u32,
-    syn_deadline: Time,
+    /// The connection was given up, and the peer is to be told.
+    send_reset: bool,
 }
 
 impl Endpoint {
@@ -105,29 +103,25 @@ impl Endpoint {
             Some(segments) => controller.with_ssthresh(f64::from(segments)),
             None => controller,
         };
-        let receiver = Receiver::new(config, config.mss());
+        let receiver = Receiver::new(config);
         Self {
             state,
             our_shift: receiver.shift(),
             sender: Sender::new(config, controller),
             receiver,
+            handshake: Handshake::new(config, state == State::SynSent),
             counters: Counters::default(),
             iss,
             irs: 0,
             peer_shift: 0,
-            offer_sack: config.recovery == crate::Recovery::Sack,
-            sack: false,
+            sack: config.recovery == Recovery::Sack,
             timestamps: config.timestamps,
-            offer_ecn: config.ecn,
-            ecn: false,
+            ecn: config.ecn,
             echo: false,
+            capable: false,
             ts_recent: 0,
             last_ack: 0,
-            right_sizing_rtt: config.auto_tuning.then(|| Rtt::new(config.rto_min)),
-            send_syn: state == State::SynSent,
-            syn_sent_at: Time::ZERO,
-            syn_tries: 0,
-            syn_deadline: Time::MAX,
+            send_reset: false,
         }
     }
 
@@ -160,7 +154,7 @@ impl Endpoint {
 
     /// The application begins or stops reading what arrives; it reads at once unless told otherwise.
     pub fn set_reading(&mut self, reading: bool) {
-        self.receiver.set_reading(reading, self.sender.mss());
+        self.receiver.set_reading(reading);
         self.counters.bytes_delivered = self.receiver.delivered();
     }
 
@@ -171,76 +165,31 @@ impl Endpoint {
             return;
         }
         match self.state {
-            State::Listen if segment.flags.contains(Flags::SYN) => self.on_syn(segment, now),
-            State::SynSent if segment.flags.contains(Flags::SYN) => self.on_syn_ack(segment, now),
-            State::SynReceived if segment.flags.contains(Flags::SYN) => self.send_syn = true,
-            State::SynReceived => self.on_handshake_ack(segment, congestion_experienced, now),
             State::Established => self.on_established(segment, congestion_experienced, now),
-            State::Listen | State::SynSent | State::Reset => {}
+            State::Listen | State::SynSent | State::SynReceived => {
+                if self.on_handshake(segment, now) {
+                    self.on_established(segment, congestion_experienced, now);
+                }
+            }
+            State::Reset => {}
         }
     }
 
     /// A reset counts only where it names the byte that is due (RFC 5961, section 3.2).
     fn on_reset(&mut self, segment: &Segment) {
-        let due = sequence::wire(self.receiver.next(), self.irs.wrapping_add(1));
-        let refused = self.state == State::SynSent && segment.ack == self.iss.wrapping_add(1);
-        if refused || (self.state != State::SynSent && self.state != State::Listen && segment.seq == due) {
+        let counts = match self.state {
+            State::Listen | State::Reset => false,
+            State::SynSent => segment.flags.contains(Flags::ACK) && segment.ack == self.iss.wrapping_add(1),
+            State::SynReceived | State::Established => segment.seq == self.due(),
+        };
+        if counts {
             self.state = State::Reset;
-            self.syn_deadline = Time::MAX;
         }
     }
 
-    /// Takes the options of the peer's SYN.
-    fn agree(&mut self, segment: &Segment) {
-        self.irs = segment.seq;
-        self.timestamps &= segment.timestamps;
-        self.ts_recent = segment.ts_val;
-        self.sack = self.offer_sack && segment.sack_permitted;
-        if segment.window_scale_plus_one == 0 {
-            self.our_shift = 0;
-        } else {
-            self.peer_shift = (segment.window_scale_plus_one - 1).min(14);
-        }
-        let ours = self.sender.mss();
-        // The MSS option leaves room for options that this stack always sends (RFC 6691).
-        let theirs = u32::from(segment.mss).saturating_sub(if self.timestamps { 12 } else { 0 });
-        let mss = if segment.mss == 0 { ours } else { ours.min(theirs) };
-        self.sender.agree(mss.max(1), self.sack, self.timestamps, u64::from(segment.window));
-    }
-
-    fn on_syn(&mut self, segment: &Segment, now: Time) {
-        self.agree(segment);
-        self.ecn = self.offer_ecn && segment.flags.contains(Flags::ECE | Flags::CWR);
-        self.state = State::SynReceived;
-        self.send_syn = true;
-        self.syn_deadline = now;
-    }
-
-    fn on_syn_ack(&mut self, segment: &Segment, now: Time) {
-        if !segment.flags.contains(Flags::ACK) || segment.ack != self.iss.wrapping_add(1) {
-            return;
-        }
-        self.agree(segment);
-        self.ecn =
-            self.offer_ecn && segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::CWR);
-        self.establish(now);
-        self.receiver.ack_now = true;
-    }
-
-    fn on_handshake_ack(&mut self, segment: &Segment, congestion_experienced: bool, now: Time) {
-        if segment.flags.contains(Flags::ACK) && segment.ack == self.iss.wrapping_add(1) {
-            self.establish(now);
-            self.on_established(segment, congestion_experienced, now);
-        }
-    }
-
-    fn establish(&mut self, now: Time) {
-        self.state = State::Established;
-        self.send_syn = false;
-        self.syn_deadline = Time::MAX;
-        if self.syn_tries == 1 {
-            self.sender.sample_rtt(now - self.syn_sent_at);
-        }
+    /// The peer's sequence number that is due.
+    fn due(&self) -> u32 {
+        sequence::wire(self.receiver.next(), self.irs.wrapping_add(1))
     }
 
     fn on_established(&mut self, segment: &Segment, congestion_experienced: bool, now: Time) {
@@ -250,47 +199,48 @@ impl Endpoint {
             return;
         }
         let origin = self.irs.wrapping_add(1);
-        let due = sequence::wire(self.receiver.next(), origin);
+        let is_ack_alone = segment.seq_len() == 0;
+        let last_ack = sequence::wire(self.last_ack, origin);
         if self.timestamps && segment.timestamps {
             let age = self.ts_recent.wrapping_sub(segment.ts_val).cast_signed();
-            if age > 0 {
+            if age > 0 && !(is_ack_alone && self.may_be_reordered(age)) {
                 // PAWS (RFC 7323, section 5.3): a segment from a window long past.
-                self.receiver.ack_now = true;
+                let left = sequence::expand(segment.seq, origin, self.receiver.next());
+                self.receiver.report_duplicate(left, left + u64::from(segment.seq_len()));
                 return;
             }
-            let last_ack = sequence::wire(self.last_ack, origin);
-            if segment.seq.wrapping_sub(last_ack).cast_signed() <= 0 {
+            if age <= 0 && segment.seq.wrapping_sub(last_ack).cast_signed() <= 0 {
                 self.ts_recent = segment.ts_val;
             }
         }
         if segment.flags.contains(Flags::ACK) {
             self.on_ack(segment, now);
         }
-        let fin = segment.flags.contains(Flags::FIN);
-        if segment.len > 0 || fin {
-            self.on_data(segment, origin, fin, congestion_experienced, now);
-        } else if segment.seq.wrapping_sub(due).cast_signed() < 0 {
+        if !is_ack_alone {
+            self.on_data(segment, origin, congestion_experienced, now);
+        } else if segment.seq.wrapping_sub(last_ack).cast_signed() < 0 {
             // A zero-window probe, or an old duplicate: say where we are.
-            let last_ack = sequence::wire(self.last_ack, origin);
-            self.receiver.ack_now |= segment.seq.wrapping_sub(last_ack).cast_signed() < 0;
+            self.receiver.ack_now = true;
         }
     }
 
-    fn on_data(&mut self, segment: &Segment, origin: u32, fin: bool, marked: bool, now: Time) {
+    /// ACKs without data overtake each other harmlessly; Linux too takes them for up to a timeout
+    /// (net/ipv4/tcp_input.c, `tcp_disordered_ack`).
+    fn may_be_reordered(&self, age: i32) -> bool {
+        TICK * u64::from(age.unsigned_abs()) <= self.sender.rtt().rto()
+    }
+
+    fn on_data(&mut self, segment: &Segment, origin: u32, marked: bool, now: Time) {
         // RFC 3168, section 6.1.3: echo until the sender says that it reduced.
         if segment.flags.contains(Flags::CWR) {
             self.echo = false;
         }
         self.echo |= marked && self.ecn;
-        let mut rtt = Time::ZERO;
-        if let Some(estimate) = &mut self.right_sizing_rtt {
-            if self.timestamps && segment.ts_ecr > 0 {
-                estimate.sample(now.since(TICK * u64::from(segment.ts_ecr)));
-            }
-            rtt = estimate.srtt();
-        }
+        let echo = (self.timestamps && segment.ts_ecr > 0)
+            .then(|| TICK * u64::from(ticks(now).wrapping_sub(segment.ts_ecr)));
         let left = sequence::expand(segment.seq, origin, self.receiver.next());
-        self.receiver.receive(left, left + u64::from(segment.len), fin, rtt, now);
+        let fin = segment.flags.contains(Flags::FIN);
+        self.receiver.receive(left, left + u64::from(segment.len), fin, echo, now);
         self.counters.bytes_delivered = self.receiver.delivered();
     }
 
@@ -312,95 +262,78 @@ impl Endpoint {
             blocks: &blocks[..count],
             has_data: segment.len > 0,
             ece: self.ecn && segment.flags.contains(Flags::ECE),
-            echoed: (self.timestamps && segment.timestamps).then(|| TICK * u64::from(segment.ts_ecr)),
+            echoed: (self.timestamps && segment.timestamps).then_some(segment.ts_ecr),
         };
         self.sender.on_ack(&ack, &mut self.counters, now);
     }
 
     /// The time that [`Endpoint::poll_timeout`] asked for has come; harmless when it has not.
     pub fn on_timer(&mut self, now: Time) {
-        if now >= self.syn_deadline {
-            self.send_syn = true;
+        match self.state {
+            State::Established => {
+                self.receiver.on_timer(now);
+                self.sender.on_timer(&mut self.counters, now);
+                if self.sender.is_hopeless() {
+                    self.give_up();
+                }
+            }
+            State::Listen | State::SynSent | State::SynReceived => self.on_handshake_timer(now),
+            State::Reset => {}
         }
-        self.receiver.on_timer(now);
-        if self.state == State::Established {
-            self.sender.on_timer(&mut self.counters, now);
-        }
+    }
+
+    /// Too many timeouts in a row: the connection ends, and the peer is told (RFC 9293, section 3.8.3).
+    pub(crate) fn give_up(&mut self) {
+        self.state = State::Reset;
+        self.send_reset = true;
     }
 
     /// The next segment to send, until there is none.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        self.capable = false;
         if self.state != State::Established {
-            return self.poll_syn(now);
+            return self.poll_unestablished(now);
         }
         if let Some(transmission) = self.sender.poll(&mut self.counters, now) {
             return Some(self.data(transmission, now));
         }
         if self.sender.take_probe() {
+            // An old sequence number, for which the peer must answer; as Linux probes.
             let mut probe = self.acknowledgment(now);
-            probe.seq = probe.seq.wrapping_sub(1 + (self.sender.next() - self.sender.una()) as u32);
+            probe.seq = sequence::wire(self.sender.una(), self.iss);
             return Some(probe);
         }
         if self.receiver.ack_now {
             let mut segment = self.acknowledgment(now);
-            // 40 bytes of options: four blocks, or three beside timestamps.
-            let blocks = if self.timestamps { 3 } else { 4 };
             if self.sack {
+                // 40 bytes of options: four blocks, or three beside timestamps (RFC 2018, section 3).
+                let blocks = if self.timestamps { 3 } else { 4 };
                 segment.sack = self.receiver.take_blocks(self.irs.wrapping_add(1), blocks);
             }
+            self.receiver.acknowledged();
             return Some(segment);
         }
         None
     }
 
-    fn poll_syn(&mut self, now: Time) -> Option<Segment> {
-        if !self.send_syn {
-            return None;
+    fn poll_unestablished(&mut self, now: Time) -> Option<Segment> {
+        if self.state != State::Reset {
+            return self.poll_handshake(now);
         }
-        self.send_syn = false;
-        self.syn_tries += 1;
-        self.syn_sent_at = now;
-        // RFC 6298: one second, doubled for each try.
-        self.syn_deadline = now + Time::from_secs(1 << (self.syn_tries - 1).min(6));
-        let answers = self.state == State::SynReceived;
-        let mut flags = Flags::SYN;
-        let mut ack = 0;
-        if answers {
-            flags |= Flags::ACK;
-            ack = self.irs.wrapping_add(1);
-            if self.ecn {
-                flags |= Flags::ECE;
-            }
-        } else if self.offer_ecn {
-            flags |= Flags::ECE | Flags::CWR;
-        }
-        let window = self.receiver.advertise(self.sender.mss()).min(65_535);
-        Some(Segment {
-            seq: self.iss,
-            ack,
-            window: window as u16,
-            flags,
-            ts_val: ticks(now),
-            ts_ecr: self.ts_recent,
-            timestamps: self.timestamps,
-            mss: (self.sender.mss() + if self.timestamps { 12 } else { 0 }) as u16,
-            window_scale_plus_one: if answers && self.peer_shift == 0 && self.our_shift == 0 {
-                0
-            } else {
-                self.our_shift + 1
-            },
-            sack_permitted: if answers { self.sack } else { self.offer_sack },
-            len: 0,
-            sack: SackBlocks::default(),
+        std::mem::take(&mut self.send_reset).then(|| {
+            let mut segment = self.acknowledgment(now);
+            // What the peer expects, as far as we know: a reset counts nowhere else.
+            segment.seq = sequence::wire(self.sender.una(), self.iss.wrapping_add(1));
+            segment.flags |= Flags::RST;
+            segment
         })
     }
 
     /// A segment without data that acknowledges what arrived.
     #[inline]
     fn acknowledgment(&mut self, now: Time) -> Segment {
-        let window = self.receiver.advertise(self.sender.mss()) >> self.our_shift;
-        self.receiver.acknowledged();
+        let window = self.receiver.advertise() >> self.our_shift;
         self.last_ack = self.receiver.next();
         let mut flags = Flags::ACK;
         if self.echo {
@@ -408,7 +341,7 @@ impl Endpoint {
         }
         Segment {
             seq: sequence::wire(self.sender.next(), self.iss.wrapping_add(1)),
-            ack: sequence::wire(self.receiver.next(), self.irs.wrapping_add(1)),
+            ack: self.due(),
             window: window.min(65_535) as u16,
             flags,
             ts_val: ticks(now),
@@ -421,30 +354,38 @@ impl Endpoint {
     #[inline]
     fn data(&mut self, transmission: Transmission, now: Time) -> Segment {
         let mut segment = self.acknowledgment(now);
+        // SACK blocks would not fit beside a full segment: they go in an ACK of their own.
+        if !(self.sack && self.receiver.has_blocks()) {
+            self.receiver.acknowledged();
+        }
         segment.seq = sequence::wire(transmission.offset, self.iss.wrapping_add(1));
         segment.len = transmission.len;
+        if transmission.push {
+            segment.flags |= Flags::PSH;
+        }
         if transmission.fin {
             segment.flags |= Flags::FIN;
         }
         if transmission.cwr {
             segment.flags |= Flags::CWR;
         }
+        self.capable = self.ecn && !transmission.again && transmission.len > 0;
         segment
     }
 
-    /// Whether data segments are sent ECN-capable (ECT(0)): agreed in the handshake.
+    /// Whether the segment that [`Endpoint::poll_transmit`] returned last is to be sent ECN-capable
+    /// (ECT(0)): data that is sent for the first time, where the handshake agreed on ECN (RFC 3168,
+    /// sections 6.1.4 and 6.1.5).
     pub fn ecn_capable(&self) -> bool {
-        self.ecn
+        self.capable
     }
 
     /// When the endpoint wants [`Endpoint::on_timer`]; `Time::MAX` when it waits for nothing.
     pub fn poll_timeout(&self) -> Time {
         match self.state {
-            State::Established => {
-                self.receiver.deadline.min(self.sender.deadline(self.sender.is_paced_out()))
-            }
+            State::Established => self.receiver.deadline.min(self.sender.deadline()),
+            State::Listen | State::SynSent | State::SynReceived => self.handshake.deadline(),
             State::Reset => Time::MAX,
-            State::Listen | State::SynSent | State::SynReceived => self.syn_deadline,
         }
     }
 
@@ -468,7 +409,7 @@ impl Endpoint {
         self.state == State::Established
     }
 
-    /// Whether the peer reset the connection.
+    /// Whether the connection was reset by the peer, or given up after too many timeouts.
     pub fn is_reset(&self) -> bool {
         self.state == State::Reset
     }
@@ -496,9 +437,4 @@ impl Endpoint {
     pub fn controller(&self) -> &Controller {
         &self.sender.controller
     }
-}
-
-/// The timestamp clock: milliseconds, starting at one, because an echo of zero says nothing.
-fn ticks(now: Time) -> u32 {
-    (now.picos() / TICK.picos()) as u32
 }

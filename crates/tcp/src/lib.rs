@@ -13,11 +13,8 @@
 
 mod config;
 mod endpoint;
-mod pacing;
-mod prr;
+mod handshake;
 mod receiver;
-mod rtt;
-mod scoreboard;
 mod segment;
 mod sender;
 mod sequence;

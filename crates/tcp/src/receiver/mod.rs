@@ -1,5 +1,8 @@
 //! The receiving half: what arrived, what to acknowledge and when, how much more to admit.
 
+mod right_sizing;
+mod sack;
+
 use std::collections::VecDeque;
 
 use elephan_units::Time;
@@ -8,10 +11,13 @@ use crate::config::Config;
 use crate::segment::SackBlocks;
 use crate::sequence;
 
+use right_sizing::{FIRST_WINDOW, RightSizing};
+use sack::RecentRuns;
+
 /// The largest window that TCP can express: 16 bits shifted by 14 (RFC 7323, section 2.3).
 const MAX_WINDOW: u64 = 65_535 << 14;
-/// Where dynamic right-sizing starts: the largest window without scaling.
-const FIRST_WINDOW: u64 = 65_535;
+/// The same without scaling.
+const MAX_UNSCALED_WINDOW: u64 = 65_535;
 
 /// The receiving half of an endpoint. Offsets count the peer's payload; a FIN takes one.
 #[derive(Clone, Debug)]
@@ -21,7 +27,7 @@ pub struct Receiver {
     /// What arrived beyond a hole: disjoint runs `[left, right)` in order.
     beyond: VecDeque<(u64, u64)>,
     /// The runs that changed last, the newest first: what SACK blocks report (RFC 2018, section 4).
-    recent: SackRuns,
+    recent: RecentRuns,
     /// What arrived twice and was not reported yet (RFC 2883).
     duplicate: Option<(u64, u64)>,
     /// Offset of the peer's FIN.
@@ -37,13 +43,12 @@ pub struct Receiver {
     buffer: u64,
     /// What is advertised now, at most: grows to `buffer` with dynamic right-sizing.
     window: u64,
-    /// Offset and time at which the present measurement of right-sizing began.
-    measured_from: (u64, Time),
-    auto_tuning: bool,
+    right_sizing: Option<Box<RightSizing>>,
     dsack: bool,
     /// Payload in order since the last ACK.
     unacknowledged: u32,
-    delayed_ack_bytes: u32,
+    delayed_ack_segments: u8,
+    mss: u32,
     delayed_ack_timeout: Time,
     quick_left: u32,
     /// When a delayed ACK is due; `Time::MAX` where none is pending.
@@ -52,67 +57,47 @@ pub struct Receiver {
     pub ack_now: bool,
 }
 
-/// Up to four runs of offsets, the newest first.
-#[derive(Clone, Copy, Debug, Default)]
-struct SackRuns {
-    runs: [(u64, u64); 4],
-    count: usize,
-}
-
-impl SackRuns {
-    /// `run` changed: it comes first, and what it swallowed goes.
-    fn touch(&mut self, run: (u64, u64)) {
-        let old = *self;
-        self.runs[0] = run;
-        self.count = 1;
-        for &(left, right) in &old.runs[..old.count] {
-            if self.count < 4 && !(run.0 <= left && right <= run.1) {
-                self.runs[self.count] = (left, right);
-                self.count += 1;
-            }
-        }
-    }
-
-    /// Everything below `next` was acknowledged.
-    fn forget_below(&mut self, next: u64) {
-        let old = *self;
-        self.count = 0;
-        for &run in &old.runs[..old.count] {
-            if run.0 > next {
-                self.runs[self.count] = run;
-                self.count += 1;
-            }
-        }
-    }
-}
-
 impl Receiver {
-    /// A receiver of a connection with this stack and payload size.
-    pub fn new(config: &Config, mss: u32) -> Self {
+    /// A receiver of a connection with this stack.
+    pub fn new(config: &Config) -> Self {
         let buffer = config.receive_buffer.map_or(MAX_WINDOW, |bytes| bytes.get().min(MAX_WINDOW));
         let window = if config.auto_tuning { buffer.min(FIRST_WINDOW) } else { buffer };
         Self {
             next: 0,
             beyond: VecDeque::new(),
-            recent: SackRuns::default(),
+            recent: RecentRuns::default(),
             duplicate: None,
             fin: None,
             delivered: 0,
             reading: true,
             unread: 0,
-            advertised: window,
+            advertised: window.min(MAX_UNSCALED_WINDOW),
             buffer,
             window,
-            measured_from: (0, Time::ZERO),
-            auto_tuning: config.auto_tuning,
+            right_sizing: config.auto_tuning.then(Box::default),
             dsack: config.dsack,
             unacknowledged: 0,
-            delayed_ack_bytes: u32::from(config.delayed_ack.segments.max(1)) * mss,
+            delayed_ack_segments: config.delayed_ack.segments.max(1),
+            mss: config.mss(),
             delayed_ack_timeout: config.delayed_ack.timeout,
             quick_left: config.delayed_ack.quick,
             deadline: Time::MAX,
             ack_now: false,
         }
+    }
+
+    /// What was agreed on: payload of a full segment, and whether windows are scaled.
+    pub fn agree(&mut self, mss: u32, scaling: bool) {
+        self.mss = mss;
+        if !scaling {
+            self.buffer = self.buffer.min(MAX_UNSCALED_WINDOW);
+            self.window = self.window.min(self.buffer);
+        }
+    }
+
+    /// The window field of a SYN, which is never scaled.
+    pub fn first_window(&self) -> u16 {
+        self.advertised.min(MAX_UNSCALED_WINDOW) as u16
     }
 
     /// The offset that the cumulative acknowledgment names.
@@ -130,67 +115,81 @@ impl Receiver {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
-    /// The window to advertise, in bytes, and the shift that its field needs.
+    /// The shift that the window's field needs (RFC 7323, section 2.3).
     pub fn shift(&self) -> u8 {
         (0..14).find(|shift| self.buffer >> shift <= 65_535).unwrap_or(14)
     }
 
     /// The window to advertise now, in bytes from the acknowledgment. Notes that it was advertised.
-    pub fn advertise(&mut self, mss: u32) -> u64 {
-        let free = self.window.saturating_sub(self.unread);
-        let held = self.advertised.saturating_sub(self.next);
-        // Silly window avoidance (RFC 9293, section 3.8.6.2.2): open by a segment or half the buffer, or not at all.
-        let step = u64::from(mss).min(self.buffer / 2);
-        if free >= held + step {
-            self.advertised = self.next + free;
+    pub fn advertise(&mut self) -> u64 {
+        if self.opens_by() >= self.step() {
+            self.advertised = self.next + self.free();
         }
         self.advertised.saturating_sub(self.next)
     }
 
-    /// Whether a closed window has opened far enough to tell the peer.
-    fn has_opened(&self, mss: u32) -> bool {
-        let free = self.window.saturating_sub(self.unread);
-        let held = self.advertised.saturating_sub(self.next);
-        held < u64::from(mss) && free >= held + u64::from(mss).min(self.buffer / 2)
+    /// What the window should be: what right-sizing or the buffer allows, less what nobody has read.
+    fn free(&self) -> u64 {
+        self.window.saturating_sub(self.unread)
+    }
+
+    /// How far the right edge could move.
+    fn opens_by(&self) -> u64 {
+        (self.next + self.free()).saturating_sub(self.advertised.max(self.next))
+    }
+
+    /// Silly window avoidance (RFC 9293, section 3.8.6.2.2): the right edge moves by a segment or half
+    /// the buffer, or not at all.
+    fn step(&self) -> u64 {
+        u64::from(self.mss).min(self.buffer / 2)
     }
 
     /// The application begins or stops reading what arrives.
-    pub fn set_reading(&mut self, reading: bool, mss: u32) {
+    pub fn set_reading(&mut self, reading: bool) {
         self.reading = reading;
         if reading {
             self.delivered += self.unread;
             self.unread = 0;
-            self.ack_now |= self.has_opened(mss);
+            // A window that was closed to a full segment has opened: the sender waits to hear of it.
+            let was_closed = self.advertised < self.next + u64::from(self.mss);
+            self.ack_now |= was_closed && self.opens_by() >= self.step();
         }
     }
 
-    /// Payload `[left, right)` arrived, with the FIN at `right` where `fin`.
-    pub fn receive(&mut self, left: u64, right: u64, fin: bool, srtt: Time, now: Time) {
+    /// Payload `[left, right)` arrived, with the FIN at `right` where `fin`. `echo` is the age of the
+    /// timestamp that came with it, where one did.
+    pub fn receive(&mut self, left: u64, right: u64, fin: bool, echo: Option<Time>, now: Time) {
+        let end = right + u64::from(fin);
+        let limit = self.advertised.max(self.next);
+        if end <= self.next || left + u64::from(left < right) > limit {
+            // Nothing new, or beyond the window: an ACK at once (RFC 9293, section 3.10.7.4).
+            self.report_duplicate(left, end);
+            return;
+        }
         if fin {
             self.fin = Some(right);
-        }
-        let right = right + u64::from(fin);
-        let limit = self.advertised.max(self.next) + 1;
-        if right <= self.next || left >= limit {
-            // Nothing new, or beyond the window: an ACK at once (RFC 9293, section 3.10.7.4).
-            if left < right {
-                self.duplicate = self.dsack.then_some((left, right.min(self.next)));
-            }
-            self.ack_now = true;
-            return;
         }
         if left < self.next {
             self.duplicate = self.dsack.then_some((left, self.next));
         }
         if left <= self.next {
-            self.receive_in_order(right, now);
+            self.receive_in_order(end, now);
         } else {
-            self.receive_beyond(left, right);
+            self.receive_beyond(left, end);
             self.ack_now = true;
         }
-        if self.auto_tuning {
-            self.right_size(srtt, now);
+        if let Some(sizing) = &mut self.right_sizing {
+            let asked = sizing.on_data(echo, self.next, self.delivered, self.window, now);
+            self.window = self.window.max(asked.min(self.buffer));
         }
+    }
+
+    /// `[left, end)` is of no use; what of it had arrived is reported (RFC 2883).
+    pub fn report_duplicate(&mut self, left: u64, end: u64) {
+        if self.dsack && left < end.min(self.next) {
+            self.duplicate = Some((left, end.min(self.next)));
+        }
+        self.ack_now = true;
     }
 
     fn receive_in_order(&mut self, right: u64, now: Time) {
@@ -219,7 +218,7 @@ impl Receiver {
         if filled_a_hole
             || past_fin > 0
             || self.quick_left > 0
-            || self.unacknowledged >= self.delayed_ack_bytes
+            || self.unacknowledged >= u32::from(self.delayed_ack_segments) * self.mss
         {
             self.quick_left = self.quick_left.saturating_sub(1);
             self.ack_now = true;
@@ -259,15 +258,6 @@ impl Receiver {
         self.recent.touch(merged);
     }
 
-    /// Dynamic right-sizing (Fisk and Feng 2001): twice what the application took in a round trip.
-    fn right_size(&mut self, srtt: Time, now: Time) {
-        let (offset, since) = self.measured_from;
-        if srtt == Time::ZERO || now.since(since) >= srtt {
-            self.window = self.window.max(2 * (self.next - offset)).min(self.buffer);
-            self.measured_from = (self.next, now);
-        }
-    }
-
     /// The delayed-ACK timer.
     pub fn on_timer(&mut self, now: Time) {
         if now >= self.deadline {
@@ -275,20 +265,20 @@ impl Receiver {
         }
     }
 
+    /// Whether an ACK without data is wanted to carry SACK blocks.
+    pub fn has_blocks(&self) -> bool {
+        self.duplicate.is_some() || !self.beyond.is_empty()
+    }
+
     /// The SACK blocks of an ACK: a duplicate first, then the runs that changed last.
-    pub fn take_blocks(&mut self, irs: u32, at_most: usize) -> SackBlocks {
+    pub fn take_blocks(&mut self, origin: u32, at_most: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
-        if self.duplicate.is_none() && self.recent.count == 0 {
+        if !self.has_blocks() {
             return blocks;
         }
-        let wire = |offset| sequence::wire(offset, irs);
-        if let Some((left, right)) = self.duplicate.take() {
-            blocks.push(wire(left), wire(right));
-        }
-        for &(left, right) in &self.recent.runs[..self.recent.count] {
-            if blocks.as_slice().len() < at_most {
-                blocks.push(wire(left), wire(right));
-            }
+        let duplicate = self.duplicate.take();
+        for &(left, right) in duplicate.iter().chain(self.recent.as_slice()).take(at_most) {
+            blocks.push(sequence::wire(left, origin), sequence::wire(right, origin));
         }
         blocks
     }

@@ -47,6 +47,10 @@ impl Record {
     pub fn is_fin(&self) -> bool {
         self.flags & FIN != 0
     }
+    /// Whether its last transmission came after number `transmission`.
+    pub fn was_sent_after(&self, transmission: u32) -> bool {
+        is_later(self.transmission, transmission)
+    }
     /// Whether it was ever retransmitted.
     pub fn was_retransmitted(&self) -> bool {
         self.flags & RETRANSMITTED != 0
@@ -62,8 +66,10 @@ impl Record {
 }
 
 /// What an ACK delivered.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Delivered {
+    /// Nothing that was sent later than this can have been acknowledged: one smallest round trip ago.
+    horizon: Time,
     /// Payload bytes newly acknowledged, cumulatively or selectively.
     pub bytes: u64,
     /// Payload bytes newly acknowledged cumulatively, whether or not selectively before.
@@ -72,17 +78,14 @@ pub struct Delivered {
     pub segments: u64,
     /// The newest of these segments that was sent only once: when, and what was delivered by then.
     pub newest: Option<(Time, u64)>,
-    /// The last of the segments newly acknowledged, where it was retransmitted: when it last was sent.
+    /// The first of these segments that was sent more than once: when it was sent last.
     pub ambiguous: Option<Time>,
 }
 
 impl Delivered {
-    fn count(&mut self, record: &Record) {
-        if record.was_retransmitted() {
-            self.ambiguous = Some(record.sent_at);
-        } else if self.newest.is_none_or(|(sent_at, _)| sent_at <= record.sent_at) {
-            self.newest = Some((record.sent_at, record.delivered));
-        }
+    /// Nothing yet. Where a segment was sent again after `horizon`, it was the original that arrived.
+    pub fn new(horizon: Time) -> Self {
+        Self { horizon, bytes: 0, cumulative: 0, segments: 0, newest: None, ambiguous: None }
     }
 }
 
@@ -96,12 +99,16 @@ pub struct Scoreboard {
     runs: VecDeque<(u64, u64)>,
     /// Every id below was looked at for loss.
     examined: u64,
+    /// No id below is sent again by NextSeg's rule 3.
+    unknown_from: u64,
     /// No id below is lost and waits for its first retransmission.
     retransmit_from: u64,
     /// Lost, not selectively acknowledged, and not in flight again: waiting to be retransmitted.
     waiting: u64,
-    /// Retransmissions in the order in which they were sent: id, and which transmission.
+    /// Retransmissions in the order in which they were sent: id, and which transmission. Kept to find
+    /// those that were lost, where that is wanted.
     retransmissions: VecDeque<(u64, u32)>,
+    keeps_retransmissions: bool,
     /// Ids whose retransmission was lost too.
     lost_again: VecDeque<u64>,
     /// Transmissions so far.
@@ -112,6 +119,11 @@ pub struct Scoreboard {
 }
 
 impl Scoreboard {
+    /// An empty one, which finds lost retransmissions or not.
+    pub fn new(lost_retransmissions: bool) -> Self {
+        Self { keeps_retransmissions: lost_retransmissions, ..Self::default() }
+    }
+
     /// Whether nothing is outstanding.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
@@ -168,9 +180,8 @@ impl Scoreboard {
             delivered.segments += 1;
             if record.flags & SACKED == 0 {
                 delivered.bytes += u64::from(record.len);
-                delivered.count(record);
                 let record = *record;
-                self.arrived(&record);
+                self.arrived(&record, delivered);
                 self.pipe -= record.in_pipe();
                 self.waiting -= u64::from(record.flags & (LOST | IN_FLIGHT_AGAIN) == LOST);
             }
@@ -186,8 +197,18 @@ impl Scoreboard {
         }
     }
 
-    fn arrived(&mut self, record: &Record) {
-        if record.transmission.wrapping_sub(self.latest_arrived).cast_signed() > 0 {
+    /// Notes when what arrived was sent, as far as it is known which transmission it was.
+    fn arrived(&mut self, record: &Record, delivered: &mut Delivered) {
+        if record.was_retransmitted() {
+            delivered.ambiguous.get_or_insert(record.sent_at);
+            // RFC 8985, section 6.2, step 2: too soon for the retransmission.
+            if record.sent_at > delivered.horizon {
+                return;
+            }
+        } else if delivered.newest.is_none_or(|(sent_at, _)| sent_at <= record.sent_at) {
+            delivered.newest = Some((record.sent_at, record.delivered));
+        }
+        if is_later(record.transmission, self.latest_arrived) {
             self.latest_arrived = record.transmission;
         }
     }
@@ -270,17 +291,16 @@ impl Scoreboard {
         self.pipe -= record.in_pipe();
         self.waiting -= u64::from(record.flags & (LOST | IN_FLIGHT_AGAIN) == LOST);
         self.get_mut(id).flags |= SACKED;
-        self.arrived(&record);
+        self.arrived(&record, delivered);
         delivered.bytes += u64::from(record.len);
-        delivered.count(&record);
     }
 
     /// Marks what RFC 6675's IsLost() calls lost: unacknowledged with `DUP_THRESH` segments
     /// selectively acknowledged above it; with `fack`, everything that far below the highest one.
     ///
-    /// Returns whether something new was found.
-    pub fn detect_losses(&mut self, fack: bool) -> bool {
-        let Some(&(_, highest)) = self.runs.back() else { return false };
+    /// Returns the offset of the highest segment that was newly found, where one was.
+    pub fn detect_losses(&mut self, fack: bool) -> Option<u64> {
+        let &(_, highest) = self.runs.back()?;
         let boundary = if fack {
             highest.saturating_sub(DUP_THRESH)
         } else {
@@ -296,9 +316,11 @@ impl Scoreboard {
             }
             boundary
         };
-        let mut found = false;
+        let mut found = None;
         for id in self.examined.max(self.first)..boundary {
-            found |= self.mark_lost(id);
+            if self.mark_lost(id) {
+                found = Some(self.get(id).offset);
+            }
         }
         self.examined = self.examined.max(boundary);
         found
@@ -328,24 +350,21 @@ impl Scoreboard {
 
     /// Finds retransmissions that were lost: `DUP_THRESH` later transmissions arrived.
     ///
-    /// The order of transmission stands in for RFC 8985's times; RFC 6675 leaves these to the timer. Returns the last
-    /// transmission that was found lost.
+    /// The order of transmission stands in for RFC 8985's times; RFC 6675 leaves these to the timer.
+    /// Returns the last transmission that was found lost.
     pub fn detect_lost_retransmissions(&mut self) -> Option<u32> {
         let mut found = None;
         while let Some(&(id, transmission)) = self.retransmissions.front() {
-            let gone = id < self.first
-                || self.get(id).flags & SACKED != 0
-                || self.get(id).transmission != transmission;
-            if !gone {
-                let later = self.latest_arrived.wrapping_sub(transmission).cast_signed();
-                if later < DUP_THRESH as i32 {
+            if self.is_current(id, transmission) {
+                if !is_later(self.latest_arrived, transmission.wrapping_add(DUP_THRESH as u32 - 1)) {
                     break;
                 }
                 found = Some(transmission);
                 let record = self.get_mut(id);
                 record.flags &= !IN_FLIGHT_AGAIN;
-                self.pipe -= u64::from(self.get(id).len);
-                if self.get(id).flags & LOST != 0 {
+                let (len, lost) = (u64::from(record.len), record.flags & LOST != 0);
+                self.pipe -= len;
+                if lost {
                     self.waiting += 1;
                     self.lost_again.push_back(id);
                 }
@@ -353,6 +372,14 @@ impl Scoreboard {
             self.retransmissions.pop_front();
         }
         found
+    }
+
+    /// Whether this is the last transmission of a segment that is not known to have arrived.
+    fn is_current(&self, id: u64, transmission: u32) -> bool {
+        id >= self.first && {
+            let record = self.get(id);
+            record.flags & SACKED == 0 && record.transmission == transmission
+        }
     }
 
     /// Transmissions so far, new and again, wrapping.
@@ -390,7 +417,7 @@ impl Scoreboard {
             return None;
         }
         while let Some(&id) = self.lost_again.front() {
-            if id >= self.first && self.get(id).flags & (SACKED | IN_FLIGHT_AGAIN) == 0 {
+            if id >= self.first && self.get(id).flags & (SACKED | LOST | IN_FLIGHT_AGAIN) == LOST {
                 return Some(id);
             }
             self.lost_again.pop_front();
@@ -404,12 +431,20 @@ impl Scoreboard {
         None
     }
 
+    /// Whether some segment is neither known to have arrived nor known to be lost, with one above it
+    /// that arrived; [`Scoreboard::next_unknown`] says which.
+    pub fn has_unknown(&self) -> bool {
+        self.runs.back().is_some_and(|&(_, highest)| self.unknown_from.max(self.examined) < highest)
+    }
+
     /// NextSeg, rule 3: the first segment below the highest selectively acknowledged one that is not
     /// known to have arrived and was never sent again.
-    pub fn next_unknown(&self) -> Option<u64> {
+    pub fn next_unknown(&mut self) -> Option<u64> {
         let &(_, highest) = self.runs.back()?;
-        (self.examined.max(self.first)..highest)
-            .find(|&id| self.get(id).flags & (SACKED | LOST | RETRANSMITTED) == 0)
+        let from = self.unknown_from.max(self.examined).max(self.first);
+        let found = (from..highest).find(|&id| self.get(id).flags & (SACKED | LOST | RETRANSMITTED) == 0);
+        self.unknown_from = found.unwrap_or(highest).max(from);
+        found
     }
 
     /// NextSeg, rule 4: the last segment outstanding that is not known to have arrived.
@@ -419,7 +454,7 @@ impl Scoreboard {
         (last >= above && last >= self.first).then_some(last)
     }
 
-    /// The oldest segment, for a retransmission whatever is known of it.
+    /// The oldest segment's id, for a retransmission whatever is known of it.
     pub fn front_id(&self) -> Option<u64> {
         (!self.records.is_empty()).then_some(self.first)
     }
@@ -437,21 +472,23 @@ impl Scoreboard {
         if !again {
             self.pipe += u64::from(record.len);
         }
-        self.retransmissions.push_back((id, transmission));
+        if self.keeps_retransmissions {
+            self.retransmissions.push_back((id, transmission));
+        }
         record
     }
 
-    /// Lost segments that were not sent again are taken to be in flight after all: an undo.
+    /// No segment is taken to be lost: an undo. What stays unacknowledged is looked at again.
     pub fn nothing_is_lost(&mut self) {
-        for id in self.first..self.next_id() {
-            let record = self.get_mut(id);
+        for record in &mut self.records {
             if record.flags & (SACKED | LOST) == LOST {
                 record.flags &= !LOST;
-                let (len, waited) = (u64::from(record.len), record.flags & IN_FLIGHT_AGAIN == 0);
-                self.pipe += len;
-                self.waiting -= u64::from(waited);
+                self.pipe += u64::from(record.len);
             }
         }
+        self.waiting = 0;
+        self.lost_again.clear();
+        self.examined = self.first;
     }
 
     /// Recounts what is kept as counters, for tests.
@@ -467,154 +504,10 @@ impl Scoreboard {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const MSS: u32 = 1000;
-
-    fn sent(count: u64) -> Scoreboard {
-        let mut board = Scoreboard::default();
-        for id in 0..count {
-            board.push(id * 1000, 1000, false, Time::from_millis(id), 0);
-        }
-        board
-    }
-
-    #[test]
-    fn three_segments_above_make_a_hole_a_loss() {
-        // RFC 6675, IsLost: segment 0 is lost once three above it are acknowledged, not before.
-        let mut board = sent(6);
-        let mut delivered = Delivered::default();
-        board.sack(1000, 3000, MSS, &mut delivered);
-        assert!(!board.detect_losses(false));
-        board.sack(1000, 4000, MSS, &mut delivered);
-        assert!(board.detect_losses(false));
-        assert_eq!(delivered.bytes, 3000);
-        // Six sent, three arrived, one lost: two in the pipe.
-        assert_eq!(board.pipe(), 2000);
-        assert_eq!(board.next_lost(), Some(0));
-    }
-
-    #[test]
-    fn fack_counts_holes_below_the_highest() {
-        let mut board = sent(8);
-        board.sack(5000, 6000, MSS, &mut Delivered::default());
-        assert!(!board.detect_losses(false));
-        assert!(board.detect_losses(true));
-        // 5 is acknowledged; 0, 1 and 2 are three or more below it.
-        assert_eq!(board.pipe(), 8000 - 1000 - 3000);
-    }
-
-    #[test]
-    fn a_lost_retransmission_is_found_by_later_arrivals() {
-        let mut board = sent(6);
-        let mut delivered = Delivered::default();
-        board.sack(1000, 5000, MSS, &mut delivered);
-        board.detect_losses(false);
-        board.retransmit(0, Time::from_millis(50), 0);
-        for id in 6..10 {
-            board.push(id * 1000, 1000, false, Time::from_millis(60 + id), 0);
-        }
-        board.sack(1000, 8000, MSS, &mut delivered);
-        board.detect_lost_retransmissions();
-        assert_eq!(board.next_lost(), None);
-        board.sack(1000, 9000, MSS, &mut delivered);
-        board.detect_lost_retransmissions();
-        assert_eq!(board.next_lost(), Some(0));
-        board.check();
-    }
-
-    #[test]
-    fn short_segments_are_found_too() {
-        let mut board = Scoreboard::default();
-        let mut offset = 0;
-        for len in [1000, 10, 1000, 1, 999, 1000] {
-            board.push(offset, len, false, Time::ZERO, 0);
-            offset += u64::from(len);
-        }
-        let mut delivered = Delivered::default();
-        board.sack(1010, 2011, MSS, &mut delivered);
-        assert_eq!(delivered.bytes, 1001);
-        board.check();
-    }
-
-    #[derive(Clone, Debug)]
-    enum Step {
-        Push,
-        Ack(u64),
-        Sack(u64, u64),
-        Detect(bool),
-        Retransmit,
-        Rescue,
-        Timeout,
-        Undo,
-    }
-
-    fn step() -> impl Strategy<Value = Step> {
-        prop_oneof![
-            6 => Just(Step::Push),
-            2 => (0u64..8).prop_map(Step::Ack),
-            4 => (0u64..40, 1u64..6).prop_map(|(left, len)| Step::Sack(left, len)),
-            4 => any::<bool>().prop_map(Step::Detect),
-            4 => Just(Step::Retransmit),
-            1 => Just(Step::Rescue),
-            1 => Just(Step::Timeout),
-            1 => Just(Step::Undo),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn counters_equal_a_recount(steps in prop::collection::vec(step(), 1..200)) {
-            let mut board = Scoreboard::default();
-            let (mut next, mut una, mut total) = (0, 0, 0);
-            for (tick, step) in steps.into_iter().enumerate() {
-                let now = Time::from_millis(tick as u64);
-                let mut delivered = Delivered::default();
-                match step {
-                    Step::Push => {
-                        board.push(next * 1000, 1000, false, now, 0);
-                        next += 1;
-                    }
-                    Step::Ack(count) => {
-                        una = (una + count).min(next);
-                        board.acknowledge(una * 1000, &mut delivered);
-                    }
-                    Step::Sack(left, len) => {
-                        let (left, right) = (una + 1 + left, (una + 1 + left + len).min(next));
-                        if left < right {
-                            board.sack(left * 1000, right * 1000, MSS, &mut delivered);
-                        }
-                    }
-                    Step::Detect(fack) => {
-                        board.detect_losses(fack);
-                        board.detect_lost_retransmissions();
-                    }
-                    Step::Retransmit => {
-                        if let Some(id) = board.next_lost() {
-                            board.retransmit(id, now, 0);
-                        }
-                    }
-                    Step::Rescue => {
-                        if let Some(id) = board.last_unknown() {
-                            board.retransmit(id, now, 0);
-                        }
-                    }
-                    // A receiver that keeps what it acknowledged never leaves a front like this.
-                    Step::Timeout if board.front().is_some_and(|front| front.flags & SACKED != 0) => {}
-                    Step::Timeout => board.all_is_lost(),
-                    Step::Undo => board.nothing_is_lost(),
-                }
-                total += delivered.bytes;
-                board.check();
-                prop_assert!(total <= next * 1000, "nothing is delivered twice");
-            }
-            let mut delivered = Delivered::default();
-            board.acknowledge(next * 1000, &mut delivered);
-            prop_assert_eq!(total + delivered.bytes, next * 1000);
-            prop_assert_eq!(board.pipe(), 0);
-        }
-    }
+/// Whether transmission `a` came after `b`; they count from the start of the connection, and wrap.
+pub fn is_later(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b).cast_signed() > 0
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,8 +4,17 @@ use elephan_units::Time;
 
 /// RFC 6298, section 2.1: the timeout before the first sample.
 const INITIAL_RTO: Time = Time::from_secs(1);
+/// RFC 6298, section 5.7: the same, where a SYN was lost.
+const RTO_AFTER_LOST_SYN: Time = Time::from_secs(3);
 /// RFC 6298, section 2.5: an upper bound of at least 60 seconds.
 const MAX_RTO: Time = Time::from_secs(60);
+/// A tick of the timestamp clock (RFC 7323, section 5.4).
+pub const TICK: Time = Time::from_millis(1);
+
+/// The timestamp clock, which wraps after 49 days; it starts at one, because an echo of zero says nothing.
+pub fn ticks(now: Time) -> u32 {
+    (now.picos() / TICK.picos() + 1) as u32
+}
 
 /// The estimator of one connection.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +23,8 @@ pub struct Rtt {
     rttvar: Time,
     min: Time,
     rto_min: Time,
+    /// The timeout before the first sample.
+    initial: Time,
     /// How often the timeout was doubled since the last sample.
     backoff: u8,
 }
@@ -21,21 +32,38 @@ pub struct Rtt {
 impl Rtt {
     /// No sample yet.
     pub fn new(rto_min: Time) -> Self {
-        Self { srtt: Time::ZERO, rttvar: Time::ZERO, min: Time::ZERO, rto_min, backoff: 0 }
+        Self {
+            srtt: Time::ZERO,
+            rttvar: Time::ZERO,
+            min: Time::ZERO,
+            rto_min,
+            initial: INITIAL_RTO,
+            backoff: 0,
+        }
     }
 
-    /// Takes a sample; it also ends the back-off.
+    /// The handshake gave no sample, because its SYN was sent more than once.
+    pub fn syn_was_lost(&mut self) {
+        self.initial = RTO_AFTER_LOST_SYN;
+    }
+
+    /// Takes a sample; it also ends the back-off (Karn; RFC 6298, section 5.7).
     pub fn sample(&mut self, rtt: Time) {
         self.backoff = 0;
+        self.observe(rtt);
         if self.srtt == Time::ZERO {
-            (self.srtt, self.rttvar, self.min) = (rtt, rtt / 2, rtt);
+            (self.srtt, self.rttvar) = (rtt, rtt / 2);
             return;
         }
         // RTTVAR first, with the old SRTT: RFC 6298, section 2.3; gains of 1/4 and 1/8.
         let error = self.srtt.since(rtt).max(rtt.since(self.srtt));
         self.rttvar = self.rttvar - self.rttvar / 4 + error / 4;
         self.srtt = self.srtt - self.srtt / 8 + rtt / 8;
-        self.min = self.min.min(rtt);
+    }
+
+    /// A round-trip time that only counts for the smallest.
+    pub fn observe(&mut self, rtt: Time) {
+        self.min = if self.min == Time::ZERO { rtt } else { self.min.min(rtt) };
     }
 
     /// Doubles the timeout (RFC 6298, section 5.5).
@@ -43,14 +71,14 @@ impl Rtt {
         self.backoff = (self.backoff + 1).min(16);
     }
 
-    /// Ends the back-off without a sample: new data was acknowledged.
-    pub fn progress(&mut self) {
+    /// Ends the back-off without a sample: what it was for turned out not to have been a loss.
+    pub fn forget_back_off(&mut self) {
         self.backoff = 0;
     }
 
     /// The timeout: SRTT + 4 RTTVAR, not below the minimum, doubled for each back-off.
     pub fn rto(&self) -> Time {
-        let base = if self.srtt == Time::ZERO { INITIAL_RTO } else { self.srtt + self.rttvar * 4 };
+        let base = if self.srtt == Time::ZERO { self.initial } else { self.srtt + self.rttvar * 4 };
         (base.max(self.rto_min) * (1 << self.backoff)).min(MAX_RTO)
     }
 
@@ -98,5 +126,21 @@ mod tests {
         }
         rtt.sample(Time::from_millis(100));
         assert_eq!(rtt.rto(), Time::from_secs(1));
+    }
+
+    #[test]
+    fn a_lost_syn_makes_the_first_timeout_three_seconds() {
+        let mut rtt = Rtt::new(Time::from_millis(200));
+        rtt.syn_was_lost();
+        assert_eq!(rtt.rto(), Time::from_secs(3));
+        rtt.sample(Time::from_millis(100));
+        assert_eq!(rtt.rto(), Time::from_millis(300));
+    }
+
+    #[test]
+    fn the_clock_of_timestamps_starts_at_one_and_wraps() {
+        assert_eq!(ticks(Time::ZERO), 1);
+        assert_eq!(ticks(Time::from_micros(1999)), 2);
+        assert_eq!(ticks(Time::from_millis(u64::from(u32::MAX))), 0);
     }
 }

@@ -1,0 +1,166 @@
+//! How a connection opens: SYN, SYN-ACK, ACK, and what the two ends agree on (RFC 9293, section 3.5).
+
+use elephan_units::Time;
+
+use crate::config::Config;
+use crate::endpoint::{Endpoint, State};
+use crate::segment::{Flags, Segment};
+use crate::sender::{Agreement, ticks};
+
+/// RFC 6298, section 2.1, doubled for each try.
+const FIRST_TIMEOUT: Time = Time::from_secs(1);
+/// RFC 6298, section 2.5.
+const MAX_TIMEOUT: Time = Time::from_secs(60);
+/// RFC 9293, section 3.8.3: a SYN is given up after 3 minutes or more. 1 + 2 + ... + 32 + 2 * 60 s are 183 s.
+const MAX_TRIES: u32 = 8;
+/// Bytes that the timestamps option takes with its padding.
+const TIMESTAMPS: u32 = 12;
+
+/// What is kept of a handshake while it lasts.
+#[derive(Clone, Copy, Debug)]
+pub struct Handshake {
+    /// The SYN or SYN-ACK is to be sent.
+    send: bool,
+    /// Whether windows are scaled: offered, then agreed on.
+    scaling: bool,
+    /// Payload of our full segment without options: what the MSS option says (RFC 6691).
+    mss: u16,
+    tries: u32,
+    sent_at: Time,
+    deadline: Time,
+}
+
+impl Handshake {
+    /// No SYN was sent; one is ready to be where the end `connects`.
+    pub fn new(config: &Config, connects: bool) -> Self {
+        let mss = config.mss() + if config.timestamps { TIMESTAMPS } else { 0 };
+        Self {
+            send: connects,
+            scaling: true,
+            mss: mss as u16,
+            tries: 0,
+            sent_at: Time::ZERO,
+            deadline: Time::MAX,
+        }
+    }
+
+    /// When a SYN or SYN-ACK is to be sent again; `Time::MAX` where none is.
+    pub fn deadline(&self) -> Time {
+        self.deadline
+    }
+}
+
+impl Endpoint {
+    /// A segment before the connection is established; returns whether it now is, and the segment to be
+    /// taken as one of it.
+    pub(crate) fn on_handshake(&mut self, segment: &Segment, now: Time) -> bool {
+        let syn = segment.flags.contains(Flags::SYN);
+        let acknowledges_us = segment.flags.contains(Flags::ACK) && segment.ack == self.iss.wrapping_add(1);
+        match self.state {
+            State::SynSent if syn && acknowledges_us => {
+                self.agree(segment);
+                self.ecn &= segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::CWR);
+                self.establish(now);
+                self.receiver.ack_now = true;
+            }
+            // Where we sent a SYN of our own, both ends open at once.
+            State::Listen | State::SynSent if syn && !segment.flags.contains(Flags::ACK) => {
+                self.answer(segment);
+            }
+            State::SynReceived if acknowledges_us => {
+                self.establish(now);
+                return true;
+            }
+            State::SynReceived if syn => self.handshake.send = true,
+            _ => {}
+        }
+        false
+    }
+
+    /// A SYN arrived, for which a SYN-ACK goes back.
+    fn answer(&mut self, segment: &Segment) {
+        self.agree(segment);
+        self.ecn &= segment.flags.contains(Flags::ECE | Flags::CWR);
+        self.state = State::SynReceived;
+        self.handshake.send = true;
+    }
+
+    /// Takes the options of the peer's SYN.
+    fn agree(&mut self, segment: &Segment) {
+        self.irs = segment.seq;
+        self.timestamps &= segment.timestamps;
+        self.ts_recent = segment.ts_val;
+        self.sack &= segment.sack_permitted;
+        self.handshake.scaling &= segment.window_scale_plus_one > 0;
+        if self.handshake.scaling {
+            // RFC 7323, section 2.3: no shift above 14.
+            self.peer_shift = (segment.window_scale_plus_one - 1).min(14);
+        } else {
+            self.our_shift = 0;
+        }
+        // RFC 9293, section 3.7.1: 536 where the option is not there.
+        let theirs = if segment.mss == 0 { 536 } else { segment.mss };
+        let options = if self.timestamps { TIMESTAMPS } else { 0 };
+        let mss = u32::from(self.handshake.mss.min(theirs)).saturating_sub(options).max(1);
+        self.receiver.agree(mss, self.handshake.scaling);
+        self.sender.agree(&Agreement {
+            mss,
+            sack: self.sack,
+            timestamps: self.timestamps,
+            window: u64::from(segment.window),
+        });
+    }
+
+    fn establish(&mut self, now: Time) {
+        self.state = State::Established;
+        let Handshake { tries, sent_at, .. } = self.handshake;
+        // Karn: a SYN that was sent more than once gives no round-trip time.
+        self.sender.establish((tries == 1).then(|| now - sent_at), tries, self.ecn);
+    }
+
+    pub(crate) fn on_handshake_timer(&mut self, now: Time) {
+        if now < self.handshake.deadline {
+            return;
+        }
+        if self.handshake.tries >= MAX_TRIES {
+            self.give_up();
+        } else {
+            self.handshake.send = true;
+        }
+    }
+
+    /// The SYN or SYN-ACK, where one is to be sent.
+    pub(crate) fn poll_handshake(&mut self, now: Time) -> Option<Segment> {
+        if !std::mem::take(&mut self.handshake.send) {
+            return None;
+        }
+        let timeout = FIRST_TIMEOUT * (1 << self.handshake.tries.min(6));
+        self.handshake.tries += 1;
+        self.handshake.sent_at = now;
+        self.handshake.deadline = now + timeout.min(MAX_TIMEOUT);
+        let mut flags = Flags::SYN;
+        let mut ack = 0;
+        if self.state == State::SynReceived {
+            flags |= Flags::ACK;
+            ack = self.irs.wrapping_add(1);
+            if self.ecn {
+                flags |= Flags::ECE;
+            }
+        } else if self.ecn {
+            flags |= Flags::ECE | Flags::CWR;
+        }
+        Some(Segment {
+            seq: self.iss,
+            ack,
+            window: self.receiver.first_window(),
+            flags,
+            ts_val: ticks(now),
+            ts_ecr: self.ts_recent,
+            timestamps: self.timestamps,
+            mss: self.handshake.mss,
+            window_scale_plus_one: if self.handshake.scaling { self.our_shift + 1 } else { 0 },
+            sack_permitted: self.sack,
+            ..Segment::default()
+        })
+    }
+}

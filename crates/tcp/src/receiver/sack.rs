@@ -1,0 +1,67 @@
+//! The runs that SACK blocks report (RFC 2018, section 4): those that changed last, the newest first.
+
+/// Up to four runs of offsets `[left, right)`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RecentRuns {
+    runs: [(u64, u64); 4],
+    count: u8,
+}
+
+impl RecentRuns {
+    /// `run` changed: it comes first, and what it swallowed goes.
+    pub fn touch(&mut self, run: (u64, u64)) {
+        let mut carried = run;
+        let mut kept = 0;
+        for at in 0..usize::from(self.count) {
+            let old = self.runs[at];
+            if run.0 <= old.0 && old.1 <= run.1 {
+                continue;
+            }
+            self.runs[kept] = carried;
+            carried = old;
+            kept += 1;
+        }
+        if let Some(slot) = self.runs.get_mut(kept) {
+            *slot = carried;
+            kept += 1;
+        }
+        self.count = kept as u8;
+    }
+
+    /// Everything below `next` was acknowledged.
+    pub fn forget_below(&mut self, next: u64) {
+        let mut kept = 0;
+        for at in 0..usize::from(self.count) {
+            if self.runs[at].0 > next {
+                self.runs[kept] = self.runs[at];
+                kept += 1;
+            }
+        }
+        self.count = kept as u8;
+    }
+
+    /// The runs, the newest first.
+    pub fn as_slice(&self) -> &[(u64, u64)] {
+        &self.runs[..usize::from(self.count)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_comes_first_and_the_oldest_of_five_goes() {
+        let mut runs = RecentRuns::default();
+        for left in [10, 20, 30, 40, 50] {
+            runs.touch((left, left + 1));
+        }
+        assert_eq!(runs.as_slice(), [(50, 51), (40, 41), (30, 31), (20, 21)]);
+        runs.touch((30, 32));
+        assert_eq!(runs.as_slice(), [(30, 32), (50, 51), (40, 41), (20, 21)]);
+        runs.touch((30, 42));
+        assert_eq!(runs.as_slice(), [(30, 42), (50, 51), (20, 21)]);
+        runs.forget_below(42);
+        assert_eq!(runs.as_slice(), [(50, 51)]);
+    }
+}

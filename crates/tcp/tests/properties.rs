@@ -1,0 +1,175 @@
+//! What must hold over any path: every byte arrives once and in order, and the connection ends.
+
+mod common;
+
+use common::pipe::{Faults, Pipe, is_data};
+use elephan_cc::Quantisation;
+use elephan_tcp::{ByteCounting, Config, DelayedAck, Recovery};
+use elephan_units::{Bytes, Time};
+use proptest::prelude::*;
+
+const ALGORITHMS: [&str; 6] = ["reno", "hstcp", "scalable", "htcp", "bic", "cubic"];
+
+fn recovery() -> impl Strategy<Value = Recovery> {
+    prop_oneof![
+        1 => Just(Recovery::Tahoe),
+        1 => Just(Recovery::Reno),
+        1 => Just(Recovery::NewReno),
+        3 => Just(Recovery::Sack)
+    ]
+}
+
+prop_compose! {
+    fn switches()(bits in any::<[bool; 11]>(), initial_ssthresh in prop::option::of(1u32..50)) -> Config {
+        let [fack, lost_retransmission, prr, limited_transmit, timestamps, dsack, ecn, auto_tuning, pacing,
+             moderate_cwnd, per_ack] = bits;
+        Config {
+            fack, lost_retransmission, prr, limited_transmit, timestamps, dsack, ecn, auto_tuning, pacing,
+            moderate_cwnd, initial_ssthresh,
+            byte_counting: if per_ack { ByteCounting::PerAck } else { ByteCounting::Abc { limit: 2 } },
+            ..Config::default()
+        }
+    }
+}
+
+prop_compose! {
+    fn config()(
+        switches in switches(),
+        recovery in recovery(),
+        packet in 100u64..2000,
+        segments in 1u8..4,
+        quick in 0u32..20,
+        initial_window in 1u32..20,
+        buffers in prop::collection::vec(prop::option::of(2000u64..200_000), 2),
+        burst_limit in prop::option::of(1u32..6),
+        quantisation in prop_oneof![Just(Quantisation::None), Just(Quantisation::RoundUp)],
+    ) -> Config {
+        Config {
+            packet: Bytes::new(packet),
+            recovery,
+            delayed_ack: DelayedAck { segments, quick, ..DelayedAck::default() },
+            initial_window,
+            send_buffer: buffers[0].map(Bytes::new),
+            receive_buffer: buffers[1].map(Bytes::new),
+            burst_limit,
+            quantisation,
+            rto_min: Time::from_millis(200),
+            ..switches
+        }
+    }
+}
+
+prop_compose! {
+    fn faults()(
+        lost in prop_oneof![Just(0u32), 0u32..200],
+        doubled in prop_oneof![Just(0u32), 0u32..100],
+        delayed in prop_oneof![Just(0u32), 0u32..300],
+        marked in prop_oneof![Just(0u32), 0u32..200],
+        delay in 1u64..200,
+        jitter in 0u64..400,
+        service in 0u64..3000,
+        buffer in 1u64..100,
+    ) -> Faults {
+        Faults {
+            lost, doubled, delayed, marked, buffer,
+            delay: Time::from_millis(delay),
+            jitter: Time::from_millis(jitter),
+            service: Time::from_micros(service),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Both ends write, close, and stop reading for a while; every byte is delivered once, in order (the
+    /// receiver counts what it hands over, and a FIN is only in order after all data), and it ends.
+    #[test]
+    fn every_byte_arrives_once_and_the_connection_ends(
+        a in config(), b in config(), faults in faults(), seed: u64,
+        sizes in prop::collection::vec(0u64..300_000, 2),
+        algorithm in prop::sample::select(&ALGORITHMS[..]),
+        pause in prop::option::of((0u64..3000, 0u64..5000)),
+    ) {
+        let mut pipe = Pipe::new(algorithm, [&a, &b], faults, seed);
+        for (end, &size) in sizes.iter().enumerate() {
+            pipe.ends[end].write(size);
+            pipe.ends[end].close();
+        }
+        let mut steps = 0u64;
+        while !pipe.is_done() && pipe.step(&mut |_, _, _| ()) {
+            steps += 1;
+            prop_assert!(steps < 2_000_000, "no end at {}", pipe.now);
+            prop_assert!(!pipe.is_dead());
+            pipe.faulty = pipe.now < Time::from_secs(120);
+            for end in [0, 1] {
+                prop_assert!(pipe.ends[end].counters().bytes_delivered <= sizes[1 - end]);
+            }
+            if let Some((from, span)) = pause {
+                let (from, to) = (Time::from_millis(from), Time::from_millis(from + span));
+                pipe.ends[1].set_reading(pipe.now < from || pipe.now >= to);
+            }
+        }
+        // What is left is unread.
+        pipe.ends[1].set_reading(true);
+        while !pipe.is_done() && pipe.step(&mut |_, _, _| ()) {}
+        prop_assert!(pipe.is_done(), "stuck at {}", pipe.now);
+        for end in [0, 1] {
+            prop_assert_eq!(pipe.ends[end].counters().bytes_delivered, sizes[1 - end]);
+            prop_assert_eq!(pipe.ends[end].counters().bytes_acked, sizes[end]);
+        }
+    }
+
+    /// Over a path that delays and loses only, two reductions are a round trip apart or more, because
+    /// what was sent after the first cannot be known to be lost or marked sooner; and no new data goes
+    /// beyond the window.
+    #[test]
+    fn one_reduction_in_a_round_trip_and_nothing_beyond_the_window(
+        a in config(), b in config(), faults in faults(), seed: u64,
+        algorithm in prop::sample::select(&ALGORITHMS[..]),
+    ) {
+        let faults = Faults { doubled: 0, delayed: 0, ..faults };
+        let a = Config { prr: false, dsack: false, ..a };
+        let mut pipe = Pipe::new(algorithm, [&a, &b], faults, seed);
+        pipe.ends[0].write(2_000_000);
+        pipe.ends[0].close();
+        pipe.ends[1].close();
+        let (mut reductions, mut last) = (0, None::<Time>);
+        let mut highest = 0u64;
+        let mut beyond = None;
+        let mut steps = 0u64;
+        while !pipe.is_done() && pipe.now < Time::from_secs(60) {
+            let more = pipe.step(&mut |pipe, end, segment| {
+                let new = pipe.ends[0].counters().bytes_sent - pipe.ends[0].counters().bytes_retransmitted;
+                if end != 0 || !is_data(segment) || new <= highest {
+                    return;
+                }
+                highest = new;
+                let options = if a.timestamps && b.timestamps { 52 } else { 40 };
+                let mss = a.packet.get().min(b.packet.get()) as u32 - options;
+                let snapshot = pipe.ends[0].snapshot();
+                // Fast recovery without SACK counts by inflation instead.
+                let sack = a.recovery == Recovery::Sack && b.recovery == Recovery::Sack;
+                let by_pipe = sack || !snapshot.in_recovery;
+                let allowed = (snapshot.cwnd + if a.limited_transmit { 2.0 } else { 0.0 }) * f64::from(mss);
+                if by_pipe && snapshot.pipe as f64 > allowed + 1.0 {
+                    beyond = Some((pipe.now, snapshot));
+                }
+            });
+            prop_assert_eq!(beyond, None);
+            steps += 1;
+            prop_assert!(more && steps < 5_000_000);
+            let counters = pipe.ends[0].counters();
+            if counters.reductions > reductions {
+                prop_assert_eq!(counters.reductions, reductions + 1);
+                reductions = counters.reductions;
+                if let Some(last) = last {
+                    prop_assert!(pipe.now - last >= faults.delay * 2, "{} after {}", pipe.now, last);
+                }
+                last = Some(pipe.now);
+            }
+            let counters = pipe.ends[0].counters();
+            prop_assert!(counters.loss_events + counters.ecn_events + counters.timeouts >= counters.reductions);
+        }
+    }
+}
