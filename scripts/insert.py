@@ -1,5 +1,7 @@
-"""Put what a command printed into a page: `COMMAND | python scripts/insert.py PAGE MARK` replaces what stands between
-`<!-- MARK -->` and `<!-- /MARK -->`."""
+"""Put what a command printed into a page.
+
+`COMMAND | python scripts/insert.py PAGE MARK` replaces what stands between `<!-- MARK -->` and `<!-- /MARK -->`.
+"""
 
 import sys
 from pathlib import Path
