@@ -51,7 +51,7 @@ MEANINGS = {
     "dropped": "packets dropped by the queue since the run began",
     "lost": "packets lost on the wire since the run began",
     "marked": "packets marked since the run began",
-    "load": "bytes accepted since the last sample, as a share of the link's rate",
+    "utilisation": "bytes transmitted since the last sample, as a share of what the rate allows",
     "index": "number of the transfer within its flow",
     "start_s": "when the transfer's connection was opened",
     "end_s": "when all of it was acknowledged; NaN where the run ended first",

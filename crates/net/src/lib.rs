@@ -11,6 +11,7 @@ mod packet;
 mod queue;
 mod serializer;
 mod statistics;
+mod vary;
 
 pub use config::{Delay, Limit, LinkConfig, Loss, Queue};
 pub use link::{Link, LinkCounters};

@@ -1,21 +1,25 @@
 //! A link in one direction: a queue, a transmitter, a wire.
 //!
-//! The queue disciplines here decide when a packet arrives and serve in order. So the start of a
-//! packet's service is known when it arrives, and packets that wait and packets that propagate stand in
-//! one ring, in order; a cursor tells them apart. A link needs one event at a time: its next arrival.
+//! The disciplines here decide when a packet arrives and serve in order. So the end of a packet's service is known when it
+//! arrives, and packets that wait and packets that propagate stand in one ring, in order; a cursor tells them apart. A link
+//! needs one event at a time.
+//!
+//! A discipline that decides when a packet leaves (CoDel), or in which order (fair queueing), keeps its packets itself and
+//! gives the transmitter one at a time: [`Link::next_event`] is then the end of service, if that comes before the next
+//! arrival, and [`Link::receive`] fetches the packet that is served next into the ring. A new rate concerns the packets behind
+//! the cursor, whose times it shifts; before a new delay, what is on the wire moves to the side heap with its old one.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
-use elephan_units::{Seed, Stream, Time};
-use rand::RngExt;
+use elephan_units::{Seed, Time};
 
-use crate::config::{Delay, LinkConfig};
+use crate::config::LinkConfig;
 use crate::loss::Losses;
 use crate::packet::Packet;
 use crate::queue::{Verdict, Waiting, judge};
-use crate::serializer::Serializer;
+use crate::serializer::{PICOS_BITS, Serializer};
 use crate::statistics::QueueStatistics;
+use crate::vary::Varied;
 
 /// What a link has counted; all only grow. Every packet that was offered is in exactly one of
 /// `dropped`, `lost`, `delivered`, or still on the link.
@@ -23,7 +27,7 @@ use crate::statistics::QueueStatistics;
 pub struct LinkCounters {
     /// Packets offered to the queue.
     pub offered: u64,
-    /// Packets that the queue refused.
+    /// Packets that the queue refused for want of room.
     pub dropped: u64,
     /// Packets that the wire lost.
     pub lost: u64,
@@ -37,83 +41,44 @@ pub struct LinkCounters {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry<P> {
-    /// When it began to be served: until then it waits in the queue.
-    start: Time,
-    arrival: Time,
-    fate: Fate,
+    /// When the transmitter ends with it.
+    finish: Time,
     packet: P,
-}
-
-/// What the wire does with a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    Deliver,
-    Lose,
-    /// It is held back, and overtaken.
-    Hold,
 }
 
 /// A link in one direction.
 pub struct Link<P> {
-    config: LinkConfig,
-    serializer: Option<Serializer>,
-    losses: Losses,
-    vary: Stream,
     /// Packets in order of service; those before `served` have begun to be served.
     ring: VecDeque<Entry<P>>,
     served: usize,
-    waiting: Waiting,
-    /// When the transmitter is free again.
+    /// When the last of these leaves the transmitter, and the next begins.
+    next_start: Time,
+    /// When the transmitter has nothing more to do.
     free_at: Time,
-    /// Arrival of the last packet in the ring: with jitter, none overtakes it.
-    last_arrival: Time,
-    /// Packets held back by reordering, by arrival and order of service.
-    held: BinaryHeap<Reverse<Held<P>>>,
-    held_count: u64,
+    waiting: Waiting,
+    serializer: Option<Serializer>,
+    losses: Losses,
+    varied: Option<Box<Varied<P>>>,
     counters: LinkCounters,
     statistics: QueueStatistics,
-}
-
-/// A packet held back, in order of arrival and then of service.
-struct Held<P> {
-    key: (Time, u64),
-    packet: P,
-}
-
-impl<P> PartialEq for Held<P> {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-impl<P> Eq for Held<P> {}
-impl<P> PartialOrd for Held<P> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl<P> Ord for Held<P> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key.cmp(&other.key)
-    }
+    config: LinkConfig,
 }
 
 impl<P: Packet> Link<P> {
     /// Link number `index` of a run.
     pub fn new(config: LinkConfig, seed: Seed, index: u64) -> Self {
         Self {
-            serializer: config.rate.map(Serializer::new),
-            losses: Losses::new(config.loss, seed, index),
-            vary: seed.stream("delay on link", index),
-            config,
             ring: VecDeque::new(),
             served: 0,
-            waiting: Waiting::default(),
+            next_start: Time::ZERO,
             free_at: Time::ZERO,
-            last_arrival: Time::ZERO,
-            held: BinaryHeap::new(),
-            held_count: 0,
+            waiting: Waiting::default(),
+            serializer: config.rate.map(Serializer::new),
+            losses: Losses::new(config.loss, seed, index),
+            varied: config.vary.map(|vary| Box::new(Varied::new(vary, seed, index))),
             counters: LinkCounters::default(),
             statistics: QueueStatistics::default(),
+            config,
         }
     }
 
@@ -134,108 +99,106 @@ impl<P: Packet> Link<P> {
             }
         }
         let bytes = packet.bytes();
-        let start = self.free_at.max(now);
-        if let Some(serializer) = &mut self.serializer {
-            self.free_at = start + serializer.next(bytes);
-        } else {
-            self.free_at = start;
-        }
         self.counters.bytes_accepted += u64::from(bytes);
+        let start = self.free_at.max(now);
+        let service = self.serializer.as_mut().map_or(Time::ZERO, |serializer| serializer.next(bytes));
+        let finish = start.saturating_add(service);
+        self.free_at = finish;
         if start > now {
             self.waiting.packets += 1;
             self.waiting.bytes += u64::from(bytes);
         } else {
             self.served += 1;
+            self.next_start = finish;
         }
-        self.statistics.record(start - now, self.waiting, now);
-        let (fate, arrival) = (self.fate(), self.arrival());
-        self.ring.push_back(Entry { start, arrival, fate, packet });
+        self.statistics.record(start - now, self.waiting.packets, now);
+        self.ring.push_back(Entry { finish, packet });
         true
-    }
-
-    #[inline]
-    fn fate(&mut self) -> Fate {
-        if self.losses.loses() {
-            return Fate::Lose;
-        }
-        match self.config.vary {
-            Some(Delay::Reorder { probability, .. }) if self.vary.random::<f64>() < probability => Fate::Hold,
-            _ => Fate::Deliver,
-        }
-    }
-
-    /// When the packet that the transmitter ends with at `free_at` reaches the far end.
-    #[inline]
-    fn arrival(&mut self) -> Time {
-        let mut arrival = self.free_at + self.config.delay;
-        if let Some(Delay::Jitter { max }) = self.config.vary {
-            let extra = Time::from_picos(self.vary.random_range(0..=max.picos()));
-            arrival = (arrival + extra).max(self.last_arrival);
-            self.last_arrival = arrival;
-        }
-        arrival
     }
 
     /// Takes out of the queue what has begun to be served by `now`.
     #[inline]
     fn serve(&mut self, now: Time) {
-        while let Some(entry) = self.ring.get(self.served) {
-            if entry.start > now {
-                break;
-            }
+        while self.next_start <= now
+            && let Some(entry) = self.ring.get(self.served)
+        {
             self.waiting.packets -= 1;
             self.waiting.bytes -= u64::from(entry.packet.bytes());
+            self.next_start = entry.finish;
             self.served += 1;
         }
     }
 
-    /// When the next packet reaches the far end, if it is not lost; `Time::MAX` when nothing is on its way.
+    /// When the head of the ring comes to the end of the wire.
     #[inline]
-    pub fn next_arrival(&self) -> Time {
-        let ring = self.ring.front().map_or(Time::MAX, |entry| entry.arrival);
-        match self.held.peek() {
-            Some(Reverse(held)) => ring.min(held.key.0),
-            None => ring,
+    fn head(&self) -> Time {
+        self.ring.front().map_or(Time::MAX, |entry| entry.finish.saturating_add(self.config.delay))
+    }
+
+    /// Whether a packet that is sent now brings the next event forward.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.ring.is_empty()
+    }
+
+    /// When [`Link::receive`] is to be called next; `Time::MAX` when nothing is on its way.
+    #[inline]
+    pub fn next_event(&self) -> Time {
+        match &self.varied {
+            None => self.head(),
+            Some(varied) => self.head().min(varied.next()),
         }
     }
 
-    /// The next packet that has reached the far end by `now`; call it until there is none.
+    /// The next packet that has reached the far end by `now`; call it while [`Link::next_event`] is not later than `now`.
     #[inline]
     pub fn receive(&mut self, now: Time) -> Option<P> {
-        loop {
-            let ring = self.ring.front().map_or(Time::MAX, |entry| entry.arrival);
-            if let Some(Reverse(held)) = self.held.peek()
-                && held.key.0 <= now.min(ring)
-            {
+        if self.varied.is_some() {
+            return self.receive_varied(now);
+        }
+        while self.head() <= now {
+            if let Some(packet) = self.off_the_wire() {
                 self.counters.delivered += 1;
-                return self.held.pop().map(|Reverse(held)| held.packet);
-            }
-            if ring > now {
-                return None;
-            }
-            // What arrives has been served, whether or not anybody looked since.
-            if self.served == 0 {
-                self.serve(now);
-            }
-            let entry = self.ring.pop_front()?;
-            self.served -= 1;
-            match entry.fate {
-                Fate::Deliver => {
-                    self.counters.delivered += 1;
-                    return Some(entry.packet);
-                }
-                Fate::Lose => self.counters.lost += 1,
-                Fate::Hold => {
-                    let extra = match self.config.vary {
-                        Some(Delay::Reorder { extra, .. }) => extra,
-                        _ => Time::ZERO,
-                    };
-                    self.held_count += 1;
-                    let key = (entry.arrival + extra, self.held_count);
-                    self.held.push(Reverse(Held { key, packet: entry.packet }));
-                }
+                return Some(packet);
             }
         }
+        None
+    }
+
+    fn receive_varied(&mut self, now: Time) -> Option<P> {
+        loop {
+            let arrival = self.head();
+            let varied = self.varied.as_mut()?;
+            if let Some(packet) = varied.take(now.min(arrival)) {
+                self.counters.delivered += 1;
+                return Some(packet);
+            }
+            if arrival > now {
+                return None;
+            }
+            if let Some(packet) = self.off_the_wire() {
+                self.varied.as_mut()?.hold(packet, arrival);
+            }
+        }
+    }
+
+    /// Takes the head of the ring off the wire, when its time has come; none where the wire lost it.
+    #[inline]
+    fn off_the_wire(&mut self) -> Option<P> {
+        let entry = self.ring.pop_front()?;
+        if self.served > 0 {
+            self.served -= 1;
+        } else {
+            // It has been served by now, though nobody looked since.
+            self.waiting.packets -= 1;
+            self.waiting.bytes -= u64::from(entry.packet.bytes());
+            self.next_start = entry.finish;
+        }
+        if self.losses.loses() {
+            self.counters.lost += 1;
+            return None;
+        }
+        Some(entry.packet)
     }
 
     /// What waits in the queue at `now`.
@@ -244,9 +207,19 @@ impl<P: Packet> Link<P> {
         self.waiting
     }
 
+    /// Bytes that the transmitter has put on the wire by `now`: none of what waits, and of the packet in service what
+    /// has left, to the nearest byte.
+    pub fn transmitted(&mut self, now: Time) -> u64 {
+        self.serve(now);
+        let begun = self.counters.bytes_accepted - self.waiting.bytes;
+        let Some(rate) = self.config.rate else { return begun };
+        let left = u128::from(self.next_start.since(now).picos()) * u128::from(rate.bits_per_sec());
+        begun - ((left + PICOS_BITS / 2) / PICOS_BITS) as u64
+    }
+
     /// Packets on the link: waiting, in service or propagating, those included that the wire will lose.
     pub fn in_transit(&self) -> u64 {
-        (self.ring.len() + self.held.len()) as u64
+        (self.ring.len() + self.varied.as_ref().map_or(0, |varied| varied.len())) as u64
     }
 
     /// What was counted.
@@ -273,7 +246,7 @@ impl<P: Packet> Link<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Limit, Loss, Queue};
+    use crate::config::{Delay, Limit, Loss, Queue};
     use crate::packet::Ecn;
     use elephan_units::Rate;
     use proptest::prelude::*;
@@ -329,11 +302,11 @@ mod tests {
         let mut link = Link::new(config(10), Seed::new(1), 0);
         link.send(parcel(0), Time::ZERO);
         link.send(parcel(1), Time::ZERO);
-        assert_eq!(link.next_arrival(), Time::from_millis(11));
+        assert_eq!(link.next_event(), Time::from_millis(11));
         assert_eq!(link.receive(Time::from_micros(10_999)), None);
         assert_eq!(link.receive(Time::from_millis(11)).map(|p| p.id), Some(0));
         assert_eq!(link.receive(Time::from_millis(11)), None);
-        assert_eq!(link.next_arrival(), Time::from_millis(12));
+        assert_eq!(link.next_event(), Time::from_millis(12));
     }
 
     #[test]
@@ -402,8 +375,8 @@ mod tests {
                 let c = *link.counters();
                 prop_assert_eq!(c.offered, c.dropped + c.lost + c.delivered + link.in_transit());
             }
-            while link.next_arrival() < Time::MAX {
-                now = link.next_arrival();
+            while link.next_event() < Time::MAX {
+                now = link.next_event();
                 while let Some(packet) = link.receive(now) {
                     received.push(packet);
                 }

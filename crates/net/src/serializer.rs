@@ -14,7 +14,7 @@ pub struct Serializer {
 }
 
 /// Picoseconds in a second, times bits in a byte.
-const PICOS_BITS: u128 = 8_000_000_000_000;
+pub const PICOS_BITS: u128 = 8_000_000_000_000;
 
 impl Serializer {
     /// A serializer at `rate`, which is not zero.

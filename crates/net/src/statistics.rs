@@ -3,8 +3,6 @@
 use elephan_units::Time;
 use hdrhistogram::Histogram;
 
-use crate::queue::Waiting;
-
 /// Two significant digits: a percentile is right to 1 %.
 const DIGITS: u8 = 2;
 /// Delays are kept in units of 100 ns: finer than a packet's service time at 100 Gbit/s.
@@ -21,9 +19,7 @@ pub struct QueueStatistics {
     packets: u64,
     /// Sum of delays, in picoseconds.
     sum: u128,
-    longest: Time,
     most_packets: u64,
-    most_bytes: u64,
     /// Made when a packet first has to wait.
     delays: Option<Histogram<u64>>,
 }
@@ -37,21 +33,12 @@ impl Default for QueueStatistics {
 impl QueueStatistics {
     /// Counts packets that arrive from `from` on, before `to`.
     pub fn new(from: Time, to: Time) -> Self {
-        Self {
-            from,
-            to,
-            packets: 0,
-            sum: 0,
-            longest: Time::ZERO,
-            most_packets: 0,
-            most_bytes: 0,
-            delays: None,
-        }
+        Self { from, to, packets: 0, sum: 0, most_packets: 0, delays: None }
     }
 
-    /// A packet arrived, will wait for `delay`, and `waiting` counts it where it waits.
+    /// A packet arrived and will wait for `delay`, as one of `waiting` packets.
     #[inline]
-    pub(crate) fn record(&mut self, delay: Time, waiting: Waiting, now: Time) {
+    pub(crate) fn record(&mut self, delay: Time, waiting: u64, now: Time) {
         if now < self.from || now >= self.to {
             return;
         }
@@ -60,9 +47,7 @@ impl QueueStatistics {
             return;
         }
         self.sum += u128::from(delay.picos());
-        self.longest = self.longest.max(delay);
-        self.most_packets = self.most_packets.max(waiting.packets);
-        self.most_bytes = self.most_bytes.max(waiting.bytes);
+        self.most_packets = self.most_packets.max(waiting);
         let delays = self
             .delays
             .get_or_insert_with(|| Histogram::new(DIGITS).expect("two digits are a valid precision"));
@@ -91,11 +76,6 @@ impl QueueStatistics {
         delays.value_at_quantile(1.0 - beyond / waited) as f64 * UNIT_PICOS as f64 * 1e-12
     }
 
-    /// Longest queueing delay.
-    pub fn longest_delay(&self) -> Time {
-        self.longest
-    }
-
     /// Mean number of packets waiting over `span`, the one in service not counted.
     pub fn mean_packets(&self, span: Time) -> f64 {
         if span == Time::ZERO { 0.0 } else { self.sum as f64 / span.picos() as f64 }
@@ -104,10 +84,5 @@ impl QueueStatistics {
     /// Most packets that waited at once.
     pub fn most_packets(&self) -> u64 {
         self.most_packets
-    }
-
-    /// Most bytes that waited at once.
-    pub fn most_bytes(&self) -> u64 {
-        self.most_bytes
     }
 }

@@ -159,8 +159,19 @@ fn convert<'py>(py: Python<'py>, outcome: Outcome, plan: &Plan) -> PyResult<Boun
         congestion_events
     );
     result.set_item("flows", flows)?;
-    let queues =
-        columns!(py, outcome.queues, time_s, link, packets, bytes, offered, dropped, lost, marked, load);
+    let queues = columns!(
+        py,
+        outcome.queues,
+        time_s,
+        link,
+        packets,
+        bytes,
+        offered,
+        dropped,
+        lost,
+        marked,
+        utilisation
+    );
     result.set_item("queues", queues)?;
     result.set_item("transfers", columns!(py, outcome.transfers, flow, index, start_s, end_s, bytes))?;
     let events = columns!(py, outcome.events, time_s, kind, flow, link, seq, bytes, cwnd_segments);

@@ -1,32 +1,31 @@
 //! Virtual time: links, connections, and what happens next.
 
-use elephan_cc::{Controller, registry, slow_start};
 use elephan_net::Link;
-use elephan_scenario::plan::{Cc, Flow, Plan, Setting};
+use elephan_scenario::plan::{Flow, Plan};
 use elephan_tcp::{Counters, Endpoint, Segment};
 use elephan_traffic::Demand;
 use elephan_units::Time;
-use rand::RngExt;
 
+use crate::connection::{Connection, RECEIVER, SENDER};
 use crate::events::Events;
 use crate::packet::Packet;
 use crate::trace::EventKind;
 
 /// What an engine tells of what it does. All methods are called at the moment they speak of.
 pub trait Observer {
-    /// Whether [`Observer::event`] is to be called.
-    const EVENTS: bool;
+    /// Whether [`Observer::event`] and [`Observer::crosses`] are to be called.
+    const DETAILED: bool;
 
     /// A packet, a window or a connection did something.
     fn event(&mut self, engine: &Engine<'_>, now: Time, event: Event<'_>);
+    /// A packet begins to cross a link.
+    fn crosses(&mut self, link: u32, packet: &Packet, now: Time);
     /// A flow's window was reduced.
     fn congestion(&mut self, flow: u32, now: Time);
     /// A flow opened a connection.
     fn started(&mut self, flow: u32, now: Time);
     /// A transfer of a flow ended.
     fn finished(&mut self, flow: u32, transfer: u64, bytes: u64, started: Time, now: Time);
-    /// A packet begins to cross a link.
-    fn crosses(&mut self, link: u32, packet: &Packet, now: Time);
     /// The time that [`Observer::next_tick`] named has come.
     fn tick(&mut self, engine: &mut Engine<'_>, now: Time) -> Result<(), crate::Error>;
     /// When the observer next wants to look; `Time::MAX` for never.
@@ -48,156 +47,147 @@ pub struct Event<'a> {
 
 /// A flow while the plan is carried out.
 pub struct Running {
-    /// Sender and receiver of the present connection.
-    pub ends: Option<Box<[Endpoint; 2]>>,
+    /// The present connection.
+    pub connection: Option<Box<Connection>>,
     /// What its connections before the present one counted: at the sender, and delivered at the receiver.
     before: Counters,
     /// Connections opened so far.
-    connections: u64,
-    started: Time,
-    /// Reductions seen so far of the present connection.
-    reductions: u64,
-    starts_at: Time,
+    opened: u64,
 }
 
 /// Everything that a run consists of.
+///
+/// Of simultaneous events those of links come first, by number; then those of flows, whose two ends have an event each; and last
+/// the observer, who so sees what the others left behind.
 pub struct Engine<'a> {
     plan: &'a Plan,
     /// The links, by number.
     pub links: Vec<Link<Packet>>,
+    /// All routes, one after the other, each with an [`END`].
+    hops: Vec<u32>,
+    /// Where each route of the plan begins in `hops`.
+    routes: Vec<u32>,
     /// The flows, by number.
     pub flows: Vec<Running>,
-    events: Events,
+    /// Apart from the other events: they are the most by far, and their sources few.
+    arrivals: Events,
+    /// Twice the flow's number, and [`SENDER`], whose event also is the flow's start, or [`RECEIVER`].
+    timers: Events,
     /// Events handled.
     pub handled: u64,
 }
 
-/// Which end of a connection.
-const SENDER: usize = 0;
-const RECEIVER: usize = 1;
+/// The end of a route.
+const END: u32 = u32::MAX;
 
 impl<'a> Engine<'a> {
     /// An engine at time zero.
     pub fn new(plan: &'a Plan) -> Self {
-        let links: Vec<_> = plan
-            .links
-            .iter()
-            .enumerate()
-            .map(|(i, link)| Link::new(link.config, plan.seed, i as u64))
-            .collect();
-        let mut events = Events::new(links.len() + 2 * plan.flows.len() + 1);
+        let links: Vec<_> =
+            (0u64..).zip(&plan.links).map(|(i, link)| Link::new(link.config, plan.seed, i)).collect();
+        let (mut hops, mut routes) = (Vec::new(), Vec::new());
+        for route in &plan.routes {
+            routes.push(hops.len() as u32);
+            hops.extend(route);
+            hops.push(END);
+        }
+        let mut timers = Events::new(2 * plan.flows.len());
         let mut flows = Vec::with_capacity(plan.flows.len());
         for (number, flow) in plan.flows.iter().enumerate() {
-            let starts_at = flow.start.draw(plan.seed, number as u64);
-            flows.push(Running {
-                ends: None,
-                before: Counters::default(),
-                connections: 0,
-                started: Time::ZERO,
-                reductions: 0,
-                starts_at,
-            });
-            events.schedule(links.len() + 2 * number, starts_at);
+            flows.push(Running { connection: None, before: Counters::default(), opened: 0 });
+            timers.schedule(2 * number + SENDER, flow.start.draw(plan.seed, number as u64));
         }
-        Self { plan, links, flows, events, handled: 0 }
+        let arrivals = Events::new(links.len());
+        Self { plan, links, hops, routes, flows, arrivals, timers, handled: 0 }
     }
 
     /// Runs to the end of the plan.
     pub fn run<O: Observer>(&mut self, observer: &mut O) -> Result<(), crate::Error> {
-        let ticker = self.links.len() + 2 * self.flows.len();
-        self.events.schedule(ticker, observer.next_tick());
+        let mut tick = observer.next_tick();
         loop {
-            let (now, source) = self.events.next();
-            if now > self.plan.duration {
+            let (arrival, link) = self.arrivals.next();
+            let (timer, end) = self.timers.next();
+            if arrival.min(timer).min(tick) > self.plan.duration {
                 return Ok(());
             }
             self.handled += 1;
-            if source < self.links.len() {
-                self.arrive(source, now, observer);
-            } else if source < ticker {
-                self.wake(source - self.links.len(), now, observer);
+            if arrival <= timer && arrival <= tick {
+                self.arrive(link, arrival, observer);
+            } else if timer <= tick {
+                self.wake(end, timer, observer);
             } else {
-                observer.tick(self, now)?;
-                self.events.schedule(ticker, observer.next_tick());
+                observer.tick(self, tick)?;
+                tick = observer.next_tick();
             }
         }
     }
 
     /// Packets reach the far end of a link.
     #[inline]
-    fn arrive<O: Observer>(&mut self, link: usize, now: Time, observer: &mut O) {
-        while let Some(mut packet) = self.links[link].receive(now) {
-            let flow = &self.plan.flows[packet.flow as usize];
-            let route = if packet.backward { flow.reverse } else { flow.forward };
-            let route = &self.plan.routes[route as usize];
-            packet.hop += 1;
-            match route.get(usize::from(packet.hop)) {
-                Some(&next) => self.send(next, packet, now, observer),
-                None => self.deliver(&packet, now, observer),
+    fn arrive<O: Observer>(&mut self, number: usize, now: Time, observer: &mut O) {
+        let next = loop {
+            let link = &mut self.links[number];
+            let next = link.next_event();
+            if next > now {
+                break next;
             }
-        }
-        let next = self.links[link].next_arrival();
-        self.events.schedule(link, next);
+            let Some(mut packet) = link.receive(now) else { continue };
+            packet.at += 1;
+            match self.hops[packet.at as usize] {
+                END => self.deliver(&packet, now, observer),
+                next => self.send(next, packet, now, observer),
+            }
+        };
+        self.arrivals.schedule(number, next);
     }
 
     /// A packet comes to a link.
     #[inline]
     fn send<O: Observer>(&mut self, number: u32, packet: Packet, now: Time, observer: &mut O) {
         let link = &mut self.links[number as usize];
+        let was_idle = link.is_idle();
         if link.send(packet, now) {
-            observer.crosses(number, &packet, now);
-            let next = link.next_arrival();
-            if next < self.events.time_of(number as usize) {
-                self.events.schedule(number as usize, next);
+            if was_idle {
+                let next = link.next_event();
+                self.arrivals.schedule(number as usize, next);
             }
-        } else if O::EVENTS {
-            observer.event(
-                self,
-                now,
-                Event {
-                    kind: EventKind::Drop,
-                    flow: packet.flow,
-                    link: Some(number),
-                    segment: Some(&packet.segment),
-                },
-            );
+            if O::DETAILED {
+                observer.crosses(number, &packet, now);
+            }
+        } else if O::DETAILED {
+            let (kind, segment) = (EventKind::Drop, Some(&packet.segment));
+            observer.event(self, now, Event { kind, flow: packet.flow, link: Some(number), segment });
         }
     }
 
     /// A packet reaches the end of its route.
     #[inline]
     fn deliver<O: Observer>(&mut self, packet: &Packet, now: Time, observer: &mut O) {
-        let flow = &mut self.flows[packet.flow as usize];
         // A packet of a connection that has ended finds nobody; its successor has other ports.
-        if packet.connection != flow.connections as u16 {
-            return;
-        }
-        let Some(ends) = &mut flow.ends else { return };
-        let end = if packet.backward { SENDER } else { RECEIVER };
-        ends[end].on_segment(&packet.segment, packet.is_marked(), now);
-        if O::EVENTS {
-            let kind = EventKind::Receive;
-            let segment = Some(&packet.segment);
+        let connection = match &mut self.flows[packet.flow as usize].connection {
+            Some(connection) if connection.number as u16 == packet.connection => connection,
+            _ => return,
+        };
+        let end = if packet.is_backward() { SENDER } else { RECEIVER };
+        connection.receive(end, &packet.segment, packet.is_marked(), now);
+        if O::DETAILED {
+            let (kind, segment) = (EventKind::Receive, Some(&packet.segment));
             observer.event(self, now, Event { kind, flow: packet.flow, link: None, segment });
         }
         self.pump(packet.flow, end, now, observer);
     }
 
     /// Sends what an end has to send, and sees when it wants to be woken.
+    #[inline]
     fn pump<O: Observer>(&mut self, number: u32, end: usize, now: Time, observer: &mut O) {
-        let plan = self.plan;
-        let flow = &plan.flows[number as usize];
-        let route = if end == SENDER { flow.forward } else { flow.reverse };
-        let first = plan.routes[route as usize][0];
         loop {
-            let running = &mut self.flows[number as usize];
-            let connection = running.connections as u16;
-            let Some(ends) = &mut running.ends else { return };
-            let endpoint = &mut ends[end];
-            let before = if O::EVENTS { endpoint.counters().segments_retransmitted } else { 0 };
+            let Some(connection) = &mut self.flows[number as usize].connection else { return };
+            let endpoint = &mut connection.ends[end];
+            let before = if O::DETAILED { endpoint.counters().segments_retransmitted } else { 0 };
             let Some(segment) = endpoint.poll_transmit(now) else { break };
             let capable = endpoint.ecn_capable();
-            if O::EVENTS {
+            let (at, serial) = (connection.routes[end], connection.number as u16);
+            if O::DETAILED {
                 use EventKind::{Ack, Retransmit, Send};
                 let again = endpoint.counters().segments_retransmitted > before;
                 let kind = match (segment.len > 0, again) {
@@ -207,87 +197,67 @@ impl<'a> Engine<'a> {
                 };
                 observer.event(self, now, Event { kind, flow: number, link: None, segment: Some(&segment) });
             }
-            self.send(
-                first,
-                Packet::new(segment, number, connection, end == RECEIVER, capable),
-                now,
-                observer,
-            );
+            let packet = Packet::new(segment, number, serial, at, end == RECEIVER, capable);
+            self.send(self.hops[at as usize], packet, now, observer);
         }
-        if end == SENDER {
-            self.watch(number, now, observer);
-        } else if let Some(ends) = &mut self.flows[number as usize].ends
-            && ends[RECEIVER].peer_is_finished()
-            && !ends[RECEIVER].is_closed()
-        {
-            ends[RECEIVER].close();
-            return self.pump(number, end, now, observer);
+        if end == SENDER && self.watch(number, now, observer) {
+            return;
         }
-        let source = self.links.len() + 2 * number as usize + end;
-        let wake = self.due(number as usize, end);
+        let Some(connection) = &mut self.flows[number as usize].connection else { return };
         // Timers are lazy: one that moved back stays, fires early, and finds its new time then.
-        if wake < self.events.time_of(source) {
-            self.events.schedule(source, wake);
+        let due = connection.due(end);
+        if due < connection.wakes[end] {
+            connection.wakes[end] = due;
+            self.timers.schedule(2 * number as usize + end, due);
         }
     }
 
-    /// Notices that a window was reduced, or a transfer has ended.
+    /// Notices that a window was reduced, that a transfer has ended, or that a connection is closed; in the last case there is
+    /// nothing left to do for it.
     #[inline]
-    fn watch<O: Observer>(&mut self, number: u32, now: Time, observer: &mut O) {
-        let running = &mut self.flows[number as usize];
-        let Some(ends) = &running.ends else { return };
-        let reductions = ends[SENDER].counters().reductions;
-        if reductions > running.reductions {
-            running.reductions = reductions;
+    fn watch<O: Observer>(&mut self, number: u32, now: Time, observer: &mut O) -> bool {
+        let Some(connection) = &mut self.flows[number as usize].connection else { return true };
+        let sender = &connection.ends[SENDER];
+        let ends = sender.is_finished();
+        let reductions = sender.counters().reductions;
+        if reductions > connection.reductions {
+            connection.reductions = reductions;
             observer.congestion(number, now);
-            if O::EVENTS {
+            if O::DETAILED {
                 let kind = EventKind::Congestion;
                 observer.event(self, now, Event { kind, flow: number, link: None, segment: None });
             }
         }
-        if self.flows[number as usize].ends.as_ref().is_some_and(|ends| ends[SENDER].is_finished()) {
-            self.finish(number, now, observer);
-        }
-    }
-
-    /// When an end wants to be woken: by its own timers, or because the flow stops.
-    #[inline]
-    fn due(&self, number: usize, end: usize) -> Time {
-        let Some(ends) = &self.flows[number].ends else { return Time::MAX };
-        let timeout = ends[end].poll_timeout();
-        match self.plan.flows[number].stop {
-            Some(stop) if end == SENDER && !ends[SENDER].is_closed() => timeout.min(stop),
-            _ => timeout,
-        }
+        ends && self.finish(number, now, observer)
     }
 
     /// A timer of an end, or the start of a flow.
     fn wake<O: Observer>(&mut self, timer: usize, now: Time, observer: &mut O) {
         let (number, end) = (timer / 2, timer % 2);
-        let source = self.links.len() + timer;
+        self.timers.schedule(timer, Time::MAX);
         let flow = &mut self.flows[number];
-        self.events.schedule(source, Time::MAX);
-        let Some(ends) = &mut flow.ends else {
-            if end == SENDER && now == flow.starts_at {
+        let Some(connection) = &mut flow.connection else {
+            if flow.opened == 0 {
                 self.open(number as u32, now, observer);
             }
             return;
         };
-        if end == SENDER
-            && self.plan.flows[number].stop.is_some_and(|stop| stop <= now)
-            && !ends[SENDER].is_closed()
-        {
-            ends[SENDER].stop();
+        connection.wakes[end] = Time::MAX;
+        if end == SENDER && connection.stop <= now {
+            connection.stop = Time::MAX;
+            connection.ends[SENDER].stop();
+        } else {
+            let due = connection.due(end);
+            if due > now {
+                connection.wakes[end] = due;
+                self.timers.schedule(timer, due);
+                return;
+            }
         }
-        let due = ends[end].poll_timeout();
-        if due > now && !(end == SENDER && ends[SENDER].is_closed()) {
-            let due = self.due(number, end);
-            self.events.schedule(source, due);
-            return;
-        }
-        let timeouts = ends[end].counters().timeouts;
-        ends[end].on_timer(now);
-        if O::EVENTS && ends[end].counters().timeouts > timeouts {
+        let endpoint = &mut connection.ends[end];
+        let timeouts = endpoint.counters().timeouts;
+        endpoint.on_timer(now);
+        if O::DETAILED && endpoint.counters().timeouts > timeouts {
             let kind = EventKind::Timeout;
             observer.event(self, now, Event { kind, flow: number as u32, link: None, segment: None });
         }
@@ -298,49 +268,50 @@ impl<'a> Engine<'a> {
     fn open<O: Observer>(&mut self, number: u32, now: Time, observer: &mut O) {
         let flow = &self.plan.flows[number as usize];
         let running = &mut self.flows[number as usize];
-        let mut stream =
-            self.plan.seed.stream("initial sequence number", u64::from(number) << 32 | running.connections);
-        let mut sender = Endpoint::connect(&flow.tcp, controller(flow), stream.random());
-        let receiver = Endpoint::listen(&flow.tcp, controller(flow), stream.random());
-        match flow.demand {
-            Demand::Unlimited => sender.write(u64::MAX),
-            Demand::Transfers { size, .. } => {
-                sender.write(size.get());
-                sender.close();
-            }
-        }
-        running.ends = Some(Box::new([sender, receiver]));
-        running.connections += 1;
-        running.started = now;
-        running.reductions = 0;
+        let routes = [flow.forward, flow.reverse].map(|route| self.routes[route as usize]);
+        let connection = Connection::new(flow, number, running.opened, routes, self.plan.seed, now);
+        running.connection = Some(Box::new(connection));
+        running.opened += 1;
         observer.started(number, now);
-        if O::EVENTS {
+        if O::DETAILED {
             let kind = EventKind::Start;
             observer.event(self, now, Event { kind, flow: number, link: None, segment: None });
         }
         self.pump(number, SENDER, now, observer);
     }
 
-    /// The flow's connection has done its work; the next one may follow.
-    fn finish<O: Observer>(&mut self, number: u32, now: Time, observer: &mut O) {
-        if O::EVENTS {
-            let kind = EventKind::Finish;
-            observer.event(self, now, Event { kind, flow: number, link: None, segment: None });
-        }
+    /// All that a connection's sender wrote is acknowledged. When the other end has closed too, the flow's next connection may
+    /// follow; says whether it has.
+    fn finish<O: Observer>(&mut self, number: u32, now: Time, observer: &mut O) -> bool {
+        let flow = &self.plan.flows[number as usize];
         let running = &mut self.flows[number as usize];
-        running.before = running.counters();
-        running.ends = None;
-        let (transfer, started) = (running.connections - 1, running.started);
-        let again = match self.plan.flows[number as usize].demand {
-            Demand::Unlimited => false,
-            Demand::Transfers { size, count } => {
-                observer.finished(number, transfer, size.get(), started, now);
-                count.is_none_or(|count| running.connections < count)
+        let Some(connection) = &mut running.connection else { return true };
+        let closed = connection.ends[SENDER].peer_is_finished();
+        if !connection.is_finished {
+            connection.is_finished = true;
+            if let Demand::Transfers { size, .. } = flow.demand {
+                observer.finished(number, connection.number, size.get(), connection.opened_at, now);
             }
-        };
-        if again && self.plan.flows[number as usize].stop.is_none_or(|stop| now < stop) {
-            self.open(number, now, observer);
+            if O::DETAILED {
+                let kind = EventKind::Finish;
+                observer.event(self, now, Event { kind, flow: number, link: None, segment: None });
+            }
         }
+        if closed {
+            let running = &mut self.flows[number as usize];
+            running.before = running.counters();
+            running.connection = None;
+            for end in [SENDER, RECEIVER] {
+                self.timers.schedule(2 * number as usize + end, Time::MAX);
+            }
+            if let Demand::Transfers { count, .. } = flow.demand
+                && count.is_none_or(|count| running.opened < count)
+                && flow.stop.is_none_or(|stop| now < stop)
+            {
+                self.open(number, now, observer);
+            }
+        }
+        closed
     }
 }
 
@@ -348,8 +319,8 @@ impl Running {
     /// Everything that the flow's connections counted; `bytes_delivered` is the receivers'.
     pub fn counters(&self) -> Counters {
         let mut sum = self.before;
-        if let Some(ends) = &self.ends {
-            let now = ends[SENDER].counters();
+        if let Some(connection) = &self.connection {
+            let now = connection.ends[SENDER].counters();
             sum.segments_sent += now.segments_sent;
             sum.bytes_sent += now.bytes_sent;
             sum.segments_retransmitted += now.segments_retransmitted;
@@ -360,16 +331,16 @@ impl Running {
             sum.timeouts += now.timeouts;
             sum.reductions += now.reductions;
             sum.undos += now.undos;
-            sum.bytes_delivered += ends[RECEIVER].counters().bytes_delivered;
+            sum.bytes_delivered += connection.ends[RECEIVER].counters().bytes_delivered;
         }
         sum
     }
 
     /// The transfer that is not finished: its number, its size, and when it began.
     pub fn unfinished(&self, flow: &Flow) -> Option<(u64, u64, Time)> {
-        match flow.demand {
-            Demand::Transfers { size, .. } if self.ends.is_some() => {
-                Some((self.connections - 1, size.get(), self.started))
+        match (flow.demand, &self.connection) {
+            (Demand::Transfers { size, .. }, Some(connection)) if !connection.is_finished => {
+                Some((connection.number, size.get(), connection.opened_at))
             }
             _ => None,
         }
@@ -377,32 +348,6 @@ impl Running {
 
     /// The sender of the present connection.
     pub fn sender(&self) -> Option<&Endpoint> {
-        self.ends.as_ref().map(|ends| &ends[SENDER])
+        self.connection.as_ref().map(|connection| &connection.ends[SENDER])
     }
-}
-
-fn controller(flow: &Flow) -> Controller {
-    let algorithm = registry::find(&flow.cc.name)
-        .and_then(|entry| entry.build(&settings(&flow.cc)).ok())
-        .expect("a plan names known algorithms with settings in range");
-    let start = slow_start::find(&flow.slow_start.name)
-        .and_then(|entry| entry.build(&settings(&flow.slow_start)).ok())
-        .expect("a plan names known slow starts with settings in range");
-    Controller::new(algorithm, start, flow.tcp.quantisation, f64::from(flow.tcp.initial_window))
-}
-
-fn settings(cc: &Cc) -> Vec<(&str, elephan_cc::parameter::Value<'_>)> {
-    use elephan_cc::parameter::Value;
-    let value = |setting: &'_ Setting| match setting {
-        Setting::Number(number) => Value::Number(*number),
-        Setting::Flag(flag) => Value::Flag(*flag),
-        Setting::Word(_) => Value::Flag(false),
-    };
-    cc.settings
-        .iter()
-        .map(|(name, setting)| {
-            let value = if let Setting::Word(word) = setting { Value::Word(word) } else { value(setting) };
-            (name.as_str(), value)
-        })
-        .collect()
 }

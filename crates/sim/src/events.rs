@@ -2,108 +2,105 @@
 
 use elephan_units::Time;
 
-/// An indexed heap of sources, by the time of their next event; among equals, by when it was scheduled.
+/// An indexed heap of sources, by the time of their next event; among equals, by number.
 ///
-/// Four children to a node: half the levels of a binary heap, and siblings share cache lines.
+/// So simultaneous events have an order that follows from the plan alone, whatever was scheduled when. Four children to a
+/// node: half the levels of a binary heap, and siblings share a cache line.
 pub struct Events {
-    heap: Vec<Node>,
+    /// Time and source in one number, which compares as the pair does.
+    heap: Vec<u128>,
     /// Where each source stands in the heap.
     places: Vec<u32>,
-    scheduled: u64,
-}
-
-#[derive(Clone, Copy)]
-struct Node {
-    time: Time,
-    order: u64,
-    source: u32,
-}
-
-impl Node {
-    #[inline]
-    fn key(&self) -> (Time, u64) {
-        (self.time, self.order)
-    }
 }
 
 const ARITY: usize = 4;
 
+#[inline]
+fn key(time: Time, source: usize) -> u128 {
+    u128::from(time.picos()) << 64 | source as u128
+}
+
+#[inline]
+fn time(key: u128) -> Time {
+    Time::from_picos((key >> 64) as u64)
+}
+
+#[inline]
+fn source(key: u128) -> usize {
+    key as usize
+}
+
 impl Events {
     /// `sources` sources, none of which has an event.
     pub fn new(sources: usize) -> Self {
-        let heap = (0..sources as u32).map(|source| Node { time: Time::MAX, order: 0, source }).collect();
-        Self { heap, places: (0..sources as u32).collect(), scheduled: 0 }
+        Self {
+            heap: (0..sources).map(|source| key(Time::MAX, source)).collect(),
+            places: (0..sources as u32).collect(),
+        }
     }
 
-    /// The earliest event: when, and whose.
+    /// The earliest event: when, and whose; at [`Time::MAX`] there is none.
     #[inline]
     pub fn next(&self) -> (Time, usize) {
-        let node = &self.heap[0];
-        (node.time, node.source as usize)
-    }
-
-    /// When `source` has its event; `Time::MAX` for none.
-    #[inline]
-    pub fn time_of(&self, source: usize) -> Time {
-        self.heap[self.places[source] as usize].time
+        let key = self.heap[0];
+        (time(key), source(key))
     }
 
     /// Gives `source` its event at `time`, in place of the one it had.
     #[inline]
     pub fn schedule(&mut self, source: usize, time: Time) {
         let place = self.places[source] as usize;
-        let earlier = time < self.heap[place].time;
-        self.scheduled += 1;
-        self.heap[place].time = time;
-        self.heap[place].order = self.scheduled;
-        if earlier {
-            self.rise(place);
+        let key = key(time, source);
+        if key < self.heap[place] {
+            self.rise(place, key);
         } else {
-            self.sink(place);
+            self.sink(place, key);
         }
     }
 
-    fn rise(&mut self, mut place: usize) {
-        let node = self.heap[place];
+    fn rise(&mut self, mut place: usize, key: u128) {
         while place > 0 {
             let parent = (place - 1) / ARITY;
-            if self.heap[parent].key() <= node.key() {
+            if self.heap[parent] < key {
                 break;
             }
             self.put(place, self.heap[parent]);
             place = parent;
         }
-        self.put(place, node);
+        self.put(place, key);
     }
 
     #[inline]
-    fn sink(&mut self, mut place: usize) {
-        let node = self.heap[place];
-        let len = self.heap.len();
+    fn sink(&mut self, mut place: usize, key: u128) {
         loop {
             let first = place * ARITY + 1;
-            if first >= len {
-                break;
-            }
-            let mut least = first;
-            for child in first + 1..(first + ARITY).min(len) {
-                if self.heap[child].key() < self.heap[least].key() {
-                    least = child;
+            let (child, least) = match self.heap.get(first..) {
+                Some(&[a, b, c, d, ..]) => {
+                    let left = if b < a { (first + 1, b) } else { (first, a) };
+                    let right = if d < c { (first + 3, d) } else { (first + 2, c) };
+                    if right.1 < left.1 { right } else { left }
                 }
-            }
-            if node.key() <= self.heap[least].key() {
+                Some(some) => {
+                    let Some((child, &least)) = some.iter().enumerate().min_by_key(|(_, key)| **key) else {
+                        break;
+                    };
+                    (first + child, least)
+                }
+                None => break,
+            };
+            if key < least {
                 break;
             }
-            self.put(place, self.heap[least]);
-            place = least;
+            self.put(place, least);
+            place = child;
         }
-        self.put(place, node);
+        self.put(place, key);
     }
 
     #[inline]
-    fn put(&mut self, place: usize, node: Node) {
-        self.heap[place] = node;
-        self.places[node.source as usize] = place as u32;
+    fn put(&mut self, place: usize, key: u128) {
+        self.heap[place] = key;
+        self.places[source(key)] = place as u32;
     }
 }
 
@@ -113,7 +110,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn equal_times_go_in_order_of_scheduling() {
+    fn equal_times_go_in_order_of_sources() {
         let mut events = Events::new(3);
         for source in [2, 0, 1] {
             events.schedule(source, Time::from_secs(1));
@@ -124,20 +121,22 @@ mod tests {
             (time < Time::MAX).then_some(source)
         })
         .collect();
-        assert_eq!(order, [2, 0, 1]);
+        assert_eq!(order, [0, 1, 2]);
     }
 
     proptest! {
         #[test]
-        fn the_next_event_is_the_earliest(steps in prop::collection::vec((0usize..20, 0u64..1000), 1..300)) {
-            let mut events = Events::new(20);
-            let mut times = [(Time::MAX, 0); 20];
-            for (step, (source, time)) in steps.into_iter().enumerate() {
+        fn the_next_event_is_the_earliest(
+            sources in 1usize..40, steps in prop::collection::vec((0usize..40, 0u64..1000), 1..300),
+        ) {
+            let mut events = Events::new(sources);
+            let mut times = vec![Time::MAX; sources];
+            for (source, time) in steps {
+                let source = source % sources;
                 events.schedule(source, Time::from_picos(time));
-                times[source] = (Time::from_picos(time), step + 1);
-                let least = times.iter().min().unwrap();
-                let (time, source) = events.next();
-                prop_assert_eq!((time, times[source]), (least.0, *least));
+                times[source] = Time::from_picos(time);
+                let least = (0..sources).map(|source| (times[source], source)).min().unwrap();
+                prop_assert_eq!(events.next(), least);
             }
         }
     }

@@ -3,6 +3,7 @@
 //! [`run`] carries out a [`Plan`] and returns an [`Outcome`]: the summary, and columns of samples. Nothing here reads a
 //! clock: one plan gives one outcome, to the bit.
 
+mod connection;
 mod engine;
 mod events;
 mod observe;
@@ -83,7 +84,7 @@ pub struct Outcome {
 /// Carries out a plan.
 pub fn run(plan: &Plan, control: &dyn Control) -> Result<Outcome, Error> {
     let mut engine = Engine::new(plan);
-    if plan.trace.events {
+    if plan.trace.events || !plan.trace.pcap.is_empty() {
         let mut record = Record::<true>::new(plan, control)?;
         engine.run(&mut record)?;
         record.finish(&mut engine)

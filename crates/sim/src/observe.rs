@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::BufWriter;
+use std::path::PathBuf;
 
 use elephan_metrics::{Collector, FlowSample, LinkSample, LinkSummary, Setup};
 use elephan_net::LinkCounters;
@@ -18,9 +19,9 @@ use crate::{Control, Error, Outcome};
 /// How often a caller hears of progress.
 const REPORTS: u64 = 100;
 
-/// Traces, metrics and captures of a run. `EVENTS` is known when it is compiled, so that a run that keeps no events does not
-/// even ask.
-pub struct Record<'a, const EVENTS: bool> {
+/// Traces, metrics and captures of a run. Whether it is `DETAILED`, down to packets, is known when it is compiled, so that a run
+/// that keeps no events and captures nothing does not even ask.
+pub struct Record<'a, const DETAILED: bool> {
     plan: &'a Plan,
     control: &'a dyn Control,
     collector: Collector,
@@ -28,22 +29,23 @@ pub struct Record<'a, const EVENTS: bool> {
     queues: QueueTrace,
     transfers: TransferTrace,
     events: EventTrace,
-    captures: Vec<Option<Capture<BufWriter<File>>>>,
-    failed: Option<std::io::Error>,
+    captures: Vec<Option<(PathBuf, Capture<BufWriter<File>>)>>,
+    failed: Option<Error>,
     /// The next time of each: a trace sample, a sample for the metrics, an end of the measuring window, a report.
     next_trace: Time,
     next_sample: Time,
     next_edge: Time,
     next_report: Time,
-    /// Counters of each link at its last sample, and at the start of the measuring window.
-    sampled_links: Vec<LinkCounters>,
-    measured_links: Vec<LinkCounters>,
+    /// Bytes that each link had transmitted at its last sample.
+    sampled_links: Vec<u64>,
+    /// Counters of each link and bytes transmitted at the start of the measuring window.
+    measured_links: Vec<(LinkCounters, u64)>,
     /// Bytes delivered of each flow at its last sample.
     sampled_bytes: Vec<u64>,
     last_trace: Time,
 }
 
-impl<'a, const EVENTS: bool> Record<'a, EVENTS> {
+impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
     pub fn new(plan: &'a Plan, control: &'a dyn Control) -> Result<Self, Error> {
         let bottleneck = &plan.links[plan.bottleneck as usize];
         let collector = Collector::new(Setup {
@@ -59,9 +61,9 @@ impl<'a, const EVENTS: bool> Record<'a, EVENTS> {
             if plan.trace.pcap.contains(&link.name)
                 && let Some(path) = control.pcap_file(&link.name)
             {
-                let file = File::create(&path).map_err(|error| Error::Pcap(path.clone(), error))?;
-                let capture = Capture::new(BufWriter::new(file)).map_err(|error| Error::Pcap(path, error))?;
-                captures[number] = Some(capture);
+                let made = File::create(&path).and_then(|file| Capture::new(BufWriter::new(file)));
+                let capture = made.map_err(|error| Error::Pcap(path.clone(), error))?;
+                captures[number] = Some((path, capture));
             }
         }
         Ok(Self {
@@ -78,8 +80,8 @@ impl<'a, const EVENTS: bool> Record<'a, EVENTS> {
             next_sample: Time::ZERO,
             next_edge: plan.measure.from,
             next_report: Time::ZERO,
-            sampled_links: vec![LinkCounters::default(); plan.links.len()],
-            measured_links: vec![LinkCounters::default(); plan.links.len()],
+            sampled_links: vec![0; plan.links.len()],
+            measured_links: vec![(LinkCounters::default(), 0); plan.links.len()],
             sampled_bytes: vec![0; plan.flows.len()],
             last_trace: Time::ZERO,
         })
@@ -111,8 +113,9 @@ impl<'a, const EVENTS: bool> Record<'a, EVENTS> {
         for (number, link) in engine.links.iter_mut().enumerate() {
             let Some(rate) = link.config().rate else { continue };
             let (waiting, counters) = (link.waiting(now), *link.counters());
-            let before = std::mem::replace(&mut self.sampled_links[number], counters);
-            let bits = (counters.bytes_accepted - before.bytes_accepted) as f64 * 8.0;
+            let transmitted = link.transmitted(now);
+            let before = std::mem::replace(&mut self.sampled_links[number], transmitted);
+            let bits = (transmitted - before) as f64 * 8.0;
             let trace = &mut self.queues;
             trace.time_s.push(now.secs_f64());
             trace.link.push(number as u32);
@@ -122,7 +125,7 @@ impl<'a, const EVENTS: bool> Record<'a, EVENTS> {
             trace.dropped.push(counters.dropped);
             trace.lost.push(counters.lost);
             trace.marked.push(counters.marked);
-            trace.load.push(if span > 0.0 { bits / (rate.bits_per_sec() as f64 * span) } else { 0.0 });
+            trace.utilisation.push(if span > 0.0 { bits / (rate.bits_per_sec() as f64 * span) } else { 0.0 });
         }
         self.last_trace = now;
     }
@@ -139,8 +142,7 @@ impl<'a, const EVENTS: bool> Record<'a, EVENTS> {
             self.collector.open_window(number as u32, &sample(flow));
         }
         for (before, link) in self.measured_links.iter_mut().zip(&mut engine.links) {
-            *before = *link.counters();
-            before.bytes_accepted -= link.waiting(now).bytes;
+            *before = (*link.counters(), link.transmitted(now));
             link.measure(now, self.plan.measure.to);
         }
     }
@@ -158,9 +160,9 @@ impl<'a, const EVENTS: bool> Record<'a, EVENTS> {
             if link.config().rate.is_none() {
                 continue;
             }
-            // What waits at an end of the window is not served within it.
-            let waiting = link.waiting(now).bytes;
-            let (before, after, queue) = (&self.measured_links[number], link.counters(), link.statistics());
+            let (before, transmitted) = &self.measured_links[number];
+            let bytes = link.transmitted(now) - transmitted;
+            let (after, queue) = (link.counters(), link.statistics());
             self.collector.link(LinkSample {
                 summary: LinkSummary {
                     name: self.plan.links[number].name.clone(),
@@ -177,7 +179,7 @@ impl<'a, const EVENTS: bool> Record<'a, EVENTS> {
                     queue_max_packets: queue.most_packets(),
                 },
                 rate: link.config().rate,
-                bytes: after.bytes_accepted - waiting - before.bytes_accepted,
+                bytes,
                 is_bottleneck: number == self.plan.bottleneck as usize,
             });
         }
@@ -185,14 +187,13 @@ impl<'a, const EVENTS: bool> Record<'a, EVENTS> {
 
     /// Everything that was written down.
     pub fn finish(mut self, engine: &mut Engine<'_>) -> Result<Outcome, Error> {
-        for (number, capture) in self.captures.drain(..).enumerate() {
-            if let Some(capture) = capture {
-                let failed = capture.finish().err().or(self.failed.take());
-                if let Some(error) = failed {
-                    let name = &self.plan.links[number].name;
-                    return Err(Error::Pcap(self.control.pcap_file(name).unwrap_or_default(), error));
-                }
+        for (path, capture) in self.captures.drain(..).flatten() {
+            if let Err(error) = capture.finish() {
+                self.failed.get_or_insert(Error::Pcap(path, error));
             }
+        }
+        if let Some(error) = self.failed {
+            return Err(error);
         }
         for (number, flow) in engine.flows.iter().enumerate() {
             if let Some((index, bytes, started)) = flow.unfinished(&self.plan.flows[number]) {
@@ -231,10 +232,13 @@ fn sample(flow: &Running) -> FlowSample {
     }
 }
 
-impl<const EVENTS: bool> Observer for Record<'_, EVENTS> {
-    const EVENTS: bool = EVENTS;
+impl<const DETAILED: bool> Observer for Record<'_, DETAILED> {
+    const DETAILED: bool = DETAILED;
 
     fn event(&mut self, engine: &Engine<'_>, now: Time, event: Event<'_>) {
+        if !self.plan.trace.events {
+            return;
+        }
         let events = &mut self.events;
         events.time_s.push(now.secs_f64());
         events.kind.push(event.kind as u8);
@@ -260,10 +264,10 @@ impl<const EVENTS: bool> Observer for Record<'_, EVENTS> {
     }
 
     fn crosses(&mut self, link: u32, packet: &Packet, now: Time) {
-        if let Some(capture) = &mut self.captures[link as usize]
+        if let Some((path, capture)) = &mut self.captures[link as usize]
             && let Err(error) = capture.write(packet, now)
         {
-            self.failed = Some(error);
+            self.failed.get_or_insert(Error::Pcap(path.clone(), error));
         }
     }
 
@@ -288,10 +292,11 @@ impl<const EVENTS: bool> Observer for Record<'_, EVENTS> {
         }
         if now == self.next_report {
             let share = now.secs_f64() / self.plan.duration.secs_f64();
-            if self.failed.is_some() || !self.control.goes_on(share) {
-                return self.failed.take().map_or(Err(Error::Cancelled), |error| {
-                    Err(Error::Pcap(std::path::PathBuf::from("pcap"), error))
-                });
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            if !self.control.goes_on(share) {
+                return Err(Error::Cancelled);
             }
             self.next_report = now + (self.plan.duration / REPORTS).max(Time::from_picos(1));
         }

@@ -10,22 +10,27 @@ pub struct Packet {
     pub segment: Segment,
     /// The flow's number.
     pub flow: u32,
+    /// Where it is, in the engine's list of all routes.
+    pub at: u32,
     /// Which connection of the flow it belongs to, wrapping: late packets of the last transfer are not the next one's.
     pub connection: u16,
     /// Size with headers.
     bytes: u16,
-    /// Hops behind it.
-    pub hop: u8,
-    /// Whether it goes from receiver to sender.
-    pub backward: bool,
+    backward: bool,
     ecn: Ecn,
 }
 
 impl Packet {
-    /// A packet at the start of its route.
-    pub fn new(segment: Segment, flow: u32, connection: u16, backward: bool, capable: bool) -> Self {
+    /// A packet at the start of its route, which is `at`.
+    #[inline]
+    pub fn new(segment: Segment, flow: u32, connection: u16, at: u32, backward: bool, capable: bool) -> Self {
         let ecn = if capable && segment.len > 0 { Ecn::Capable0 } else { Ecn::NotCapable };
-        Self { bytes: segment.packet_bytes() as u16, segment, flow, connection, hop: 0, backward, ecn }
+        Self { bytes: segment.packet_bytes() as u16, segment, flow, at, connection, backward, ecn }
+    }
+
+    /// Whether it goes from receiver to sender.
+    pub fn is_backward(&self) -> bool {
+        self.backward
     }
 
     /// The ECN field as it stands in the header.

@@ -58,8 +58,11 @@ fn headers(packet: &Packet) -> Vec<u8> {
     let sender = [10, (packet.flow >> 16) as u8, (packet.flow >> 8) as u8, packet.flow as u8];
     let receiver = [11, sender[1], sender[2], sender[3]];
     let client = PORT.wrapping_add(packet.connection);
-    let (source, target, ports) =
-        if packet.backward { (receiver, sender, (PORT, client)) } else { (sender, receiver, (client, PORT)) };
+    let (source, target, ports) = if packet.is_backward() {
+        (receiver, sender, (PORT, client))
+    } else {
+        (sender, receiver, (client, PORT))
+    };
 
     let mut ip = Vec::with_capacity(SNAP_LENGTH as usize);
     let total = segment.packet_bytes() as u16;
@@ -161,7 +164,7 @@ mod tests {
             } else {
                 segment.sack = sack;
             }
-            let packet = Packet::new(segment, flow, 3, false, true);
+            let packet = Packet::new(segment, flow, 3, 0, false, true);
             let bytes = headers(&packet);
             // A header whose checksum is right adds up to zero.
             prop_assert_eq!(checksum(&bytes[..20], 0), 0);

@@ -73,8 +73,8 @@ pub struct QueueTrace {
     pub lost: Vec<u64>,
     /// Packets marked since the run began.
     pub marked: Vec<u64>,
-    /// Packets accepted since the last sample, as a share of the link's rate.
-    pub load: Vec<f64>,
+    /// Bytes transmitted since the last sample, as a share of what the link's rate allows.
+    pub utilisation: Vec<f64>,
 }
 
 /// Every transfer of every flow that has transfers.

@@ -1,0 +1,86 @@
+//! Delays of single packets: jitter, which keeps their order, and reordering, which does not.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use elephan_units::{Seed, Stream, Time};
+use rand::RngExt;
+
+use crate::config::Delay;
+
+/// Packets behind the end of the wire that wait for a delay of their own.
+pub struct Varied<P> {
+    delay: Delay,
+    stream: Stream,
+    held: BinaryHeap<Reverse<Held<P>>>,
+    /// Packets held so far: among equal arrivals, the first in is the first out.
+    count: u64,
+    /// The latest arrival so far: with jitter, no packet overtakes it.
+    latest: Time,
+}
+
+impl<P> Varied<P> {
+    /// The delays of link number `index`.
+    pub fn new(delay: Delay, seed: Seed, index: u64) -> Self {
+        let stream = seed.stream("delay on link", index);
+        Self { delay, stream, held: BinaryHeap::new(), count: 0, latest: Time::ZERO }
+    }
+
+    /// Takes in a packet that came to the end of the wire at `now`.
+    pub fn hold(&mut self, packet: P, now: Time) {
+        let arrival = match self.delay {
+            Delay::Jitter { max } => {
+                let extra = Time::from_picos(self.stream.random_range(0..=max.picos()));
+                self.latest = self.latest.max(now.saturating_add(extra));
+                self.latest
+            }
+            Delay::Reorder { probability, extra } => {
+                let held = self.stream.random::<f64>() < probability;
+                if held { now.saturating_add(extra) } else { now }
+            }
+        };
+        self.count += 1;
+        self.held.push(Reverse(Held { key: (arrival, self.count), packet }));
+    }
+
+    /// When the next packet arrives; `Time::MAX` for none.
+    pub fn next(&self) -> Time {
+        self.held.peek().map_or(Time::MAX, |Reverse(held)| held.key.0)
+    }
+
+    /// The next packet that has arrived by `now`.
+    pub fn take(&mut self, now: Time) -> Option<P> {
+        if self.next() > now {
+            return None;
+        }
+        self.held.pop().map(|Reverse(held)| held.packet)
+    }
+
+    /// Packets held.
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+}
+
+/// A packet held back, ordered by arrival.
+struct Held<P> {
+    key: (Time, u64),
+    packet: P,
+}
+
+impl<P> PartialEq for Held<P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+impl<P> Eq for Held<P> {}
+impl<P> PartialOrd for Held<P> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<P> Ord for Held<P> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}

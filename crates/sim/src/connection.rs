@@ -1,0 +1,97 @@
+//! A connection of a flow: its two ends, and what the engine knows of it.
+
+use elephan_cc::parameter::Value;
+use elephan_cc::{Controller, registry, slow_start};
+use elephan_scenario::plan::{Cc, Flow, Setting};
+use elephan_tcp::{Endpoint, Segment};
+use elephan_traffic::Demand;
+use elephan_units::{Seed, Time};
+use rand::RngExt;
+
+/// The end that has data to send.
+pub const SENDER: usize = 0;
+/// The end that receives them.
+pub const RECEIVER: usize = 1;
+
+/// A connection.
+pub struct Connection {
+    /// How many the flow had before it.
+    pub number: u64,
+    /// Where the route that each end sends on begins.
+    pub routes: [u32; 2],
+    /// When the engine next wakes each end: never later than it wants.
+    pub wakes: [Time; 2],
+    /// When the sender's application stops writing; `Time::MAX` once it has.
+    pub stop: Time,
+    /// Reductions of the window that were told of.
+    pub reductions: u64,
+    /// When it was opened.
+    pub opened_at: Time,
+    /// Whether all that the sender wrote, and its FIN, was acknowledged.
+    pub is_finished: bool,
+    /// Sender and receiver.
+    pub ends: [Endpoint; 2],
+}
+
+impl Connection {
+    /// A connection of `flow`, the `flow_number`-th, whose SYN is ready to be sent.
+    pub fn new(flow: &Flow, flow_number: u32, number: u64, routes: [u32; 2], seed: Seed, now: Time) -> Self {
+        let mut stream = seed.stream("initial sequence number", u64::from(flow_number) << 32 | number);
+        let mut sender = Endpoint::connect(&flow.tcp, controller(flow), stream.random());
+        let receiver = Endpoint::listen(&flow.tcp, controller(flow), stream.random());
+        match flow.demand {
+            Demand::Unlimited => sender.write(u64::MAX),
+            Demand::Transfers { size, .. } => {
+                sender.write(size.get());
+                sender.close();
+            }
+        }
+        Self {
+            number,
+            routes,
+            wakes: [Time::MAX; 2],
+            // A transfer is written when it begins.
+            stop: flow.stop.filter(|_| flow.demand == Demand::Unlimited).unwrap_or(Time::MAX),
+            reductions: 0,
+            opened_at: now,
+            is_finished: false,
+            ends: [sender, receiver],
+        }
+    }
+
+    /// A segment reaches one of the ends. The receiver's application hangs up when the sender's has.
+    #[inline]
+    pub fn receive(&mut self, end: usize, segment: &Segment, congestion_experienced: bool, now: Time) {
+        let endpoint = &mut self.ends[end];
+        endpoint.on_segment(segment, congestion_experienced, now);
+        if end == RECEIVER && endpoint.peer_is_finished() && !endpoint.is_closed() {
+            endpoint.close();
+        }
+    }
+
+    /// When an end wants to be woken: by its own timers, or because the flow stops.
+    #[inline]
+    pub fn due(&self, end: usize) -> Time {
+        let timeout = self.ends[end].poll_timeout();
+        if end == SENDER { timeout.min(self.stop) } else { timeout }
+    }
+}
+
+fn controller(flow: &Flow) -> Controller {
+    let algorithm = registry::find(&flow.cc.name)
+        .and_then(|entry| entry.build(&settings(&flow.cc)).ok())
+        .expect("a plan names known algorithms with settings in range");
+    let start = slow_start::find(&flow.slow_start.name)
+        .and_then(|entry| entry.build(&settings(&flow.slow_start)).ok())
+        .expect("a plan names known slow starts with settings in range");
+    Controller::new(algorithm, start, flow.tcp.quantisation, f64::from(flow.tcp.initial_window))
+}
+
+fn settings(cc: &Cc) -> Vec<(&str, Value<'_>)> {
+    let value = |setting| match setting {
+        &Setting::Number(number) => Value::Number(number),
+        &Setting::Flag(flag) => Value::Flag(flag),
+        Setting::Word(word) => Value::Word(word),
+    };
+    cc.settings.iter().map(|(name, setting)| (name.as_str(), value(setting))).collect()
+}
