@@ -22,9 +22,7 @@ impl Sender {
         self.burst = 0;
         let pipe_before = self.board.pipe();
         let una_before = self.una;
-        let edge = ack.offset + ack.window;
-        let window_changed = edge != self.window_edge && ack.offset == self.una;
-        self.window_edge = self.window_edge.max(edge);
+        let window_changed = self.take_window(ack);
 
         let mut delivered = Delivered::new(now.since(self.rtt.min()));
         let advanced = ack.offset > self.una;
@@ -72,6 +70,17 @@ impl Sender {
             self.controller.moderate(self.segments(self.board.pipe()) + MAX_BURST as f64);
         }
         self.restart_timer(advanced, now);
+    }
+
+    /// Takes the peer's window; returns whether it changed. As in Linux (`tcp_may_update_window`), an ACK
+    /// of nothing new can open or close the window, but not move its edge back: it may be an old one.
+    fn take_window(&mut self, ack: &Acknowledgment<'_>) -> bool {
+        let edge = ack.offset + ack.window;
+        let changed = edge != self.window_edge && ack.offset == self.una;
+        if ack.offset > self.una || changed && (edge > self.window_edge || ack.window == 0) {
+            self.window_edge = edge;
+        }
+        changed
     }
 
     /// Selective acknowledgments; returns whether the first block reported a duplicate (RFC 2883).

@@ -25,9 +25,10 @@ impl Prr {
         let ssthresh = (ssthresh * f64::from(mss)) as u64;
         self.allowance = if pipe > ssthresh {
             // Proportional part: sent / delivered tends to ssthresh / RecoverFS.
-            let target =
-                (u128::from(self.delivered) * u128::from(ssthresh)).div_ceil(u128::from(self.flight));
-            (target as u64).saturating_sub(self.out)
+            // Rounded up to whole segments, as in the RFC's example, where each goes a delivery sooner.
+            let target = u128::from(self.delivered) * u128::from(ssthresh);
+            let segments = target.div_ceil(u128::from(self.flight) * u128::from(mss)) as u64;
+            (segments * u64::from(mss)).saturating_sub(self.out)
         } else {
             // Slow start reduction bound, section 3.1.
             let limit = self.delivered.saturating_sub(self.out).max(bytes) + u64::from(mss);

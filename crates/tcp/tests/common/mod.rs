@@ -14,9 +14,9 @@ use elephan_tcp::{Config, DelayedAck, Endpoint, Flags, SackBlocks, Segment, Snap
 use elephan_units::{Bytes, Time};
 
 pub const MSS: u64 = 1000;
-/// Our initial sequence number, and the peer's.
-pub const ISS: u32 = 10_000;
-pub const IRS: u32 = 50_000;
+/// Our initial sequence number, and the peer's: so that every script crosses the wrap.
+pub const ISS: u32 = u32::MAX - 3_500;
+pub const IRS: u32 = u32::MAX - 1_500;
 /// How long the handshake takes.
 const RTT: Time = Time::from_millis(100);
 /// The shift of the peer's window field.
@@ -93,6 +93,8 @@ impl Script {
         });
         assert!(script.end.is_established());
         script.take_bare(1);
+        // The window of a SYN is not scaled; this opens it.
+        script.receive(script.bare_segment());
         script
     }
 

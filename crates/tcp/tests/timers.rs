@@ -1,0 +1,275 @@
+//! The retransmission timer (RFC 6298), what it does to the windows, and the persist timer.
+
+mod common;
+
+use common::{Script, config, ms, stamped};
+use elephan_tcp::{Config, DelayedAck, Flags, Recovery};
+use elephan_units::{Bytes, Time};
+
+#[test]
+fn a_timeout_sends_the_first_segment_and_backs_off() {
+    // RTO and back-off (RFC 6298, section 5; RFC 5681, section 3.1): 1, 2, 4 s; ssthresh is half of the
+    // flight at the first and is then held, because it is the same segment.
+    let mut tcp = Script::sender(config());
+    tcp.write(8).sent();
+    tcp.until(999).silent();
+    tcp.until(1000);
+    assert_eq!(tcp.sent(), [0]);
+    assert_eq!((tcp.cwnd(), tcp.ssthresh()), (1.0, 4.0));
+    tcp.until(2999).silent();
+    tcp.until(7000);
+    assert_eq!(tcp.sent_at(), [(0, 3000.0), (0, 7000.0)]);
+    assert_eq!((tcp.cwnd(), tcp.ssthresh()), (1.0, 4.0));
+    let counters = tcp.end.counters();
+    assert_eq!((counters.timeouts, counters.reductions, counters.loss_events), (3, 1, 0));
+}
+
+#[test]
+fn karn_keeps_the_back_off_until_a_sample() {
+    // Karn's algorithm (RFC 6298, sections 3 and 5): the ACK of a retransmission gives no sample, and the
+    // timeout stays doubled until one of a segment that was sent once.
+    let mut tcp = Script::sender(config());
+    tcp.write(2).sent();
+    tcp.until(1000);
+    assert_eq!(tcp.sent(), [0]);
+    tcp.until(1100).ack(1);
+    assert_eq!(tcp.sent(), [1]);
+    tcp.until(1200).ack(2);
+    assert_eq!((tcp.snapshot().rto, tcp.snapshot().srtt), (Time::from_secs(2), ms(100)));
+    tcp.write(1).sent();
+    tcp.until(1300).ack(3);
+    assert_eq!(tcp.snapshot().rto, Time::from_secs(1));
+}
+
+#[test]
+fn timestamps_tell_which_transmission_was_acknowledged() {
+    // RTTM (RFC 7323, section 4): the echo of the retransmission's timestamp makes a sample, and ends the
+    // back-off; that of the original does not.
+    let mut tcp = Script::sender(stamped());
+    tcp.write(2);
+    let original = tcp.take_data()[0].ts_val;
+    tcp.until(1000);
+    let again = tcp.take_data()[0].ts_val;
+    assert_eq!(again, original + 1000);
+    let mut late = Script::sender(stamped());
+    late.write(2).sent();
+    for (echo, rto) in [(original, 2), (again, 1)] {
+        let mut tcp = Script::sender(stamped());
+        tcp.write(2).until(1000);
+        tcp.echo = echo;
+        tcp.until(1150).ack(1);
+        assert_eq!(tcp.snapshot().rto, Time::from_secs(rto), "echo {echo}");
+    }
+}
+
+#[test]
+fn samples_are_finer_than_the_timestamp_clock() {
+    // The sample is the time since the segment was sent: with ticks of 1 ms it is exact all the same.
+    let mut tcp = Script::sender(stamped());
+    for number in 0..200 {
+        tcp.write(1);
+        tcp.echo = tcp.take_data()[0].ts_val;
+        tcp.now += Time::from_micros(100_250);
+        tcp.ack(number + 1);
+    }
+    let found = tcp.snapshot().srtt.secs_f64();
+    assert!((found - 0.100_25).abs() < 1e-9, "{found}");
+    assert_eq!(tcp.snapshot().min_rtt, ms(100));
+}
+
+#[test]
+fn a_new_ack_restarts_the_timer_and_the_last_stops_it() {
+    // RFC 6298, sections 5.2 and 5.3.
+    let mut tcp = Script::sender(config());
+    tcp.write(3).sent();
+    tcp.until(900).ack(1);
+    // SRTT = 7/8 * 100 + 900/8 = 200 ms; RTTVAR = 3/4 * 50 + 800/4 = 237.5 ms; RTO = 1150 ms.
+    assert_eq!(tcp.end.poll_timeout() - tcp.now, ms(1150));
+    tcp.until(2049).silent();
+    tcp.until(2050);
+    assert_eq!(tcp.sent(), [1]);
+    tcp.until(2100).ack(3);
+    assert_eq!(tcp.end.poll_timeout(), Time::MAX);
+}
+
+#[test]
+fn after_a_timeout_sack_sends_only_what_is_missing() {
+    // RFC 6675, section 5.1: what was selectively acknowledged is not sent again. 0, 3 and 5 are lost, with
+    // too little above them to tell.
+    let mut tcp = Script::sender(config());
+    tcp.write(6).sent();
+    tcp.until(100).sack(0, &[1..3]).silent();
+    tcp.until(1000);
+    assert_eq!(tcp.sent(), [0]);
+    tcp.until(1100).ack(3);
+    assert_eq!(tcp.sent(), [3, 4]);
+    assert_eq!(tcp.end.counters().segments_retransmitted, 3);
+}
+
+#[test]
+fn a_receiver_that_reneges_gets_everything_again() {
+    // Reneging (RFC 2018, section 8): the receiver reports 1 and 2, then acknowledges 0 only. A timeout
+    // while the front is reported forgets all reports.
+    let mut tcp = Script::sender(config());
+    tcp.write(6).sent();
+    tcp.until(100).sack(0, &[1..3]).ack(1).silent();
+    assert_eq!(tcp.pipe(), 3);
+    tcp.until(1100);
+    assert_eq!(tcp.sent(), [1]);
+    tcp.until(1200).ack(2);
+    assert_eq!(tcp.sent(), [2, 3]);
+    tcp.until(1300).ack(3).ack(4);
+    assert_eq!(tcp.sent(), [4, 5]);
+}
+
+#[test]
+fn a_timeout_in_recovery_answers_the_lost_retransmission() {
+    // The loss of a retransmission is a second indication (RFC 5681, section 4.3): the segment was sent
+    // after the first reduction, to 5, and is lost. Reno's second hole was sent before, and is not.
+    let lost_again = Config { recovery: Recovery::NewReno, ..config() };
+    let mut tcp = Script::sender(lost_again);
+    tcp.write(10).sent();
+    tcp.until(100).dupacks(0, 9);
+    assert_eq!((tcp.sent(), tcp.cwnd()), (vec![0], 5.0));
+    tcp.until(1100);
+    assert_eq!(tcp.sent(), [0]);
+    assert_eq!((tcp.cwnd(), tcp.ssthresh(), tcp.end.counters().reductions), (1.0, 2.5, 2));
+
+    let second_hole = Config { recovery: Recovery::Reno, ..config() };
+    let mut tcp = Script::sender(second_hole);
+    tcp.write(10).sent();
+    tcp.until(100).dupacks(0, 8);
+    tcp.until(200).ack(5).dupacks(5, 1);
+    assert_eq!(tcp.sent(), [0]);
+    tcp.until(1200);
+    assert_eq!(tcp.sent(), [5]);
+    assert_eq!((tcp.cwnd(), tcp.ssthresh(), tcp.end.counters().reductions), (1.0, 5.0, 1));
+}
+
+#[test]
+fn duplicates_of_what_a_timeout_sent_again_tell_of_no_loss() {
+    // RFC 6582, section 3.2, step 2: only the ACKs of 0 to 9 were lost. 3 to 5 go again for nothing, and
+    // three duplicates come for them, below and at the end of what was outstanding at the timeout.
+    let mut tcp = Script::sender(Config { recovery: Recovery::NewReno, ..config() });
+    tcp.write(100).sent();
+    tcp.until(1000);
+    assert_eq!(tcp.sent(), [0]);
+    tcp.until(1100).ack(1).ack(2);
+    assert_eq!(tcp.sent(), [1, 2, 3, 4]);
+    tcp.ack(10).sent();
+    tcp.until(1200).dupacks(10, 4);
+    assert_eq!((tcp.end.counters().segments_retransmitted, tcp.end.counters().reductions), (5, 1));
+    assert!(!tcp.snapshot().in_recovery);
+    // Once new data is acknowledged, duplicates count again.
+    tcp.until(1300).ack(12).sent();
+    tcp.dupacks(12, 3);
+    assert_eq!(tcp.sent().last(), Some(&12));
+}
+
+#[test]
+fn a_dead_peer_is_given_up() {
+    // R2 (RFC 9293, section 3.8.3): after 16 timeouts in a row, 1 + 2 + ... + 32 + 10 * 60 s, the connection
+    // is reset. An ACK in between begins the count anew.
+    let mut tcp = Script::sender(config());
+    tcp.write(2).sent();
+    tcp.until(662_999);
+    assert!(!tcp.end.is_reset());
+    assert_eq!(tcp.sent().len(), 15);
+    tcp.until(663_000);
+    assert!(tcp.end.is_reset());
+    assert!(tcp.take_bare(1)[0].flags.contains(Flags::RST));
+    assert_eq!(tcp.end.poll_timeout(), Time::MAX);
+
+    let mut tcp = Script::sender(config());
+    tcp.write(2).sent();
+    tcp.until(600_000).ack(1);
+    tcp.until(700_000);
+    assert!(!tcp.end.is_reset());
+}
+
+#[test]
+fn an_idle_sender_starts_again_from_the_initial_window() {
+    // Restart window (RFC 5681, section 4.1): after an idle time of more than a timeout cwnd is the initial
+    // window, not what it was; ssthresh stays.
+    let mut tcp = Script::sender(Config { initial_window: 2, ..config() });
+    tcp.write(30);
+    let mut next = 0;
+    for at in [100, 200, 300, 400, 500] {
+        tcp.until(at);
+        next += tcp.sent().len() as u64;
+        tcp.ack(next);
+    }
+    assert!(tcp.end.is_finished());
+    let grown = tcp.cwnd();
+    assert!(grown >= 9.0, "{grown}");
+    tcp.until(900).write(1).until(1000).ack(31).sent();
+    assert_eq!(tcp.cwnd(), grown);
+    tcp.until(2101).write(30);
+    assert_eq!(tcp.cwnd(), 2.0);
+    assert_eq!(tcp.sent(), [31, 32]);
+}
+
+#[test]
+fn a_closed_window_is_probed() {
+    // Zero-window probes (RFC 9293, section 3.8.6.1): after a timeout, then backed off; an old sequence
+    // number without data, for which the peer must answer. They go on as long as it does.
+    let mut tcp = Script::sender(config());
+    tcp.write(2).sent();
+    tcp.window = 0;
+    tcp.until(100).ack(2).write(5).silent();
+    tcp.until(1099).silent();
+    tcp.until(1100);
+    let probe = tcp.take_bare(1)[0];
+    assert_eq!((probe.len, probe.seq), (0, common::ISS.wrapping_add(2000)));
+    tcp.until(1200).ack(2);
+    tcp.until(3199).silent();
+    tcp.until(3200).take_bare(1);
+    assert_eq!(tcp.end.counters().timeouts, 0);
+    // The window opens: the timer is no longer backed off.
+    tcp.window = 4 << 10;
+    tcp.until(3300).ack(2);
+    assert_eq!(tcp.sent(), [2, 3, 4, 5]);
+    assert_eq!(tcp.end.poll_timeout() - tcp.now, Time::from_secs(1));
+}
+
+#[test]
+fn a_lost_window_update_does_not_stop_the_sender() {
+    // The persist timer's reason: the probe's answer tells of the open window.
+    let mut tcp = Script::receiver(Config { receive_buffer: Some(Bytes::new(2000)), ..config() });
+    tcp.end.set_reading(false);
+    tcp.data(0).data(1);
+    assert_eq!(tcp.take_bare(1)[0].window, 0);
+    // There is no room for another; it is refused, and acknowledged at once.
+    tcp.data(2);
+    assert_eq!(tcp.acked(), (2000, vec![]));
+    assert_eq!(tcp.end.counters().bytes_delivered, 0);
+    tcp.end.set_reading(true);
+    tcp.pump();
+    // This update is lost; the probe is answered with another.
+    assert!(tcp.take_bare(1)[0].window > 0);
+    let probe = tcp.bare_segment();
+    tcp.receive(elephan_tcp::Segment { seq: probe.seq.wrapping_add(1999), ..probe });
+    assert!(tcp.take_bare(1)[0].window > 0);
+    tcp.data(2).data(3);
+    assert_eq!(tcp.end.counters().bytes_delivered, 4000);
+}
+
+#[test]
+fn silly_windows_are_not_offered() {
+    // Silly window avoidance (RFC 9293, section 3.8.6.2.2): the right edge moves by a full segment or not
+    // at all; it never moves back.
+    let delayed_ack = DelayedAck { quick: 100, ..DelayedAck::default() };
+    let mut tcp =
+        Script::receiver(Config { receive_buffer: Some(Bytes::new(5000)), delayed_ack, ..config() });
+    let mut edge = |from: u64, bytes: u64, reads: bool, tcp: &mut Script| {
+        tcp.end.set_reading(reads);
+        tcp.data_bytes(from..from + bytes);
+        let ack = tcp.take_bare(1)[0];
+        u64::from(ack.window) + from + bytes
+    };
+    assert_eq!(edge(0, 400, true, &mut tcp), 5000);
+    assert_eq!(edge(400, 400, true, &mut tcp), 5000);
+    assert_eq!(edge(800, 400, true, &mut tcp), 6200);
+    assert_eq!(edge(1200, 900, false, &mut tcp), 6200);
+    assert_eq!(edge(2100, 900, false, &mut tcp), 6200);
+}
