@@ -3,10 +3,39 @@
 //! An [`Endpoint`] has no clock and no sockets. Give it segments, the time and what the application
 //! wants; ask it for segments to send and for when it wants to be woken:
 //!
-//! ```ignore
-//! endpoint.on_segment(&segment, ecn_mark, now);
-//! while let Some(segment) = endpoint.poll_transmit(now) { network.send(segment); }
-//! let wake = endpoint.poll_timeout();           // then endpoint.on_timer(now)
+//! ```
+//! use elephan_cc::{Controller, Quantisation, registry, slow_start::SlowStart};
+//! use elephan_tcp::{Config, Endpoint};
+//! use elephan_units::Time;
+//!
+//! let config = Config::default();
+//! let controller = || {
+//!     let algorithm = registry::find("scalable").unwrap().build(&[]).unwrap();
+//!     Controller::new(algorithm, SlowStart::Standard, Quantisation::None, 10.0)
+//! };
+//! let mut a = Endpoint::connect(&config, controller(), 1);
+//! let mut b = Endpoint::listen(&config, controller(), 2);
+//! a.write(1_000_000);
+//! a.close();
+//! // A network without delay: what one end sends, the other one gets.
+//! let mut now = Time::ZERO;
+//! while !a.is_finished() {
+//!     let mut quiet = true;
+//!     while let Some(segment) = a.poll_transmit(now) {
+//!         b.on_segment(&segment, false, now);
+//!         quiet = false;
+//!     }
+//!     while let Some(segment) = b.poll_transmit(now) {
+//!         a.on_segment(&segment, false, now);
+//!         quiet = false;
+//!     }
+//!     if quiet {
+//!         now = a.poll_timeout().min(b.poll_timeout());
+//!         a.on_timer(now);
+//!         b.on_timer(now);
+//!     }
+//! }
+//! assert_eq!(b.counters().bytes_delivered, 1_000_000);
 //! ```
 //!
 //! So the simulator, a link emulator and a test with a list of segments drive the same code.

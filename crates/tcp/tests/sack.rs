@@ -1,4 +1,5 @@
 //! Losses that selective acknowledgments show (RFC 6675), and its options.
+#![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
 mod common;
 

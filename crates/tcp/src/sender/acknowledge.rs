@@ -13,6 +13,17 @@ use crate::endpoint::Counters;
 /// Linux 2.4 and 2.6 (net/ipv4/tcp_input.c, `tcp_max_burst`): segments that an ACK may set free at once.
 const MAX_BURST: u64 = 3;
 
+/// How things stood when an acknowledgment arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Before {
+    /// Everything below was acknowledged.
+    pub una: u64,
+    /// Bytes in the pipe.
+    pub pipe: u64,
+    /// Whether no loss was being repaired.
+    pub open: bool,
+}
+
 impl Sender {
     /// An acknowledgment arrived.
     pub fn on_ack(&mut self, ack: &Acknowledgment<'_>, counters: &mut Counters, now: Time) {
@@ -20,8 +31,7 @@ impl Sender {
             return;
         }
         self.burst = 0;
-        let pipe_before = self.board.pipe();
-        let una_before = self.una;
+        let before = Before { una: self.una, pipe: self.board.pipe(), open: self.phase == Phase::Open };
         let window_changed = self.take_window(ack);
 
         let mut delivered = Delivered::new(now.since(self.rtt.min()));
@@ -37,7 +47,7 @@ impl Sender {
         let rtt = self.take_rtt(&delivered, ack.echoed, now);
 
         // RFC 5681, section 2; with SACK, RFC 6675, section 2: it tells of new data.
-        let duplicate = ack.offset == una_before
+        let duplicate = ack.offset == before.una
             && !ack.has_data
             && self.outstanding() > 0
             && if self.sack { delivered.bytes > 0 } else { !window_changed };
@@ -49,22 +59,21 @@ impl Sender {
             self.before_dupacks.get_or_insert(self.next);
         }
 
-        let was_open = self.phase == Phase::Open;
         if duplicate_reported && self.is_spurious() {
             self.undo_reduction(counters);
         } else if self.sack {
-            self.repair_with_sack(pipe_before, counters, now);
+            self.repair_with_sack(before, counters, now);
         } else {
             self.repair_without_sack(advanced, duplicate, &delivered, counters, now);
         }
         if ack.ece {
-            self.on_ece(counters, now);
+            self.on_ece(before, counters, now);
         }
         if let Some(prr) = &mut self.prr {
             prr.on_ack(delivered.bytes, self.board.pipe(), self.controller.ssthresh(), self.mss);
         }
         if delivered.bytes > 0 || advanced {
-            self.tell_controller(&delivered, rtt, una_before, pipe_before, was_open, now);
+            self.tell_controller(&delivered, rtt, before, ack.ece, now);
         }
         if self.moderate && self.phase == Phase::Open && delivered.segments > MAX_BURST {
             self.controller.moderate(self.segments(self.board.pipe()) + MAX_BURST as f64);
@@ -131,14 +140,14 @@ impl Sender {
     ///
     /// The window grows only where it was what kept data back (RFC 7661, section 4.3, in Linux's form):
     /// data was waiting for it when what is now acknowledged was on its way; or, in slow start, more
-    /// than half of it is in flight. It does not grow in fast recovery, nor at the ACK that ends one.
+    /// than half of it is in flight. It does not grow in fast recovery, nor at the ACK that ends one, nor
+    /// at one that echoes a mark (RFC 3168, section 6.1.2).
     fn tell_controller(
         &mut self,
         delivered: &Delivered,
         rtt: Option<Time>,
-        una_before: u64,
-        pipe_before: u64,
-        was_open: bool,
+        before: Before,
+        marked: bool,
         now: Time,
     ) {
         if self.una > self.round_end {
@@ -146,9 +155,9 @@ impl Sender {
             self.round_end = self.next;
         }
         let in_recovery = matches!(self.phase, Phase::Recovery { .. });
-        let limited = self.limited_at.is_some_and(|at| una_before <= at)
-            || self.controller.in_slow_start() && self.segments(2 * pipe_before) > self.controller.cwnd();
-        let ends = !was_open && self.phase == Phase::Open;
+        let limited = self.limited_at.is_some_and(|at| before.una <= at)
+            || self.controller.in_slow_start() && self.segments(2 * before.pipe) > self.controller.cwnd();
+        let grows = limited && !in_recovery && !marked && (before.open || self.phase != Phase::Open);
         // The average over a round trip, which no burst of ACKs can raise (the interval of
         // draft-cheng-iccrg-delivery-rate-estimation is this long or longer for a busy sender).
         let delivery_rate = match (delivered.newest, rtt) {
@@ -159,9 +168,9 @@ impl Sender {
         };
         self.controller.on_ack(&Ack {
             now,
-            segments: if limited && !in_recovery && !ends { self.worth(delivered) } else { 0.0 },
+            segments: if grows { self.worth(delivered) } else { 0.0 },
             delivered: self.segments(self.delivered),
-            flight_size: self.segments(pipe_before),
+            flight_size: self.segments(before.pipe),
             rtt,
             min_rtt: self.rtt.min(),
             srtt: self.rtt.srtt(),
@@ -211,11 +220,11 @@ impl Sender {
         }
     }
 
-    /// FlightSize at a congestion event, in segments (RFC 5681, section 2): what is sent and not
-    /// cumulatively acknowledged, without what limited transmit added (section 3.2, step 2). It is never
-    /// more than the window, beyond which only segments count that have left the network.
-    pub(super) fn flight_size(&self) -> f64 {
-        let sent = self.before_dupacks.unwrap_or(self.next) - self.una;
+    /// FlightSize, in segments (RFC 5681, section 2): what is sent beyond `una`, without what limited
+    /// transmit added (section 3.2, step 2). It is never more than the window, beyond which only segments
+    /// count that have left the network.
+    pub(super) fn flight_size(&self, una: u64) -> f64 {
+        let sent = self.before_dupacks.unwrap_or(self.next) - una;
         self.segments(sent).min(self.controller.cwnd())
     }
 

@@ -9,6 +9,7 @@ use elephan_cc::{Cause, Congestion};
 use elephan_units::Time;
 
 use super::Sender;
+use super::acknowledge::Before;
 use super::prr::Prr;
 use super::scoreboard::{DUP_THRESH, Delivered, is_later};
 use crate::config::Recovery;
@@ -66,7 +67,7 @@ impl Sender {
     // ---- Losses that ACKs show ----
 
     /// Losses that selective acknowledgments show (RFC 6675, section 5).
-    pub(super) fn repair_with_sack(&mut self, pipe_before: u64, counters: &mut Counters, now: Time) {
+    pub(super) fn repair_with_sack(&mut self, before: Before, counters: &mut Counters, now: Time) {
         let lost = self.board.detect_losses(self.fack);
         let lost_again = self.board.detect_lost_retransmissions();
         let unanswered = lost.is_some_and(|offset| offset >= self.reduced_until)
@@ -74,15 +75,15 @@ impl Sender {
         match self.phase {
             Phase::Open if self.board.has_waiting() => {
                 if unanswered {
-                    self.reduce(Cause::Loss, counters, now);
+                    self.reduce(Cause::Loss, before.una, counters, now);
                 }
                 self.prr = self.use_prr.then(|| Prr::new(self.outstanding()));
                 self.enter_fast_recovery(now);
             }
             Phase::Recovery { .. } | Phase::Restart { .. } if unanswered => {
-                self.reduce(Cause::Loss, counters, now);
+                self.reduce(Cause::Loss, before.una, counters, now);
                 // Of what is outstanding, much has arrived: what is in flight is what the window holds.
-                self.prr = self.use_prr.then(|| Prr::new(pipe_before));
+                self.prr = self.use_prr.then(|| Prr::new(before.pipe));
                 self.rescued = false;
                 self.phase = Phase::Recovery { recover: self.next };
             }
@@ -108,7 +109,7 @@ impl Sender {
             Phase::Open => {
                 if duplicate && self.duplicates_tell_of_loss() {
                     if !self.front_is_answered(now) {
-                        self.reduce(Cause::Loss, counters, now);
+                        self.reduce(Cause::Loss, self.una, counters, now);
                     }
                     self.repair_front(now);
                 }
@@ -187,9 +188,9 @@ impl Sender {
 
     /// An echoed mark (RFC 3168, section 6.1.2): at most one reduction for each window of data. The echo
     /// goes on until the first data sent after a reduction, which carries CWR, has arrived.
-    pub(super) fn on_ece(&mut self, counters: &mut Counters, now: Time) {
+    pub(super) fn on_ece(&mut self, before: Before, counters: &mut Counters, now: Time) {
         if self.una > self.reduced_until {
-            self.reduce(Cause::Ecn, counters, now);
+            self.reduce(Cause::Ecn, before.una, counters, now);
         }
     }
 
@@ -214,7 +215,7 @@ impl Sender {
                 self.controller.collapse();
                 self.note_reduction();
             } else {
-                self.reduce(Cause::Timeout, counters, now);
+                self.reduce(Cause::Timeout, self.una, counters, now);
             }
             self.board.all_is_lost();
             self.leave_recovery();
@@ -244,8 +245,9 @@ impl Sender {
         self.cwr = self.ecn;
     }
 
-    /// A congestion event. The caller sees to it that its window of data had none.
-    fn reduce(&mut self, cause: Cause, counters: &mut Counters, now: Time) {
+    /// A congestion event; what was in flight then was beyond `una`, which for a mark is where it was before
+    /// the ACK. The caller sees to it that its window of data had none.
+    fn reduce(&mut self, cause: Cause, una: u64, counters: &mut Counters, now: Time) {
         counters.reductions += 1;
         counters.loss_events += u64::from(cause == Cause::Loss);
         counters.ecn_events += u64::from(cause == Cause::Ecn);
@@ -257,7 +259,7 @@ impl Sender {
         self.controller.on_congestion(&Congestion {
             now,
             cause,
-            flight_size: self.flight_size(),
+            flight_size: self.flight_size(una),
             delivered: self.segments(self.delivered),
             min_rtt: self.rtt.min(),
             srtt: self.rtt.srtt(),

@@ -1,0 +1,123 @@
+//! Explicit congestion notification (RFC 3168).
+#![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
+
+mod common;
+
+use common::{IRS, ISS, Script, config, controller, eager, ms};
+use elephan_tcp::{Config, Endpoint, Flags, Recovery, Segment};
+use elephan_units::Time;
+
+fn ecn() -> Config {
+    Config { ecn: true, ..config() }
+}
+
+#[test]
+fn both_ends_must_take_part() {
+    // Negotiation (section 6.1.1): ECE and CWR on the SYN, ECE on the SYN-ACK; without them nothing.
+    for (offers, answers) in [(true, true), (true, false), (false, true)] {
+        let (a, b) = (Config { ecn: offers, ..config() }, Config { ecn: answers, ..config() });
+        let mut opener = Script::opening(Endpoint::connect(&a, controller("reno", &a), ISS), Time::ZERO);
+        opener.pump();
+        let syn = opener.take_bare(1)[0];
+        assert_eq!(syn.flags.contains(Flags::ECE | Flags::CWR), offers);
+        let mut answerer = Script::opening(Endpoint::listen(&b, controller("reno", &b), IRS), ms(50));
+        answerer.receive(syn);
+        let answer = answerer.take_bare(1)[0];
+        assert_eq!(answer.flags.contains(Flags::ECE), offers && answers);
+        assert!(!answer.flags.contains(Flags::CWR));
+        opener.receive(answer);
+        opener.end.write(1000);
+        assert!(opener.end.poll_transmit(opener.now).is_some_and(|segment| segment.len > 0));
+        assert_eq!(opener.end.ecn_capable(), offers && answers);
+    }
+}
+
+#[test]
+fn a_mark_is_echoed_until_the_sender_says_that_it_reduced() {
+    // The receiver (section 6.1.3): ECE on every ACK from the mark on until CWR; a mark on the segment with
+    // CWR counts anew.
+    let mut tcp = Script::receiver(Config { ecn: true, ..eager() });
+    let mut echoes = |number: u64, marked: bool, cwr: bool| {
+        let flags = if cwr { Flags::ACK | Flags::CWR } else { Flags::ACK };
+        let seq = tcp.bare_segment().seq.wrapping_add(number as u32 * 1000);
+        tcp.marked = marked;
+        tcp.receive(Segment { seq, len: 1000, flags, ..tcp.bare_segment() });
+        tcp.take_bare(1)[0].flags.contains(Flags::ECE)
+    };
+    assert!(!echoes(0, false, false));
+    assert!(echoes(1, true, false));
+    assert!(echoes(2, false, false));
+    assert!(!echoes(3, false, true));
+    assert!(echoes(4, true, true));
+    assert!(echoes(5, false, false));
+}
+
+#[test]
+fn a_mark_reduces_once_in_a_window_and_says_so() {
+    // The sender (section 6.1.2): half the window at the first echo, CWR on the next new segment, nothing
+    // more until data sent after that is acknowledged.
+    let mut tcp = Script::sender(ecn());
+    tcp.write(100).sent();
+    tcp.ece = true;
+    tcp.until(100).ack(2).ack(4);
+    assert_eq!((tcp.cwnd(), tcp.ssthresh()), (5.0, 5.0));
+    let counters = *tcp.end.counters();
+    assert_eq!((counters.ecn_events, counters.reductions, counters.loss_events), (1, 1, 0));
+    tcp.ack(6).ack(8);
+    let data = tcp.take_data();
+    assert_eq!(data.iter().map(|s| s.flags.contains(Flags::CWR)).collect::<Vec<_>>(), [true, false, false]);
+    // The last ACK of the old window still echoes; the first of the new one only if there was another mark.
+    tcp.ack(10);
+    assert_eq!(tcp.end.counters().reductions, 1);
+    tcp.until(200).ack(11);
+    assert_eq!(tcp.end.counters().reductions, 2);
+}
+
+#[test]
+fn a_mark_and_a_loss_in_one_window_are_one_event() {
+    // Section 6.1.2: one reduction for a window of data, whatever its signs; here the mark comes first, then
+    // the other way round. CWR follows a reduction for a loss too, or the echo would go on.
+    let mut tcp = Script::sender(ecn());
+    tcp.write(100).sent();
+    tcp.ece = true;
+    tcp.until(100).ack(1);
+    assert_eq!(tcp.cwnd(), 5.0);
+    tcp.sack(1, &[2..3]).sack(1, &[2..4]).sack(1, &[2..5]);
+    assert_eq!(tcp.sent(), [1]);
+    assert_eq!((tcp.cwnd(), tcp.end.counters().reductions), (5.0, 1));
+
+    let mut tcp = Script::sender(ecn());
+    tcp.write(100).sent();
+    tcp.until(100).sack(0, &[1..4]);
+    tcp.ece = true;
+    tcp.sack(0, &[1..10]);
+    assert_eq!(tcp.end.counters().reductions, 1);
+    let data = tcp.take_data();
+    assert!(!data[0].flags.contains(Flags::CWR), "a retransmission");
+    assert!(data[1].flags.contains(Flags::CWR), "the first new segment");
+    tcp.until(200).ack(10);
+    assert_eq!(tcp.end.counters().reductions, 1);
+}
+
+#[test]
+fn only_new_data_is_sent_capable() {
+    // Sections 6.1.4 and 6.1.5: ACKs alone and retransmissions are not ECN-capable.
+    let mut tcp = Script::sender(Config { recovery: Recovery::NewReno, ..ecn() });
+    tcp.end.write(100_000);
+    while let Some(segment) = tcp.end.poll_transmit(tcp.now) {
+        assert!(segment.len > 0 && tcp.end.ecn_capable());
+    }
+    let duplicate = tcp.bare_segment();
+    for _ in 0..3 {
+        tcp.end.on_segment(&duplicate, false, tcp.now);
+    }
+    let again = tcp.end.poll_transmit(tcp.now).expect("a retransmission");
+    assert_eq!((again.seq, tcp.end.ecn_capable()), (ISS.wrapping_add(1), false));
+    while tcp.end.poll_transmit(tcp.now).is_some() {
+        assert!(tcp.end.ecn_capable());
+    }
+    let data = Segment { len: 1000, seq: tcp.bare_segment().seq.wrapping_add(1000), ..tcp.bare_segment() };
+    tcp.end.on_segment(&data, false, tcp.now);
+    let ack = tcp.end.poll_transmit(tcp.now).expect("an ACK");
+    assert_eq!((ack.len, tcp.end.ecn_capable()), (0, false));
+}

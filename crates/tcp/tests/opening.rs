@@ -1,0 +1,242 @@
+//! How a connection opens and ends, and what its numbers do in between.
+
+mod common;
+
+use common::pipe::{Faults, Pipe};
+use common::{IRS, ISS, Script, config, controller, ms, stamped};
+use elephan_tcp::{Config, Endpoint, Flags, Recovery, Segment};
+use elephan_units::{Bytes, Time};
+
+fn connecting(config: &Config) -> Script {
+    let mut tcp = Script::opening(Endpoint::connect(config, controller("reno", config), ISS), Time::ZERO);
+    tcp.pump();
+    tcp
+}
+
+#[test]
+fn three_segments_open_a_connection() {
+    // The three-way handshake (RFC 9293, section 3.5) with its options; it is the first RTT sample.
+    let config = stamped();
+    let mut a = connecting(&config);
+    let syn = a.take_bare(1)[0];
+    assert_eq!((syn.flags, syn.seq, syn.mss, syn.sack_permitted), (Flags::SYN, ISS, 1012, true));
+    assert!(syn.timestamps && syn.window_scale_plus_one > 0 && syn.ts_val > 0);
+    let mut b = Script::opening(Endpoint::listen(&config, controller("reno", &config), IRS), ms(30));
+    b.receive(syn);
+    let answer = b.take_bare(1)[0];
+    assert_eq!(answer.flags, Flags::SYN | Flags::ACK);
+    assert_eq!((answer.seq, answer.ack, answer.ts_ecr), (IRS, ISS.wrapping_add(1), syn.ts_val));
+    a.now = ms(60);
+    a.receive(answer);
+    let last = a.take_bare(1)[0];
+    assert_eq!((last.flags, last.seq, last.ack), (Flags::ACK, ISS.wrapping_add(1), IRS.wrapping_add(1)));
+    assert!(a.end.is_established() && !b.end.is_established());
+    b.now = ms(90);
+    b.receive(last);
+    assert!(b.end.is_established());
+    assert_eq!((a.snapshot().srtt, b.snapshot().srtt), (ms(60), ms(60)));
+    assert_eq!((a.end.poll_timeout(), b.end.poll_timeout()), (Time::MAX, Time::MAX));
+}
+
+#[test]
+fn a_lost_syn_is_sent_again() {
+    // SYN retransmission: 1, 2, 4 s (RFC 6298, section 2.1). No RTT sample (Karn), a first timeout of 3 s
+    // (section 5.7), and after more than one loss a window of one segment (RFC 6928, section 2).
+    let mut tcp = connecting(&config());
+    for at in [1, 3, 7] {
+        tcp.now = Time::from_secs(at);
+        assert_eq!(tcp.end.poll_timeout(), tcp.now);
+        tcp.end.on_timer(tcp.now);
+        tcp.pump();
+    }
+    assert_eq!(tcp.take_bare(4)[3].flags, Flags::SYN);
+    let answer = Segment { seq: IRS, flags: Flags::SYN | Flags::ACK, mss: 1460, ..tcp.bare_segment() };
+    tcp.receive(answer);
+    assert!(tcp.end.is_established());
+    assert_eq!((tcp.snapshot().srtt, tcp.snapshot().rto), (Time::ZERO, Time::from_secs(3)));
+    assert_eq!(tcp.cwnd(), 1.0);
+}
+
+#[test]
+fn a_peer_that_never_answers_is_given_up() {
+    // R2 for a SYN (RFC 9293, section 3.8.3): at least 3 minutes; here 1 + 2 + ... + 32 + 60 + 60 s.
+    let mut tcp = connecting(&config());
+    while tcp.end.poll_timeout() < Time::MAX {
+        tcp.now = tcp.end.poll_timeout();
+        tcp.end.on_timer(tcp.now);
+        tcp.pump();
+    }
+    assert!(tcp.end.is_reset());
+    assert_eq!(tcp.now, Time::from_secs(183));
+    let segments = tcp.take_bare(9);
+    assert!(segments[7].flags.contains(Flags::SYN) && segments[8].flags.contains(Flags::RST));
+}
+
+#[test]
+fn a_lost_last_ack_does_not_matter() {
+    // The ACK of the handshake is lost: data acknowledges the SYN-ACK too, and a SYN-ACK that comes
+    // again is answered.
+    let config = common::eager();
+    let mut b = Script::opening(Endpoint::listen(&config, controller("reno", &config), ISS), ms(100));
+    b.receive(Segment { seq: IRS, flags: Flags::SYN, mss: 1460, ..Segment::default() });
+    b.take_bare(1);
+    b.data(0);
+    assert!(b.end.is_established());
+    assert_eq!(b.acked().0, 1000);
+
+    let mut a = Script::sender(config);
+    let answer = Segment { seq: IRS, flags: Flags::SYN | Flags::ACK, mss: 1460, ..a.bare_segment() };
+    a.receive(answer);
+    assert_eq!(a.acked(), (0, vec![]));
+}
+
+#[test]
+fn both_ends_may_open_at_once() {
+    // Simultaneous open (RFC 9293, section 3.5, figure 7).
+    let (mut a, mut b) = (connecting(&config()), connecting(&stamped()));
+    let (syn_a, syn_b) = (a.take_bare(1)[0], b.take_bare(1)[0]);
+    a.receive(syn_b);
+    b.receive(syn_a);
+    let (answer_a, answer_b) = (a.take_bare(1)[0], b.take_bare(1)[0]);
+    assert_eq!(answer_a.flags, Flags::SYN | Flags::ACK);
+    a.receive(answer_b);
+    b.receive(answer_a);
+    assert!(a.end.is_established() && b.end.is_established());
+}
+
+#[test]
+fn options_are_used_where_both_ends_have_them() {
+    // Negotiation: segments are as small as the smaller end wants (RFC 9293, section 3.7.1), and without
+    // timestamps they carry 12 bytes more.
+    for (a_stamps, b_stamps, len) in [(true, true, 948), (true, false, 960), (false, true, 960)] {
+        let a = Config { timestamps: a_stamps, packet: Bytes::new(1000), ..config() };
+        let b =
+            Config { timestamps: b_stamps, packet: Bytes::new(1500), recovery: Recovery::Reno, ..config() };
+        for configs in [[&a, &b], [&b, &a]] {
+            let mut pipe = Pipe::new("reno", configs, Faults::none(ms(10)), 1);
+            pipe.ends[0].write(100_000);
+            let mut largest = 0;
+            while !pipe.ends[0].is_finished() {
+                pipe.step(&mut |_, end, segment| {
+                    if end == 0 {
+                        largest = largest.max(segment.len);
+                        assert!(segment.timestamps == (a_stamps && b_stamps) || segment.flags == Flags::SYN);
+                    } else {
+                        assert!(segment.sack.is_empty());
+                    }
+                });
+            }
+            assert_eq!(largest, len);
+        }
+    }
+}
+
+#[test]
+fn a_fin_follows_the_last_byte() {
+    // Closing (RFC 9293, section 3.6): the FIN goes with the last segment, takes a number, is
+    // acknowledged at once; the other direction goes on.
+    let mut tcp = Script::sender(config());
+    tcp.write_bytes(1500);
+    tcp.end.close();
+    tcp.pump();
+    let data = tcp.take_data();
+    // The application closed after its last byte had gone: the FIN goes alone.
+    assert_eq!(data.iter().map(|s| s.len).collect::<Vec<_>>(), [1000, 500, 0]);
+    assert!(data[2].flags.contains(Flags::FIN) && data[1].flags.contains(Flags::PSH));
+    tcp.until(100).sack_bytes(1500, &[]);
+    assert!(!tcp.end.is_finished());
+    tcp.sack_bytes(1501, &[]);
+    assert!(tcp.end.is_finished() && tcp.end.is_closed() && !tcp.end.peer_is_finished());
+    tcp.data(0).data(1).take_bare(1);
+    let fin = Segment {
+        seq: tcp.bare_segment().seq.wrapping_add(2000),
+        flags: Flags::ACK | Flags::FIN,
+        ..tcp.bare_segment()
+    };
+    tcp.receive(fin);
+    assert_eq!(tcp.acked().0, 2001);
+    assert!(tcp.end.peer_is_finished());
+    // TIME-WAIT in short: a FIN that comes again is acknowledged again.
+    tcp.receive(fin);
+    assert_eq!(tcp.take_bare(1)[0].ack, IRS.wrapping_add(1).wrapping_add(2001));
+    assert_eq!(tcp.end.counters().bytes_delivered, 2000);
+}
+
+#[test]
+fn a_lost_fin_is_sent_again() {
+    // The FIN is repaired like data: here by the timer, together with the segment that it is on.
+    let mut tcp = Script::sender(config());
+    tcp.end.write(700);
+    tcp.end.close();
+    tcp.pump();
+    let first = tcp.take_data();
+    assert_eq!((first.len(), first[0].len, first[0].flags.contains(Flags::FIN)), (1, 700, true));
+    tcp.until(1000);
+    let again = tcp.take_data();
+    assert_eq!((again.len(), again[0].len, again[0].flags), (1, 700, first[0].flags));
+    tcp.until(1100).sack_bytes(701, &[]);
+    assert!(tcp.end.is_finished());
+    assert_eq!(tcp.end.counters().bytes_acked, 700);
+    assert_eq!(tcp.end.poll_timeout(), Time::MAX);
+}
+
+#[test]
+fn an_endless_writer_can_stop() {
+    // The application drops what was not sent: what is in flight is still delivered, and the FIN.
+    let mut tcp = Script::sender(config());
+    tcp.end.write(u64::MAX);
+    tcp.pump();
+    assert_eq!(tcp.sent().len(), 10);
+    tcp.end.stop();
+    tcp.pump();
+    tcp.until(100).ack(5);
+    assert_eq!(tcp.take_data().len(), 1);
+    assert!(!tcp.end.is_finished());
+    tcp.until(200).sack_bytes(10_001, &[]);
+    assert!(tcp.end.is_finished());
+}
+
+#[test]
+fn only_a_reset_that_is_due_counts() {
+    // RFC 5961, section 3.2: a reset must name the very byte that is due.
+    let mut tcp = Script::sender(config());
+    let reset = Segment { flags: Flags::RST, ..tcp.bare_segment() };
+    tcp.receive(Segment { seq: reset.seq.wrapping_add(1), ..reset });
+    assert!(!tcp.end.is_reset());
+    tcp.receive(reset);
+    assert!(tcp.end.is_reset());
+    tcp.write(1).silent();
+    // A connection that is refused: the reset acknowledges the SYN.
+    let mut tcp = connecting(&config());
+    tcp.take_bare(1);
+    tcp.receive(Segment { flags: Flags::RST | Flags::ACK, ack: ISS, ..Segment::default() });
+    assert!(!tcp.end.is_reset());
+    tcp.receive(Segment { flags: Flags::RST | Flags::ACK, ack: ISS.wrapping_add(1), ..Segment::default() });
+    assert!(tcp.end.is_reset());
+}
+
+#[test]
+fn numbers_wrap_around_more_than_once() {
+    // 32-bit sequence numbers (RFC 9293, section 3.4) for 10 GB, with a loss in every thousand and
+    // reordering, so that blocks and duplicates cross the wrap too.
+    let config = Config { packet: Bytes::new(60_000), initial_window: 200, ..Config::default() };
+    let faults = Faults {
+        lost: 1,
+        delayed: 5,
+        jitter: ms(3),
+        service: Time::from_micros(10),
+        buffer: 1000,
+        ..Faults::none(ms(5))
+    };
+    let mut pipe = Pipe::new("scalable", [&config, &config], faults, 7);
+    let bytes = 10_000_000_000;
+    pipe.ends[0].write(bytes);
+    pipe.ends[0].close();
+    pipe.ends[1].close();
+    while !pipe.is_done() {
+        assert!(pipe.step(&mut |_, _, _| ()) && pipe.now < Time::from_secs(1000));
+    }
+    assert_eq!(pipe.ends[1].counters().bytes_delivered, bytes);
+    assert!(pipe.ends[0].counters().segments_retransmitted > 100);
+    assert_eq!(pipe.ends[0].counters().timeouts, 0);
+}

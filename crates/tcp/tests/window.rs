@@ -1,0 +1,189 @@
+//! How far the window opens, what lets it grow, and what keeps segments back.
+
+mod common;
+
+use common::{Script, config, ms};
+use elephan_cc::Quantisation;
+use elephan_tcp::{ByteCounting, Config};
+use elephan_units::Bytes;
+
+/// A window of 10 in congestion avoidance.
+fn avoiding() -> Config {
+    Config { initial_ssthresh: Some(10), ..config() }
+}
+
+#[test]
+fn the_initial_window_is_sent_at_once() {
+    // Initial window (RFC 6928; RFC 5681, section 3.1).
+    for window in [1, 2, 10] {
+        let mut tcp = Script::sender(Config { initial_window: window, ..config() });
+        tcp.write(100);
+        assert_eq!(tcp.sent().len() as u32, window);
+    }
+}
+
+#[test]
+fn an_ack_is_worth_what_byte_counting_says() {
+    // Appropriate byte counting (RFC 3465, section 2.2): in slow start an ACK of 5 segments is worth L at
+    // most, or 1 without it; in congestion avoidance all 5, by 1/10 each.
+    let abc = |limit| ByteCounting::Abc { limit };
+    for (byte_counting, start, avoidance) in
+        [(abc(1), 11.0, 10.5), (abc(2), 12.0, 10.5), (abc(8), 15.0, 10.5), (ByteCounting::PerAck, 11.0, 10.1)]
+    {
+        for (config, expected) in [(config(), start), (avoiding(), avoidance)] {
+            let mut tcp = Script::sender(Config { byte_counting, ..config });
+            tcp.write(100).until(100).ack(5);
+            assert!((tcp.cwnd() - expected).abs() < 1e-9, "{byte_counting:?}: {}", tcp.cwnd());
+        }
+    }
+}
+
+#[test]
+fn after_a_timeout_an_ack_is_worth_one_segment() {
+    // RFC 3465, section 2.3: L = 1 in the slow start after a timeout, because an ACK may cover what had
+    // arrived long before. With SACK or without.
+    let mut tcp = Script::sender(Config { byte_counting: ByteCounting::Abc { limit: 8 }, ..config() });
+    tcp.write(100).until(1000);
+    assert_eq!(tcp.cwnd(), 1.0);
+    tcp.until(1100).ack(4);
+    assert_eq!(tcp.cwnd(), 2.0);
+}
+
+#[test]
+fn the_window_does_not_grow_when_it_is_not_the_limit() {
+    // Application-limited (RFC 7661): in slow start an ACK counts where more than half of the window
+    // was in flight; beyond ssthresh only where data was kept back.
+    let grown = |config: Config, segments: u64| {
+        let mut tcp = Script::sender(config);
+        tcp.write(segments).until(100).ack(2);
+        tcp.cwnd() > 10.0
+    };
+    assert!(!grown(config(), 5));
+    assert!(grown(config(), 6));
+    assert!(!grown(avoiding(), 9));
+    assert!(!grown(avoiding(), 10));
+    assert!(grown(avoiding(), 11));
+}
+
+#[test]
+fn the_peers_window_and_the_send_buffer_limit_too() {
+    // Receive window and send buffer: no more in flight than either; and no growth, as above.
+    let mut tcp = Script::sender(Config { send_buffer: Some(Bytes::new(4500)), ..avoiding() });
+    tcp.write(100);
+    assert_eq!(tcp.sent(), [0, 1, 2, 3]);
+    tcp.until(100).ack(4);
+    assert_eq!(tcp.sent(), [4, 5, 6, 7]);
+    assert_eq!(tcp.cwnd(), 10.0);
+    let mut tcp = Script::sender(avoiding());
+    tcp.write(2).until(100);
+    tcp.window = 3 << 10;
+    tcp.ack(2).write(100);
+    assert_eq!(tcp.sent(), [0, 1, 2, 3, 4]);
+    tcp.until(200).ack(5);
+    assert_eq!(tcp.sent(), [5, 6, 7]);
+    assert_eq!(tcp.cwnd(), 10.0);
+}
+
+#[test]
+fn a_window_that_the_peer_takes_back_is_respected() {
+    // RFC 9293, section 3.8.6: a sender must bear a window that shrinks. An old ACK does not shrink it.
+    let mut tcp = Script::sender(config());
+    tcp.write(2).until(100).ack(1);
+    tcp.window = 2 << 10;
+    tcp.ack(1).write(1);
+    assert_eq!(tcp.sent(), [0, 1, 2]);
+    tcp.until(110).ack(3).write(100);
+    assert_eq!(tcp.sent(), [3, 4]);
+}
+
+#[test]
+fn a_burst_limit_spreads_what_a_large_ack_sets_free() {
+    // Burst limit: three segments for each ACK, however much it acknowledges.
+    let mut tcp = Script::sender(Config { burst_limit: Some(3), initial_window: 3, ..config() });
+    tcp.write(100);
+    assert_eq!(tcp.sent(), [0, 1, 2]);
+    tcp.until(100).ack(1).ack(2).ack(3);
+    assert_eq!(tcp.sent(), [3, 4, 5, 6, 7, 8]);
+    // The window is 7.
+    tcp.until(200).ack(9);
+    assert_eq!(tcp.sent(), [9, 10, 11]);
+    tcp.until(1000);
+    assert_eq!(tcp.sent(), [0; 0]);
+}
+
+#[test]
+fn pacing_spreads_segments_over_the_round_trip() {
+    // Pacing, as Linux does it: at twice cwnd / SRTT in slow start, here 200 segments a second; at 1.2 times
+    // beyond, 120 a second.
+    for (config, gap) in [(config(), 5.0), (avoiding(), 1000.0 / 120.0)] {
+        let mut tcp = Script::sender(Config { pacing: true, ..config });
+        tcp.write(100).until(99);
+        let sent = tcp.sent_at();
+        assert_eq!(sent.len(), 10);
+        for (number, (segment, at)) in sent.into_iter().enumerate() {
+            assert_eq!(segment, number as u64);
+            assert!((at - gap * number as f64).abs() < 1e-6, "{segment} at {at}");
+        }
+    }
+}
+
+#[test]
+fn pacing_does_not_hold_back_what_the_window_holds_back() {
+    // Pacing wakes the endpoint only for what may be sent: then the only timer is the retransmission's.
+    let mut tcp = Script::sender(Config { pacing: true, ..config() });
+    tcp.write(100).until(60);
+    assert_eq!(tcp.sent().len(), 10);
+    assert_eq!(tcp.end.poll_timeout(), ms(100) + ms(1000));
+    // An ACK lets a segment go at once, when the last is long enough ago.
+    tcp.until(100).ack(1);
+    assert_eq!(tcp.sent(), [10]);
+}
+
+#[test]
+fn moderation_brings_the_window_down_to_what_is_in_flight() {
+    // Congestion window moderation of Linux 2.4 and 2.6 (tcp_moderate_cwnd; thesis, section 9.1.7): an ACK of
+    // 6 segments leaves 4 in flight, and 3 more may go. ACKs of up to three segments change nothing.
+    let mut tcp = Script::sender(Config { moderate_cwnd: true, ..avoiding() });
+    tcp.write(100).sent();
+    tcp.until(100).ack(6);
+    assert_eq!(tcp.cwnd(), 7.0);
+    assert_eq!(tcp.sent(), [10, 11, 12]);
+    tcp.until(200).ack(9);
+    assert!(tcp.cwnd() > 7.0);
+}
+
+#[test]
+fn a_window_of_whole_segments() {
+    // Quantisation: the window is an integer with a counter; ten ACKs of one segment each make one.
+    let mut tcp = Script::sender(Config { quantisation: Quantisation::RoundUp, ..avoiding() });
+    tcp.write(100).until(100);
+    for next in 1..=9 {
+        tcp.ack(next);
+        assert_eq!(tcp.cwnd(), 10.0);
+    }
+    tcp.ack(10).ack(11);
+    assert_eq!(tcp.cwnd(), 11.0);
+}
+
+#[test]
+fn segments_are_full_until_the_last() {
+    // Segment boundaries: full segments where there is enough; a short one at the end of what was written.
+    let mut tcp = Script::sender(config());
+    tcp.write_bytes(2500);
+    let lens: Vec<u16> = tcp.take_data().iter().map(|segment| segment.len).collect();
+    assert_eq!(lens, [1000, 1000, 500]);
+    assert_eq!(tcp.end.counters().bytes_sent, 2500);
+}
+
+#[test]
+fn what_is_in_flight_never_exceeds_the_window() {
+    // A window of 10.5 admits ten segments, and a short one.
+    let mut tcp = Script::sender(avoiding());
+    tcp.write(100).sent();
+    tcp.until(100).ack(5);
+    assert_eq!((tcp.cwnd(), tcp.pipe()), (10.5, 10));
+    let mut tcp = Script::sender(avoiding());
+    tcp.write_bytes(15_400).sent();
+    tcp.until(100).ack(5);
+    assert_eq!(tcp.snapshot().pipe, 10_400);
+}
