@@ -262,7 +262,7 @@ fn silly_windows_are_not_offered() {
     let delayed_ack = DelayedAck { quick: 100, ..DelayedAck::default() };
     let mut tcp =
         Script::receiver(Config { receive_buffer: Some(Bytes::new(5000)), delayed_ack, ..config() });
-    let mut edge = |from: u64, bytes: u64, reads: bool, tcp: &mut Script| {
+    let edge = |from: u64, bytes: u64, reads: bool, tcp: &mut Script| {
         tcp.end.set_reading(reads);
         tcp.data_bytes(from..from + bytes);
         let ack = tcp.take_bare(1)[0];
