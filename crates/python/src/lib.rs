@@ -1,6 +1,8 @@
 //! The Python extension module `elephan._core`: converts and forwards. Its callers are in `python/elephan`.
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
+mod live;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,7 +12,7 @@ use elephan_cc::registry::Entry;
 use elephan_cc::{registry, slow_start};
 use elephan_scenario::{Plan, Scenario};
 use elephan_sim::trace::EventKind;
-use elephan_sim::{Control, Error, Outcome};
+use elephan_sim::{Control, Error, Outcome, SoFar};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -66,8 +68,8 @@ struct OneOf<'a> {
 }
 
 impl Control for OneOf<'_> {
-    fn goes_on(&self, share: f64) -> bool {
-        let now = (share * 1e6) as u64;
+    fn goes_on(&self, so_far: &SoFar<'_>) -> bool {
+        let now = (so_far.share * 1e6) as u64;
         let before = self.before.swap(now, Ordering::Relaxed);
         let done = self.all.done.fetch_add(now - before, Ordering::Relaxed) + now - before;
         if !self.all.cancelled.load(Ordering::Relaxed)
@@ -245,6 +247,13 @@ fn slow_starts() -> String {
     describe(slow_start::ALL)
 }
 
+/// A document (JSON) as a scenario file.
+#[pyfunction]
+fn to_toml(json: &str) -> PyResult<String> {
+    let value: toml::Table = serde_json::from_str(json).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    toml::to_string_pretty(&value).map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
 /// The module.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -256,6 +265,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(load_scenario, module)?,
         wrap_pyfunction!(expand, module)?,
         wrap_pyfunction!(schema, module)?,
+        wrap_pyfunction!(to_toml, module)?,
+        wrap_pyfunction!(live::run_live, module)?,
         wrap_pyfunction!(algorithms, module)?,
         wrap_pyfunction!(slow_starts, module)?,
     ] {

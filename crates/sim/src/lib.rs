@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 use elephan_metrics::Summary;
 use elephan_scenario::Plan;
+use elephan_units::Time;
 use rayon::prelude::*;
 
 use crate::engine::Engine;
@@ -24,17 +25,34 @@ use crate::trace::{EventTrace, FlowTrace, QueueTrace, TransferTrace};
 
 /// What a caller may do while a run goes on.
 pub trait Control {
-    /// Called about a hundred times a run, with the share of simulated time that has passed; false cancels the run.
-    fn goes_on(&self, share: f64) -> bool;
+    /// How much simulated time passes between two calls of [`Control::goes_on`], in a run of this duration.
+    fn interval(&self, duration: Time) -> Time {
+        duration / 100
+    }
+    /// Says whether the run goes on; false cancels it. A caller that wants it to pause does not return.
+    fn goes_on(&self, so_far: &SoFar<'_>) -> bool;
     /// Where the packets of link `name` are written, for the links that the plan names.
     fn pcap_file(&self, name: &str) -> Option<PathBuf>;
+}
+
+/// A run that is not over.
+#[derive(Clone, Copy, Debug)]
+pub struct SoFar<'a> {
+    /// Simulated time that has passed.
+    pub now: Time,
+    /// Its share of the run's duration.
+    pub share: f64,
+    /// The samples of the flows until now.
+    pub flows: &'a FlowTrace,
+    /// The samples of the links until now.
+    pub queues: &'a QueueTrace,
 }
 
 /// Lets a run go on to its end, and captures nothing.
 pub struct Uncontrolled;
 
 impl Control for Uncontrolled {
-    fn goes_on(&self, _: f64) -> bool {
+    fn goes_on(&self, _: &SoFar<'_>) -> bool {
         true
     }
     fn pcap_file(&self, _: &str) -> Option<PathBuf> {

@@ -14,10 +14,7 @@ use crate::engine::{Engine, Event, Observer, Running};
 use crate::packet::Packet;
 use crate::pcap::Capture;
 use crate::trace::{EventTrace, FlowTrace, QueueTrace, TransferTrace};
-use crate::{Control, Error, Outcome};
-
-/// How often a caller hears of progress.
-const REPORTS: u64 = 100;
+use crate::{Control, Error, Outcome, SoFar};
 
 /// Traces, metrics and captures of a run. Whether it is `DETAILED`, down to packets, is known when it is compiled, so that a run
 /// that keeps no events and captures nothing does not even ask.
@@ -291,14 +288,14 @@ impl<const DETAILED: bool> Observer for Record<'_, DETAILED> {
             }
         }
         if now == self.next_report {
-            let share = now.secs_f64() / self.plan.duration.secs_f64();
             if let Some(error) = self.failed.take() {
                 return Err(error);
             }
-            if !self.control.goes_on(share) {
+            let share = now.secs_f64() / self.plan.duration.secs_f64();
+            if !self.control.goes_on(&SoFar { now, share, flows: &self.flows, queues: &self.queues }) {
                 return Err(Error::Cancelled);
             }
-            self.next_report = now + (self.plan.duration / REPORTS).max(Time::from_picos(1));
+            self.next_report = now + self.control.interval(self.plan.duration).max(Time::from_picos(1));
         }
         Ok(())
     }

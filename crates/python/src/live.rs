@@ -1,0 +1,91 @@
+//! A run that is watched while it goes on.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use elephan_sim::trace::{FlowTrace, QueueTrace};
+use elephan_sim::{Control, SoFar};
+use elephan_units::Time;
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Hands the samples over as they come.
+struct Watched {
+    interval: Time,
+    callback: Py<PyAny>,
+    /// Rows of flows and of queues that were handed over, and what the callback raised.
+    state: Mutex<(usize, usize, Option<PyErr>)>,
+}
+
+/// A dictionary of the rows of some columns from `$from` on.
+macro_rules! rows {
+    ($py:ident, $trace:expr, $from:expr, $($name:ident),+) => {{
+        let dict = PyDict::new($py);
+        $( dict.set_item(stringify!($name), PyArray1::from_slice($py, &$trace.$name[$from..]))?; )+
+        dict
+    }};
+}
+
+fn flow_rows<'py>(py: Python<'py>, trace: &FlowTrace, from: usize) -> PyResult<Bound<'py, PyDict>> {
+    Ok(rows!(
+        py,
+        trace,
+        from,
+        time_s,
+        flow,
+        cwnd_segments,
+        ssthresh_segments,
+        srtt_s,
+        goodput_bit_s,
+        retransmits
+    ))
+}
+
+fn queue_rows<'py>(py: Python<'py>, trace: &QueueTrace, from: usize) -> PyResult<Bound<'py, PyDict>> {
+    Ok(rows!(py, trace, from, time_s, link, packets, dropped, lost, marked, utilisation))
+}
+
+impl Control for Watched {
+    fn interval(&self, _: Time) -> Time {
+        self.interval
+    }
+
+    fn goes_on(&self, so_far: &SoFar<'_>) -> bool {
+        let mut state = self.state.lock().expect("a single thread");
+        let told = Python::attach(|py| {
+            py.check_signals()?;
+            let flows = flow_rows(py, so_far.flows, state.0)?;
+            let queues = queue_rows(py, so_far.queues, state.1)?;
+            self.callback.call1(py, (so_far.now.secs_f64(), flows, queues))?.extract::<bool>(py)
+        });
+        (state.0, state.1) = (so_far.flows.time_s.len(), so_far.queues.time_s.len());
+        told.unwrap_or_else(|error| {
+            state.2 = Some(error);
+            false
+        })
+    }
+
+    fn pcap_file(&self, _: &str) -> Option<PathBuf> {
+        None
+    }
+}
+
+/// Runs a scenario (JSON) and calls `callback(time_s, flows, queues)` every `interval_s` of simulated time with the samples that
+/// are new; the run pauses until it returns, and ends where it returns false. Nothing is captured.
+#[pyfunction]
+pub fn run_live<'py>(
+    py: Python<'py>,
+    scenario: &str,
+    interval_s: f64,
+    callback: Py<PyAny>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let plan = crate::plan(scenario)?;
+    let interval = Time::from_secs_f64(interval_s);
+    let watched = Watched { interval, callback, state: Mutex::new((0, 0, None)) };
+    let outcome = py.detach(|| elephan_sim::run(&plan, &watched));
+    if let Some(error) = watched.state.into_inner().expect("a single thread").2 {
+        return Err(error);
+    }
+    crate::convert(py, outcome.map_err(crate::run_error)?, &plan)
+}
