@@ -29,8 +29,15 @@ class Scenario:
 
     def expand(self) -> list[tuple["Scenario", dict[str, Any]]]:
         """Every point of the scenario's sweep, with the settings that it stands for; itself where there is none."""
-        points = _core.expand(self.to_json())
-        return [(Scenario(json.loads(scenario)), json.loads(settings)) for scenario, settings in points]
+        expansion = _core.Expansion(self.to_json())
+        repeated = "repeat" in self.document.get("sweep", {})
+        expanded = []
+        for number in range(expansion.points):
+            for repeat in range(expansion.repeats):
+                scenario, settings = expansion.point(number, repeat)
+                more = {"repeat": repeat} if repeated else {}
+                expanded.append((Scenario(json.loads(scenario)), {**json.loads(settings), **more}))
+        return expanded
 
     def with_settings(self, settings: Mapping[str, str]) -> "Scenario":
         """The scenario with other values for some keys, such as `{"path.rtt": "162 ms"}`."""

@@ -2,6 +2,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
 mod live;
+mod sweep;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,6 +19,8 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
+
+use crate::sweep::Cancel;
 
 pyo3::create_exception!(
     _core,
@@ -40,6 +43,7 @@ fn run_error(error: Error) -> PyErr {
 /// Tells Python of the progress of one or more runs, and listens for Ctrl-C.
 struct Progress<'a> {
     callback: Option<&'a Py<PyAny>>,
+    cancel: Option<&'a Cancel>,
     captures: BTreeMap<String, PathBuf>,
     runs: usize,
     /// Progress of all runs together, in millionths of a run.
@@ -49,6 +53,10 @@ struct Progress<'a> {
 
 impl Progress<'_> {
     fn report(&self, share: f64) -> bool {
+        if let Some(cancel) = self.cancel {
+            // The interpreter is left alone: another thread listens for Ctrl-C, and many may be running.
+            return !cancel.is_set();
+        }
         Python::attach(|py| {
             if py.check_signals().is_err() {
                 return false;
@@ -94,25 +102,30 @@ fn plan(json: &str) -> PyResult<Plan> {
 /// Runs scenarios (JSON) on `threads` threads (0: all cores); results in the same order.
 ///
 /// `captures` gives, for the links that a scenario captures, the files to write; it is for a single scenario.
+/// `cancel` lets another thread stop the runs, in place of `progress`.
 #[pyfunction]
-#[pyo3(signature = (scenarios, threads=0, progress=None, captures=None))]
+#[pyo3(signature = (scenarios, threads=0, progress=None, captures=None, cancel=None))]
 fn run_many(
     py: Python<'_>,
     scenarios: Vec<String>,
     threads: usize,
     progress: Option<Py<PyAny>>,
     captures: Option<BTreeMap<String, PathBuf>>,
+    cancel: Option<Py<Cancel>>,
 ) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let plans = scenarios.iter().map(|json| plan(json)).collect::<PyResult<Vec<Plan>>>()?;
     let all = Progress {
         callback: progress.as_ref(),
+        cancel: cancel.as_ref().map(Py::get),
         captures: captures.unwrap_or_default(),
         runs: plans.len(),
         done: AtomicU64::new(0),
         cancelled: AtomicBool::new(false),
     };
-    let outcomes = py.detach(|| {
-        elephan_sim::run_many(&plans, threads, |_| OneOf { all: &all, before: AtomicU64::new(0) })
+    let one_of = |_| OneOf { all: &all, before: AtomicU64::new(0) };
+    let outcomes = py.detach(|| match plans.as_slice() {
+        [plan] => vec![elephan_sim::run(plan, &one_of(0))],
+        plans => elephan_sim::run_many(plans, threads, one_of),
     });
     // An exception that a signal handler raised comes first.
     py.check_signals()?;
@@ -190,25 +203,8 @@ fn convert<'py>(py: Python<'py>, outcome: Outcome, plan: &Plan) -> PyResult<Boun
 fn load_scenario(text: &str, file: &str, overrides: Vec<(String, String)>, json: bool) -> PyResult<String> {
     let read = if json { Scenario::from_json } else { Scenario::from_toml };
     let scenario = read(text, file, &overrides).map_err(scenario_error)?;
-    for point in scenario.expand(file).map_err(scenario_error)? {
-        point.scenario.resolve(file).map_err(scenario_error)?;
-    }
+    scenario.expansion(file).and_then(|expansion| expansion.check()).map_err(scenario_error)?;
     Ok(serde_json::to_string(&scenario).expect("a scenario is always JSON"))
-}
-
-/// The points of a scenario's sweep: JSON of the scenario, and JSON of the settings that it stands for.
-#[pyfunction]
-fn expand(scenario: &str) -> PyResult<Vec<(String, String)>> {
-    let scenario = Scenario::from_json(scenario, "scenario", &[]).map_err(scenario_error)?;
-    let points = scenario.expand("scenario").map_err(scenario_error)?;
-    let text = |value: &serde_json::Value| value.to_string();
-    Ok(points
-        .into_iter()
-        .map(|point| {
-            let scenario = serde_json::to_value(&point.scenario).expect("a scenario is always JSON");
-            (text(&scenario), text(&serde_json::Value::Object(point.settings)))
-        })
-        .collect())
 }
 
 /// The JSON Schema of the scenario file.
@@ -258,12 +254,13 @@ fn to_toml(json: &str) -> PyResult<String> {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ScenarioError", module.py().get_type::<ScenarioError>())?;
+    module.add_class::<sweep::Expansion>()?;
+    module.add_class::<Cancel>()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("EVENT_KINDS", EventKind::NAMES.to_vec())?;
     for function in [
         wrap_pyfunction!(run_many, module)?,
         wrap_pyfunction!(load_scenario, module)?,
-        wrap_pyfunction!(expand, module)?,
         wrap_pyfunction!(schema, module)?,
         wrap_pyfunction!(to_toml, module)?,
         wrap_pyfunction!(live::run_live, module)?,

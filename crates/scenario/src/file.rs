@@ -46,7 +46,8 @@ pub struct Scenario {
     /// What is traced.
     #[serde(default)]
     pub trace: TraceFile,
-    /// Values to try, by key: all combinations. `repeat` runs each with so many seeds.
+    /// Values to try, by key: all combinations; `zip` has lists that go together, `points` single points.
+    /// `repeat` runs each with so many seeds.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub sweep: Map<String, Value>,
 }

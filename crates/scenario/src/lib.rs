@@ -20,7 +20,7 @@ pub use file::{
 };
 pub use named::{Algorithm, SlowStart};
 pub use plan::Plan;
-pub use sweep::Point;
+pub use sweep::{Expansion, Point};
 
 impl Scenario {
     /// Reads a scenario from TOML, after setting `overrides` (key and value as on a command line).

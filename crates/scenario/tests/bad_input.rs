@@ -27,7 +27,7 @@ fn error_of(text: &str, key: &str, value: &str) -> String {
     let set = [(key.to_owned(), value.to_owned())];
     Scenario::from_toml(text, "x.toml", &set)
         .and_then(|scenario| {
-            scenario.expand("x.toml")?;
+            scenario.expansion("x.toml")?;
             scenario.resolve("x.toml")
         })
         .map_or_else(|error| error.to_string(), |_| "no error".to_owned())
@@ -179,7 +179,7 @@ proptest! {
             let text = format!("{}{noise}{}", &GOOD[..cut], &GOOD[end..]);
             if let Ok(scenario) = Scenario::from_toml(&text, "x.toml", &[]) {
                 let _ = scenario.resolve("x.toml");
-                let _ = scenario.expand("x.toml");
+                let _ = scenario.expansion("x.toml").and_then(|expansion| expansion.check());
             }
         }
     }

@@ -1,0 +1,90 @@
+//! The points of a sweep, one at a time, and a flag that stops runs from another thread.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use elephan_scenario::Scenario;
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::scenario_error;
+
+/// The points of a scenario's sweep; none is made before it is asked for.
+#[pyclass(frozen)]
+pub struct Expansion(elephan_scenario::Expansion);
+
+impl Expansion {
+    fn at(&self, number: usize, repeat: u64) -> PyResult<elephan_scenario::Point> {
+        if number >= self.0.points() {
+            return Err(PyIndexError::new_err(format!(
+                "expected a point below {}, found {number}",
+                self.0.points()
+            )));
+        }
+        Ok(self.0.point(number).map_err(scenario_error)?.repeat(repeat))
+    }
+}
+
+fn value(scenario: &Scenario) -> Value {
+    serde_json::to_value(scenario).expect("a scenario is always JSON")
+}
+
+#[pymethods]
+impl Expansion {
+    /// Reads the sweep of a scenario (JSON).
+    #[new]
+    fn new(scenario: &str) -> PyResult<Self> {
+        let scenario = Scenario::from_json(scenario, "scenario", &[]).map_err(scenario_error)?;
+        scenario.expansion("scenario").map(Self).map_err(scenario_error)
+    }
+
+    /// How many points there are, repeats not counted.
+    #[getter]
+    fn points(&self) -> usize {
+        self.0.points()
+    }
+
+    /// With how many seeds each point is to be run.
+    #[getter]
+    fn repeats(&self) -> u64 {
+        self.0.repeats()
+    }
+
+    /// JSON of the scenario of repeat `repeat` of point `number`, and JSON of the settings that it stands for.
+    fn point(&self, number: usize, repeat: u64) -> PyResult<(String, String)> {
+        let point = self.at(number, repeat)?;
+        Ok((value(&point.scenario).to_string(), Value::Object(point.settings).to_string()))
+    }
+
+    /// The scenario of repeat `repeat` of point `number` as JSON with its keys in order of the alphabet: one scenario has
+    /// one such text.
+    fn canonical(&self, number: usize, repeat: u64) -> PyResult<String> {
+        let mut document = value(&self.at(number, repeat)?.scenario);
+        document.sort_all_objects();
+        Ok(document.to_string())
+    }
+}
+
+/// Stops runs that go on in other threads.
+#[pyclass(frozen)]
+#[derive(Default)]
+pub struct Cancel(AtomicBool);
+
+impl Cancel {
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[pymethods]
+impl Cancel {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stops them, within a hundredth of their simulated time.
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
