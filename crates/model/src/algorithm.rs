@@ -1,0 +1,282 @@
+//! Every algorithm's steady state, by one construction: the climb from a loss to the next.
+//!
+//! One loss in `1/p` packets makes a periodic sawtooth. Let it lose at window `W`. The climb from what the loss leaves back to
+//! `W` takes `rounds(W)` round trips and carries `packets(W)` packets, so `p = 1/packets(W)`, the mean window is
+//! `packets(W)/rounds(W)`, and the recovery time is `rounds(W)`. Each algorithm gives its climb, in closed form where it has one.
+//! That is the *derived* response function. What a paper prints, often an approximation of it, is the *published* one.
+//!
+//! Not counted: the round trip in which the window stands still while a loss is repaired, timeouts, whole windows. So both
+//! forms hold for windows of more than about ten segments and climbs of more than a few round trips.
+
+use std::fmt;
+
+use elephan_cc::parameter::{ParameterError, Value};
+use elephan_cc::registry::{self, Entry};
+
+use crate::bic::Bic;
+use crate::cubic::Cubic;
+use crate::fast::Fast;
+use crate::highspeed::HighSpeed;
+use crate::htcp::Htcp;
+use crate::ltcp::Ltcp;
+use crate::scalable::Scalable;
+use crate::solve;
+use crate::standard::Standard;
+
+/// The climb from a loss to the next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Epoch {
+    /// Its length in round trips.
+    pub rounds: f64,
+    /// Packets sent in it.
+    pub packets: f64,
+}
+
+/// The steady state of an algorithm, with its parameters.
+#[derive(Clone, Debug)]
+pub enum Algorithm {
+    /// Standard TCP, any additive increase and multiplicative decrease.
+    Standard(Standard),
+    /// HighSpeed TCP.
+    HighSpeed(HighSpeed),
+    /// Scalable TCP.
+    Scalable(Scalable),
+    /// H-TCP.
+    Htcp(Htcp),
+    /// BIC-TCP.
+    Bic(Bic),
+    /// FAST TCP.
+    Fast(Fast),
+    /// Layered TCP.
+    Ltcp(Ltcp),
+    /// CUBIC.
+    Cubic(Cubic),
+}
+
+/// Why there is no model of an algorithm.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Error {
+    /// No algorithm of that name has a model.
+    Unknown(String),
+    /// A setting that the algorithm refuses.
+    Setting(ParameterError),
+}
+
+/// Names of algorithms that have a model.
+const MODELLED: &str = "tahoe, reno, newreno, sack, hstcp, hstcp-fc, scalable, htcp, bic, fast, ltcp, cubic";
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(name) => write!(f, "cc: expected one of {MODELLED}, found \"{name}\""),
+            Self::Setting(error) => write!(f, "cc.{}: {error}", error.name()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The values of an algorithm's parameters: published ones, except for those that are set.
+pub(crate) struct Settings<'a> {
+    entry: &'static Entry,
+    settings: &'a [(&'a str, Value<'a>)],
+}
+
+impl Settings<'_> {
+    fn value(&self, name: &str) -> Value<'_> {
+        let set = self.settings.iter().find(|(key, _)| *key == name).map(|&(_, value)| value);
+        set.or_else(|| self.entry.parameters.iter().find(|p| p.name == name).map(|p| p.default))
+            .expect("a parameter that the registry has")
+    }
+
+    /// A number.
+    pub fn number(&self, name: &str) -> f64 {
+        match self.value(name) {
+            Value::Number(number) => number,
+            _ => unreachable!("the registry has checked the kind"),
+        }
+    }
+
+    /// A word.
+    pub fn word(&self, name: &str) -> &str {
+        match self.value(name) {
+            Value::Word(word) => word,
+            _ => unreachable!("the registry has checked the kind"),
+        }
+    }
+}
+
+/// Smallest and largest window that a response function looks for.
+const WINDOWS: (f64, f64) = (1.0, 1e12);
+
+impl Algorithm {
+    /// The model of the algorithm `name`, as a scenario calls it, with the published parameters except for `settings`.
+    pub fn new(name: &str, settings: &[(&str, Value<'_>)]) -> Result<Self, Error> {
+        let entry = registry::find(name).ok_or_else(|| Error::Unknown(name.to_owned()))?;
+        entry.build(settings).map_err(Error::Setting)?;
+        let settings = Settings { entry, settings };
+        Ok(match name {
+            "tahoe" | "reno" | "newreno" | "sack" => Self::Standard(Standard::of(&settings)),
+            "hstcp" | "hstcp-fc" => Self::HighSpeed(HighSpeed::of(&settings)),
+            "scalable" => Self::Scalable(Scalable::of(&settings)),
+            "htcp" => Self::Htcp(Htcp::of(&settings)),
+            "bic" => Self::Bic(Bic::of(&settings)),
+            "fast" => Self::Fast(Fast::of(&settings)),
+            "ltcp" => Self::Ltcp(Ltcp::of(&settings)),
+            "cubic" => Self::Cubic(Cubic::of(&settings)),
+            _ => return Err(Error::Unknown(name.to_owned())),
+        })
+    }
+
+    /// The climb back to window `w`, in segments, after a loss there.
+    pub fn epoch(&self, w: f64, rtt: f64) -> Epoch {
+        match self {
+            Self::Standard(it) => it.epoch(w),
+            Self::HighSpeed(it) => it.epoch(w),
+            Self::Scalable(it) => it.epoch(w),
+            Self::Htcp(it) => it.epoch(w, rtt),
+            Self::Bic(it) => it.epoch(w),
+            Self::Fast(it) => it.unqueued().epoch(w),
+            Self::Ltcp(it) => it.epoch(w),
+            Self::Cubic(it) => it.epoch(w, rtt),
+        }
+    }
+
+    /// The response function as it is printed: mean window in segments at loss rate `p`. None where no source prints one.
+    pub fn published(&self, p: f64, rtt: f64) -> Option<f64> {
+        match self {
+            Self::Standard(it) => Some(it.window(p)),
+            Self::HighSpeed(it) => Some(it.window(p)),
+            Self::Scalable(it) => Some(it.window(p)),
+            Self::Cubic(it) => Some(it.window(p, rtt)),
+            Self::Htcp(_) | Self::Bic(_) | Self::Fast(_) | Self::Ltcp(_) => None,
+        }
+    }
+
+    /// The derived response function: mean window in segments under one loss in `1/p` packets.
+    pub fn window(&self, p: f64, rtt: f64) -> f64 {
+        let peak = self.peak(p, rtt);
+        let Epoch { rounds, packets } = self.epoch(peak, rtt);
+        packets / rounds
+    }
+
+    /// Window at which the sawtooth under one loss in `1/p` packets loses.
+    pub fn peak(&self, p: f64, rtt: f64) -> f64 {
+        solve::increasing(|w| self.epoch(w, rtt).packets, 1.0 / p, WINDOWS.0, WINDOWS.1)
+    }
+
+    /// The inverse of [`Self::window`]: the loss rate that supports mean window `w`.
+    pub fn loss(&self, w: f64, rtt: f64) -> f64 {
+        let mean = |peak: f64| {
+            let Epoch { rounds, packets } = self.epoch(peak, rtt);
+            packets / rounds
+        };
+        1.0 / self.epoch(solve::increasing(mean, w, WINDOWS.0, WINDOWS.1), rtt).packets
+    }
+
+    /// Fraction of window `w` that a loss leaves.
+    pub fn beta(&self, w: f64) -> f64 {
+        match self {
+            Self::Standard(it) => it.beta,
+            Self::HighSpeed(it) => 1.0 - it.b(w),
+            Self::Scalable(it) => it.beta(w),
+            Self::Htcp(it) => it.beta,
+            Self::Bic(it) => it.beta(w),
+            Self::Fast(it) => it.unqueued().beta,
+            Self::Ltcp(it) => it.beta(w),
+            Self::Cubic(it) => it.beta,
+        }
+    }
+
+    /// The increase in segments for each round trip, of a flow whose mean window is `w` under losses of that rate. For
+    /// algorithms with a memory (H-TCP, BIC-TCP, CUBIC, whose increase depends on the time or the window of the last loss) it is the
+    /// one that keeps `w` where [`Self::loss`] says.
+    pub fn increase(&self, w: f64, rtt: f64) -> f64 {
+        match self {
+            Self::Standard(it) => it.a,
+            Self::HighSpeed(it) => it.a(w),
+            Self::Scalable(it) => it.increase(w),
+            Self::Fast(it) => it.unqueued().a,
+            Self::Ltcp(it) => it.layer(w).k,
+            Self::Htcp(_) | Self::Bic(_) | Self::Cubic(_) => (1.0 - self.beta(w)) * w * w * self.loss(w, rtt),
+        }
+    }
+
+    /// Round trips until a flow that lost at window `w` is back there.
+    pub fn recovery(&self, w: f64, rtt: f64) -> f64 {
+        self.epoch(w, rtt).rounds
+    }
+
+    /// Round trips from window `w` to twice that, when capacity has come free: the climb of a flow that lost at `w`. BIC-TCP and
+    /// CUBIC pass their old window on the way, H-TCP has had its second of low speed; CUBIC starts from its plateau.
+    pub fn doubling(&self, w: f64, rtt: f64) -> f64 {
+        match self {
+            Self::Scalable(it) => it.doubling(w),
+            Self::Htcp(it) => it.beyond(w, 2.0 * w, rtt),
+            Self::Bic(it) => it.beyond(w, 2.0 * w),
+            Self::Cubic(it) => it.beyond(w, 2.0 * w, rtt),
+            _ => solve::integral(|w| 1.0 / self.increase(w, rtt), w, 2.0 * w),
+        }
+    }
+
+    /// Round trips from window `w` to half of that under a loss in each round trip. Whole losses are not waited for
+    /// (Kelly, section 3.3: ln(1/2)/ln(1 - b)), and the fraction that a loss takes is that at `w`.
+    pub fn halving(&self, w: f64) -> f64 {
+        libm::log(0.5) / libm::log(self.beta(w))
+    }
+
+    /// Coefficient of variation of the rate under independent losses of small probability, about mean window `w`.
+    ///
+    /// Linear noise about the equilibrium of `dw = a(w) - b(w) w` at each loss, losses at `p w` for each round trip:
+    /// `CoV^2 = b / (2 (2 + e_b - e_a))` with `e_a`, `e_b` the elasticities of `a` and `b` in `w`. Scalable TCP has `e_a = 1`,
+    /// `e_b = 0` and so `sqrt(b/2)`, which is Kelly's equation 2; Standard TCP has `sqrt(b)/2`, 0.354, where the
+    /// exact value is 0.41. Valid for many losses in the memory of the window, so better the smaller `b`; for windows above the
+    /// low-speed mode.
+    pub fn variation(&self, w: f64, rtt: f64) -> f64 {
+        let elasticity = |f: &dyn Fn(f64) -> f64| {
+            let h: f64 = 0.05;
+            libm::log(f(w * (1.0 + h)) / f(w * (1.0 - h))) / libm::log((1.0 + h) / (1.0 - h))
+        };
+        let e_a = elasticity(&|w| self.increase(w, rtt));
+        let e_b = elasticity(&|w| 1.0 - self.beta(w));
+        ((1.0 - self.beta(w)) / (2.0 * (2.0 + e_b - e_a))).sqrt()
+    }
+
+    /// Coefficient of variation of the window over one periodic sawtooth, that of a single flow at a full DropTail queue. For an
+    /// AIMD it is `(1 - beta)/(sqrt(3) (1 + beta))`.
+    pub fn sawtooth_variation(&self, w: f64) -> f64 {
+        let beta = self.beta(w);
+        (1.0 - beta) / (3.0f64.sqrt() * (1.0 + beta))
+    }
+
+    /// How unfair the algorithm is between flows of different round-trip times: exponents `n` of
+    /// `rate_1/rate_2 = (rtt_2/rtt_1)^n` about loss rate `p`.
+    ///
+    /// With `w = c T^e / p^d` (`d` and `e` are taken from the derived response function): flows that lose each packet with the same
+    /// probability have `n = 1 - e`; flows that lose together, at the same moments, have `p_i w_i/T_i` in common and so
+    /// `n = (1 - e)/(1 - d)` (Xu, Harfoush and Rhee 2004, theorem 1, with e = 0). `d` of 1, Scalable TCP's, has no such state: the
+    /// flow with the shortest round-trip time takes all.
+    pub fn rtt_unfairness(&self, p: f64, rtt: f64) -> RttUnfairness {
+        let (h, log) = (1.2f64, |x: f64| libm::log(x));
+        let d = log(self.window(p / h, rtt) / self.window(p * h, rtt)) / (2.0 * log(h));
+        let e = log(self.window(p, rtt * h) / self.window(p, rtt / h)) / (2.0 * log(h));
+        let synchronised = if d < 0.995 { (1.0 - e) / (1.0 - d) } else { f64::INFINITY };
+        RttUnfairness { loss_exponent: d, rtt_exponent: e, independent: 1.0 - e, synchronised }
+    }
+}
+
+/// Exponents of a response function, and what they mean for flows of different round-trip times.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RttUnfairness {
+    /// `d` of `w = c T^e / p^d`.
+    pub loss_exponent: f64,
+    /// `e` of `w = c T^e / p^d`.
+    pub rtt_exponent: f64,
+    /// Exponent of the ratio of rates where losses are independent.
+    pub independent: f64,
+    /// Exponent of the ratio of rates where all flows lose together.
+    pub synchronised: f64,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! BIC-TCP (Xu, Harfoush and Rhee 2004; thesis, equations 6.15 to 6.17). The response function is derived: a flow that loses
+//! at the same window each time finds its target there.
+
+use crate::algorithm::{Epoch, Settings};
+use crate::standard::Standard;
+
+/// BIC-TCP.
+#[derive(Clone, Debug)]
+pub struct Bic {
+    b: f64,
+    beta: f64,
+    low_window: f64,
+    s_max: f64,
+    smooth_part: f64,
+}
+
+impl Bic {
+    pub(crate) fn of(settings: &Settings<'_>) -> Self {
+        Self {
+            b: settings.number("b"),
+            beta: settings.number("beta"),
+            low_window: settings.number("low_window"),
+            s_max: settings.number("s_max"),
+            smooth_part: settings.number("smooth_part"),
+        }
+    }
+
+    /// Fraction that a loss at window `w` leaves.
+    pub(crate) fn beta(&self, w: f64) -> f64 {
+        if w <= self.low_window { 0.5 } else { self.beta }
+    }
+
+    /// Equation 6.17 from below: `S_max` for each round trip while the target is further than `B S_max`, then a `B`th of the
+    /// distance, then `B/smooth_part` over the last `B` segments.
+    pub(crate) fn epoch(&self, w: f64) -> Epoch {
+        if w <= self.low_window {
+            return Standard { a: 1.0, beta: 0.5 }.epoch(w);
+        }
+        let mut epoch = Epoch { rounds: 0.0, packets: 0.0 };
+        let mut line = |from: f64, to: f64, slope: f64| {
+            let rounds = (to - from).max(0.0) / slope;
+            epoch.rounds += rounds;
+            epoch.packets += rounds * f64::midpoint(from, to);
+        };
+        let from = self.beta * w;
+        line(from, self.low_window, 1.0);
+        let from = from.max(self.low_window);
+        let search = (w - self.b * self.s_max).max(from);
+        line(from, search, self.s_max);
+        // The last B segments.
+        let last = (w - self.b).max(search);
+        line(last, w, self.b / self.smooth_part);
+        // Between: the distance shrinks by exp(-1/B) in a round trip.
+        if last > search {
+            let rounds = self.b * libm::log((w - search) / (w - last));
+            epoch.rounds += rounds;
+            epoch.packets += w * rounds - self.b * (last - search);
+        }
+        epoch
+    }
+
+    /// Round trips from the target `w` to window `to`: the search for a new maximum.
+    pub(crate) fn beyond(&self, w: f64, to: f64) -> f64 {
+        let distance = to - w;
+        let slow = distance.min(self.b) * self.smooth_part / self.b;
+        // The distance grows by exp(1/(B-1)) in a round trip from B to S_max (B-1), then by S_max.
+        let fast = distance.min(self.s_max * (self.b - 1.0)).max(self.b);
+        slow + (self.b - 1.0) * libm::log(fast / self.b) + (distance - fast).max(0.0) / self.s_max
+    }
+}

@@ -1,0 +1,235 @@
+//! Scalable TCP's window over time, several flows that lose together, and random loss (Tekala and Szabo 2006).
+//!
+//! Symbols of the paper: `mu` the link's rate in packets/s, `T` the round-trip time without queueing in s, `C = mu T` the pipe,
+//! `B` the buffer, both in packets, `alpha` and `beta` Scalable TCP's constants, `q` the probability of a random loss. What the
+//! paper misprints is said at each formula.
+
+/// One flow of Scalable TCP on a link with a DropTail queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    /// Increase for each acknowledged packet.
+    pub alpha: f64,
+    /// Fraction of the window that a loss leaves.
+    pub beta: f64,
+    /// Rate of the link, packets/s.
+    pub mu: f64,
+    /// Round-trip time without queueing, s.
+    pub rtt: f64,
+    /// Buffer, packets.
+    pub buffer: f64,
+    /// Window at which slow start ends, packets.
+    pub ssthresh: f64,
+}
+
+impl Path {
+    /// `C = mu T`.
+    pub fn pipe(&self) -> f64 {
+        self.mu * self.rtt
+    }
+
+    /// The window at which the queue overflows: `C + B`.
+    pub fn peak(&self) -> f64 {
+        self.pipe() + self.buffer
+    }
+
+    /// Time of slow start in s: `T ln W_ss` (equation 7). The fluid form: a window that doubles in each round trip takes
+    /// `T log2 W_ss`.
+    pub fn slow_start_s(&self) -> f64 {
+        self.rtt * libm::log(self.ssthresh)
+    }
+
+    /// Packets sent in slow start: `W_ss - 1`. Equation 8 prints `W_ss`, but the integral of equation 6 begins at 1.
+    pub fn slow_start_packets(&self) -> f64 {
+        self.ssthresh - 1.0
+    }
+
+    /// Time in s from window `from` until the pipe is full: `(T/alpha) ln(C/from)` (equation 10).
+    pub fn filling_pipe_s(&self, from: f64) -> f64 {
+        (self.rtt / self.alpha * libm::log(self.pipe() / from)).max(0.0)
+    }
+
+    /// Time in s in which the window grows from the pipe, or from `from` if that is more, to the peak: `(W_max - C)/(alpha mu)`
+    /// (equation 12).
+    pub fn filling_buffer_s(&self, from: f64) -> f64 {
+        (self.peak() - from.max(self.pipe())) / (self.alpha * self.mu)
+    }
+
+    /// Whether the queue never empties: `B >= (1 - beta) W_max` (section 3.2.3).
+    pub fn stays_full(&self) -> bool {
+        self.buffer >= (1.0 - self.beta) * self.peak()
+    }
+
+    /// Time in s from a loss to the next.
+    pub fn epoch_s(&self) -> f64 {
+        let from = self.beta * self.peak();
+        self.filling_pipe_s(from) + self.filling_buffer_s(from)
+    }
+
+    /// The window `t` seconds after it was `from`, without a loss: `from exp(alpha t/T)` up to the pipe (equation 9), then
+    /// `C + alpha mu (t - t_c)` (equation 11, which is printed without `t_c`).
+    fn growth(&self, from: f64, t: f64) -> f64 {
+        let exponential = self.filling_pipe_s(from);
+        if t < exponential {
+            from * libm::exp(self.alpha * t / self.rtt)
+        } else {
+            from.max(self.pipe()) + self.alpha * self.mu * (t - exponential)
+        }
+    }
+
+    /// The window in packets at time `t` s: slow start (equation 6), the exponential and the linear regime, and back to
+    /// `beta W_max` at each overflow. The paper also sets `ssthresh = W_max/2` then, which nothing comes to use.
+    pub fn window(&self, t: f64) -> f64 {
+        let after = t - self.slow_start_s();
+        if after < 0.0 {
+            return libm::exp(t / self.rtt);
+        }
+        let first = self.filling_pipe_s(self.ssthresh) + self.filling_buffer_s(self.ssthresh);
+        if after < first {
+            return self.growth(self.ssthresh, after);
+        }
+        self.growth(self.beta * self.peak(), libm::fmod(after - first, self.epoch_s()))
+    }
+}
+
+/// Windows at the next loss of flows with round-trip times `rtts` s that all lose together, from windows `w` at this one: each is
+/// multiplied by `beta exp(alpha tau/(T_i + D))`, with `tau` such that the windows fill pipe and buffer again.
+///
+/// This is what the paper's section 3.2.4 describes. Its equation 13 takes one slope `tan(alpha)` for all flows; `alpha` is
+/// no angle, and the slope of flow `i` is `alpha` times its own rate. So the flow with the shortest round-trip time gains at each
+/// loss, and there is no steady state but where it has everything: Jain's index goes to 1/n, as the paper's Table 1 measures.
+pub fn synchronised_losses(alpha: f64, beta: f64, mu: f64, buffer: f64, rtts: &[f64], w: &[f64]) -> Vec<f64> {
+    // Packets in flight and queued, of flows with windows w: the queueing delay D solves sum w/(T + D) = mu.
+    let delay = |w: &[f64]| {
+        let offered = |d: f64| w.iter().zip(rtts).map(|(w, t)| w / (t + d)).sum::<f64>();
+        if offered(0.0) <= mu { 0.0 } else { crate::solve::increasing(|d| -offered(d), -mu, 1e-12, 1e6) }
+    };
+    let mut w: Vec<f64> = w.iter().map(|w| beta * w).collect();
+    let step = rtts.iter().copied().fold(f64::INFINITY, f64::min) * 0.2;
+    loop {
+        let queueing = delay(&w);
+        if queueing >= buffer / mu {
+            return w;
+        }
+        for (w, t) in w.iter_mut().zip(rtts) {
+            *w *= libm::exp(alpha * step / (t + queueing));
+        }
+    }
+}
+
+/// Rates in packets/s of flows with equal windows on a full link, `mu` in all: proportional to `1/(T_i + D)`. This is what the
+/// paper's equation 18 says with its one slope for all; it is right where losses are independent (its Table 2, adaptive RED).
+pub fn equal_window_rates(mu: f64, delay: f64, rtts: &[f64]) -> Vec<f64> {
+    let sum: f64 = rtts.iter().map(|t| 1.0 / (t + delay)).sum();
+    rtts.iter().map(|t| mu / (t + delay) / sum).collect()
+}
+
+/// Throughput in packets/s of each of `n` flows with the same round-trip time that lose together on a link that stays full: `mu/n`.
+/// With the period `tau = (1 - beta) n W_max/(alpha mu)` and the slope `alpha mu/n` it is what equation 18 becomes.
+pub fn synchronised_rate(mu: f64, n: f64) -> f64 {
+    mu / n
+}
+
+/// Window at a loss under random losses of probability `q`: `alpha/(q (1 - beta))` packets (equation 23). The peak of the sawtooth;
+/// Kelly gives the same number as the mean, to first order.
+pub fn random_peak(alpha: f64, beta: f64, q: f64) -> f64 {
+    alpha / (q * (1.0 - beta))
+}
+
+/// Throughput in packets/s under random losses: `alpha (1 + beta)/(2 q (T + D)(1 - beta))` (equation 24). Equations 20 and 21, by
+/// which the paper comes there, assume a window larger than the pipe; the result needs that only for the growth to be linear
+/// between losses. Growth is exponential below, and the mean of that sawtooth is `(1 - beta)/ln(1/beta)` of the peak: 0.936 for
+/// `(1 + beta)/2` = 0.9375. With independent losses in place of one in `1/q` packets see [`random_rate_independent`].
+pub fn random_rate(alpha: f64, beta: f64, q: f64, rtt: f64, delay: f64) -> f64 {
+    random_peak(alpha, beta, q) * (1.0 + beta) / 2.0 / (rtt + delay)
+}
+
+/// Throughput in packets/s under independent losses: each acknowledged packet adds `alpha` and each lost one takes
+/// `(1 - beta) w`, so `alpha E[w] = q (1 - beta) E[w^2]` and `E[w] = alpha/(q (1 - beta)(1 + CoV^2))` with Kelly's
+/// `CoV^2 = (1 - beta)/2`: 0.941 of the peak, again nearly equation 24.
+pub fn random_rate_independent(alpha: f64, beta: f64, q: f64, rtt: f64) -> f64 {
+    random_peak(alpha, beta, q) / (1.0 + (1.0 - beta) / 2.0) / rtt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Figure 4: 1 Gbit/s, 100 ms, packets of 1500 bytes, buffer of the bandwidth-delay product.
+    const FIGURE_4: Path = Path {
+        alpha: 0.01,
+        beta: 0.875,
+        mu: 1e9 / 12e3,
+        rtt: 0.1,
+        buffer: 1e9 / 12e3 * 0.1,
+        ssthresh: 1000.0,
+    };
+
+    fn jain(rates: &[f64]) -> f64 {
+        let sum: f64 = rates.iter().sum();
+        sum * sum / (rates.len() as f64 * rates.iter().map(|x| x * x).sum::<f64>())
+    }
+
+    /// Section 4.3: `T_i = (i + 1) T_base - 4 i` ms.
+    fn rtts(base: f64, n: usize) -> Vec<f64> {
+        (0..n).map(|i| ((i + 1) as f64 * base - 4.0 * i as f64) * 1e-3).collect()
+    }
+
+    #[test]
+    fn the_window_ack_by_ack() {
+        // ACKs come at w/T while the pipe is not full, at mu after; each adds alpha.
+        let it = FIGURE_4;
+        let (mut w, mut t, step) = (it.ssthresh, it.slow_start_s(), 1e-4);
+        for _ in 0..600_000 {
+            w += it.alpha * step * (w / it.rtt).min(it.mu);
+            if w >= it.peak() {
+                w *= it.beta;
+            }
+            t += step;
+            // Within a step of the jump it may be on either side.
+            let near = [it.window(t), it.window(t - 0.05), it.window(t + 0.05)];
+            let off = near.iter().map(|x| (x / w - 1.0).abs()).fold(f64::INFINITY, f64::min);
+            assert!(off < 5e-3, "{t}: {w} and {near:?}");
+        }
+        assert!(it.stays_full());
+        // (16 667 - 8 333)/(0.01 * 83 333) = 10 s.
+        assert!((it.filling_buffer_s(0.0) - 10.0).abs() < 1e-9);
+        assert!((it.epoch_s() - 2.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn synchronised_losses_leave_the_link_to_the_shortest_round_trip() {
+        // Table 1: near 1/n in all nine cases.
+        for n in [3, 5, 8] {
+            for base in [30.0, 60.0, 100.0] {
+                let (mu, rtts) = (1e9 / 12e3, rtts(base, n));
+                let buffer = mu * rtts[0];
+                let mut w = vec![2.0 * buffer / n as f64; n];
+                for _ in 0..150 {
+                    w = synchronised_losses(0.01, 0.875, mu, buffer, &rtts, &w);
+                }
+                let index = jain(&w);
+                assert!(index < 1.02 / n as f64, "{n} flows, {base} ms: {index}");
+            }
+        }
+    }
+
+    #[test]
+    fn equal_windows_give_what_table_2_has_at_30_ms() {
+        for (n, printed) in [(3, 0.86), (5, 0.70), (8, 0.60)] {
+            let index = jain(&equal_window_rates(1.0, 0.0, &rtts(30.0, n)));
+            assert!((index - printed).abs() < 0.05, "{n}: {index}");
+        }
+    }
+
+    #[test]
+    fn random_loss_at_the_published_point() {
+        // q = 1.5e-4: the peak is 533 packets; 200 and 107 Mbit/s at 30 and 56 ms.
+        assert!((random_peak(0.01, 0.875, 1.5e-4) - 533.3).abs() < 0.1);
+        for (rtt, mbit) in [(0.030, 200.0), (0.056, 107.0)] {
+            let rate = random_rate(0.01, 0.875, 1.5e-4, rtt, 0.0) * 12e3 / 1e6;
+            assert!((rate / mbit - 1.0).abs() < 0.01, "{rate}");
+            let independent = random_rate_independent(0.01, 0.875, 1.5e-4, rtt) * 12e3 / 1e6;
+            assert!((independent / rate - 1.0).abs() < 0.01);
+        }
+    }
+}
