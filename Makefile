@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench bench-peers published clean
+.PHONY: demo test lint bench bench-peers published web clean
 
 demo: $(VENV)/built ## Compare four algorithms: a table, plots, half a minute.
 	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
@@ -32,6 +32,9 @@ published: $(VENV)/built ## The published comparison of two flows; writes docs/p
 	$(BIN)/elephan compare --rate 250Mbit/s --rtt 82ms --buffer "20% bdp" --cc reno,bic,fast,hstcp,htcp,scalable \
 	    --flows 2 --duration 600s --repeat 5 --out results/published --force
 	$(PYTHON) scripts/insert.py docs/published.md table < results/published/table.md
+
+web: ## Build the page of reports and of `elephan ui` anew, out of web/. Needs Node 20 or newer; what is built is committed, so users do not.
+	cd web && npm ci --silent --no-audit --no-fund && npm run --silent build
 
 # The environment: pinned tools and libraries, and the package with its extension module, built anew when a source changes.
 $(VENV)/installed: requirements.txt

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from elephan import _core
 from elephan.registry import Algorithm, algorithms, slow_starts
+from elephan.report.cli import report
 from elephan.results import Run, new_folder
 from elephan.scenario import Scenario, load, schema
 
@@ -28,6 +29,7 @@ cc_app = typer.Typer(help="The congestion control algorithms and slow starts.", 
 scenario_app = typer.Typer(help="Scenario files.", no_args_is_help=True)
 app.add_typer(cc_app, name="cc")
 app.add_typer(scenario_app, name="scenario")
+app.command()(report)
 
 BAD_INPUT = 2
 FAILED = 1

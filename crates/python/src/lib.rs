@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use elephan_cc::parameter::{Parameter, Range, Value};
 use elephan_cc::registry::Entry;
 use elephan_cc::{registry, slow_start};
-use elephan_scenario::{Plan, Scenario};
+use elephan_scenario::{Buffer, Plan, Scenario};
 use elephan_sim::trace::EventKind;
 use elephan_sim::{Control, Error, Outcome, SoFar};
+use elephan_units::{Rate, Time};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -243,6 +244,23 @@ fn slow_starts() -> String {
     describe(slow_start::ALL)
 }
 
+/// The number that a quantity of a scenario file stands for: bit/s, s, B, packets, or a share of the bandwidth-delay product;
+/// none where the text is no quantity.
+#[pyfunction]
+fn quantity(text: &str) -> Option<f64> {
+    if let Ok(rate) = text.parse::<Rate>() {
+        return Some(rate.bits_per_sec() as f64);
+    }
+    if let Ok(time) = text.parse::<Time>() {
+        return Some(time.secs_f64());
+    }
+    match text.parse::<Buffer>().ok()? {
+        Buffer::BdpShare(share) => Some(share),
+        Buffer::Packets(packets) => Some(packets as f64),
+        Buffer::Bytes(bytes) => Some(bytes.get() as f64),
+    }
+}
+
 /// A document (JSON) as a scenario file.
 #[pyfunction]
 fn to_toml(json: &str) -> PyResult<String> {
@@ -263,6 +281,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(load_scenario, module)?,
         wrap_pyfunction!(schema, module)?,
         wrap_pyfunction!(to_toml, module)?,
+        wrap_pyfunction!(quantity, module)?,
         wrap_pyfunction!(live::run_live, module)?,
         wrap_pyfunction!(algorithms, module)?,
         wrap_pyfunction!(slow_starts, module)?,

@@ -1,0 +1,24 @@
+"""`elephan report`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="RESULTS", help="A results folder of a run, a comparison or a sweep.")
+    ],
+    out: Annotated[Path | None, typer.Option("--out", help="The file. [default: RESULTS/report.FORMAT]")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--format", help="html, pdf, png, svg or md. [default: as --out ends, else html]")
+    ] = None,
+) -> None:
+    """Write what came of a run, a comparison or a sweep as one file to hand round."""
+    from elephan.report import read, write  # noqa: PLC0415 - Polars and matplotlib take a second to import
+
+    kind = kind or (out.suffix.lstrip(".") if out is not None and out.suffix else "html")
+    target = out or folder / f"report.{kind}"
+    write(read(folder), target, kind)
+    typer.echo(f"{target}")

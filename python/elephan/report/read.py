@@ -1,0 +1,400 @@
+"""Reading a results folder into what a report says."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from elephan import _core
+from elephan.compare import METRICS, Comparison, Estimate
+from elephan.report import series
+from elephan.report.content import MEANINGS, Chart, Content, Group, Head, Line, Runs, Table, Tile
+from elephan.results import Run
+
+# Lines of a chart: as many as there are colours that all readers tell apart.
+MOST_LINES = 8
+
+
+def read(folder: str | Path) -> Content:
+    """Read a results folder of any kind. Raises `ScenarioError` where it is none."""
+    folder = Path(folder)
+    for file, reader in (("run.json", _run), ("comparison.json", _comparison), ("index.parquet", _sweep)):
+        if (folder / file).is_file():
+            return reader(folder)
+    raise _core.ScenarioError(
+        f"{folder}: expected a results folder with run.json, comparison.json or index.parquet, found none of them"
+    )
+
+
+def _run(folder: Path) -> Content:
+    run = Run.load(folder)
+    summary = run.summary
+    tiles = []
+    for metric in METRICS:
+        value = metric.read(summary)
+        if value is not None:
+            text = Estimate(value, None, 1, 1).text(metric.digits)
+            tiles.append(Tile(metric.name, text, metric.unit.split(",")[0], f"{metric.unit}. {MEANINGS[metric.name]}"))
+    document = run.scenario.document
+    window = f"{summary.from_s:g} s to {summary.to_s:g} s"
+    return Content(
+        kind="run",
+        title=run.scenario.name,
+        subtitle=f"{_network(document)}; metrics count from {window}",
+        facts=[
+            ("engine", str(run.provenance["engine"])),
+            ("seed", str(document["seed"])),
+            ("simulated time", str(document["duration"])),
+            ("measuring window", window),
+            ("segments delivered", f"{run.provenance['segments_delivered']:,}"),
+            ("wall time", f"{run.provenance['wall_time_s']:.2f} s"),
+            *_versions(folder / "run.json"),
+        ],
+        command=f"elephan run {_file(run.scenario.name)}",
+        scenario=_core.to_toml(run.scenario.to_json()),
+        tiles=tiles,
+        tables=_run_tables(run),
+        groups=[Group("Over time", charts(folder, run))],
+        notes=[
+            f"{_file(run.scenario.name)} is the scenario below. The same version gives the same result from it, to the bit.",
+            "Goodput counts application bytes, rates and utilisation count IP packets; 1 Mbit is 10^6 bits.",
+        ],
+    )
+
+
+def _comparison(folder: Path) -> Content:
+    names: dict[str, list[int]] = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))["runs"]
+    folders = {name: [folder / "runs" / f"{name}-{k}" for k in range(len(seeds))] for name, seeds in names.items()}
+    result = Comparison({name: [Run.load(one) for one in ones] for name, ones in folders.items()})
+    first = next(iter(result.runs.values()))[0]
+    document = first.scenario.document
+    repeats = len(next(iter(names.values())))
+    table = Table(
+        title="Metrics",
+        head=[Head("cc", numeric=False), *(Head(metric.name, metric.unit) for metric in METRICS)],
+        rows=[
+            [name, *(estimates[metric.name].text(metric.digits) for metric in METRICS)]
+            for name, estimates in result.estimates().items()
+        ],
+        note=f"Means over {repeats} runs; ± is half of the 95 % interval (Student's t). "
+        "(2/3) says that a metric is defined in two of three.",
+    )
+    later = [flow["start"]["uniform"][1] for flow in document["flow"] if isinstance(flow.get("start"), Mapping)]
+    path = document["path"]
+    seeds = next(iter(names.values()))
+    command = (
+        f"elephan compare --cc {','.join(names)} --rate '{path['rate']}' --rtt '{path['rtt']}' --buffer '{path['buffer']}' "
+        f"--flows {len(document['flow'])} --duration '{document['duration']}' --repeat {repeats} "
+        f"--seed {seeds[0]}" + (f" --start-within '{later[0]}'" if later else "")
+    )
+    return Content(
+        kind="comparison",
+        title=f"{', '.join(names)}",
+        subtitle=f"{_network(document)}, {document['duration']}, {repeats} runs of each",
+        facts=[
+            ("engine", str(first.provenance["engine"])),
+            ("seeds", _list(seeds)),
+            *_versions(folders[next(iter(names))][0] / "run.json"),
+        ],
+        command=command,
+        scenario=_core.to_toml(first.scenario.to_json()),
+        tables=[table],
+        runs=Runs(
+            "Metrics over repeats",
+            ["cc", "seed"],
+            [[name, seed] for name, seeds in names.items() for seed in seeds],
+            [[metric.read(run.summary) for metric in METRICS] for runs in result.runs.values() for run in runs],
+        ),
+        groups=[
+            Group(title, _side_by_side({name: ones[0] for name, ones in folders.items()}, result, what))
+            for what, title in (
+                ("cwnd", "Windows, from the first run of each"),
+                ("goodput", "Goodput, from the first run of each"),
+            )
+        ],
+        notes=[f"The scenario below is that of {next(iter(names))}, seed {first.scenario.document['seed']}."],
+    )
+
+
+def _side_by_side(folders: Mapping[str, Path], result: Comparison, what: str) -> list[Chart]:
+    found = []
+    for name, folder in folders.items():
+        chart = next(
+            chart for chart in charts(folder, result.runs[name][0], most=series.MOST_VALUES // 4) if chart.id == what
+        )
+        lines = [
+            Line(f"flow {k + 1}" if not line.minor else line.name, line.values, line.colour, line.minor)
+            for k, line in enumerate(chart.lines)
+            if not line.minor
+        ]
+        found.append(Chart(f"{what}-{name}", name, chart.unit, chart.meaning, chart.time_s, lines, chart.note))
+    return found
+
+
+def _sweep(folder: Path) -> Content:
+    index = pl.read_parquet(folder / "index.parquet")
+    keys = [name for name in index.columns if "." in name or name in ("seed", "repeat")]
+    values = [_values(row) for row in index.iter_rows(named=True)]
+    varied = [key for key in keys if index[key].n_unique() > 1 or key == keys[0]]
+    by_point = [key for key in varied if key not in ("seed", "repeat")]
+    points: dict[tuple[Any, ...], list[list[float | None]]] = {}
+    for row, metrics in zip(index.iter_rows(named=True), values, strict=True):
+        points.setdefault(tuple(row[key] for key in by_point), []).append(metrics)
+    table = Table(
+        title="Metrics",
+        head=[*(Head(key, numeric=False) for key in by_point), *(Head(metric.name, metric.unit) for metric in METRICS)],
+        rows=[
+            [
+                *(str(value) for value in point),
+                *(Estimate.of([row[k] for row in rows]).text(metric.digits) for k, metric in enumerate(METRICS)),
+            ]
+            for point, rows in points.items()
+        ],
+        note="Means over repeats; ± is half of the 95 % interval (Student's t).",
+    )
+    first = next(iter(sorted((folder / "runs").glob("*/run.json"))), None)
+    scenario, title, facts = "", folder.name, []
+    if first is not None:
+        run = Run.load(first.parent)
+        scenario, title = _core.to_toml(run.scenario.to_json()), run.scenario.name
+        facts = [("engine", str(run.provenance["engine"])), *_versions(first)]
+    return Content(
+        kind="sweep",
+        title=title,
+        subtitle=f"{index.height:,} runs over {', '.join(varied)}",
+        facts=[("runs", f"{index.height:,}"), *facts],
+        command="",
+        scenario=scenario,
+        tables=[table],
+        runs=Runs(
+            "Metrics along the sweep",
+            varied,
+            [[row[key] for key in varied] for row in index.iter_rows(named=True)],
+            values,
+        ),
+        notes=["The scenario below is that of the first point."] if scenario else [],
+    )
+
+
+def _values(row: Mapping[str, Any]) -> list[float | None]:
+    """The metrics of a row of a sweep's index."""
+    columns = {
+        "goodput": ("goodput_bit_s", 1e-6),
+        "utilisation": ("utilisation", 100.0),
+        "fairness": ("fairness", 1.0),
+        "stability": ("stability", 1.0),
+        "convergence": ("convergence_s", 1.0),
+        "fair share": ("fair_share_s", 1.0),
+        "overhead": ("overhead_s_bit", 1e13),
+        "loss": ("loss_rate", 100.0),
+        "queueing": ("queue_delay_mean_s", 1e3),
+    }
+    found = []
+    for metric in METRICS:
+        column, factor = columns[metric.name]
+        value = row.get(column)
+        found.append(None if value is None else value * factor)
+    return found
+
+
+def charts(folder: Path, run: Run, most: int = series.MOST_VALUES) -> list[Chart]:
+    """Everything over time of a run: windows, goodput, round-trip times, queues, drops, load."""
+    wanted = ["time_s", "flow", "cwnd_segments", "ssthresh_segments", "srtt_s", "goodput_bit_s"]
+    flows = series.columns(folder, "flows", wanted)
+    found = []
+    shown = list(range(min(len(run.labels), MOST_LINES)))
+    alike = len(set(run.labels)) < len(run.labels)
+    names = {flow: f"{run.labels[flow]} {flow + 1}" if alike else run.labels[flow] for flow in shown}
+    more = f"The first {len(shown)} of {len(run.labels)} flows." if len(run.labels) > len(shown) else ""
+    if flows.height:
+        for what, title, unit, parts, meaning in (
+            (
+                "cwnd",
+                "Congestion window",
+                "segments",
+                [("cwnd_segments", ""), ("ssthresh_segments", " ssthresh")],
+                "Window and, dotted, slow-start threshold.",
+            ),
+            (
+                "goodput",
+                "Goodput",
+                "Mbit/s",
+                [("goodput_bit_s", "")],
+                "Application bytes delivered in order, between two samples.",
+            ),
+            ("srtt", "Smoothed RTT", "ms", [("srtt_s", "")], "The senders' smoothed round-trip time."),
+        ):
+            factor = {"Mbit/s": 1e-6, "ms": 1e3}.get(unit, 1.0)
+            lines: dict[str, series.Numbers] = {}
+            for column, suffix in parts:
+                aligned = series.align(flows, "flow", column, shown)
+                for flow in shown:
+                    values = aligned.lines[str(flow)] * factor
+                    if what == "srtt":
+                        values[values == 0] = float("nan")
+                    lines[names[flow] + suffix] = values
+            thinned = series.thin(series.Aligned(aligned.time_s, lines), "flows.parquet", most)
+            drawn = [
+                Line(name, values, k % len(shown), minor=k >= len(shown))
+                for k, (name, values) in enumerate(thinned.lines.items())
+            ]
+            found.append(Chart(what, title, unit, meaning, thinned.time_s, drawn, _join(more, thinned.note)))
+    return [*found, *_link_charts(folder, run, most)]
+
+
+def _link_charts(folder: Path, run: Run, most: int) -> list[Chart]:
+    wanted = ["time_s", "link", "packets", "dropped", "lost", "marked", "utilisation"]
+    queues = series.columns(folder, "queues", wanted)
+    if not queues.height:
+        return []
+    # What never had a queue, as most links of acknowledgments, would only be a line at zero.
+    busy = queues.group_by("link").agg(pl.col("packets").max()).filter(pl.col("packets") > 0)["link"].to_list()
+    links = [link.name for link in run.summary.links if link.name in busy][:MOST_LINES] or [run.summary.links[0].name]
+    others = [link.name for link in run.summary.links if link.name not in links]
+    more = f"Not shown: {_some(others)}." if others else ""
+    found = []
+    for what, title, unit, column, factor, meaning in (
+        ("queue", "Queue", "packets", "packets", 1.0, "Packets waiting, the one in service not counted."),
+        (
+            "utilisation",
+            "Utilisation",
+            "%",
+            "utilisation",
+            100.0,
+            "Bytes served between two samples, as a share of the link's rate; IP packets.",
+        ),
+    ):
+        aligned = series.align(queues, "link", column, links)
+        scaled = {name: line * factor for name, line in aligned.lines.items()}
+        thinned = series.thin(series.Aligned(aligned.time_s, scaled), "queues.parquet", most)
+        lines = [Line(name, values, k) for k, (name, values) in enumerate(thinned.lines.items())]
+        found.append(Chart(what, title, unit, meaning, thinned.time_s, lines, _join(more, thinned.note)))
+    counted: dict[str, series.Numbers] = {}
+    for column in ("dropped", "lost", "marked"):
+        aligned = series.align(queues, "link", column, links)
+        for name, totals in aligned.lines.items():
+            if totals[-1] > 0:
+                counted[f"{name} {column}"] = series.per_interval(totals)
+    if counted:
+        kept = dict(list(counted.items())[:MOST_LINES])
+        thinned = series.thin(series.Aligned(aligned.time_s, kept), "queues.parquet", most)
+        lines = [Line(name, values, k) for k, (name, values) in enumerate(thinned.lines.items())]
+        meaning = "Packets dropped by the queue, lost on the wire, or marked, since the sample before."
+        found.insert(
+            1, Chart("drops", "Drops and marks", "packets", meaning, thinned.time_s, lines, thinned.note, steps=True)
+        )
+    return found
+
+
+def _run_tables(run: Run) -> list[Table]:
+    flows = [
+        [
+            f"{number + 1}",
+            flow.label,
+            _text(flow.start_s, 1, 2),
+            _text(flow.goodput_bit_s, 1e-6, 2),
+            _text(flow.stability, 1, 3),
+            _text(flow.convergence_s, 1, 1),
+            _text(flow.cwnd_mean_segments, 1, 1),
+            _text(flow.srtt_mean_s, 1e3, 1),
+            _text(flow.retransmitted_bytes / flow.sent_bytes if flow.sent_bytes else None, 100, 3),
+            str(flow.congestion_events),
+            str(flow.timeouts),
+        ]
+        for number, flow in enumerate(run.summary.flows)
+    ]
+    heads = (
+        ("start", "s"),
+        ("goodput", "Mbit/s"),
+        ("stability", "std/mean"),
+        ("convergence", "s"),
+        ("mean cwnd", "segments"),
+    )
+    more = (("mean RTT", "ms"), ("retransmitted", "% of bytes"), ("reductions", ""), ("timeouts", ""))
+    links = [
+        [
+            link.name,
+            _text(link.utilisation, 100, 1),
+            f"{link.offered:,}",
+            f"{link.dropped:,}",
+            f"{link.lost:,}",
+            f"{link.marked:,}",
+            _text(link.queue_delay_mean_s, 1e3, 2),
+            _text(link.queue_delay_p95_s, 1e3, 2),
+            _text(link.queue_delay_p99_s, 1e3, 2),
+            _text(link.queue_mean_packets, 1, 1),
+            str(link.queue_max_packets),
+        ]
+        for link in run.summary.links
+    ]
+    tables = [
+        Table(
+            "Flows",
+            [Head("flow", numeric=False), Head("label", numeric=False), *(Head(*head) for head in (*heads, *more))],
+            flows[:200],
+            f"The first 200 of {len(flows)} flows." if len(flows) > 200 else "",
+        ),
+        Table(
+            "Links",
+            [
+                Head("link", numeric=False),
+                Head("utilisation", "%"),
+                Head("offered", "packets"),
+                Head("dropped", "packets"),
+                Head("lost", "packets"),
+                Head("marked", "packets"),
+                Head("queueing", "ms, mean"),
+                Head("queueing", "ms, 95 %"),
+                Head("queueing", "ms, 99 %"),
+                Head("queue", "packets, mean"),
+                Head("queue", "packets, most"),
+            ],
+            links[:200],
+        ),
+    ]
+    done = run.summary.transfers
+    if done is not None and done.count:
+        row = [f"{done.count:,}", *(_text(value, 1, 3) for value in (done.mean_s, done.p50_s, done.p95_s, done.p99_s))]
+        head = [
+            Head("transfers ended"),
+            *(Head("completion", unit) for unit in ("s, mean", "s, median", "s, 95 %", "s, 99 %")),
+        ]
+        tables.append(Table("Transfers", head, [row]))
+    return tables
+
+
+def _network(document: Mapping[str, Any]) -> str:
+    flows = sum(int(flow.get("count", 1)) for flow in document["flow"])
+    plural = "flow" if flows == 1 else "flows"
+    path = document.get("path")
+    if path is None:
+        return f"{flows} {plural} over {len(document['link'])} links"
+    return f"{flows} {plural}, {path['rate']}, {path['rtt']}, buffer {path['buffer']}"
+
+
+def _versions(run_json: Path) -> list[tuple[str, str]]:
+    description = json.loads(run_json.read_text(encoding="utf-8"))
+    return [("versions", f"Elephan {description['elephan']}, Python {description['python']}")]
+
+
+def _file(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in name).strip("-.") + ".toml"
+
+
+def _text(value: float | None, factor: float, digits: int) -> str:
+    return "-" if value is None else f"{value * factor:.{digits}f}"
+
+
+def _list(values: Sequence[int]) -> str:
+    together = list(values) == list(range(values[0], values[0] + len(values))) and len(values) > 2
+    return f"{values[0]} to {values[-1]}" if together else ", ".join(map(str, values))
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+
+
+def _join(*parts: str) -> str:
+    return " ".join(part for part in parts if part)

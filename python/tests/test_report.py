@@ -1,0 +1,103 @@
+"""Reports: whole, self-contained, true to the samples."""
+
+import base64
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import elephan
+from elephan import report
+from elephan.report import series
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    place = tmp_path_factory.mktemp("results")
+    path = {"rate": "5 Mbit/s", "rtt": "20 ms"}
+    scenario = elephan.dumbbell(**path, flows=[elephan.flow("htcp", count=2)], duration="6 s", name="</script><b>two")
+    run = elephan.run(scenario).save(place / "run")
+    comparison = elephan.compare(cc=["reno", "htcp"], **path, duration="4 s", repeat=2, start_within="1 s")
+    return {"run": run, "comparison": comparison.save(place / "comparison")}
+
+
+def _data(page: str) -> dict[str, object]:
+    found = re.search(r'id="content">(.*?)</script>', page, re.DOTALL)
+    assert found
+    return json.loads(found[1])
+
+
+def _numbers(packed: dict[str, str]) -> np.ndarray:
+    ((kind, text),) = packed.items()
+    return np.frombuffer(base64.b64decode(text), {"f32": "<f4", "f64": "<f8"}[kind])
+
+
+def test_a_page_has_everything_in_it_and_fetches_nothing(folders: dict[str, Path], tmp_path: Path) -> None:
+    for kind, folder in folders.items():
+        out = tmp_path / f"{kind}.html"
+        report.write(report.read(folder), out, "html")
+        page = out.read_text(encoding="utf-8")
+        assert not re.search(r'(src|href)="|@import|url\((?!data:)', page.split('id="content">')[0])
+        assert "default-src 'none'" in page
+        assert page.count("</script") == 2
+        data = _data(page)
+        assert data["kind"] == kind
+        assert data["command"]
+        assert 'rate = "5 Mbit/s"' in str(data["scenario"])
+
+
+def test_lines_are_the_samples(folders: dict[str, Path]) -> None:
+    run = elephan.Run.load(folders["run"])
+    (group,) = json.loads(report.read(folders["run"]).to_json())["groups"]
+    charts = {chart["id"]: chart for chart in group["charts"]}
+    assert set(charts) == {"cwnd", "goodput", "srtt", "queue", "drops", "utilisation"}
+    second = run.flows.filter(run.flows["flow"] == 1)
+    np.testing.assert_array_equal(_numbers(charts["cwnd"]["x"]), second["time_s"].to_numpy())
+    np.testing.assert_allclose(
+        _numbers(charts["cwnd"]["lines"][1]["values"]), second["cwnd_segments"].to_numpy(), rtol=1e-6
+    )
+    drops = _numbers(charts["drops"]["lines"][0]["values"])
+    assert drops.sum() == run.queues.filter(run.queues["link"] == "bottleneck")["dropped"].max()
+
+
+def test_thinning_keeps_every_peak_and_says_what_it_did() -> None:
+    random = np.random.default_rng(1)
+    data = series.Aligned(np.arange(100_000) * 0.1, {"a": random.normal(size=100_000), "b": np.full(100_000, np.nan)})
+    peaks = [17, 50_000, 99_999]
+    data.lines["a"][peaks] = [50.0, -50.0, 60.0]
+    thinned = series.thin(data, "flows.parquet", most=4000)
+    assert sum(map(len, thinned.lines.values())) <= 4000
+    assert {50.0, -50.0, 60.0} <= set(thinned.lines["a"])
+    assert np.isnan(thinned.lines["b"]).all()
+    assert np.all(np.diff(thinned.time_s) >= 0)
+    assert thinned.note == (
+        "Of 100,000 samples of each line this report has the smallest and the largest of every 100 (2,000 values); "
+        "flows.parquet has all."
+    )
+    assert series.thin(data, "flows.parquet") is data
+
+
+@pytest.mark.parametrize("kind", ["pdf", "png", "svg", "md"])
+def test_papers_take_it_too(folders: dict[str, Path], tmp_path: Path, kind: str) -> None:
+    out = tmp_path / f"report.{kind}"
+    report.write(report.read(folders["comparison"]), out, kind)
+    start = {"pdf": b"%PDF", "png": b"\x89PNG", "svg": b"<?xml", "md": b"# reno, htcp"}[kind]
+    assert out.read_bytes().startswith(start)
+    if kind == "md":
+        text = out.read_text(encoding="utf-8")
+        assert "| reno |" in text
+        assert all((tmp_path / name).is_file() for name in re.findall(r"\((.*?\.png)\)", text))
+
+
+def test_what_is_no_results_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(elephan.ScenarioError, match=r"expected a results folder with run\.json, .* found none"):
+        report.read(tmp_path)
+
+
+def test_quantities_of_an_axis_are_numbers_of_si_units() -> None:
+    from elephan import _core
+
+    texts = ["162 ms", "2.5 Gbit/s", "20% bdp", "500 packets", "htcp"]
+    assert [_core.quantity(text) for text in texts] == [0.162, 2.5e9, 0.2, 500.0, None]

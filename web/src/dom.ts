@@ -1,0 +1,69 @@
+// Making elements.
+
+type Child = Node | string | number | null | undefined | false;
+type Attributes = Record<string, unknown>;
+
+/** An element with attributes (`onX` are listeners, `class` and the rest attributes) and children. */
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  give(element, attributes);
+  for (const child of children) {
+    if (child !== null && child !== undefined && child !== false) element.append(String(child) === child ? child : child instanceof Node ? child : String(child));
+  }
+  return element;
+}
+
+/** An SVG element. */
+export function s(tag: string, attributes: Attributes = {}, ...children: (Node | string)[]): SVGElement {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  give(element, attributes);
+  element.append(...children);
+  return element;
+}
+
+function give(element: Element, attributes: Attributes): void {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on") && typeof value === "function") {
+      element.addEventListener(name.slice(2).toLowerCase(), value as EventListener);
+    } else if (value === true) {
+      element.setAttribute(name, "");
+    } else {
+      element.setAttribute(name, String(value));
+    }
+  }
+}
+
+/** Hands text over as a file. */
+export function download(name: string, text: string, type = "text/csv"): void {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  h("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+/** Lines of values separated by commas (RFC 4180). */
+export function csv(rows: (string | number | null | undefined)[][]): string {
+  const cell = (value: string | number | null | undefined) => {
+    const text = value === null || value === undefined ? "" : String(value);
+    return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return rows.map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
+}
+
+/** A number as people read it: four digits, no exponent where it can be helped. */
+export function number(value: number | null | undefined, digits = 4): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e7 || size < 1e-4) return value.toExponential(2).replace("e+", "e");
+  return size >= 10 ** (digits - 1) ? Math.round(value).toLocaleString("en").replaceAll(",", " ") : String(+value.toPrecision(digits));
+}
+
+/** What a file may be called. */
+export function fileName(text: string): string {
+  return text.replace(/[^\w.+-]+/g, "-").replace(/^[-.]+|[-.]+$/g, "") || "data";
+}

@@ -1,0 +1,110 @@
+// Runs along their settings: a metric against a key, one line for each value of another, with intervals; boxes over repeats; heat maps.
+
+import type { Runs } from "./content";
+import { h, number } from "./dom";
+import { boxFigure, heatFigure, xyFigure } from "./figures";
+
+/** The mean of some values, and half of its 95 % interval (Student's t). */
+export function estimate(values: number[], t95: number[]): { mean: number; half: number | null } {
+  const n = values.length;
+  const mean = values.reduce((sum, value) => sum + value, 0) / n;
+  if (n < 2) return { mean, half: null };
+  const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (n - 1);
+  return { mean, half: (t95[Math.min(n - 1, t95.length) - 1] ?? 1.96) * Math.sqrt(variance / n) };
+}
+
+// Keys whose values differ by chance alone.
+const REPEATS = ["repeat", "seed"];
+
+const label = (value: string | number | boolean | null): string => (value === null ? "–" : String(value));
+
+/** The runs' explorer. */
+export function explorer(runs: Runs, name: string): HTMLElement {
+  const distinct = runs.keys.map((_, k) => [...new Map(runs.settings.map((row, r) => [label(row[k]!), runs.axis[r]![k] ?? null])).entries()]);
+  distinct.forEach((values, k) => runs.keys[k]!.numeric && values.sort((a, b) => (a[1] ?? 0) - (b[1] ?? 0)));
+  const varied = runs.keys.map((_, k) => k).filter((k) => distinct[k]!.length > 1);
+  const telling = varied.filter((k) => !REPEATS.includes(runs.keys[k]!.name));
+  const firstNumeric = telling.find((k) => runs.keys[k]!.numeric) ?? telling[0] ?? varied[0] ?? 0;
+  const state = {
+    metric: 0,
+    x: firstNumeric,
+    by: telling.find((k) => k !== firstNumeric) ?? -1,
+    kind: runs.keys[firstNumeric]?.numeric ? "lines" : "boxes",
+    // What the other keys are held at; empty takes all.
+    only: new Map<number, string>(),
+  };
+  const figure = h("div", {});
+  const others = h("div", { class: "row" });
+
+  const choose = (title: string, options: [string, string][], value: string, set: (value: string) => void) => {
+    const select = h("select", {}, ...options.map(([id, shown]) => h("option", { value: id, selected: id === value }, shown)));
+    select.addEventListener("change", () => {
+      set(select.value);
+      draw();
+    });
+    return h("label", { class: "field" }, h("span", {}, title), select);
+  };
+  const keys: [string, string][] = varied.map((k) => [String(k), runs.keys[k]!.name]);
+
+  function draw(): void {
+    const metric = runs.metrics[state.metric]!;
+    others.replaceChildren(
+      ...varied
+        .filter((k) => k !== state.x && k !== state.by && !REPEATS.includes(runs.keys[k]!.name))
+        .map((k) => choose(runs.keys[k]!.name, [["", "all"], ...distinct[k]!.map(([value]): [string, string] => [value, value])], state.only.get(k) ?? "", (value) => state.only.set(k, value))),
+    );
+    const chosen = runs.settings.map((_, r) => r).filter((r) => [...state.only].every(([k, value]) => k === state.x || k === state.by || value === "" || label(runs.settings[r]![k]!) === value));
+    const xs = distinct[state.x] ?? [["all", null]];
+    const bys = state.by >= 0 ? distinct[state.by]! : [["all runs", null] as [string, number | null]];
+    const cell = (x: string, by: string) =>
+      chosen
+        .filter((r) => (varied.length === 0 || label(runs.settings[r]![state.x]!) === x) && (state.by < 0 || label(runs.settings[r]![state.by]!) === by))
+        .map((r) => runs.values[r]![state.metric] ?? null)
+        .map((value) => (value === null ? null : value * metric.factor));
+    const defined = (values: (number | null)[]) => values.filter((value): value is number => value !== null);
+    const title = metric.name;
+    const unit = `${metric.name} (${metric.unit})`;
+    const xName = runs.keys[state.x]?.name ?? "";
+    const id = `${metric.name}-${xName}-${state.kind}`;
+    const missing = chosen.filter((r) => (runs.values[r]![state.metric] ?? null) === null).length;
+    const note = `${metric.meaning} ${number(chosen.length)} runs${missing ? `, in ${missing} of which it is undefined (left out)` : ""}.`;
+    if (state.kind === "heat" && state.by >= 0) {
+      const values = bys.map(([by]) => xs.map(([x]) => (defined(cell(x, by)).length ? estimate(defined(cell(x, by)), runs.t95).mean : null)));
+      const spec = { id, title: unit, x: { label: xName, names: xs.map(([x]) => x) }, y: { label: runs.keys[state.by]!.name, names: bys.map(([by]) => by) }, values, unit: metric.unit, note: `${note} Means over repeats.` };
+      figure.replaceChildren(heatFigure(spec, name));
+    } else if (state.kind === "boxes" || !runs.keys[state.x]?.numeric) {
+      const series = bys.map(([by], k) => ({ name: by, colour: k, values: xs.map(([x]) => cell(x, by)) }));
+      const spec = { id, title, x: xName, y: unit, groups: xs.map(([x]) => x), series, note: `${note} Boxes from the first to the third quartile, whiskers to the extremes, the thick line is the median.` };
+      figure.replaceChildren(boxFigure(spec, name));
+    } else {
+      const series = bys.map(([by], k) => {
+        const estimates = xs.map(([x]) => defined(cell(x, by))).map((values) => (values.length ? estimate(values, runs.t95) : null));
+        const bound = (sign: number) => estimates.map((one) => (one?.half === null || one?.half === undefined ? null : one.mean + sign * one.half));
+        return { name: by, colour: k, x: xs.map(([, at]) => at ?? 0), y: estimates.map((one) => one?.mean ?? null), low: bound(-1), high: bound(1) };
+      });
+      const numbers = xs.map(([, at]) => at ?? 0);
+      const wide = Math.min(...numbers) > 0 && Math.max(...numbers) / Math.min(...numbers) >= 30;
+      const spec = { id, title, x: { label: xName, log: wide, ticks: xs.map(([text, at]): [number, string] => [at ?? 0, text]) }, y: { label: unit, zero: true }, series, note: `${note} Means with 95 % intervals (Student's t) over repeats.` };
+      figure.replaceChildren(xyFigure(spec, name));
+    }
+  }
+
+  const kinds: [string, string][] = [["lines", "means and intervals"], ["boxes", "boxes over repeats"], ["heat", "heat map"]];
+  const element = h(
+    "section",
+    { class: "explorer" },
+    h("h2", {}, runs.title),
+    h(
+      "div",
+      { class: "row" },
+      choose("metric", runs.metrics.map((metric, k): [string, string] => [String(k), metric.name]), "0", (value) => (state.metric = +value)),
+      keys.length > 0 && choose("along", keys, String(state.x), (value) => (state.x = +value)),
+      keys.length > 1 && choose("one for each", [["-1", "nothing"], ...keys], String(state.by), (value) => (state.by = +value)),
+      choose("as", keys.length > 1 ? kinds : kinds.slice(0, 2), state.kind, (value) => (state.kind = value)),
+    ),
+    others,
+    figure,
+  );
+  draw();
+  return element;
+}

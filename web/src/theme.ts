@@ -1,0 +1,56 @@
+// Light and dark, and colours that colour-blind readers tell apart (Okabe and Ito). What comes after the eighth is dashed.
+
+const LIGHT = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a7a00"];
+const DARK = ["#4aa8e0", "#ff7f2a", "#2fc79a", "#e39bc3", "#f0b429", "#8fd0f5", "#e8e8e8", "#f0e442"];
+const DASHES: number[][] = [[], [6, 3], [2, 2], [8, 3, 2, 3]];
+
+const listeners = new Set<() => void>();
+
+/** Whether the page is dark now. */
+export function isDark(): boolean {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+/** The colour of the n-th line. */
+export function colour(n: number): string {
+  const palette = isDark() ? DARK : LIGHT;
+  return palette[n % palette.length]!;
+}
+
+/** The dashes of the n-th line. */
+export function dash(n: number): number[] {
+  return DASHES[Math.floor(n / LIGHT.length) % DASHES.length]!;
+}
+
+/** A colour of the style sheet. */
+export function css(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/** Calls `listener` when the colours change. */
+export function onTheme(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+function changed(): void {
+  for (const listener of listeners) listener();
+}
+
+/** Chooses light or dark; null leaves it to the system. */
+export function setTheme(theme: "light" | "dark" | null): void {
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+  changed();
+}
+
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
+
+// Paper is white.
+let before: string | undefined;
+addEventListener("beforeprint", () => {
+  before = document.documentElement.dataset.theme;
+  setTheme("light");
+});
+addEventListener("afterprint", () => setTheme((before as "light" | "dark" | undefined) ?? null));

@@ -1,0 +1,285 @@
+// Lines over time, drawn by uPlot: linked zoom and cursor, thinned to the pixels there are.
+
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { csv, download, fileName, h, number } from "./dom";
+import { colour, css, dash, onTheme } from "./theme";
+import { lowerBound, thin, type Column } from "./thin";
+
+/** A line of a chart. */
+export interface ChartLine {
+  name: string;
+  colour: number;
+  minor?: boolean;
+  values: Column;
+}
+
+/** What a chart shows; `x` and the lines have the same length. */
+export interface ChartData {
+  id: string;
+  title: string;
+  unit: string;
+  meaning: string;
+  note: string;
+  steps?: boolean;
+  x: Column;
+  lines: ChartLine[];
+}
+
+/** Charts that share the time axis: one is zoomed, all are. */
+export class Linked {
+  readonly key = Math.random().toString(36).slice(2);
+  private charts: TimeChart[] = [];
+  private range: [number, number] | null = null;
+  /** The longest time to show; by default as far as there are samples. */
+  extent: [number, number] | null = null;
+
+  add(chart: TimeChart): void {
+    this.charts.push(chart);
+  }
+
+  /** What is shown now. */
+  shown(): [number, number] {
+    return this.range ?? this.whole();
+  }
+
+  get zoomed(): boolean {
+    return this.range !== null;
+  }
+
+  private whole(): [number, number] {
+    if (this.extent) return this.extent;
+    let [from, to] = [Infinity, -Infinity];
+    for (const { data } of this.charts) {
+      if (data.x.length > 0) [from, to] = [Math.min(from, data.x[0]!), Math.max(to, data.x[data.x.length - 1]!)];
+    }
+    return to > from ? [from, to] : [0, 1];
+  }
+
+  zoom(range: [number, number] | null): void {
+    const [from, to] = this.whole();
+    if (range) {
+      const width = Math.min(range[1] - range[0], to - from);
+      const start = Math.max(from, Math.min(range[0], to - width));
+      this.range = width >= to - from ? null : [start, start + width];
+    } else {
+      this.range = null;
+    }
+    this.draw();
+  }
+
+  /** Zooms by a factor about the middle, and moves by a share of what is shown. */
+  step(factor: number, move: number): void {
+    const [from, to] = this.shown();
+    const [middle, width] = [(from + to) / 2 + move * (to - from), (to - from) * factor];
+    this.zoom([middle - width / 2, middle + width / 2]);
+  }
+
+  draw(): void {
+    for (const chart of this.charts) chart.draw();
+  }
+}
+
+const HEIGHT = 210;
+
+/** A chart with its head, legend and note. */
+export class TimeChart {
+  readonly element: HTMLElement;
+  private plot: uPlot | null = null;
+  private readonly area = h("div", { class: "plot-area" });
+  private readonly legend = h("ul", { class: "legend" });
+  private readonly note = h("p", { class: "note" });
+  private readonly values: HTMLElement[] = [];
+  private hidden = new Set<number>();
+  private width = 0;
+  private pending = false;
+
+  constructor(
+    public data: ChartData,
+    private readonly linked: Linked,
+    private readonly name: string,
+  ) {
+    linked.add(this);
+    const help = "Drag to zoom, double-click to see all. Keys: arrows move, + and - zoom, 0 shows all.";
+    this.area.tabIndex = 0;
+    this.area.setAttribute("role", "img");
+    this.area.title = help;
+    this.area.addEventListener("keydown", (event) => this.key(event));
+    this.element = h(
+      "figure",
+      { class: "chart", "data-chart": data.id },
+      h(
+        "figcaption",
+        {},
+        h("h3", { title: data.meaning }, data.title, h("small", {}, ` ${data.unit}`)),
+        h("button", { class: "quiet", type: "button", onclick: () => this.save(), "aria-label": `${data.title}: data as CSV` }, "CSV"),
+      ),
+      this.legend,
+      this.area,
+      this.note,
+    );
+    this.describe();
+    new ResizeObserver(() => this.resize()).observe(this.area);
+    onTheme(() => this.build());
+  }
+
+  /** Takes new lines, or more of the same. */
+  update(data: ChartData): void {
+    const same = data.lines.length === this.data.lines.length && data.lines.every((line, k) => line.name === this.data.lines[k]!.name);
+    this.data = data;
+    if (same) {
+      this.draw();
+    } else {
+      this.describe();
+      this.build();
+    }
+  }
+
+  private describe(): void {
+    this.legend.replaceChildren();
+    this.values.length = 0;
+    this.data.lines.forEach((line, k) => {
+      const value = h("output", { class: "value" });
+      const swatch = h("i", { class: line.minor ? "swatch minor" : "swatch" });
+      swatch.style.setProperty("--line", colour(line.colour));
+      const button = h("button", { type: "button", "aria-pressed": "true", title: "Show or hide" }, swatch, line.name, value);
+      button.addEventListener("click", () => {
+        const show = this.hidden.has(k);
+        if (show) this.hidden.delete(k);
+        else this.hidden.add(k);
+        button.setAttribute("aria-pressed", String(show));
+        this.plot?.setSeries(k + 1, { show });
+      });
+      this.legend.append(h("li", {}, button));
+      this.values.push(value);
+    });
+    const names = this.data.lines.map((line) => line.name).join(", ");
+    this.area.setAttribute("aria-label", `${this.data.title} (${this.data.unit}) over time: ${names}. ${this.data.meaning}`);
+  }
+
+  private resize(): void {
+    const width = Math.floor(this.area.clientWidth);
+    if (width === this.width || width === 0) return;
+    this.width = width;
+    if (this.plot) {
+      this.plot.setSize({ width, height: HEIGHT });
+      this.draw();
+    } else {
+      this.build();
+    }
+  }
+
+  private build(): void {
+    this.describe();
+    if (this.width === 0) return;
+    this.plot?.destroy();
+    const axis = { stroke: () => css("--ink-2"), grid: { stroke: () => css("--grid"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
+    const options: uPlot.Options = {
+      width: this.width,
+      height: HEIGHT,
+      legend: { show: false },
+      padding: [8, 22, 0, 0],
+      cursor: {
+        sync: { key: this.linked.key, setSeries: false },
+        drag: { x: true, y: false, setScale: false },
+        points: { size: 6 },
+        bind: {
+          dblclick: () => () => {
+            this.linked.zoom(null);
+            return null;
+          },
+        },
+      },
+      scales: {
+        x: { time: false, range: () => this.linked.shown() },
+        y: { range: (_, __, most) => [0, most > 0 ? most * 1.06 : 1] },
+      },
+      axes: [
+        { ...axis, size: 26, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
+        { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => number(tick)) },
+      ],
+      series: [
+        {},
+        ...this.data.lines.map((line, k): uPlot.Series => ({
+          label: line.name,
+          show: !this.hidden.has(k),
+          stroke: colour(line.colour),
+          width: line.minor ? 1 : 1.6,
+          dash: line.minor ? [2, 3] : dash(line.colour),
+          fill: this.data.steps ? colour(line.colour) + "33" : undefined,
+          paths: this.data.steps ? uPlot.paths.stepped!({ align: -1 }) : undefined,
+          points: { show: false },
+          spanGaps: false,
+        })),
+      ],
+      hooks: {
+        setSelect: [
+          (plot) => {
+            const { left, width } = plot.select;
+            if (width < 4) return;
+            this.linked.zoom([plot.posToVal(left, "x"), plot.posToVal(left + width, "x")]);
+            plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          },
+        ],
+        setCursor: [(plot) => this.read(plot)],
+      },
+    };
+    this.plot = new uPlot(options, this.points(), this.area);
+  }
+
+  /** Shows the values under the cursor in the legend. */
+  private read(plot: uPlot): void {
+    const index = plot.cursor.idx;
+    this.values.forEach((value, k) => {
+      const at = index === null || index === undefined ? null : plot.data[k + 1]?.[index];
+      value.textContent = at === null || at === undefined ? "" : number(at);
+    });
+  }
+
+  private points(): uPlot.AlignedData {
+    const { x, lines } = this.data;
+    const [from, to] = this.linked.shown();
+    const [first, end] = [Math.max(0, lowerBound(x, from) - 1), Math.min(x.length, lowerBound(x, to) + 1)];
+    const drawn = thin(x, lines.map((line) => line.values), first, end, 2 * Math.max(100, this.width - 80));
+    const thinned = drawn.thinned
+      ? `Drawn: smallest and largest of each of ${number(drawn.x.length / 2)} steps; ${number(drawn.rows)} samples are in view.`
+      : "";
+    const text = [this.data.note, thinned].filter(Boolean).join(" ");
+    if (this.note.textContent !== text) this.note.textContent = text;
+    return [drawn.x, ...drawn.lines] as uPlot.AlignedData;
+  }
+
+  /** Draws with the next frame. */
+  draw(): void {
+    if (this.pending) return;
+    this.pending = true;
+    requestAnimationFrame(() => {
+      this.pending = false;
+      this.plot?.setData(this.points());
+    });
+  }
+
+  private key(event: KeyboardEvent): void {
+    const steps: Record<string, [number, number]> = {
+      ArrowLeft: [1, -0.2],
+      ArrowRight: [1, 0.2],
+      "+": [0.5, 0],
+      "=": [0.5, 0],
+      "-": [2, 0],
+    };
+    const step = steps[event.key];
+    if (step) this.linked.step(...step);
+    else if (event.key === "0") this.linked.zoom(null);
+    else return;
+    event.preventDefault();
+  }
+
+  private save(): void {
+    const { x, lines, title, unit } = this.data;
+    const rows: (string | number | null)[][] = [["time_s", ...lines.map((line) => `${line.name}: ${title} (${unit})`)]];
+    for (let row = 0; row < x.length; row++) {
+      rows.push([x[row]!, ...lines.map((line) => (Number.isFinite(line.values[row]!) ? line.values[row]! : null))]);
+    }
+    download(`${fileName(`${this.name}-${this.data.id}`)}.csv`, csv(rows));
+  }
+}
