@@ -19,6 +19,10 @@ fn algorithms() -> Vec<Known> {
     registry::ALL
         .iter()
         .map(|entry| Known { name: entry.name, title: entry.title, parameters: entry.parameters })
+        .chain(elephan_kernel::ALL.iter().map(|entry| {
+            let described = entry.described();
+            Known { name: entry.name, title: described.title, parameters: described.parameters }
+        }))
         .collect()
 }
 

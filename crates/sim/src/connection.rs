@@ -78,9 +78,11 @@ impl Connection {
 }
 
 fn controller(flow: &Flow) -> Controller {
-    let algorithm = registry::find(&flow.cc.name)
-        .and_then(|entry| entry.build(&settings(&flow.cc)).ok())
-        .expect("a plan names known algorithms with settings in range");
+    let algorithm = match flow.cc.name.strip_prefix(elephan_kernel::PREFIX) {
+        Some(name) => elephan_kernel::find(name).and_then(|entry| entry.build(&settings(&flow.cc)).ok()),
+        None => registry::find(&flow.cc.name).and_then(|entry| entry.build(&settings(&flow.cc)).ok()),
+    };
+    let algorithm = algorithm.expect("a plan names known algorithms with settings in range");
     let start = slow_start::find(&flow.slow_start.name)
         .and_then(|entry| entry.build(&settings(&flow.slow_start)).ok())
         .expect("a plan names known slow starts with settings in range");

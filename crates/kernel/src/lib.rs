@@ -1,0 +1,130 @@
+//! The kernel's algorithms, compiled for the host.
+//!
+//! `kernel/*.bpf.c` are the sources of the eBPF programs that `elephan kernel load` gives to a running kernel. The same files are
+//! compiled here by the host's C compiler. So tests hold their integer arithmetic against the floating point of `elephan-cc`,
+//! and the simulator runs them as `cc = "kernel:scalable"`.
+
+mod host;
+#[cfg(test)]
+mod tests;
+
+use elephan_cc::parameter::{Parameter, ParameterError, Range, Value};
+use elephan_cc::registry::{self, AnyAlgorithm};
+
+use crate::host::{Host, Operations, Table};
+
+/// What a scenario puts before a name to have the kernel's arithmetic in the simulator.
+pub const PREFIX: &str = "kernel:";
+
+/// A file of `kernel/`: its name and its text.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// The name of the file.
+    pub name: &'static str,
+    /// What it says.
+    pub text: &'static str,
+}
+
+/// An algorithm that the kernel can load.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    /// Its name here, with [`PREFIX`].
+    pub name: &'static str,
+    /// Its name in the registry of `elephan-cc`, whose parameters it has.
+    pub cc: &'static str,
+    /// The file of `kernel/` that has it.
+    pub source: &'static str,
+    /// The name that it registers with the kernel.
+    pub registered: &'static str,
+    operations: &'static Operations,
+    table: Table,
+}
+
+macro_rules! algorithms {
+    ($( $cc:literal $file:ident $operations:ident $table:ident; )+) => {
+        unsafe extern "C" {
+            $( static $operations: Operations; static $table: host::Row; )+
+        }
+
+        /// Every algorithm of `kernel/`.
+        pub static ALL: &[Entry] = &[ $( Entry {
+            name: concat!("kernel:", $cc),
+            cc: $cc,
+            source: concat!(stringify!($file), ".bpf.c"),
+            registered: concat!("el_", stringify!($file)),
+            // SAFETY: defined in the file, and never written to.
+            operations: unsafe { &$operations },
+            table: Table(&raw const $table),
+        }, )+ ];
+
+        /// The sources, for the loader.
+        pub const SOURCES: &[Source] = &[
+            Source { name: "elephan.h", text: include_str!("../../../kernel/elephan.h") },
+            Source { name: "hstcp.h", text: include_str!("../../../kernel/hstcp.h") },
+            Source { name: "logarithm.h", text: include_str!("../../../kernel/logarithm.h") },
+            $( Source {
+                name: concat!(stringify!($file), ".bpf.c"),
+                text: include_str!(concat!("../../../kernel/", stringify!($file), ".bpf.c")),
+            }, )+
+        ];
+    };
+}
+
+algorithms! {
+    "reno" reno el_reno el_reno_parameters;
+    "hstcp" hstcp el_hstcp el_hstcp_parameters;
+    "hstcp-fc" hstcp_fc el_hstcp_fc el_hstcp_fc_parameters;
+    "scalable" scalable el_scalable el_scalable_parameters;
+    "htcp" htcp el_htcp el_htcp_parameters;
+    "bic" bic el_bic el_bic_parameters;
+    "fast" fast el_fast el_fast_parameters;
+    "ltcp" ltcp el_ltcp el_ltcp_parameters;
+}
+
+/// The algorithm of that name, with [`PREFIX`] or without.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    let name = name.strip_prefix(PREFIX).unwrap_or(name);
+    ALL.iter().find(|entry| entry.cc == name)
+}
+
+impl Entry {
+    /// What `elephan-cc` knows of it: title, source and parameters.
+    pub fn described(&self) -> &'static registry::Entry {
+        registry::find(self.cc).expect("every algorithm of kernel/ is one of elephan-cc")
+    }
+
+    /// One with its published parameters, except for those in `settings`, for the simulator.
+    pub fn build(&self, settings: &[(&str, Value<'_>)]) -> Result<AnyAlgorithm, ParameterError> {
+        let values = self.values(settings)?;
+        Ok(AnyAlgorithm::External(Box::new(Host::new(self.operations, values))))
+    }
+
+    /// The values of its table in fixed point, in the table's order, with these settings.
+    pub fn values(&self, settings: &[(&str, Value<'_>)]) -> Result<Vec<u64>, ParameterError> {
+        // Where elephan-cc refuses a setting, so does the kernel.
+        let described = self.described();
+        described.build(settings)?;
+        let value = |row: &host::Row| {
+            let name = row.name();
+            let setting = settings.iter().rev().find(|(set, _)| *set == name);
+            setting.map_or(row.value, |(_, value)| fixed(value, row.bits, described.parameters, name))
+        };
+        Ok(self.table.rows().iter().map(value).collect())
+    }
+}
+
+/// A value in fixed point. A word is its number, and what is infinite the largest.
+fn fixed(value: &Value<'_>, bits: u64, parameters: &[Parameter], name: &str) -> u64 {
+    match *value {
+        Value::Number(number) => libm::floor(number * libm::exp2(bits as f64) + 0.5) as u64,
+        Value::Flag(flag) => u64::from(flag),
+        Value::Word(word) => parameters
+            .iter()
+            .find(|parameter| parameter.name == name)
+            .and_then(|parameter| match parameter.range {
+                Range::Word(words) => words.iter().position(|known| *known == word),
+                _ => None,
+            })
+            .expect("elephan-cc knows the word") as u64,
+    }
+}

@@ -1,0 +1,218 @@
+use elephan_cc::{Ack, Algorithm, Cause, Congestion, Controller, Quantisation, SlowStart, Window};
+use elephan_units::Time;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+use super::*;
+
+#[test]
+fn tables_have_the_parameters_of_elephan_cc_with_the_same_defaults() {
+    for entry in ALL {
+        let known: Vec<&str> = entry.described().parameters.iter().map(|p| p.name).collect();
+        let rows: Vec<&str> = entry.table.rows().iter().map(host::Row::name).collect();
+        assert_eq!(rows, known, "{}", entry.cc);
+        let settings: Vec<_> = entry.described().parameters.iter().map(|p| (p.name, p.default)).collect();
+        assert_eq!(entry.values(&settings).unwrap(), entry.values(&[]).unwrap(), "{}", entry.cc);
+    }
+}
+
+/// What happens to a connection.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// Round trips with this queueing delay, in milliseconds, each ACK worth so many segments.
+    RoundTrips {
+        count: u32,
+        queueing_ms: u32,
+        worth: u32,
+    },
+    /// Time without an ACK.
+    Wait {
+        ms: u64,
+    },
+    Loss,
+    Timeout,
+}
+
+/// The same algorithm in floating point, in whole windows, and the kernel's, side by side.
+struct Pair {
+    controllers: [Controller; 2],
+    now: Time,
+    min_rtt: Time,
+    delivered: [f64; 2],
+    round: u64,
+    /// The largest distance between the windows so far, in segments.
+    worst: f64,
+}
+
+impl Pair {
+    fn new(entry: &Entry, settings: &[(&str, Value<'_>)], base_rtt_ms: u64) -> Self {
+        let made = [entry.described().build(settings), entry.build(settings)];
+        let controllers = made.map(|algorithm| {
+            let algorithm = algorithm.expect("settings in range");
+            Controller::new(algorithm, SlowStart::Standard, Quantisation::RoundDown, 10.0)
+        });
+        let min_rtt = Time::from_millis(base_rtt_ms);
+        Self { controllers, now: Time::ZERO, min_rtt, delivered: [0.0; 2], round: 0, worst: 0.0 }
+    }
+
+    fn compare(&mut self) {
+        let [published, kernel] = [0, 1].map(|i| self.controllers[i].cwnd());
+        self.worst = self.worst.max((published - kernel).abs());
+    }
+
+    fn round_trip(&mut self, queueing_ms: u32, worth: u32) {
+        let rtt = self.min_rtt + Time::from_millis(u64::from(queueing_ms));
+        let in_flight = self.controllers[0].cwnd().min(MOST_ACKS * f64::from(worth));
+        let began = self.now;
+        let mut acked = 0.0;
+        while acked < in_flight {
+            acked += f64::from(worth);
+            self.now = began + rtt.mul_f64((acked / in_flight).min(1.0));
+            for (controller, delivered) in self.controllers.iter_mut().zip(&mut self.delivered) {
+                *delivered += f64::from(worth);
+                controller.on_ack(&Ack {
+                    now: self.now,
+                    segments: f64::from(worth),
+                    delivered: *delivered,
+                    flight_size: controller.cwnd(),
+                    rtt: Some(rtt),
+                    min_rtt: self.min_rtt,
+                    srtt: rtt,
+                    delivery_rate: None,
+                    round: self.round,
+                    in_recovery: false,
+                    mss: 1448,
+                });
+            }
+            self.compare();
+        }
+        self.round += 1;
+    }
+
+    fn congestion(&mut self, cause: Cause) {
+        for (controller, &delivered) in self.controllers.iter_mut().zip(&self.delivered) {
+            controller.on_congestion(&Congestion {
+                now: self.now,
+                cause,
+                flight_size: controller.cwnd(),
+                delivered,
+                min_rtt: self.min_rtt,
+                srtt: self.min_rtt,
+                mss: 1448,
+            });
+        }
+        self.compare();
+    }
+
+    fn happens(&mut self, event: Event) {
+        match event {
+            Event::RoundTrips { count, queueing_ms, worth } => {
+                (0..count).for_each(|_| self.round_trip(queueing_ms, worth));
+            }
+            Event::Wait { ms } => self.now += Time::from_millis(ms),
+            Event::Loss => self.congestion(Cause::Loss),
+            Event::Timeout => self.congestion(Cause::Timeout),
+        }
+    }
+}
+
+/// More ACKs than that in a round trip say nothing new.
+const MOST_ACKS: f64 = 5000.0;
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        8 => (1..12u32, 0..40u32, 1..4u32)
+            .prop_map(|(count, queueing_ms, worth)| Event::RoundTrips { count, queueing_ms, worth }),
+        1 => (1..4000u64).prop_map(|ms| Event::Wait { ms }),
+        5 => Just(Event::Loss),
+        1 => Just(Event::Timeout),
+    ];
+    prop::collection::vec(event, 1..40)
+}
+
+/// How far the windows are apart, in segments, over histories without end: in 95 % of the histories, and in the worst.
+///
+/// The kernel's arithmetic completes a segment one ACK earlier or later, so windows differ by a segment where windows have one
+/// more or less to grow by. Where a rule has a threshold (Scalable's and BIC's low windows, the window that BIC searches for), a
+/// segment can decide on which side of it a loss falls, and then windows are apart until the next losses bring them together.
+fn apart(cc: &str, settings: &[(&str, Value<'_>)]) -> (f64, f64) {
+    const HISTORIES: usize = 150;
+    let entry = find(cc).unwrap();
+    let mut runner = TestRunner::deterministic();
+    let mut worst: Vec<f64> = (0..HISTORIES)
+        .map(|_| {
+            let mut pair = Pair::new(entry, settings, 50);
+            events()
+                .new_tree(&mut runner)
+                .unwrap()
+                .current()
+                .into_iter()
+                .for_each(|event| pair.happens(event));
+            pair.worst
+        })
+        .collect();
+    worst.sort_by(f64::total_cmp);
+    (worst[HISTORIES * 95 / 100], worst[HISTORIES - 1])
+}
+
+#[test]
+fn windows_agree_with_elephan_cc_within_a_few_segments() {
+    let n = Value::Number;
+    let w = Value::Word;
+    type Case<'a> = (&'a str, &'a [(&'a str, Value<'a>)], (f64, f64));
+    let cases: [Case<'_>; 16] = [
+        ("reno", &[], (1.0, 1.0)),
+        ("reno", &[("a", n(3.0)), ("beta", n(0.7))], (2.0, 2.0)),
+        ("hstcp", &[], (2.0, 2.0)),
+        ("hstcp", &[("form", w("table"))], (2.0, 8.0)),
+        ("hstcp-fc", &[], (2.0, 2.0)),
+        ("hstcp-fc", &[("n1", n(1.0)), ("s_min", n(5.0))], (2.0, 2.0)),
+        ("scalable", &[], (1.0, 9.0)),
+        ("scalable", &[("a", n(0.02)), ("b", n(0.25)), ("rounding", w("ceil"))], (1.0, 9.0)),
+        ("htcp", &[], (2.0, 2.0)),
+        ("htcp", &[("rtt_scaling", w("seconds")), ("settle", Value::Flag(true))], (2.0, 2.0)),
+        ("bic", &[], (2.0, 34.0)),
+        ("bic", &[("low_utilisation", Value::Flag(true))], (2.0, 34.0)),
+        ("fast", &[], (1.0, 2.0)),
+        ("fast", &[("gamma", n(0.8)), ("alpha_low", n(50.0))], (1.0, 2.0)),
+        ("ltcp", &[], (2.0, 4.0)),
+        ("ltcp", &[("w_t", n(20.0)), ("beta_l", n(0.2))], (2.0, 4.0)),
+    ];
+    let mut wrong = Vec::new();
+    for (cc, settings, bound) in cases {
+        let found = apart(cc, settings);
+        if found.0 > bound.0 || found.1 > bound.1 {
+            wrong.push(format!("{cc} {settings:?}: {found:?}, expected at most {bound:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_decrease_rounds_as_the_published_kernels_do() {
+    // Thesis, section 9.1.2: b = 1/8 takes 2 of 18 segments.
+    let mut scalable = find("scalable").unwrap().build(&[]).unwrap();
+    let event = Congestion {
+        now: Time::from_secs(1),
+        cause: Cause::Loss,
+        flight_size: 18.0,
+        delivered: 0.0,
+        min_rtt: Time::from_millis(50),
+        srtt: Time::from_millis(50),
+        mss: 1448,
+    };
+    let window = Window { cwnd: 18.0, ssthresh: 2.0 };
+    assert_eq!(scalable.decrease(&window, &event), 16.0);
+    let window = Window { cwnd: 16.0, ssthresh: 2.0 };
+    assert_eq!(scalable.decrease(&window, &event), 8.0);
+}
+
+#[test]
+fn settings_are_refused_as_elephan_cc_refuses_them() {
+    let scalable = find("kernel:scalable").unwrap();
+    assert!(scalable.values(&[("a", Value::Number(2.0))]).is_err());
+    assert!(scalable.values(&[("alpha", Value::Number(0.02))]).is_err());
+    assert_eq!(scalable.values(&[("a", Value::Number(0.5))]).unwrap()[0], 1 << 31);
+    assert_eq!(scalable.values(&[("rounding", Value::Word("ceil"))]).unwrap()[3], 1);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * What the algorithms share: the few kernel types that they touch, parameters, fixed point.
+ *
+ * Each file compiles twice: by clang for eBPF, where it becomes a tcp_congestion_ops of the running kernel, and by any C
+ * compiler for the host, where tests hold it against the same algorithm in floating point and the simulator can run it.
+ *
+ * Types are declared with the members that are used; the loader relocates them to where the running kernel has them
+ * (CO-RE), so one object fits many kernels and no vmlinux.h is needed. Arithmetic is integer: the verifier refuses floats,
+ * and clang 14 refuses signed division.
+ */
+#ifndef ELEPHAN_H
+#define ELEPHAN_H
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef int s32;
+typedef unsigned long long u64;
+typedef long long s64;
+
+#ifdef __bpf__
+#define SEC(name) __attribute__((section(name), used))
+#define RELOCATED __attribute__((preserve_access_index))
+#define KFUNC __attribute__((section(".ksyms")))
+#else
+#define SEC(name)
+#define RELOCATED
+#define KFUNC
+#endif
+#define INLINE static inline __attribute__((always_inline))
+
+#ifdef __bpf__
+/* kfuncs are for GPL programs only. */
+char el_license[] SEC("license") = "Dual MIT/GPL";
+#endif
+
+/* ---- The kernel ---- */
+
+struct sock {
+	int unused;
+} RELOCATED;
+
+struct inet_connection_sock {
+	u64 icsk_ca_priv[13];
+} RELOCATED;
+
+struct minmax_sample {
+	u32 t;
+	u32 v;
+} RELOCATED;
+
+struct minmax {
+	struct minmax_sample s[3];
+} RELOCATED;
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	u32 snd_cwnd;
+	u32 snd_ssthresh;
+	u32 snd_una;
+	u32 snd_nxt;
+	u32 srtt_us; /* smoothed round-trip time, in eighths of a microsecond */
+	u32 mss_cache;
+	u32 delivered;
+	u32 max_packets_out;
+	u64 tcp_mstamp; /* time of the newest packet, in microseconds */
+	struct minmax rtt_min;
+	u8 is_cwnd_limited : 1;
+} RELOCATED;
+
+struct ack_sample {
+	u32 pkts_acked;
+	s32 rtt_us;
+	u32 in_flight;
+} RELOCATED;
+
+/* The operations that are used, of those that the kernel's struct has; members are matched by name. */
+struct tcp_congestion_ops {
+	u32 (*ssthresh)(u64 *ctx);
+	void (*cong_avoid)(u64 *ctx);
+	u32 (*undo_cwnd)(u64 *ctx);
+	void (*set_state)(u64 *ctx);
+	void (*pkts_acked)(u64 *ctx);
+	void (*init)(u64 *ctx);
+	char name[16];
+};
+
+extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) KFUNC;
+extern u32 tcp_reno_undo_cwnd(struct sock *sk) KFUNC;
+
+/* Arguments of an operation come as an array of words. */
+#define SOCK(ctx) ((struct tcp_sock *)(ctx)[0])
+#define PRIVATE(tp) ((struct state *)(tp)->inet_conn.icsk_ca_priv)
+
+/* States of a sender in which losses are being repaired, or a mark is answered. */
+#define TCP_CA_CWR 2
+#define TCP_CA_Recovery 3
+
+INLINE int in_slow_start(const struct tcp_sock *tp)
+{
+	return tp->snd_cwnd < tp->snd_ssthresh;
+}
+
+/* Whether the window is what limits the sender, as in the kernel's own tcp_is_cwnd_limited(). */
+INLINE int is_cwnd_limited(const struct tcp_sock *tp)
+{
+#ifdef __bpf__
+	/* A bit field: its place in the kernel is known when the object is loaded. */
+	const void *at = (const char *)tp + __builtin_preserve_field_info(tp->is_cwnd_limited, 0);
+	u64 value = 0;
+
+	switch (__builtin_preserve_field_info(tp->is_cwnd_limited, 1)) {
+	case 1: value = *(const u8 *)at; break;
+	case 2: value = *(const unsigned short *)at; break;
+	case 4: value = *(const u32 *)at; break;
+	case 8: value = *(const u64 *)at; break;
+	}
+	value <<= __builtin_preserve_field_info(tp->is_cwnd_limited, 4);
+	value >>= __builtin_preserve_field_info(tp->is_cwnd_limited, 5);
+	if (value)
+		return 1;
+#else
+	if (tp->is_cwnd_limited)
+		return 1;
+#endif
+	return in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+INLINE u32 min_rtt_us(const struct tcp_sock *tp)
+{
+	return tp->rtt_min.s[0].v;
+}
+
+/* Whether sequence number `a` is at or behind `b`. */
+INLINE int reaches(u32 a, u32 b)
+{
+	return (s32)(a - b) >= 0;
+}
+
+/* ---- Parameters ---- */
+
+/*
+ * A parameter in fixed point: value / 2^bits. Names, meanings and ranges are those of crates/cc, whose words (such as "floor")
+ * are numbered from zero here. The loader finds the table by its section and writes other values into it before the verifier
+ * sees it, so that a parameter is a constant there.
+ */
+struct parameter {
+	char name[32];
+	u64 bits;
+	u64 value;
+};
+
+#define JOIN_(a, b, c) a##b##c
+#define JOIN(a, b, c) JOIN_(a, b, c)
+#define TABLE JOIN(el_, ALGORITHM, _parameters)
+#define PARAMETERS const volatile struct parameter TABLE[] SEC(".rodata.parameters")
+#define FIXED(bits, value) (bits), (u64)((value) * (1ull << (bits)) + 0.5)
+
+#ifdef __bpf__
+extern const volatile struct parameter TABLE[];
+#define PARAMETER(index) (TABLE[index].value)
+#else
+/* The values of the connection that is being served, in the table's order. */
+extern _Thread_local const u64 *el_values;
+#define PARAMETER(index) (el_values[index])
+#endif
+
+/* ---- Fixed point ---- */
+
+#define Q20 20
+#define ONE20 (1ull << Q20)
+
+/* Smallest threshold (RFC 5681, equation 4). */
+#define MIN_SSTHRESH 2u
+
+INLINE u64 min64(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+INLINE u64 max64(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+INLINE u32 threshold(u64 segments)
+{
+	return max64(segments, MIN_SSTHRESH);
+}
+
+/*
+ * Grows the window by `a` segments (Q20) for each window of acknowledged segments. What is not yet worth a segment waits in
+ * `waiting`, as a share of the window (Q20), so that nothing is lost to rounding. No ACK is worth more than in slow start.
+ */
+INLINE void grow_per_window(struct tcp_sock *tp, u64 *waiting, u64 a, u32 acked)
+{
+	u64 segment = (u64)tp->snd_cwnd << Q20;
+	u64 grown;
+
+	*waiting += a * acked;
+	if (*waiting < segment)
+		return;
+	grown = *waiting / segment;
+	*waiting -= grown * segment;
+	tp->snd_cwnd += min64(grown, acked);
+}
+
+/* Grows the window by `growth` segments (Q32). */
+INLINE void grow(struct tcp_sock *tp, u64 *waiting, u64 growth, u32 acked)
+{
+	*waiting += growth;
+	tp->snd_cwnd += min64(*waiting >> 32, acked);
+	*waiting &= 0xffffffffull;
+}
+
+/* Congestion avoidance begins where slow start has used up what was acknowledged; returns what is left. */
+INLINE u32 slow_start(struct tcp_sock *tp, u32 acked)
+{
+	return in_slow_start(tp) ? tcp_slow_start(tp, acked) : acked;
+}
+
+#endif
