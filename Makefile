@@ -43,7 +43,7 @@ $(VENV)/installed: requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@
 
-$(VENV)/built: $(VENV)/installed pyproject.toml Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+$(VENV)/built: $(VENV)/installed pyproject.toml Cargo.toml Cargo.lock $(shell find crates kernel -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
 	touch $@
 

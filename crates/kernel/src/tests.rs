@@ -156,11 +156,13 @@ fn apart(cc: &str, settings: &[(&str, Value<'_>)]) -> (f64, f64) {
     (worst[HISTORIES * 95 / 100], worst[HISTORIES - 1])
 }
 
+/// An algorithm, settings, and how far windows may be apart: in 95 % of the histories, and in all.
+type Case<'a> = (&'a str, &'a [(&'a str, Value<'a>)], (f64, f64));
+
 #[test]
 fn windows_agree_with_elephan_cc_within_a_few_segments() {
     let n = Value::Number;
     let w = Value::Word;
-    type Case<'a> = (&'a str, &'a [(&'a str, Value<'a>)], (f64, f64));
     let cases: [Case<'_>; 16] = [
         ("reno", &[], (1.0, 1.0)),
         ("reno", &[("a", n(3.0)), ("beta", n(0.7))], (2.0, 2.0)),

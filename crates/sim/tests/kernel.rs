@@ -1,0 +1,34 @@
+//! The kernel's integer arithmetic in the simulator: what quantisation alone changes.
+
+mod common;
+
+use common::outcome;
+use elephan_sim::Outcome;
+
+fn run(cc: &str, quantisation: &str) -> Outcome {
+    outcome(&format!(
+        "duration = \"60 s\"\n[path]\nrate = \"20 Mbit/s\"\nrtt = \"42 ms\"\nbuffer = \"20% bdp\"\n\
+         [tcp]\nquantisation = \"{quantisation}\"\n[[flow]]\ncc = \"{cc}\"\n"
+    ))
+}
+
+/// One flow of each: the kernel's file and the published rules in whole windows carry the same, to a few per cent.
+#[test]
+fn the_kernels_arithmetic_carries_what_whole_windows_do() {
+    for cc in ["reno", "hstcp", "hstcp-fc", "scalable", "htcp", "bic", "fast", "ltcp"] {
+        let published = run(cc, "round_down").summary.flows.remove(0);
+        let kernel = run(&format!("kernel:{cc}"), "round_down").summary.flows.remove(0);
+        let apart = (kernel.goodput_bit_s / published.goodput_bit_s - 1.0).abs();
+        assert!(apart < 0.03, "{cc}: {} and {} bit/s", kernel.goodput_bit_s, published.goodput_bit_s);
+        let windows = [&kernel, &published].map(|flow| flow.cwnd_mean_segments.unwrap());
+        assert!((windows[0] / windows[1] - 1.0).abs() < 0.05, "{cc}: {windows:?} segments");
+    }
+}
+
+/// The buffer holds few packets, so every loss falls where whole windows count: real windows give another epoch.
+#[test]
+fn whole_windows_show() {
+    let real = run("scalable", "none").summary.flows.remove(0);
+    let kernel = run("kernel:scalable", "none").summary.flows.remove(0);
+    assert_ne!(real.congestion_events, kernel.congestion_events);
+}
