@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from elephan import _core
+from elephan import _core, model_cli
 from elephan.registry import Algorithm, algorithms, slow_starts
 from elephan.report.cli import report
 from elephan.results import Run, new_folder
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 cc_app = typer.Typer(help="The congestion control algorithms and slow starts.", no_args_is_help=True)
 scenario_app = typer.Typer(help="Scenario files.", no_args_is_help=True)
+app.add_typer(model_cli.app, name="model")
 app.add_typer(cc_app, name="cc")
 app.add_typer(scenario_app, name="scenario")
 app.command()(report)

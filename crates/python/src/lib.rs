@@ -2,6 +2,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
 mod live;
+mod model;
 mod sweep;
 
 use std::collections::BTreeMap;
@@ -288,5 +289,5 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     ] {
         module.add_function(function)?;
     }
-    Ok(())
+    model::register(module)
 }

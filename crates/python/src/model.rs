@@ -1,0 +1,250 @@
+//! `elephan._core`'s part on theory: forwards to `elephan-model`. Its callers are `elephan.theory` and `elephan.fluid`.
+
+use elephan_cc::parameter::Value;
+use elephan_model::fluid::{Class, Network, Queue};
+use elephan_model::stability::{self, LossModel};
+use elephan_model::{Algorithm, aimd, standard, tekala, utilisation};
+use elephan_units::{Rate, Time};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::Value as Json;
+
+use crate::ScenarioError;
+
+fn bad(message: impl ToString) -> PyErr {
+    ScenarioError::new_err(message.to_string())
+}
+
+/// The model of a `cc` as a scenario gives it, in JSON: a name, or a table with `name` and parameters.
+fn algorithm(cc: &str) -> PyResult<Algorithm> {
+    let json: Json = serde_json::from_str(cc).map_err(bad)?;
+    if let Json::String(name) = &json {
+        return Algorithm::new(name, &[]).map_err(bad);
+    }
+    let table = json.as_object().ok_or_else(|| bad("cc: expected a name or a table"))?;
+    let name = table.get("name").and_then(Json::as_str).ok_or_else(|| bad("cc.name: expected a name"))?;
+    let settings: Vec<(&str, Value<'_>)> = table
+        .iter()
+        .filter(|(key, _)| *key != "name")
+        .map(|(key, value)| {
+            let value = match value {
+                Json::Number(number) => Value::Number(number.as_f64().unwrap_or(f64::NAN)),
+                Json::Bool(flag) => Value::Flag(*flag),
+                Json::String(word) => Value::Word(word),
+                _ => return Err(bad(format!("cc.{key}: expected a number, true, false or a word"))),
+            };
+            Ok((key.as_str(), value))
+        })
+        .collect::<PyResult<_>>()?;
+    Algorithm::new(name, &settings).map_err(bad)
+}
+
+/// The steady state of an algorithm; see `elephan_model::Algorithm`.
+#[pyclass(frozen)]
+pub struct Model(Algorithm);
+
+#[pymethods]
+impl Model {
+    #[new]
+    fn new(cc: &str) -> PyResult<Self> {
+        algorithm(cc).map(Self)
+    }
+    fn published(&self, loss: f64, rtt: f64) -> Option<f64> {
+        self.0.published(loss, rtt)
+    }
+    fn window(&self, loss: f64, rtt: f64) -> f64 {
+        self.0.window(loss, rtt)
+    }
+    fn peak(&self, loss: f64, rtt: f64) -> f64 {
+        self.0.peak(loss, rtt)
+    }
+    fn loss(&self, window: f64, rtt: f64) -> f64 {
+        self.0.loss(window, rtt)
+    }
+    fn beta(&self, window: f64) -> f64 {
+        self.0.beta(window)
+    }
+    fn increase(&self, window: f64, rtt: f64) -> f64 {
+        self.0.increase(window, rtt)
+    }
+    fn recovery(&self, window: f64, rtt: f64) -> f64 {
+        self.0.recovery(window, rtt)
+    }
+    fn doubling(&self, window: f64, rtt: f64) -> f64 {
+        self.0.doubling(window, rtt)
+    }
+    fn halving(&self, window: f64) -> f64 {
+        self.0.halving(window)
+    }
+    fn variation(&self, window: f64, rtt: f64) -> f64 {
+        self.0.variation(window, rtt)
+    }
+    fn sawtooth_variation(&self, window: f64) -> f64 {
+        self.0.sawtooth_variation(window)
+    }
+    /// `d`, `e`, and the exponents of unfairness with independent and with synchronised losses.
+    fn rtt_unfairness(&self, loss: f64, rtt: f64) -> (f64, f64, f64, f64) {
+        let it = self.0.rtt_unfairness(loss, rtt);
+        (it.loss_exponent, it.rtt_exponent, it.independent, it.synchronised)
+    }
+    /// `(step, from, claiming, recovery, supporting loss)` of Layered TCP's layer `k`; none for other algorithms.
+    fn layer(&self, k: u32) -> Option<(f64, f64, f64, f64, f64)> {
+        let Algorithm::Ltcp(it) = &self.0 else { return None };
+        let layer = it.numbered(k);
+        let (claiming, loss) = (it.claiming_speed_up(k), it.supporting_loss(k));
+        Some((layer.step, layer.from, claiming, it.recovery_speed_up(k), loss))
+    }
+}
+
+/// Windows and queue as differential equations; see `elephan_model::fluid::Network`.
+#[pyclass(frozen)]
+pub struct Fluid(Network);
+
+#[pymethods]
+impl Fluid {
+    /// `classes` are `(cc as JSON, flows, rtt in s)`; `red` is `(min, max, max_p, weight, gentle, uniform)`. `queue` is `droptail`, `red` or
+    /// `power`.
+    #[new]
+    #[pyo3(signature = (rate, buffer, queue, classes, random_loss=0.0, red=None))]
+    fn new(
+        rate: f64,
+        buffer: f64,
+        queue: &str,
+        classes: Vec<(String, f64, f64)>,
+        random_loss: f64,
+        red: Option<(f64, f64, f64, f64, bool, bool)>,
+    ) -> PyResult<Self> {
+        let queue = match (queue, red) {
+            ("droptail", None) => Queue::DropTail,
+            ("power", None) => Queue::Power,
+            ("red", Some((min, max, max_p, weight, gentle, uniform))) => {
+                Queue::Red { min, max, max_p, weight, gentle, uniform }
+            }
+            _ => return Err(bad(format!("queue: expected droptail, red or power, found {queue:?}"))),
+        };
+        let classes = classes
+            .into_iter()
+            .map(|(cc, flows, rtt)| Ok(Class { algorithm: algorithm(&cc)?, flows, rtt }))
+            .collect::<PyResult<_>>()?;
+        Ok(Self(Network { rate, buffer, queue, random_loss, classes }))
+    }
+    fn derivative(&self, now: Vec<f64>, before: Vec<Vec<f64>>) -> Vec<f64> {
+        let before: Vec<&[f64]> = before.iter().map(Vec::as_slice).collect();
+        self.0.derivative(&now, &before)
+    }
+    fn rtts(&self, state: Vec<f64>) -> Vec<f64> {
+        (0..self.0.classes.len()).map(|i| self.0.rtt(i, &state)).collect()
+    }
+    fn offered(&self, state: Vec<f64>) -> f64 {
+        self.0.offered(&state)
+    }
+    fn loss(&self, state: Vec<f64>) -> f64 {
+        self.0.loss(&state)
+    }
+}
+
+/// Throughput of Standard TCP with timeouts, bit/s (thesis, equation 5.7).
+#[pyfunction]
+fn pftk_bit_s(loss: f64, rtt: f64, rto: f64, segment_bytes: f64, per_ack: f64) -> f64 {
+    standard::pftk_bit_s(loss, rtt, rto, segment_bytes, per_ack)
+}
+
+/// Utilisation by one flow that keeps `beta`, with a buffer of `gamma` bandwidth-delay products (thesis, equation 5.6).
+#[pyfunction]
+fn utilisation_of(beta: f64, gamma: f64) -> f64 {
+    utilisation::of(beta, gamma)
+}
+
+/// Shares of AIMD flows `(a, beta, rtt in s, synchronisation)` in the matrix model.
+#[pyfunction]
+fn aimd_shares(flows: Vec<(f64, f64, f64, f64)>) -> Vec<f64> {
+    let flow = |(a, beta, rtt, synchronisation)| aimd::Flow { a, beta, rtt, synchronisation };
+    aimd::shares(&flows.into_iter().map(flow).collect::<Vec<_>>())
+}
+
+/// Kelly's condition at a link: `{load, loss, limit, stable}`. `model` is `power`, `mm1b` or `excess`.
+#[pyfunction]
+fn scalable_stability<'py>(
+    py: Python<'py>,
+    a: f64,
+    b: f64,
+    flows: f64,
+    rtt: f64,
+    rate: f64,
+    buffer: f64,
+    model: &str,
+) -> PyResult<Bound<'py, PyDict>> {
+    let model = match model {
+        "power" => LossModel::Power { buffer },
+        "mm1b" => LossModel::Mm1b { buffer },
+        "excess" => LossModel::Excess,
+        _ => return Err(bad(format!("--queue: expected power, mm1b or excess, found {model:?}"))),
+    };
+    let margin = stability::at_link(a, b, flows, rtt, rate, model);
+    let result = PyDict::new(py);
+    result.set_item("load", margin.load)?;
+    result.set_item("loss", margin.loss)?;
+    result.set_item("limit", margin.limit)?;
+    result.set_item("stable", margin.stable)?;
+    Ok(result)
+}
+
+/// Scalable TCP's window at each of `times` s, alone on a link (Tekala and Szabo 2006, equations 6 to 12).
+#[pyfunction]
+fn tekala_window(
+    times: Vec<f64>,
+    alpha: f64,
+    beta: f64,
+    mu: f64,
+    rtt: f64,
+    buffer: f64,
+    ssthresh: f64,
+) -> Vec<f64> {
+    let path = tekala::Path { alpha, beta, mu, rtt, buffer, ssthresh };
+    times.into_iter().map(|t| path.window(t)).collect()
+}
+
+/// Scalable TCP's throughput under random loss, packets/s: equation 24, and with independent losses.
+#[pyfunction]
+fn tekala_random_rate(alpha: f64, beta: f64, q: f64, rtt: f64, delay: f64) -> (f64, f64) {
+    let independent = tekala::random_rate_independent(alpha, beta, q, rtt + delay);
+    (tekala::random_rate(alpha, beta, q, rtt, delay), independent)
+}
+
+/// Rates of flows with equal windows that fill a link of `mu` packets/s.
+#[pyfunction]
+fn equal_window_rates(mu: f64, delay: f64, rtts: Vec<f64>) -> Vec<f64> {
+    tekala::equal_window_rates(mu, delay, &rtts)
+}
+
+/// Seconds in a time such as "82 ms".
+#[pyfunction]
+fn seconds(text: &str) -> PyResult<f64> {
+    text.parse::<Time>().map(Time::secs_f64).map_err(bad)
+}
+
+/// Bits per second in a rate such as "250 Mbit/s".
+#[pyfunction]
+fn bits_per_second(text: &str) -> PyResult<f64> {
+    text.parse::<Rate>().map(|rate| rate.bits_per_sec() as f64).map_err(bad)
+}
+
+/// Adds this part to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Model>()?;
+    module.add_class::<Fluid>()?;
+    for function in [
+        wrap_pyfunction!(pftk_bit_s, module)?,
+        wrap_pyfunction!(utilisation_of, module)?,
+        wrap_pyfunction!(aimd_shares, module)?,
+        wrap_pyfunction!(scalable_stability, module)?,
+        wrap_pyfunction!(tekala_window, module)?,
+        wrap_pyfunction!(tekala_random_rate, module)?,
+        wrap_pyfunction!(equal_window_rates, module)?,
+        wrap_pyfunction!(seconds, module)?,
+        wrap_pyfunction!(bits_per_second, module)?,
+    ] {
+        module.add_function(function)?;
+    }
+    Ok(())
+}

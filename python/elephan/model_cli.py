@@ -1,0 +1,220 @@
+"""The commands `elephan model ...`: what theory says."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from elephan import _core
+from elephan.theory import FIGURES, MODELLED, Model, plot_response
+
+app = typer.Typer(help="What theory says: response functions, recovery, fairness, stability.", no_args_is_help=True)
+plot_app = typer.Typer(help="Figures of theory, with simulated points.", no_args_is_help=True)
+app.add_typer(plot_app, name="plot")
+out = Console(width=max(Console().width, 132))
+
+EVERY = ",".join(MODELLED)
+CcOption = Annotated[str, typer.Option("--cc", help=f"Algorithms, separated by commas, of {', '.join(MODELLED)}.")]
+RttOption = Annotated[str, typer.Option(help="Round-trip time.")]
+SetOption = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE of a single algorithm, such as a=0.02.")]
+PacketOption = Annotated[int, typer.Option("--packet", min=41, help="IP packet, bytes.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+
+
+def _models(cc: str, settings: list[str] | None) -> dict[str, Model]:
+    names = [name.strip() for name in cc.split(",") if name.strip()]
+    values: dict[str, Any] = {}
+    for pair in settings or []:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise _core.ScenarioError(f"--set: expected KEY=VALUE, found {pair!r}")
+        try:
+            values[key.strip()] = json.loads(value)
+        except json.JSONDecodeError:
+            values[key.strip()] = value.strip()
+    if values and len(names) != 1:
+        raise _core.ScenarioError(f"--set: expected one algorithm to set it for, found {len(names)}")
+    return {name: Model({"name": name, **values}) for name in names}
+
+
+def _numbers(text: str, option: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise _core.ScenarioError(f"{option}: expected numbers separated by commas, found {text!r}") from error
+
+
+def _print(title: str, heads: list[str], rows: list[list[str | float | None]], *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(
+            json.dumps([dict(zip([h.replace("\n", " ") for h in heads], row, strict=True)) for row in rows], indent=2)
+        )
+        return
+    table = Table(title=title, title_justify="left")
+    table.add_column(heads[0], no_wrap=True)
+    for head in heads[1:]:
+        table.add_column(head, justify="right")
+    for row in rows:
+        table.add_row(*("-" if v is None else v if isinstance(v, str) else f"{v:.4g}" for v in row))
+    out.print(table)
+
+
+@app.command()
+def response(
+    cc: CcOption = EVERY,
+    loss: Annotated[str | None, typer.Option(help="Loss rates, separated by commas.")] = None,
+    rate: Annotated[str | None, typer.Option(help="A throughput, to be told the loss rate that allows it.")] = None,
+    rtt: RttOption = "100 ms",
+    packet: PacketOption = 1500,
+    settings: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Mean window and rate of an algorithm at a loss rate, or the loss rate for a throughput."""
+    if (loss is None) == (rate is None):
+        raise _core.ScenarioError("expected either --loss or --rate")
+    seconds, models = _core.seconds(rtt), _models(cc, settings)
+    rows: list[list[str | float | None]] = []
+    for name, model in models.items():
+        if rate is not None:
+            window = _core.bits_per_second(rate) * seconds / (8 * packet)
+            losses = [model.core.loss(window, seconds)]
+        else:
+            losses = _numbers(loss or "", "--loss")
+        for p in losses:
+            r = model.response(p, seconds, packet)
+            rows.append([name, p, r.published, r.window, r.peak, r.rate_bit_s / 1e6])
+    heads = [
+        "cc",
+        "loss rate",
+        "mean window\nas published",
+        "mean window\nof the sawtooth",
+        "window\nat a loss",
+        "rate\nMbit/s",
+    ]
+    _print(
+        f"response at {rtt}; windows in segments, rate of IP packets of {packet} bytes", heads, rows, as_json=as_json
+    )
+
+
+@app.command()
+def recovery(
+    cc: CcOption = EVERY,
+    window: Annotated[str | None, typer.Option(help="Windows in segments, separated by commas.")] = None,
+    rate: Annotated[str | None, typer.Option(help="Rates, separated by commas, in place of windows.")] = None,
+    rtt: RttOption = "200 ms",
+    packet: PacketOption = 1500,
+    settings: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """What one loss costs: time to recover, to double and to halve, variation of the rate, supporting loss rate."""
+    if (window is None) == (rate is None):
+        raise _core.ScenarioError("expected either --window or --rate")
+    seconds = _core.seconds(rtt)
+    if rate is not None:
+        windows = [_core.bits_per_second(part) * seconds / (8 * packet) for part in rate.split(",")]
+    else:
+        windows = _numbers(window or "", "--window")
+    rows: list[list[str | float | None]] = []
+    for name, model in _models(cc, settings).items():
+        for w in windows:
+            if w < 1:
+                raise _core.ScenarioError(f"window: expected a segment or more, found {w:g}")
+            r = model.recovery(w, seconds)
+            rows.append(
+                [
+                    name,
+                    w,
+                    r.recovery,
+                    r.recovery * seconds,
+                    r.doubling,
+                    r.halving,
+                    r.variation,
+                    r.sawtooth_variation,
+                    r.loss,
+                ]
+            )
+    heads = [
+        "cc", "window\nsegments", "recovery\nround trips", "recovery\ns", "doubling\nround trips", "halving\nround trips",
+        "CoV, random\nlosses", "CoV, one\nsawtooth", "supporting\nloss rate",
+    ]  # fmt: skip
+    _print(f"one loss at {rtt}", heads, rows, as_json=as_json)
+
+
+@app.command()
+def fairness(
+    cc: CcOption = EVERY,
+    loss: Annotated[float, typer.Option(help="Loss rate.")] = 1e-5,
+    rtt: RttOption = "100 ms",
+    settings: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """How rates depend on round-trip times: the exponent n of rate_1/rate_2 = (rtt_2/rtt_1)^n."""
+    seconds = _core.seconds(rtt)
+    rows: list[list[str | float | None]] = [
+        [name, *model.core.rtt_unfairness(loss, seconds)] for name, model in _models(cc, settings).items()
+    ]
+    heads = ["cc", "d of\nw = c T^e/p^d", "e", "n, independent\nlosses", "n, losses\ntogether"]
+    _print(f"unfairness by round-trip time, about {rtt} and loss rate {loss:g}", heads, rows, as_json=as_json)
+
+
+@app.command()
+def utilisation(
+    beta: Annotated[
+        str, typer.Option(help="Fractions of the window that a loss leaves, separated by commas.")
+    ] = "0.5,0.8,0.875",
+    buffer: Annotated[
+        str, typer.Option(help="Buffers in bandwidth-delay products, separated by commas.")
+    ] = "0,0.05,0.1,0.2,0.5,1",
+    as_json: JsonOption = False,
+) -> None:
+    """Utilisation of a link by one flow alone, by its buffer (thesis, equation 5.6)."""
+    gammas = _numbers(buffer, "--buffer")
+    rows: list[list[str | float | None]] = [
+        [f"{b:g}", *(_core.utilisation_of(b, g) for g in gammas)] for b in _numbers(beta, "--beta")
+    ]
+    _print("utilisation", ["beta", *(f"buffer {g:g}" for g in gammas)], rows, as_json=as_json)
+
+
+@app.command()
+def stability(
+    rate: Annotated[str, typer.Option(help="Rate of the link.")] = "1 Gbit/s",
+    rtt: RttOption = "100 ms",
+    flows: Annotated[float, typer.Option(min=1, help="Flows of Scalable TCP.")] = 100,
+    buffer: Annotated[str, typer.Option(help="Buffers in packets, separated by commas.")] = "50,100,200,500",
+    queue: Annotated[
+        str, typer.Option(help="How loss grows with load: power (load^buffer), mm1b or excess.")
+    ] = "power",
+    a: Annotated[float, typer.Option(help="Scalable TCP's increase.")] = 0.01,
+    b: Annotated[float, typer.Option(help="Scalable TCP's decrease.")] = 0.125,
+    packet: PacketOption = 1500,
+    as_json: JsonOption = False,
+) -> None:
+    """Local stability of Scalable TCP on a link: a < p/(y p'(y)) (Kelly 2003, equation 3). Sufficient, not necessary."""
+    rows: list[list[str | float | None]] = []
+    for size in _numbers(buffer, "--buffer"):
+        packets = _core.bits_per_second(rate) / (8 * packet)
+        it = _core.scalable_stability(a, b, flows, _core.seconds(rtt), packets, size, queue)
+        rows.append([f"{size:g}", it["load"], it["loss"], it["limit"], "stable" if it["stable"] else "not assured"])
+    heads = ["buffer\npackets", "load", "loss rate", "a must be\nless than", f"a = {a:g}"]
+    _print(f"{flows:g} flows, {rate}, {rtt}, loss by {queue}", heads, rows, as_json=as_json)
+
+
+@plot_app.command("response")
+def plot(
+    figure: Annotated[str, typer.Option(help=f"One of {', '.join(FIGURES)}.")] = "li-8.1",
+    cc: Annotated[str | None, typer.Option("--cc", help="Algorithms. [default: the figure's]")] = None,
+    points: Annotated[int, typer.Option(min=0, help="Simulated points of each algorithm; 0 draws none.")] = 7,
+    most: Annotated[str, typer.Option(help="Longest simulated time for a point.")] = "200 s",
+    to: Annotated[Path | None, typer.Option("--to", help="The picture. [default: response-FIGURE.png]")] = None,
+) -> None:
+    """Draw published response functions (Kelly's figure 3, the thesis' 8.1 and 9.1) with simulated points over the curves."""
+    if figure not in FIGURES:
+        raise _core.ScenarioError(f"--figure: expected one of {', '.join(FIGURES)}, found {figure!r}")
+    chosen = FIGURES[figure]
+    names = [name.strip() for name in cc.split(",")] if cc else list(chosen.cc)
+    picture = to or Path(f"response-{figure}.png")
+    plot_response(chosen, names, points, most_s=_core.seconds(most)).savefig(picture)
+    out.print(f"{picture}")

@@ -1,0 +1,198 @@
+"""Closed forms: response functions, recovery times, fairness. Formulas and sources stand in the Rust crate `elephan-model`."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from elephan import _core
+from elephan.scenario import dumbbell, flow
+from elephan.simulate import run_many
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Algorithms with a model, in the order of tables.
+MODELLED = ("reno", "hstcp", "scalable", "htcp", "bic", "ltcp", "cubic", "fast")
+
+
+@dataclass(frozen=True)
+class Response:
+    """An algorithm at a loss rate: windows in segments, rate in bit/s of IP packets.
+
+    `published` is the mean window that a source prints, where one does; `window` and `peak` are of the periodic sawtooth.
+    """
+
+    loss: float
+    published: float | None
+    window: float
+    peak: float
+    rate_bit_s: float
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """An algorithm at a window: times in round trips, coefficients of variation of the rate."""
+
+    window: float
+    loss: float
+    recovery: float
+    doubling: float
+    halving: float
+    variation: float
+    sawtooth_variation: float
+
+
+class Model:
+    """What theory says of an algorithm: a name, or a table with `name` and parameters, as a scenario gives it.
+
+    Raises `ScenarioError` for an algorithm without a model, and for a wrong parameter.
+    """
+
+    def __init__(self, cc: str | Mapping[str, Any]) -> None:
+        self.core = _core.Model(json.dumps(cc if isinstance(cc, str) else dict(cc)))
+
+    def response(self, loss: float, rtt_s: float, packet_bytes: float = 1500) -> Response:
+        """The response function at `loss`, the share of packets lost."""
+        if not 0 < loss < 1:
+            raise _core.ScenarioError(f"loss: expected a share between 0 and 1, found {loss:g}")
+        window = self.core.window(loss, rtt_s)
+        rate = window * packet_bytes * 8 / rtt_s
+        return Response(loss, self.core.published(loss, rtt_s), window, self.core.peak(loss, rtt_s), rate)
+
+    def recovery(self, window: float, rtt_s: float) -> Recovery:
+        """What one loss costs at `window` segments."""
+        core = self.core
+        return Recovery(
+            window=window,
+            loss=core.loss(window, rtt_s),
+            recovery=core.recovery(window, rtt_s),
+            doubling=core.doubling(window, rtt_s),
+            halving=core.halving(window),
+            variation=core.variation(window, rtt_s),
+            sawtooth_variation=core.sawtooth_variation(window),
+        )
+
+
+@dataclass(frozen=True)
+class PublishedFigure:
+    """A published figure of response functions: its path, its losses, who is in it."""
+
+    title: str
+    rate: str
+    rtt: str
+    buffer: str
+    loss: str
+    cc: tuple[str, ...]
+    low: float
+    high: float
+
+
+FIGURES = {
+    "kelly-3": PublishedFigure(
+        "Kelly 2003, figure 3: mean windows (simulated at 1 Gbit/s, 100 ms)",
+        "1 Gbit/s",
+        "100 ms",
+        "100% bdp",
+        "random",
+        ("reno", "scalable"),
+        1e-4,
+        1e-1,
+    ),
+    "li-8.1": PublishedFigure(
+        "Li 2006, figure 8.1: 250 Mbit/s, 162 ms, queue of 20 %, random loss",
+        "250 Mbit/s",
+        "162 ms",
+        "20% bdp",
+        "random",
+        ("reno", "hstcp", "scalable", "htcp", "bic"),
+        1e-6,
+        1e-2,
+    ),
+    "li-9.1-mbng": PublishedFigure(
+        "Li 2006, figure 9.1: 1 Gbit/s, 6.2 ms, every n-th packet lost",
+        "1 Gbit/s",
+        "6.2 ms",
+        "100% bdp",
+        "periodic",
+        ("reno", "hstcp", "scalable", "htcp"),
+        1e-6,
+        3e-2,
+    ),
+    "li-9.1-datatag": PublishedFigure(
+        "Li 2006, figure 9.1: 1 Gbit/s, 120 ms, every n-th packet lost",
+        "1 Gbit/s",
+        "120 ms",
+        "100% bdp",
+        "periodic",
+        ("reno", "hstcp", "scalable", "htcp"),
+        1e-7,
+        3e-2,
+    ),
+}
+
+
+def simulated_windows(
+    cc: Sequence[str | Mapping[str, Any]], losses: Sequence[float], figure: PublishedFigure, *, most_s: float = 600.0
+) -> list[list[float]]:
+    """Mean windows that the simulator gives, one row for each algorithm: over about 300 losses, or `most_s` of time."""
+    scenarios, rtt = [], _core.seconds(figure.rtt)
+    for name in cc:
+        model = Model(name)
+        for p in losses:
+            window = min(model.response(p, rtt).window, _core.bits_per_second(figure.rate) * rtt / 12e3)
+            measured = min(max(300 / p / window * rtt, 100 * rtt, 5.0), most_s)
+            settle = min(max(20 / p / window * rtt, 50 * rtt), most_s / 2)
+            loss = (
+                {"name": "periodic", "every": round(1 / p)}
+                if figure.loss == "periodic"
+                else {"name": "random", "probability": p}
+            )
+            scenarios.append(
+                dumbbell(
+                    rate=figure.rate,
+                    rtt=figure.rtt,
+                    buffer=figure.buffer,
+                    flows=[flow(name)],
+                    duration=f"{settle + measured:.3f} s",
+                    path={"loss": loss},
+                    tcp={"initial_ssthresh": max(round(window), 2)},
+                    measure={"from": f"{settle:.3f} s"},
+                    trace={"interval": "100 s"},
+                )
+            )
+    windows = [run.summary.flows[0].cwnd_mean_segments or 0.0 for run in run_many(scenarios)]
+    return [windows[i : i + len(losses)] for i in range(0, len(windows), len(losses))]
+
+
+def plot_response(figure: PublishedFigure, cc: Sequence[str], points: int, *, most_s: float = 600.0) -> "Figure":
+    """Draw response functions as lines, with `points` simulated windows of each algorithm over them (0: none)."""
+    import matplotlib as mpl  # noqa: PLC0415 - matplotlib takes a second to import
+    import numpy as np  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    from elephan.plots import COLOURS, STYLE  # noqa: PLC0415
+
+    rtt = _core.seconds(figure.rtt)
+    pipe = _core.bits_per_second(figure.rate) * rtt / 12e3
+    fine = np.geomspace(figure.low, figure.high, 200)
+    coarse = [float(p) for p in np.geomspace(figure.low, figure.high, points)] if points else []
+    found = simulated_windows(cc, coarse, figure, most_s=most_s) if points else [[] for _ in cc]
+    with mpl.rc_context(STYLE):
+        picture = Figure(figsize=(6.4, 4.2))
+        axes = picture.subplots()
+        for name, colour, windows in zip(cc, COLOURS, found, strict=False):
+            model = Model(name)
+            theory = [model.response(float(p), rtt) for p in fine]
+            axes.loglog(fine, [r.window for r in theory], color=colour, label=name)
+            if theory[0].published is not None:
+                axes.loglog(fine, [r.published for r in theory], color=colour, linestyle=":", linewidth=0.9)
+            axes.loglog(coarse, windows, "o", color=colour, markersize=3.5)
+        axes.axhline(pipe, color="#999999", linewidth=0.8, linestyle="--")
+        axes.text(figure.high, pipe, "the pipe ", ha="right", va="bottom", color="#666666", fontsize=8)
+        axes.set_ylim(1, pipe * 4)
+        axes.set_xlabel("loss rate")
+        axes.set_ylabel("mean window (segments)")
+        axes.set_title(f"{figure.title}\nlines: theory (dotted: as published), points: simulated")
+        axes.legend()
+        return picture
