@@ -196,8 +196,8 @@ def stability(
     rows: list[list[str | float | None]] = []
     for size in _numbers(buffer, "--buffer"):
         packets = _core.bits_per_second(rate) / (8 * packet)
-        it = _core.scalable_stability(a, b, flows, _core.seconds(rtt), packets, size, queue)
-        rows.append([f"{size:g}", it["load"], it["loss"], it["limit"], "stable" if it["stable"] else "not assured"])
+        load, loss, limit, stable = _core.scalable_stability(a, b, flows, _core.seconds(rtt), packets, size, queue)
+        rows.append([f"{size:g}", load, loss, limit, "stable" if stable else "not assured"])
     heads = ["buffer\npackets", "load", "loss rate", "a must be\nless than", f"a = {a:g}"]
     _print(f"{flows:g} flows, {rate}, {rtt}, loss by {queue}", heads, rows, as_json=as_json)
 

@@ -6,7 +6,6 @@ use elephan_model::stability::{self, LossModel};
 use elephan_model::{Algorithm, aimd, standard, tekala, utilisation};
 use elephan_units::{Rate, Time};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use serde_json::Value as Json;
 
 use crate::ScenarioError;
@@ -162,10 +161,9 @@ fn aimd_shares(flows: Vec<(f64, f64, f64, f64)>) -> Vec<f64> {
     aimd::shares(&flows.into_iter().map(flow).collect::<Vec<_>>())
 }
 
-/// Kelly's condition at a link: `{load, loss, limit, stable}`. `model` is `power`, `mm1b` or `excess`.
+/// Kelly's condition at a link: load, loss, limit of `a`, and whether it holds. `model` is `power`, `mm1b` or `excess`.
 #[pyfunction]
-fn scalable_stability<'py>(
-    py: Python<'py>,
+fn scalable_stability(
     a: f64,
     b: f64,
     flows: f64,
@@ -173,7 +171,7 @@ fn scalable_stability<'py>(
     rate: f64,
     buffer: f64,
     model: &str,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<(f64, f64, f64, bool)> {
     let model = match model {
         "power" => LossModel::Power { buffer },
         "mm1b" => LossModel::Mm1b { buffer },
@@ -181,12 +179,7 @@ fn scalable_stability<'py>(
         _ => return Err(bad(format!("--queue: expected power, mm1b or excess, found {model:?}"))),
     };
     let margin = stability::at_link(a, b, flows, rtt, rate, model);
-    let result = PyDict::new(py);
-    result.set_item("load", margin.load)?;
-    result.set_item("loss", margin.loss)?;
-    result.set_item("limit", margin.limit)?;
-    result.set_item("stable", margin.stable)?;
-    Ok(result)
+    Ok((margin.load, margin.loss, margin.limit, margin.stable))
 }
 
 /// Scalable TCP's window at each of `times` s, alone on a link (Tekala and Szabo 2006, equations 6 to 12).
