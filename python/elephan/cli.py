@@ -94,7 +94,10 @@ def _summary_tables(run: Run) -> Iterator[Table]:
             str(flow.congestion_events),
             str(flow.timeouts),
         )
-    yield flows
+    if summary.flows:
+        yield flows
+    if summary.streams:
+        yield _streams_table(run)
     links = Table(title="links", title_justify="left")
     links.add_column("link")
     for head in (
@@ -119,6 +122,28 @@ def _summary_tables(run: Run) -> Iterator[Table]:
             _number(link.queue_mean_packets, digits=1),
         )
     yield links
+
+
+def _streams_table(run: Run) -> Table:
+    table = Table(title="streams of datagrams", title_justify="left")
+    table.add_column("stream")
+    heads = ("goodput\nMbit/s", "sent\npackets", "received", "lost\n%", "reordered", "delay\nms, mean", "ms, 99 %")
+    for head in (*heads, "jitter\nms"):
+        table.add_column(head, justify="right")
+    for stream in run.summary.streams[:50]:
+        expected = stream.received + stream.lost
+        table.add_row(
+            stream.label,
+            _number(stream.goodput_bit_s, 1e-6),
+            str(stream.sent),
+            str(stream.received),
+            _number(100 * stream.lost / expected if expected else None, digits=3),
+            str(stream.reordered),
+            _number(stream.delay_mean_s, 1e3, 3),
+            _number(stream.delay_p99_s, 1e3, 3),
+            _number(stream.jitter_s, 1e3, 3),
+        )
+    return table
 
 
 @app.command()

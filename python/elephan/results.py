@@ -1,8 +1,8 @@
 """The result of a run: in memory, and as a folder.
 
 A folder has `run.json` (scenario, seed, versions), `summary.json`, `flows.parquet`, `queues.parquet`, `transfers.parquet`, and
-`events.parquet` and captures where the scenario asks for them. It is written under another name and renamed, so that it is
-there as a whole or not at all.
+`streams.parquet`, `events.parquet` and captures where the scenario asks for them. It is written under another name and renamed,
+so that it is there as a whole or not at all.
 """
 
 import contextlib
@@ -47,6 +47,9 @@ MEANINGS = {
     "link": "name of the link",
     "packets": "packets waiting, the one in service not counted",
     "bytes": "bytes: waiting in a queue, of a transfer, or of a segment's payload",
+    "sent": "packets sent since the stream began",
+    "received": "packets received since the stream began",
+    "missing": "packets that were overtaken: lost, or still on their way",
     "offered": "packets offered since the run began",
     "dropped": "packets dropped by the queue since the run began",
     "lost": "packets lost on the wire since the run began",
@@ -60,6 +63,10 @@ MEANINGS = {
 }
 UNITS = {"s": "s", "segments": "segments", "bytes": "B", "s_bit": "s/bit"}
 NO_LINK = 2**32 - 1
+
+# The frames of a run. Those of the second row are written only where there is something in them.
+TABLES = ("flows", "queues", "transfers", "streams", "events")
+OPTIONAL = ("streams", "events")
 
 
 def _unit(name: str) -> str:
@@ -94,7 +101,7 @@ class Run:
             if column in frame.columns:
                 named = pl.col(column).replace_strict(values, return_dtype=pl.String)
                 frame = frame.with_columns(named)
-        if name in ("flows", "transfers"):
+        if name in ("flows", "transfers", "streams"):
             label = pl.col("flow").replace_strict(dict(enumerate(self.labels)), return_dtype=pl.String)
             frame = frame.insert_column(frame.columns.index("flow") + 1, frame.select(label.alias("label")).to_series())
         return frame
@@ -113,6 +120,11 @@ class Run:
     def transfers(self) -> pl.DataFrame:
         """Every transfer: flow, index, start, end, bytes."""
         return self._frame("transfers")
+
+    @cached_property
+    def streams(self) -> pl.DataFrame:
+        """Samples of every stream of datagrams: sent, received, missing, goodput; empty where there is none."""
+        return self._frame("streams")
 
     @cached_property
     def events(self) -> pl.DataFrame:
@@ -143,9 +155,9 @@ class Run:
         }
         write_json(place / "run.json", description)
         write_json(place / "summary.json", self.summary.to_dict())
-        for name in ("flows", "queues", "transfers", "events"):
+        for name in TABLES:
             frame = getattr(self, name)
-            if name == "events" and frame.is_empty():
+            if name in OPTIONAL and frame.is_empty():
                 continue
             table = frame.to_arrow()
             fields = [

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from elephan import _core
-from elephan.results import Run
+from elephan.results import TABLES, Run
 from elephan.scenario import Scenario
 from elephan.summary import Summary
 
@@ -45,7 +45,7 @@ def _convert(scenario: Scenario, result: dict[str, Any], wall_s: float) -> Run:
     return Run(
         scenario=scenario,
         summary=Summary.from_dict(json.loads(result["summary"])),
-        columns={name: result[name] for name in ("flows", "queues", "transfers", "events")},
+        columns={name: result[name] for name in TABLES},
         links=tuple(result["links"]),
         labels=tuple(result["labels"]),
         provenance={

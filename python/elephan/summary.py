@@ -22,6 +22,24 @@ class FlowSummary:
 
 
 @dataclass(frozen=True)
+class StreamSummary:
+    """A stream of datagrams over the measuring window, at its receiver. Packets lost are those that a later one overtook."""
+
+    label: str
+    start_s: float | None
+    goodput_bit_s: float
+    sent: int
+    received: int
+    lost: int
+    reordered: int
+    delay_mean_s: float | None
+    delay_p50_s: float | None
+    delay_p99_s: float | None
+    delay_max_s: float | None
+    jitter_s: float | None
+
+
+@dataclass(frozen=True)
 class LinkSummary:
     """A link with a rate, over the measuring window."""
 
@@ -69,6 +87,7 @@ class Summary:
     congestion_epochs: int
     synchronisation: float | None
     flows: tuple[FlowSummary, ...]
+    streams: tuple[StreamSummary, ...]
     links: tuple[LinkSummary, ...]
     transfers: TransferSummary | None
 
@@ -80,6 +99,7 @@ class Summary:
             **{
                 **data,
                 "flows": tuple(FlowSummary(**flow) for flow in data["flows"]),
+                "streams": tuple(StreamSummary(**stream) for stream in data.get("streams", ())),
                 "links": tuple(LinkSummary(**link) for link in data["links"]),
                 "transfers": None if transfers is None else TransferSummary(**transfers),
             }
@@ -90,5 +110,6 @@ class Summary:
         return {
             **asdict(self),
             "flows": [asdict(f) for f in self.flows],
+            "streams": [asdict(s) for s in self.streams],
             "links": [asdict(k) for k in self.links],
         }

@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 
 use crate::epochs::Epochs;
 use crate::formula;
-use crate::summary::{FlowSummary, LinkSummary, Summary, TransferSummary};
+use crate::summary::{FlowSummary, LinkSummary, StreamSummary, Summary, TransferSummary};
 
 /// Thesis, section 7.1.3: the 80 % convergence time.
 const EPSILON: f64 = 0.8;
@@ -84,6 +84,7 @@ pub struct Collector {
     flows: Vec<FlowRecord>,
     active: usize,
     epochs: Epochs,
+    streams: Vec<StreamSummary>,
     links: Vec<LinkSample>,
     /// Completion times in microseconds.
     completions: Histogram<u64>,
@@ -97,6 +98,7 @@ impl Collector {
             flows: vec![FlowRecord::default(); setup.flows.len()],
             active: 0,
             epochs: Epochs::new(longest),
+            streams: Vec::new(),
             links: Vec::new(),
             completions: Histogram::new(2).expect("two digits are a valid precision"),
             setup,
@@ -159,6 +161,11 @@ impl Collector {
         }
     }
 
+    /// What a stream of datagrams did in the measuring window.
+    pub fn stream(&mut self, stream: StreamSummary) {
+        self.streams.push(stream);
+    }
+
     /// What a link did in the measuring window.
     pub fn link(&mut self, link: LinkSample) {
         self.links.push(link);
@@ -174,7 +181,7 @@ impl Collector {
             .map(|(record, flow)| self.flow(record, flow, span))
             .collect();
         let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bit_s).collect();
-        let aggregate: f64 = goodputs.iter().sum();
+        let aggregate = goodputs.iter().fold(0.0, |sum, goodput| sum + goodput);
         let shares: Vec<(u64, u64)> =
             flows.iter().map(|flow| (flow.retransmitted_bytes, flow.sent_bytes)).collect();
         let stabilities: Vec<f64> = flows.iter().filter_map(|flow| flow.stability).collect();
@@ -224,6 +231,7 @@ impl Collector {
             congestion_epochs,
             synchronisation: finite(synchronisation),
             flows,
+            streams: self.streams,
             links,
             transfers,
         }

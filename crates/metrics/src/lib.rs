@@ -9,7 +9,9 @@
 mod collector;
 mod epochs;
 pub mod formula;
+mod reception;
 mod summary;
 
 pub use collector::{Collector, FlowSample, LinkSample, Setup};
-pub use summary::{FlowSummary, LinkSummary, Summary, TransferSummary};
+pub use reception::{Received, Reception};
+pub use summary::{FlowSummary, LinkSummary, StreamSummary, Summary, TransferSummary};

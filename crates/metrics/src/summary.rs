@@ -40,6 +40,8 @@ pub struct Summary {
     pub synchronisation: Option<f64>,
     /// Each flow.
     pub flows: Vec<FlowSummary>,
+    /// Each stream of datagrams.
+    pub streams: Vec<StreamSummary>,
     /// Each link that has a rate.
     pub links: Vec<LinkSummary>,
     /// Transfers that ended in the measuring window; none where no flow has any.
@@ -71,6 +73,35 @@ pub struct FlowSummary {
     pub congestion_events: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
+}
+
+/// A stream of datagrams over the measuring window, at its receiver.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StreamSummary {
+    /// What tables and plots call it.
+    pub label: String,
+    /// When it started, s; none where it did not.
+    pub start_s: Option<f64>,
+    /// Payload received, bit/s.
+    pub goodput_bit_s: f64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets received.
+    pub received: u64,
+    /// Packets that did not arrive though a later one did (RFC 3550, appendix A.3).
+    pub lost: u64,
+    /// Packets that arrived after one that was sent later (RFC 4737).
+    pub reordered: u64,
+    /// Mean one-way delay, s.
+    pub delay_mean_s: Option<f64>,
+    /// Half of the packets took no longer, to 1 %, s.
+    pub delay_p50_s: Option<f64>,
+    /// 99 % of the packets took no longer, to 1 %, s.
+    pub delay_p99_s: Option<f64>,
+    /// The longest one-way delay, s.
+    pub delay_max_s: Option<f64>,
+    /// Interarrival jitter at the end (RFC 3550, section 6.4.1), s.
+    pub jitter_s: Option<f64>,
 }
 
 /// A link over the measuring window.

@@ -157,7 +157,9 @@ fn convert<'py>(py: Python<'py>, outcome: Outcome, plan: &Plan) -> PyResult<Boun
     let summary = serde_json::to_string(&outcome.summary).expect("a summary is always JSON");
     result.set_item("summary", summary)?;
     result.set_item("links", plan.links.iter().map(|link| link.name.clone()).collect::<Vec<_>>())?;
-    result.set_item("labels", plan.flows.iter().map(|flow| flow.label.clone()).collect::<Vec<_>>())?;
+    let streams = plan.streams.iter().map(|stream| stream.label.clone());
+    let labels: Vec<String> = plan.flows.iter().map(|flow| flow.label.clone()).chain(streams).collect();
+    result.set_item("labels", labels)?;
     let flows = columns!(
         py,
         outcome.flows,
@@ -190,6 +192,8 @@ fn convert<'py>(py: Python<'py>, outcome: Outcome, plan: &Plan) -> PyResult<Boun
         utilisation
     );
     result.set_item("queues", queues)?;
+    let streams = columns!(py, outcome.streams, time_s, flow, sent, received, missing, goodput_bit_s);
+    result.set_item("streams", streams)?;
     result.set_item("transfers", columns!(py, outcome.transfers, flow, index, start_s, end_s, bytes))?;
     let events = columns!(py, outcome.events, time_s, kind, flow, link, seq, bytes, cwnd_segments);
     result.set_item("events", events)?;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::named::{Algorithm, SlowStart};
+use crate::streams::{CbrFile, OnOffFile};
 
 /// A scenario: a network, the flows on it, and how long they are watched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +41,12 @@ pub struct Scenario {
     /// The flows.
     #[serde(default)]
     pub flow: Vec<FlowFile>,
+    /// Streams of datagrams at a constant rate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cbr: Vec<CbrFile>,
+    /// Streams of datagrams that go on and off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_off: Vec<OnOffFile>,
     /// When metrics count.
     #[serde(default)]
     pub measure: MeasureFile,
@@ -55,7 +62,7 @@ pub struct Scenario {
 fn run() -> String {
     "run".to_owned()
 }
-fn one() -> u64 {
+pub(crate) fn one() -> u64 {
     1
 }
 

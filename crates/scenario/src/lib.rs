@@ -4,22 +4,27 @@
 //! links with exact numbers, flows with their routes, nothing left to interpret.
 
 mod document;
+mod drawn;
 mod error;
 mod file;
 mod named;
+mod place;
 pub mod plan;
 mod resolve;
 mod routes;
+mod streams;
 mod sweep;
 
 use serde_json::Value;
 
+pub use drawn::Drawn;
 pub use error::{Error, Mistake};
 pub use file::{
     Buffer, Engine, FlowFile, LinkFile, MeasureFile, Path, Reverse, Scenario, StartFile, TraceFile, Transfers,
 };
 pub use named::{Algorithm, SlowStart};
 pub use plan::Plan;
+pub use streams::{CbrFile, OnOffFile};
 pub use sweep::{Expansion, Point};
 
 impl Scenario {

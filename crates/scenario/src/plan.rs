@@ -1,7 +1,7 @@
 //! A scenario with nothing left to interpret: what an engine runs.
 
 use elephan_net::LinkConfig;
-use elephan_traffic::{Demand, Start};
+use elephan_traffic::{Datagrams, Demand, Start};
 use elephan_units::{Seed, Time};
 
 /// A resolved scenario.
@@ -17,6 +17,8 @@ pub struct Plan {
     pub routes: Vec<Vec<u32>>,
     /// Every flow, `count` expanded.
     pub flows: Vec<Flow>,
+    /// Every stream of datagrams, `count` expanded.
+    pub streams: Vec<Stream>,
     /// The link that utilisation, loss rate and queueing delay are reported of first:
     /// the dumbbell's bottleneck, or the slowest link that most flows cross.
     pub bottleneck: u32,
@@ -58,6 +60,21 @@ pub struct Flow {
     pub stop: Option<Time>,
     /// What it sends.
     pub demand: Demand,
+}
+
+/// A stream of datagrams (UDP), which nobody acknowledges.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// What tables and plots call it.
+    pub label: String,
+    /// What it sends.
+    pub datagrams: Datagrams,
+    /// Its route, an index into [`Plan::routes`].
+    pub forward: u32,
+    /// When it starts.
+    pub start: Start,
+    /// When it stops; none means never.
+    pub stop: Option<Time>,
 }
 
 /// A name from a registry, and settings by name.

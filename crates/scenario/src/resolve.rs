@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use elephan_net::{Delay, Limit, LinkConfig, Loss, Queue};
+use elephan_net::LinkConfig;
 use elephan_tcp::{Config, Recovery};
 use elephan_traffic::{Demand, Start};
 use elephan_units::{Bytes, Rate, Seed, Time};
@@ -10,28 +10,26 @@ use serde_json::Value;
 
 use crate::document::{self, positive};
 use crate::error::{Error, Mistake};
-use crate::file::{Buffer, FlowFile, LinkFile, Path, Scenario, StartFile, Transfers};
-use crate::plan::{Flow, Link, Measure, Plan, Trace};
-use crate::routes::{Edge, shortest};
+use crate::file::{FlowFile, Scenario, StartFile, Transfers};
+use crate::place::Ground;
+use crate::plan::{Flow, Link, Measure, Plan, Stream, Trace};
 
 /// The clock ends after 213 days; a run of 200 leaves room for timers.
 const LONGEST: Time = Time::from_secs(200 * 86_400);
-/// Sequence numbers have 32 bits: more segments than that cannot be told apart on any path.
-const MOST_IN_FLIGHT: u64 = 1 << 32;
 /// More flows than that do not fit into any memory that we know.
 const MOST_FLOWS: u64 = 10_000_000;
 
 /// The links and routes of a plan while it grows.
 #[derive(Default)]
-struct Network {
-    links: Vec<Link>,
+pub(crate) struct Network {
+    pub links: Vec<Link>,
     routes: Vec<Vec<u32>>,
     known_routes: BTreeMap<Vec<u32>, u32>,
-    mistakes: Vec<Mistake>,
+    pub mistakes: Vec<Mistake>,
 }
 
 impl Network {
-    fn wrong(
+    pub fn wrong(
         &mut self,
         key: impl Into<String>,
         expected: impl std::fmt::Display,
@@ -40,12 +38,17 @@ impl Network {
         self.mistakes.push(Mistake::new(key, expected, found));
     }
 
-    fn link(&mut self, name: impl Into<String>, config: LinkConfig) -> u32 {
+    /// Takes note of what is wrong with a value.
+    pub fn note<T>(&mut self, value: Result<T, Mistake>) -> Option<T> {
+        value.map_err(|mistake| self.mistakes.push(mistake)).ok()
+    }
+
+    pub fn link(&mut self, name: impl Into<String>, config: LinkConfig) -> u32 {
         self.links.push(Link { name: name.into(), config });
         self.links.len() as u32 - 1
     }
 
-    fn route(&mut self, links: Vec<u32>) -> u32 {
+    pub fn route(&mut self, links: Vec<u32>) -> u32 {
         let next = self.routes.len() as u32;
         let number = *self.known_routes.entry(links.clone()).or_insert(next);
         if number == next {
@@ -59,13 +62,13 @@ impl Scenario {
     /// Resolves the scenario, or says what cannot work; `file` is what errors call it.
     pub fn resolve(&self, file: &str) -> Result<Plan, Error> {
         let mut network = Network::default();
-        let flows = self.flows(&mut network);
+        let (flows, streams) = self.members(&mut network);
         if self.duration > LONGEST {
             network.wrong("duration", "at most 200 days", format_args!("\"{}\"", self.duration));
         }
         positive(&mut network.mistakes, "duration", self.duration);
         positive(&mut network.mistakes, "trace.interval", self.trace.interval);
-        let measure = self.measure(&flows, &mut network);
+        let measure = self.measure(&flows, &streams, &mut network);
         for name in &self.trace.pcap {
             if !network.links.iter().any(|link| link.name == *name) {
                 let names: Vec<&str> = network.links.iter().map(|link| link.name.as_str()).take(20).collect();
@@ -81,175 +84,44 @@ impl Scenario {
         Ok(Plan {
             seed: Seed::new(self.seed),
             duration: self.duration,
-            bottleneck: bottleneck(&network, &flows),
+            bottleneck: bottleneck(&network, &flows, &streams),
             links: network.links,
             routes: network.routes,
             flows,
+            streams,
             measure,
             trace,
         })
     }
 
-    fn flows(&self, network: &mut Network) -> Vec<Flow> {
-        let total: u64 = self.flow.iter().map(|flow| flow.count).fold(0, u64::saturating_add);
+    /// Every flow, and every stream of datagrams.
+    fn members(&self, network: &mut Network) -> (Vec<Flow>, Vec<Stream>) {
+        let counts =
+            self.flow.iter().map(|flow| flow.count).chain(self.stream_files().map(|(_, file)| file.count()));
+        let total = counts.fold(0, u64::saturating_add);
         if total == 0 || total > MOST_FLOWS {
             let expected = format!("from 1 to {MOST_FLOWS} flows");
             network.wrong("flow", expected, format_args!("{total}"));
-            return Vec::new();
+            return Default::default();
         }
-        match (&self.path, self.link.is_empty()) {
-            (Some(path), true) => self.dumbbell(path, network),
-            (None, false) => self.topology(network),
-            (Some(_), false) => {
-                network.wrong("path", "either path or link", "both");
-                Vec::new()
-            }
-            (None, true) => {
-                network.wrong("path", "either path or link", "neither");
-                Vec::new()
-            }
-        }
-    }
-
-    // ---- The dumbbell ----
-
-    fn dumbbell(&self, path: &Path, network: &mut Network) -> Vec<Flow> {
-        positive(&mut network.mistakes, "path.rtt", path.rtt);
-        let rtts: Vec<Time> = self.flow.iter().map(|flow| flow.rtt.unwrap_or(path.rtt)).collect();
-        // The bottleneck has the propagation that all flows share; what a flow has more is its own.
-        let shared = rtts.iter().copied().min().unwrap_or(path.rtt);
-        let packet = self.packet_bytes();
-        let side = |buffer: Buffer, rate: Rate, queue, loss, vary| LinkConfig {
-            rate: Some(rate),
-            delay: shared / 2,
-            limit: limit(buffer, rate, path.rtt, packet),
-            queue,
-            loss,
-            vary,
-        };
-        let data = side(path.buffer, path.rate, path.queue, path.loss, path.vary);
-        let reverse = &path.reverse;
-        let acks = side(
-            reverse.buffer.unwrap_or(path.buffer),
-            reverse.rate.unwrap_or(path.rate),
-            reverse.queue,
-            reverse.loss,
-            reverse.vary,
-        );
-        check_link(network, "path", &data, path.buffer, path.rtt, packet);
-        check_link(network, "path.reverse", &acks, reverse.buffer.unwrap_or(path.buffer), path.rtt, packet);
-        if path.access_rate.is_some_and(|rate| rate.bits_per_sec() == 0) {
-            network.wrong("path.access_rate", "a rate above zero", "\"0 bit/s\"");
-        }
-        let right = network.link("bottleneck", data);
-        let left = network.link("bottleneck.reverse", acks);
-        let mut flows = Vec::new();
-        // Flows of equal delay share their access, which is nothing but delay, unless hosts have a rate.
-        let mut shared_access: BTreeMap<Time, [u32; 2]> = BTreeMap::new();
-        for (number, (file, rtt)) in self.flow.iter().zip(rtts).enumerate() {
-            let key = format!("flow.{number}");
-            positive(&mut network.mistakes, &format!("{key}.rtt"), rtt);
-            for (name, value) in [("from", &file.from), ("to", &file.to)] {
-                if let Some(node) = value {
-                    network.wrong(format!("{key}.{name}"), "no node on a path", format_args!("\"{node}\""));
-                }
-            }
-            let Some(made) = self.flow(file, &key, rtt, network) else { continue };
-            let (there, back) = if file.reverse { (left, right) } else { (right, left) };
-            let extra = rtt.since(shared) / 2;
-            for _ in 0..file.count {
-                let [forward, reverse] = match path.access_rate {
-                    Some(rate) => hosts(network, flows.len(), rate, extra, there, back),
-                    None if extra == Time::ZERO => [network.route(vec![there]), network.route(vec![back])],
-                    None => {
-                        let [out, home] = *shared_access.entry(extra).or_insert_with(|| {
-                            ["out", "home"]
-                                .map(|way| network.link(format!("access {rtt} {way}"), delay_only(extra)))
-                        });
-                        [network.route(vec![out, there]), network.route(vec![back, home])]
-                    }
-                };
-                flows.push(Flow { forward, reverse, ..made.clone() });
-            }
-        }
-        flows
-    }
-
-    fn packet_bytes(&self) -> u64 {
-        self.tcp
-            .get("packet")
-            .and_then(Value::as_str)
-            .and_then(|text| text.parse::<Bytes>().ok())
-            .map_or(1500, |bytes| bytes.get().max(1))
-    }
-
-    // ---- Any topology ----
-
-    fn topology(&self, network: &mut Network) -> Vec<Flow> {
-        let packet = self.packet_bytes();
-        let mut ends: Vec<(String, String)> = Vec::new();
-        for (number, link) in self.link.iter().enumerate() {
-            let key = format!("link.{number}");
-            if self.link[..number].iter().any(|other| other.name == link.name) {
-                network.wrong(
-                    format!("{key}.name"),
-                    "a name of its own",
-                    format_args!("\"{}\" again", link.name),
-                );
-            }
-            if link.from == link.to {
-                network.wrong(format!("{key}.to"), "another node", format_args!("\"{}\" again", link.to));
-            }
-            let config = link_config(link, packet);
-            check_link(network, &key, &config, link.buffer, link.delay * 2, packet);
-            network.link(link.name.clone(), config);
-            ends.push((link.from.clone(), link.to.clone()));
-            if link.both_ways {
-                let config = LinkConfig { queue: Queue::DropTail, loss: None, vary: None, ..config };
-                network.link(format!("{}.reverse", link.name), config);
-                ends.push((link.to.clone(), link.from.clone()));
-            }
-        }
-        let mut flows = Vec::new();
+        let Some(mut ground) = Ground::new(self, network) else { return Default::default() };
+        let mut flows: Vec<Flow> = Vec::new();
         for (number, file) in self.flow.iter().enumerate() {
             let key = format!("flow.{number}");
-            let (Some(from), Some(to)) = (&file.from, &file.to) else {
-                network.wrong(format!("{key}.from"), "the nodes from and to", "a flow without them");
+            let first = flows.len();
+            let name = |n: u64| format!("flow {}", first as u64 + n);
+            let Some((rtt, routes)) = ground.place(&file.place(), file.count, &key, name, network) else {
                 continue;
             };
-            if file.rtt.is_some() || file.reverse {
-                network.wrong(
-                    key.clone(),
-                    "no rtt and no reverse: links have the delays",
-                    "a flow with them",
-                );
-            }
-            let edges: Vec<Edge<'_>> = ends
-                .iter()
-                .zip(&network.links)
-                .map(|((from, to), link)| Edge { from, to, delay: link.config.delay })
-                .collect();
-            let ways = [shortest(&edges, from, to), shortest(&edges, to, from)];
-            let [Some(there), Some(back)] = ways else {
-                let expected = "a way there and back over the links";
-                network.wrong(key, expected, format_args!("none between \"{from}\" and \"{to}\""));
-                continue;
-            };
-            if there.is_empty() || there.len() > 250 {
-                network.wrong(key, "a way of 1 to 250 links", format_args!("{}", there.len()));
-                continue;
-            }
-            let delay = |route: &[u32]| {
-                route.iter().fold(Time::ZERO, |sum, &link| {
-                    sum.saturating_add(network.links[link as usize].config.delay)
-                })
-            };
-            let rtt = delay(&there).saturating_add(delay(&back));
-            let (forward, reverse) = (network.route(there), network.route(back));
             let Some(made) = self.flow(file, &key, rtt, network) else { continue };
-            flows.extend(std::iter::repeat_n(Flow { forward, reverse, ..made }, file.count as usize));
+            flows.extend(routes.into_iter().map(|[forward, reverse]| Flow {
+                forward,
+                reverse,
+                ..made.clone()
+            }));
         }
-        flows
+        let streams = self.streams(&mut ground, network);
+        (flows, streams)
     }
 
     // ---- Flows ----
@@ -257,26 +129,7 @@ impl Scenario {
     /// A flow without its routes.
     fn flow(&self, file: &FlowFile, key: &str, rtt: Time, network: &mut Network) -> Option<Flow> {
         let tcp = self.stack(file, key, network)?;
-        let start = match file.start {
-            StartFile::At(time) => Start::At(time),
-            StartFile::Uniform(from, to) => Start::Uniform(from, to),
-            StartFile::Exponential { mean, from } => Start::Exponential { mean, from },
-        };
-        if let Start::Uniform(from, to) = start
-            && from > to
-        {
-            let expected = format!("a latest start of \"{from}\" or later");
-            network.wrong(format!("{key}.start.uniform"), expected, format_args!("\"{to}\""));
-        }
-        if start.latest() >= self.duration {
-            let expected = format!("a start before the end at \"{}\"", self.duration);
-            network.wrong(format!("{key}.start"), expected, format_args!("\"{}\"", start.latest()));
-        }
-        if let Some(stop) = file.stop
-            && stop <= start.latest()
-        {
-            network.wrong(format!("{key}.stop"), "a time after the start", format_args!("\"{stop}\""));
-        }
+        let start = self.start(file.start, file.stop, key, network);
         let demand = match (file.size, file.transfers) {
             (None, None) => Demand::Unlimited,
             (None, Some(_)) => {
@@ -310,6 +163,37 @@ impl Scenario {
             stop: file.stop,
             demand,
         })
+    }
+
+    /// When something starts, held against when it stops and when the run ends.
+    pub(crate) fn start(
+        &self,
+        file: StartFile,
+        stop: Option<Time>,
+        key: &str,
+        network: &mut Network,
+    ) -> Start {
+        let start = match file {
+            StartFile::At(time) => Start::At(time),
+            StartFile::Uniform(from, to) => Start::Uniform(from, to),
+            StartFile::Exponential { mean, from } => Start::Exponential { mean, from },
+        };
+        if let Start::Uniform(from, to) = start
+            && from > to
+        {
+            let expected = format!("a latest start of \"{from}\" or later");
+            network.wrong(format!("{key}.start.uniform"), expected, format_args!("\"{to}\""));
+        }
+        if start.latest() >= self.duration {
+            let expected = format!("a start before the end at \"{}\"", self.duration);
+            network.wrong(format!("{key}.start"), expected, format_args!("\"{}\"", start.latest()));
+        }
+        if let Some(stop) = stop
+            && stop <= start.latest()
+        {
+            network.wrong(format!("{key}.stop"), "a time after the start", format_args!("\"{stop}\""));
+        }
+        start
     }
 
     /// The scenario's `tcp`, with what the flow changes of it. The names of Standard TCP that speak of a recovery choose it,
@@ -349,8 +233,9 @@ impl Scenario {
 
     // ---- Measuring ----
 
-    fn measure(&self, flows: &[Flow], network: &mut Network) -> Measure {
-        let latest = flows.iter().map(|flow| flow.start.latest()).max().unwrap_or(Time::ZERO);
+    fn measure(&self, flows: &[Flow], streams: &[Stream], network: &mut Network) -> Measure {
+        let starts = flows.iter().map(|flow| flow.start).chain(streams.iter().map(|stream| stream.start));
+        let latest = starts.map(|start| start.latest()).max().unwrap_or(Time::ZERO);
         let from = self.measure.from.unwrap_or(latest);
         let to = self.measure.to.unwrap_or(self.duration);
         if to > self.duration {
@@ -368,99 +253,12 @@ impl Scenario {
     }
 }
 
-/// A way of nothing but delay.
-fn delay_only(delay: Time) -> LinkConfig {
-    let limit = Limit::Packets(u64::MAX);
-    LinkConfig { rate: None, delay, limit, queue: Queue::DropTail, loss: None, vary: None }
-}
-
-/// Links of a sender and a receiver of its own, in both directions, around the bottleneck; their queues are unlimited, as a
-/// host does not drop what its own TCP sends.
-fn hosts(network: &mut Network, number: usize, rate: Rate, extra: Time, there: u32, back: u32) -> [u32; 2] {
-    let config = LinkConfig { rate: Some(rate), ..delay_only(Time::ZERO) };
-    let far = LinkConfig { delay: extra, ..config };
-    let [a, b, c, d] =
-        [("sender out", far), ("receiver in", config), ("receiver out", config), ("sender in", far)]
-            .map(|(name, config)| network.link(format!("flow {number} {name}"), config));
-    [network.route(vec![a, there, b]), network.route(vec![c, back, d])]
-}
-
-fn link_config(link: &LinkFile, packet: u64) -> LinkConfig {
-    let limit = match link.rate {
-        Some(rate) => limit(link.buffer, rate, link.delay * 2, packet),
-        None => Limit::Packets(u64::MAX),
-    };
-    LinkConfig {
-        rate: link.rate,
-        delay: link.delay,
-        limit,
-        queue: link.queue,
-        loss: link.loss,
-        vary: link.vary,
-    }
-}
-
-/// What a buffer is on a path: a share of the bandwidth-delay product is cut to whole packets, as the thesis does (20 % of
-/// 13.3 packets are 2).
-fn limit(buffer: Buffer, rate: Rate, rtt: Time, packet: u64) -> Limit {
-    match buffer {
-        Buffer::BdpShare(share) => {
-            let packets = share * rate.bytes_in(rtt).get() as f64 / packet as f64;
-            // Half a millionth of a packet makes up for the rounding of "20%".
-            Limit::Packets((packets + 5e-7) as u64)
-        }
-        Buffer::Packets(packets) => Limit::Packets(packets),
-        Buffer::Bytes(bytes) => Limit::from(bytes),
-    }
-}
-
-fn check_link(network: &mut Network, key: &str, link: &LinkConfig, buffer: Buffer, rtt: Time, packet: u64) {
-    let below = |name: &str| format!("{key}.{name}");
-    if let Some(rate) = link.rate {
-        if rate.bits_per_sec() == 0 {
-            network.wrong(below("rate"), "a rate above zero", "\"0 bit/s\"");
-        }
-        let queued = match link.limit {
-            Limit::Packets(packets) => packets,
-            Limit::Bytes(bytes) => bytes / packet,
-        };
-        if queued == 0 {
-            let expected = "room for at least one packet";
-            network.wrong(below("buffer"), expected, format_args!("\"{buffer}\", which holds none"));
-        }
-        let flying = rate.bytes_in(rtt).get() / packet;
-        if flying.saturating_add(queued) > MOST_IN_FLIGHT {
-            let found = format!("{flying} on the path and {queued} in the buffer");
-            network.wrong(below("rate"), "at most 2^32 packets in flight", found);
-        }
-    }
-    let probability = |network: &mut Network, name: &str, value: f64| {
-        if !(0.0..=1.0).contains(&value) {
-            network.wrong(below(name), "a probability from 0 to 1", value);
-        }
-    };
-    match link.loss {
-        Some(Loss::Random { probability: p }) => probability(network, "loss.probability", p),
-        Some(Loss::Periodic { every: 0 }) => network.wrong(below("loss.every"), "1 or more", "0"),
-        Some(Loss::GilbertElliott { p, r, loss_bad, loss_good }) => {
-            let all =
-                [("loss.p", p), ("loss.r", r), ("loss.loss_bad", loss_bad), ("loss.loss_good", loss_good)];
-            for (name, value) in all {
-                probability(network, name, value);
-            }
-        }
-        Some(Loss::Periodic { .. }) | None => {}
-    }
-    if let Some(Delay::Reorder { probability: p, .. }) = link.vary {
-        probability(network, "vary.probability", p);
-    }
-}
-
 /// The slowest of the links that most flows cross with their data.
-fn bottleneck(network: &Network, flows: &[Flow]) -> u32 {
+fn bottleneck(network: &Network, flows: &[Flow], streams: &[Stream]) -> u32 {
     let mut crossings = vec![0u64; network.links.len()];
-    for flow in flows {
-        for &link in &network.routes[flow.forward as usize] {
+    let routes = flows.iter().map(|flow| flow.forward).chain(streams.iter().map(|stream| stream.forward));
+    for route in routes {
+        for &link in &network.routes[route as usize] {
             crossings[link as usize] += 1;
         }
     }

@@ -133,6 +133,53 @@ fn each_mistake_has_its_sentence() {
     }
 }
 
+const TRAFFIC: &str = r#"
+duration = "10 s"
+path = { rate = "10 Mbit/s", rtt = "20 ms" }
+cbr = [{ rate = "1 Mbit/s" }]
+on_off = [{ rate = "1 Mbit/s", on = { exponential = "1 s" }, off = { pareto = { mean = "1 s", shape = 1.5 } } }]
+"#;
+
+#[test]
+fn traffic_has_its_mistakes_too() {
+    for (key, value, expected) in [
+        ("name", "good", "no error"),
+        ("cbr.0.rate", "0 bit/s", "cbr.0.rate: expected a rate above zero, found \"0 bit/s\""),
+        ("cbr.0.packet", "20 B", "cbr.0.packet: expected a size from 29 to 65535 bytes"),
+        ("cbr.0.burst", "0", "cbr.0.burst: expected 1 packet or more, found 0"),
+        ("cbr.0.start", "20 s", "cbr.0.start: expected a start before the end"),
+        ("cbr.0.stop", "0 s", "cbr.0.stop: expected a time after the start"),
+        ("cbr.0.rtt", "0 s", "cbr.0.rtt: expected a time above zero"),
+        ("cbr.0.from", "a", "cbr.0.from: expected no node on a path"),
+        ("cbr.0.cc", "reno", "cbr.0.cc: expected one of the keys rate, packet, burst"),
+        ("cbr.0.count", "100000000", "flow: expected from 1 to 10000000 flows"),
+        ("on_off.0.on", "0 s", "on_off.0.on: expected a value above zero, found \"0 s\""),
+        ("on_off.0.off", "0 s", "no error"),
+        ("on_off.0.on", "{ weibull = \"1 s\" }", "on_off.0.on: expected one of exponential, uniform, pareto"),
+        (
+            "on_off.0.on",
+            "{ uniform = [\"2 s\", \"1 s\"] }",
+            "on_off.0.on.uniform: expected a second value of \"2 s\"",
+        ),
+        (
+            "on_off.0.off.pareto.shape",
+            "1",
+            "on_off.0.off.pareto.shape: expected a shape above 1, because up to 1 a Pareto distribution has no mean, found 1",
+        ),
+        ("on_off.0.off", "{ pareto = { minimum = \"1 s\", shape = 0.9 } }", "no error"),
+        ("on_off.0.off.pareto.shape", "0", "on_off.0.off.pareto.shape: expected a shape above 0, found 0"),
+        (
+            "on_off.0.off",
+            "{ pareto = { shape = 2 } }",
+            "on_off.0.off.pareto: expected either minimum or mean, found neither",
+        ),
+    ] {
+        let error = error_of(TRAFFIC, key, value);
+        let told = error.lines().any(|line| line.trim_start_matches("x.toml: ").starts_with(expected));
+        assert!(told, "{key} = {value}:\n  {error}\n  {expected}");
+    }
+}
+
 #[test]
 fn topologies_have_their_mistakes_too() {
     for (key, value, expected) in [

@@ -8,7 +8,8 @@ use elephan_units::Time;
 
 use crate::connection::{Connection, RECEIVER, SENDER};
 use crate::events::Events;
-use crate::packet::Packet;
+use crate::packet::{Datagram, Packet};
+use crate::stream::Stream;
 use crate::trace::EventKind;
 
 /// What an engine tells of what it does. All methods are called at the moment they speak of.
@@ -57,7 +58,8 @@ pub struct Running {
 
 /// Everything that a run consists of.
 ///
-/// Of simultaneous events those of links come first, by number; then those of flows, whose two ends have an event each; and last
+/// Of simultaneous events those of links come first, by number; then those of streams of datagrams; then those of flows, whose two
+/// ends have an event each; and last
 /// the observer, who so sees what the others left behind.
 pub struct Engine<'a> {
     plan: &'a Plan,
@@ -69,9 +71,12 @@ pub struct Engine<'a> {
     routes: Vec<u32>,
     /// The flows, by number.
     pub flows: Vec<Running>,
+    /// The streams of datagrams, by number.
+    pub streams: Vec<Stream>,
     /// Apart from the other events: they are the most by far, and their sources few.
     arrivals: Events,
-    /// Twice the flow's number, and [`SENDER`], whose event also is the flow's start, or [`RECEIVER`].
+    /// First the streams, by number; then twice the flow's number, and [`SENDER`], whose event also is the flow's start, or
+    /// [`RECEIVER`].
     timers: Events,
     /// Events handled.
     pub handled: u64,
@@ -91,14 +96,19 @@ impl<'a> Engine<'a> {
             hops.extend(route);
             hops.push(END);
         }
-        let mut timers = Events::new(2 * plan.flows.len());
+        let streams: Vec<Stream> =
+            (0u64..).zip(&plan.streams).map(|(i, stream)| Stream::new(stream, plan, i)).collect();
+        let mut timers = Events::new(streams.len() + 2 * plan.flows.len());
+        for (number, stream) in streams.iter().enumerate() {
+            timers.schedule(number, stream.next());
+        }
         let mut flows = Vec::with_capacity(plan.flows.len());
         for (number, flow) in plan.flows.iter().enumerate() {
             flows.push(Running { connection: None, before: Counters::default(), opened: 0 });
-            timers.schedule(2 * number + SENDER, flow.start.draw(plan.seed, number as u64));
+            timers.schedule(streams.len() + 2 * number + SENDER, flow.start.draw(plan.seed, number as u64));
         }
         let arrivals = Events::new(links.len());
-        Self { plan, links, hops, routes, flows, arrivals, timers, handled: 0 }
+        Self { plan, links, hops, routes, flows, streams, arrivals, timers, handled: 0 }
     }
 
     /// Runs to the end of the plan.
@@ -114,7 +124,10 @@ impl<'a> Engine<'a> {
             if arrival <= timer && arrival <= tick {
                 self.arrive(link, arrival, observer);
             } else if timer <= tick {
-                self.wake(end, timer, observer);
+                match end.checked_sub(self.streams.len()) {
+                    Some(end) => self.wake(end, timer, observer),
+                    None => self.emit(end, timer, observer),
+                }
             } else {
                 observer.tick(self, tick)?;
                 tick = observer.next_tick();
@@ -156,13 +169,23 @@ impl<'a> Engine<'a> {
             }
         } else if O::DETAILED {
             let (kind, segment) = (EventKind::Drop, Some(&packet.segment));
-            observer.event(self, now, Event { kind, flow: packet.flow, link: Some(number), segment });
+            let flow = self.number_of(&packet);
+            observer.event(self, now, Event { kind, flow, link: Some(number), segment });
         }
     }
 
     /// A packet reaches the end of its route.
     #[inline]
     fn deliver<O: Observer>(&mut self, packet: &Packet, now: Time, observer: &mut O) {
+        if let Some(datagram) = packet.datagram() {
+            self.streams[packet.flow as usize].receive(datagram, now);
+            if O::DETAILED {
+                let (kind, segment) = (EventKind::Receive, Some(&packet.segment));
+                let flow = self.number_of(packet);
+                observer.event(self, now, Event { kind, flow, link: None, segment });
+            }
+            return;
+        }
         // A packet of a connection that has ended finds nobody; its successor has other ports.
         let connection = match &mut self.flows[packet.flow as usize].connection {
             Some(connection) if connection.number as u16 == packet.connection => connection,
@@ -175,6 +198,28 @@ impl<'a> Engine<'a> {
             observer.event(self, now, Event { kind, flow: packet.flow, link: None, segment });
         }
         self.pump(packet.flow, end, now, observer);
+    }
+
+    /// A stream sends its next datagram.
+    fn emit<O: Observer>(&mut self, number: usize, now: Time, observer: &mut O) {
+        let stream = &mut self.streams[number];
+        let plan = &self.plan.streams[number];
+        let datagram = Datagram { number: stream.send(now), sent_at: now };
+        let at = self.routes[plan.forward as usize];
+        let packet = Packet::of_datagram(datagram, plan.datagrams.packet, number as u32, at);
+        self.timers.schedule(number, stream.next());
+        if O::DETAILED {
+            let (kind, segment) = (EventKind::Send, Some(&packet.segment));
+            let flow = self.number_of(&packet);
+            observer.event(self, now, Event { kind, flow, link: None, segment });
+        }
+        self.send(self.hops[at as usize], packet, now, observer);
+    }
+
+    /// Whose a packet is, as traces number it: flows, then streams.
+    fn number_of(&self, packet: &Packet) -> u32 {
+        let before = if packet.datagram().is_some() { self.plan.flows.len() as u32 } else { 0 };
+        before + packet.flow
     }
 
     /// Sends what an end has to send, and sees when it wants to be woken.
@@ -208,7 +253,7 @@ impl<'a> Engine<'a> {
         let due = connection.due(end);
         if due < connection.wakes[end] {
             connection.wakes[end] = due;
-            self.timers.schedule(2 * number as usize + end, due);
+            self.timers.schedule(self.streams.len() + 2 * number as usize + end, due);
         }
     }
 
@@ -234,7 +279,8 @@ impl<'a> Engine<'a> {
     /// A timer of an end, or the start of a flow.
     fn wake<O: Observer>(&mut self, timer: usize, now: Time, observer: &mut O) {
         let (number, end) = (timer / 2, timer % 2);
-        self.timers.schedule(timer, Time::MAX);
+        let source = self.streams.len() + timer;
+        self.timers.schedule(source, Time::MAX);
         let flow = &mut self.flows[number];
         let Some(connection) = &mut flow.connection else {
             if flow.opened == 0 {
@@ -250,7 +296,7 @@ impl<'a> Engine<'a> {
             let due = connection.due(end);
             if due > now {
                 connection.wakes[end] = due;
-                self.timers.schedule(timer, due);
+                self.timers.schedule(source, due);
                 return;
             }
         }
@@ -302,7 +348,7 @@ impl<'a> Engine<'a> {
             running.before = running.counters();
             running.connection = None;
             for end in [SENDER, RECEIVER] {
-                self.timers.schedule(2 * number as usize + end, Time::MAX);
+                self.timers.schedule(self.streams.len() + 2 * number as usize + end, Time::MAX);
             }
             if let Demand::Transfers { count, .. } = flow.demand
                 && count.is_none_or(|count| running.opened < count)

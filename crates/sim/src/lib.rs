@@ -9,6 +9,7 @@ mod events;
 mod observe;
 mod packet;
 mod pcap;
+mod stream;
 pub mod trace;
 
 use std::fmt;
@@ -21,7 +22,7 @@ use rayon::prelude::*;
 
 use crate::engine::Engine;
 use crate::observe::Record;
-use crate::trace::{EventTrace, FlowTrace, QueueTrace, TransferTrace};
+use crate::trace::{EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace};
 
 /// What a caller may do while a run goes on.
 pub trait Control {
@@ -87,6 +88,8 @@ pub struct Outcome {
     pub summary: Summary,
     /// Samples of the flows.
     pub flows: FlowTrace,
+    /// Samples of the streams of datagrams.
+    pub streams: StreamTrace,
     /// Samples of the links that have a rate.
     pub queues: QueueTrace,
     /// Transfers.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
-use elephan_metrics::{Collector, FlowSample, LinkSample, LinkSummary, Setup};
+use elephan_metrics::{Collector, FlowSample, LinkSample, LinkSummary, Received, Setup, StreamSummary};
 use elephan_net::LinkCounters;
 use elephan_scenario::Plan;
 use elephan_tcp::Endpoint;
@@ -13,7 +13,8 @@ use elephan_units::Time;
 use crate::engine::{Engine, Event, Observer, Running};
 use crate::packet::Packet;
 use crate::pcap::Capture;
-use crate::trace::{EventTrace, FlowTrace, QueueTrace, TransferTrace};
+use crate::stream::Stream;
+use crate::trace::{EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace};
 use crate::{Control, Error, Outcome, SoFar};
 
 /// Traces, metrics and captures of a run. Whether it is `DETAILED`, down to packets, is known when it is compiled, so that a run
@@ -23,6 +24,7 @@ pub struct Record<'a, const DETAILED: bool> {
     control: &'a dyn Control,
     collector: Collector,
     flows: FlowTrace,
+    streams: StreamTrace,
     queues: QueueTrace,
     transfers: TransferTrace,
     events: EventTrace,
@@ -39,6 +41,9 @@ pub struct Record<'a, const DETAILED: bool> {
     measured_links: Vec<(LinkCounters, u64)>,
     /// Bytes delivered of each flow at its last sample.
     sampled_bytes: Vec<u64>,
+    /// Packets received of each stream at its last sample; sent and received at the start of the measuring window.
+    sampled_streams: Vec<u64>,
+    measured_streams: Vec<(u64, Received)>,
     last_trace: Time,
 }
 
@@ -68,6 +73,7 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             control,
             collector,
             flows: FlowTrace::with_capacity(plan.flows.len() * samples as usize),
+            streams: StreamTrace::default(),
             queues: QueueTrace::default(),
             transfers: TransferTrace::default(),
             events: EventTrace::default(),
@@ -80,6 +86,8 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             sampled_links: vec![0; plan.links.len()],
             measured_links: vec![(LinkCounters::default(), 0); plan.links.len()],
             sampled_bytes: vec![0; plan.flows.len()],
+            sampled_streams: vec![0; plan.streams.len()],
+            measured_streams: vec![(0, Received::default()); plan.streams.len()],
             last_trace: Time::ZERO,
         })
     }
@@ -106,6 +114,22 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             trace.retransmits.push(counters.segments_retransmitted);
             trace.timeouts.push(counters.timeouts as u32);
             trace.congestion_events.push(counters.reductions as u32);
+        }
+        for (number, stream) in engine.streams.iter().enumerate() {
+            if stream.started.is_none() {
+                continue;
+            }
+            let received = stream.reception.received();
+            let since =
+                received.packets - std::mem::replace(&mut self.sampled_streams[number], received.packets);
+            let bits = since as f64 * self.plan.streams[number].datagrams.payload_bytes() as f64 * 8.0;
+            let trace = &mut self.streams;
+            trace.time_s.push(now.secs_f64());
+            trace.flow.push((self.plan.flows.len() + number) as u32);
+            trace.sent.push(stream.sent);
+            trace.received.push(received.packets);
+            trace.missing.push(received.lost());
+            trace.goodput_bit_s.push(if span > 0.0 { bits / span } else { 0.0 });
         }
         for (number, link) in engine.links.iter_mut().enumerate() {
             let Some(rate) = link.config().rate else { continue };
@@ -138,6 +162,9 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
         for (number, flow) in engine.flows.iter().enumerate() {
             self.collector.open_window(number as u32, &sample(flow));
         }
+        for (before, stream) in self.measured_streams.iter_mut().zip(&engine.streams) {
+            *before = (stream.sent, stream.reception.received());
+        }
         for (before, link) in self.measured_links.iter_mut().zip(&mut engine.links) {
             *before = (*link.counters(), link.transmitted(now));
             link.measure(now, self.plan.measure.to);
@@ -148,7 +175,33 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
         for (number, flow) in engine.flows.iter().enumerate() {
             self.collector.close_window(number as u32, &sample(flow));
         }
+        for (number, stream) in engine.streams.iter().enumerate() {
+            let summary = self.measure_stream(number, stream);
+            self.collector.stream(summary);
+        }
         self.measure_links(engine, now);
+    }
+
+    fn measure_stream(&self, number: usize, stream: &Stream) -> StreamSummary {
+        let (plan, (sent, before)) = (&self.plan.streams[number], self.measured_streams[number]);
+        let span = self.plan.measure.to.since(self.plan.measure.from).secs_f64();
+        let (after, reception) = (stream.reception.received(), &stream.reception);
+        let received = after.packets - before.packets;
+        StreamSummary {
+            label: plan.label.clone(),
+            start_s: stream.started.map(Time::secs_f64),
+            goodput_bit_s: (received * plan.datagrams.payload_bytes()) as f64 * 8.0 / span,
+            sent: stream.sent - sent,
+            received,
+            // What was missing before the window and filled a gap in it makes fewer.
+            lost: after.lost().saturating_sub(before.lost()),
+            reordered: after.reordered - before.reordered,
+            delay_mean_s: reception.delay_mean_s(),
+            delay_p50_s: reception.delay_quantile_s(0.5),
+            delay_p99_s: reception.delay_quantile_s(0.99),
+            delay_max_s: reception.delay_max_s(),
+            jitter_s: reception.jitter_s(),
+        }
     }
 
     fn measure_links(&mut self, engine: &mut Engine<'_>, now: Time) {
@@ -206,6 +259,7 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
         Ok(Outcome {
             summary: self.collector.finish(),
             flows: self.flows,
+            streams: self.streams,
             queues: self.queues,
             transfers: self.transfers,
             events: self.events,
@@ -243,7 +297,7 @@ impl<const DETAILED: bool> Observer for Record<'_, DETAILED> {
         events.link.push(event.link.unwrap_or(u32::MAX));
         events.seq.push(event.segment.map_or(0, |s| if s.len > 0 { s.seq } else { s.ack }));
         events.bytes.push(event.segment.map_or(0, |s| u32::from(s.len)));
-        let sender = engine.flows[event.flow as usize].sender();
+        let sender = engine.flows.get(event.flow as usize).and_then(Running::sender);
         events.cwnd_segments.push(sender.map_or(0.0, |sender| sender.controller().cwnd()));
     }
 

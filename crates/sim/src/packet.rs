@@ -2,6 +2,8 @@
 
 use elephan_net::Ecn;
 use elephan_tcp::Segment;
+use elephan_traffic::UDP_HEADERS;
+use elephan_units::Time;
 
 /// A packet, copied by value.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +19,17 @@ pub struct Packet {
     /// Size with headers.
     bytes: u16,
     backward: bool,
+    datagram: bool,
     ecn: Ecn,
+}
+
+/// What a receiver of datagrams reads in one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// How many the stream sent before it.
+    pub number: u64,
+    /// When it was sent.
+    pub sent_at: Time,
 }
 
 impl Packet {
@@ -25,7 +37,49 @@ impl Packet {
     #[inline]
     pub fn new(segment: Segment, flow: u32, connection: u16, at: u32, backward: bool, capable: bool) -> Self {
         let ecn = if capable && segment.len > 0 { Ecn::Capable0 } else { Ecn::NotCapable };
-        Self { bytes: segment.packet_bytes() as u16, segment, flow, at, connection, backward, ecn }
+        let bytes = segment.packet_bytes() as u16;
+        Self { bytes, segment, flow, at, connection, backward, datagram: false, ecn }
+    }
+
+    /// A datagram at the start of its route, which is `at`. Its number and its time stand where a segment has its sequence
+    /// numbers and timestamps; `flow` is the number of its stream.
+    pub fn of_datagram(datagram: Datagram, bytes: u32, flow: u32, at: u32) -> Self {
+        let (number, sent) = (datagram.number, datagram.sent_at.picos());
+        let segment = Segment {
+            seq: number as u32,
+            ack: (number >> 32) as u32,
+            ts_val: sent as u32,
+            ts_ecr: (sent >> 32) as u32,
+            len: bytes.saturating_sub(UDP_HEADERS) as u16,
+            ..Segment::default()
+        };
+        let bytes = bytes as u16;
+        Self {
+            segment,
+            flow,
+            at,
+            connection: 0,
+            bytes,
+            backward: false,
+            datagram: true,
+            ecn: Ecn::NotCapable,
+        }
+    }
+
+    /// What it says, where it is a datagram.
+    #[inline]
+    pub fn datagram(&self) -> Option<Datagram> {
+        let segment = &self.segment;
+        let join = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+        self.datagram.then(|| Datagram {
+            number: join(segment.seq, segment.ack),
+            sent_at: Time::from_picos(join(segment.ts_val, segment.ts_ecr)),
+        })
+    }
+
+    /// Size with headers.
+    pub fn wire_bytes(&self) -> u32 {
+        u32::from(self.bytes)
     }
 
     /// Whether it goes from receiver to sender.

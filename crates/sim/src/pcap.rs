@@ -19,6 +19,10 @@ const SNAP_LENGTH: u32 = 80;
 /// The port of receivers; senders count up from it, one port for each connection.
 const PORT: u16 = 5001;
 
+/// Protocol numbers of IP.
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
 /// A capture that is being written.
 pub struct Capture<W: Write> {
     out: W,
@@ -42,7 +46,7 @@ impl<W: Write> Capture<W> {
         self.out.write_all(&((nanos / 1_000_000_000) as u32).to_le_bytes())?;
         self.out.write_all(&((nanos % 1_000_000_000) as u32).to_le_bytes())?;
         self.out.write_all(&(headers.len() as u32).to_le_bytes())?;
-        self.out.write_all(&(packet.segment.packet_bytes()).to_le_bytes())?;
+        self.out.write_all(&packet.wire_bytes().to_le_bytes())?;
         self.out.write_all(&headers)
     }
 
@@ -52,11 +56,13 @@ impl<W: Write> Capture<W> {
     }
 }
 
-/// The IP and TCP headers of a packet.
+/// The IP header of a packet, and its TCP or UDP header. Streams of datagrams have addresses of their own.
 fn headers(packet: &Packet) -> Vec<u8> {
     let segment = &packet.segment;
-    let sender = [10, (packet.flow >> 16) as u8, (packet.flow >> 8) as u8, packet.flow as u8];
-    let receiver = [11, sender[1], sender[2], sender[3]];
+    let is_datagram = packet.datagram().is_some();
+    let (net, protocol) = if is_datagram { (12, UDP) } else { (10, TCP) };
+    let sender = [net, (packet.flow >> 16) as u8, (packet.flow >> 8) as u8, packet.flow as u8];
+    let receiver = [net + 1, sender[1], sender[2], sender[3]];
     let client = PORT.wrapping_add(packet.connection);
     let (source, target, ports) = if packet.is_backward() {
         (receiver, sender, (PORT, client))
@@ -65,16 +71,34 @@ fn headers(packet: &Packet) -> Vec<u8> {
     };
 
     let mut ip = Vec::with_capacity(SNAP_LENGTH as usize);
-    let total = segment.packet_bytes() as u16;
+    let total = packet.wire_bytes() as u16;
     ip.extend([0x45, packet.ecn_bits()]);
     ip.extend(total.to_be_bytes());
-    // No identification; may not be fragmented; 64 hops; TCP; the checksum follows.
-    ip.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
+    // No identification; may not be fragmented; 64 hops; the protocol; the checksum follows.
+    ip.extend([0, 0, 0x40, 0, 64, protocol, 0, 0]);
     ip.extend(source);
     ip.extend(target);
     let sum = checksum(&ip, 0);
     ip[10..12].copy_from_slice(&sum.to_be_bytes());
 
+    // The pseudo header: addresses, protocol, length of what follows.
+    let length = total - IP_HEADER as u16;
+    let pseudo = [&source[..], &target[..]].concat();
+    let start = pseudo.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum::<u32>()
+        + u32::from(protocol)
+        + u32::from(length);
+    if is_datagram {
+        let udp: Vec<u8> =
+            [ports.0, ports.1, length, 0].iter().flat_map(|field| field.to_be_bytes()).collect();
+        let sum = match checksum(&udp, start) {
+            // Zero means none (RFC 768).
+            0 => 0xffff,
+            sum => sum,
+        };
+        ip.extend(&udp[..6]);
+        ip.extend(sum.to_be_bytes());
+        return ip;
+    }
     let options = options(segment);
     let mut tcp = Vec::with_capacity(TCP_HEADER as usize + options.len());
     tcp.extend(ports.0.to_be_bytes());
@@ -85,11 +109,6 @@ fn headers(packet: &Packet) -> Vec<u8> {
     tcp.extend(segment.window.to_be_bytes());
     tcp.extend([0; 4]);
     tcp.extend(options);
-    // The pseudo header: addresses, protocol, length of the segment with its payload.
-    let length = u32::from(total) - IP_HEADER;
-    let pseudo = [&source[..], &target[..]].concat();
-    let start =
-        pseudo.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum::<u32>() + 6 + length;
     let sum = checksum(&tcp, start);
     tcp[16..18].copy_from_slice(&sum.to_be_bytes());
     ip.extend(tcp);
@@ -145,8 +164,23 @@ fn checksum(bytes: &[u8], start: u32) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Datagram;
     use elephan_tcp::SackBlocks;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_datagram_has_a_udp_header() {
+        let datagram = Datagram { number: 7, sent_at: Time::from_secs(1) };
+        let packet = Packet::of_datagram(datagram, 1500, 3, 0);
+        assert_eq!(packet.datagram(), Some(datagram));
+        let bytes = headers(&packet);
+        assert_eq!(bytes.len(), 28);
+        assert_eq!(checksum(&bytes[..20], 0), 0);
+        // Length 1480; the payload of zeros adds nothing to the checksum.
+        assert_eq!(bytes[24..26], [0x05, 0xc8]);
+        let pseudo: u32 = bytes[12..20].chunks(2).map(|p| u32::from(p[0]) << 8 | u32::from(p[1])).sum();
+        assert_eq!(checksum(&bytes[20..], pseudo + 17 + 1480), 0);
+    }
 
     proptest! {
         #[test]

@@ -54,6 +54,23 @@ impl FlowTrace {
     }
 }
 
+/// Samples of every stream of datagrams, from its start on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StreamTrace {
+    /// Time of the sample, s.
+    pub time_s: Vec<f64>,
+    /// Number of the stream, flows counted before.
+    pub flow: Vec<u32>,
+    /// Packets sent since it began.
+    pub sent: Vec<u64>,
+    /// Packets received since it began.
+    pub received: Vec<u64>,
+    /// Packets missing at the receiver: lost, or overtaken and still on their way.
+    pub missing: Vec<u64>,
+    /// Payload received since the last sample, as a rate, bit/s.
+    pub goodput_bit_s: Vec<f64>,
+}
+
 /// Samples of every link with a rate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueTrace {

@@ -1,0 +1,199 @@
+//! Streams of datagrams in a file: `[[cbr]]` and `[[on_off]]`.
+
+use elephan_traffic::{Datagrams, Pattern, UDP_HEADERS};
+use elephan_units::{Bytes, Rate, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::drawn::Drawn;
+use crate::file::{Scenario, StartFile, one};
+use crate::place::{Ground, Place};
+use crate::plan::Stream;
+use crate::resolve::Network;
+
+/// Datagrams (UDP) at a constant rate, whatever becomes of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CbrFile {
+    /// The rate, counting IP packets.
+    pub rate: Rate,
+    /// Size of a packet, headers included.
+    #[serde(default = "full")]
+    pub packet: Bytes,
+    /// Packets that leave back to back; the pause after them keeps the rate. 1 spaces all packets evenly.
+    #[serde(default = "single")]
+    pub burst: u32,
+    /// How many alike.
+    #[serde(default = "one")]
+    pub count: u64,
+    /// What tables and plots call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// When it starts.
+    #[serde(default)]
+    pub start: StartFile,
+    /// When it stops; by default never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Time>,
+    /// The round-trip time of its path, where it differs from the others'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Time>,
+    /// The sender's node, with `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The receiver's node, with `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Whether it crosses the dumbbell in the other direction.
+    #[serde(default)]
+    pub reverse: bool,
+}
+
+/// Datagrams (UDP) that go on and off: at a constant rate for a while, then not at all.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OnOffFile {
+    /// The rate of an on period, counting IP packets.
+    pub rate: Rate,
+    /// Length of an on period.
+    pub on: Drawn<Time>,
+    /// Length of an off period.
+    pub off: Drawn<Time>,
+    /// Size of a packet, headers included.
+    #[serde(default = "full")]
+    pub packet: Bytes,
+    /// Packets that leave back to back; the pause after them keeps the rate. 1 spaces all packets evenly.
+    #[serde(default = "single")]
+    pub burst: u32,
+    /// How many alike, each with times of its own.
+    #[serde(default = "one")]
+    pub count: u64,
+    /// What tables and plots call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// When its first on period starts.
+    #[serde(default)]
+    pub start: StartFile,
+    /// When it stops; by default never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Time>,
+    /// The round-trip time of its path, where it differs from the others'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Time>,
+    /// The sender's node, with `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The receiver's node, with `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Whether it crosses the dumbbell in the other direction.
+    #[serde(default)]
+    pub reverse: bool,
+}
+
+fn full() -> Bytes {
+    Bytes::new(1500)
+}
+fn single() -> u32 {
+    1
+}
+
+/// Either of the two.
+#[derive(Clone, Copy)]
+pub(crate) enum StreamFile<'a> {
+    Cbr(&'a CbrFile),
+    OnOff(&'a OnOffFile),
+}
+
+/// What both have.
+macro_rules! of_both {
+    ($self:ident, $file:ident => $value:expr) => {
+        match $self {
+            Self::Cbr($file) => $value,
+            Self::OnOff($file) => $value,
+        }
+    };
+}
+
+impl<'a> StreamFile<'a> {
+    pub fn count(self) -> u64 {
+        of_both!(self, file => file.count)
+    }
+
+    pub fn place(self) -> Place<'a> {
+        of_both!(self, file => Place {
+            rtt: file.rtt,
+            from: file.from.as_deref(),
+            to: file.to.as_deref(),
+            reverse: file.reverse,
+        })
+    }
+
+    fn times(self) -> (StartFile, Option<Time>) {
+        of_both!(self, file => (file.start, file.stop))
+    }
+
+    fn label(self) -> String {
+        let kind = match self {
+            Self::Cbr(_) => "cbr",
+            Self::OnOff(_) => "on-off",
+        };
+        of_both!(self, file => file.label.clone().unwrap_or_else(|| kind.to_owned()))
+    }
+
+    fn datagrams(self, key: &str, network: &mut Network) -> Option<Datagrams> {
+        let (rate, packet, burst) = of_both!(self, file => (file.rate, file.packet, file.burst));
+        if rate.bits_per_sec() == 0 {
+            network.wrong(format!("{key}.rate"), "a rate above zero", "\"0 bit/s\"");
+        }
+        if !(u64::from(UDP_HEADERS) + 1..=65_535).contains(&packet.get()) {
+            let expected = "a size from 29 to 65535 bytes, which has room for the headers";
+            network.wrong(format!("{key}.packet"), expected, format_args!("\"{packet}\""));
+        }
+        if burst == 0 {
+            network.wrong(format!("{key}.burst"), "1 packet or more", "0");
+        }
+        let pattern = match self {
+            Self::Cbr(_) => Pattern::Constant,
+            Self::OnOff(file) => {
+                let on = network.note(file.on.distribution(&format!("{key}.on"), false));
+                let off = network.note(file.off.distribution(&format!("{key}.off"), true));
+                Pattern::OnOff { on: on?, off: off? }
+            }
+        };
+        Some(Datagrams { rate, packet: packet.get() as u32, burst, pattern })
+    }
+}
+
+impl Scenario {
+    /// Every stream of the file, with its key.
+    pub(crate) fn stream_files(&self) -> impl Iterator<Item = (String, StreamFile<'_>)> {
+        let cbr = self.cbr.iter().enumerate().map(|(n, file)| (format!("cbr.{n}"), StreamFile::Cbr(file)));
+        let on_off =
+            self.on_off.iter().enumerate().map(|(n, file)| (format!("on_off.{n}"), StreamFile::OnOff(file)));
+        cbr.chain(on_off)
+    }
+
+    /// Every stream of the plan.
+    pub(crate) fn streams(&self, ground: &mut Ground<'_>, network: &mut Network) -> Vec<Stream> {
+        let mut streams: Vec<Stream> = Vec::new();
+        for (key, file) in self.stream_files() {
+            let first = streams.len() as u64;
+            let name = |n: u64| format!("stream {}", first + n);
+            let placed = ground.place(&file.place(), file.count(), &key, name, network);
+            let datagrams = file.datagrams(&key, network);
+            let (start, stop) = file.times();
+            let start = self.start(start, stop, &key, network);
+            let (Some((_, routes)), Some(datagrams)) = (placed, datagrams) else { continue };
+            let label = file.label();
+            streams.extend(routes.into_iter().map(|[forward, _]| Stream {
+                label: label.clone(),
+                datagrams,
+                forward,
+                start,
+                stop,
+            }));
+        }
+        streams
+    }
+}

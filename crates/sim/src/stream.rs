@@ -1,0 +1,53 @@
+//! A stream of datagrams while a plan is carried out: its source, and its receiver.
+
+use elephan_metrics::Reception;
+use elephan_scenario::plan::{self, Plan};
+use elephan_traffic::Source;
+use elephan_units::Time;
+
+use crate::packet::Datagram;
+
+/// A stream of datagrams.
+pub struct Stream {
+    source: Source,
+    stop: Time,
+    /// When it started; none where it has not.
+    pub started: Option<Time>,
+    /// Packets sent.
+    pub sent: u64,
+    /// What arrived.
+    pub reception: Reception,
+}
+
+impl Stream {
+    /// Stream number `index` of a plan.
+    pub fn new(stream: &plan::Stream, plan: &Plan, index: u64) -> Self {
+        let start = stream.start.draw_for("start of stream", plan.seed, index);
+        Self {
+            source: Source::new(&stream.datagrams, plan.seed, index, start),
+            stop: stream.stop.unwrap_or(Time::MAX),
+            started: None,
+            sent: 0,
+            reception: Reception::new(plan.measure.from, plan.measure.to),
+        }
+    }
+
+    /// When it next sends; `Time::MAX` once it has stopped.
+    pub fn next(&self) -> Time {
+        let next = self.source.next();
+        if next < self.stop { next } else { Time::MAX }
+    }
+
+    /// A packet leaves; its number.
+    pub fn send(&mut self, now: Time) -> u64 {
+        self.started.get_or_insert(now);
+        self.source.sent();
+        self.sent += 1;
+        self.sent - 1
+    }
+
+    /// A packet arrives.
+    pub fn receive(&mut self, datagram: Datagram, now: Time) {
+        self.reception.receive(datagram.number, now - datagram.sent_at, now);
+    }
+}

@@ -1,0 +1,17 @@
+//! What a flow sends.
+
+use elephan_units::Bytes;
+
+/// What a flow sends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Demand {
+    /// Data without end.
+    Unlimited,
+    /// Transfers of one size, each on a connection of its own.
+    Transfers {
+        /// Payload of a transfer.
+        size: Bytes,
+        /// How many, one after the other; none means until the run ends.
+        count: Option<u64>,
+    },
+}
