@@ -14,10 +14,12 @@ from elephan.results import Run
 from elephan.scenario import Scenario, dumbbell, flow, load, schema
 from elephan.simulate import run, run_many
 from elephan.summary import FlowSummary, LinkSummary, Summary, TransferSummary
+from elephan.sweeps import Dataset, Sweep, SweepError, SweepRun, sweep
 
 __all__ = [
     "Algorithm",
     "Comparison",
+    "Dataset",
     "FlowSummary",
     "LinkSummary",
     "Parameter",
@@ -25,6 +27,9 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Summary",
+    "Sweep",
+    "SweepError",
+    "SweepRun",
     "TransferSummary",
     "__version__",
     "algorithms",
@@ -36,4 +41,5 @@ __all__ = [
     "run_many",
     "schema",
     "slow_starts",
+    "sweep",
 ]

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -18,6 +18,7 @@ from elephan.registry import Algorithm, algorithms, slow_starts
 from elephan.report.cli import report
 from elephan.results import Run, new_folder
 from elephan.scenario import Scenario, load, schema
+from elephan.sweeps import cli as sweep_commands
 
 app = typer.Typer(
     help="A laboratory for congestion control on long fat networks.",
@@ -31,6 +32,7 @@ app.add_typer(model_cli.app, name="model")
 app.add_typer(cc_app, name="cc")
 app.add_typer(scenario_app, name="scenario")
 app.command()(report)
+sweep_commands.register(app)
 
 BAD_INPUT = 2
 FAILED = 1
@@ -169,12 +171,10 @@ def run(
         changes["trace.pcap"] = json.dumps(pcap)
     scenario = load(file, changes)
     folder = out_dir or Path("results") / _file_name(scenario.name)
-    points = scenario.expand()
+    if scenario.document.get("sweep"):
+        raise _core.ScenarioError(f"{file}: expected a single run, found a sweep; use `elephan sweep {file}`")
     with new_folder(folder, force=force) as place:
-        if scenario.document.get("sweep"):
-            _run_sweep(points, place, as_json=as_json)
-        else:
-            _run_one(scenario, place, as_json=as_json)
+        _run_one(scenario, place, as_json=as_json)
     if not as_json:
         out.print(f"results in {folder}")
 
@@ -198,44 +198,6 @@ def _run_one(scenario: Scenario, place: Path, *, as_json: bool) -> None:
         plots.over_time(result, what).savefig(place / f"{what}.png")
     for table in _summary_tables(result):
         out.print(table)
-
-
-def _run_sweep(points: list[tuple[Scenario, dict[str, Any]]], place: Path, *, as_json: bool) -> None:
-    from elephan.simulate import run_many
-
-    with _progress(f"{len(points)} runs") as progress:
-        runs = run_many([scenario for scenario, _ in points], progress=progress)
-    rows = []
-    for number, (run, (_, settings)) in enumerate(zip(runs, points, strict=True)):
-        inner = place / "runs" / f"{number:05}"
-        inner.mkdir(parents=True)
-        run.write_into(inner)
-        rows.append({**settings, **{k: v for k, v in run.summary.to_dict().items() if not isinstance(v, list | dict)}})
-    import polars as pl
-
-    columns = [
-        {k: v if isinstance(v, int | float | str | None) else json.dumps(v) for k, v in row.items()} for row in rows
-    ]
-    pl.DataFrame(columns, infer_schema_length=None).write_parquet(place / "index.parquet")
-    if as_json:
-        typer.echo(json.dumps(rows, indent=2))
-        return
-    table = Table(title=f"{len(runs)} runs", title_justify="left")
-    for key in points[0][1]:
-        table.add_column(key)
-    for head in ("goodput\nMbit/s", "utilisation\n%", "fairness", "loss\n%", "queueing\nms, mean"):
-        table.add_column(head, justify="right")
-    for run, (_, settings) in zip(runs, points, strict=True):
-        s = run.summary
-        table.add_row(
-            *(value if isinstance(value, str) else json.dumps(value) for value in settings.values()),
-            _number(s.goodput_bit_s, 1e-6),
-            _number(s.utilisation, 100, 1),
-            _number(s.fairness),
-            _number(s.loss_rate, 100, 4),
-            _number(s.queue_delay_mean_s, 1e3),
-        )
-    out.print(table)
 
 
 @app.command()
@@ -339,7 +301,8 @@ def cc_show(name: Annotated[str, typer.Argument(help="Name of an algorithm or a 
 @scenario_app.command("check")
 def scenario_check(file: Annotated[Path, typer.Argument(help="The scenario file.")]) -> None:
     """Check a scenario file: exit code 0 where it can be run, 2 with a line for each mistake where not."""
-    points = len(load(file).expand())
+    expansion = _core.Expansion(load(file).to_json())
+    points = expansion.points * expansion.repeats
     out.print(f"{file}: good, {points} run{'s' if points > 1 else ''}")
 
 
@@ -388,6 +351,7 @@ def main() -> None:
     except typer.Exit as stop:
         code = stop.exit_code
     except (typer.Abort, KeyboardInterrupt):
+        err.print("interrupted; nothing was written")
         code = INTERRUPTED
     except _core.ScenarioError as error:
         err.print(str(error), markup=False, highlight=False, soft_wrap=True)
@@ -408,6 +372,4 @@ def main() -> None:
             raise
         err.print(f"elephan: {error.format_message()}", markup=False, highlight=False, soft_wrap=True)
         code = BAD_INPUT
-    if code == INTERRUPTED:
-        err.print("interrupted; nothing was written")
     sys.exit(code or 0)

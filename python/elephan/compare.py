@@ -1,18 +1,17 @@
 """The main job: algorithms on the same path, with confidence intervals over repeats."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from scipy import stats
 
 from elephan.results import Run, new_folder, write_json
 from elephan.scenario import Scenario, dumbbell, flow
 from elephan.simulate import run_many
 from elephan.summary import Summary
+from elephan.sweeps.statistics import Estimate
 
 
 @dataclass(frozen=True)
@@ -40,42 +39,6 @@ METRICS = (
     Metric("loss", "% of packets", lambda s: _scaled(s.loss_rate, 100), 4),
     Metric("queueing", "ms, mean", lambda s: s.queue_delay_mean_s * 1e3, 1),
 )
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """The mean of a metric over repeats.
-
-    `half_width` is half of the 95 % confidence interval (Student's t); none for fewer than two values. `values` counts the
-    repeats in which the metric is defined, out of `repeats`: a flow may not converge, for one.
-    """
-
-    mean: float | None
-    half_width: float | None
-    values: int
-    repeats: int
-
-    @classmethod
-    def of(cls, samples: Sequence[float | None]) -> "Estimate":
-        """Estimate from one sample for each repeat."""
-        values = [sample for sample in samples if sample is not None and math.isfinite(sample)]
-        n = len(values)
-        if n == 0:
-            return cls(None, None, 0, len(samples))
-        mean = sum(values) / n
-        if n == 1:
-            return cls(mean, None, 1, len(samples))
-        error = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1) / n)
-        return cls(mean, float(stats.t.ppf(0.975, n - 1)) * error, n, len(samples))
-
-    def text(self, digits: int) -> str:
-        """The estimate as `207.6 ± 1.3`, with the number of repeats in which it is defined where that is not all."""
-        if self.mean is None:
-            return "never"
-        text = f"{self.mean:.{digits}f}"
-        if self.half_width is not None:
-            text += f" ± {self.half_width:.{digits}f}"
-        return text if self.values == self.repeats else f"{text} ({self.values}/{self.repeats})"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -73,6 +73,10 @@ def _unit(name: str) -> str:
     return "bit/s" if name.endswith("_bit_s") else UNITS.get(name.rsplit("_", 1)[-1], "1") if "_" in name else "1"
 
 
+def _described(name: str, kind: pa.DataType) -> pa.Field:
+    return pa.field(name, kind, metadata={"unit": _unit(name), "meaning": MEANINGS[name]})
+
+
 @dataclass(frozen=True)
 class Run:
     """What came of a scenario.
@@ -88,22 +92,28 @@ class Run:
     columns: Mapping[str, Mapping[str, Any]] = field(repr=False, default_factory=dict)
     folder: Path | None = None
 
-    def _frame(self, name: str) -> pl.DataFrame:
+    def table(self, name: str) -> pa.Table:
+        """The samples `name`, one of `TABLES`, as Arrow columns that tell their unit and meaning."""
         if self.folder is not None:
             path = self.folder / f"{name}.parquet"
-            return pl.read_parquet(path) if path.exists() else pl.DataFrame()
-        frame = pl.DataFrame(dict(self.columns[name]))
-        names: dict[str, dict[int, str | None]] = {
-            "link": {**dict(enumerate(self.links)), NO_LINK: None},
-            "kind": dict(enumerate(_core.EVENT_KINDS)),
-        }
-        for column, values in names.items():
-            if column in frame.columns:
-                named = pl.col(column).replace_strict(values, return_dtype=pl.String)
-                frame = frame.with_columns(named)
-        if name in ("flows", "transfers", "streams"):
-            label = pl.col("flow").replace_strict(dict(enumerate(self.labels)), return_dtype=pl.String)
-            frame = frame.insert_column(frame.columns.index("flow") + 1, frame.select(label.alias("label")).to_series())
+            return pq.read_table(path) if path.exists() else pa.table({})
+        names: dict[str, Sequence[str]] = {"link": self.links, "kind": _core.EVENT_KINDS}
+        columns: dict[str, pa.Array] = {}
+        for column, values in self.columns[name].items():
+            if column in names:
+                known = pa.array(values, mask=values == NO_LINK) if column == "link" else pa.array(values)
+                columns[column] = pa.array(names[column], pa.string()).take(known)
+            else:
+                columns[column] = pa.array(values)
+            if column == "flow" and name != "events":
+                columns["label"] = pa.array(self.labels, pa.string()).take(columns["flow"])
+        return pa.Table.from_arrays(
+            list(columns.values()), schema=pa.schema([_described(key, column.type) for key, column in columns.items()])
+        )
+
+    def _frame(self, name: str) -> pl.DataFrame:
+        frame = pl.from_arrow(self.table(name))
+        assert isinstance(frame, pl.DataFrame)
         return frame
 
     @cached_property
@@ -156,15 +166,10 @@ class Run:
         write_json(place / "run.json", description)
         write_json(place / "summary.json", self.summary.to_dict())
         for name in TABLES:
-            frame = getattr(self, name)
-            if name in OPTIONAL and frame.is_empty():
+            table = self.table(name)
+            if name in OPTIONAL and table.num_rows == 0:
                 continue
-            table = frame.to_arrow()
-            fields = [
-                column.with_metadata({"unit": _unit(column.name), "meaning": MEANINGS[column.name]})
-                for column in table.schema
-            ]
-            pq.write_table(table.cast(pa.schema(fields)), place / f"{name}.parquet", compression="zstd")
+            pq.write_table(table, place / f"{name}.parquet", compression="zstd")
 
     @classmethod
     def load(cls, folder: str | Path) -> "Run":

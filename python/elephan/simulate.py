@@ -13,30 +13,38 @@ from elephan.summary import Summary
 Progress = Callable[[float], object]
 
 
-def run(scenario: Scenario, *, progress: Progress | None = None, captures: dict[str, str] | None = None) -> Run:
+def run(
+    scenario: Scenario,
+    *,
+    progress: Progress | None = None,
+    captures: dict[str, str] | None = None,
+    cancel: _core.Cancel | None = None,
+) -> Run:
     """Run a scenario, and return what came of it.
 
     The interpreter lock is released meanwhile. `progress` is called now and then with the share that is done; `captures`
-    gives the file to write for each link that the scenario's `trace.pcap` names. A sweep has several runs: expand it, and
-    use `run_many`.
+    gives the file to write for each link that the scenario's `trace.pcap` names; `cancel`, in place of `progress`, lets another
+    thread stop the run. A sweep has several runs: use `sweep`.
     """
     if scenario.document.get("sweep"):
-        raise _core.ScenarioError(
-            "scenario: sweep: expected none for a single run, found one; use expand() and run_many()"
-        )
-    return _run([scenario], 1, progress, captures)[0]
+        raise _core.ScenarioError("scenario: sweep: expected none for a single run, found one; use sweep()")
+    return _run([scenario], 1, progress, captures, cancel)[0]
 
 
 def run_many(scenarios: Sequence[Scenario], *, threads: int = 0, progress: Progress | None = None) -> list[Run]:
     """Run scenarios on all cores (or on `threads`); results come in the same order, and equal those of `run`."""
-    return _run(scenarios, threads, progress, None)
+    return _run(scenarios, threads, progress)
 
 
 def _run(
-    scenarios: Sequence[Scenario], threads: int, progress: Progress | None, captures: dict[str, str] | None
+    scenarios: Sequence[Scenario],
+    threads: int,
+    progress: Progress | None,
+    captures: dict[str, str] | None = None,
+    cancel: _core.Cancel | None = None,
 ) -> list[Run]:
     started = time.perf_counter()
-    results = _core.run_many([scenario.to_json() for scenario in scenarios], threads, progress, captures)
+    results = _core.run_many([scenario.to_json() for scenario in scenarios], threads, progress, captures, cancel)
     wall = time.perf_counter() - started
     return [_convert(scenario, result, wall) for scenario, result in zip(scenarios, results, strict=True)]
 

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import elephan
-from elephan.compare import Estimate
+from elephan.sweeps.statistics import Estimate
 
 
 def small(**keys):

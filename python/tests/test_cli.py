@@ -75,7 +75,8 @@ def test_events_and_captures(scenario: Path, tmp_path: Path):
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_runs(path: Path, tmp_path: Path):
     assert elephan("scenario", "check", str(path)).returncode == 0
-    done = elephan("run", str(path), "--out", str(tmp_path / "out"))
+    command = "sweep" if "[sweep]" in path.read_text() else "run"
+    done = elephan(command, str(path), "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
 
 

@@ -284,6 +284,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     for function in [
         wrap_pyfunction!(run_many, module)?,
         wrap_pyfunction!(load_scenario, module)?,
+        wrap_pyfunction!(sweep::quantity, module)?,
         wrap_pyfunction!(schema, module)?,
         wrap_pyfunction!(to_toml, module)?,
         wrap_pyfunction!(quantity, module)?,

@@ -1,0 +1,252 @@
+"""The commands `elephan sweep`, `table`, `paired` and `query`."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from elephan import _core
+from elephan.scenario import load
+from elephan.sweeps import tables
+from elephan.sweeps.dataset import SweepError
+from elephan.sweeps.sweep import Sweep, SweepRun, sweep
+
+BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+SHOWN_FAILURES = 5
+
+out = Console(width=max(Console().width, 132))
+err = Console(stderr=True)
+
+Folder = Annotated[Path, typer.Argument(help="The folder of a sweep.")]
+Where = Annotated[list[str] | None, typer.Option("--where", help="KEY=VALUE: only runs with this setting.")]
+Form = Annotated[str, typer.Option("--format", help="text, csv, markdown or latex.")]
+
+
+def pairs(texts: list[str] | None, what: str) -> dict[str, str]:
+    """KEY=VALUE, as options have it."""
+    found = {}
+    for text in texts or []:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise _core.ScenarioError(f"{what}: expected KEY=VALUE, found {text!r}")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def _words(text: str | None) -> list[str]:
+    return [word.strip() for word in (text or "").split(",") if word.strip()]
+
+
+@contextmanager
+def _mistakes() -> Iterator[None]:
+    """One line for what a sweep stopped at."""
+    try:
+        yield
+    except SweepError as error:
+        err.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(FAILED) from error
+
+
+def sweep_command(
+    file: Annotated[Path, typer.Argument(help="The scenario file.")],
+    folder: Annotated[Path | None, typer.Option("--out", help="The sweep's folder. [default: results/NAME]")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, such as path.rtt=162ms.")] = None,
+    workers: Annotated[int, typer.Option(min=0, help="Threads of this machine. [default: all cores]")] = 0,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler: tcp://host:8786.")] = None,
+    slurm: Annotated[str | None, typer.Option(help='Run as Slurm jobs with these options: "--partition=cpu".')] = None,
+    pbs: Annotated[str | None, typer.Option(help='Run as PBS jobs: "-q cpu -l walltime=2:00:00".')] = None,
+    htcondor: Annotated[str | None, typer.Option(help='Run as HTCondor jobs: "request_cpus=4".')] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="How many such jobs.")] = 1,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run again what failed.")] = False,
+    until: Annotated[str | None, typer.Option(help='Add repeats until "ci(fairness) < 5%".')] = None,
+    max_repeat: Annotated[int | None, typer.Option(help="With --until: at most so many repeats.")] = None,
+) -> None:
+    """Run every point of a scenario's sweep that its folder does not have yet."""
+    scenario = load(file, pairs(settings, "--set"))
+    folder = folder or Path("results") / scenario.name
+    systems = [
+        (kind, text) for kind, text in (("slurm", slurm), ("pbs", pbs), ("htcondor", htcondor)) if text is not None
+    ]
+    if len(systems) + (scheduler is not None) > 1:
+        raise _core.ScenarioError("sweep: expected one of --scheduler, --slurm, --pbs and --htcondor, found more")
+    with _mistakes(), ExitStack() as stack:
+        where: Any = scheduler
+        for kind, text in systems:
+            where = _cluster(stack, kind, text, jobs, folder)
+        run_sweep(
+            sweep(
+                scenario,
+                folder,
+                scheduler=where,
+                workers=workers,
+                retry_failed=retry_failed,
+                until=until,
+                max_repeat=max_repeat,
+            )
+        )
+
+
+def _cluster(stack: ExitStack, kind: str, text: str, jobs: int, folder: Path) -> Any:
+    from elephan.sweeps.cluster import cluster  # noqa: PLC0415 - an extra
+
+    made = stack.enter_context(cluster(kind, text, folder / "jobs"))
+    made.scale(jobs=jobs)
+    client = stack.enter_context(made.get_client())
+    err.print(f"waiting for the first of {jobs} jobs")
+    client.wait_for_workers(1)
+    return client
+
+
+def run_sweep(one: Sweep) -> None:
+    """Run a sweep with a progress bar, and say what came of it. Raises `typer.Exit` where it was not all good."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    failures: list[SweepRun] = []
+    code = 0
+    try:
+        with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+            task = progress.add_task(one.scenario.name, total=None, rate="")
+            for run in one:
+                if not run.ok and len(failures) < SHOWN_FAILURES:
+                    failures.append(run)
+                seconds = progress.tasks[0].elapsed or 0
+                rate = (one.done - one.reused) / seconds if seconds else 0
+                text = f"{rate:.3g} runs/s" + (f", {one.failed} failed" if one.failed else "")
+                progress.update(task, total=one.total, completed=one.done, rate=text)
+    except KeyboardInterrupt:
+        err.print(
+            f"interrupted: {one.done} of {one.total} runs are in {one.folder}; sweep again to go on", soft_wrap=True
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    for run in failures:
+        settings = ", ".join(f"{key} = {value}" for key, value in run.settings.items())
+        err.print(
+            f"point {run.point}, repeat {run.repeat} ({settings}): {run.error}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+        code = FAILED
+    if one.failed > len(failures):
+        more = f'elephan query {one.folder} "select point, repeat, error from runs where error is not null"'
+        err.print(f"and {one.failed - len(failures)} more: {more}", markup=False, highlight=False, soft_wrap=True)
+    new = one.done - one.reused
+    out.print(
+        f"{one.done} runs in {one.folder}: {new} new, {one.reused} known before, {one.failed} failed", soft_wrap=True
+    )
+    if code:
+        raise typer.Exit(code)
+
+
+def _print(grids: list[tables.Grid], form: str) -> None:
+    for grid in grids:
+        if form == "csv":
+            typer.echo(grid.to_csv(), nl=False)
+        elif form == "markdown":
+            typer.echo(grid.to_markdown())
+        elif form == "latex":
+            typer.echo(grid.to_latex())
+        else:
+            shown = Table(title=grid.title or None, title_justify="left")
+            for number, head in enumerate(grid.heads):
+                shown.add_column(head, justify="left" if number < grid.left else "right")
+            for line in grid.lines:
+                shown.add_row(*line)
+            out.print(shown)
+
+
+def _form(form: str) -> str:
+    if form not in tables.FORMATS:
+        raise _core.ScenarioError(f"--format: expected one of {', '.join(tables.FORMATS)}, found {form!r}")
+    return form
+
+
+def table_command(
+    folder: Folder,
+    rows: Annotated[
+        str | None, typer.Option(help="Keys of the sweep, with commas. [default: all that are no column]")
+    ] = None,
+    cols: Annotated[str | None, typer.Option(help="Keys of the sweep; without any, the columns are metrics.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Metrics, with commas.")] = None,
+    where: Where = None,
+    stat: Annotated[str, typer.Option(help="mean or median; a median has a bootstrap interval.")] = "mean",
+    interval: Annotated[str | None, typer.Option(help="t (Student) or bootstrap. [default: t]")] = None,
+    form: Form = "text",
+) -> None:
+    """Show metrics by settings, with 95 % confidence intervals over repeats."""
+    if stat not in ("mean", "median"):
+        raise _core.ScenarioError(f"--stat: expected mean or median, found {stat!r}")
+    interval = interval or ("t" if stat == "mean" else "bootstrap")
+    if interval not in ("t", "bootstrap"):
+        raise _core.ScenarioError(f"--interval: expected t or bootstrap, found {interval!r}")
+    options: Any = {
+        "rows": _words(rows),
+        "cols": _words(cols),
+        "metrics": _words(metric),
+        "where": pairs(where, "--where"),
+        "interval": interval,
+        "centre": stat,
+    }
+    with _mistakes():
+        if _form(form) == "csv":
+            typer.echo(tables.long_csv(folder, **options), nl=False)
+        else:
+            _print(tables.table(folder, **options), form)
+        failed = tables.Selection.of(folder, options["where"]).failed
+    if failed:
+        err.print(f"{failed} runs failed and do not count")
+
+
+def paired_command(
+    folder: Folder,
+    between: Annotated[str, typer.Option(help="Two values of a key: flow.cc=htcp,scalable.")],
+    metric: Annotated[str, typer.Option(help="The metric.")] = "goodput",
+    where: Where = None,
+    form: Form = "text",
+) -> None:
+    """Compare two settings on common random numbers: difference, effect size and p-values."""
+    key, equals, values = between.partition("=")
+    both = _words(values)
+    if not equals or len(both) != 2:
+        raise _core.ScenarioError(f"--between: expected KEY=FIRST,SECOND, found {between!r}")
+    with _mistakes():
+        grid = tables.paired(
+            folder, key=key, first=both[0], second=both[1], metric=metric, where=pairs(where, "--where")
+        )
+        _print([grid], _form(form))
+
+
+def query_command(
+    folder: Folder,
+    sql: Annotated[str | None, typer.Argument(help="SQL over runs, flows, queues, transfers and summaries.")] = None,
+    form: Form = "text",
+) -> None:
+    """Ask a sweep in SQL; without any, show its tables and columns."""
+    from elephan.sweeps.query import query  # noqa: PLC0415 - DuckDB takes a moment to import
+
+    with _mistakes():
+        found = query(
+            folder, sql or "select table_name, column_name, data_type from information_schema.columns order by all"
+        )
+    lines = [["" if value is None else f"{value:.6g}" if isinstance(value, float) and form == "text" else str(value)
+              for value in row.values()] for row in found.to_pylist()]  # fmt: skip
+    _print([tables.Grid("", found.column_names, lines, 0)], _form(form))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command("sweep")(sweep_command)
+    app.command("table")(table_command)
+    app.command("paired")(paired_command)
+    app.command("query")(query_command)

@@ -1,0 +1,80 @@
+"""What columns are called: long names in the files, with units; short names where people write them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from elephan._core import ScenarioError
+
+# The end of a column's name, and what it counts.
+UNITS = {"_bit_s": "bit/s", "_s_bit": "s/bit", "_segments": "segments", "_packets": "packets", "_bytes": "B", "_s": "s"}
+# Names that tables and documents use for a metric.
+ALIASES = {"loss": "loss_rate", "queueing": "queue_delay_mean", "fair share": "fair_share"}
+# Columns of the index that are not metrics of a run.
+OF_A_RUN = (
+    "run",
+    "point",
+    "repeat",
+    "seed",
+    "engine",
+    "code",
+    "status",
+    "error",
+    "wall_s",
+    "cpu_s",
+    "part",
+    "summary",
+    "scenario",
+)
+
+
+def unit(column: str) -> str:
+    """The unit of a column, by the end of its name; `1` where it has none."""
+    return next((text for end, text in UNITS.items() if column.endswith(end)), "1")
+
+
+def short_metric(column: str) -> str:
+    """`goodput_bit_s` is `goodput`; `from_s` stays, for SQL has a word of its own."""
+    if column in ("from_s", "to_s"):
+        return column
+    return next((column.removesuffix(end) for end in UNITS if column.endswith(end)), column)
+
+
+def short_names(columns: Iterable[str], settings: Sequence[str], described: Sequence[str]) -> dict[str, str]:
+    """Short names of the columns of an index.
+
+    A key of the sweep is called by its last part: `path.rtt` is `rtt`; `flow.0.cc` and `flow.1.cc`, which would clash, keep all
+    of theirs, with underscores. `described` are other keys of the scenario that the index has, which come second.
+    """
+    names: dict[str, str] = {}
+    taken = set(OF_A_RUN)
+
+    def name(column: str, wanted: str, other: str) -> None:
+        names[column] = wanted if wanted not in taken else other
+        taken.add(names[column])
+
+    last = [key.rsplit(".", 1)[-1] for key in settings]
+    for key, end in zip(settings, last, strict=True):
+        name(key, end if last.count(end) == 1 else key.replace(".", "_"), key.replace(".", "_"))
+    for key in described:
+        if key not in names:
+            name(key, key.rsplit(".", 1)[-1], key.replace(".", "_"))
+    for column in columns:
+        if column not in names and column not in OF_A_RUN:
+            name(column, short_metric(column), column)
+    return names
+
+
+def find(wanted: str, names: dict[str, str], what: str) -> str:
+    """The column that is called `wanted`, by its short name, its long name, or another name for it."""
+    for candidate in (wanted, ALIASES.get(wanted, wanted)):
+        if candidate in names:
+            return candidate
+        for column, name in names.items():
+            if name == candidate:
+                return column
+    raise ScenarioError(f"{what}: expected one of {', '.join(names.values())}, found {wanted!r}")
+
+
+def shown(value: Any) -> str:
+    """A setting as a table shows it."""
+    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
