@@ -351,7 +351,6 @@ def main() -> None:
     except typer.Exit as stop:
         code = stop.exit_code
     except (typer.Abort, KeyboardInterrupt):
-        err.print("interrupted; nothing was written")
         code = INTERRUPTED
     except _core.ScenarioError as error:
         err.print(str(error), markup=False, highlight=False, soft_wrap=True)
@@ -372,4 +371,6 @@ def main() -> None:
             raise
         err.print(f"elephan: {error.format_message()}", markup=False, highlight=False, soft_wrap=True)
         code = BAD_INPUT
+    if code == INTERRUPTED:
+        err.print("interrupted; nothing was written")
     sys.exit(code or 0)

@@ -249,20 +249,20 @@ fn slow_starts() -> String {
     describe(slow_start::ALL)
 }
 
-/// The number that a quantity of a scenario file stands for: bit/s, s, B, packets, or a share of the bandwidth-delay product;
-/// none where the text is no quantity.
+/// The number that a quantity of a scenario file stands for, and its unit: `bit_s`, `s`, `bytes`, `packets`, or `bdp`, a share of
+/// the bandwidth-delay product; none where the text is no quantity.
 #[pyfunction]
-fn quantity(text: &str) -> Option<f64> {
+fn quantity(text: &str) -> Option<(f64, &'static str)> {
     if let Ok(rate) = text.parse::<Rate>() {
-        return Some(rate.bits_per_sec() as f64);
+        return Some((rate.bits_per_sec() as f64, "bit_s"));
     }
     if let Ok(time) = text.parse::<Time>() {
-        return Some(time.secs_f64());
+        return Some((time.secs_f64(), "s"));
     }
     match text.parse::<Buffer>().ok()? {
-        Buffer::BdpShare(share) => Some(share),
-        Buffer::Packets(packets) => Some(packets as f64),
-        Buffer::Bytes(bytes) => Some(bytes.get() as f64),
+        Buffer::BdpShare(share) => Some((share, "bdp")),
+        Buffer::Packets(packets) => Some((packets as f64, "packets")),
+        Buffer::Bytes(bytes) => Some((bytes.get() as f64, "bytes")),
     }
 }
 
@@ -284,7 +284,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     for function in [
         wrap_pyfunction!(run_many, module)?,
         wrap_pyfunction!(load_scenario, module)?,
-        wrap_pyfunction!(sweep::quantity, module)?,
         wrap_pyfunction!(schema, module)?,
         wrap_pyfunction!(to_toml, module)?,
         wrap_pyfunction!(quantity, module)?,

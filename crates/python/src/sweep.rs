@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use elephan_scenario::Scenario;
-use elephan_units::{Bytes, Rate, Time};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -64,15 +63,6 @@ impl Expansion {
         document.sort_all_objects();
         Ok(document.to_string())
     }
-}
-
-/// The number that a text such as "82 ms" stands for, and its unit: `s`, `bit_s` or `bytes`; none for other texts.
-#[pyfunction]
-pub fn quantity(text: &str) -> Option<(f64, &'static str)> {
-    let time = text.parse().map(|time: Time| (time.secs_f64(), "s"));
-    let rate = || text.parse().map(|rate: Rate| (rate.bits_per_sec() as f64, "bit_s"));
-    let bytes = || text.parse().map(|bytes: Bytes| (bytes.get() as f64, "bytes"));
-    time.or_else(|_| rate()).or_else(|_| bytes()).ok()
 }
 
 /// Stops runs that go on in other threads.

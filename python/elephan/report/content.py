@@ -84,7 +84,7 @@ class Runs:
     def axis(self) -> list[list[float | None]]:
         """The settings as numbers of SI units; none where they are words."""
         return [
-            [_core.quantity(value) if isinstance(value, str) else _float(value) for value in row]
+            [(_core.quantity(value) or (None,))[0] if isinstance(value, str) else _float(value) for value in row]
             for row in self.settings
         ]
 

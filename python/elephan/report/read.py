@@ -8,10 +8,12 @@ from typing import Any
 import polars as pl
 
 from elephan import _core
-from elephan.compare import METRICS, Comparison, Estimate
+from elephan.compare import METRICS, Comparison
 from elephan.report import series
 from elephan.report.content import MEANINGS, Chart, Content, Group, Head, Line, Runs, Table, Tile
 from elephan.results import Run
+from elephan.sweeps.dataset import Dataset
+from elephan.sweeps.statistics import Estimate
 
 # Lines of a chart: as many as there are colours that all readers tell apart.
 MOST_LINES = 8
@@ -35,7 +37,7 @@ def _run(folder: Path) -> Content:
     for metric in METRICS:
         value = metric.read(summary)
         if value is not None:
-            text = Estimate(value, None, 1, 1).text(metric.digits)
+            text = Estimate.of([value]).text(metric.digits)
             tiles.append(Tile(metric.name, text, metric.unit.split(",")[0], f"{metric.unit}. {MEANINGS[metric.name]}"))
     document = run.scenario.document
     window = f"{summary.from_s:g} s to {summary.to_s:g} s"
@@ -134,8 +136,9 @@ def _side_by_side(folders: Mapping[str, Path], result: Comparison, what: str) ->
 
 
 def _sweep(folder: Path) -> Content:
-    index = pl.read_parquet(folder / "index.parquet")
-    keys = [name for name in index.columns if "." in name or name in ("seed", "repeat")]
+    data = Dataset(folder)
+    description, index = data.description(), data.index().filter(pl.col("status") == "ok")
+    keys = [*description["settings"], "repeat"]
     values = [_values(row) for row in index.iter_rows(named=True)]
     varied = [key for key in keys if index[key].n_unique() > 1 or key == keys[0]]
     by_point = [key for key in varied if key not in ("seed", "repeat")]
@@ -154,19 +157,13 @@ def _sweep(folder: Path) -> Content:
         ],
         note="Means over repeats; ± is half of the 95 % interval (Student's t).",
     )
-    first = next(iter(sorted((folder / "runs").glob("*/run.json"))), None)
-    scenario, title, facts = "", folder.name, []
-    if first is not None:
-        run = Run.load(first.parent)
-        scenario, title = _core.to_toml(run.scenario.to_json()), run.scenario.name
-        facts = [("engine", str(run.provenance["engine"])), *_versions(first)]
     return Content(
         kind="sweep",
-        title=title,
+        title=description["name"],
         subtitle=f"{index.height:,} runs over {', '.join(varied)}",
-        facts=[("runs", f"{index.height:,}"), *facts],
+        facts=[("runs", f"{index.height:,}"), ("code", description["code"])],
         command="",
-        scenario=scenario,
+        scenario=_core.to_toml(json.dumps(description["scenario"])),
         tables=[table],
         runs=Runs(
             "Metrics along the sweep",
@@ -174,7 +171,6 @@ def _sweep(folder: Path) -> Content:
             [[row[key] for key in varied] for row in index.iter_rows(named=True)],
             values,
         ),
-        notes=["The scenario below is that of the first point."] if scenario else [],
     )
 
 

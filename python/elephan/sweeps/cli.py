@@ -1,5 +1,6 @@
 """The commands `elephan sweep`, `table`, `paired` and `query`."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -128,7 +129,8 @@ def run_sweep(one: Sweep) -> None:
         err.print(
             f"interrupted: {one.done} of {one.total} runs are in {one.folder}; sweep again to go on", soft_wrap=True
         )
-        raise typer.Exit(INTERRUPTED) from None
+        # Not typer's exit, after which the command line says that nothing was written.
+        sys.exit(INTERRUPTED)
     for run in failures:
         settings = ", ".join(f"{key} = {value}" for key, value in run.settings.items())
         err.print(
