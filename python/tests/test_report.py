@@ -100,4 +100,6 @@ def test_quantities_of_an_axis_are_numbers_of_si_units() -> None:
     from elephan import _core
 
     texts = ["162 ms", "2.5 Gbit/s", "20% bdp", "500 packets", "htcp"]
-    assert [_core.quantity(text) for text in texts] == [0.162, 2.5e9, 0.2, 500.0, None]
+    assert [_core.quantity(text) for text in texts] == [
+        (0.162, "s"), (2.5e9, "bit_s"), (0.2, "bdp"), (500.0, "packets"), None,
+    ]  # fmt: skip

@@ -20,9 +20,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from elephan.results import write_json
+from elephan.results import TABLES, write_json
 from elephan.sweeps import names
-from elephan.sweeps.worker import SAMPLES, Batch
+from elephan.sweeps.worker import Batch
 
 INDEX, SUPERSEDED, DESCRIPTION = "index.parquet", "superseded.parquet", "sweep.json"
 # Columns that are text even where a part has none of it.
@@ -129,7 +129,7 @@ class Writer(Dataset):
     def __init__(self, folder: str | Path) -> None:
         super().__init__(folder)
         self._rows_waiting: list[dict[str, Any]] = []
-        self._samples_waiting: dict[str, list[pa.Table]] = {name: [] for name in SAMPLES}
+        self._samples_waiting: dict[str, list[pa.Table]] = {name: [] for name in TABLES}
         self.waiting_bytes = 0
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = (self.folder / ".lock").open("w")
@@ -175,7 +175,7 @@ class Writer(Dataset):
         (self.folder / f"{DESCRIPTION}.tmp").rename(self.folder / DESCRIPTION)
         for path in self._parts("index"):
             path.unlink()
-        for name in SAMPLES:
+        for name in TABLES:
             for path in self._parts(name):
                 if _number(path) not in parts:
                     path.unlink()
@@ -218,7 +218,7 @@ class Writer(Dataset):
             ) from error
         self._part = part
         self._rows_waiting.clear()
-        self._samples_waiting = {name: [] for name in SAMPLES}
+        self._samples_waiting = {name: [] for name in TABLES}
         self.waiting_bytes = 0
 
     def finish(self) -> None:

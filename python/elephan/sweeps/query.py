@@ -7,19 +7,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elephan._core import ScenarioError
+from elephan.results import TABLES
 from elephan.sweeps.dataset import INDEX, Dataset, SweepError
-from elephan.sweeps.worker import SAMPLES
 
 
 def connect(folder: str | Path) -> duckdb.DuckDBPyConnection:
-    """A database with the views `runs`, `flows`, `queues`, `transfers` and `summaries` over a sweep's folder."""
+    """A database with the views `runs`, `summaries` and those of samples over a sweep's folder."""
     data = Dataset(folder)
     runs = data.runs()
     if runs.is_empty():
         raise SweepError(f"{folder}: expected runs, found none yet")
     connection = duckdb.connect()
     connection.register("runs", runs.to_arrow())
-    for name in SAMPLES:
+    for name in TABLES:
         _view(connection, name, "*", data.samples(name))
     index = [
         path for path in (data.folder / INDEX, *sorted((data.folder / "index").glob("part-*.parquet"))) if path.exists()
@@ -50,7 +50,7 @@ def query(folder: str | Path, sql: str) -> pa.Table:
 
 def _whole(data: Dataset) -> None:
     """Refuse a folder with a part that cannot be read."""
-    for name in SAMPLES:
+    for name in TABLES:
         for path in data.samples(name):
             try:
                 pq.read_metadata(path)

@@ -370,7 +370,7 @@ class Sweep:
         return Dataset(self.folder).runs()
 
     def samples(self, name: str = "flows") -> pl.LazyFrame:
-        """Samples of all runs: `flows`, `queues` or `transfers`; join them to `to_frame()` on `run`."""
+        """Samples of all runs: `flows`, `queues`, `transfers`, ...; join them to `to_frame()` on `run`."""
         parts = pl.scan_parquet(Dataset(self.folder).samples(name), missing_columns="insert")
         return parts.with_columns(pl.col("run").cast(pl.String))
 

@@ -14,14 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from elephan import _core
-from elephan.results import Run
+from elephan.results import OPTIONAL, TABLES, Run
 from elephan.scenario import Scenario
 from elephan.simulate import run as simulate
 from elephan.summary import Summary
 from elephan.sweeps.statistics import mser5
-
-# The samples that a sweep keeps.
-SAMPLES = ("flows", "queues", "transfers")
 
 
 class VersionMismatchError(RuntimeError):
@@ -52,7 +49,7 @@ def compute(runs: Sequence[tuple[str, str]], code: str, cancel: _core.Cancel | N
     if code_version() != code:
         raise VersionMismatchError(f"expected Elephan {code}, as the client has, found {code_version()}")
     rows: list[dict[str, Any]] = []
-    samples: dict[str, list[pa.Table]] = {name: [] for name in SAMPLES}
+    samples: dict[str, list[pa.Table]] = {name: [] for name in TABLES}
     for identity, scenario in runs:
         wall, cpu = time.perf_counter(), time.thread_time()
         try:
@@ -75,8 +72,10 @@ def compute(runs: Sequence[tuple[str, str]], code: str, cancel: _core.Cancel | N
                 "summary": json.dumps(summary),
             }
         )
-        for name in SAMPLES:
-            samples[name].append(_named(identity, run.table(name)))
+        for name in TABLES:
+            table = run.table(name)
+            if table.num_rows or name not in OPTIONAL:
+                samples[name].append(_named(identity, table))
     return Batch(rows, {name: pa.concat_tables(tables) for name, tables in samples.items() if tables})
 
 
@@ -86,7 +85,7 @@ def _named(identity: str, table: pa.Table) -> pa.Table:
 
 
 # Tables within a summary, which a run may not have.
-TABLES = {
+INNER = {
     name
     for name, kind in get_type_hints(Summary).items()
     if any(dataclasses.is_dataclass(one) for one in get_args(kind)) and type(None) in get_args(kind)
@@ -99,7 +98,7 @@ def scalars(summary: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     for key, value in summary.items():
         if isinstance(value, Mapping):
             flat |= scalars(value, f"{before}{key}_")
-        elif not isinstance(value, list | tuple) and not (value is None and key in TABLES):
+        elif not isinstance(value, list | tuple) and not (value is None and key in INNER):
             flat[before + key] = value
     return flat
 
