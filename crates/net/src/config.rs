@@ -4,6 +4,9 @@ use elephan_units::{Bytes, Rate, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::policer::Policer;
+use crate::queue::Queue;
+
 /// How much a queue may hold. The packet in service is not counted, as in ns-2 and ns-3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
@@ -11,20 +14,6 @@ pub enum Limit {
     Packets(u64),
     /// So many bytes.
     Bytes(u64),
-}
-
-/// A queue discipline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "name", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Queue {
-    /// First in, first out; what does not fit is dropped.
-    #[default]
-    DropTail,
-    /// DropTail that marks ECN-capable packets that find `packets` or more waiting.
-    Threshold {
-        /// Queue length from which packets are marked, in packets.
-        packets: u64,
-    },
 }
 
 /// How a link loses packets apart from its queue.
@@ -79,7 +68,7 @@ pub enum Delay {
 }
 
 /// A link in one direction, resolved to exact numbers.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
     /// Rate at which IP packets are serialised; none means at once.
     pub rate: Option<Rate>,
@@ -89,10 +78,14 @@ pub struct LinkConfig {
     pub limit: Limit,
     /// The queue discipline.
     pub queue: Queue,
+    /// Token buckets before the queue.
+    pub police: Vec<Policer>,
     /// Losses apart from the queue's; they happen behind it, on the wire.
     pub loss: Option<Loss>,
     /// Variation of the delay.
     pub vary: Option<Delay>,
+    /// Whether rate, delay or state change during the run: packets then wait until they are served, whatever the discipline.
+    pub changes: bool,
 }
 
 /// Bytes as a file gives them, for `Limit`.

@@ -4,17 +4,50 @@
 //! every call is told the time. So the simulator (virtual time) and a link emulator (real time)
 //! share one implementation.
 
+mod adaptive_red;
+mod arrival;
+mod classes;
+mod codel;
 mod config;
+mod drr;
+mod dscp;
+mod fq_codel;
+mod ledger;
 mod link;
 mod loss;
 mod packet;
+mod pie;
+mod policer;
+mod priority;
 mod queue;
+mod red;
 mod serializer;
 mod statistics;
+mod store;
+#[cfg(test)]
+mod testing;
+mod threshold;
 mod vary;
+mod wred;
+mod wrr;
 
-pub use config::{Delay, Limit, LinkConfig, Loss, Queue};
-pub use link::{Link, LinkCounters};
+pub use adaptive_red::AdaptiveRed;
+pub use arrival::Waiting;
+pub use classes::{Class, ClassCounters};
+pub use codel::Codel;
+pub use config::{Delay, Limit, LinkConfig, Loss};
+pub use drr::Drr;
+pub use dscp::{Codepoints, Dscp};
+pub use fq_codel::FqCodel;
+pub use ledger::LinkCounters;
+pub use link::Link;
 pub use packet::{Ecn, Packet};
-pub use queue::Waiting;
+pub use pie::Pie;
+pub use policer::{Exceed, Policer};
+pub use priority::Priority;
+pub use queue::{DISCIPLINES, Discipline, Misread, Mistake, Queue};
+pub use red::Red;
 pub use statistics::QueueStatistics;
+pub use threshold::{DropTail, Threshold};
+pub use wred::{Profile, Wred};
+pub use wrr::Wrr;

@@ -1,49 +1,45 @@
 //! A link in one direction: a queue, a transmitter, a wire.
 //!
-//! The disciplines here decide when a packet arrives and serve in order. So the end of a packet's service is known when it
-//! arrives, and packets that wait and packets that propagate stand in one ring, in order; a cursor tells them apart. A link
-//! needs one event at a time.
+//! Where the discipline decides when a packet arrives and serves in order, the end of a packet's service is known when it
+//! arrives: packets that wait and packets that propagate stand in one ring, in order, and a cursor tells them apart.
 //!
-//! A discipline that decides when a packet leaves (CoDel), or in which order (fair queueing), keeps its packets itself and
-//! gives the transmitter one at a time: [`Link::next_event`] is then the end of service, if that comes before the next
-//! arrival, and [`Link::receive`] fetches the packet that is served next into the ring. A new rate concerns the packets behind
-//! the cursor, whose times it shifts; before a new delay, what is on the wire moves to the side heap with its old one.
+//! A discipline that decides when a packet leaves (CoDel), or in which order (fair queueing), keeps its packets in a store, and
+//! so does a link that changes during the run. The ring then has the packets in service and behind it. Which packet is served
+//! next is decided when somebody looks, as of the moment when the transmitter became free: nothing has arrived since that was
+//! not known then. A link needs one event at a time, the arrival of its head, in either case: as long as something waits, the
+//! packet in service is in the ring.
+//!
+//! A new rate concerns the packets that wait; the one in service keeps its time. Before a new delay, what has left the transmitter
+//! moves to the side heap with its old one. A link that goes down drops what waits and what is on the wire.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use elephan_units::{Seed, Time};
+use elephan_units::{Rate, Seed, Time};
 
-use crate::config::LinkConfig;
+use crate::arrival::{Arrival, Moment, Verdict, Waiting};
+use crate::classes::ClassCounters;
+use crate::config::{LinkConfig, Loss};
+use crate::ledger::{Ledger, LinkCounters, Reason};
 use crate::loss::Losses;
 use crate::packet::Packet;
-use crate::queue::{Verdict, Waiting, judge};
+use crate::policer::Bucket;
 use crate::serializer::{PICOS_BITS, Serializer};
 use crate::statistics::QueueStatistics;
+use crate::store::Store;
 use crate::vary::Varied;
-
-/// What a link has counted; all only grow. Every packet that was offered is in exactly one of
-/// `dropped`, `lost`, `delivered`, or still on the link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkCounters {
-    /// Packets offered to the queue.
-    pub offered: u64,
-    /// Packets that the queue refused for want of room.
-    pub dropped: u64,
-    /// Packets that the wire lost.
-    pub lost: u64,
-    /// Packets marked.
-    pub marked: u64,
-    /// Packets that reached the far end.
-    pub delivered: u64,
-    /// Bytes accepted for transmission, headers included.
-    pub bytes_accepted: u64,
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Entry<P> {
     /// When the transmitter ends with it.
     finish: Time,
     packet: P,
+}
+
+/// What stands before the queue, where anything does.
+#[derive(Default)]
+struct Ingress {
+    buckets: Vec<Bucket>,
+    down: bool,
 }
 
 /// A link in one direction.
@@ -56,57 +52,96 @@ pub struct Link<P> {
     /// When the transmitter has nothing more to do.
     free_at: Time,
     waiting: Waiting,
+    /// Decides on packets that join the ring; none for DropTail.
+    arrival: Option<Box<Arrival>>,
+    /// Packets that wait, where they do not in the ring.
+    store: Option<Box<Store<P>>>,
+    ingress: Option<Box<Ingress>>,
     serializer: Option<Serializer>,
     losses: Losses,
     varied: Option<Box<Varied<P>>>,
-    counters: LinkCounters,
+    ledger: Ledger<P>,
     statistics: QueueStatistics,
     config: LinkConfig,
+    /// What the rate has allowed until it last changed, and when that was; bits times the picoseconds in a second.
+    allowed: u128,
+    allowed_until: Time,
+    seed: Seed,
+    index: u64,
+    /// Changes of the losses so far: each has random streams of its own.
+    loss_changes: u64,
 }
 
 impl<P: Packet> Link<P> {
     /// Link number `index` of a run.
     pub fn new(config: LinkConfig, seed: Seed, index: u64) -> Self {
+        let rate = config.rate.unwrap_or(Rate::from_bits_per_sec(u64::MAX));
+        let stores = config.changes || Store::<P>::is_needed(&config.queue);
+        let store = stores.then(|| Box::new(Store::new(&config.queue, config.limit, rate, seed, index)));
+        let arrival =
+            if stores { None } else { Arrival::new(&config.queue, rate, seed, index).map(Box::new) };
+        let buckets: Vec<Bucket> = config.police.iter().map(Bucket::new).collect();
+        let ingress = (!buckets.is_empty()).then(|| Box::new(Ingress { buckets, down: false }));
         Self {
             ring: VecDeque::new(),
             served: 0,
             next_start: Time::ZERO,
             free_at: Time::ZERO,
             waiting: Waiting::default(),
+            arrival,
+            store,
+            ingress,
             serializer: config.rate.map(Serializer::new),
             losses: Losses::new(config.loss, seed, index),
-            varied: config.vary.map(|vary| Box::new(Varied::new(vary, seed, index))),
-            counters: LinkCounters::default(),
+            varied: config.vary.map(|vary| Box::new(Varied::new(Some(vary), seed, index))),
+            ledger: Ledger::new(),
             statistics: QueueStatistics::default(),
             config,
+            allowed: 0,
+            allowed_until: Time::ZERO,
+            seed,
+            index,
+            loss_changes: 0,
         }
     }
 
     /// Offers `packet` to the queue; returns whether it was accepted.
     #[inline]
     pub fn send(&mut self, mut packet: P, now: Time) -> bool {
-        self.counters.offered += 1;
-        self.serve(now);
-        match judge(&self.config.queue, self.config.limit, self.waiting, &packet) {
-            Verdict::Accept => {}
-            Verdict::Mark => {
-                packet.mark();
-                self.counters.marked += 1;
-            }
-            Verdict::Drop => {
-                self.counters.dropped += 1;
-                return false;
+        self.ledger.counters.offered += 1;
+        if self.ingress.is_some() && !self.admits(&mut packet, now) {
+            return false;
+        }
+        if self.store.is_some() {
+            return self.keep(packet, now);
+        }
+        self.serve_ring(now);
+        let bytes = packet.bytes();
+        if let Some(arrival) = &mut self.arrival {
+            match arrival.judge(&packet, &Moment { now, waiting: self.waiting, busy_until: self.free_at }) {
+                Verdict::Accept => {}
+                Verdict::Mark if self.waiting.fills(self.config.limit, bytes) => {}
+                Verdict::Mark => {
+                    packet.mark();
+                    self.ledger.counters.marked += 1;
+                }
+                Verdict::Drop => {
+                    self.ledger.counters.drop(Reason::Early);
+                    return false;
+                }
             }
         }
-        let bytes = packet.bytes();
-        self.counters.bytes_accepted += u64::from(bytes);
+        if self.waiting.fills(self.config.limit, bytes) {
+            self.ledger.counters.drop(Reason::Full);
+            return false;
+        }
+        self.ledger.counters.bytes_accepted += u64::from(bytes);
         let start = self.free_at.max(now);
         let service = self.serializer.as_mut().map_or(Time::ZERO, |serializer| serializer.next(bytes));
         let finish = start.saturating_add(service);
         self.free_at = finish;
         if start > now {
-            self.waiting.packets += 1;
-            self.waiting.bytes += u64::from(bytes);
+            self.waiting.add(bytes);
         } else {
             self.served += 1;
             self.next_start = finish;
@@ -116,14 +151,70 @@ impl<P: Packet> Link<P> {
         true
     }
 
-    /// Takes out of the queue what has begun to be served by `now`.
+    /// Whether a packet may join the queue: the link is up, and its tokens suffice.
+    #[inline(never)]
+    fn admits(&mut self, packet: &mut P, now: Time) -> bool {
+        let Some(ingress) = &mut self.ingress else { return true };
+        if ingress.down {
+            self.ledger.counters.drop(Reason::Down);
+            return false;
+        }
+        let admitted = ingress.buckets.iter_mut().all(|bucket| bucket.admits(packet, now));
+        if !admitted {
+            self.ledger.counters.drop(Reason::Policed);
+        }
+        admitted
+    }
+
+    /// Puts a packet into the store.
+    #[inline(never)]
+    fn keep(&mut self, packet: P, now: Time) -> bool {
+        self.advance(now);
+        let Some(store) = &mut self.store else { return false };
+        if store.waiting().packets == 0 {
+            // Idle until now, unless the transmitter is still busy.
+            self.free_at = self.free_at.max(now);
+        }
+        let accepted = store.enqueue(packet, now, &mut self.ledger);
+        if accepted {
+            self.ledger.counters.bytes_accepted += u64::from(packet.bytes());
+        }
+        self.advance(now);
+        self.statistics.record_length(self.waiting.packets, now);
+        accepted
+    }
+
+    /// Moves from the store to the ring what has begun to be served by `now`.
     #[inline]
+    fn advance(&mut self, now: Time) {
+        let Some(store) = &mut self.store else { return };
+        while self.free_at <= now
+            && store.waiting().packets > 0
+            && let Some(stored) = store.dequeue(self.free_at, &mut self.ledger)
+        {
+            let start = self.free_at;
+            let bytes = stored.packet.bytes();
+            let service = self.serializer.as_mut().map_or(Time::ZERO, |serializer| serializer.next(bytes));
+            let finish = start.saturating_add(service);
+            self.statistics.record(start.since(stored.arrived), 0, stored.arrived);
+            (self.free_at, self.next_start) = (finish, finish);
+            self.ring.push_back(Entry { finish, packet: stored.packet });
+            self.served += 1;
+        }
+        self.waiting = store.waiting();
+    }
+
+    /// Takes out of the queue what has begun to be served by `now`.
     fn serve(&mut self, now: Time) {
+        if self.store.is_some() { self.advance(now) } else { self.serve_ring(now) }
+    }
+
+    #[inline]
+    fn serve_ring(&mut self, now: Time) {
         while self.next_start <= now
             && let Some(entry) = self.ring.get(self.served)
         {
-            self.waiting.packets -= 1;
-            self.waiting.bytes -= u64::from(entry.packet.bytes());
+            self.waiting.remove(entry.packet.bytes());
             self.next_start = entry.finish;
             self.served += 1;
         }
@@ -153,12 +244,15 @@ impl<P: Packet> Link<P> {
     /// The next packet that has reached the far end by `now`; call it while [`Link::next_event`] is not later than `now`.
     #[inline]
     pub fn receive(&mut self, now: Time) -> Option<P> {
+        if self.store.is_some() {
+            self.advance(now);
+        }
         if self.varied.is_some() {
             return self.receive_varied(now);
         }
         while self.head() <= now {
             if let Some(packet) = self.off_the_wire() {
-                self.counters.delivered += 1;
+                self.ledger.counters.delivered += 1;
                 return Some(packet);
             }
         }
@@ -170,7 +264,7 @@ impl<P: Packet> Link<P> {
             let arrival = self.head();
             let varied = self.varied.as_mut()?;
             if let Some(packet) = varied.take(now.min(arrival)) {
-                self.counters.delivered += 1;
+                self.ledger.counters.delivered += 1;
                 return Some(packet);
             }
             if arrival > now {
@@ -190,12 +284,11 @@ impl<P: Packet> Link<P> {
             self.served -= 1;
         } else {
             // It has been served by now, though nobody looked since.
-            self.waiting.packets -= 1;
-            self.waiting.bytes -= u64::from(entry.packet.bytes());
+            self.waiting.remove(entry.packet.bytes());
             self.next_start = entry.finish;
         }
         if self.losses.loses() {
-            self.counters.lost += 1;
+            self.ledger.counters.lost += 1;
             return None;
         }
         Some(entry.packet)
@@ -211,7 +304,8 @@ impl<P: Packet> Link<P> {
     /// has left, to the nearest byte.
     pub fn transmitted(&mut self, now: Time) -> u64 {
         self.serve(now);
-        let begun = self.counters.bytes_accepted - self.waiting.bytes;
+        let counters = &self.ledger.counters;
+        let begun = counters.bytes_accepted - counters.bytes_discarded - self.waiting.bytes;
         let Some(rate) = self.config.rate else { return begun };
         let left = u128::from(self.next_start.since(now).picos()) * u128::from(rate.bits_per_sec());
         begun - ((left + PICOS_BITS / 2) / PICOS_BITS) as u64
@@ -219,12 +313,117 @@ impl<P: Packet> Link<P> {
 
     /// Packets on the link: waiting, in service or propagating, those included that the wire will lose.
     pub fn in_transit(&self) -> u64 {
-        (self.ring.len() + self.varied.as_ref().map_or(0, |varied| varied.len())) as u64
+        let stored = self.store.as_ref().map_or(0, |store| store.waiting().packets);
+        (self.ring.len() + self.varied.as_ref().map_or(0, |varied| varied.len())) as u64 + stored
     }
 
     /// What was counted.
     pub fn counters(&self) -> &LinkCounters {
-        &self.counters
+        &self.ledger.counters
+    }
+
+    /// Bits that the rate has allowed by `now`, while the link was up; none where it has no rate.
+    pub fn allowed_bits(&self, now: Time) -> Option<f64> {
+        self.config.rate.map(|_| (self.allowed + self.allowed_since_change(now)) as f64 * 1e-12)
+    }
+
+    fn allowed_since_change(&self, now: Time) -> u128 {
+        let is_up = self.ingress.as_ref().is_none_or(|ingress| !ingress.down);
+        let rate = self.config.rate.filter(|_| is_up).map_or(0, Rate::bits_per_sec);
+        u128::from(now.since(self.allowed_until).picos()) * u128::from(rate)
+    }
+
+    /// What each class of a scheduler counted; empty for other disciplines.
+    pub fn classes(&mut self, now: Time) -> Vec<ClassCounters> {
+        self.serve(now);
+        let mut classes = Vec::new();
+        if let Some(store) = &self.store {
+            store.count_classes(&mut classes);
+        }
+        classes
+    }
+
+    /// From now on, keeps the packets that are dropped after they were accepted, for [`Link::drops`].
+    pub fn keep_drops(&mut self) {
+        self.ledger.drops = Some(Vec::new());
+    }
+
+    /// When which packets were dropped after they had been accepted, since this was last asked.
+    pub fn drops(&mut self) -> Vec<(Time, P)> {
+        self.ledger.drops.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    // ---- Changes during a run; the link is told of them beforehand, by `LinkConfig::changes` ----
+
+    /// A new rate: the packet in service keeps the old one.
+    pub fn set_rate(&mut self, rate: Rate, now: Time) {
+        debug_assert!(self.config.changes, "a link that changes is told so beforehand");
+        self.advance(now);
+        self.allowed += self.allowed_since_change(now);
+        self.allowed_until = now;
+        self.config.rate = Some(rate);
+        self.serializer = Some(Serializer::new(rate));
+        if let Some(store) = &mut self.store {
+            store.tune(rate);
+        }
+    }
+
+    /// A new propagation delay, for what has not left the transmitter yet. What has keeps the old one, and may be overtaken.
+    pub fn set_delay(&mut self, delay: Time, now: Time) {
+        self.advance(now);
+        let (seed, index) = (self.seed, self.index);
+        while let Some(entry) = self.ring.front().filter(|entry| entry.finish <= now) {
+            let arrival = entry.finish.saturating_add(self.config.delay);
+            if let Some(packet) = self.off_the_wire() {
+                self.varied
+                    .get_or_insert_with(|| Box::new(Varied::new(None, seed, index)))
+                    .hold(packet, arrival);
+            }
+        }
+        self.config.delay = delay;
+    }
+
+    /// New losses on the wire.
+    pub fn set_loss(&mut self, loss: Option<Loss>) {
+        self.loss_changes += 1;
+        self.losses = Losses::new(loss, self.seed, self.index | self.loss_changes << 32);
+        self.config.loss = loss;
+    }
+
+    /// New weights for classes of a scheduler, by name.
+    pub fn set_weights(&mut self, weights: &BTreeMap<String, f64>, now: Time) {
+        self.advance(now);
+        if let Some(store) = &mut self.store {
+            store.set_weights(weights);
+            if let Some(rate) = self.config.rate {
+                store.tune(rate);
+            }
+        }
+    }
+
+    /// The link goes down, and drops all that it has, or comes up again.
+    pub fn set_up(&mut self, up: bool, now: Time) {
+        debug_assert!(self.config.changes, "a link that changes is told so beforehand");
+        self.advance(now);
+        self.allowed += self.allowed_since_change(now);
+        self.allowed_until = now;
+        self.ingress.get_or_insert_default().down = !up;
+        if up {
+            return;
+        }
+        if let Some(store) = &mut self.store {
+            store.clear(now, &mut self.ledger);
+            self.waiting = store.waiting();
+        }
+        // What was in service or behind it counts as transmitted.
+        let varied = self.varied.as_mut().map(|varied| varied.clear()).unwrap_or_default();
+        for packet in self.ring.drain(..).map(|entry| entry.packet).chain(varied) {
+            self.ledger.counters.drop(Reason::Down);
+            if let Some(drops) = &mut self.ledger.drops {
+                drops.push((now, packet));
+            }
+        }
+        (self.served, self.free_at, self.next_start) = (0, now, now);
     }
 
     /// What packets met in the queue.
@@ -246,33 +445,13 @@ impl<P: Packet> Link<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Delay, Limit, Loss, Queue};
+    use crate::config::{Delay, Limit};
     use crate::packet::Ecn;
+    use crate::queue::Queue;
+    use crate::testing::{Parcel, parcel};
+    use crate::threshold::Threshold;
     use elephan_units::Rate;
     use proptest::prelude::*;
-
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    struct Parcel {
-        id: u64,
-        bytes: u32,
-        ecn: Ecn,
-    }
-
-    impl Packet for Parcel {
-        fn bytes(&self) -> u32 {
-            self.bytes
-        }
-        fn ecn(&self) -> Ecn {
-            self.ecn
-        }
-        fn mark(&mut self) {
-            self.ecn = Ecn::Congestion;
-        }
-    }
-
-    fn parcel(id: u64) -> Parcel {
-        Parcel { id, bytes: 1500, ecn: Ecn::Capable0 }
-    }
 
     /// 12 Mbit/s: a packet of 1500 bytes each millisecond.
     fn config(limit: u64) -> LinkConfig {
@@ -280,9 +459,11 @@ mod tests {
             rate: Some(Rate::from_bits_per_sec(12_000_000)),
             delay: Time::from_millis(10),
             limit: Limit::Packets(limit),
-            queue: Queue::DropTail,
+            queue: Queue::default(),
+            police: Vec::new(),
             loss: None,
             vary: None,
+            changes: false,
         }
     }
 
@@ -311,8 +492,11 @@ mod tests {
 
     #[test]
     fn a_threshold_marks_those_that_find_as_many_waiting() {
-        let mut link =
-            Link::new(LinkConfig { queue: Queue::Threshold { packets: 2 }, ..config(10) }, Seed::new(1), 0);
+        let mut link = Link::new(
+            LinkConfig { queue: Queue::Threshold(Threshold { packets: 2 }), ..config(10) },
+            Seed::new(1),
+            0,
+        );
         (0..5).for_each(|id| assert!(link.send(parcel(id), Time::ZERO)));
         let marks: Vec<bool> = std::iter::from_fn(|| link.receive(Time::from_secs(1)))
             .map(|p| p.ecn == Ecn::Congestion)
@@ -366,7 +550,7 @@ mod tests {
                 while let Some(packet) = link.receive(now) {
                     received.push(packet);
                 }
-                link.send(Parcel { id: id as u64, bytes, ecn: Ecn::NotCapable }, now);
+                link.send(Parcel { bytes, ecn: Ecn::NotCapable, ..parcel(id as u64) }, now);
                 let waiting = link.waiting(now);
                 match limit {
                     Limit::Packets(packets) => prop_assert!(waiting.packets <= packets),

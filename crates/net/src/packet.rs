@@ -23,4 +23,10 @@ pub trait Packet: Copy {
     fn ecn(&self) -> Ecn;
     /// Marks congestion; called only for capable packets.
     fn mark(&mut self);
+    /// The differentiated services codepoint, 0 to 63 (RFC 2474).
+    fn dscp(&self) -> u8;
+    /// Sets the codepoint: a policer remarks what is out of profile.
+    fn set_dscp(&mut self, dscp: u8);
+    /// A number that packets of one connection and direction share, as a hash of addresses and ports would be.
+    fn flow(&self) -> u64;
 }

@@ -54,6 +54,14 @@ impl QueueStatistics {
         delays.record(delay.picos() / UNIT_PICOS).expect("it grows with its values");
     }
 
+    /// So many packets wait after a packet arrived.
+    #[inline]
+    pub(crate) fn record_length(&mut self, waiting: u64, now: Time) {
+        if self.from <= now && now < self.to {
+            self.most_packets = self.most_packets.max(waiting);
+        }
+    }
+
     /// Packets counted.
     pub fn packets(&self) -> u64 {
         self.packets

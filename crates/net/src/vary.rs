@@ -10,7 +10,7 @@ use crate::config::Delay;
 
 /// Packets behind the end of the wire that wait for a delay of their own.
 pub struct Varied<P> {
-    delay: Delay,
+    delay: Option<Delay>,
     stream: Stream,
     held: BinaryHeap<Reverse<Held<P>>>,
     /// Packets held so far: among equal arrivals, the first in is the first out.
@@ -20,8 +20,8 @@ pub struct Varied<P> {
 }
 
 impl<P> Varied<P> {
-    /// The delays of link number `index`.
-    pub fn new(delay: Delay, seed: Seed, index: u64) -> Self {
+    /// The delays of link number `index`; none where packets have been told when they arrive.
+    pub fn new(delay: Option<Delay>, seed: Seed, index: u64) -> Self {
         let stream = seed.stream("delay on link", index);
         Self { delay, stream, held: BinaryHeap::new(), count: 0, latest: Time::ZERO }
     }
@@ -29,12 +29,13 @@ impl<P> Varied<P> {
     /// Takes in a packet that came to the end of the wire at `now`.
     pub fn hold(&mut self, packet: P, now: Time) {
         let arrival = match self.delay {
-            Delay::Jitter { max } => {
+            None => now,
+            Some(Delay::Jitter { max }) => {
                 let extra = Time::from_picos(self.stream.random_range(0..=max.picos()));
                 self.latest = self.latest.max(now.saturating_add(extra));
                 self.latest
             }
-            Delay::Reorder { probability, extra } => {
+            Some(Delay::Reorder { probability, extra }) => {
                 let held = self.stream.random::<f64>() < probability;
                 if held { now.saturating_add(extra) } else { now }
             }
@@ -54,6 +55,11 @@ impl<P> Varied<P> {
             return None;
         }
         self.held.pop().map(|Reverse(held)| held.packet)
+    }
+
+    /// Takes everything, in the order of arrival.
+    pub fn clear(&mut self) -> Vec<P> {
+        std::iter::from_fn(|| self.take(Time::MAX)).collect()
     }
 
     /// Packets held.

@@ -1,0 +1,212 @@
+//! Classes of traffic by codepoint, each with a queue of its own: what schedulers choose from.
+
+use std::collections::BTreeMap;
+
+use elephan_units::{Rate, Seed, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::arrival::Waiting;
+use crate::config::Limit;
+use crate::dscp::Codepoints;
+use crate::ledger::Ledger;
+use crate::packet::Packet;
+use crate::queue::{Mistake, Queue};
+use crate::store::{Store, Stored};
+
+/// A class of traffic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Class {
+    /// What it is called, as in an event that changes its weight.
+    pub name: String,
+    /// Codepoints of its packets; none: all that no other class names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dscp: Vec<Codepoints>,
+    /// Its share of the rate, over the sum of all weights; by default 1. At 0 it gets what others leave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
+    pub weight: Option<f64>,
+    /// Its share of the link's buffer; by default all classes have equal shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+    pub buffer_share: Option<f64>,
+    /// The discipline of its queue.
+    #[serde(default)]
+    pub queue: Queue,
+}
+
+/// What cannot work in a list of classes, of which `weighted` ones share by weight.
+pub(crate) fn rules(classes: &[Class], weighted: bool) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
+    if classes.is_empty() {
+        return vec![Mistake::new("class", "at least one class", "none")];
+    }
+    let others = classes.iter().filter(|class| class.dscp.is_empty()).count();
+    if others != 1 {
+        mistakes.push(Mistake::new("class", "one class without dscp, for all other packets", others));
+    }
+    let sum: f64 = classes.iter().map(|class| class.weight.unwrap_or(1.0)).sum();
+    if weighted && sum <= 0.0 {
+        mistakes.push(Mistake::new("class", "weights with a sum above 0", sum));
+    }
+    let shares: f64 = classes.iter().map(|class| share(class, classes)).sum();
+    if shares > 1.0 + 1e-9 {
+        mistakes.push(Mistake::new("class", "buffer shares with a sum of at most 1", shares));
+    }
+    for (number, class) in classes.iter().enumerate() {
+        let key = format!("class.{number}");
+        if classes[..number].iter().any(|other| other.name == class.name) {
+            mistakes.push(Mistake::new(
+                format!("{key}.name"),
+                "a name of its own",
+                format_args!("\"{}\" again", class.name),
+            ));
+        }
+        if !weighted && class.weight.is_some() {
+            mistakes.push(Mistake::new(format!("{key}.weight"), "no weight: their order decides", "one"));
+        }
+        mistakes.extend(class.queue.mistakes().into_iter().map(|m| m.below(&format!("{key}.queue"))));
+    }
+    mistakes
+}
+
+/// A class's share of the buffer; those that name none share equally what the others leave.
+fn share(class: &Class, classes: &[Class]) -> f64 {
+    class.buffer_share.unwrap_or_else(|| {
+        let named: f64 = classes.iter().filter_map(|class| class.buffer_share).sum();
+        let unnamed = classes.iter().filter(|class| class.buffer_share.is_none()).count();
+        (1.0 - named).max(0.0) / unnamed as f64
+    })
+}
+
+/// What a class counted; all only grow. Of nested classes, the outer counts what the inner counts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClassCounters {
+    /// Its name.
+    pub name: String,
+    /// Packets offered.
+    pub offered: u64,
+    /// Packets that were offered and not accepted, or dropped later.
+    pub dropped: u64,
+    /// Packets served.
+    pub served: u64,
+    /// Their bytes, headers included.
+    pub bytes_served: u64,
+    /// Sum of their queueing delays, s.
+    pub delay_sum_s: f64,
+}
+
+/// A class while a link runs.
+pub(crate) struct ClassState<P> {
+    pub weight: f64,
+    pub store: Store<P>,
+    counters: ClassCounters,
+    /// Its share of the rate, for automatic settings.
+    rate_share: f64,
+}
+
+impl<P: Packet> ClassState<P> {
+    /// The packet of this class that is served next.
+    #[inline]
+    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Stored<P>> {
+        let stored = self.store.dequeue(now, ledger)?;
+        self.counters.served += 1;
+        self.counters.bytes_served += u64::from(stored.packet.bytes());
+        self.counters.delay_sum_s += now.since(stored.arrived).secs_f64();
+        Some(stored)
+    }
+
+    /// Whether nothing waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.store.waiting().packets == 0
+    }
+}
+
+/// The classes of a link.
+pub(crate) struct ClassStates<P> {
+    pub states: Vec<ClassState<P>>,
+    /// Which class each codepoint has.
+    table: [u8; 64],
+}
+
+impl<P: Packet> ClassStates<P> {
+    pub fn new(classes: &[Class], limit: Limit, rate: Rate, seed: Seed, index: u64) -> Self {
+        let sum: f64 = classes.iter().map(|class| class.weight.unwrap_or(1.0)).sum();
+        let states = classes
+            .iter()
+            .zip(1..)
+            .map(|(class, number)| {
+                let part = share(class, classes);
+                let cut = |whole: u64| ((whole as f64 * part) as u64).max(1);
+                let limit = match limit {
+                    Limit::Packets(packets) => Limit::Packets(cut(packets)),
+                    Limit::Bytes(bytes) => Limit::Bytes(cut(bytes)),
+                };
+                let weight = class.weight.unwrap_or(1.0);
+                let rate_share = weight / sum;
+                let own = index << 8 | number;
+                let store = Store::new(&class.queue, limit, scaled(rate, rate_share), seed, own);
+                let counters = ClassCounters { name: class.name.clone(), ..ClassCounters::default() };
+                ClassState { weight, store, counters, rate_share }
+            })
+            .collect();
+        let mut table = [0; 64];
+        for (dscp, entry) in (0u8..).zip(&mut table) {
+            let named = classes.iter().position(|class| class.dscp.iter().any(|set| set.contains(dscp)));
+            let others = || classes.iter().position(|class| class.dscp.is_empty());
+            *entry = named.or_else(others).unwrap_or(0) as u8;
+        }
+        Self { states, table }
+    }
+
+    /// A packet arrives; its class, where that accepted it.
+    #[inline]
+    pub fn enqueue(&mut self, packet: P, now: Time, ledger: &mut Ledger<P>) -> Option<usize> {
+        let number = usize::from(self.table[usize::from(packet.dscp() & 63)]);
+        let class = &mut self.states[number];
+        class.counters.offered += 1;
+        class.store.enqueue(packet, now, ledger).then_some(number)
+    }
+
+    pub fn waiting(&self) -> Waiting {
+        self.states.iter().fold(Waiting::default(), |sum, class| {
+            let waiting = class.store.waiting();
+            Waiting { packets: sum.packets + waiting.packets, bytes: sum.bytes + waiting.bytes }
+        })
+    }
+
+    pub fn tune(&mut self, rate: Rate) {
+        for class in &mut self.states {
+            class.store.tune(scaled(rate, class.rate_share));
+        }
+    }
+
+    pub fn set_weights(&mut self, weights: &BTreeMap<String, f64>) {
+        for class in &mut self.states {
+            if let Some(&weight) = weights.get(&class.counters.name) {
+                class.weight = weight;
+            }
+            class.store.set_weights(weights);
+        }
+        let sum: f64 = self.states.iter().map(|class| class.weight).sum();
+        for class in &mut self.states {
+            class.rate_share = class.weight / sum;
+        }
+    }
+
+    pub fn count(&self, counters: &mut Vec<ClassCounters>) {
+        for class in &self.states {
+            let waiting = class.store.waiting().packets;
+            let dropped = class.counters.offered - class.counters.served - waiting;
+            counters.push(ClassCounters { dropped, ..class.counters.clone() });
+            class.store.count_classes(counters);
+        }
+    }
+}
+
+/// A share of a rate, at least 1 bit/s.
+fn scaled(rate: Rate, share: f64) -> Rate {
+    Rate::from_bits_per_sec(((rate.bits_per_sec() as f64 * share) as u64).max(1))
+}

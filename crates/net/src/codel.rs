@@ -1,0 +1,232 @@
+//! CoDel: Controlled Delay (RFC 8289).
+
+use elephan_units::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::{Ledger, Reason};
+use crate::packet::{Ecn, Packet};
+use crate::queue::{Mistake, Parameters};
+use crate::store::Stored;
+
+/// RFC 8289, section 5.5: a drop state entered so many intervals after the last one begins at the rate where that one ended.
+const MEMORY_INTERVALS: u64 = 16;
+
+/// CoDel's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Codel {
+    /// Queueing delay that may stand, TARGET (RFC 8289, section 4.3: 5 to 10 % of the interval).
+    pub target: Time,
+    /// How long the delay may stay above the target before the first drop, INTERVAL: about the largest common round-trip time
+    /// (section 4.3).
+    pub interval: Time,
+    /// Whether ECN-capable packets are marked instead of dropped (section 5.4 of RFC 8290).
+    pub ecn: bool,
+}
+
+impl Default for Codel {
+    fn default() -> Self {
+        Self { target: Time::from_millis(5), interval: Time::from_millis(100), ecn: true }
+    }
+}
+
+impl Parameters for Codel {
+    fn rules(&self) -> Vec<Mistake> {
+        if self.interval <= self.target {
+            let expected = format!("a time above target = \"{}\"", self.target);
+            return vec![Mistake::new("interval", expected, format_args!("\"{}\"", self.interval))];
+        }
+        Vec::new()
+    }
+}
+
+/// What CoDel takes packets from.
+pub(crate) trait Source<P> {
+    /// Takes the oldest packet.
+    fn pop(&mut self) -> Option<Stored<P>>;
+    /// Bytes that are left.
+    fn bytes(&self) -> u64;
+}
+
+/// CoDel's state for one queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Control {
+    codel: Codel,
+    /// When the delay will have been above the target for an interval.
+    first_above: Option<Time>,
+    drop_next: Time,
+    count: u64,
+    last_count: u64,
+    dropping: bool,
+    /// The largest packet seen: a queue of no more than that is never dropped from.
+    max_packet: u64,
+}
+
+impl Control {
+    pub fn new(codel: Codel) -> Self {
+        Self {
+            codel,
+            first_above: None,
+            drop_next: Time::ZERO,
+            count: 0,
+            last_count: 0,
+            dropping: false,
+            max_packet: 0,
+        }
+    }
+
+    /// Section 5.6: the next drop comes after an interval over the square root of their number.
+    fn after(&self, time: Time) -> Time {
+        time.saturating_add(self.codel.interval.mul_f64(1.0 / (self.count as f64).sqrt()))
+    }
+
+    /// Section 5.6, `dodequeue`: the oldest packet, and whether it may be dropped.
+    #[inline]
+    fn take<P: Packet>(&mut self, queue: &mut impl Source<P>, now: Time) -> Option<(Stored<P>, bool)> {
+        let Some(stored) = queue.pop() else {
+            self.first_above = None;
+            return None;
+        };
+        self.max_packet = self.max_packet.max(u64::from(stored.packet.bytes()));
+        if now.since(stored.arrived) < self.codel.target || queue.bytes() <= self.max_packet {
+            self.first_above = None;
+            return Some((stored, false));
+        }
+        let due = *self.first_above.get_or_insert_with(|| now.saturating_add(self.codel.interval));
+        Some((stored, now >= due))
+    }
+
+    /// Tells a packet's sender of congestion: true where it was marked and goes on.
+    fn notify<P: Packet>(&self, stored: &mut Stored<P>, now: Time, ledger: &mut Ledger<P>) -> bool {
+        if self.codel.ecn && stored.packet.ecn() != Ecn::NotCapable {
+            stored.packet.mark();
+            ledger.counters.marked += 1;
+            return true;
+        }
+        ledger.discard(&stored.packet, Reason::Early, now);
+        false
+    }
+
+    /// Section 5.5, `deque`: the packet to be served next.
+    #[inline]
+    pub fn dequeue<P: Packet>(
+        &mut self,
+        queue: &mut impl Source<P>,
+        now: Time,
+        ledger: &mut Ledger<P>,
+    ) -> Option<Stored<P>> {
+        let Some((mut stored, mut may_drop)) = self.take(queue, now) else {
+            self.dropping = false;
+            return None;
+        };
+        if self.dropping {
+            if !may_drop {
+                self.dropping = false;
+            }
+            while self.dropping && now >= self.drop_next {
+                self.count += 1;
+                if self.notify(&mut stored, now, ledger) {
+                    self.drop_next = self.after(self.drop_next);
+                    break;
+                }
+                let Some(next) = self.take(queue, now) else {
+                    self.dropping = false;
+                    return None;
+                };
+                (stored, may_drop) = next;
+                if may_drop {
+                    self.drop_next = self.after(self.drop_next);
+                } else {
+                    self.dropping = false;
+                }
+            }
+        } else if may_drop {
+            let marked = self.notify(&mut stored, now, ledger);
+            self.dropping = true;
+            let delta = self.count.saturating_sub(self.last_count);
+            let recently = now.since(self.drop_next) < self.codel.interval * MEMORY_INTERVALS;
+            self.count = if delta > 1 && recently { delta } else { 1 };
+            self.drop_next = self.after(now);
+            self.last_count = self.count;
+            if !marked {
+                let Some(next) = self.take(queue, now) else {
+                    self.dropping = false;
+                    return None;
+                };
+                stored = next.0;
+            }
+        }
+        Some(stored)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Parcel, parcel};
+    use std::collections::VecDeque;
+
+    impl Source<Parcel> for VecDeque<Stored<Parcel>> {
+        fn pop(&mut self) -> Option<Stored<Parcel>> {
+            self.pop_front()
+        }
+        fn bytes(&self) -> u64 {
+            self.iter().map(|stored| u64::from(stored.packet.bytes)).sum()
+        }
+    }
+
+    /// Times in milliseconds at which packets are dropped, where each has waited for `delay` and one is served each millisecond.
+    fn drops(delay: impl Fn(u64) -> u64, until: u64, ecn: Ecn) -> (Vec<u64>, u64) {
+        let (mut control, mut ledger) = (Control::new(Codel::default()), Ledger::new());
+        let mut times = Vec::new();
+        for t in 1000..1000 + until {
+            let now = Time::from_millis(t);
+            let arrived = now - Time::from_millis(delay(t));
+            let mut queue: VecDeque<_> =
+                (0..20).map(|id| Stored { arrived, packet: Parcel { ecn, ..parcel(id) } }).collect();
+            let before = ledger.counters.dropped_early + ledger.counters.marked;
+            assert!(control.dequeue(&mut queue, now, &mut ledger).is_some());
+            let told = ledger.counters.dropped_early + ledger.counters.marked - before;
+            times.extend(std::iter::repeat_n(t - 1000, told as usize));
+        }
+        (times, ledger.counters.marked)
+    }
+
+    #[test]
+    fn below_the_target_nothing_is_dropped() {
+        assert_eq!(drops(|_| 4, 2000, Ecn::NotCapable).0, [] as [u64; 0]);
+        // Once an interval the delay is below: no interval is all above.
+        assert_eq!(drops(|t| if t % 100 == 0 { 4 } else { 50 }, 2000, Ecn::NotCapable).0, [] as [u64; 0]);
+    }
+
+    #[test]
+    fn drops_come_at_an_interval_over_root_n() {
+        // First after 100 ms, then after 100/sqrt(1), 100/sqrt(2) = 70.7, 100/sqrt(3) = 57.7, 50: at 100, 200, 270.7, 328.4
+        // and 378.4 ms, each at the first packet from then on.
+        for (ecn, marks) in [(Ecn::NotCapable, 0), (Ecn::Capable0, 5)] {
+            assert_eq!(drops(|_| 20, 400, ecn), (vec![100, 200, 271, 329, 379], marks));
+        }
+    }
+
+    #[test]
+    fn a_drop_state_soon_after_another_goes_on_at_its_rate() {
+        // Above until 400, then below for 50 ms, then above again: in again at 550, not long after the next drop was due at
+        // 423. The count was 5 then, and 1 when it began: 4 now, and the next drop after 100/sqrt(4) = 50 ms.
+        let (times, _) = drops(|t| if (1400..1450).contains(&t) { 1 } else { 20 }, 620, Ecn::NotCapable);
+        assert_eq!(times[5..7], [550, 600]);
+    }
+
+    #[test]
+    fn the_last_packet_is_never_dropped() {
+        let (mut control, mut ledger) = (Control::new(Codel::default()), Ledger::new());
+        for t in 1..1000 {
+            let mut queue = VecDeque::from([Stored {
+                arrived: Time::ZERO,
+                packet: Parcel { ecn: Ecn::NotCapable, ..parcel(0) },
+            }]);
+            assert!(control.dequeue(&mut queue, Time::from_millis(t), &mut ledger).is_some());
+        }
+        assert_eq!(ledger.counters.dropped, 0);
+    }
+}

@@ -1,0 +1,70 @@
+//! Strict priority of classes: the first that has a packet is served (RFC 2475, section 3; EF of RFC 3246 is often built so).
+
+use elephan_units::{Rate, Seed, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::classes::{Class, ClassStates, rules};
+use crate::config::Limit;
+use crate::ledger::Ledger;
+use crate::packet::Packet;
+use crate::queue::{Mistake, Parameters};
+use crate::store::Stored;
+
+/// Strict priority's parameters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Priority {
+    /// The classes, highest first: tables with name, dscp, `buffer_share` and queue; one without dscp for all other packets.
+    pub class: Vec<Class>,
+}
+
+impl Parameters for Priority {
+    fn rules(&self) -> Vec<Mistake> {
+        rules(&self.class, false)
+    }
+}
+
+/// Strict priority's state.
+pub(crate) struct PriorityState<P> {
+    pub classes: ClassStates<P>,
+}
+
+impl<P: Packet> PriorityState<P> {
+    pub fn new(config: &Priority, limit: Limit, rate: Rate, seed: Seed, index: u64) -> Self {
+        Self { classes: ClassStates::new(&config.class, limit, rate, seed, index) }
+    }
+
+    #[inline]
+    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Stored<P>> {
+        self.classes.states.iter_mut().find_map(|class| class.dequeue(now, ledger))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Parcel, parcel};
+
+    #[test]
+    fn the_highest_class_goes_first() {
+        let class = |name: &str, dscp: &[&str]| Class {
+            name: name.to_owned(),
+            dscp: dscp.iter().map(|name| name.parse().unwrap()).collect(),
+            weight: None,
+            buffer_share: None,
+            queue: crate::Queue::default(),
+        };
+        let config = Priority { class: vec![class("ef", &["ef"]), class("af", &["af"]), class("be", &[])] };
+        let rate = Rate::from_bits_per_sec(12_000_000);
+        let mut queue = PriorityState::new(&config, Limit::Packets(30), rate, Seed::new(1), 0);
+        let mut ledger = Ledger::new();
+        for dscp in [0, 10, 46, 0, 46, 34] {
+            queue.classes.enqueue(Parcel { dscp, ..parcel(0) }, Time::ZERO, &mut ledger);
+        }
+        let order: Vec<u8> = std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut ledger))
+            .map(|stored| stored.packet.dscp)
+            .collect();
+        assert_eq!(order, [46, 46, 10, 34, 0, 0]);
+    }
+}

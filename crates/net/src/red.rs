@@ -1,0 +1,401 @@
+//! RED: Random Early Detection.
+//!
+//! Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", IEEE/ACM Transactions on Networking 1(4),
+//! 1993. Gentle: Floyd, "Recommendation on using the gentle_ variant of RED", 2000. Automatic settings: Floyd, Gummadi and
+//! Shenker, "Adaptive RED", 2001. `wait` as in ns-2's RED, by the same author.
+
+use elephan_units::{Rate, Stream, Time};
+use rand::RngExt;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::arrival::{Moment, Verdict};
+use crate::packet::Packet;
+use crate::queue::{Mistake, Parameters};
+
+/// Smallest automatic `min_th`, in packets (Floyd, Gummadi and Shenker 2001, section 5).
+const LEAST_MIN_TH: f64 = 5.0;
+/// Automatic `max_th` over `min_th` (Floyd 1997, "RED: Discussions of setting parameters").
+const MAX_OVER_MIN: f64 = 3.0;
+
+/// RED's parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Red {
+    /// Average queue up to which nothing is dropped, in packets; automatic: half of what the link sends in target_delay, and
+    /// at least 5 (Floyd, Gummadi and Shenker 2001, section 5).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
+    pub min_th: Option<f64>,
+    /// Average queue at which the drop probability has risen to max_p, in packets; automatic: 3 min_th (Floyd 1997).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub max_th: Option<f64>,
+    /// Drop probability at max_th (Floyd and Jacobson 1993, section 4; 0.1: Floyd 1997).
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+    pub max_p: f64,
+    /// Weight of a new packet's queue in the average; automatic: 1 - exp(-1/C), C the rate in packets per second (Floyd,
+    /// Gummadi and Shenker 2001, section 5).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+    pub w_q: Option<f64>,
+    /// Whether the probability rises from max_p to 1 between max_th and twice that, instead of at once (Floyd 2000).
+    pub gentle: bool,
+    /// Whether the queue is measured in bytes, and small packets are dropped less often (Floyd and Jacobson 1993, section 4).
+    pub bytes: bool,
+    /// Mean size of a packet, in bytes: what a threshold is worth with bytes, and what C and the idle time are counted in.
+    #[schemars(range(min = 1))]
+    pub mean_pktsize: u32,
+    /// Whether drops keep a distance from each other of 1/p to 2/p packets, instead of 1 to 1/p (ns-2, `wait_`).
+    pub wait: bool,
+    /// Whether ECN-capable packets are marked instead of dropped, up to where all are dropped (RFC 3168, section 7).
+    pub ecn: bool,
+    /// Queueing delay that automatic thresholds aim at (Floyd, Gummadi and Shenker 2001, section 5).
+    pub target_delay: Time,
+}
+
+impl Default for Red {
+    fn default() -> Self {
+        Self {
+            min_th: None,
+            max_th: None,
+            max_p: 0.1,
+            w_q: None,
+            gentle: true,
+            bytes: false,
+            mean_pktsize: 1500,
+            wait: true,
+            ecn: true,
+            target_delay: Time::from_millis(5),
+        }
+    }
+}
+
+/// What cannot work in a pair of thresholds.
+pub(crate) fn threshold_rules(min_th: Option<f64>, max_th: Option<f64>) -> Vec<Mistake> {
+    match (min_th, max_th) {
+        (Some(min), Some(max)) if max <= min => {
+            vec![Mistake::new("max_th", format_args!("a number above min_th = {min}"), max)]
+        }
+        (None, Some(max)) if max <= LEAST_MIN_TH => {
+            let expected =
+                format!("a number above {LEAST_MIN_TH}, the least automatic min_th, or a min_th too");
+            vec![Mistake::new("max_th", expected, max)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+impl Parameters for Red {
+    fn rules(&self) -> Vec<Mistake> {
+        threshold_rules(self.min_th, self.max_th)
+    }
+}
+
+/// Packets of this size per second.
+pub(crate) fn packets_per_second(rate: Rate, bytes: u32) -> f64 {
+    rate.bits_per_sec() as f64 / (8.0 * f64::from(bytes))
+}
+
+/// The thresholds, those automatic that are not given.
+pub(crate) fn thresholds(
+    min_th: Option<f64>,
+    max_th: Option<f64>,
+    target_delay: Time,
+    packets_per_second: f64,
+) -> (f64, f64) {
+    let automatic = LEAST_MIN_TH.max(target_delay.secs_f64() * packets_per_second / 2.0);
+    // A given maximum keeps an automatic minimum below itself.
+    let min = min_th.unwrap_or_else(|| max_th.map_or(automatic, |max| automatic.min(max / MAX_OVER_MIN)));
+    (min, max_th.unwrap_or(MAX_OVER_MIN * min))
+}
+
+/// The average queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Average {
+    /// In packets.
+    pub value: f64,
+    w_q: f64,
+    given: Option<f64>,
+    packets_per_second: f64,
+}
+
+impl Average {
+    /// An average of zero, with weight `w_q` or the automatic one.
+    pub fn new(w_q: Option<f64>, packets_per_second: f64) -> Self {
+        let mut average = Self { value: 0.0, w_q: 0.0, given: w_q, packets_per_second };
+        average.tune(packets_per_second);
+        average
+    }
+
+    /// At another rate.
+    pub fn tune(&mut self, packets_per_second: f64) {
+        self.packets_per_second = packets_per_second;
+        self.w_q = self.given.unwrap_or_else(|| -libm::expm1(-1.0 / packets_per_second));
+    }
+
+    /// A packet arrives and finds `queue` packets waiting.
+    #[inline]
+    pub fn update(&mut self, queue: f64, moment: &Moment) {
+        if moment.busy_until >= moment.now {
+            self.value += self.w_q * (queue - self.value);
+        } else {
+            // As if so many packets had found it empty as could have been sent.
+            let m = moment.now.since(moment.busy_until).secs_f64() * self.packets_per_second;
+            self.value *= libm::exp(m * libm::log1p(-self.w_q));
+        }
+    }
+}
+
+/// How the drop probability depends on the average.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Curve {
+    pub min_th: f64,
+    pub max_th: f64,
+    pub max_p: f64,
+    pub gentle: bool,
+}
+
+impl Curve {
+    /// The probability p_b at this average; none where all are dropped.
+    #[inline]
+    pub fn at(&self, average: f64) -> Option<f64> {
+        if average < self.min_th {
+            Some(0.0)
+        } else if average < self.max_th {
+            Some(self.max_p * (average - self.min_th) / (self.max_th - self.min_th))
+        } else if self.gentle && average < 2.0 * self.max_th {
+            Some(self.max_p + (1.0 - self.max_p) * (average - self.max_th) / self.max_th)
+        } else {
+            None
+        }
+    }
+}
+
+/// Spreads drops: the longer ago the last one, the likelier the next.
+#[derive(Clone, Debug)]
+pub(crate) struct Spacing {
+    /// Packets since the last drop, or since the average rose above its minimum; -1 below that.
+    count: f64,
+    wait: bool,
+    ecn: bool,
+    stream: Stream,
+}
+
+impl Spacing {
+    pub fn new(wait: bool, ecn: bool, stream: Stream) -> Self {
+        Self { count: -1.0, wait, ecn, stream }
+    }
+
+    /// The probability p_a for the packet that is `count` packets behind the last drop.
+    fn probability(&self, p_b: f64) -> f64 {
+        let spread = self.count * p_b;
+        if self.wait {
+            if spread < 1.0 {
+                0.0
+            } else if spread < 2.0 {
+                p_b / (2.0 - spread)
+            } else {
+                1.0
+            }
+        } else if spread < 1.0 {
+            p_b / (1.0 - spread)
+        } else {
+            1.0
+        }
+    }
+
+    /// Decides on a packet at probability `p_b`; none drops it.
+    #[inline]
+    pub fn judge<P: Packet>(&mut self, p_b: Option<f64>, packet: &P) -> Verdict {
+        let Some(p_b) = p_b else {
+            self.count = 0.0;
+            return Verdict::Drop;
+        };
+        if p_b <= 0.0 {
+            self.count = -1.0;
+            return Verdict::Accept;
+        }
+        self.count += 1.0;
+        let p_a = self.probability(p_b);
+        if p_a > 0.0 && self.stream.random::<f64>() < p_a {
+            self.count = 0.0;
+            return Verdict::notify(packet, self.ecn);
+        }
+        Verdict::Accept
+    }
+}
+
+/// RED's state.
+#[derive(Clone, Debug)]
+pub(crate) struct RedState {
+    red: Red,
+    average: Average,
+    curve: Curve,
+    spacing: Spacing,
+}
+
+impl RedState {
+    pub fn new(red: &Red, rate: Rate, stream: Stream) -> Self {
+        let curve = Curve { min_th: 0.0, max_th: 0.0, max_p: red.max_p, gentle: red.gentle };
+        let spacing = Spacing::new(red.wait, red.ecn, stream);
+        let mut state = Self { red: red.clone(), average: Average::new(red.w_q, 1.0), curve, spacing };
+        state.tune(rate);
+        state
+    }
+
+    pub fn tune(&mut self, rate: Rate) {
+        let packets = packets_per_second(rate, self.red.mean_pktsize);
+        self.average.tune(packets);
+        (self.curve.min_th, self.curve.max_th) =
+            thresholds(self.red.min_th, self.red.max_th, self.red.target_delay, packets);
+    }
+
+    #[inline]
+    pub fn judge<P: Packet>(&mut self, packet: &P, moment: &Moment) -> Verdict {
+        let size = f64::from(self.red.mean_pktsize);
+        let queue =
+            if self.red.bytes { moment.waiting.bytes as f64 / size } else { moment.waiting.packets as f64 };
+        self.average.update(queue, moment);
+        let mut p_b = self.curve.at(self.average.value);
+        if self.red.bytes {
+            p_b = p_b.map(|p| (p * f64::from(packet.bytes()) / size).min(1.0));
+        }
+        self.spacing.judge(p_b, packet)
+    }
+
+    /// The average queue, in packets.
+    #[cfg(test)]
+    pub fn average(&self) -> f64 {
+        self.average.value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrival::Waiting;
+    use crate::packet::Ecn;
+    use crate::testing::{Parcel, parcel};
+    use elephan_units::Seed;
+
+    fn busy(packets: u64, now: Time) -> Moment {
+        Moment {
+            now,
+            waiting: Waiting { packets, bytes: packets * 1500 },
+            busy_until: now + Time::from_millis(1),
+        }
+    }
+
+    fn state(red: &Red) -> RedState {
+        // 12 Mbit/s: 1000 packets a second.
+        RedState::new(red, Rate::from_bits_per_sec(12_000_000), Seed::new(1).stream("test", 0))
+    }
+
+    #[test]
+    fn the_average_moves_by_w_q_and_decays_while_idle() {
+        let mut red =
+            state(&Red { w_q: Some(0.25), min_th: Some(100.0), max_th: Some(200.0), ..Red::default() });
+        red.judge(&parcel(0), &busy(8, Time::ZERO));
+        assert_eq!(red.average(), 2.0);
+        red.judge(&parcel(1), &busy(4, Time::ZERO));
+        assert_eq!(red.average(), 2.5);
+        // Idle for 2 ms, in which two packets could have been sent: (3/4)^2.
+        let idle = Moment {
+            now: Time::from_millis(12),
+            waiting: Waiting::default(),
+            busy_until: Time::from_millis(10),
+        };
+        red.judge(&parcel(2), &idle);
+        assert!((red.average() - 2.5 * 0.5625).abs() < 1e-12);
+    }
+
+    #[test]
+    fn automatic_settings_are_the_authors() {
+        // 120 Mbit/s: 10 000 packets a second, 50 in 5 ms.
+        let red = RedState::new(
+            &Red::default(),
+            Rate::from_bits_per_sec(120_000_000),
+            Seed::new(1).stream("test", 0),
+        );
+        assert_eq!((red.curve.min_th, red.curve.max_th), (25.0, 75.0));
+        assert!((red.average.w_q - 9.9995e-5).abs() < 1e-9);
+        // At 1.2 Mbit/s half of a packet: the least minimum counts.
+        let slow = RedState::new(
+            &Red::default(),
+            Rate::from_bits_per_sec(1_200_000),
+            Seed::new(1).stream("test", 0),
+        );
+        assert_eq!((slow.curve.min_th, slow.curve.max_th), (5.0, 15.0));
+    }
+
+    #[test]
+    fn the_curve_is_linear_then_gentle_or_steep() {
+        let curve = Curve { min_th: 5.0, max_th: 15.0, max_p: 0.1, gentle: true };
+        for (average, expected) in [(4.9, 0.0), (5.0, 0.0), (10.0, 0.05), (15.0, 0.1), (22.5, 0.55)] {
+            let found = curve.at(average).unwrap();
+            assert!((found - expected).abs() < 1e-12, "{average}: {found}");
+        }
+        assert_eq!(curve.at(30.0), None);
+        assert_eq!(Curve { gentle: false, ..curve }.at(15.0), None);
+    }
+
+    /// Distances between drops at a steady average of 10, where p_b = 0.05.
+    fn gaps(wait: bool) -> Vec<u32> {
+        let red = Red { w_q: Some(1.0), min_th: Some(5.0), max_th: Some(15.0), wait, ..Red::default() };
+        let mut red = state(&red);
+        let (mut gaps, mut gap) = (Vec::new(), 0);
+        let plain = Parcel { ecn: Ecn::NotCapable, ..parcel(0) };
+        for _ in 0..200_000 {
+            gap += 1;
+            if red.judge(&plain, &busy(10, Time::ZERO)) == Verdict::Drop {
+                gaps.push(std::mem::take(&mut gap));
+            }
+        }
+        gaps.remove(0);
+        gaps
+    }
+
+    #[test]
+    fn drops_are_spread_uniformly() {
+        // Floyd and Jacobson 1993, section 7: uniform distances. As their figure 2 counts, from 1 to 1/p_b - 1, here 19; with
+        // wait from 1/p_b to 2/p_b - 1.
+        for (wait, least, most) in [(false, 1, 19), (true, 20, 39)] {
+            let gaps = gaps(wait);
+            assert!(gaps.iter().all(|gap| (least..=most).contains(gap)), "{:?}", gaps.iter().max());
+            let mean = gaps.iter().sum::<u32>() as f64 / gaps.len() as f64;
+            let expected = f64::from(least + most) / 2.0;
+            assert!((mean - expected).abs() < 0.3, "wait {wait}: {mean}");
+        }
+    }
+
+    #[test]
+    fn capable_packets_are_marked_until_all_are_dropped() {
+        let red = Red { w_q: Some(1.0), min_th: Some(1.0), max_th: Some(2.0), max_p: 1.0, ..Red::default() };
+        let mut red = state(&Red { wait: false, ..red });
+        let verdicts: Vec<Verdict> = (0..50).map(|_| red.judge(&parcel(0), &busy(3, Time::ZERO))).collect();
+        assert!(verdicts.iter().all(|&verdict| verdict == Verdict::Mark));
+        assert_eq!(red.judge(&parcel(0), &busy(4, Time::ZERO)), Verdict::Drop);
+    }
+
+    #[test]
+    fn in_bytes_a_small_packet_is_dropped_less_often() {
+        let red = Red {
+            bytes: true,
+            w_q: Some(1.0),
+            min_th: Some(5.0),
+            max_th: Some(15.0),
+            wait: false,
+            ..Red::default()
+        };
+        let share = |bytes: u32| {
+            let mut red = state(&red);
+            let packet = Parcel { bytes, ..parcel(0) };
+            let marked = (0..100_000).filter(|_| red.judge(&packet, &busy(10, Time::ZERO)) == Verdict::Mark);
+            marked.count() as f64 / 1e5
+        };
+        // p_b = 0.05 for 1500 bytes: every 10th on average. For 150 bytes 0.005: every 100th.
+        assert!((share(1500) - 0.1).abs() < 0.003, "{}", share(1500));
+        assert!((share(150) - 0.01).abs() < 0.001, "{}", share(150));
+    }
+}

@@ -1,0 +1,261 @@
+//! Queues that keep their packets until the transmitter takes one: disciplines that decide when a packet leaves, or in which
+//! order.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use elephan_units::{Rate, Seed, Time};
+
+use crate::arrival::{Arrival, Moment, Verdict, Waiting};
+use crate::classes::ClassCounters;
+use crate::codel::{Control, Source};
+use crate::config::Limit;
+use crate::drr::DrrState;
+use crate::fq_codel::FqCodelState;
+use crate::ledger::{Ledger, Reason};
+use crate::packet::Packet;
+use crate::priority::PriorityState;
+use crate::queue::Queue;
+use crate::wrr::WrrState;
+
+/// A packet that waits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Stored<P> {
+    /// When it came.
+    pub arrived: Time,
+    pub packet: P,
+}
+
+/// A queue, and the packets in it.
+pub(crate) enum Store<P> {
+    Fifo(Fifo<P>),
+    FqCodel(FqCodelState<P>),
+    Drr(DrrState<P>),
+    Wrr(WrrState<P>),
+    Priority(PriorityState<P>),
+}
+
+impl<P: Packet> Store<P> {
+    /// A store for `queue` before a transmitter of `rate`; `index` chooses its random streams.
+    pub fn new(queue: &Queue, limit: Limit, rate: Rate, seed: Seed, index: u64) -> Self {
+        match queue {
+            Queue::FqCodel(config) => Self::FqCodel(FqCodelState::new(config, limit, seed, index)),
+            Queue::Drr(config) => Self::Drr(DrrState::new(config, limit, rate, seed, index)),
+            Queue::Wrr(config) => Self::Wrr(WrrState::new(config, limit, rate, seed, index)),
+            Queue::Priority(config) => Self::Priority(PriorityState::new(config, limit, rate, seed, index)),
+            Queue::DropTail(_)
+            | Queue::Threshold(_)
+            | Queue::Red(_)
+            | Queue::AdaptiveRed(_)
+            | Queue::Wred(_)
+            | Queue::Codel(_)
+            | Queue::Pie(_) => Self::Fifo(Fifo::new(queue, limit, rate, seed, index)),
+        }
+    }
+
+    /// Whether `queue` cannot tell when a packet arrives when it will leave.
+    pub fn is_needed(queue: &Queue) -> bool {
+        matches!(
+            queue,
+            Queue::Codel(_) | Queue::FqCodel(_) | Queue::Drr(_) | Queue::Wrr(_) | Queue::Priority(_)
+        )
+    }
+
+    /// A packet arrives; returns whether it was accepted. Others may have been dropped for it.
+    #[inline]
+    pub fn enqueue(&mut self, packet: P, now: Time, ledger: &mut Ledger<P>) -> bool {
+        match self {
+            Self::Fifo(fifo) => fifo.enqueue(packet, now, ledger),
+            Self::FqCodel(fq) => fq.enqueue(packet, now, ledger),
+            Self::Drr(drr) => drr.enqueue(packet, now, ledger),
+            Self::Wrr(wrr) => wrr.classes.enqueue(packet, now, ledger).is_some(),
+            Self::Priority(priority) => priority.classes.enqueue(packet, now, ledger).is_some(),
+        }
+    }
+
+    /// The packet to be served at `now`; none where none is left.
+    #[inline]
+    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Stored<P>> {
+        match self {
+            Self::Fifo(fifo) => fifo.dequeue(now, ledger),
+            Self::FqCodel(fq) => fq.dequeue(now, ledger),
+            Self::Drr(drr) => drr.dequeue(now, ledger),
+            Self::Wrr(wrr) => wrr.dequeue(now, ledger),
+            Self::Priority(priority) => priority.dequeue(now, ledger),
+        }
+    }
+
+    /// Size of the packet to be served next, in bytes, where the order alone decides; 1 where more does, and something waits.
+    #[inline]
+    pub fn head_bytes(&self) -> Option<u32> {
+        match self {
+            Self::Fifo(fifo) => fifo.packets.packets.front().map(|stored| stored.packet.bytes()),
+            _ => (self.waiting().packets > 0).then_some(1),
+        }
+    }
+
+    /// What waits.
+    #[inline]
+    pub fn waiting(&self) -> Waiting {
+        match self {
+            Self::Fifo(fifo) => fifo.waiting,
+            Self::FqCodel(fq) => fq.waiting(),
+            Self::Drr(drr) => drr.waiting(),
+            Self::Wrr(wrr) => wrr.classes.waiting(),
+            Self::Priority(priority) => priority.classes.waiting(),
+        }
+    }
+
+    /// The transmitter's rate changed.
+    pub fn tune(&mut self, rate: Rate) {
+        match self {
+            Self::Fifo(Fifo { arrival, .. }) => {
+                if let Some(arrival) = arrival {
+                    arrival.tune(rate);
+                }
+            }
+            Self::FqCodel(_) => {}
+            Self::Drr(drr) => drr.tune(rate),
+            Self::Wrr(wrr) => wrr.classes.tune(rate),
+            Self::Priority(priority) => priority.classes.tune(rate),
+        }
+    }
+
+    /// New weights for classes, by name; those of others stay.
+    pub fn set_weights(&mut self, weights: &BTreeMap<String, f64>) {
+        match self {
+            Self::Fifo(_) | Self::FqCodel(_) => {}
+            Self::Drr(drr) => drr.set_weights(weights),
+            Self::Wrr(wrr) => wrr.classes.set_weights(weights),
+            Self::Priority(priority) => priority.classes.set_weights(weights),
+        }
+    }
+
+    /// What each class counted, in the order of the file, a class's own classes after it.
+    pub fn count_classes(&self, counters: &mut Vec<ClassCounters>) {
+        match self {
+            Self::Fifo(_) | Self::FqCodel(_) => {}
+            Self::Drr(drr) => drr.count_classes(counters),
+            Self::Wrr(wrr) => wrr.classes.count(counters),
+            Self::Priority(priority) => priority.classes.count(counters),
+        }
+    }
+
+    /// Drops everything.
+    pub fn clear(&mut self, now: Time, ledger: &mut Ledger<P>) {
+        // What a discipline drops early of its own accord meanwhile is gone too.
+        while let Some(stored) = self.dequeue(now, ledger) {
+            ledger.discard(&stored.packet, Reason::Down, now);
+        }
+    }
+}
+
+/// Packets in order, judged when they arrive, or by CoDel when they leave.
+pub(crate) struct Fifo<P> {
+    packets: Packets<P>,
+    pub waiting: Waiting,
+    limit: Limit,
+    arrival: Option<Box<Arrival>>,
+    codel: Option<Box<Control>>,
+    /// How long the packet served last had waited, and when the last of all was taken.
+    last_delay: Time,
+    emptied: Time,
+}
+
+/// Packets in order.
+pub(crate) struct Packets<P> {
+    pub packets: VecDeque<Stored<P>>,
+    pub bytes: u64,
+}
+
+impl<P: Packet> Packets<P> {
+    pub fn new() -> Self {
+        Self { packets: VecDeque::new(), bytes: 0 }
+    }
+
+    #[inline]
+    pub fn push(&mut self, packet: P, now: Time) {
+        self.bytes += u64::from(packet.bytes());
+        self.packets.push_back(Stored { arrived: now, packet });
+    }
+
+    /// Takes the packet that came last.
+    pub fn pop_back(&mut self) -> Option<Stored<P>> {
+        let stored = self.packets.pop_back()?;
+        self.bytes -= u64::from(stored.packet.bytes());
+        Some(stored)
+    }
+}
+
+impl<P: Packet> Source<P> for Packets<P> {
+    #[inline]
+    fn pop(&mut self) -> Option<Stored<P>> {
+        let stored = self.packets.pop_front()?;
+        self.bytes -= u64::from(stored.packet.bytes());
+        Some(stored)
+    }
+    #[inline]
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl<P: Packet> Fifo<P> {
+    fn new(queue: &Queue, limit: Limit, rate: Rate, seed: Seed, index: u64) -> Self {
+        let codel = match queue {
+            Queue::Codel(codel) => Some(Box::new(Control::new(*codel))),
+            _ => None,
+        };
+        Self {
+            packets: Packets::new(),
+            waiting: Waiting::default(),
+            limit,
+            arrival: Arrival::new(queue, rate, seed, index).map(Box::new),
+            codel,
+            last_delay: Time::ZERO,
+            emptied: Time::ZERO,
+        }
+    }
+
+    #[inline]
+    fn enqueue(&mut self, mut packet: P, now: Time, ledger: &mut Ledger<P>) -> bool {
+        let mut verdict = Verdict::Accept;
+        if let Some(arrival) = &mut self.arrival {
+            let busy_until =
+                if self.waiting.packets == 0 { self.emptied } else { now.saturating_add(self.last_delay) };
+            verdict = arrival.judge(&packet, &Moment { now, waiting: self.waiting, busy_until });
+        }
+        if verdict == Verdict::Drop || self.waiting.fills(self.limit, packet.bytes()) {
+            let reason = if verdict == Verdict::Drop { Reason::Early } else { Reason::Full };
+            ledger.counters.drop(reason);
+            return false;
+        }
+        if verdict == Verdict::Mark {
+            packet.mark();
+            ledger.counters.marked += 1;
+        }
+        self.packets.push(packet, now);
+        self.recount();
+        true
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Stored<P>> {
+        let stored = match &mut self.codel {
+            Some(codel) => codel.dequeue(&mut self.packets, now, ledger),
+            None => self.packets.pop(),
+        };
+        self.recount();
+        if self.waiting.packets == 0 {
+            self.emptied = now;
+        }
+        if let Some(stored) = &stored {
+            self.last_delay = now.since(stored.arrived);
+        }
+        stored
+    }
+
+    #[inline]
+    fn recount(&mut self) {
+        self.waiting = Waiting { packets: self.packets.packets.len() as u64, bytes: self.packets.bytes };
+    }
+}
