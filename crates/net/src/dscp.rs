@@ -80,7 +80,7 @@ impl fmt::Display for Dscp {
         match (NAMES.iter().find(|(_, value)| *value == self.0), self.assured()) {
             (Some((name, _)), _) => f.write_str(name),
             (None, Some((class, precedence))) => write!(f, "af{class}{precedence}"),
-            (None, None) if self.0 & 7 == 0 => write!(f, "cs{}", self.0 >> 3),
+            (None, None) if self.0.is_multiple_of(8) => write!(f, "cs{}", self.0 >> 3),
             (None, None) => write!(f, "{}", self.0),
         }
     }

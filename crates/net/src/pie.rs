@@ -191,8 +191,8 @@ mod tests {
     use crate::testing::parcel;
     use elephan_units::Seed;
 
-    fn state(pie: Pie) -> PieState {
-        PieState::new(&pie, Seed::new(1).stream("test", 0))
+    fn state(pie: &Pie) -> PieState {
+        PieState::new(pie, Seed::new(1).stream("test", 0))
     }
 
     fn ms(ms: u64) -> Time {
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_probability_follows_delay_and_trend() {
-        let mut pie = state(Pie::default());
+        let mut pie = state(&Pie::default());
         // alpha (20 - 15 ms) + beta (20 - 0 ms) = 0.025625, divided by 2048.
         pie.update(ms(20));
         assert!((pie.drop_prob - 0.025_625 / 2048.0).abs() < 1e-15, "{}", pie.drop_prob);
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_burst_is_let_through_for_150_ms() {
         let mut pie =
-            state(Pie { alpha: 1000.0, beta: 1000.0, ecn: false, derandomize: false, ..Pie::default() });
+            state(&Pie { alpha: 1000.0, beta: 1000.0, ecn: false, derandomize: false, ..Pie::default() });
         let passes =
             (0..300).take_while(|&t| pie.judge(&parcel(0), &busy(ms(t), ms(100))) == Verdict::Accept).count();
         // Ten updates of 15 ms; the probability is 1 long before.
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_long_rest_forgets_everything_in_no_time() {
-        let mut pie = state(Pie::default());
+        let mut pie = state(&Pie::default());
         pie.drop_prob = 0.9;
         pie.burst_allowance = Time::ZERO;
         let idle =
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn drops_have_their_probability_and_their_distance() {
         for derandomize in [false, true] {
-            let mut pie = state(Pie { ecn: false, derandomize, ..Pie::default() });
+            let mut pie = state(&Pie { ecn: false, derandomize, ..Pie::default() });
             (pie.drop_prob, pie.burst_allowance, pie.qdelay_old) = (0.01, Time::ZERO, ms(20));
             let mut gaps = Vec::new();
             let mut gap = 0u32;
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn marks_turn_into_drops_above_a_tenth() {
-        let mut pie = state(Pie { derandomize: false, ..Pie::default() });
+        let mut pie = state(&Pie { derandomize: false, ..Pie::default() });
         (pie.burst_allowance, pie.qdelay_old) = (Time::ZERO, ms(20));
         for (drop_prob, verdict) in [(0.1, Verdict::Mark), (0.11, Verdict::Drop)] {
             pie.drop_prob = drop_prob;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use elephan_net::Misread;
+
 /// Everything that is wrong with a scenario; one line each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
@@ -48,6 +50,10 @@ impl std::error::Error for Error {}
 /// Puts serde's sentences into our form, which says what was expected first.
 pub(crate) fn rephrase(path: &str, message: &str) -> Mistake {
     let key = if path == "." { String::new() } else { path.replace('[', ".").replace(']', "") };
+    if let Some((inner, message)) = message.split_once(Misread::SEPARATOR) {
+        let path = if inner.is_empty() { key } else { format!("{key}.{inner}") };
+        return rephrase(&path, message);
+    }
     let below = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
     let list = |text: &str| {
         let text = text.strip_prefix("expected ").unwrap_or(text);

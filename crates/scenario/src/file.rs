@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use elephan_net::{Delay, Loss, Queue};
+use elephan_net::{Delay, Dscp, Loss, Policer, Queue};
 use elephan_units::{Bytes, ParseError, Rate, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -87,8 +87,11 @@ pub struct Path {
     #[serde(default)]
     pub buffer: Buffer,
     /// The queue discipline: a name, or a table with `name` and its parameters.
-    #[serde(default, deserialize_with = "name_or_table")]
+    #[serde(default)]
     pub queue: Queue,
+    /// Token buckets before the queue, in the direction of the data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub police: Vec<Policer>,
     /// Losses on the wire, in the direction of the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
@@ -114,7 +117,6 @@ pub struct Reverse {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
     /// Its queue discipline.
-    #[serde(deserialize_with = "name_or_table")]
     pub queue: Queue,
     /// Its losses.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,8 +145,11 @@ pub struct LinkFile {
     #[serde(default)]
     pub buffer: Buffer,
     /// The queue discipline.
-    #[serde(default, deserialize_with = "name_or_table")]
+    #[serde(default)]
     pub queue: Queue,
+    /// Token buckets before the queue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub police: Vec<Policer>,
     /// Losses on the wire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
@@ -200,6 +205,9 @@ pub struct FlowFile {
     /// The receiver's node, with `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// The codepoint of its packets in both directions: `"ef"`, `"af41"`, `"be"` or a number.
+    #[serde(default)]
+    pub dscp: Dscp,
     /// Whether its data crosses the dumbbell in the other direction.
     #[serde(default)]
     pub reverse: bool,
@@ -457,13 +465,4 @@ impl Default for TraceFile {
     fn default() -> Self {
         Self { interval: Time::from_millis(100), events: false, pcap: Vec::new() }
     }
-}
-
-/// Lets a table be given by its name alone.
-fn name_or_table<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Queue, D::Error> {
-    let mut value = Value::deserialize(deserializer)?;
-    if let Value::String(name) = value {
-        value = serde_json::json!({ "name": name });
-    }
-    serde_json::from_value(value).map_err(serde::de::Error::custom)
 }

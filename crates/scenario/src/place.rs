@@ -105,20 +105,23 @@ impl Scenario {
 impl<'a> Dumbbell<'a> {
     /// The bottleneck has the propagation that all flows share; what a flow has more is its own.
     fn new(path: &'a Path, shared: Time, packet: u64, network: &mut Network) -> Self {
-        let side = |buffer: Buffer, rate: Rate, queue, loss, vary| LinkConfig {
+        let side = |buffer: Buffer, rate: Rate, queue: &Queue, loss, vary| LinkConfig {
             rate: Some(rate),
             delay: shared / 2,
             limit: limit(buffer, rate, path.rtt, packet),
-            queue,
+            queue: queue.clone(),
+            police: Vec::new(),
             loss,
             vary,
+            changes: false,
         };
-        let data = side(path.buffer, path.rate, path.queue, path.loss, path.vary);
+        let mut data = side(path.buffer, path.rate, &path.queue, path.loss, path.vary);
+        data.police.clone_from(&path.police);
         let reverse = &path.reverse;
         let acks = side(
             reverse.buffer.unwrap_or(path.buffer),
             reverse.rate.unwrap_or(path.rate),
-            reverse.queue,
+            &reverse.queue,
             reverse.loss,
             reverse.vary,
         );
@@ -182,10 +185,11 @@ fn topology(files: &[LinkFile], packet: u64, network: &mut Network) -> Vec<(Stri
         }
         let config = link_config(link, packet);
         check_link(network, &key, &config, link.buffer, link.delay * 2, packet);
-        network.link(link.name.clone(), config);
+        network.link(link.name.clone(), config.clone());
         ends.push((link.from.clone(), link.to.clone()));
         if link.both_ways {
-            let config = LinkConfig { queue: Queue::DropTail, loss: None, vary: None, ..config };
+            let police = Vec::new();
+            let config = LinkConfig { queue: Queue::default(), police, loss: None, vary: None, ..config };
             network.link(format!("{}.reverse", link.name), config);
             ends.push((link.to.clone(), link.from.clone()));
         }
@@ -236,17 +240,26 @@ fn find(
 /// A way of nothing but delay.
 fn delay_only(delay: Time) -> LinkConfig {
     let limit = Limit::Packets(u64::MAX);
-    LinkConfig { rate: None, delay, limit, queue: Queue::DropTail, loss: None, vary: None }
+    LinkConfig {
+        rate: None,
+        delay,
+        limit,
+        queue: Queue::default(),
+        police: Vec::new(),
+        loss: None,
+        vary: None,
+        changes: false,
+    }
 }
 
 /// Links of a sender and a receiver of its own, in both directions, around the bottleneck; their queues are unlimited, as a
 /// host does not drop what its own TCP sends.
 fn hosts(network: &mut Network, name: &str, rate: Rate, extra: Time, there: u32, back: u32) -> [u32; 2] {
     let config = LinkConfig { rate: Some(rate), ..delay_only(Time::ZERO) };
-    let far = LinkConfig { delay: extra, ..config };
-    let [a, b, c, d] =
-        [("sender out", far), ("receiver in", config), ("receiver out", config), ("sender in", far)]
-            .map(|(end, config)| network.link(format!("{name} {end}"), config));
+    let far = LinkConfig { delay: extra, ..config.clone() };
+    let ends =
+        [("sender out", &far), ("receiver in", &config), ("receiver out", &config), ("sender in", &far)];
+    let [a, b, c, d] = ends.map(|(end, config)| network.link(format!("{name} {end}"), config.clone()));
     [network.route(vec![a, there, b]), network.route(vec![c, back, d])]
 }
 
@@ -259,9 +272,11 @@ fn link_config(link: &LinkFile, packet: u64) -> LinkConfig {
         rate: link.rate,
         delay: link.delay,
         limit,
-        queue: link.queue,
+        queue: link.queue.clone(),
+        police: link.police.clone(),
         loss: link.loss,
         vary: link.vary,
+        changes: false,
     }
 }
 
@@ -297,6 +312,21 @@ fn check_link(network: &mut Network, key: &str, link: &LinkConfig, buffer: Buffe
         if flying.saturating_add(queued) > MOST_IN_FLIGHT {
             let found = format!("{flying} on the path and {queued} in the buffer");
             network.wrong(below("rate"), "at most 2^32 packets in flight", found);
+        }
+    }
+    for mistake in link.queue.mistakes() {
+        network.wrong(below(&format!("queue.{}", mistake.key)), mistake.expected, mistake.found);
+    }
+    if link.rate.is_none() && link.queue != Queue::default() {
+        network.wrong(below("queue"), "a rate, before which packets could wait", "a link without one");
+    }
+    for (number, policer) in link.police.iter().enumerate() {
+        for mistake in policer.mistakes() {
+            network.wrong(
+                below(&format!("police.{number}.{}", mistake.key)),
+                mistake.expected,
+                mistake.found,
+            );
         }
     }
     let probability = |network: &mut Network, name: &str, value: f64| {

@@ -48,6 +48,8 @@ pub struct Flow {
     pub slow_start: Cc,
     /// The TCP stack of both ends.
     pub tcp: elephan_tcp::Config,
+    /// The codepoint of its packets in both directions.
+    pub dscp: u8,
     /// Route of data, an index into [`Plan::routes`].
     pub forward: u32,
     /// Route of acknowledgments.
@@ -69,6 +71,8 @@ pub struct Stream {
     pub label: String,
     /// What it sends.
     pub datagrams: Datagrams,
+    /// The codepoint of its packets.
+    pub dscp: u8,
     /// Its route, an index into [`Plan::routes`].
     pub forward: u32,
     /// When it starts.

@@ -156,6 +156,7 @@ impl Scenario {
             cc: file.cc.0.clone(),
             slow_start: file.slow_start.0.clone(),
             tcp,
+            dscp: file.dscp.get(),
             forward: 0,
             reverse: 0,
             rtt,

@@ -1,5 +1,6 @@
 //! Streams of datagrams in a file: `[[cbr]]` and `[[on_off]]`.
 
+use elephan_net::Dscp;
 use elephan_traffic::{Datagrams, Pattern, UDP_HEADERS};
 use elephan_units::{Bytes, Rate, Time};
 use schemars::JsonSchema;
@@ -44,6 +45,9 @@ pub struct CbrFile {
     /// The receiver's node, with `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// The codepoint of its packets: `"ef"`, `"af41"`, `"be"` or a number.
+    #[serde(default)]
+    pub dscp: Dscp,
     /// Whether it crosses the dumbbell in the other direction.
     #[serde(default)]
     pub reverse: bool,
@@ -86,6 +90,9 @@ pub struct OnOffFile {
     /// The receiver's node, with `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// The codepoint of its packets: `"ef"`, `"af41"`, `"be"` or a number.
+    #[serde(default)]
+    pub dscp: Dscp,
     /// Whether it crosses the dumbbell in the other direction.
     #[serde(default)]
     pub reverse: bool,
@@ -127,6 +134,10 @@ impl<'a> StreamFile<'a> {
             to: file.to.as_deref(),
             reverse: file.reverse,
         })
+    }
+
+    fn dscp(self) -> u8 {
+        of_both!(self, file => file.dscp.get())
     }
 
     fn times(self) -> (StartFile, Option<Time>) {
@@ -189,6 +200,7 @@ impl Scenario {
             streams.extend(routes.into_iter().map(|[forward, _]| Stream {
                 label: label.clone(),
                 datagrams,
+                dscp: file.dscp(),
                 forward,
                 start,
                 stop,

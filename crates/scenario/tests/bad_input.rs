@@ -69,7 +69,11 @@ fn each_mistake_has_its_sentence() {
             "path.buffer: expected a size such as \"20% bdp\", \"500 packets\" or \"750 kB\", found \"some\"",
         ),
         ("path.buffer", "-5% bdp", "path.buffer: expected a size such as"),
-        ("path.queue", "blue", "path.queue: expected one of droptail, threshold, found \"blue\""),
+        (
+            "path.queue",
+            "blue",
+            "path.queue: expected one of droptail, threshold, red, adaptive-red, wred, codel",
+        ),
         (
             "path.loss",
             "{ name = \"random\", probability = 2 }",
@@ -175,6 +179,84 @@ fn traffic_has_its_mistakes_too() {
         ),
     ] {
         let error = error_of(TRAFFIC, key, value);
+        let told = error.lines().any(|line| line.trim_start_matches("x.toml: ").starts_with(expected));
+        assert!(told, "{key} = {value}:\n  {error}\n  {expected}");
+    }
+}
+
+#[test]
+fn queues_and_codepoints_have_theirs() {
+    for (key, value, expected) in [
+        (
+            "path.queue",
+            "{ name = \"threshold\", packets = -1 }",
+            "path.queue.packets: expected u64, found number -1",
+        ),
+        (
+            "path.queue",
+            "{ name = \"red\", min_th = 20, max_th = 10 }",
+            "path.queue.max_th: expected a number above min_th = 20, found 10",
+        ),
+        (
+            "path.queue",
+            "{ name = \"red\", max_p = 2 }",
+            "path.queue.max_p: expected a number above 0, up to 1, found 2",
+        ),
+        (
+            "path.queue",
+            "{ name = \"red\", speed = 2 }",
+            "path.queue.speed: expected one of the keys min_th, max_th, max_p",
+        ),
+        (
+            "path.queue",
+            "{ name = \"codel\", target = 5 }",
+            "path.queue.target: expected a time such as \"82 ms\", found number 5",
+        ),
+        ("path.queue", "wred", "path.queue.profile: expected at least one profile, found none"),
+        ("path.queue", "wrr", "path.queue.class: expected at least one class, found none"),
+        (
+            "path.queue",
+            "{ name = \"wrr\", class = [{ name = \"be\", weight = 0 }] }",
+            "path.queue.class: expected weights with a sum above 0, found 0",
+        ),
+        (
+            "path.queue",
+            "{ name = \"drr\", class = [{ name = \"be\", weight = \"x\" }] }",
+            "path.queue.class.0.weight: expected f64, found \"x\"",
+        ),
+        (
+            "path.queue",
+            "{ name = \"drr\", class = [{ name = \"be\", dscp = [\"af9\"] }] }",
+            "path.queue.class.0.dscp.0: expected a codepoint such as",
+        ),
+        (
+            "path.queue",
+            "{ name = \"priority\", class = [{ name = \"be\", queue = { name = \"pie\", alpha = -1 } }] }",
+            "path.queue.class.0.queue.alpha: expected a number of 0 or more, found -1",
+        ),
+        (
+            "path.queue",
+            "{ rate = 3 }",
+            "path.queue: expected the key name with a queue discipline, found a table without it",
+        ),
+        (
+            "flow.0.dscp",
+            "af99",
+            "flow.0.dscp: expected a codepoint such as \"ef\", \"af41\", \"cs1\", \"be\" or a number from 0 to 63, found \"af99\"",
+        ),
+        ("flow.0.dscp", "64", "flow.0.dscp: expected a codepoint such as"),
+        (
+            "path.police",
+            "[{ rate = \"0 bit/s\", burst = \"3 kB\" }]",
+            "path.police.0.rate: expected a rate above zero, found \"0 bit/s\"",
+        ),
+        (
+            "path.police",
+            "[{ rate = \"1 Mbit/s\", burst = \"3 kB\", exceed = \"shout\" }]",
+            "path.police.0.exceed: expected a codepoint such as",
+        ),
+    ] {
+        let error = error_of(GOOD, key, value);
         let told = error.lines().any(|line| line.trim_start_matches("x.toml: ").starts_with(expected));
         assert!(told, "{key} = {value}:\n  {error}\n  {expected}");
     }

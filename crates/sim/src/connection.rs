@@ -17,6 +17,8 @@ pub const RECEIVER: usize = 1;
 pub struct Connection {
     /// How many the flow had before it.
     pub number: u64,
+    /// The codepoint of its packets.
+    pub dscp: u8,
     /// Where the route that each end sends on begins.
     pub routes: [u32; 2],
     /// When the engine next wakes each end: never later than it wants.
@@ -48,6 +50,7 @@ impl Connection {
         }
         Self {
             number,
+            dscp: flow.dscp,
             routes,
             wakes: [Time::MAX; 2],
             // A transfer is written when it begins.

@@ -89,7 +89,7 @@ impl<'a> Engine<'a> {
     /// An engine at time zero.
     pub fn new(plan: &'a Plan) -> Self {
         let links: Vec<_> =
-            (0u64..).zip(&plan.links).map(|(i, link)| Link::new(link.config, plan.seed, i)).collect();
+            (0u64..).zip(&plan.links).map(|(i, link)| Link::new(link.config.clone(), plan.seed, i)).collect();
         let (mut hops, mut routes) = (Vec::new(), Vec::new());
         for route in &plan.routes {
             routes.push(hops.len() as u32);
@@ -206,7 +206,8 @@ impl<'a> Engine<'a> {
         let plan = &self.plan.streams[number];
         let datagram = Datagram { number: stream.send(now), sent_at: now };
         let at = self.routes[plan.forward as usize];
-        let packet = Packet::of_datagram(datagram, plan.datagrams.packet, number as u32, at);
+        let packet =
+            Packet::of_datagram(datagram, plan.datagrams.packet, number as u32, at).with_dscp(plan.dscp);
         self.timers.schedule(number, stream.next());
         if O::DETAILED {
             let (kind, segment) = (EventKind::Send, Some(&packet.segment));
@@ -231,7 +232,7 @@ impl<'a> Engine<'a> {
             let before = if O::DETAILED { endpoint.counters().segments_retransmitted } else { 0 };
             let Some(segment) = endpoint.poll_transmit(now) else { break };
             let capable = endpoint.ecn_capable();
-            let (at, serial) = (connection.routes[end], connection.number as u16);
+            let (at, serial, dscp) = (connection.routes[end], connection.number as u16, connection.dscp);
             if O::DETAILED {
                 use EventKind::{Ack, Retransmit, Send};
                 let again = endpoint.counters().segments_retransmitted > before;
@@ -242,7 +243,7 @@ impl<'a> Engine<'a> {
                 };
                 observer.event(self, now, Event { kind, flow: number, link: None, segment: Some(&segment) });
             }
-            let packet = Packet::new(segment, number, serial, at, end == RECEIVER, capable);
+            let packet = Packet::new(segment, number, serial, at, end == RECEIVER, capable).with_dscp(dscp);
             self.send(self.hops[at as usize], packet, now, observer);
         }
         if end == SENDER && self.watch(number, now, observer) {

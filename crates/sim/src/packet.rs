@@ -21,6 +21,7 @@ pub struct Packet {
     backward: bool,
     datagram: bool,
     ecn: Ecn,
+    dscp: u8,
 }
 
 /// What a receiver of datagrams reads in one.
@@ -38,7 +39,13 @@ impl Packet {
     pub fn new(segment: Segment, flow: u32, connection: u16, at: u32, backward: bool, capable: bool) -> Self {
         let ecn = if capable && segment.len > 0 { Ecn::Capable0 } else { Ecn::NotCapable };
         let bytes = segment.packet_bytes() as u16;
-        Self { bytes, segment, flow, at, connection, backward, datagram: false, ecn }
+        Self { bytes, segment, flow, at, connection, backward, datagram: false, ecn, dscp: 0 }
+    }
+
+    /// The same packet with a codepoint.
+    #[inline]
+    pub fn with_dscp(self, dscp: u8) -> Self {
+        Self { dscp, ..self }
     }
 
     /// A datagram at the start of its route, which is `at`. Its number and its time stand where a segment has its sequence
@@ -63,6 +70,7 @@ impl Packet {
             backward: false,
             datagram: true,
             ecn: Ecn::NotCapable,
+            dscp: 0,
         }
     }
 
@@ -87,9 +95,9 @@ impl Packet {
         self.backward
     }
 
-    /// The ECN field as it stands in the header.
-    pub fn ecn_bits(&self) -> u8 {
-        self.ecn as u8
+    /// Codepoint and ECN field as they stand in the header.
+    pub fn traffic_class(&self) -> u8 {
+        self.dscp << 2 | self.ecn as u8
     }
 
     /// Whether it was marked.
@@ -109,5 +117,17 @@ impl elephan_net::Packet for Packet {
     }
     fn mark(&mut self) {
         self.ecn = Ecn::Congestion;
+    }
+    #[inline]
+    fn dscp(&self) -> u8 {
+        self.dscp
+    }
+    fn set_dscp(&mut self, dscp: u8) {
+        self.dscp = dscp;
+    }
+    #[inline]
+    fn flow(&self) -> u64 {
+        let serial = u64::from(self.flow) << 16 | u64::from(self.connection);
+        serial << 2 | u64::from(self.backward) << 1 | u64::from(self.datagram)
     }
 }

@@ -72,7 +72,7 @@ fn headers(packet: &Packet) -> Vec<u8> {
 
     let mut ip = Vec::with_capacity(SNAP_LENGTH as usize);
     let total = packet.wire_bytes() as u16;
-    ip.extend([0x45, packet.ecn_bits()]);
+    ip.extend([0x45, packet.traffic_class()]);
     ip.extend(total.to_be_bytes());
     // No identification; may not be fragmented; 64 hops; the protocol; the checksum follows.
     ip.extend([0, 0, 0x40, 0, 64, protocol, 0, 0]);
