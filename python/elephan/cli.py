@@ -19,6 +19,7 @@ from elephan.report.cli import report
 from elephan.results import Run, new_folder
 from elephan.scenario import Scenario, load, schema
 from elephan.sweeps import cli as sweep_commands
+from elephan.ui.cli import ui
 
 app = typer.Typer(
     help="A laboratory for congestion control on long fat networks.",
@@ -33,6 +34,7 @@ app.add_typer(cc_app, name="cc")
 app.add_typer(scenario_app, name="scenario")
 app.command()(report)
 sweep_commands.register(app)
+app.command()(ui)
 
 BAD_INPUT = 2
 FAILED = 1

@@ -241,9 +241,9 @@ def _metrics(runs: "Runs") -> Figure:
             axes.set_xlim(-0.6, len(names) - 0.4)
             axes.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=7)
         else:
-            places = {axis[r][along] or 0.0: str(row[along]) for r, row in enumerate(runs.settings)}
-            if len(places) <= 6:
-                axes.set_xticks(list(places), list(places.values()), fontsize=7)
+            named = {axis[r][along] or 0.0: str(row[along]) for r, row in enumerate(runs.settings)}
+            if len(named) <= 6:
+                axes.set_xticks(list(named), list(named.values()), fontsize=7)
             axes.set_xlabel(runs.keys[along], fontsize=7)
     if along is not None and len(names) > 1:
         handles, labels = grid.flat[0].get_legend_handles_labels()

@@ -46,10 +46,11 @@ def _run(
     started = time.perf_counter()
     results = _core.run_many([scenario.to_json() for scenario in scenarios], threads, progress, captures, cancel)
     wall = time.perf_counter() - started
-    return [_convert(scenario, result, wall) for scenario, result in zip(scenarios, results, strict=True)]
+    return [from_columns(scenario, result, wall) for scenario, result in zip(scenarios, results, strict=True)]
 
 
-def _convert(scenario: Scenario, result: dict[str, Any], wall_s: float) -> Run:
+def from_columns(scenario: Scenario, result: dict[str, Any], wall_s: float) -> Run:
+    """Make a run of what the extension module hands over."""
     return Run(
         scenario=scenario,
         summary=Summary.from_dict(json.loads(result["summary"])),

@@ -119,6 +119,7 @@ export class TimeChart {
       this.note,
     );
     this.describe();
+    this.element.dataset["samples"] = String(data.x.length);
     new ResizeObserver(() => this.resize()).observe(this.area);
     onTheme(() => this.build());
   }
@@ -209,7 +210,7 @@ export class TimeChart {
           fill: this.data.steps ? colour(line.colour) + "33" : undefined,
           paths: this.data.steps ? uPlot.paths.stepped!({ align: -1 }) : undefined,
           points: { show: false },
-          spanGaps: false,
+          spanGaps: true,
         })),
       ],
       hooks: {
@@ -251,6 +252,7 @@ export class TimeChart {
 
   /** Draws with the next frame. */
   draw(): void {
+    this.element.dataset["samples"] = String(this.data.x.length);
     if (this.pending) return;
     this.pending = true;
     requestAnimationFrame(() => {

@@ -288,6 +288,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(to_toml, module)?,
         wrap_pyfunction!(quantity, module)?,
         wrap_pyfunction!(live::run_live, module)?,
+        wrap_pyfunction!(live::describe_plan, module)?,
         wrap_pyfunction!(algorithms, module)?,
         wrap_pyfunction!(slow_starts, module)?,
     ] {

@@ -5,10 +5,11 @@ use std::sync::Mutex;
 
 use elephan_sim::trace::{FlowTrace, QueueTrace};
 use elephan_sim::{Control, SoFar};
-use elephan_units::Time;
+use elephan_units::{Rate, Time};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde_json::json;
 
 /// Hands the samples over as they come.
 struct Watched {
@@ -69,6 +70,19 @@ impl Control for Watched {
     fn pcap_file(&self, _: &str) -> Option<PathBuf> {
         None
     }
+}
+
+/// The names of a scenario's flows and links, as JSON: of flows their labels, of links whether they have a rate.
+#[pyfunction]
+pub fn describe_plan(scenario: &str) -> PyResult<String> {
+    let plan = crate::plan(scenario)?;
+    let links: Vec<_> = plan
+        .links
+        .iter()
+        .map(|link| json!({ "name": link.name, "rate_bit_s": link.config.rate.map(Rate::bits_per_sec) }))
+        .collect();
+    let labels: Vec<_> = plan.flows.iter().map(|flow| &flow.label).collect();
+    Ok(json!({ "labels": labels, "links": links, "bottleneck": plan.bottleneck }).to_string())
 }
 
 /// Runs a scenario (JSON) and calls `callback(time_s, flows, queues)` every `interval_s` of simulated time with the samples that

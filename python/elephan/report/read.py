@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from elephan import _core
@@ -133,6 +134,63 @@ def _side_by_side(folders: Mapping[str, Path], result: Comparison, what: str) ->
         ]
         found.append(Chart(f"{what}-{name}", name, chart.unit, chart.meaning, chart.time_s, lines, chart.note))
     return found
+
+
+def read_beside(folders: Sequence[Path]) -> Content:
+    """Several runs beside each other. Raises `ScenarioError` where one of the results is no single run."""
+    for folder in folders:
+        if not (folder / "run.json").is_file():
+            raise _core.ScenarioError(f"{folder.name}: expected the results of a single run, found another kind")
+    runs = {folder.name: Run.load(folder) for folder in folders}
+    rows = [
+        [
+            name,
+            _network(run.scenario.document),
+            *(Estimate.of([metric.read(run.summary)]).text(metric.digits) for metric in METRICS),
+        ]
+        for name, run in runs.items()
+    ]
+    head = [
+        Head("run", numeric=False),
+        Head("of", numeric=False),
+        *(Head(metric.name, metric.unit) for metric in METRICS),
+    ]
+    lines: dict[str, list[tuple[str, Chart, Line]]] = {}
+    for (name, run), folder in zip(runs.items(), folders, strict=True):
+        for chart in charts(folder, run):
+            for line in chart.lines:
+                if not line.minor:
+                    lines.setdefault(chart.id, []).append((name, chart, line))
+    first = next(iter(runs.values()))
+    return Content(
+        kind="comparison",
+        title=" beside ".join(runs),
+        subtitle=f"{len(runs)} runs; metrics are those of each run's own measuring window",
+        facts=_versions(folders[0] / "run.json"),
+        command="",
+        scenario=_core.to_toml(first.scenario.to_json()),
+        tables=[Table("Metrics", head, rows)],
+        groups=[Group("Over time", [_overlaid(found) for found in lines.values()])],
+        notes=[f"The scenario below is that of {next(iter(runs))}."],
+    )
+
+
+def _overlaid(found: Sequence[tuple[str, Chart, Line]]) -> Chart:
+    """Lines of several charts over the times of them all."""
+    shown = found[:MOST_LINES]
+    times = np.unique(np.concatenate([chart.time_s for _, chart, _ in shown]))
+    lines = []
+    for colour, (name, chart, line) in enumerate(shown):
+        values = np.full(len(times), np.nan)
+        values[np.searchsorted(times, chart.time_s)] = line.values
+        lines.append((f"{name}: {line.name}", values, colour))
+    first = shown[0][1]
+    more = f"The first {MOST_LINES} of {len(found)} lines." if len(found) > MOST_LINES else ""
+    kept = series.thin(series.Aligned(times, {name: values for name, values, _ in lines}), "flows.parquet")
+    drawn = [Line(name, values, colour) for colour, (name, values) in enumerate(kept.lines.items())]
+    return Chart(
+        first.id, first.title, first.unit, first.meaning, kept.time_s, drawn, _join(more, kept.note), first.steps
+    )
 
 
 def _sweep(folder: Path) -> Content:

@@ -1,0 +1,55 @@
+"""`elephan ui`."""
+
+import ipaddress
+import secrets
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elephan import _core
+
+
+def ui(
+    results: Annotated[Path, typer.Option(help="The folder that results are read from and written into.")] = Path(
+        "results"
+    ),
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; one that others reach needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8765,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
+) -> None:
+    """Explore on a local page: start runs, watch them live, change them, open results."""
+    import uvicorn  # noqa: PLC0415 - only the page needs a server
+
+    from elephan.ui.server import application  # noqa: PLC0415
+
+    is_local = host == "localhost" or _is_loopback(host)
+    token = None if is_local else secrets.token_urlsafe(24)
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except (OSError, OverflowError) as error:
+        raise _core.ScenarioError(f"--host {host} --port {port}: expected a free address, found: {error}") from error
+    port = listener.getsockname()[1]
+    # Over the loopback only these names are ours; elsewhere the token tells friend from foe.
+    names = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")) if is_local else frozenset()
+    shown = f"[{host}]" if ":" in host else host
+    url = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
+    typer.echo(f"Elephan is at {url}\nresults in {results}; Ctrl-C ends it")
+    if not no_browser and is_local:
+        typer.launch(url)
+    app = application(results, hosts=names, token=token)
+    # A page keeps its stream of messages open: it is not waited for at the end.
+    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

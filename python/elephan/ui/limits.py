@@ -1,0 +1,103 @@
+"""What a page may ask for: how large a scenario, how many runs, and no files but those of the results folder."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from elephan import _core
+from elephan.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one server takes. More can be had from the command line."""
+
+    # Runs that go on at a time, paused ones counted: one for each core of a small machine.
+    runs: int = 2
+    # Bytes of a request.
+    request_bytes: int = 256_000
+    flows: int = 500
+    links: int = 200
+    # Rows of samples, of flows and of links together: about 100 bytes each, here and on the page.
+    samples: int = 1_000_000
+    # Full packets that all links with a rate could carry in the simulated time: about half a minute of computing.
+    packets: int = 150_000_000
+    # Seconds of computing, whatever the scenario was taken for.
+    computing_s: float = 300.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, for the page."""
+        return asdict(self)
+
+
+def amount(text: str) -> float:
+    """The number of a quantity that was checked, in SI units."""
+    quantity = _core.quantity(text)
+    assert quantity is not None, text
+    return quantity[0]
+
+
+def check(scenario: Scenario, limits: Limits) -> None:
+    """Raise `ScenarioError` with a line for each reason why a page may not have this scenario run."""
+    problems = [f"scenario: {line}" for line in _problems(scenario.document, limits)]
+    if problems:
+        raise _core.ScenarioError("\n".join(problems))
+
+
+def _problems(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:
+    if document.get("sweep"):
+        yield "sweep: expected none on this page, found one; `elephan run FILE` carries out a sweep"
+    if document.get("engine", "sim") != "sim":
+        yield f'engine: expected sim on this page, found "{document["engine"]}"; use the command line'
+    for key in ("events", "pcap"):
+        if document.get("trace", {}).get(key):
+            yield f"trace.{key}: expected none on this page, found some; use the command line"
+    for key in _files(document, ""):
+        yield f"{key}: expected no file on this page, found one; use the command line"
+    flows = sum(int(flow.get("count", 1)) for flow in document.get("flow", []))
+    if flows > limits.flows:
+        yield f"flow: expected at most {limits.flows} flows on this page, found {flows}"
+    path = document.get("path")
+    links = document.get("link", [])
+    if len(links) > limits.links:
+        yield f"link: expected at most {limits.links} links on this page, found {len(links)}"
+    rates = [path["rate"]] if path else [link["rate"] for link in links if link.get("rate")]
+    if not rates:
+        yield "link: expected a link with a rate, found none"
+    duration = amount(document["duration"])
+    interval = amount(document["trace"]["interval"])
+    samples = int((flows + 2 * len(rates)) * duration / interval)
+    if samples > limits.samples:
+        yield (
+            f"trace.interval: expected at most {limits.samples} samples on this page, found {samples}; "
+            "sample less often, or simulate a shorter time"
+        )
+    packet = amount(document.get("tcp", {}).get("packet", "1500 B"))
+    packets = int(sum(amount(rate) for rate in rates) * duration / (8 * packet))
+    if packets > limits.packets:
+        yield f"duration: expected at most {limits.packets} packets on this page, found {packets}; use the command line"
+
+
+def _files(value: Any, key: str) -> Iterator[str]:
+    """Keys that name a file."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            where = f"{key}.{name}" if key else name
+            if name in ("file", "csv") and isinstance(inner, str):
+                yield where
+            else:
+                yield from _files(inner, where)
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _files(inner, f"{key}.{number}")
+
+
+def mistakes(error: Exception) -> list[dict[str, str]]:
+    """The lines of a `ScenarioError`, apart by key, so that each is shown at its field in the words of the command line."""
+    found = []
+    for line in str(error).splitlines():
+        text = line.removeprefix("scenario: ")
+        key, colon, problem = text.partition(": ")
+        at_key = bool(colon) and " " not in key
+        found.append({"key": key if at_key else "", "problem": problem if at_key else text})
+    return found

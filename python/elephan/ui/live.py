@@ -1,0 +1,377 @@
+"""Runs that a page started: they go on in threads of this process, whoever watches.
+
+A change in mid-run is a change of the scenario: a flow that starts now, an event of a link. The run is carried out again from
+its beginning, as fast as it goes, up to the moment of the change; one seed gives one result, so what is on the screen stays,
+and is compared to make sure. The scenario therefore always is the one that repeats what is on the screen.
+"""
+
+import contextlib
+import copy
+import itertools
+import json
+import math
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elephan import _core
+from elephan.results import Run
+from elephan.scenario import Scenario
+from elephan.simulate import from_columns
+from elephan.ui.limits import Limits, amount, check
+
+# Messages are sent no more often than this: a screen shows no more.
+SECONDS_BETWEEN = 0.04
+MOST_CALLS = 50_000
+
+Columns = dict[str, np.ndarray[Any, Any]]
+
+
+class TooManyError(Exception):
+    """As many runs go on as the server takes."""
+
+
+def checked(document: Mapping[str, Any], limits: Limits) -> Scenario:
+    """A scenario of a page. Raises `ScenarioError`."""
+    scenario = Scenario(json.loads(_core.load_scenario(json.dumps(document), "scenario", [], True)))
+    check(scenario, limits)
+    return scenario
+
+
+class LiveRun:
+    """A run while it goes on, and what it told so far."""
+
+    def __init__(self, document: Mapping[str, Any], limits: Limits, save: Callable[[Run], str], speed: float) -> None:
+        self.id = secrets.token_urlsafe(9)
+        self.document = copy.deepcopy(dict(document))
+        self.limits = limits
+        self.scenario = checked(self.document, limits)
+        # JSON texts, in order; a page that comes late reads them from the first.
+        self.messages: list[str] = []
+        self.state = "running"
+        self.time_s = 0.0
+        self.speed = speed
+        self._save = save
+        self._condition = threading.Condition()
+        self._listeners: set[Callable[[], None]] = set()
+        self._restart_at: float | None = None
+        self._kept: dict[str, list[Columns]] = {"flows": [], "queues": []}
+        self._fresh: dict[str, list[Columns]] = {"flows": [], "queues": []}
+        self._computing_s = 0.0
+        self._introduce("start")
+        self._thread = threading.Thread(target=self._run, name=f"run {self.id}", daemon=True)
+        self._thread.start()
+
+    # ---- What others see ----
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener`, from any thread, when there are new messages; returns how to stop that."""
+        self._listeners.add(listener)
+        return lambda: self._listeners.discard(listener)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it goes on no more."""
+        return self.state in ("done", "cancelled", "failed")
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether it is to end, or to begin anew with another scenario."""
+        return self.state == "cancelled" or self._restart_at is not None
+
+    def describe(self) -> dict[str, Any]:
+        """For a list of runs."""
+        return {
+            "id": self.id,
+            "name": self.scenario.name,
+            "state": self.state,
+            "time_s": self.time_s,
+            "duration_s": amount(self.scenario.document["duration"]),
+        }
+
+    # ---- What others ask for ----
+
+    def control(self, *, pause: bool | None = None, speed: float | None = None, cancel: bool = False) -> None:
+        """Pause or go on, go at a multiple of real time (0: as fast as it goes), or end it."""
+        with self._condition:
+            if self.is_over:
+                return
+            if cancel:
+                self.state = "cancelled"
+            elif pause is not None:
+                self.state = "paused" if pause else "running"
+            if speed is not None:
+                self.speed = speed
+            self._condition.notify_all()
+        self._tell({"type": "state", "state": self.state, "speed": self.speed, "time_s": self.time_s})
+
+    def change(self, make: Callable[[dict[str, Any], str], None]) -> None:
+        """Change the scenario from the next sample on: `make` is given the document and that time. Raises `ScenarioError`."""
+        with self._condition:
+            if self.is_over:
+                raise _core.ScenarioError("scenario: expected a run that goes on, found one that is over")
+            document = copy.deepcopy(self.document)
+            make(document, f"{self.time_s + self._interval():.9g} s")
+            self.scenario = checked(document, self.limits)
+            self.document = document
+            self._restart_at = self.time_s
+            self._condition.notify_all()
+
+    # ---- The run's own thread ----
+
+    def _interval(self) -> float:
+        """Simulated seconds between two looks at the run: its samples' distance, within reason."""
+        interval = amount(self.scenario.document["trace"]["interval"])
+        duration = amount(self.scenario.document["duration"])
+        return interval * math.ceil(duration / interval / MOST_CALLS)
+
+    def _run(self) -> None:
+        until = 0.0
+        while True:
+            scenario = self.scenario
+            watcher = _Watcher(self, until)
+            started = time.perf_counter()
+            try:
+                result = _core.run_live(scenario.to_json(), self._interval(), watcher)
+            except KeyboardInterrupt:
+                if self.state != "cancelled" and self._restart_at is not None:
+                    with self._condition:
+                        until, self._restart_at = self._restart_at, None
+                    self._introduce("changed")
+                    continue
+                self._flush()
+                self._tell({"type": "cancelled", "time_s": self.time_s})
+            except Exception as error:
+                self._fail(f"{error}")
+            else:
+                if self._restart_at is not None:
+                    # The change came after the last look; there is nothing left to change.
+                    self._restart_at = None
+                self._flush()
+                self._finish(from_columns(scenario, result, time.perf_counter() - started))
+            return
+
+    def _finish(self, run: Run) -> None:
+        try:
+            folder = self._save(run)
+        except OSError as error:
+            self._fail(f"{error.filename or 'results'}: {error.strerror}; nothing was written")
+            return
+        with self._condition:
+            self.state = "done"
+        self._tell({"type": "done", "folder": folder, "time_s": self.time_s, "wall_s": run.provenance["wall_time_s"]})
+
+    def _fail(self, text: str) -> None:
+        with self._condition:
+            self.state = "failed"
+        self._tell({"type": "failed", "text": text, "time_s": self.time_s})
+
+    def look(self, time_s: float, flows: Columns, queues: Columns) -> bool:
+        """New samples; waits for its time, or while paused. False ends or restarts the run."""
+        for name, rows in (("flows", flows), ("queues", queues)):
+            if len(rows["time_s"]):
+                self._kept[name].append(rows)
+                self._fresh[name].append(rows)
+        with self._condition:
+            self.time_s = time_s
+            return not self.is_interrupted
+
+    def wait(self, pace: "_Pace", time_s: float) -> bool:
+        """Let time pass until `time_s` is due; false ends or restarts the run."""
+        with self._condition:
+            while not self.is_interrupted:
+                left = None if self.state == "paused" else pace.left(self.speed, time_s)
+                if left is not None and left <= 0:
+                    return True
+                self._condition.wait(left)
+                if self.state == "paused":
+                    pace.stop()
+            return False
+
+    def past(self) -> dict[str, Columns]:
+        """All samples so far."""
+        return {name: _joined(rows) for name, rows in self._kept.items()}
+
+    def replace(self, past: dict[str, Columns]) -> None:
+        """Take another past: the change reached back."""
+        self._kept = {name: [rows] if rows else [] for name, rows in past.items()}
+        self._fresh = {name: list(rows) for name, rows in self._kept.items()}
+        why = "The change reaches back to the beginning (a shorter round-trip time moves the links), so the run was made anew."
+        self._tell({"type": "restart", "why": why})
+        self._flush()
+
+    def _flush(self) -> None:
+        fresh, self._fresh = self._fresh, {"flows": [], "queues": []}
+        if fresh["flows"] or fresh["queues"]:
+            told = {name: _listed(_joined(rows)) for name, rows in fresh.items() if rows}
+            self._tell({"type": "samples", "time_s": self.time_s, **told})
+
+    def _introduce(self, kind: str) -> None:
+        description = json.loads(_core.describe_plan(self.scenario.to_json()))
+        self._tell(
+            {
+                "type": kind,
+                "id": self.id,
+                "name": self.scenario.name,
+                "document": self.document,
+                "duration_s": amount(self.scenario.document["duration"]),
+                "speed": self.speed,
+                "state": self.state,
+                **description,
+            }
+        )
+
+    def _tell(self, message: Mapping[str, Any]) -> None:
+        self.messages.append(json.dumps(message, allow_nan=False))
+        for listener in list(self._listeners):
+            with contextlib.suppress(RuntimeError):  # its event loop is closed
+                listener()
+
+
+class _Pace:
+    """Simulated against real time, from where it was last set."""
+
+    def __init__(self, time_s: float) -> None:
+        self._speed = 0.0
+        self._anchor: tuple[float, float] | None = None
+        self._last = time_s
+
+    def stop(self) -> None:
+        self._anchor = None
+
+    def left(self, speed: float, time_s: float) -> float:
+        """Seconds until `time_s` is due at this speed."""
+        if speed == 0:
+            self._anchor = None
+            self._last = time_s
+            return 0.0
+        now = time.monotonic()
+        if self._anchor is None or speed != self._speed:
+            self._speed, self._anchor = speed, (now, self._last)
+        left = self._anchor[0] + (time_s - self._anchor[1]) / speed - now
+        if left <= 0:
+            self._last = time_s
+        return left
+
+
+class _Watcher:
+    """Called by the simulator with each lot of new samples. Up to `until` it only collects: that is on the screen already."""
+
+    def __init__(self, run: LiveRun, until: float) -> None:
+        self._run = run
+        self._until = until
+        self._replayed: dict[str, list[Columns]] | None = {"flows": [], "queues": []} if until > 0 else None
+        self._pace = _Pace(until)
+        self._told = 0.0
+        self._left = time.perf_counter()
+        self._spent = 0.0
+
+    def __call__(self, time_s: float, flows: Columns, queues: Columns) -> bool:
+        run = self._run
+        self._spent += time.perf_counter() - self._left
+        if self._spent > run.limits.computing_s:
+            most = f"expected at most {run.limits.computing_s:g} s of computing on this page"
+            raise RuntimeError(f"{most}; stopped at {time_s:.1f} s of simulated time")
+        if self._replayed is not None:
+            self._replayed["flows"].append(flows)
+            self._replayed["queues"].append(queues)
+            if time_s < self._until:
+                goes_on = not run.is_interrupted
+                self._left = time.perf_counter()
+                return goes_on
+            replayed = {name: _joined(rows) for name, rows in self._replayed.items()}
+            self._replayed = None
+            if not _same(replayed, run.past()):
+                run.replace(replayed)
+            flows, queues = _none(flows), _none(queues)
+        goes_on = run.look(time_s, flows, queues)
+        now = time.monotonic()
+        if now - self._told >= SECONDS_BETWEEN or run.speed > 0 or run.state == "paused":
+            run._flush()
+            self._told = now
+        goes_on = goes_on and run.wait(self._pace, time_s)
+        self._left = time.perf_counter()
+        return goes_on
+
+
+def _joined(rows: list[Columns]) -> Columns:
+    return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]} if rows else {}
+
+
+def _none(rows: Columns) -> Columns:
+    return {name: column[:0] for name, column in rows.items()}
+
+
+def _same(one: dict[str, Columns], other: dict[str, Columns]) -> bool:
+    return all(
+        one[name].keys() == other[name].keys()
+        and all(np.array_equal(one[name][column], other[name][column]) for column in one[name])
+        for name in one
+    )
+
+
+def _listed(columns: Columns) -> dict[str, list[Any]]:
+    """Columns as JSON takes them, with six digits, and null for what is not finite."""
+
+    def short(value: float) -> float | None:
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+
+    return {
+        name: [short(value) for value in column.tolist()] if column.dtype.kind == "f" else column.tolist()
+        for name, column in columns.items()
+    }
+
+
+class LiveRuns:
+    """All runs of this server, newest first; of those that are over, the last few."""
+
+    def __init__(self, limits: Limits, results: Path) -> None:
+        self._limits = limits
+        self._results = results
+        self._runs: dict[str, LiveRun] = {}
+        self._lock = threading.Lock()
+
+    def start(self, document: Mapping[str, Any], speed: float) -> LiveRun:
+        """Start a run. Raises `ScenarioError`, and `TooManyError` where as many go on as may."""
+        with self._lock:
+            going = [run for run in self._runs.values() if not run.is_over]
+            if len(going) >= self._limits.runs:
+                raise TooManyError(
+                    f"expected at most {self._limits.runs} runs at a time, found {len(going)} going on; cancel one, or wait"
+                )
+            run = LiveRun(document, self._limits, self._save, speed)
+            over = [key for key, one in self._runs.items() if one.is_over]
+            for key in over[: max(0, len(over) - 8)]:
+                del self._runs[key]
+            self._runs[run.id] = run
+            return run
+
+    def get(self, key: str) -> LiveRun | None:
+        """A run by its id."""
+        return self._runs.get(key)
+
+    def all(self) -> list[LiveRun]:
+        """All runs, newest first."""
+        return list(reversed(self._runs.values()))
+
+    def cancel_all(self) -> None:
+        """End every run: the server stops."""
+        for run in self._runs.values():
+            run.control(cancel=True)
+
+    def _save(self, run: Run) -> str:
+        """Write the results folder, under a name that is free; returns the name."""
+        stem = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in run.scenario.name)[
+            :60
+        ].strip("-")
+        for number in itertools.count(1):
+            name = f"{stem or 'run'}-{number}"
+            with contextlib.suppress(FileExistsError):
+                run.save(self._results / name)
+                return name
+        raise AssertionError

@@ -1,0 +1,36 @@
+"""The web app in a real browser: web/tests, where there is Node with its packages and a Chromium."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WEB = Path(__file__).parents[2] / "web"
+
+
+def _missing() -> str | None:
+    if shutil.which("node") is None:
+        return "node: expected it to be installed, found nothing"
+    if not (WEB / "node_modules" / "playwright-core").is_dir():
+        return "web/node_modules: expected playwright-core, found none; `npm ci` in web/ installs it"
+    if not Path(os.environ.get("CHROMIUM", "/usr/bin/chromium")).exists():
+        return "/usr/bin/chromium: expected a browser, found none; CHROMIUM may name one"
+    return None
+
+
+@pytest.mark.skipif(_missing() is not None, reason=str(_missing()))
+def test_the_web_app_in_a_browser() -> None:
+    elephan = Path(sys.executable).with_name("elephan")
+    ran = subprocess.run(
+        ["node", "--test", "--test-reporter=spec", "tests/browser.test.mjs"],
+        cwd=WEB,
+        env={**os.environ, "ELEPHAN": str(elephan)},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr

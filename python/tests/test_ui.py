@@ -1,0 +1,257 @@
+"""The server of `elephan ui`: what it lets in, what it does, what it refuses."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+import elephan
+from elephan.ui.library import Library
+from elephan.ui.limits import Limits
+from elephan.ui.live import LiveRun, LiveRuns
+from elephan.ui.server import application
+
+HOST = "127.0.0.1:8765"
+DOCUMENT: dict[str, Any] = {
+    "name": "tried",
+    "duration": "4 s",
+    "path": {"rate": "5 Mbit/s", "rtt": "20 ms", "buffer": "50% bdp"},
+    "flow": [{"cc": "htcp"}],
+}
+LIMITS = Limits(runs=2, request_bytes=20_000, flows=10, samples=10_000, packets=100_000)
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[TestClient]:
+    app = application(tmp_path / "results", limits=LIMITS, hosts=frozenset({HOST}))
+    with TestClient(app, base_url=f"http://{HOST}", follow_redirects=False) as client:
+        yield client
+
+
+def _messages(client: TestClient, key: str, **headers: str) -> list[dict[str, Any]]:
+    text = client.get(f"/api/runs/{key}/messages", headers=headers).text
+    return [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {") and line != "data: {}"]
+
+
+def _saved(tmp_path: Path, run: elephan.Run) -> str:
+    run.save(tmp_path / "saved", force=True)
+    return "saved"
+
+
+def _wait(run: LiveRun, until: float = 20.0) -> None:
+    end = time.monotonic() + until
+    while not run.is_over and time.monotonic() < end:
+        time.sleep(0.01)
+    assert run.is_over, run.state
+
+
+def test_a_run_is_told_of_saved_and_the_same_as_on_the_command_line(client: TestClient, tmp_path: Path) -> None:
+    started = client.post("/api/runs", json={"document": DOCUMENT, "speed": 0})
+    assert started.status_code == 201
+    messages = _messages(client, started.json()["id"])
+    assert messages[0]["type"] == "start"
+    assert messages[0]["labels"] == ["htcp"]
+    assert messages[-1]["type"] == "done"
+    folder = messages[-1]["folder"]
+    told = [value for m in messages if m["type"] == "samples" for value in m["flows"]["cwnd_segments"]]
+    saved = elephan.Run.load(tmp_path / "results" / folder)
+    assert told == pytest.approx(saved.flows["cwnd_segments"].to_list(), rel=1e-5)
+    path, flows = DOCUMENT["path"], DOCUMENT["flow"]
+    plain = elephan.run(elephan.dumbbell(**path, flows=flows, duration="4 s", name="tried"))
+    assert plain.summary == saved.summary
+    # A page that comes back reads on from where it was.
+    again = _messages(client, started.json()["id"], **{"last-event-id": str(len(messages) - 2)})
+    assert again == messages[-1:]
+    assert [entry["name"] for entry in client.get("/api/results").json()] == [folder]
+    assert client.get("/api/content", params={"name": folder}).json()["kind"] == "run"
+    report = client.get("/api/report", params={"name": folder})
+    assert "attachment" in report.headers["content-disposition"]
+    assert report.text.startswith("<!doctype html>")
+
+
+def test_a_change_in_mid_run_keeps_what_was_drawn_and_is_in_the_scenario(tmp_path: Path) -> None:
+    saved: list[elephan.Run] = []
+
+    def save(run: elephan.Run) -> str:
+        saved.append(run)
+        return "saved"
+
+    run = LiveRun({**DOCUMENT, "duration": "6 s"}, LIMITS, save, 20.0)
+    while run.time_s < 1.0:
+        time.sleep(0.005)
+    run.control(pause=True)
+    paused = run.time_s
+    time.sleep(0.1)
+    assert run.time_s == pytest.approx(paused, abs=0.11)
+    run.change(lambda document, now: document["flow"].append({"cc": "scalable", "start": now}))
+    run.control(pause=False, speed=0.0)
+    _wait(run)
+    messages = [json.loads(text) for text in run.messages]
+    assert [m["type"] for m in messages if m["type"] not in ("samples", "state")] == ["start", "changed", "done"]
+    changed = next(m for m in messages if m["type"] == "changed")
+    start = changed["document"]["flow"][1]["start"]
+    assert changed["labels"] == ["htcp", "scalable"]
+    # What all messages told together is what the exported scenario gives, to the digits that are sent.
+    exported = elephan.load(_write(tmp_path / "exported.toml", changed["document"]))
+    repeat = elephan.run(exported)
+    assert repeat.flows["time_s"].max() == pytest.approx(6.0)
+    assert repeat.summary == saved[0].summary
+    for column in ("time_s", "cwnd_segments", "goodput_bit_s"):
+        told = [value for m in messages if m["type"] == "samples" and "flows" in m for value in m["flows"][column]]
+        assert told == pytest.approx(repeat.flows[column].to_list(), rel=1e-5)
+    assert f'start = "{start}"' in (tmp_path / "exported.toml").read_text()
+
+
+def _write(path: Path, document: dict[str, Any]) -> Path:
+    path.write_text(elephan._core.to_toml(json.dumps(document)))
+    return path
+
+
+def test_a_change_that_reaches_back_makes_the_run_anew_and_says_so(tmp_path: Path) -> None:
+    run = LiveRun(DOCUMENT, LIMITS, lambda run: _saved(tmp_path, run), 20.0)
+    while run.time_s < 0.5:
+        time.sleep(0.005)
+    run.change(lambda document, now: document["flow"].append({"cc": "reno", "start": now, "rtt": "10 ms"}))
+    run.control(speed=0.0)
+    _wait(run)
+    kinds = [json.loads(text)["type"] for text in run.messages]
+    assert "restart" in kinds
+    assert kinds[-1] == "done"
+
+
+def test_cancelling_writes_nothing(client: TestClient, tmp_path: Path) -> None:
+    key = client.post("/api/runs", json={"document": DOCUMENT, "speed": 1}).json()["id"]
+    client.post(f"/api/runs/{key}/control", json={"cancel": True})
+    assert _messages(client, key)[-1]["type"] == "cancelled"
+    assert not (tmp_path / "results").exists()
+
+
+def test_mistakes_come_by_key_in_the_words_of_the_command_line(client: TestClient) -> None:
+    wrong = {**DOCUMENT, "path": {**DOCUMENT["path"], "rate": "fast"}}
+    answer = client.post("/api/check", json={"document": wrong})
+    assert answer.status_code == 422
+    assert answer.json() == {
+        "mistakes": [{"key": "path.rate", "problem": 'expected a rate such as "250 Mbit/s", found "fast"'}]
+    }
+    with pytest.raises(elephan.ScenarioError) as error:
+        elephan.dumbbell(**wrong["path"], flows=wrong["flow"], duration="4 s")
+    (mistake,) = answer.json()["mistakes"]
+    assert str(error.value) == f"scenario: {mistake['key']}: {mistake['problem']}"
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"duration": "1000 h"}, "duration"),
+        ({"flow": [{"cc": "reno", "count": 11}]}, "flow"),
+        ({"trace": {"interval": "10 us"}}, "trace.interval"),
+        ({"trace": {"pcap": ["bottleneck"]}}, "trace.pcap"),
+        ({"trace": {"events": True}}, "trace.events"),
+        ({"sweep": {"path.rtt": ["40 ms", "80 ms"]}}, "sweep"),
+    ],
+)
+def test_what_is_too_much_for_a_page_is_refused_with_the_limit(
+    client: TestClient, change: dict[str, Any], key: str
+) -> None:
+    answer = client.post("/api/runs", json={"document": {**DOCUMENT, **change}})
+    assert answer.status_code == 422
+    assert key in [mistake["key"] for mistake in answer.json()["mistakes"]]
+
+
+def test_so_many_runs_and_no_more(client: TestClient) -> None:
+    keys = [client.post("/api/runs", json={"document": DOCUMENT, "speed": 0.1}).json()["id"] for _ in range(2)]
+    refused = client.post("/api/runs", json={"document": DOCUMENT, "speed": 0.1})
+    assert refused.status_code == 429
+    assert refused.json()["mistakes"][0]["problem"].startswith("expected at most 2 runs at a time, found 2")
+    for key in keys:
+        client.post(f"/api/runs/{key}/control", json={"cancel": True})
+
+
+def test_computing_without_end_is_stopped(tmp_path: Path) -> None:
+    run = LiveRun(DOCUMENT, Limits(computing_s=0.0), lambda run: _saved(tmp_path, run), 0.0)
+    _wait(run)
+    assert json.loads(run.messages[-1])["text"].startswith("expected at most 0 s of computing")
+
+
+def test_a_hostile_scenario_stays_within_the_results_folder(client: TestClient, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "run.json").write_text("{}")
+    results = tmp_path / "results"
+    key = client.post("/api/runs", json={"document": {**DOCUMENT, "name": "../../outside/<b>"}}).json()["id"]
+    folder = _messages(client, key)[-1]["folder"]
+    assert [path.name for path in results.iterdir()] == [folder]
+    (results / "link").symlink_to(outside)
+    for name in ("../outside", str(outside), "link", "..", ".", "", f"{folder}/../../outside", "\x00"):
+        assert client.get("/api/content", params={"name": name}).status_code == 404, name
+        assert client.get("/api/report", params={"name": name}).status_code == 404, name
+    assert [entry["name"] for entry in Library(results).all()] == [folder]
+    for path in ("/static/../server.py", "/static/%2e%2e/server.py", "/static//etc/passwd"):
+        assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"host": "evil.example:8765"}, 421),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"content-type": "text/plain"}, 415),
+        ({"content-length": "999999"}, 413),
+        ({"origin": f"http://{HOST}"}, 422),
+    ],
+)
+def test_others_are_refused(client: TestClient, headers: dict[str, str], status: int) -> None:
+    plain = {"content-type": "application/json"}
+    assert client.post("/api/check", content=b"{}", headers={**plain, **headers}).status_code == status
+
+
+def test_elsewhere_a_token_is_needed(tmp_path: Path) -> None:
+    app = application(tmp_path, hosts=frozenset(), token="secret")
+    with TestClient(app, follow_redirects=False) as client:
+        assert client.get("/").status_code == 401
+        assert client.get("/api/about", params={"token": "guess"}).status_code == 401
+        first = client.get("/", params={"token": "secret"})
+        assert first.status_code == 303
+        assert "token" not in first.headers["location"]
+        assert client.get("/api/about").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{", b'{"document": 3}', b'{"document": {"flow": {"a": []}}}', b"[" * 10_000]
+)
+def test_nonsense_is_refused_in_a_sentence(client: TestClient, body: bytes) -> None:
+    for path in ("/api/check", "/api/runs", "/api/file", "/api/open"):
+        answer = client.post(path, content=body, headers={"content-type": "application/json"})
+        assert answer.status_code == 422
+        assert "expected" in answer.json()["mistakes"][0]["problem"]
+
+
+def test_a_file_is_opened_and_exported_again(client: TestClient) -> None:
+    text = client.post("/api/file", json={"document": DOCUMENT}).text
+    document = client.post("/api/open", json={"text": text}).json()["document"]
+    assert document["path"]["rate"] == "5 Mbit/s"
+    assert client.post("/api/check", json={"document": document}).status_code == 200
+
+
+def test_runs_stand_beside_each_other(client: TestClient) -> None:
+    names = []
+    for cc in ("reno", "htcp"):
+        key = client.post("/api/runs", json={"document": {**DOCUMENT, "flow": [{"cc": cc}], "name": cc}}).json()["id"]
+        names.append(_messages(client, key)[-1]["folder"])
+    content = client.get("/api/content", params={"name": names}).json()
+    assert [row[0] for row in content["tables"][0]["rows"]] == names
+    assert [line["name"] for line in content["groups"][0]["charts"][0]["lines"]] == ["reno-1: reno", "htcp-1: htcp"]
+
+
+def test_the_runs_of_a_server_end_with_it(tmp_path: Path) -> None:
+    runs = LiveRuns(LIMITS, tmp_path)
+    run = runs.start(DOCUMENT, 0.1)
+    runs.cancel_all()
+    _wait(run)
+    assert run.state == "cancelled"

@@ -1,0 +1,75 @@
+// What the server is asked, and what it answers. Mistakes come in the words of the command line.
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+export type Table = { [key: string]: Json };
+
+export interface Mistake {
+  key: string;
+  problem: string;
+}
+
+export interface Entry {
+  name: string;
+  title: string;
+  source: string;
+}
+
+export interface About {
+  version: string;
+  boot: string;
+  schema: Table;
+  algorithms: Entry[];
+  slow_starts: Entry[];
+  limits: Record<string, number>;
+}
+
+export interface RunState {
+  id: string;
+  name: string;
+  state: "running" | "paused" | "done" | "cancelled" | "failed";
+  time_s: number;
+  duration_s: number;
+}
+
+export interface ResultEntry {
+  name: string;
+  kind: string;
+  title: string;
+  written: string;
+}
+
+/** What the server refused, line by line. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    readonly mistakes: Mistake[],
+  ) {
+    super(mistakes.map(({ key, problem }) => (key ? `${key}: ${problem}` : problem)).join("\n"));
+  }
+}
+
+async function ask(path: string, body?: unknown): Promise<Response> {
+  const options = body === undefined ? {} : { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  const answer = await fetch(path, options).catch(() => {
+    throw new Refusal(0, [{ key: "", problem: "The server does not answer." }]);
+  });
+  if (answer.ok) return answer;
+  const told = (await answer.json().catch(() => null)) as { mistakes?: Mistake[] } | null;
+  throw new Refusal(answer.status, told?.mistakes ?? [{ key: "", problem: `The server answered ${answer.status}.` }]);
+}
+
+const json = async <T>(path: string, body?: unknown): Promise<T> => (await (await ask(path, body)).json()) as T;
+
+export const api = {
+  about: () => json<About>("/api/about"),
+  check: (document: Table) => json<{ mistakes: Mistake[]; resolved: Table }>("/api/check", { document }),
+  file: async (document: Table) => (await ask("/api/file", { document })).text(),
+  open: (text: string) => json<{ document: Table }>("/api/open", { text }),
+  runs: () => json<RunState[]>("/api/runs"),
+  start: (document: Table, speed: number) => json<RunState>("/api/runs", { document, speed }),
+  control: (id: string, what: { pause?: boolean; speed?: number; cancel?: boolean }) => json<RunState>(`/api/runs/${id}/control`, what),
+  change: (id: string, what: Table) => json<{ document: Table }>(`/api/runs/${id}/change`, what),
+  results: () => json<ResultEntry[]>("/api/results"),
+  content: <T>(names: string[]) => json<T>(`/api/content?${names.map((name) => `name=${encodeURIComponent(name)}`).join("&")}`),
+  reportUrl: (name: string) => `/api/report?name=${encodeURIComponent(name)}`,
+};

@@ -1,0 +1,327 @@
+// Start a run, watch it, change it.
+
+import { api, type About, type Json, type Mistake, type Table } from "./api";
+import { download, fileName, h } from "./dom";
+import { Form } from "./form";
+import { LiveRun, mistakesOf } from "./live";
+import { PRESETS } from "./presets";
+import { Shapes, type Shape } from "./schema";
+import { Linked, TimeChart } from "./timechart";
+
+const SPEEDS: [string, string][] = [["1", "real time"], ["2", "2 ×"], ["5", "5 ×"], ["10", "10 ×"], ["50", "50 ×"], ["0", "as fast as it goes"]];
+const STORED = "elephan-scenario";
+
+const copy = (value: Table): Table => JSON.parse(JSON.stringify(value)) as Table;
+
+/** The page to explore with. */
+export class Explore {
+  readonly element: HTMLElement;
+  private readonly scenario: Shape;
+  private form!: Form;
+  private readonly controls = h("form", { class: "panel", "aria-label": "Scenario", novalidate: true });
+  private readonly general = h("div", { class: "errors", role: "alert" });
+  private readonly bar = h("section", { class: "runbar", "aria-label": "Run" });
+  private readonly banner = h("div", { class: "banner", role: "status", hidden: true });
+  private readonly area = h("div", { class: "charts" });
+  private readonly going = h("div", { class: "going" });
+  private run: LiveRun | null = null;
+  private charts: TimeChart[] = [];
+  private linked = new Linked();
+  private speed = "10";
+  private checking: ReturnType<typeof setTimeout> | undefined;
+  private drawn = "";
+
+  constructor(private readonly about: About) {
+    this.scenario = new Shapes(about.schema).scenario;
+    const stored = localStorage.getItem(STORED);
+    this.load(stored ? (JSON.parse(stored) as Table) : copy(PRESETS[0]!.document));
+    this.controls.addEventListener("submit", (event) => {
+      event.preventDefault();
+      void this.start();
+    });
+    this.element = h(
+      "div",
+      { class: "explore" },
+      this.controls,
+      h("div", { class: "stage" }, this.going, this.bar, this.banner, this.area),
+    );
+    this.paintBar();
+    this.paintEmpty();
+    void this.listGoing();
+    setInterval(() => document.hidden || !this.element.isConnected || void this.listGoing(), 4000);
+  }
+
+  // ---- The scenario ----
+
+  private load(document: Table): void {
+    this.form = new Form(document, () => this.edited());
+    this.paintControls();
+    this.edited();
+  }
+
+  private edited(): void {
+    localStorage.setItem(STORED, JSON.stringify(this.form.document));
+    clearTimeout(this.checking);
+    this.checking = setTimeout(() => void this.check(), 200);
+  }
+
+  private async check(): Promise<boolean> {
+    try {
+      await api.check(this.form.document);
+      this.showMistakes([]);
+      return true;
+    } catch (error) {
+      this.showMistakes(mistakesOf(error));
+      return false;
+    }
+  }
+
+  private showMistakes(mistakes: Mistake[]): void {
+    const rest = this.form.show(mistakes);
+    this.general.replaceChildren(...rest.map(({ key, problem }) => h("p", {}, key ? `${key}: ${problem}` : problem)));
+  }
+
+  private paintControls(): void {
+    const { form, scenario } = this;
+    const field = (name: string) => scenario.fields.find(([known]) => known === name)![1];
+    const [path, flow] = [field("path"), field("flow").item!];
+    const isDumbbell = form.get("path") !== undefined;
+    const preset = h("select", { id: "topology" }, ...PRESETS.map((one, k) => h("option", { value: String(k) }, one.name)), h("option", { value: "", selected: true }, "choose…"));
+    preset.addEventListener("change", () => preset.value !== "" && this.load(copy(PRESETS[+preset.value]!.document)));
+    const first = ["rate", "rtt", "buffer", "queue", "loss"];
+    const flowFirst = ["cc", "start", "stop", "rtt", "size"];
+    const label = (value: Json, number: number) => {
+      const cc = (value as Table)["cc"];
+      return `flow ${number + 1}: ${typeof cc === "object" && cc ? String((cc as Table)["name"]) : String(cc)}`;
+    };
+    const section = (title: string, ...children: (HTMLElement | null)[]) => h("section", {}, h("h2", {}, title), ...children);
+    const known = new Set(["path", "flow", "link", "duration", "seed", "name", "sweep", "engine", "event"]);
+    this.controls.replaceChildren(
+      h("div", { class: "opening" }, h("div", { class: "field" }, h("label", { for: "topology" }, "start from"), preset), this.opener()),
+      this.general,
+      isDumbbell
+        ? section(
+            "Path",
+            h("div", { class: "fields" }, ...form.fields("path", path, first)),
+            h("details", {}, h("summary", {}, "more of the path"), h("div", { class: "fields" }, ...form.others("path", path, first))),
+          )
+        : section(
+            "Links",
+            form.list(
+              "link",
+              (value) => `link ${String((value as Table)["name"] ?? "")}`,
+              (key) => [
+                h("div", { class: "fields" }, ...form.fields(key, field("link").item!, ["rate", "delay", "buffer"])),
+                h("details", {}, h("summary", {}, "more"), h("div", { class: "fields" }, ...form.others(key, field("link").item!, ["rate", "delay", "buffer"]))),
+              ],
+              () => ({ name: "new", from: "a", to: "b", rate: "100 Mbit/s", delay: "10 ms" }),
+              "add a link",
+            ),
+          ),
+      section(
+        "Flows",
+        form.list(
+          "flow",
+          label,
+          (key) => {
+            const [cc, ...rest] = form.fields(key, flow, isDumbbell ? flowFirst : ["cc", "from", "to", "start", "stop"]);
+            return [cc!, h("details", {}, h("summary", {}, "more of this flow"), h("div", { class: "fields" }, ...rest, ...form.others(key, flow, isDumbbell ? flowFirst : ["cc", "from", "to", "start", "stop"])))];
+          },
+          () => copy(((form.get("flow") as Json[] | undefined)?.at(-1) as Table | undefined) ?? { cc: "reno" }),
+          "add a flow",
+        ),
+      ),
+      section(
+        "Run",
+        h("div", { class: "fields" }, ...form.fields("", scenario, ["duration", "seed", "name"])),
+        ...form.fields("", scenario, scenario.fields.map(([name]) => name).filter((name) => !known.has(name))),
+        form.get("event") === undefined ? null : form.fields("", scenario, ["event"])[0]!,
+      ),
+    );
+  }
+
+  private opener(): HTMLElement {
+    const file = h("input", { type: "file", accept: ".toml,.json,.txt", class: "hidden", "aria-label": "Scenario file" });
+    file.addEventListener("change", async () => {
+      const chosen = file.files?.[0];
+      if (!chosen) return;
+      try {
+        this.load((await api.open(await chosen.text())).document);
+      } catch (error) {
+        this.showMistakes(mistakesOf(error));
+      }
+      file.value = "";
+    });
+    return h("span", {}, h("button", { type: "button", class: "plain", onclick: () => file.click() }, "open a file"), file);
+  }
+
+  // ---- The run ----
+
+  private async start(): Promise<void> {
+    try {
+      const state = await api.start(this.form.document, Number(this.speed));
+      this.watch(state.id);
+      history.replaceState(null, "", `#/run/${state.id}`);
+    } catch (error) {
+      this.showMistakes(mistakesOf(error));
+      this.controls.querySelector<HTMLElement>("[aria-invalid]")?.focus();
+    }
+  }
+
+  /** Watches a run of the server's, from its beginning. */
+  watch(id: string): void {
+    if (this.run?.id === id) return;
+    this.run?.close();
+    this.banner.hidden = true;
+    this.drawn = "";
+    this.linked = new Linked();
+    this.charts = [];
+    this.run = new LiveRun(
+      id,
+      this.about,
+      () => this.moved(),
+      (state) => this.connection(state),
+    );
+    this.area.replaceChildren();
+    this.paintBar();
+    void this.listGoing();
+  }
+
+  private connection(state: "good" | "lost" | "anew"): void {
+    this.banner.hidden = state === "good";
+    this.banner.className = "banner bad";
+    if (state === "lost") this.banner.replaceChildren("The server does not answer. Trying again; what came so far stays.");
+    if (state === "anew") {
+      const again = h("button", { type: "button" }, "run it again");
+      again.addEventListener("click", () => {
+        if (this.run?.document) this.load(copy(this.run.document));
+        void api.about().then((about) => {
+          Object.assign(this.about, about);
+          void this.start();
+        });
+      });
+      this.banner.replaceChildren(h("span", {}, this.run!.text), again);
+    }
+  }
+
+  private moved(): void {
+    const run = this.run!;
+    if (run.duration > 0) this.linked.extent = [0, run.duration];
+    const data = run.charts();
+    if (this.charts.length === 0 && run.document) {
+      this.charts = data.map((chart) => new TimeChart(chart, this.linked, run.name));
+      this.area.replaceChildren(...this.charts.map((chart) => chart.element));
+    } else {
+      this.charts.forEach((chart, k) => chart.update(data[k]!));
+    }
+    const shown = `${run.state} ${run.speed} ${run.folder} ${run.labels.length} ${JSON.stringify(run.document)}`;
+    if (shown !== this.drawn) {
+      this.drawn = shown;
+      this.paintBar();
+      void this.listGoing();
+    }
+    this.progress();
+  }
+
+  private progress(): void {
+    const run = this.run;
+    const bar = this.bar.querySelector("progress");
+    const text = this.bar.querySelector(".time");
+    if (!run || !bar || !text) return;
+    bar.max = run.duration;
+    bar.value = run.time;
+    text.textContent = `${run.time.toFixed(1)} s of ${run.duration} s`;
+  }
+
+  private paintBar(): void {
+    const run = this.run;
+    const active = run !== null && !run.isOver;
+    const button = (text: string, act: () => void, kind = "", extra: Record<string, unknown> = {}) => h("button", { type: "button", class: kind || undefined, onclick: act, ...extra }, text);
+    const speeds = h("select", { "aria-label": "Speed" }, ...SPEEDS.map(([value, text]) => h("option", { value, selected: value === this.speed }, text)));
+    speeds.addEventListener("change", () => {
+      this.speed = speeds.value;
+      if (active) void this.attempt(api.control(run.id, { speed: Number(this.speed) }));
+    });
+    const focused = document.activeElement instanceof HTMLElement && this.bar.contains(document.activeElement) ? document.activeElement.textContent : null;
+    const states: Record<string, string> = { running: "running", paused: "paused", done: "finished", cancelled: "cancelled", failed: "stopped" };
+    const parts = [
+      button(run === null ? "Start" : "Start anew", () => void this.start(), active ? "plain" : "", { id: "start" }),
+      ...(active
+        ? [
+            button(run.state === "paused" ? "Go on" : "Pause", () => void this.attempt(api.control(run.id, { pause: run.state !== "paused" })), "", { id: "pause" }),
+            button("Cancel", () => void this.attempt(api.control(run.id, { cancel: true })), "plain", { id: "cancel" }),
+          ]
+        : []),
+      speeds,
+      h("span", { class: "state", "data-state": run?.state ?? "none", role: "status" }, run ? states[run.state]! : ""),
+      run && h("progress", { "aria-label": "Simulated time", max: 1, value: 0 }),
+      run && h("span", { class: "time" }),
+      h("span", { class: "grow" }),
+      button("Export scenario", () => void this.exportFile(), "quiet", { id: "export" }),
+      ...(run?.folder ? [h("a", { class: "button quiet", href: api.reportUrl(run.folder), download: "" }, "Report"), h("a", { class: "button quiet", href: `#/results/${run.folder}` }, "Results")] : []),
+    ];
+    this.bar.replaceChildren(...parts.filter((part) => part !== null));
+    if (active) this.bar.append(this.changes(run));
+    if (run?.state === "failed" && run.text) this.bar.append(h("p", { class: "error" }, run.text));
+    else if (run?.text) this.bar.append(h("p", { class: "note" }, run.text));
+    if (focused) [...this.bar.querySelectorAll("button")].find((one) => one.textContent === focused || (["Pause", "Go on"].includes(focused) && one.id === "pause"))?.focus();
+    this.progress();
+  }
+
+  /** What can be changed in mid-run. */
+  private changes(run: LiveRun): HTMLElement {
+    const cc = h("select", { "aria-label": "Algorithm of the new flow" }, ...this.about.algorithms.map(({ name, title }) => h("option", { value: name, title, selected: name === "reno" }, name)));
+    const flows = (run.document?.["flow"] as Table[] | undefined) ?? [];
+    const place = flows.at(-1) ?? {};
+    const ends = Object.fromEntries(Object.entries(place).filter(([key]) => key === "from" || key === "to"));
+    const add = h("button", { type: "button", class: "plain", id: "add-now", onclick: () => void this.change(run, { flow: { cc: cc.value, ...ends } }) }, "add this flow now");
+    const which = h("select", { "aria-label": "Flow to stop" }, ...flows.flatMap((flow, k) => (flow["stop"] === undefined ? [h("option", { value: String(k) }, run.labels[k] ? `flow ${k + 1} (${run.labels[k]!})` : `flow ${k + 1}`)] : [])));
+    const stop = h("button", { type: "button", class: "plain", onclick: () => void this.change(run, { stop: Number(which.value) }) }, "stop it now");
+    return h("div", { class: "changes", role: "group", "aria-label": "Changes now" }, h("span", { class: "pair" }, cc, add), which.options.length > 0 && h("span", { class: "pair" }, which, stop));
+  }
+
+  private async change(run: LiveRun, what: Table): Promise<void> {
+    await this.attempt(api.change(run.id, what));
+  }
+
+  private async attempt(asked: Promise<unknown>): Promise<void> {
+    try {
+      await asked;
+      this.general.replaceChildren();
+    } catch (error) {
+      const told = mistakesOf(error).map(({ key, problem }) => h("p", {}, key ? `${key}: ${problem}` : problem));
+      this.banner.hidden = false;
+      this.banner.className = "banner bad";
+      this.banner.replaceChildren(...told);
+    }
+  }
+
+  private async exportFile(): Promise<void> {
+    const document = this.run?.document ?? this.form.document;
+    try {
+      download(`${fileName(String(document["name"] ?? "scenario"))}.toml`, await api.file(document), "application/toml");
+    } catch (error) {
+      this.showMistakes(mistakesOf(error));
+    }
+  }
+
+  /** The runs that go on elsewhere: they survive the page that started them. */
+  private async listGoing(): Promise<void> {
+    const runs = await api.runs().catch(() => []);
+    const others = runs.filter((run) => run.id !== this.run?.id && (run.state === "running" || run.state === "paused"));
+    this.going.replaceChildren(
+      ...others.map((run) => h("a", { class: "chip", href: `#/run/${run.id}` }, `${run.name} is ${run.state}: ${run.time_s.toFixed(0)} s of ${run.duration_s} s`)),
+    );
+  }
+
+  private paintEmpty(): void {
+    this.area.replaceChildren(
+      h(
+        "section",
+        { class: "empty" },
+        h("h2", {}, "Nothing runs yet"),
+        h("p", {}, "Choose a path and flows, and press Start: windows, goodput and queues are drawn while the simulation goes on. Add a flow or stop one in mid-run; export the file that repeats it all."),
+      ),
+    );
+  }
+}

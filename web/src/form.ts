@@ -1,0 +1,287 @@
+// Controls made from the scenario's schema. A control edits one value of the document; mistakes are shown at it.
+
+import type { Json, Mistake, Table } from "./api";
+import { h } from "./dom";
+import type { Shape } from "./schema";
+
+/** The range of a slider, in the unit's own numbers, on a logarithmic scale. */
+interface Range {
+  from: number;
+  to: number;
+  write: (value: number) => string;
+  read: (text: string) => number | null;
+}
+
+const units: Record<string, number> = { ps: 1e-12, ns: 1e-9, us: 1e-6, µs: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600 };
+const rates: Record<string, number> = { "": 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12 };
+
+const round = (value: number): number => +value.toPrecision(value >= 100 ? 3 : 2);
+const seconds = (text: string): number | null => {
+  const found = /^([0-9._]+) ?(ps|ns|us|µs|ms|s|min|h)$/.exec(text.trim());
+  return found ? Number(found[1]!.replaceAll("_", "")) * units[found[2]!]! : null;
+};
+const time = (value: number): string => (value < 1 ? `${round(value * 1e3)} ms` : `${round(value)} s`);
+
+const RANGES: Record<string, Range> = {
+  Rate: {
+    from: 1e6,
+    to: 1e10,
+    read: (text) => {
+      const found = /^([0-9._]+) ?([kMGT]?)(bit\/s|bps)$/.exec(text.trim());
+      return found ? Number(found[1]!.replaceAll("_", "")) * rates[found[2]!]! : null;
+    },
+    write: (value) => (value >= 1e9 ? `${round(value / 1e9)} Gbit/s` : `${round(value / 1e6)} Mbit/s`),
+  },
+  rtt: { from: 1e-3, to: 1, read: seconds, write: time },
+  duration: { from: 1, to: 600, read: seconds, write: time },
+  Buffer: {
+    from: 1,
+    to: 400,
+    read: (text) => {
+      const found = /^([0-9.]+) ?% ?bdp$/.exec(text.trim());
+      return found ? Number(found[1]) : null;
+    },
+    write: (value) => `${round(value)}% bdp`,
+  },
+};
+
+const STEPS = 200;
+
+/** A document, its controls, and what is wrong with it. */
+export class Form {
+  private readonly errors = new Map<string, { box: HTMLElement; input: HTMLElement }>();
+  private number = 0;
+
+  constructor(
+    public document: Table,
+    private readonly changed: () => void,
+  ) {}
+
+  /** The value at a key such as `flow.0.cc`. */
+  get(key: string): Json | undefined {
+    return key.split(".").reduce<Json | undefined>((value, name) => (value !== null && typeof value === "object" ? (value as Table)[name] : undefined), this.document);
+  }
+
+  /** Sets a value; undefined takes it out, and tables that are empty then. */
+  set(key: string, value: Json | undefined): void {
+    const names = key.split(".");
+    const last = names.pop()!;
+    let place: Table = this.document;
+    for (const name of names) {
+      if (place[name] === undefined || place[name] === null || typeof place[name] !== "object") place[name] = {};
+      place = place[name] as Table;
+    }
+    if (value === undefined) delete place[last];
+    else place[last] = value;
+    if (value === undefined && names.length > 0 && !Array.isArray(place) && Object.keys(place).length === 0) this.set(names.join("."), undefined);
+    this.changed();
+  }
+
+  /** Shows mistakes at their controls; returns those that have none. */
+  show(mistakes: Mistake[]): Mistake[] {
+    for (const { box, input } of this.errors.values()) {
+      box.textContent = "";
+      input.removeAttribute("aria-invalid");
+    }
+    return mistakes.filter(({ key, problem }) => {
+      // A mistake within what one control edits as a whole belongs to that control.
+      const names = key.split(".");
+      while (names.length > 0 && !this.errors.has(names.join("."))) names.pop();
+      const place = names.length > 0 ? this.errors.get(names.join(".")) : undefined;
+      if (!place?.input.isConnected) return true;
+      place.box.textContent = [place.box.textContent, names.join(".") === key ? problem : `${key}: ${problem}`].filter(Boolean).join("\n");
+      place.input.setAttribute("aria-invalid", "true");
+      place.input.closest("details")?.setAttribute("open", "");
+      return false;
+    });
+  }
+
+  private labelled(key: string, title: string, description: string, input: HTMLElement, extra: HTMLElement | null = null): HTMLElement {
+    const id = `field-${++this.number}`;
+    const box = h("span", { class: "error", id: `${id}-error`, role: "alert" });
+    input.id = id;
+    input.setAttribute("aria-describedby", box.id);
+    this.errors.set(key, { box, input });
+    return h("div", { class: "field", "data-key": key, title: description }, h("label", { for: id }, title), input, extra, box);
+  }
+
+  /** The control of a value. */
+  control(key: string, shape: Shape, title = key.split(".").at(-1)!.replaceAll("_", " ")): HTMLElement {
+    switch (shape.kind) {
+      case "flag":
+        return this.flag(key, shape, title);
+      case "choice":
+        return this.choice(key, shape, title);
+      case "named":
+        return this.named(key, shape, title);
+      case "table":
+        return this.table(key, shape, title);
+      case "number":
+      case "quantity":
+      case "text":
+        return this.line(key, shape, title);
+      default:
+        return this.json(key, shape, title);
+    }
+  }
+
+  private line(key: string, shape: Shape, title: string): HTMLElement {
+    const value = this.get(key);
+    if (value !== undefined && typeof value === "object") return this.json(key, shape, title);
+    const placeholder = shape.default === undefined || shape.default === null ? (shape.optional ? "none" : "") : String(shape.default);
+    const input = h("input", { type: "text", value: value === undefined ? "" : String(value), placeholder, spellcheck: "false", autocomplete: "off", inputmode: shape.kind === "number" ? "decimal" : undefined });
+    const range = RANGES[title] ?? RANGES[shape.definition];
+    const slider = range && !/reverse|access/.test(key) ? this.slider(range, input, title) : null;
+    input.addEventListener("input", () => {
+      const text = input.value.trim();
+      const numeric = shape.kind === "number" && text !== "" && Number.isFinite(Number(text));
+      this.set(key, text === "" ? undefined : numeric ? Number(text) : text);
+    });
+    return this.labelled(key, title, shape.description, input, slider);
+  }
+
+  private slider(range: Range, input: HTMLInputElement, title: string): HTMLElement {
+    const span = Math.log(range.to / range.from);
+    const slider = h("input", { type: "range", min: 0, max: STEPS, step: 1, "aria-label": `${title}, slider` });
+    const place = () => {
+      const value = range.read(input.value || input.placeholder);
+      if (value !== null && value > 0) slider.value = String(Math.round((Math.log(value / range.from) / span) * STEPS));
+      slider.setAttribute("aria-valuetext", input.value || input.placeholder);
+    };
+    place();
+    input.addEventListener("input", place);
+    slider.addEventListener("input", () => {
+      input.value = range.write(range.from * Math.exp((Number(slider.value) / STEPS) * span));
+      slider.setAttribute("aria-valuetext", input.value);
+      input.dispatchEvent(new Event("input"));
+    });
+    return slider;
+  }
+
+  private flag(key: string, shape: Shape, title: string): HTMLElement {
+    const input = h("input", { type: "checkbox", checked: (this.get(key) ?? shape.default) === true });
+    input.addEventListener("change", () => this.set(key, input.checked === shape.default ? undefined : input.checked));
+    const field = this.labelled(key, title, shape.description, input);
+    field.classList.add("flag");
+    return field;
+  }
+
+  private choice(key: string, shape: Shape, title: string): HTMLElement {
+    const value = this.get(key) ?? shape.default ?? "";
+    const options = [...(shape.optional && shape.default === undefined ? [""] : []), ...shape.choices];
+    const select = h("select", {}, ...options.map((name) => h("option", { value: name, selected: name === value }, name || "none")));
+    select.addEventListener("change", () => this.set(key, select.value || undefined));
+    return this.labelled(key, title, shape.description, select);
+  }
+
+  private named(key: string, shape: Shape, title: string): HTMLElement {
+    const nameOf = (value: Json | undefined): string => (typeof value === "string" ? value : value && typeof value === "object" ? String((value as Table)["name"] ?? "") : "");
+    const standard = nameOf(shape.default as Json | undefined);
+    const current = nameOf(this.get(key)) || standard;
+    const names = shape.variants.map((variant) => variant.name);
+    const select = h(
+      "select",
+      {},
+      ...(shape.optional && !standard ? [h("option", { value: "", selected: current === "" }, "none")] : []),
+      ...names.map((name) => h("option", { value: name, selected: name === current, title: shape.variants.find((one) => one.name === name)!.title }, name)),
+    );
+    const parameters = h("div", { class: "parameters" });
+    const draw = () => {
+      const variant = shape.variants.find((one) => one.name === select.value);
+      parameters.replaceChildren();
+      if (!variant || variant.fields.length === 0) return;
+      const controls = variant.fields.map(([name, inner]) => this.control(`${key}.${name}`, inner));
+      const needed = variant.fields.some(([, inner]) => !inner.optional);
+      parameters.append(h("details", { open: needed || this.hasParameters(key) }, h("summary", {}, `parameters of ${variant.name}`), h("div", { class: "fields" }, ...controls)));
+    };
+    // A parameter turns the name into a table; `set` needs that table to be there.
+    parameters.addEventListener(
+      "input",
+      () => {
+        if (typeof this.get(key) !== "object") this.quietly(key, { name: select.value });
+      },
+      true,
+    );
+    select.addEventListener("change", () => {
+      const variant = shape.variants.find((one) => one.name === select.value);
+      this.set(key, variant === undefined ? undefined : shape.bare ? variant.name : { name: variant.name });
+      draw();
+    });
+    draw();
+    return h("div", { class: "named" }, this.labelled(key, title, shape.description, select), parameters);
+  }
+
+  private hasParameters(key: string): boolean {
+    const value = this.get(key);
+    return value !== null && typeof value === "object" && Object.keys(value).length > 1;
+  }
+
+  private quietly(key: string, value: Json): void {
+    const names = key.split(".");
+    const last = names.pop()!;
+    const place = names.length ? (this.get(names.join(".")) as Table) : this.document;
+    place[last] = value;
+  }
+
+  private table(key: string, shape: Shape, title: string): HTMLElement {
+    const controls = shape.fields.map(([name, inner]) => this.control(key ? `${key}.${name}` : name, inner));
+    const box = h("span", { class: "error", role: "alert" });
+    const details = h("details", {}, h("summary", { title: shape.description }, title), box, h("div", { class: "fields" }, ...controls));
+    this.errors.set(key, { box, input: details });
+    return details;
+  }
+
+  /** What has no control of its own is written as JSON. */
+  private json(key: string, shape: Shape, title: string): HTMLElement {
+    const value = this.get(key);
+    const input = h("input", { type: "text", value: value === undefined ? "" : JSON.stringify(value), placeholder: shape.default === undefined ? "none" : JSON.stringify(shape.default), spellcheck: "false" });
+    input.addEventListener("input", () => {
+      try {
+        this.set(key, input.value.trim() === "" ? undefined : (JSON.parse(input.value) as Json));
+      } catch {
+        this.set(key, input.value);
+      }
+    });
+    return this.labelled(key, title, `${shape.description} Written as JSON.`, input);
+  }
+
+  /** Some fields of a table, by name. */
+  fields(prefix: string, shape: Shape, names: string[]): HTMLElement[] {
+    const known = new Map(shape.fields);
+    return names.filter((name) => known.has(name)).map((name) => this.control(prefix ? `${prefix}.${name}` : name, known.get(name)!));
+  }
+
+  /** All fields of a table but some. */
+  others(prefix: string, shape: Shape, but: string[]): HTMLElement[] {
+    return shape.fields.filter(([name]) => !but.includes(name)).map(([name, inner]) => this.control(prefix ? `${prefix}.${name}` : name, inner));
+  }
+
+  /** A list of tables: `draw` makes the controls of one; `fresh` a new one. */
+  list(key: string, title: (value: Json, number: number) => string, draw: (key: string) => HTMLElement[], fresh: () => Json, add: string): HTMLElement {
+    const element = h("div", { class: "list" });
+    const paint = () => {
+      const values = (this.get(key) as Json[] | undefined) ?? [];
+      element.replaceChildren(
+        ...values.map((value, number) => {
+          const remove = h("button", { type: "button", class: "quiet", "aria-label": `Remove ${title(value, number)}` }, "remove");
+          remove.addEventListener("click", () => {
+            this.set(key, values.filter((_, other) => other !== number));
+            paint();
+          });
+          return h("fieldset", { class: "item" }, h("legend", {}, title(value, number)), remove, ...draw(`${key}.${number}`));
+        }),
+      );
+      const more = h("button", { type: "button", class: "plain" }, add);
+      more.addEventListener("click", () => {
+        this.set(key, [...values, fresh()]);
+        paint();
+        element.querySelector<HTMLElement>("fieldset:last-of-type select, fieldset:last-of-type input")?.focus();
+      });
+      const box = h("span", { class: "error", role: "alert" });
+      this.errors.set(key, { box, input: element });
+      element.append(box, more);
+    };
+    paint();
+    return element;
+  }
+}

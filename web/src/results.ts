@@ -1,0 +1,43 @@
+// Past results: the list, one of them, several beside each other.
+
+import { api } from "./api";
+import type { Content } from "./content";
+import { h } from "./dom";
+import { mistakesOf } from "./live";
+import { page } from "./page";
+
+/** The list of results, with boxes to choose some to compare. */
+export async function resultsList(): Promise<HTMLElement> {
+  const results = await api.results();
+  if (results.length === 0) return h("section", { class: "empty" }, h("h2", {}, "No results yet"), h("p", {}, "Runs that you start here, and results folders that the command line writes, are listed here."));
+  const chosen = new Set<string>();
+  const compare = h("button", { type: "button", disabled: true }, "compare the chosen");
+  compare.addEventListener("click", () => (location.hash = `#/compare/${[...chosen].map(encodeURIComponent).join("/")}`));
+  const rows = results.map((result) => {
+    const box = h("input", { type: "checkbox", "aria-label": `Choose ${result.name}`, disabled: result.kind !== "run" });
+    box.addEventListener("change", () => {
+      if (box.checked) chosen.add(result.name);
+      else chosen.delete(result.name);
+      compare.disabled = chosen.size < 2;
+    });
+    const written = new Date(result.written).toLocaleString();
+    return h("tr", {}, h("td", {}, box), h("th", { scope: "row" }, h("a", { href: `#/results/${result.name}` }, result.name)), h("td", {}, result.kind), h("td", {}, result.title), h("td", {}, written));
+  });
+  return h(
+    "section",
+    { class: "table" },
+    h("header", {}, h("h2", {}, "Results"), compare),
+    h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, ...["", "folder", "kind", "scenario", "written"].map((head) => h("th", { scope: "col" }, head)))), h("tbody", {}, ...rows))),
+  );
+}
+
+/** One result, or several runs beside each other. */
+export async function resultsPage(names: string[]): Promise<HTMLElement> {
+  try {
+    const content = await api.content<Content>(names);
+    const tools = h("p", { class: "row" }, h("a", { href: "#/results" }, "all results"), names.length === 1 ? h("a", { href: api.reportUrl(names[0]!), download: "" }, "report to keep") : null);
+    return h("div", {}, tools, page(content));
+  } catch (error) {
+    return h("section", { class: "empty" }, h("h2", {}, "This cannot be shown"), ...mistakesOf(error).map(({ problem }) => h("p", {}, problem)));
+  }
+}

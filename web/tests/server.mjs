@@ -1,0 +1,28 @@
+// Starts `elephan ui` and a browser for the tests and the screenshots.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { chromium } from "playwright-core";
+
+/** A server over `results`; `port` 0 takes a free one. */
+export async function serve(results, port = 0) {
+  const elephan = process.env.ELEPHAN ?? "elephan";
+  const child = spawn(elephan, ["ui", "--results", results, "--port", String(port), "--no-browser"], { stdio: ["ignore", "pipe", "inherit"] });
+  for await (const line of createInterface(child.stdout)) {
+    const found = /http:\S+/.exec(line);
+    if (found) return { url: found[0], port: Number(new URL(found[0]).port), stop: () => stop(child) };
+  }
+  throw new Error("elephan ui: expected an address, found none");
+}
+
+async function stop(child) {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, "exit");
+  child.kill("SIGKILL");
+  await ended;
+}
+
+/** Debian's browser. */
+export function launch() {
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+}
