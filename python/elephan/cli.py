@@ -155,6 +155,7 @@ def run(
     file: Annotated[Path, typer.Argument(help="The scenario file.")],
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, such as path.rtt=162ms.")] = None,
     seed: Annotated[int | None, typer.Option(help="The seed, in place of the file's.")] = None,
+    engine: Annotated[str | None, typer.Option(help="What runs it, in place of the file's: sim or model.")] = None,
     out_dir: Annotated[Path | None, typer.Option("--out", help="The results folder. [default: results/NAME]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
     trace: Annotated[str | None, typer.Option(help="`events` keeps every event.")] = None,
@@ -165,6 +166,8 @@ def run(
     changes = _settings(settings or [])
     if seed is not None:
         changes["seed"] = str(seed)
+    if engine is not None:
+        changes["engine"] = engine
     if trace is not None:
         if trace != "events":
             raise _core.ScenarioError(f'--trace: expected "events", found "{trace}"')

@@ -99,7 +99,7 @@ class Run:
             return pq.read_table(path) if path.exists() else pa.table({})
         names: dict[str, Sequence[str]] = {"link": self.links, "kind": _core.EVENT_KINDS}
         columns: dict[str, pa.Array] = {}
-        for column, values in self.columns[name].items():
+        for column, values in self.columns.get(name, {}).items():
             if column in names:
                 known = pa.array(values, mask=values == NO_LINK) if column == "link" else pa.array(values)
                 columns[column] = pa.array(names[column], pa.string()).take(known)

@@ -43,6 +43,14 @@ def _run(
     captures: dict[str, str] | None = None,
     cancel: _core.Cancel | None = None,
 ) -> list[Run]:
+    if any(scenario.document["engine"] == "model" for scenario in scenarios):
+        from elephan import fluid  # noqa: PLC0415 - scipy's integrators take a moment to import
+
+        engine = {
+            "model": lambda one: fluid.run(one, progress),
+            "sim": lambda one: _run([one], 1, progress, captures)[0],
+        }
+        return [engine[scenario.document["engine"]](scenario) for scenario in scenarios]
     started = time.perf_counter()
     results = _core.run_many([scenario.to_json() for scenario in scenarios], threads, progress, captures, cancel)
     wall = time.perf_counter() - started

@@ -51,9 +51,9 @@ pub enum Queue {
         weight: f64,
         /// Whether the probability rises on above `max`.
         gentle: bool,
-        /// Whether packets that follow a drop are spared, which spaces drops evenly and makes the probability of a drop
-        /// `2 p/(1 + p)` for nominal p in place of p (Floyd and Jacobson 1993, section 7).
-        uniform: bool,
+        /// Whether drops keep a distance of 1/p to 2/p packets (ns-2's `wait_`), so that 2 p/3 of the packets are dropped; else it is
+        /// 1 to 1/p, and 2 p/(1 + p) (Floyd and Jacobson 1993, section 7).
+        wait: bool,
     },
     /// Drops with probability `load^buffer`, without a queue: Kelly's model of a small FIFO queue.
     Power,
@@ -118,18 +118,18 @@ impl Network {
         match self.queue {
             Queue::DropTail => excess(),
             Queue::Power => libm::pow(self.offered(state) / self.rate, self.buffer).min(1.0),
-            Queue::Red { min, max, max_p, gentle, uniform, .. } => {
+            Queue::Red { min, max, max_p, gentle, wait, .. } => {
                 let average = state[self.classes.len() + 1];
+                let spread = |p: f64| if wait { 2.0 * p / 3.0 } else { 2.0 * p / (1.0 + p) };
                 let p = if average < min {
                     0.0
                 } else if average < max {
-                    max_p * (average - min) / (max - min)
+                    spread(max_p * (average - min) / (max - min))
                 } else if gentle {
-                    (max_p + (1.0 - max_p) * (average - max) / max).min(1.0)
+                    spread((max_p + (1.0 - max_p) * (average - max) / max).min(1.0))
                 } else {
                     1.0
                 };
-                let p = if uniform { 2.0 * p / (1.0 + p) } else { p };
                 p.max(excess())
             }
         }
@@ -219,7 +219,7 @@ mod tests {
     }
 
     fn red() -> Queue {
-        Queue::Red { min: 50.0, max: 150.0, max_p: 0.1, weight: 0.002, gentle: true, uniform: false }
+        Queue::Red { min: 50.0, max: 150.0, max_p: 0.1, weight: 0.002, gentle: true, wait: true }
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
         };
         let balance = |p: f64| (1.0 - p) - (1.0 - (-p * 11.0f64).exp()) * 5.5 * 1.125;
         for average in [55.0, 70.0, 100.0, 140.0] {
-            let p = 0.1 * (average - 50.0) / 100.0;
+            let p = 2.0 / 3.0 * 0.1 * (average - 50.0) / 100.0;
             let expected = balance(p) / 0.11;
             assert!((slope(average)[0] - expected).abs() < 0.02 * expected.abs() + 1e-6, "{average}");
             // What is sent is the rate; what is dropped is missing from the queue.
@@ -274,8 +274,8 @@ mod tests {
             classes: vec![reno(1.0, 0.1)],
         };
         let p = |average: f64| network.drop_probability(&[10.0, 100.0, average]);
-        assert_eq!((p(49.0), p(300.0), p(400.0)), (0.0, 1.0, 1.0));
-        assert!((p(100.0) - 0.05).abs() < 1e-12 && (p(225.0) - 0.55).abs() < 1e-12);
+        assert_eq!((p(49.0), p(300.0)), (0.0, 2.0 / 3.0));
+        assert!((p(100.0) - 0.1 / 3.0).abs() < 1e-12 && (p(225.0) - 1.1 / 3.0).abs() < 1e-12);
     }
 
     #[test]

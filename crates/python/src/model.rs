@@ -1,12 +1,19 @@
 //! `elephan._core`'s part on theory: forwards to `elephan-model`. Its callers are `elephan.theory` and `elephan.fluid`.
 
+use std::collections::BTreeMap;
+
 use elephan_cc::parameter::Value;
+use elephan_metrics::{FlowSummary, LinkSummary, Summary};
 use elephan_model::fluid::{Class, Network, Queue};
 use elephan_model::stability::{self, LossModel};
 use elephan_model::{Algorithm, aimd, standard, tekala, utilisation};
+use elephan_net::{Limit, Loss};
+use elephan_scenario::Plan;
+use elephan_scenario::plan::Setting;
+use elephan_traffic::Demand;
 use elephan_units::{Rate, Time};
 use pyo3::prelude::*;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::ScenarioError;
 
@@ -101,7 +108,7 @@ pub struct Fluid(Network);
 
 #[pymethods]
 impl Fluid {
-    /// `classes` are `(cc as JSON, flows, rtt in s)`; `red` is `(min, max, max_p, weight, gentle, uniform)`. `queue` is `droptail`, `red` or
+    /// `classes` are `(cc as JSON, flows, rtt in s)`; `red` is `(min, max, max_p, weight, gentle, wait)`. `queue` is `droptail`, `red` or
     /// `power`.
     #[new]
     #[pyo3(signature = (rate, buffer, queue, classes, random_loss=0.0, red=None))]
@@ -116,8 +123,8 @@ impl Fluid {
         let queue = match (queue, red) {
             ("droptail", None) => Queue::DropTail,
             ("power", None) => Queue::Power,
-            ("red", Some((min, max, max_p, weight, gentle, uniform))) => {
-                Queue::Red { min, max, max_p, weight, gentle, uniform }
+            ("red", Some((min, max, max_p, weight, gentle, wait))) => {
+                Queue::Red { min, max, max_p, weight, gentle, wait }
             }
             _ => return Err(bad(format!("queue: expected droptail, red or power, found {queue:?}"))),
         };
@@ -140,6 +147,132 @@ impl Fluid {
     fn loss(&self, state: Vec<f64>) -> f64 {
         self.0.loss(&state)
     }
+}
+
+/// Flows of a class start within the same so many seconds.
+const SAME_START_S: f64 = 5.0;
+/// Beyond so many flows results have a row for each class only.
+const MOST_FLOWS: usize = 1000;
+
+/// A class, from its first flow, how many they are, and the sum of their starts in s.
+fn describe(plan: &Plan, &(first, count, starts): &(usize, u64, f64)) -> Json {
+    let flow = &plan.flows[first];
+    let mut cc = serde_json::Map::from_iter([("name".to_owned(), json!(flow.cc.name))]);
+    for (name, setting) in &flow.cc.settings {
+        let value = match setting {
+            Setting::Number(number) => json!(number),
+            Setting::Flag(flag) => json!(flag),
+            Setting::Word(word) => json!(word),
+        };
+        cc.insert(name.clone(), value);
+    }
+    json!({
+        "label": flow.label,
+        "cc": cc,
+        "flows": count,
+        "rtt_s": flow.rtt.secs_f64(),
+        "start_s": starts / count as f64,
+        "stop_s": flow.stop.map(Time::secs_f64),
+        "initial_window": flow.tcp.initial_window,
+        "initial_ssthresh": flow.tcp.initial_ssthresh,
+    })
+}
+
+/// What the fluid model needs of a scenario (JSON), as JSON: numbers in s, bit/s and packets. Raises where it has more than one
+/// bottleneck, or traffic that is no bulk transfer.
+#[pyfunction]
+fn fluid_plan(scenario: &str) -> PyResult<String> {
+    let refuse = |key: &str, expected: &str, found: &str| {
+        bad(format!("scenario: {key}: engine \"model\": expected {expected}, found {found}"))
+    };
+    let plan = crate::plan(scenario)?;
+    let bottleneck = &plan.links[plan.bottleneck as usize];
+    let Some(rate) = bottleneck.config.rate else {
+        return Err(refuse("path.rate", "a bottleneck with a rate", "none"));
+    };
+    // Flows that are alike are one class: each flow's class, and of each class its first flow, how many, and the sum of starts.
+    let mut found: BTreeMap<String, usize> = BTreeMap::new();
+    let mut classes: Vec<(usize, u64, f64)> = Vec::new();
+    let mut members = Vec::with_capacity(plan.flows.len());
+    for (number, flow) in plan.flows.iter().enumerate() {
+        let key = format!("flow {number}");
+        if flow.demand != Demand::Unlimited {
+            return Err(refuse(&key, "data without end", "transfers"));
+        }
+        let route = &plan.routes[flow.forward as usize];
+        if !route.contains(&plan.bottleneck) {
+            return Err(refuse(&key, "data across the bottleneck", "another way"));
+        }
+        if let Some(slower) = route
+            .iter()
+            .map(|&link| &plan.links[link as usize])
+            .find(|link| link.name != bottleneck.name && link.config.rate.is_some_and(|other| other <= rate))
+        {
+            return Err(refuse(&key, "a single bottleneck", &format!("link {} too", slower.name)));
+        }
+        let start = flow.start.draw(plan.seed, number as u64).secs_f64();
+        let kind = format!(
+            "{:?} {:?} {:?} {} {:?}",
+            flow.cc,
+            flow.rtt,
+            flow.stop,
+            (start / SAME_START_S) as u64,
+            flow.tcp.initial_ssthresh
+        );
+        let class = *found.entry(kind).or_insert_with(|| {
+            classes.push((number, 0, 0.0));
+            classes.len() - 1
+        });
+        classes[class].1 += 1;
+        classes[class].2 += start;
+        members.push(class);
+    }
+    let classes: Vec<Json> = classes.iter().map(|class| describe(&plan, class)).collect();
+    let packet = plan.flows.first().map_or(1500, |flow| flow.tcp.packet.get());
+    if plan.flows.iter().any(|flow| flow.tcp.packet.get() != packet) {
+        return Err(refuse("tcp.packet", "one size for all flows", "several"));
+    }
+    let random_loss = match bottleneck.config.loss {
+        None => 0.0,
+        Some(Loss::Random { probability }) => probability,
+        Some(Loss::Periodic { every }) => 1.0 / every as f64,
+        Some(Loss::GilbertElliott { .. }) => {
+            return Err(refuse("path.loss", "random or periodic losses", "gilbert-elliott"));
+        }
+    };
+    let buffer = match bottleneck.config.limit {
+        Limit::Packets(packets) => packets as f64,
+        Limit::Bytes(bytes) => (bytes / packet) as f64,
+    };
+    let plan = json!({
+        "link": bottleneck.name,
+        "rate_bit_s": rate.bits_per_sec(),
+        "buffer_packets": buffer,
+        "queue": bottleneck.config.queue,
+        "random_loss": random_loss,
+        "packet_bytes": packet,
+        "mss_bytes": plan.flows.first().map_or(1460, |flow| flow.tcp.mss()),
+        "classes": classes,
+        // Which class each flow is of, while they can be told apart.
+        "members": if members.len() <= MOST_FLOWS { members } else { Vec::new() },
+        "duration_s": plan.duration.secs_f64(),
+        "from_s": plan.measure.from.secs_f64(),
+        "to_s": plan.measure.to.secs_f64(),
+        "interval_s": plan.measure.interval.secs_f64(),
+        "trace_s": plan.trace.interval.secs_f64(),
+    });
+    Ok(plan.to_string())
+}
+
+/// A summary in which nothing has happened, with one flow and one link, as JSON: what engines outside Rust fill in.
+#[pyfunction]
+fn empty_summary() -> String {
+    let summary = Summary {
+        flows: vec![FlowSummary::default()],
+        links: vec![LinkSummary::default()],
+        ..Summary::default()
+    };
+    serde_json::to_string(&summary).expect("a summary is always JSON")
 }
 
 /// Throughput of Standard TCP with timeouts, bit/s (thesis, equation 5.7).
@@ -227,6 +360,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Model>()?;
     module.add_class::<Fluid>()?;
     for function in [
+        wrap_pyfunction!(fluid_plan, module)?,
+        wrap_pyfunction!(empty_summary, module)?,
         wrap_pyfunction!(pftk_bit_s, module)?,
         wrap_pyfunction!(utilisation_of, module)?,
         wrap_pyfunction!(aimd_shares, module)?,

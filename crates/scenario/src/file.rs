@@ -73,6 +73,8 @@ pub enum Engine {
     /// The packet simulator, in virtual time.
     #[default]
     Sim,
+    /// The fluid model: differential equations of windows and queue, of one bottleneck and bulk transfers.
+    Model,
 }
 
 /// A dumbbell.
