@@ -1,11 +1,11 @@
 //! Gathers what the summary needs while a run goes on.
 
 use elephan_units::{Rate, Time};
-use hdrhistogram::Histogram;
 
+use crate::completions::Completions;
 use crate::epochs::Epochs;
 use crate::formula;
-use crate::summary::{FlowSummary, LinkSummary, StreamSummary, Summary, TransferSummary};
+use crate::summary::{CrowdSummary, FlowSummary, LinkSummary, StreamSummary, Summary};
 
 /// Thesis, section 7.1.3: the 80 % convergence time.
 const EPSILON: f64 = 0.8;
@@ -86,8 +86,8 @@ pub struct Collector {
     epochs: Epochs,
     streams: Vec<StreamSummary>,
     links: Vec<LinkSample>,
-    /// Completion times in microseconds.
-    completions: Histogram<u64>,
+    crowds: Vec<CrowdSummary>,
+    completions: Completions,
 }
 
 impl Collector {
@@ -100,12 +100,14 @@ impl Collector {
             epochs: Epochs::new(longest),
             streams: Vec::new(),
             links: Vec::new(),
-            completions: Histogram::new(2).expect("two digits are a valid precision"),
+            crowds: Vec::new(),
+            completions: Completions::default(),
             setup,
         }
     }
 
-    fn measures(&self, now: Time) -> bool {
+    /// Whether something that happens at `now` counts.
+    pub fn measures(&self, now: Time) -> bool {
         self.setup.from <= now && now <= self.setup.to
     }
 
@@ -125,11 +127,10 @@ impl Collector {
         }
     }
 
-    /// A transfer ended.
-    pub fn transfer(&mut self, started: Time, finished: Time) {
+    /// A transfer of a flow ended.
+    pub fn transfer(&mut self, bytes: u64, started: Time, finished: Time) {
         if self.measures(finished) {
-            let micros = (finished - started).picos() / 1_000_000;
-            self.completions.record(micros.max(1)).expect("it grows with its values");
+            self.completions.record(finished - started, bytes);
         }
     }
 
@@ -159,6 +160,11 @@ impl Collector {
             record.srtt_sum += sample.srtt.secs_f64();
             record.sampled += 1;
         }
+    }
+
+    /// What a crowd did in the measuring window.
+    pub fn crowd(&mut self, crowd: CrowdSummary) {
+        self.crowds.push(crowd);
     }
 
     /// What a stream of datagrams did in the measuring window.
@@ -205,16 +211,7 @@ impl Collector {
             links.push(summary);
         }
         let (congestion_epochs, synchronisation) = self.epochs.finish();
-        let transfers = (!self.completions.is_empty()).then(|| {
-            let quantile = |q| Some(self.completions.value_at_quantile(q) as f64 * 1e-6);
-            TransferSummary {
-                count: self.completions.len(),
-                mean_s: finite(self.completions.mean() * 1e-6),
-                p50_s: quantile(0.5),
-                p95_s: quantile(0.95),
-                p99_s: quantile(0.99),
-            }
-        });
+        let transfers = self.completions.summary();
         Summary {
             from_s: self.setup.from.secs_f64(),
             to_s: self.setup.to.secs_f64(),
@@ -231,6 +228,7 @@ impl Collector {
             congestion_epochs,
             synchronisation: finite(synchronisation),
             flows,
+            crowds: self.crowds,
             streams: self.streams,
             links,
             transfers,

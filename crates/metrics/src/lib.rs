@@ -7,11 +7,13 @@
 //! Goodput counts application bytes, delivered once and in order. Utilisation counts IP packets.
 
 mod collector;
+mod completions;
 mod epochs;
 pub mod formula;
 mod reception;
 mod summary;
 
 pub use collector::{Collector, FlowSample, LinkSample, Setup};
+pub use completions::Completions;
 pub use reception::{Received, Reception};
-pub use summary::{FlowSummary, LinkSummary, StreamSummary, Summary, TransferSummary};
+pub use summary::{CrowdSummary, FlowSummary, LinkSummary, StreamSummary, Summary, TransferSummary};

@@ -40,11 +40,13 @@ pub struct Summary {
     pub synchronisation: Option<f64>,
     /// Each flow.
     pub flows: Vec<FlowSummary>,
+    /// Each crowd of short flows.
+    pub crowds: Vec<CrowdSummary>,
     /// Each stream of datagrams.
     pub streams: Vec<StreamSummary>,
     /// Each link that has a rate.
     pub links: Vec<LinkSummary>,
-    /// Transfers that ended in the measuring window; none where no flow has any.
+    /// Transfers of flows that ended in the measuring window; none where no flow has any.
     pub transfers: Option<TransferSummary>,
 }
 
@@ -73,6 +75,31 @@ pub struct FlowSummary {
     pub congestion_events: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
+}
+
+/// A crowd of short flows over the measuring window: web users, or flows that arrive by themselves.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CrowdSummary {
+    /// What tables and plots call it.
+    pub label: String,
+    /// Application bytes delivered in order, all its connections together, bit/s.
+    pub goodput_bit_s: f64,
+    /// The same, in bytes.
+    pub delivered_bytes: u64,
+    /// Connections opened.
+    pub opened: u64,
+    /// Connections that gave up after too many timeouts.
+    pub failed: u64,
+    /// Payload bytes sent, retransmissions included.
+    pub sent_bytes: u64,
+    /// Payload bytes retransmitted.
+    pub retransmitted_bytes: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Its transfers that ended; of web users, the objects.
+    pub transfers: Option<TransferSummary>,
+    /// Pages that ended: from asking for the first object until the last has arrived. None where there are no web users.
+    pub pages: Option<TransferSummary>,
 }
 
 /// A stream of datagrams over the measuring window, at its receiver.
@@ -133,11 +160,13 @@ pub struct LinkSummary {
     pub queue_max_packets: u64,
 }
 
-/// Transfers that ended in the measuring window.
+/// Transfers, or pages, that ended in the measuring window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TransferSummary {
     /// How many ended.
     pub count: u64,
+    /// Their payload.
+    pub bytes: u64,
     /// Mean completion time, from opening the connection until the FIN was acknowledged, s.
     pub mean_s: Option<f64>,
     /// Median completion time, to 1 %, s.

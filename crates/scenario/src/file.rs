@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::crowds::{ArrivalsFile, WebFile};
 use crate::named::{Algorithm, SlowStart};
 use crate::streams::{CbrFile, OnOffFile};
 
@@ -41,6 +42,12 @@ pub struct Scenario {
     /// The flows.
     #[serde(default)]
     pub flow: Vec<FlowFile>,
+    /// Web users.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub web: Vec<WebFile>,
+    /// Sized flows that arrive at random.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arrivals: Vec<ArrivalsFile>,
     /// Streams of datagrams at a constant rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cbr: Vec<CbrFile>,
@@ -459,12 +466,14 @@ pub struct TraceFile {
     pub interval: Time,
     /// Whether every event is kept.
     pub events: bool,
+    /// Whether every transfer is kept; metrics count them in any case.
+    pub transfers: bool,
     /// Links whose packets are written to a pcap file.
     pub pcap: Vec<String>,
 }
 
 impl Default for TraceFile {
     fn default() -> Self {
-        Self { interval: Time::from_millis(100), events: false, pcap: Vec::new() }
+        Self { interval: Time::from_millis(100), events: false, transfers: true, pcap: Vec::new() }
     }
 }

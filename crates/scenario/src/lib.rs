@@ -3,6 +3,8 @@
 //! [`Scenario`] is the file as people write it. [`Scenario::resolve`] turns it into a [`Plan`]:
 //! links with exact numbers, flows with their routes, nothing left to interpret.
 
+mod crowds;
+mod csv;
 mod document;
 mod drawn;
 mod error;
@@ -17,6 +19,7 @@ mod sweep;
 
 use serde_json::Value;
 
+pub use crowds::{ArrivalsFile, SizesFile, WebFile};
 pub use drawn::Drawn;
 pub use error::{Error, Mistake};
 pub use file::{
@@ -45,6 +48,7 @@ impl Scenario {
         for (key, value) in overrides {
             document::set(&mut document, key, &document::value_of(value)).map_err(error)?;
         }
+        csv::inline(&mut document, file)?;
         document::typed(document, "").map_err(error)
     }
 

@@ -96,7 +96,9 @@ impl Scenario {
 
     /// The round-trip times that the file's flows of all kinds have of their own.
     fn rtts(&self) -> impl Iterator<Item = Option<Time>> {
-        self.flow.iter().map(|flow| flow.rtt).chain(self.stream_files().map(|(_, file)| file.place().rtt))
+        let streams = self.stream_files().map(|(_, file)| file.place().rtt);
+        let crowds = self.crowd_files().map(|(_, file)| file.place().rtt);
+        self.flow.iter().map(|flow| flow.rtt).chain(crowds).chain(streams)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A scenario with nothing left to interpret: what an engine runs.
 
 use elephan_net::LinkConfig;
-use elephan_traffic::{Datagrams, Demand, Start};
+use elephan_traffic::{Arrivals, Datagrams, Demand, Start, Web};
 use elephan_units::{Seed, Time};
 
 /// A resolved scenario.
@@ -17,6 +17,8 @@ pub struct Plan {
     pub routes: Vec<Vec<u32>>,
     /// Every flow, `count` expanded.
     pub flows: Vec<Flow>,
+    /// Every crowd of short flows, `count` expanded.
+    pub crowds: Vec<Crowd>,
     /// Every stream of datagrams, `count` expanded.
     pub streams: Vec<Stream>,
     /// The link that utilisation, loss rate and queueing delay are reported of first:
@@ -62,6 +64,25 @@ pub struct Flow {
     pub stop: Option<Time>,
     /// What it sends.
     pub demand: Demand,
+}
+
+/// Many transfers of one kind between two places, each on a connection of its own.
+#[derive(Clone, Debug)]
+pub struct Crowd {
+    /// What they have in common; its demand is [`Demand::Drawn`]. Of users its start is when each asks for the first page, of
+    /// arrivals when they begin.
+    pub flow: Flow,
+    /// Who wants them.
+    pub members: Members,
+}
+
+/// Who wants the transfers of a crowd.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Members {
+    /// So many web users.
+    Users(u64, Web),
+    /// A Poisson process.
+    Arrivals(Arrivals),
 }
 
 /// A stream of datagrams (UDP), which nobody acknowledges.
@@ -119,6 +140,8 @@ pub struct Trace {
     pub interval: Time,
     /// Whether every event of every flow and queue is kept.
     pub events: bool,
+    /// Whether every transfer is kept.
+    pub transfers: bool,
     /// Names of links whose packets are written to a pcap file.
     pub pcap: Vec<String>,
 }

@@ -6,13 +6,14 @@ use elephan_net::LinkConfig;
 use elephan_tcp::{Config, Recovery};
 use elephan_traffic::{Demand, Start};
 use elephan_units::{Bytes, Rate, Seed, Time};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::document::{self, positive};
 use crate::error::{Error, Mistake};
-use crate::file::{FlowFile, Scenario, StartFile, Transfers};
+use crate::file::{FlowFile, Scenario, StartFile, TraceFile, Transfers};
+use crate::named::Algorithm;
 use crate::place::Ground;
-use crate::plan::{Flow, Link, Measure, Plan, Stream, Trace};
+use crate::plan::{Crowd, Flow, Link, Measure, Plan, Stream, Trace};
 
 /// The clock ends after 213 days; a run of 200 leaves room for timers.
 const LONGEST: Time = Time::from_secs(200 * 86_400);
@@ -62,13 +63,13 @@ impl Scenario {
     /// Resolves the scenario, or says what cannot work; `file` is what errors call it.
     pub fn resolve(&self, file: &str) -> Result<Plan, Error> {
         let mut network = Network::default();
-        let (flows, streams) = self.members(&mut network);
+        let (flows, crowds, streams) = self.members(&mut network);
         if self.duration > LONGEST {
             network.wrong("duration", "at most 200 days", format_args!("\"{}\"", self.duration));
         }
         positive(&mut network.mistakes, "duration", self.duration);
         positive(&mut network.mistakes, "trace.interval", self.trace.interval);
-        let measure = self.measure(&flows, &streams, &mut network);
+        let measure = self.measure(&flows, &crowds, &streams, &mut network);
         for name in &self.trace.pcap {
             if !network.links.iter().any(|link| link.name == *name) {
                 let names: Vec<&str> = network.links.iter().map(|link| link.name.as_str()).take(20).collect();
@@ -79,15 +80,16 @@ impl Scenario {
         if !network.mistakes.is_empty() {
             return Err(Error { file: file.to_owned(), mistakes: network.mistakes });
         }
-        let trace =
-            Trace { interval: self.trace.interval, events: self.trace.events, pcap: self.trace.pcap.clone() };
+        let TraceFile { interval, events, transfers, ref pcap } = self.trace;
+        let trace = Trace { interval, events, transfers, pcap: pcap.clone() };
         Ok(Plan {
             seed: Seed::new(self.seed),
             duration: self.duration,
-            bottleneck: bottleneck(&network, &flows, &streams),
+            bottleneck: bottleneck(&network, &flows, &crowds, &streams),
             links: network.links,
             routes: network.routes,
             flows,
+            crowds,
             streams,
             measure,
             trace,
@@ -95,9 +97,10 @@ impl Scenario {
     }
 
     /// Every flow, and every stream of datagrams.
-    fn members(&self, network: &mut Network) -> (Vec<Flow>, Vec<Stream>) {
+    fn members(&self, network: &mut Network) -> (Vec<Flow>, Vec<Crowd>, Vec<Stream>) {
         let counts =
             self.flow.iter().map(|flow| flow.count).chain(self.stream_files().map(|(_, file)| file.count()));
+        let counts = counts.chain(self.crowd_files().map(|(_, file)| file.connections()));
         let total = counts.fold(0, u64::saturating_add);
         if total == 0 || total > MOST_FLOWS {
             let expected = format!("from 1 to {MOST_FLOWS} flows");
@@ -120,15 +123,16 @@ impl Scenario {
                 ..made.clone()
             }));
         }
+        let crowds = self.crowds(&mut ground, network);
         let streams = self.streams(&mut ground, network);
-        (flows, streams)
+        (flows, crowds, streams)
     }
 
     // ---- Flows ----
 
     /// A flow without its routes.
     fn flow(&self, file: &FlowFile, key: &str, rtt: Time, network: &mut Network) -> Option<Flow> {
-        let tcp = self.stack(file, key, network)?;
+        let tcp = self.stack(&file.cc, &file.tcp, key, network)?;
         let start = self.start(file.start, file.stop, key, network);
         let demand = match (file.size, file.transfers) {
             (None, None) => Demand::Unlimited,
@@ -199,17 +203,23 @@ impl Scenario {
 
     /// The scenario's `tcp`, with what the flow changes of it. The names of Standard TCP that speak of a recovery choose it,
     /// unless the file does.
-    fn stack(&self, file: &FlowFile, key: &str, network: &mut Network) -> Option<Config> {
+    pub(crate) fn stack(
+        &self,
+        cc: &Algorithm,
+        own: &Map<String, Value>,
+        key: &str,
+        network: &mut Network,
+    ) -> Option<Config> {
         let mut table = self.tcp.clone();
-        table.extend(file.tcp.clone());
-        let implied = match file.cc.0.name.as_str() {
+        table.extend(own.clone());
+        let implied = match cc.0.name.as_str() {
             "tahoe" => Some(Recovery::Tahoe),
             "newreno" => Some(Recovery::NewReno),
             "sack" => Some(Recovery::Sack),
             _ => None,
         };
         let says_so = table.contains_key("recovery");
-        let key = if file.tcp.is_empty() { "tcp".to_owned() } else { format!("{key}.tcp") };
+        let key = if own.is_empty() { "tcp".to_owned() } else { format!("{key}.tcp") };
         match document::typed::<Config>(Value::Object(table), &key) {
             Ok(mut config) => {
                 if let Some(recovery) = implied.filter(|_| !says_so) {
@@ -234,8 +244,19 @@ impl Scenario {
 
     // ---- Measuring ----
 
-    fn measure(&self, flows: &[Flow], streams: &[Stream], network: &mut Network) -> Measure {
-        let starts = flows.iter().map(|flow| flow.start).chain(streams.iter().map(|stream| stream.start));
+    fn measure(
+        &self,
+        flows: &[Flow],
+        crowds: &[Crowd],
+        streams: &[Stream],
+        network: &mut Network,
+    ) -> Measure {
+        let crowds = crowds.iter().map(|crowd| &crowd.flow);
+        let starts = flows
+            .iter()
+            .chain(crowds)
+            .map(|flow| flow.start)
+            .chain(streams.iter().map(|stream| stream.start));
         let latest = starts.map(|start| start.latest()).max().unwrap_or(Time::ZERO);
         let from = self.measure.from.unwrap_or(latest);
         let to = self.measure.to.unwrap_or(self.duration);
@@ -255,9 +276,11 @@ impl Scenario {
 }
 
 /// The slowest of the links that most flows cross with their data.
-fn bottleneck(network: &Network, flows: &[Flow], streams: &[Stream]) -> u32 {
+fn bottleneck(network: &Network, flows: &[Flow], crowds: &[Crowd], streams: &[Stream]) -> u32 {
     let mut crossings = vec![0u64; network.links.len()];
-    let routes = flows.iter().map(|flow| flow.forward).chain(streams.iter().map(|stream| stream.forward));
+    let crowds = crowds.iter().map(|crowd| &crowd.flow);
+    let streams = streams.iter().map(|stream| stream.forward);
+    let routes = flows.iter().chain(crowds).map(|flow| flow.forward).chain(streams);
     for route in routes {
         for &link in &network.routes[route as usize] {
             crossings[link as usize] += 1;

@@ -4,7 +4,6 @@ use elephan_cc::parameter::Value;
 use elephan_cc::{Controller, registry, slow_start};
 use elephan_scenario::plan::{Cc, Flow, Setting};
 use elephan_tcp::{Endpoint, Segment};
-use elephan_traffic::Demand;
 use elephan_units::{Seed, Time};
 use rand::RngExt;
 
@@ -27,8 +26,10 @@ pub struct Connection {
     pub stop: Time,
     /// Reductions of the window that were told of.
     pub reductions: u64,
-    /// When it was opened.
+    /// When it was opened, for which transfer of how much payload; none writes without end.
     pub opened_at: Time,
+    pub transfer: u64,
+    pub size: Option<u64>,
     /// Whether all that the sender wrote, and its FIN, was acknowledged.
     pub is_finished: bool,
     /// Sender and receiver.
@@ -36,15 +37,22 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection of `flow`, the `flow_number`-th, whose SYN is ready to be sent.
-    pub fn new(flow: &Flow, flow_number: u32, number: u64, routes: [u32; 2], seed: Seed, now: Time) -> Self {
-        let mut stream = seed.stream("initial sequence number", u64::from(flow_number) << 32 | number);
+    /// A connection of `flow` whose SYN is ready to be sent: number `number` of slot `slot`, for transfer `transfer`.
+    pub fn new(
+        flow: &Flow,
+        (slot, number): (u32, u64),
+        (transfer, size): (u64, Option<u64>),
+        routes: [u32; 2],
+        seed: Seed,
+        now: Time,
+    ) -> Self {
+        let mut stream = seed.stream("initial sequence number", u64::from(slot) << 32 | number);
         let mut sender = Endpoint::connect(&flow.tcp, controller(flow), stream.random());
         let receiver = Endpoint::listen(&flow.tcp, controller(flow), stream.random());
-        match flow.demand {
-            Demand::Unlimited => sender.write(u64::MAX),
-            Demand::Transfers { size, .. } => {
-                sender.write(size.get());
+        match size {
+            None => sender.write(u64::MAX),
+            Some(bytes) => {
+                sender.write(bytes);
                 sender.close();
             }
         }
@@ -54,9 +62,11 @@ impl Connection {
             routes,
             wakes: [Time::MAX; 2],
             // A transfer is written when it begins.
-            stop: flow.stop.filter(|_| flow.demand == Demand::Unlimited).unwrap_or(Time::MAX),
+            stop: flow.stop.filter(|_| size.is_none()).unwrap_or(Time::MAX),
             reductions: 0,
             opened_at: now,
+            transfer,
+            size,
             is_finished: false,
             ends: [sender, receiver],
         }

@@ -7,6 +7,7 @@ use elephan_traffic::Demand;
 use elephan_units::Time;
 
 use crate::connection::{Connection, RECEIVER, SENDER};
+use crate::crowd::{Crowd, Page};
 use crate::events::Events;
 use crate::packet::{Datagram, Packet};
 use crate::stream::Stream;
@@ -26,7 +27,9 @@ pub trait Observer {
     /// A flow opened a connection.
     fn started(&mut self, flow: u32, now: Time);
     /// A transfer of a flow ended.
-    fn finished(&mut self, flow: u32, transfer: u64, bytes: u64, started: Time, now: Time);
+    fn finished(&mut self, flow: u32, connection: &Connection, now: Time);
+    /// A transfer of a crowd ended, and with it perhaps a page.
+    fn crowd_finished(&mut self, crowd: u32, connection: &Connection, page: Option<Page>, now: Time);
     /// The time that [`Observer::next_tick`] named has come.
     fn tick(&mut self, engine: &mut Engine<'_>, now: Time) -> Result<(), crate::Error>;
     /// When the observer next wants to look; `Time::MAX` for never.
@@ -46,8 +49,20 @@ pub struct Event<'a> {
     pub segment: Option<&'a Segment>,
 }
 
-/// A flow while the plan is carried out.
+/// Whose a slot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    /// A flow of the plan, whose number is the slot's.
+    Flow,
+    /// A user of a crowd.
+    User { crowd: u32, user: u32 },
+    /// A crowd whose flows arrive by themselves.
+    Arrival { crowd: u32 },
+}
+
+/// A slot for one connection at a time: of a flow, of a user, or of flows that arrive by themselves, one after the other.
 pub struct Running {
+    owner: Owner,
     /// The present connection.
     pub connection: Option<Box<Connection>>,
     /// What its connections before the present one counted: at the sender, and delivered at the receiver.
@@ -58,9 +73,8 @@ pub struct Running {
 
 /// Everything that a run consists of.
 ///
-/// Of simultaneous events those of links come first, by number; then those of streams of datagrams; then those of flows, whose two
-/// ends have an event each; and last
-/// the observer, who so sees what the others left behind.
+/// Of simultaneous events those of links come first, by number; then those of streams of datagrams, and arrivals of flows; then those
+/// of connections, whose two ends have an event each; and last the observer, who so sees what the others left behind.
 pub struct Engine<'a> {
     plan: &'a Plan,
     /// The links, by number.
@@ -69,15 +83,19 @@ pub struct Engine<'a> {
     hops: Vec<u32>,
     /// Where each route of the plan begins in `hops`.
     routes: Vec<u32>,
-    /// The flows, by number.
-    pub flows: Vec<Running>,
+    /// Slots for connections: first one for each flow, by number, then one for each user, then those that arriving flows need.
+    slots: Vec<Running>,
+    /// The crowds, by number.
+    pub crowds: Vec<Crowd>,
     /// The streams of datagrams, by number.
     pub streams: Vec<Stream>,
     /// Apart from the other events: they are the most by far, and their sources few.
     arrivals: Events,
-    /// First the streams, by number; then twice the flow's number, and [`SENDER`], whose event also is the flow's start, or
-    /// [`RECEIVER`].
+    /// First the streams, by number; then the crowds, whose event is an arrival; then twice the slot's number, and [`SENDER`],
+    /// whose event also is the start of a connection, or [`RECEIVER`].
     timers: Events,
+    /// Where the slots begin among these.
+    first_slot: usize,
     /// Events handled.
     pub handled: u64,
 }
@@ -98,17 +116,75 @@ impl<'a> Engine<'a> {
         }
         let streams: Vec<Stream> =
             (0u64..).zip(&plan.streams).map(|(i, stream)| Stream::new(stream, plan, i)).collect();
-        let mut timers = Events::new(streams.len() + 2 * plan.flows.len());
-        for (number, stream) in streams.iter().enumerate() {
-            timers.schedule(number, stream.next());
-        }
-        let mut flows = Vec::with_capacity(plan.flows.len());
-        for (number, flow) in plan.flows.iter().enumerate() {
-            flows.push(Running { connection: None, before: Counters::default(), opened: 0 });
-            timers.schedule(streams.len() + 2 * number + SENDER, flow.start.draw(plan.seed, number as u64));
-        }
+        let first_slot = streams.len() + plan.crowds.len();
         let arrivals = Events::new(links.len());
-        Self { plan, links, hops, routes, flows, streams, arrivals, timers, handled: 0 }
+        let timers = Events::new(first_slot);
+        let (slots, crowds) = (Vec::with_capacity(plan.flows.len()), Vec::new());
+        let mut engine = Self {
+            plan,
+            links,
+            hops,
+            routes,
+            slots,
+            crowds,
+            streams,
+            arrivals,
+            timers,
+            first_slot,
+            handled: 0,
+        };
+        engine.populate();
+        engine
+    }
+
+    /// Gives everybody a slot, and the time of the first thing that they do.
+    fn populate(&mut self) {
+        let plan = self.plan;
+        for (number, stream) in self.streams.iter().enumerate() {
+            self.timers.schedule(number, stream.next());
+        }
+        for (number, flow) in plan.flows.iter().enumerate() {
+            self.add_slot(Owner::Flow, flow.start.draw(plan.seed, number as u64));
+        }
+        let mut users = 0;
+        for (number, crowd) in (0u32..).zip(&plan.crowds) {
+            let made = Crowd::new(crowd, plan.seed, u64::from(number), self.slots.len() as u32, users);
+            for user in 0..made.users.len() as u32 {
+                let start =
+                    crowd.flow.start.draw_for("start of web user", plan.seed, users + u64::from(user));
+                self.add_slot(Owner::User { crowd: number, user }, start);
+            }
+            users += made.users.len() as u64;
+            self.timers.schedule(self.streams.len() + number as usize, made.next());
+            self.crowds.push(made);
+        }
+    }
+
+    /// Adds a slot whose first connection begins at `start`; its number.
+    fn add_slot(&mut self, owner: Owner, start: Time) -> u32 {
+        self.slots.push(Running { owner, connection: None, before: Counters::default(), opened: 0 });
+        let timer = self.timers.add();
+        self.timers.add();
+        self.timers.schedule(timer + SENDER, start);
+        self.slots.len() as u32 - 1
+    }
+
+    /// The flows of the plan, by number.
+    pub fn flows(&self) -> &[Running] {
+        &self.slots[..self.plan.flows.len()]
+    }
+
+    /// The slots of a crowd.
+    pub fn slots_of(&self, crowd: &Crowd) -> impl Iterator<Item = &Running> {
+        crowd.slots.iter().map(|&slot| &self.slots[slot as usize])
+    }
+
+    /// What the plan says of the flows of a slot.
+    fn plan_of(&self, slot: u32) -> &'a Flow {
+        match self.slots[slot as usize].owner {
+            Owner::Flow => &self.plan.flows[slot as usize],
+            Owner::User { crowd, .. } | Owner::Arrival { crowd } => &self.plan.crowds[crowd as usize].flow,
+        }
     }
 
     /// Runs to the end of the plan.
@@ -124,9 +200,10 @@ impl<'a> Engine<'a> {
             if arrival <= timer && arrival <= tick {
                 self.arrive(link, arrival, observer);
             } else if timer <= tick {
-                match end.checked_sub(self.streams.len()) {
+                match end.checked_sub(self.first_slot) {
                     Some(end) => self.wake(end, timer, observer),
-                    None => self.emit(end, timer, observer),
+                    None if end < self.streams.len() => self.emit(end, timer, observer),
+                    None => self.arrival(end - self.streams.len(), timer, observer),
                 }
             } else {
                 observer.tick(self, tick)?;
@@ -187,7 +264,7 @@ impl<'a> Engine<'a> {
             return;
         }
         // A packet of a connection that has ended finds nobody; its successor has other ports.
-        let connection = match &mut self.flows[packet.flow as usize].connection {
+        let connection = match &mut self.slots[packet.flow as usize].connection {
             Some(connection) if connection.number as u16 == packet.connection => connection,
             _ => return,
         };
@@ -217,17 +294,40 @@ impl<'a> Engine<'a> {
         self.send(self.hops[at as usize], packet, now, observer);
     }
 
-    /// Whose a packet is, as traces number it: flows, then streams.
+    /// Whose a packet is, as traces number it: flows, then crowds, then streams.
     fn number_of(&self, packet: &Packet) -> u32 {
-        let before = if packet.datagram().is_some() { self.plan.flows.len() as u32 } else { 0 };
-        before + packet.flow
+        if packet.datagram().is_some() {
+            return (self.plan.flows.len() + self.plan.crowds.len()) as u32 + packet.flow;
+        }
+        self.number_of_slot(packet.flow)
+    }
+
+    fn number_of_slot(&self, slot: u32) -> u32 {
+        match self.slots[slot as usize].owner {
+            Owner::Flow => slot,
+            Owner::User { crowd, .. } | Owner::Arrival { crowd } => self.plan.flows.len() as u32 + crowd,
+        }
+    }
+
+    /// A flow arrives by itself.
+    fn arrival<O: Observer>(&mut self, number: usize, now: Time, observer: &mut O) {
+        let crowd = &mut self.crowds[number];
+        let size = crowd.arrive();
+        self.timers.schedule(self.streams.len() + number, crowd.next());
+        let idle = crowd.idle.pop();
+        let slot = idle.unwrap_or_else(|| {
+            let slot = self.add_slot(Owner::Arrival { crowd: number as u32 }, Time::MAX);
+            self.crowds[number].slots.push(slot);
+            slot
+        });
+        self.open(slot, Some(size), now, observer);
     }
 
     /// Sends what an end has to send, and sees when it wants to be woken.
     #[inline]
     fn pump<O: Observer>(&mut self, number: u32, end: usize, now: Time, observer: &mut O) {
         loop {
-            let Some(connection) = &mut self.flows[number as usize].connection else { return };
+            let Some(connection) = &mut self.slots[number as usize].connection else { return };
             let endpoint = &mut connection.ends[end];
             let before = if O::DETAILED { endpoint.counters().segments_retransmitted } else { 0 };
             let Some(segment) = endpoint.poll_transmit(now) else { break };
@@ -241,7 +341,7 @@ impl<'a> Engine<'a> {
                     (true, false) => Send,
                     (true, true) => Retransmit,
                 };
-                observer.event(self, now, Event { kind, flow: number, link: None, segment: Some(&segment) });
+                self.tell(kind, number, Some(&segment), now, observer);
             }
             let packet = Packet::new(segment, number, serial, at, end == RECEIVER, capable).with_dscp(dscp);
             self.send(self.hops[at as usize], packet, now, observer);
@@ -249,12 +349,12 @@ impl<'a> Engine<'a> {
         if end == SENDER && self.watch(number, now, observer) {
             return;
         }
-        let Some(connection) = &mut self.flows[number as usize].connection else { return };
+        let Some(connection) = &mut self.slots[number as usize].connection else { return };
         // Timers are lazy: one that moved back stays, fires early, and finds its new time then.
         let due = connection.due(end);
         if due < connection.wakes[end] {
             connection.wakes[end] = due;
-            self.timers.schedule(self.streams.len() + 2 * number as usize + end, due);
+            self.timers.schedule(self.first_slot + 2 * number as usize + end, due);
         }
     }
 
@@ -262,16 +362,17 @@ impl<'a> Engine<'a> {
     /// nothing left to do for it.
     #[inline]
     fn watch<O: Observer>(&mut self, number: u32, now: Time, observer: &mut O) -> bool {
-        let Some(connection) = &mut self.flows[number as usize].connection else { return true };
+        let Some(connection) = &mut self.slots[number as usize].connection else { return true };
         let sender = &connection.ends[SENDER];
         let ends = sender.is_finished();
         let reductions = sender.counters().reductions;
         if reductions > connection.reductions {
             connection.reductions = reductions;
-            observer.congestion(number, now);
+            if (number as usize) < self.plan.flows.len() {
+                observer.congestion(number, now);
+            }
             if O::DETAILED {
-                let kind = EventKind::Congestion;
-                observer.event(self, now, Event { kind, flow: number, link: None, segment: None });
+                self.tell(EventKind::Congestion, number, None, now, observer);
             }
         }
         ends && self.finish(number, now, observer)
@@ -280,13 +381,10 @@ impl<'a> Engine<'a> {
     /// A timer of an end, or the start of a flow.
     fn wake<O: Observer>(&mut self, timer: usize, now: Time, observer: &mut O) {
         let (number, end) = (timer / 2, timer % 2);
-        let source = self.streams.len() + timer;
+        let source = self.first_slot + timer;
         self.timers.schedule(source, Time::MAX);
-        let flow = &mut self.flows[number];
-        let Some(connection) = &mut flow.connection else {
-            if flow.opened == 0 {
-                self.open(number as u32, now, observer);
-            }
+        let Some(connection) = &mut self.slots[number].connection else {
+            self.begin(number as u32, now, observer);
             return;
         };
         connection.wakes[end] = Time::MAX;
@@ -305,60 +403,138 @@ impl<'a> Engine<'a> {
         let timeouts = endpoint.counters().timeouts;
         endpoint.on_timer(now);
         if O::DETAILED && endpoint.counters().timeouts > timeouts {
-            let kind = EventKind::Timeout;
-            observer.event(self, now, Event { kind, flow: number as u32, link: None, segment: None });
+            self.tell(EventKind::Timeout, number as u32, None, now, observer);
         }
         self.pump(number as u32, end, now, observer);
+        self.give_up(number as u32, now, observer);
     }
 
-    /// Opens the flow's next connection.
-    fn open<O: Observer>(&mut self, number: u32, now: Time, observer: &mut O) {
-        let flow = &self.plan.flows[number as usize];
-        let running = &mut self.flows[number as usize];
+    /// A connection of a crowd whose sender gave up after too many timeouts makes room for the next.
+    fn give_up<O: Observer>(&mut self, slot: u32, now: Time, observer: &mut O) {
+        let running = &self.slots[slot as usize];
+        let (Owner::User { crowd, .. } | Owner::Arrival { crowd }) = running.owner else { return };
+        if running.sender().is_some_and(Endpoint::is_reset) {
+            self.crowds[crowd as usize].failed += 1;
+            self.close(slot, now, observer);
+        }
+    }
+
+    /// Tells of an event of a slot.
+    fn tell<O: Observer>(
+        &self,
+        kind: EventKind,
+        slot: u32,
+        segment: Option<&Segment>,
+        now: Time,
+        observer: &mut O,
+    ) {
+        observer.event(self, now, Event { kind, flow: self.number_of_slot(slot), link: None, segment });
+    }
+
+    /// The time of a slot's next connection has come.
+    fn begin<O: Observer>(&mut self, slot: u32, now: Time, observer: &mut O) {
+        let running = &self.slots[slot as usize];
+        match running.owner {
+            Owner::Flow if running.opened == 0 => {
+                let size = self.plan.flows[slot as usize].demand.size();
+                self.open(slot, size, now, observer);
+            }
+            Owner::User { crowd, user } => {
+                let crowd = &mut self.crowds[crowd as usize];
+                if now < crowd.stop {
+                    let visitor = &mut crowd.users[user as usize];
+                    visitor.asks(now);
+                    let size = visitor.request.size;
+                    self.open(slot, Some(size), now, observer);
+                }
+            }
+            Owner::Flow | Owner::Arrival { .. } => {}
+        }
+    }
+
+    /// Opens a slot's next connection, for a transfer of `size` or without end.
+    fn open<O: Observer>(&mut self, slot: u32, size: Option<u64>, now: Time, observer: &mut O) {
+        let flow = self.plan_of(slot);
+        let running = &mut self.slots[slot as usize];
+        let transfer = match running.owner {
+            Owner::Flow => running.opened,
+            Owner::User { crowd, .. } | Owner::Arrival { crowd } => {
+                let opened = &mut self.crowds[crowd as usize].opened;
+                *opened += 1;
+                *opened - 1
+            }
+        };
         let routes = [flow.forward, flow.reverse].map(|route| self.routes[route as usize]);
-        let connection = Connection::new(flow, number, running.opened, routes, self.plan.seed, now);
+        let number = (slot, running.opened);
+        let connection = Connection::new(flow, number, (transfer, size), routes, self.plan.seed, now);
         running.connection = Some(Box::new(connection));
         running.opened += 1;
-        observer.started(number, now);
-        if O::DETAILED {
-            let kind = EventKind::Start;
-            observer.event(self, now, Event { kind, flow: number, link: None, segment: None });
+        if running.owner == Owner::Flow {
+            observer.started(slot, now);
         }
-        self.pump(number, SENDER, now, observer);
+        if O::DETAILED {
+            self.tell(EventKind::Start, slot, None, now, observer);
+        }
+        self.pump(slot, SENDER, now, observer);
     }
 
-    /// All that a connection's sender wrote is acknowledged. When the other end has closed too, the flow's next connection may
+    /// All that a connection's sender wrote is acknowledged. When the other end has closed too, the slot's next connection may
     /// follow; says whether it has.
-    fn finish<O: Observer>(&mut self, number: u32, now: Time, observer: &mut O) -> bool {
-        let flow = &self.plan.flows[number as usize];
-        let running = &mut self.flows[number as usize];
+    fn finish<O: Observer>(&mut self, slot: u32, now: Time, observer: &mut O) -> bool {
+        let running = &mut self.slots[slot as usize];
         let Some(connection) = &mut running.connection else { return true };
         let closed = connection.ends[SENDER].peer_is_finished();
         if !connection.is_finished {
             connection.is_finished = true;
-            if let Demand::Transfers { size, .. } = flow.demand {
-                observer.finished(number, connection.number, size.get(), connection.opened_at, now);
+            match running.owner {
+                Owner::Flow if connection.size.is_some() => observer.finished(slot, connection, now),
+                Owner::Flow => {}
+                Owner::User { crowd: number, user } => {
+                    let crowd = &mut self.crowds[number as usize];
+                    crowd.finished += 1;
+                    let page = crowd.users[user as usize].receives();
+                    observer.crowd_finished(number, connection, page, now);
+                }
+                Owner::Arrival { crowd } => {
+                    self.crowds[crowd as usize].finished += 1;
+                    observer.crowd_finished(crowd, connection, None, now);
+                }
             }
             if O::DETAILED {
-                let kind = EventKind::Finish;
-                observer.event(self, now, Event { kind, flow: number, link: None, segment: None });
+                self.tell(EventKind::Finish, slot, None, now, observer);
             }
         }
         if closed {
-            let running = &mut self.flows[number as usize];
-            running.before = running.counters();
-            running.connection = None;
-            for end in [SENDER, RECEIVER] {
-                self.timers.schedule(self.streams.len() + 2 * number as usize + end, Time::MAX);
-            }
-            if let Demand::Transfers { count, .. } = flow.demand
-                && count.is_none_or(|count| running.opened < count)
-                && flow.stop.is_none_or(|stop| now < stop)
-            {
-                self.open(number, now, observer);
-            }
+            self.close(slot, now, observer);
         }
         closed
+    }
+
+    /// A connection is gone: what follows in its slot.
+    fn close<O: Observer>(&mut self, slot: u32, now: Time, observer: &mut O) {
+        let timer = self.first_slot + 2 * slot as usize;
+        for end in [SENDER, RECEIVER] {
+            self.timers.schedule(timer + end, Time::MAX);
+        }
+        let running = &mut self.slots[slot as usize];
+        running.before = running.counters();
+        running.connection = None;
+        match running.owner {
+            Owner::Flow => {
+                let flow = &self.plan.flows[slot as usize];
+                if let Demand::Transfers { size, count } = flow.demand
+                    && count.is_none_or(|count| running.opened < count)
+                    && flow.stop.is_none_or(|stop| now < stop)
+                {
+                    self.open(slot, Some(size.get()), now, observer);
+                }
+            }
+            Owner::User { crowd, user } => {
+                let next = self.crowds[crowd as usize].users[user as usize].turns(now);
+                self.timers.schedule(timer + SENDER, next);
+            }
+            Owner::Arrival { crowd } => self.crowds[crowd as usize].idle.push(slot),
+        }
     }
 }
 
@@ -367,34 +543,34 @@ impl Running {
     pub fn counters(&self) -> Counters {
         let mut sum = self.before;
         if let Some(connection) = &self.connection {
-            let now = connection.ends[SENDER].counters();
-            sum.segments_sent += now.segments_sent;
-            sum.bytes_sent += now.bytes_sent;
-            sum.segments_retransmitted += now.segments_retransmitted;
-            sum.bytes_retransmitted += now.bytes_retransmitted;
-            sum.bytes_acked += now.bytes_acked;
-            sum.loss_events += now.loss_events;
-            sum.ecn_events += now.ecn_events;
-            sum.timeouts += now.timeouts;
-            sum.reductions += now.reductions;
-            sum.undos += now.undos;
+            add(&mut sum, connection.ends[SENDER].counters());
             sum.bytes_delivered += connection.ends[RECEIVER].counters().bytes_delivered;
         }
         sum
     }
 
-    /// The transfer that is not finished: its number, its size, and when it began.
-    pub fn unfinished(&self, flow: &Flow) -> Option<(u64, u64, Time)> {
-        match (flow.demand, &self.connection) {
-            (Demand::Transfers { size, .. }, Some(connection)) if !connection.is_finished => {
-                Some((connection.number, size.get(), connection.opened_at))
-            }
-            _ => None,
-        }
+    /// The connection of a transfer that is not finished.
+    pub fn unfinished(&self) -> Option<&Connection> {
+        self.connection.as_deref().filter(|connection| connection.size.is_some() && !connection.is_finished)
     }
 
     /// The sender of the present connection.
     pub fn sender(&self) -> Option<&Endpoint> {
         self.connection.as_ref().map(|connection| &connection.ends[SENDER])
     }
+}
+
+/// Adds counters up.
+pub fn add(sum: &mut Counters, more: &Counters) {
+    sum.segments_sent += more.segments_sent;
+    sum.bytes_sent += more.bytes_sent;
+    sum.segments_retransmitted += more.segments_retransmitted;
+    sum.bytes_retransmitted += more.bytes_retransmitted;
+    sum.bytes_acked += more.bytes_acked;
+    sum.bytes_delivered += more.bytes_delivered;
+    sum.loss_events += more.loss_events;
+    sum.ecn_events += more.ecn_events;
+    sum.timeouts += more.timeouts;
+    sum.reductions += more.reductions;
+    sum.undos += more.undos;
 }

@@ -39,6 +39,15 @@ impl Events {
         }
     }
 
+    /// One more source, without an event; its number.
+    pub fn add(&mut self) -> usize {
+        let source = self.heap.len();
+        // At the end nothing is below it, and later than anything above.
+        self.places.push(source as u32);
+        self.heap.push(key(Time::MAX, source));
+        source
+    }
+
     /// The earliest event: when, and whose; at [`Time::MAX`] there is none.
     #[inline]
     pub fn next(&self) -> (Time, usize) {
@@ -122,6 +131,15 @@ mod tests {
         })
         .collect();
         assert_eq!(order, [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_source_that_is_added_has_its_turn() {
+        let mut events = Events::new(1);
+        let added = events.add();
+        assert_eq!(events.next(), (Time::MAX, 0));
+        events.schedule(added, Time::from_secs(1));
+        assert_eq!(events.next(), (Time::from_secs(1), 1));
     }
 
     proptest! {

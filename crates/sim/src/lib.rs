@@ -4,6 +4,7 @@
 //! clock: one plan gives one outcome, to the bit.
 
 mod connection;
+mod crowd;
 mod engine;
 mod events;
 mod observe;
@@ -22,7 +23,7 @@ use rayon::prelude::*;
 
 use crate::engine::Engine;
 use crate::observe::Record;
-use crate::trace::{EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace};
+use crate::trace::{CrowdTrace, EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace};
 
 /// What a caller may do while a run goes on.
 pub trait Control {
@@ -88,6 +89,8 @@ pub struct Outcome {
     pub summary: Summary,
     /// Samples of the flows.
     pub flows: FlowTrace,
+    /// Samples of the crowds of short flows.
+    pub crowds: CrowdTrace,
     /// Samples of the streams of datagrams.
     pub streams: StreamTrace,
     /// Samples of the links that have a rate.

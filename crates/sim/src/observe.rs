@@ -4,17 +4,21 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
-use elephan_metrics::{Collector, FlowSample, LinkSample, LinkSummary, Received, Setup, StreamSummary};
+use elephan_metrics::{
+    Collector, Completions, CrowdSummary, FlowSample, LinkSample, LinkSummary, Received, Setup, StreamSummary,
+};
 use elephan_net::LinkCounters;
 use elephan_scenario::Plan;
-use elephan_tcp::Endpoint;
+use elephan_tcp::{Counters, Endpoint};
 use elephan_units::Time;
 
-use crate::engine::{Engine, Event, Observer, Running};
+use crate::connection::Connection;
+use crate::crowd::{Crowd, Page};
+use crate::engine::{Engine, Event, Observer, Running, add};
 use crate::packet::Packet;
 use crate::pcap::Capture;
 use crate::stream::Stream;
-use crate::trace::{EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace};
+use crate::trace::{CrowdTrace, EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace};
 use crate::{Control, Error, Outcome, SoFar};
 
 /// Traces, metrics and captures of a run. Whether it is `DETAILED`, down to packets, is known when it is compiled, so that a run
@@ -24,6 +28,7 @@ pub struct Record<'a, const DETAILED: bool> {
     control: &'a dyn Control,
     collector: Collector,
     flows: FlowTrace,
+    crowds: CrowdTrace,
     streams: StreamTrace,
     queues: QueueTrace,
     transfers: TransferTrace,
@@ -44,6 +49,8 @@ pub struct Record<'a, const DETAILED: bool> {
     /// Packets received of each stream at its last sample; sent and received at the start of the measuring window.
     sampled_streams: Vec<u64>,
     measured_streams: Vec<(u64, Received)>,
+    /// Of each crowd, what is counted in the measuring window, and bytes delivered at its last sample.
+    measured_crowds: Vec<CrowdRecord>,
     last_trace: Time,
 }
 
@@ -73,6 +80,7 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             control,
             collector,
             flows: FlowTrace::with_capacity(plan.flows.len() * samples as usize),
+            crowds: CrowdTrace::default(),
             streams: StreamTrace::default(),
             queues: QueueTrace::default(),
             transfers: TransferTrace::default(),
@@ -87,6 +95,7 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             measured_links: vec![(LinkCounters::default(), 0); plan.links.len()],
             sampled_bytes: vec![0; plan.flows.len()],
             sampled_streams: vec![0; plan.streams.len()],
+            measured_crowds: plan.crowds.iter().map(|_| CrowdRecord::default()).collect(),
             measured_streams: vec![(0, Received::default()); plan.streams.len()],
             last_trace: Time::ZERO,
         })
@@ -95,7 +104,7 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
     /// Samples of every flow that has started, and of every link with a rate.
     fn trace(&mut self, engine: &mut Engine<'_>, now: Time) {
         let span = now.since(self.last_trace).secs_f64();
-        for (number, flow) in engine.flows.iter().enumerate() {
+        for (number, flow) in engine.flows().iter().enumerate() {
             let Some(sender) = flow.sender() else { continue };
             let (snapshot, counters) = (sender.snapshot(), flow.counters());
             let delivered = counters.bytes_delivered;
@@ -115,6 +124,7 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             trace.timeouts.push(counters.timeouts as u32);
             trace.congestion_events.push(counters.reductions as u32);
         }
+        self.trace_crowds(engine, now, span);
         for (number, stream) in engine.streams.iter().enumerate() {
             if stream.started.is_none() {
                 continue;
@@ -125,7 +135,7 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             let bits = since as f64 * self.plan.streams[number].datagrams.payload_bytes() as f64 * 8.0;
             let trace = &mut self.streams;
             trace.time_s.push(now.secs_f64());
-            trace.flow.push((self.plan.flows.len() + number) as u32);
+            trace.flow.push((self.plan.flows.len() + self.plan.crowds.len() + number) as u32);
             trace.sent.push(stream.sent);
             trace.received.push(received.packets);
             trace.missing.push(received.lost());
@@ -153,14 +163,18 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
 
     /// Samples for stability and convergence.
     fn sample(&mut self, engine: &Engine<'_>, now: Time) {
-        for (number, flow) in engine.flows.iter().enumerate() {
+        for (number, flow) in engine.flows().iter().enumerate() {
             self.collector.sample(number as u32, &sample(flow), now);
         }
     }
 
     fn open_window(&mut self, engine: &mut Engine<'_>, now: Time) {
-        for (number, flow) in engine.flows.iter().enumerate() {
+        for (number, flow) in engine.flows().iter().enumerate() {
             self.collector.open_window(number as u32, &sample(flow));
+        }
+        for (record, crowd) in self.measured_crowds.iter_mut().zip(&engine.crowds) {
+            (record.first, record.opened, record.failed) =
+                (counters_of(engine, crowd), crowd.opened, crowd.failed);
         }
         for (before, stream) in self.measured_streams.iter_mut().zip(&engine.streams) {
             *before = (stream.sent, stream.reception.received());
@@ -172,14 +186,51 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
     }
 
     fn close_window(&mut self, engine: &mut Engine<'_>, now: Time) {
-        for (number, flow) in engine.flows.iter().enumerate() {
+        for (number, flow) in engine.flows().iter().enumerate() {
             self.collector.close_window(number as u32, &sample(flow));
+        }
+        for (number, crowd) in engine.crowds.iter().enumerate() {
+            let summary = self.measure_crowd(number, crowd, &counters_of(engine, crowd));
+            self.collector.crowd(summary);
         }
         for (number, stream) in engine.streams.iter().enumerate() {
             let summary = self.measure_stream(number, stream);
             self.collector.stream(summary);
         }
         self.measure_links(engine, now);
+    }
+
+    fn trace_crowds(&mut self, engine: &Engine<'_>, now: Time, span: f64) {
+        for (number, crowd) in engine.crowds.iter().enumerate() {
+            let delivered = counters_of(engine, crowd).bytes_delivered;
+            let since = delivered - std::mem::replace(&mut self.measured_crowds[number].sampled, delivered);
+            let trace = &mut self.crowds;
+            trace.time_s.push(now.secs_f64());
+            trace.flow.push((self.plan.flows.len() + number) as u32);
+            trace.open.push(engine.slots_of(crowd).filter(|slot| slot.connection.is_some()).count() as u32);
+            trace.opened.push(crowd.opened);
+            trace.finished.push(crowd.finished);
+            trace.delivered_bytes.push(delivered);
+            trace.goodput_bit_s.push(if span > 0.0 { since as f64 * 8.0 / span } else { 0.0 });
+        }
+    }
+
+    fn measure_crowd(&self, number: usize, crowd: &Crowd, after: &Counters) -> CrowdSummary {
+        let record = &self.measured_crowds[number];
+        let span = self.plan.measure.to.since(self.plan.measure.from).secs_f64();
+        let delivered_bytes = after.bytes_delivered - record.first.bytes_delivered;
+        CrowdSummary {
+            label: self.plan.crowds[number].flow.label.clone(),
+            goodput_bit_s: delivered_bytes as f64 * 8.0 / span,
+            delivered_bytes,
+            opened: crowd.opened - record.opened,
+            failed: crowd.failed - record.failed,
+            sent_bytes: after.bytes_sent - record.first.bytes_sent,
+            retransmitted_bytes: after.bytes_retransmitted - record.first.bytes_retransmitted,
+            timeouts: after.timeouts - record.first.timeouts,
+            transfers: record.transfers.summary(),
+            pages: record.pages.summary(),
+        }
     }
 
     fn measure_stream(&self, number: usize, stream: &Stream) -> StreamSummary {
@@ -235,6 +286,13 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
         }
     }
 
+    fn note_transfer(&mut self, number: usize, connection: &Connection, end: Option<Time>) {
+        if self.plan.trace.transfers {
+            let bytes = connection.size.unwrap_or(0);
+            self.transfers.push(number as u32, connection.transfer, bytes, connection.opened_at, end);
+        }
+    }
+
     /// Everything that was written down.
     pub fn finish(mut self, engine: &mut Engine<'_>) -> Result<Outcome, Error> {
         for (path, capture) in self.captures.drain(..).flatten() {
@@ -245,20 +303,30 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        for (number, flow) in engine.flows.iter().enumerate() {
-            if let Some((index, bytes, started)) = flow.unfinished(&self.plan.flows[number]) {
-                self.transfers.push(number as u32, index, bytes, started, None);
+        for (number, flow) in engine.flows().iter().enumerate() {
+            if let Some(connection) = flow.unfinished() {
+                self.note_transfer(number, connection, None);
             }
         }
-        let segments_delivered = engine
-            .flows
-            .iter()
-            .zip(&self.plan.flows)
-            .map(|(flow, plan)| flow.counters().bytes_acked.div_ceil(u64::from(plan.tcp.mss())))
-            .sum();
+        for (number, crowd) in engine.crowds.iter().enumerate() {
+            for connection in engine.slots_of(crowd).filter_map(Running::unfinished) {
+                self.note_transfer(self.plan.flows.len() + number, connection, None);
+            }
+        }
+        let segments = |bytes: u64, mss: u32| bytes.div_ceil(u64::from(mss));
+        let flows = engine.flows().iter().zip(&self.plan.flows);
+        let crowds = engine.crowds.iter().zip(&self.plan.crowds);
+        let segments_delivered =
+            flows
+                .map(|(flow, plan)| segments(flow.counters().bytes_acked, plan.tcp.mss()))
+                .chain(crowds.map(|(crowd, plan)| {
+                    segments(counters_of(engine, crowd).bytes_acked, plan.flow.tcp.mss())
+                }))
+                .sum();
         Ok(Outcome {
             summary: self.collector.finish(),
             flows: self.flows,
+            crowds: self.crowds,
             streams: self.streams,
             queues: self.queues,
             transfers: self.transfers,
@@ -267,6 +335,27 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             events_handled: engine.handled,
         })
     }
+}
+
+/// What is counted of a crowd in the measuring window.
+#[derive(Default)]
+struct CrowdRecord {
+    /// Counters at its beginning.
+    first: Counters,
+    opened: u64,
+    failed: u64,
+    transfers: Completions,
+    pages: Completions,
+    /// Bytes delivered at the last sample.
+    sampled: u64,
+}
+
+/// What all connections of a crowd counted.
+fn counters_of(engine: &Engine<'_>, crowd: &Crowd) -> Counters {
+    engine.slots_of(crowd).fold(Counters::default(), |mut sum, slot| {
+        add(&mut sum, &slot.counters());
+        sum
+    })
 }
 
 fn sample(flow: &Running) -> FlowSample {
@@ -297,7 +386,7 @@ impl<const DETAILED: bool> Observer for Record<'_, DETAILED> {
         events.link.push(event.link.unwrap_or(u32::MAX));
         events.seq.push(event.segment.map_or(0, |s| if s.len > 0 { s.seq } else { s.ack }));
         events.bytes.push(event.segment.map_or(0, |s| u32::from(s.len)));
-        let sender = engine.flows.get(event.flow as usize).and_then(Running::sender);
+        let sender = engine.flows().get(event.flow as usize).and_then(Running::sender);
         events.cwnd_segments.push(sender.map_or(0.0, |sender| sender.controller().cwnd()));
     }
 
@@ -309,9 +398,20 @@ impl<const DETAILED: bool> Observer for Record<'_, DETAILED> {
         self.collector.flow_started(flow, now);
     }
 
-    fn finished(&mut self, flow: u32, transfer: u64, bytes: u64, started: Time, now: Time) {
-        self.collector.transfer(started, now);
-        self.transfers.push(flow, transfer, bytes, started, Some(now));
+    fn finished(&mut self, flow: u32, connection: &Connection, now: Time) {
+        self.collector.transfer(connection.size.unwrap_or(0), connection.opened_at, now);
+        self.note_transfer(flow as usize, connection, Some(now));
+    }
+
+    fn crowd_finished(&mut self, crowd: u32, connection: &Connection, page: Option<Page>, now: Time) {
+        let record = &mut self.measured_crowds[crowd as usize];
+        if self.collector.measures(now) {
+            record.transfers.record(now - connection.opened_at, connection.size.unwrap_or(0));
+            if let Some(page) = page {
+                record.pages.record(now - page.began, page.bytes);
+            }
+        }
+        self.note_transfer(self.plan.flows.len() + crowd as usize, connection, Some(now));
     }
 
     fn crosses(&mut self, link: u32, packet: &Packet, now: Time) {

@@ -54,12 +54,31 @@ impl FlowTrace {
     }
 }
 
+/// Samples of every crowd of short flows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CrowdTrace {
+    /// Time of the sample, s.
+    pub time_s: Vec<f64>,
+    /// Number of the crowd, flows counted before.
+    pub flow: Vec<u32>,
+    /// Connections that are open.
+    pub open: Vec<u32>,
+    /// Connections opened since the run began.
+    pub opened: Vec<u64>,
+    /// Transfers that ended since the run began.
+    pub finished: Vec<u64>,
+    /// Application bytes delivered in order since the run began.
+    pub delivered_bytes: Vec<u64>,
+    /// Application bytes delivered in order since the last sample, as a rate, bit/s.
+    pub goodput_bit_s: Vec<f64>,
+}
+
 /// Samples of every stream of datagrams, from its start on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StreamTrace {
     /// Time of the sample, s.
     pub time_s: Vec<f64>,
-    /// Number of the stream, flows counted before.
+    /// Number of the stream, flows and crowds counted before.
     pub flow: Vec<u32>,
     /// Packets sent since it began.
     pub sent: Vec<u64>,
@@ -94,12 +113,12 @@ pub struct QueueTrace {
     pub utilisation: Vec<f64>,
 }
 
-/// Every transfer of every flow that has transfers.
+/// Every transfer of every flow and crowd that has transfers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TransferTrace {
-    /// Number of the flow.
+    /// Number of the flow, or of the crowd, flows counted before.
     pub flow: Vec<u32>,
-    /// Number of the transfer within the flow.
+    /// Number of the transfer within the flow or crowd.
     pub index: Vec<u64>,
     /// When its connection was opened, s.
     pub start_s: Vec<f64>,

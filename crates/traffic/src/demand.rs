@@ -14,4 +14,16 @@ pub enum Demand {
         /// How many, one after the other; none means until the run ends.
         count: Option<u64>,
     },
+    /// Transfers of which a crowd draws times and sizes.
+    Drawn,
+}
+
+impl Demand {
+    /// Payload of a transfer, bytes; none where data have no end.
+    pub fn size(&self) -> Option<u64> {
+        match self {
+            Self::Transfers { size, .. } => Some(size.get()),
+            Self::Unlimited | Self::Drawn => None,
+        }
+    }
 }

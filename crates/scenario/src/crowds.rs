@@ -1,0 +1,330 @@
+//! Crowds of short flows in a file: `[[web]]` and `[[arrivals]]`.
+
+use elephan_traffic::{Arrivals, Demand, Distribution, Sizes, Web};
+use elephan_units::{Bytes, Rate, Time};
+use schemars::JsonSchema;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value, json};
+
+use crate::drawn::{Drawn, Pareto, Table};
+use crate::error::Mistake;
+use crate::file::{Scenario, StartFile, one};
+use crate::named::{Algorithm, SlowStart};
+use crate::place::{Ground, Place};
+use crate::plan::{Cc, Crowd, Flow, Members};
+use crate::resolve::Network;
+
+/// Web users, who fetch pages object by object and think between pages. The defaults are those of Kelly 2003, Table 4.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WebFile {
+    /// How many users.
+    pub users: u64,
+    /// From the end of a page to the next.
+    #[serde(default = "think")]
+    pub think: Drawn<Time>,
+    /// Objects of a page.
+    #[serde(default = "objects")]
+    pub objects: Drawn<f64>,
+    /// From the end of an object to the next of its page.
+    #[serde(default = "between")]
+    pub between: Drawn<Time>,
+    /// Payload of an object.
+    #[serde(default = "object_size")]
+    pub size: Drawn<Bytes>,
+    /// The congestion control algorithm of the servers.
+    #[serde(default = "standard")]
+    pub cc: Algorithm,
+    /// Their slow start.
+    #[serde(default)]
+    pub slow_start: SlowStart,
+    /// What differs from the scenario's `tcp`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(with = "elephan_tcp::Config")]
+    pub tcp: Map<String, Value>,
+    /// How many such crowds alike, each behind hosts of its own.
+    #[serde(default = "one")]
+    pub count: u64,
+    /// What tables and plots call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// When each user asks for the first page; by default uniformly within the mean time to think.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartFile>,
+    /// After which nobody asks for anything; by default never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Time>,
+    /// The round-trip time, where it differs from the path's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Time>,
+    /// The servers' node, with `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The users' node, with `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Whether pages cross the dumbbell in the other direction.
+    #[serde(default)]
+    pub reverse: bool,
+}
+
+/// Sized flows that arrive by a Poisson process, whatever becomes of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArrivalsFile {
+    /// How many arrive in a second, on average. Either this or `load`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_second: Option<f64>,
+    /// Payload that they bring, on average. Either this or `per_second`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Rate>,
+    /// Payload of a flow.
+    pub size: SizesFile,
+    /// The congestion control algorithm.
+    pub cc: Algorithm,
+    /// The slow start.
+    #[serde(default)]
+    pub slow_start: SlowStart,
+    /// What differs from the scenario's `tcp`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(with = "elephan_tcp::Config")]
+    pub tcp: Map<String, Value>,
+    /// How many such processes alike, each between hosts of its own.
+    #[serde(default = "one")]
+    pub count: u64,
+    /// What tables and plots call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// When they begin to arrive.
+    #[serde(default)]
+    pub start: StartFile,
+    /// When they no longer arrive; by default never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Time>,
+    /// Their round-trip time, where it differs from the path's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Time>,
+    /// The senders' node, with `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The receivers' node, with `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Whether their data cross the dumbbell in the other direction.
+    #[serde(default)]
+    pub reverse: bool,
+}
+
+const fn pareto<T>(minimum: T, shape: f64) -> Drawn<T> {
+    Drawn::From(Table::Pareto(Pareto { minimum: Some(minimum), mean: None, shape }))
+}
+fn think() -> Drawn<Time> {
+    pareto(Time::from_secs(10), 2.0)
+}
+fn objects() -> Drawn<f64> {
+    pareto(3.0, 1.5)
+}
+fn between() -> Drawn<Time> {
+    pareto(Time::from_millis(500), 1.5)
+}
+fn object_size() -> Drawn<Bytes> {
+    pareto(Bytes::new(12_000), 1.2)
+}
+fn standard() -> Algorithm {
+    Algorithm(Cc { name: "reno".to_owned(), settings: Vec::new() })
+}
+
+/// Sizes of flows: drawn, or from a list in turn, which may stand in a CSV file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SizesFile {
+    /// Drawn.
+    Drawn(Drawn<Bytes>),
+    /// In turn.
+    List(Vec<Bytes>),
+}
+
+impl<'de> Deserialize<'de> for SizesFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut value = Value::deserialize(deserializer)?;
+        match value.get_mut("list").map(Value::take) {
+            Some(list) => serde_json::from_value(list).map(Self::List).map_err(D::Error::custom),
+            None => serde_json::from_value(value).map(Self::Drawn).map_err(D::Error::custom),
+        }
+    }
+}
+
+impl Serialize for SizesFile {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Drawn(drawn) => drawn.serialize(serializer),
+            Self::List(list) => json!({ "list": list }).serialize(serializer),
+        }
+    }
+}
+
+impl JsonSchema for SizesFile {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Sizes".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let (drawn, list) =
+            (generator.subschema_for::<Drawn<Bytes>>(), generator.subschema_for::<Vec<Bytes>>());
+        let only = |name: &str, schema: Value| json!({ "type": "object", "properties": { name: schema }, "required": [name], "additionalProperties": false });
+        let csv = json!({ "type": "string", "description": "A CSV file with a column \"bytes\", from the scenario's folder" });
+        schemars::json_schema!({ "oneOf": [drawn, only("list", list.to_value()), only("csv", csv)] })
+    }
+}
+
+impl SizesFile {
+    fn sizes(&self, key: &str) -> Result<Sizes, Mistake> {
+        match self {
+            Self::Drawn(drawn) => drawn.distribution(key, false).map(Sizes::Drawn),
+            Self::List(list) if list.is_empty() || list.contains(&Bytes::ZERO) => {
+                Err(Mistake::new(format!("{key}.list"), "one or more sizes above zero", "none, or \"0 B\""))
+            }
+            Self::List(list) => Ok(Sizes::Listed(list.iter().map(|size| size.get()).collect())),
+        }
+    }
+}
+
+/// Either of the two.
+#[derive(Clone, Copy)]
+pub(crate) enum CrowdFile<'a> {
+    Web(&'a WebFile),
+    Arrivals(&'a ArrivalsFile),
+}
+
+/// What both have.
+macro_rules! of_both {
+    ($self:ident, $file:ident => $value:expr) => {
+        match $self {
+            CrowdFile::Web($file) => $value,
+            CrowdFile::Arrivals($file) => $value,
+        }
+    };
+}
+
+impl<'a> CrowdFile<'a> {
+    /// Connections that there may be at once, as far as the file says.
+    pub fn connections(self) -> u64 {
+        match self {
+            Self::Web(file) => file.users.saturating_mul(file.count),
+            Self::Arrivals(file) => file.count,
+        }
+    }
+
+    pub fn place(self) -> Place<'a> {
+        of_both!(self, file => Place {
+            rtt: file.rtt,
+            from: file.from.as_deref(),
+            to: file.to.as_deref(),
+            reverse: file.reverse,
+        })
+    }
+
+    fn members(self, key: &str, network: &mut Network) -> Option<Members> {
+        let below = |name: &str| format!("{key}.{name}");
+        match self {
+            Self::Web(file) => {
+                let think = network.note(file.think.distribution(&below("think"), true));
+                let objects = network.note(file.objects.distribution(&below("objects"), false));
+                let between = network.note(file.between.distribution(&below("between"), true));
+                let size = network.note(file.size.distribution(&below("size"), false));
+                let web = Web { think: think?, objects: objects?, between: between?, size: size? };
+                Some(Members::Users(file.users, web))
+            }
+            Self::Arrivals(file) => {
+                let sizes = network.note(file.size.sizes(&below("size")))?;
+                let per_second = network.note(file.per_second(&sizes, key))?;
+                Some(Members::Arrivals(Arrivals { per_second, sizes }))
+            }
+        }
+    }
+
+    fn start(self, key: &str, network: &mut Network) -> StartFile {
+        match self {
+            Self::Arrivals(file) => file.start,
+            Self::Web(file) => file.start.unwrap_or_else(|| {
+                let mean = file.think.distribution(key, true).map_or(0.0, |think| think.mean());
+                if mean.is_infinite() {
+                    let expected =
+                        "a start, because time to think has no mean within which users could start";
+                    network.wrong(format!("{key}.start"), expected, "nothing");
+                    return StartFile::default();
+                }
+                StartFile::Uniform(Time::ZERO, Time::from_secs_f64(mean))
+            }),
+        }
+    }
+}
+
+impl ArrivalsFile {
+    fn per_second(&self, sizes: &Sizes, key: &str) -> Result<f64, Mistake> {
+        let below = |name: &str| format!("{key}.{name}");
+        match (self.per_second, self.load) {
+            (Some(rate), None) if rate > 0.0 && rate <= 1e9 => Ok(rate),
+            (Some(rate), None) => Err(Mistake::new(below("per_second"), "a number above 0, up to 1e9", rate)),
+            (None, Some(load)) if load.bits_per_sec() == 0 => {
+                Err(Mistake::new(below("load"), "a rate above zero", "\"0 bit/s\""))
+            }
+            (None, Some(_)) if sizes.mean().is_infinite() => {
+                let expected = "sizes that have a mean, because load asks for it: a Pareto shape above 1";
+                let shape = match sizes {
+                    Sizes::Drawn(Distribution::Pareto { shape, .. }) => *shape,
+                    _ => f64::NAN,
+                };
+                Err(Mistake::new(below("size.pareto.shape"), expected, shape))
+            }
+            (None, Some(load)) => Ok(load.bits_per_sec() as f64 / 8.0 / sizes.mean()),
+            (Some(_), Some(_)) => Err(Mistake::new(key, "either per_second or load", "both")),
+            (None, None) => Err(Mistake::new(key, "either per_second or load", "neither")),
+        }
+    }
+}
+
+impl Scenario {
+    /// Every crowd of the file, with its key.
+    pub(crate) fn crowd_files(&self) -> impl Iterator<Item = (String, CrowdFile<'_>)> {
+        let web = self.web.iter().enumerate().map(|(n, file)| (format!("web.{n}"), CrowdFile::Web(file)));
+        let arrivals = self.arrivals.iter().enumerate();
+        web.chain(arrivals.map(|(n, file)| (format!("arrivals.{n}"), CrowdFile::Arrivals(file))))
+    }
+
+    /// Every crowd of the plan.
+    pub(crate) fn crowds(&self, ground: &mut Ground<'_>, network: &mut Network) -> Vec<Crowd> {
+        let mut crowds: Vec<Crowd> = Vec::new();
+        for (key, file) in self.crowd_files() {
+            let first = crowds.len() as u64;
+            let name = |n: u64| format!("crowd {}", first + n);
+            let count = of_both!(file, file => file.count);
+            let placed = ground.place(&file.place(), count, &key, name, network);
+            let (cc, slow_start) = of_both!(file, file => (&file.cc, &file.slow_start));
+            let (tcp, stop) = of_both!(file, file => (&file.tcp, file.stop));
+            let tcp = self.stack(cc, tcp, &key, network);
+            let start = file.start(&key, network);
+            let start = self.start(start, stop, &key, network);
+            let members = file.members(&key, network);
+            let (Some((rtt, routes)), Some(tcp), Some(members)) = (placed, tcp, members) else { continue };
+            let label = of_both!(file, file => file.label.clone());
+            let kind = if matches!(file, CrowdFile::Web(_)) { "web" } else { "arrivals" };
+            let flow = Flow {
+                label: label.unwrap_or_else(|| kind.to_owned()),
+                cc: cc.0.clone(),
+                slow_start: slow_start.0.clone(),
+                tcp,
+                forward: 0,
+                reverse: 0,
+                rtt,
+                start,
+                stop,
+                demand: Demand::Drawn,
+            };
+            crowds.extend(routes.into_iter().map(|[forward, reverse]| Crowd {
+                flow: Flow { forward, reverse, ..flow.clone() },
+                members: members.clone(),
+            }));
+        }
+        crowds
+    }
+}

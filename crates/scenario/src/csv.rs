@@ -1,0 +1,55 @@
+//! Sizes from a CSV file: `{ csv = "sizes.csv" }`, read when the scenario is, so that the scenario has all that it needs.
+
+use std::path::Path;
+
+use elephan_units::Bytes;
+use serde_json::{Value, json};
+
+use crate::error::{Error, Mistake};
+
+/// The column that counts.
+const COLUMN: &str = "bytes";
+
+/// Replaces every table `{ csv = "FILE" }` of a document by `{ list = [...] }`. Relative paths begin at the scenario's folder.
+pub(crate) fn inline(document: &mut Value, scenario: &str) -> Result<(), Error> {
+    match document {
+        Value::Object(table) => {
+            if table.len() == 1
+                && let Some(Value::String(path)) = table.get("csv")
+            {
+                let folder = Path::new(scenario).parent().unwrap_or(Path::new(""));
+                let sizes = read(&folder.join(path))?;
+                *document = json!({ "list": sizes });
+                return Ok(());
+            }
+            table.values_mut().try_for_each(|value| inline(value, scenario))
+        }
+        Value::Array(items) => items.iter_mut().try_for_each(|value| inline(value, scenario)),
+        _ => Ok(()),
+    }
+}
+
+/// The sizes in column `bytes` of a CSV file, whose first line names the columns.
+fn read(path: &Path) -> Result<Vec<Bytes>, Error> {
+    let error = |mistake| Error { file: path.display().to_string(), mistakes: vec![mistake] };
+    let text = std::fs::read_to_string(path)
+        .map_err(|problem| error(Mistake::new("", "a CSV file with a column \"bytes\"", problem)))?;
+    let mut lines = text.lines().enumerate();
+    let head = lines.next().map_or("", |(_, line)| line);
+    let column = head.split(',').position(|name| name.trim() == COLUMN).ok_or_else(|| {
+        error(Mistake::new("line 1", "names of columns, one of them \"bytes\"", format_args!("\"{head}\"")))
+    })?;
+    let mut sizes = Vec::new();
+    for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+        let cell = line.split(',').nth(column).unwrap_or("").trim();
+        let size = cell.parse().ok().filter(|&size: &u64| size > 0).ok_or_else(|| {
+            let expected = "a number of bytes above zero in column \"bytes\"";
+            error(Mistake::new(format!("line {}", number + 1), expected, format_args!("\"{cell}\"")))
+        })?;
+        sizes.push(Bytes::new(size));
+    }
+    if sizes.is_empty() {
+        return Err(error(Mistake::new("", "a size in each line after the first", "none")));
+    }
+    Ok(sizes)
+}
