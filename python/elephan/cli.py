@@ -100,6 +100,8 @@ def _summary_tables(run: Run) -> Iterator[Table]:
         )
     if summary.flows:
         yield flows
+    if summary.crowds:
+        yield _crowds_table(run)
     if summary.streams:
         yield _streams_table(run)
     links = Table(title="links", title_justify="left")
@@ -126,6 +128,27 @@ def _summary_tables(run: Run) -> Iterator[Table]:
             _number(link.queue_mean_packets, digits=1),
         )
     yield links
+
+
+def _crowds_table(run: Run) -> Table:
+    table = Table(title="crowds of short flows", title_justify="left")
+    table.add_column("crowd")
+    heads = ("goodput\nMbit/s", "delivered\nMB", "transfers", "s, median", "s, 95 %", "pages", "s, median", "s, 95 %")
+    for head in (*heads, "retransmitted\n%", "failed"):
+        table.add_column(head, justify="right")
+    for crowd in run.summary.crowds[:50]:
+        cells = []
+        for ended in (crowd.transfers, crowd.pages):
+            cells += ["-"] * 3 if ended is None else [str(ended.count), _number(ended.p50_s), _number(ended.p95_s)]
+        table.add_row(
+            crowd.label,
+            _number(crowd.goodput_bit_s, 1e-6),
+            _number(crowd.delivered_bytes, 1e-6, 1),
+            *cells,
+            _number(100 * crowd.retransmitted_bytes / crowd.sent_bytes if crowd.sent_bytes else None, digits=3),
+            str(crowd.failed),
+        )
+    return table
 
 
 def _streams_table(run: Run) -> Table:

@@ -1,8 +1,8 @@
 """The result of a run: in memory, and as a folder.
 
 A folder has `run.json` (scenario, seed, versions), `summary.json`, `flows.parquet`, `queues.parquet`, `transfers.parquet`, and
-`streams.parquet`, `events.parquet` and captures where the scenario asks for them. It is written under another name and renamed,
-so that it is there as a whole or not at all.
+`crowds.parquet`, `streams.parquet`, `events.parquet` and captures where the scenario asks for them. It is written under another
+name and renamed, so that it is there as a whole or not at all.
 """
 
 import contextlib
@@ -47,6 +47,9 @@ MEANINGS = {
     "link": "name of the link",
     "packets": "packets waiting, the one in service not counted",
     "bytes": "bytes: waiting in a queue, of a transfer, or of a segment's payload",
+    "open": "connections that are open",
+    "opened": "connections opened since the run began",
+    "finished": "transfers that ended since the run began",
     "sent": "packets sent since the stream began",
     "received": "packets received since the stream began",
     "missing": "packets that were overtaken: lost, or still on their way",
@@ -65,8 +68,8 @@ UNITS = {"s": "s", "segments": "segments", "bytes": "B", "s_bit": "s/bit"}
 NO_LINK = 2**32 - 1
 
 # The frames of a run. Those of the second row are written only where there is something in them.
-TABLES = ("flows", "queues", "transfers", "streams", "events")
-OPTIONAL = ("streams", "events")
+TABLES = ("flows", "queues", "transfers", "crowds", "streams", "events")
+OPTIONAL = ("crowds", "streams", "events")
 
 
 def _unit(name: str) -> str:
@@ -130,6 +133,11 @@ class Run:
     def transfers(self) -> pl.DataFrame:
         """Every transfer: flow, index, start, end, bytes."""
         return self._frame("transfers")
+
+    @cached_property
+    def crowds(self) -> pl.DataFrame:
+        """Samples of every crowd of short flows: open connections, transfers finished, goodput; empty where there is none."""
+        return self._frame("crowds")
 
     @cached_property
     def streams(self) -> pl.DataFrame:

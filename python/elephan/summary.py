@@ -22,6 +22,44 @@ class FlowSummary:
 
 
 @dataclass(frozen=True)
+class TransferSummary:
+    """Transfers, or pages, that ended in the measuring window."""
+
+    count: int
+    bytes: int
+    mean_s: float | None
+    p50_s: float | None
+    p95_s: float | None
+    p99_s: float | None
+
+
+@dataclass(frozen=True)
+class CrowdSummary:
+    """A crowd of short flows over the measuring window: web users, or flows that arrive by themselves."""
+
+    label: str
+    goodput_bit_s: float
+    delivered_bytes: int
+    opened: int
+    failed: int
+    sent_bytes: int
+    retransmitted_bytes: int
+    timeouts: int
+    transfers: TransferSummary | None
+    pages: TransferSummary | None
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "CrowdSummary":
+        """Read what the simulator wrote."""
+        nested = {name: _transfers(data[name]) for name in ("transfers", "pages")}
+        return cls(**{**data, **nested})
+
+
+def _transfers(data: dict[str, Any] | None) -> TransferSummary | None:
+    return None if data is None else TransferSummary(**{"bytes": 0, **data})
+
+
+@dataclass(frozen=True)
 class StreamSummary:
     """A stream of datagrams over the measuring window, at its receiver. Packets lost are those that a later one overtook."""
 
@@ -58,17 +96,6 @@ class LinkSummary:
 
 
 @dataclass(frozen=True)
-class TransferSummary:
-    """Transfers that ended in the measuring window."""
-
-    count: int
-    mean_s: float | None
-    p50_s: float | None
-    p95_s: float | None
-    p99_s: float | None
-
-
-@dataclass(frozen=True)
 class Summary:
     """A run over its measuring window. Goodput counts application bytes, utilisation IP packets."""
 
@@ -87,6 +114,7 @@ class Summary:
     congestion_epochs: int
     synchronisation: float | None
     flows: tuple[FlowSummary, ...]
+    crowds: tuple[CrowdSummary, ...]
     streams: tuple[StreamSummary, ...]
     links: tuple[LinkSummary, ...]
     transfers: TransferSummary | None
@@ -94,14 +122,14 @@ class Summary:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Summary":
         """Read what `to_dict` or the simulator wrote."""
-        transfers = data["transfers"]
         return cls(
             **{
                 **data,
                 "flows": tuple(FlowSummary(**flow) for flow in data["flows"]),
+                "crowds": tuple(CrowdSummary.from_dict(crowd) for crowd in data.get("crowds", ())),
                 "streams": tuple(StreamSummary(**stream) for stream in data.get("streams", ())),
                 "links": tuple(LinkSummary(**link) for link in data["links"]),
-                "transfers": None if transfers is None else TransferSummary(**transfers),
+                "transfers": _transfers(data["transfers"]),
             }
         )
 
@@ -110,6 +138,7 @@ class Summary:
         return {
             **asdict(self),
             "flows": [asdict(f) for f in self.flows],
+            "crowds": [asdict(c) for c in self.crowds],
             "streams": [asdict(s) for s in self.streams],
             "links": [asdict(k) for k in self.links],
         }

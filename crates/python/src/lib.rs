@@ -158,7 +158,8 @@ fn convert<'py>(py: Python<'py>, outcome: Outcome, plan: &Plan) -> PyResult<Boun
     result.set_item("summary", summary)?;
     result.set_item("links", plan.links.iter().map(|link| link.name.clone()).collect::<Vec<_>>())?;
     let streams = plan.streams.iter().map(|stream| stream.label.clone());
-    let labels: Vec<String> = plan.flows.iter().map(|flow| flow.label.clone()).chain(streams).collect();
+    let flows = plan.flows.iter().chain(plan.crowds.iter().map(|crowd| &crowd.flow));
+    let labels: Vec<String> = flows.map(|flow| flow.label.clone()).chain(streams).collect();
     result.set_item("labels", labels)?;
     let flows = columns!(
         py,
@@ -194,6 +195,9 @@ fn convert<'py>(py: Python<'py>, outcome: Outcome, plan: &Plan) -> PyResult<Boun
     result.set_item("queues", queues)?;
     let streams = columns!(py, outcome.streams, time_s, flow, sent, received, missing, goodput_bit_s);
     result.set_item("streams", streams)?;
+    let crowds =
+        columns!(py, outcome.crowds, time_s, flow, open, opened, finished, delivered_bytes, goodput_bit_s);
+    result.set_item("crowds", crowds)?;
     result.set_item("transfers", columns!(py, outcome.transfers, flow, index, start_s, end_s, bytes))?;
     let events = columns!(py, outcome.events, time_s, kind, flow, link, seq, bytes, cwnd_segments);
     result.set_item("events", events)?;

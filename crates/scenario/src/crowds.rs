@@ -1,5 +1,6 @@
 //! Crowds of short flows in a file: `[[web]]` and `[[arrivals]]`.
 
+use elephan_net::Dscp;
 use elephan_traffic::{Arrivals, Demand, Distribution, Sizes, Web};
 use elephan_units::{Bytes, Rate, Time};
 use schemars::JsonSchema;
@@ -64,6 +65,9 @@ pub struct WebFile {
     /// The users' node, with `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// The codepoint of their packets in both directions: `"ef"`, `"af41"`, `"be"` or a number.
+    #[serde(default)]
+    pub dscp: Dscp,
     /// Whether pages cross the dumbbell in the other direction.
     #[serde(default)]
     pub reverse: bool,
@@ -111,6 +115,9 @@ pub struct ArrivalsFile {
     /// The receivers' node, with `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// The codepoint of their packets in both directions: `"ef"`, `"af41"`, `"be"` or a number.
+    #[serde(default)]
+    pub dscp: Dscp,
     /// Whether their data cross the dumbbell in the other direction.
     #[serde(default)]
     pub reverse: bool,
@@ -319,6 +326,7 @@ impl Scenario {
                 start,
                 stop,
                 demand: Demand::Drawn,
+                dscp: of_both!(file, file => file.dscp.get()),
             };
             crowds.extend(routes.into_iter().map(|[forward, reverse]| Crowd {
                 flow: Flow { forward, reverse, ..flow.clone() },

@@ -141,6 +141,9 @@ const TRAFFIC: &str = r#"
 duration = "10 s"
 path = { rate = "10 Mbit/s", rtt = "20 ms" }
 cbr = [{ rate = "1 Mbit/s" }]
+web = [{ users = 10, start = "0 s" }]
+arrivals = [{ cc = "reno", load = "1 Mbit/s", size = { pareto = { minimum = "10 kB", shape = 1.2 } } }]
+measure = { from = "0 s" }
 on_off = [{ rate = "1 Mbit/s", on = { exponential = "1 s" }, off = { pareto = { mean = "1 s", shape = 1.5 } } }]
 "#;
 
@@ -148,6 +151,37 @@ on_off = [{ rate = "1 Mbit/s", on = { exponential = "1 s" }, off = { pareto = { 
 fn traffic_has_its_mistakes_too() {
     for (key, value, expected) in [
         ("name", "good", "no error"),
+        ("web.0.users", "none", "web.0.users: expected u64, found \"none\""),
+        ("web.0.users", "100000000", "flow: expected from 1 to 10000000 flows"),
+        ("web.0.cc", "warp", "web.0.cc: expected one of tahoe, reno,"),
+        ("web.0.think", "0 s", "no error"),
+        ("web.0.objects", "0", "web.0.objects: expected a value above zero, found 0"),
+        (
+            "web",
+            "[{ users = 10, think = { pareto = { minimum = \"1 s\", shape = 1 } } }]",
+            "web.0.start: expected a start, because time to think has no mean",
+        ),
+        (
+            "web",
+            "[{ users = 10 }]",
+            "web.0.start: expected a start before the end at \"10 s\", found \"20 s\"",
+        ),
+        ("web.0.tcp.initial_window", "0", "web.0.tcp.initial_window: expected 1 segment or more, found 0"),
+        ("arrivals.0.per_second", "3", "arrivals.0: expected either per_second or load, found both"),
+        ("arrivals.0.load", "0 bit/s", "arrivals.0.load: expected a rate above zero"),
+        ("arrivals.0.size", "0 B", "arrivals.0.size: expected a value above zero"),
+        ("arrivals.0.size", "{ list = [] }", "arrivals.0.size.list: expected one or more sizes above zero"),
+        ("arrivals.0.size", "{ list = [\"1 kB\"] }", "no error"),
+        (
+            "arrivals.0.size",
+            "{ csv = \"nowhere.csv\" }",
+            "nowhere.csv: expected a CSV file with a column \"bytes\"",
+        ),
+        (
+            "arrivals.0.size.pareto.shape",
+            "1",
+            "arrivals.0.size.pareto.shape: expected sizes that have a mean, because load asks for it: a Pareto shape above 1, found 1",
+        ),
         ("cbr.0.rate", "0 bit/s", "cbr.0.rate: expected a rate above zero, found \"0 bit/s\""),
         ("cbr.0.packet", "20 B", "cbr.0.packet: expected a size from 29 to 65535 bytes"),
         ("cbr.0.burst", "0", "cbr.0.burst: expected 1 packet or more, found 0"),
@@ -260,6 +294,44 @@ fn queues_and_codepoints_have_theirs() {
         let told = error.lines().any(|line| line.trim_start_matches("x.toml: ").starts_with(expected));
         assert!(told, "{key} = {value}:\n  {error}\n  {expected}");
     }
+}
+
+#[test]
+fn a_csv_file_names_its_lines() {
+    let folder = std::env::temp_dir().join(format!("elephan-csv-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let scenario = folder.join("x.toml").display().to_string();
+    let set = [("arrivals.0.size".to_owned(), "{ csv = \"sizes.csv\" }".to_owned())];
+    for (text, expected) in [
+        ("time,bytes\n0.1,1000\n0.2, 2000\n\n", "no error"),
+        (
+            "time,size\n0.1,1000\n",
+            "line 1: expected names of columns, one of them \"bytes\", found \"time,size\"",
+        ),
+        (
+            "bytes\n1000\nmany\n",
+            "line 3: expected a number of bytes above zero in column \"bytes\", found \"many\"",
+        ),
+        ("bytes\n1000\n0\n", "line 3: expected a number of bytes above zero"),
+        (
+            "time,bytes\n0.1\n",
+            "line 2: expected a number of bytes above zero in column \"bytes\", found \"\"",
+        ),
+        ("bytes\n", "expected a size in each line after the first, found none"),
+        ("", "line 1: expected names of columns"),
+    ] {
+        std::fs::write(folder.join("sizes.csv"), text).unwrap();
+        let read = Scenario::from_toml(TRAFFIC, &scenario, &set);
+        let error = read.as_ref().map_or_else(ToString::to_string, |_| "no error".to_owned());
+        let told = error.strip_prefix(&format!("{}: ", folder.join("sizes.csv").display())).unwrap_or(&error);
+        assert!(told.starts_with(expected), "{text:?}:\n  {error}\n  {expected}");
+        if let Ok(scenario) = read {
+            // The sizes stand in the scenario now: it needs no file any more.
+            let json = serde_json::to_value(&scenario).unwrap();
+            assert_eq!(json["arrivals"][0]["size"], serde_json::json!({ "list": ["1 kB", "2 kB"] }));
+        }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

@@ -9,7 +9,7 @@ use elephan_scenario::Scenario;
 use elephan_sim::{Uncontrolled, run};
 
 /// Name, and the scenario without its duration: packets of 1500 bytes, SACK, delayed ACKs, traced at 10 Hz.
-const CASES: [(&str, &str, u32); 5] = [
+const CASES: [(&str, &str, u32); 6] = [
     (
         "one Scalable flow, 1 Gbit/s, 100 ms, buffer 100% BDP",
         r#"path = { rate = "1 Gbit/s", rtt = "100 ms", buffer = "100% bdp" }
@@ -39,6 +39,12 @@ const CASES: [(&str, &str, u32); 5] = [
         r#"path = { rate = "10 Gbit/s", rtt = "100 ms" }
         flow = [{ cc = "reno", count = 100000, start = { uniform = ["0 s", "1 s"] } }]"#,
         10,
+    ),
+    (
+        "4200 web users, 2.4 Gbit/s, 120 ms",
+        r#"path = { rate = "2.4 Gbit/s", rtt = "120 ms", buffer = "2048 packets", access_rate = "1 Gbit/s" }
+        web = [{ users = 1400, count = 3, tcp = { initial_window = 2 } }]"#,
+        1200,
     ),
 ];
 
