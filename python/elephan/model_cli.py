@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from elephan import _core
+from elephan import _core, theory
 from elephan.theory import FIGURES, MODELLED, Model, plot_response
 
 app = typer.Typer(help="What theory says: response functions, recovery, fairness, stability.", no_args_is_help=True)
@@ -200,6 +200,38 @@ def stability(
         rows.append([f"{size:g}", load, loss, limit, "stable" if stable else "not assured"])
     heads = ["buffer\npackets", "load", "loss rate", "a must be\nless than", f"a = {a:g}"]
     _print(f"{flows:g} flows, {rate}, {rtt}, loss by {queue}", heads, rows, as_json=as_json)
+
+
+@app.command()
+def agreement(
+    cc: CcOption = "reno,hstcp,scalable,htcp,bic,ltcp,cubic",
+    flows: Annotated[int, typer.Option(min=1, help="How many flows.")] = 100,
+    rate: Annotated[str, typer.Option(help="Rate of the link.")] = "1 Gbit/s",
+    rtts: Annotated[
+        str, typer.Option(help="Round-trip times, separated by commas, an equal share of flows each.")
+    ] = "50 ms",
+    buffer: Annotated[str, typer.Option(help="Its buffer.")] = "100% bdp",
+    queue: Annotated[
+        str, typer.Option(help="droptail, or red with thresholds of 100 and 600 packets and max_p 0.02.")
+    ] = "red",
+    duration: Annotated[str, typer.Option(help="How long; the second half counts.")] = "80 s",
+    as_json: JsonOption = False,
+) -> None:
+    """Hold the fluid model to the packet simulator: the same scenario on both engines."""
+    red = {"name": "red", "min_th": 100, "max_th": 600, "max_p": 0.02, "ecn": False}
+    if queue not in ("red", "droptail"):
+        raise _core.ScenarioError(f"--queue: expected red or droptail, found {queue!r}")
+    rows: list[list[str | float | None]] = []
+    for name in cc.split(","):
+        found = theory.agreement(
+            name.strip(), flows=flows, rate=rate, rtts=[t.strip() for t in rtts.split(",")], buffer=buffer,
+            queue=red if queue == "red" else queue, duration=duration,
+        )  # fmt: skip
+        for what, simulated, model in found:
+            share = 100 * (model / simulated - 1) if simulated else None
+            rows.append([name.strip(), what, simulated, model, share])
+    heads = ["cc", "quantity", "simulated", "model", "deviation\n%"]
+    _print(f"{flows} flows, {rate}, {rtts}, buffer {buffer}, {queue}", heads, rows, as_json=as_json)
 
 
 @plot_app.command("response")

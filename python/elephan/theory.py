@@ -196,3 +196,31 @@ def plot_response(figure: PublishedFigure, cc: Sequence[str], points: int, *, mo
         axes.set_title(f"{figure.title}\nlines: theory (dotted: as published), points: simulated")
         axes.legend()
         return picture
+
+
+def agreement(
+    cc: str, *, flows: int, rate: str, rtts: Sequence[str], buffer: str, queue: str | Mapping[str, Any], duration: str
+) -> list[tuple[str, float, float]]:
+    """Goodput (Mbit/s), queue (packets), loss (%) and Jain's index of the same scenario, simulated and by the fluid model."""
+    half = f"{_core.seconds(duration) / 2:.3f} s"
+    summaries = []
+    for engine in ("sim", "model"):
+        scenario = dumbbell(
+            rate=rate,
+            rtt=rtts[0],
+            buffer=buffer,
+            flows=[flow(cc, count=flows // len(rtts), rtt=rtt, start={"uniform": ["0 s", "4 s"]}) for rtt in rtts],
+            duration=duration,
+            engine=engine,
+            path={"queue": queue},
+            tcp={"delayed_ack": {"segments": 1}},
+            measure={"from": half},
+        )
+        summaries.append(run_many([scenario])[0].summary)
+    simulated, model = summaries
+    return [
+        ("goodput, Mbit/s", simulated.goodput_bit_s / 1e6, model.goodput_bit_s / 1e6),
+        ("queue, packets", simulated.links[0].queue_mean_packets, model.links[0].queue_mean_packets),
+        ("loss, %", 100 * (simulated.loss_rate or 0), 100 * (model.loss_rate or 0)),
+        ("Jain's index", simulated.jain or 0, model.jain or 0),
+    ]

@@ -188,7 +188,8 @@ impl Algorithm {
         }
     }
 
-    /// The increase in segments for each round trip, of a flow whose mean window is `w` under losses of that rate. For
+    /// The increase in segments for each round trip, of a flow whose mean window is `w` under losses of that rate; for Layered TCP
+    /// without the jumps between layers. For
     /// algorithms with a memory (H-TCP, BIC-TCP, CUBIC, whose increase depends on the time or the window of the last loss) it is the
     /// one that keeps `w` where [`Self::loss`] says.
     pub fn increase(&self, w: f64, rtt: f64) -> f64 {
@@ -197,7 +198,7 @@ impl Algorithm {
             Self::HighSpeed(it) => it.a(w),
             Self::Scalable(it) => it.increase(w),
             Self::Fast(it) => it.unqueued().a,
-            Self::Ltcp(it) => it.layer(w).k,
+            Self::Ltcp(it) => it.mean_layers(w),
             Self::Htcp(_) | Self::Bic(_) | Self::Cubic(_) => (1.0 - self.beta(w)) * w * w * self.loss(w, rtt),
         }
     }

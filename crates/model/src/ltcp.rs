@@ -42,6 +42,11 @@ impl Ltcp {
         layer
     }
 
+    /// The mean number of layers of windows about `w`: what the steps of [`Self::layer`] are halfway, without its jumps.
+    pub fn mean_layers(&self, w: f64) -> f64 {
+        (0.5 + libm::log1p((self.alpha - 1.0) * w / self.w_t) / libm::log(self.alpha)).max(1.0)
+    }
+
     /// Fraction that a loss at window `w` leaves (equation 6, whose pseudo-code prints a product in place of the sum).
     pub(crate) fn beta(&self, w: f64) -> f64 {
         let Layer { k, from, step } = self.layer(w);
@@ -138,6 +143,8 @@ mod tests {
             let found = it.layer(from + step / 2.0);
             assert_eq!(found.k, k);
             assert!((found.from - from).abs() <= 1e-9 * from);
+            // In the middle of a layer the mean is its number; at its ends it is half a layer off.
+            assert!((it.mean_layers(from + step / 2.0) - k).abs() < 0.1 || k < 2.0);
         }
     }
 }
