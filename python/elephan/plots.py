@@ -273,3 +273,16 @@ def _xy(spec: "Points") -> Figure:
     axes.set_title(spec.title)
     axes.legend()
     return figure
+
+
+def sawtooth(run: "Run") -> Figure:
+    """Draw the window of a run's first flow, and the bottleneck's queue beneath it."""
+    with mpl.rc_context({**STYLE, "svg.hashsalt": "elephan"}):
+        figure = Figure(figsize=(7.5, 3.4))
+        window, queue = figure.subplots(2, 1, sharex=True, height_ratios=[2.2, 1])
+        _lines(window, run, "cwnd")
+        _lines(queue, run, "queue")
+        for line in queue.lines:
+            line.set_color("#888888")
+        queue.set_xlabel("time (s)")
+        return figure

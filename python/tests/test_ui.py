@@ -177,6 +177,18 @@ def test_computing_without_end_is_stopped(tmp_path: Path) -> None:
     assert json.loads(run.messages[-1])["text"].startswith("expected at most 0 s of computing")
 
 
+@pytest.mark.parametrize("table", ['{ csv = "/etc/passwd" }', '{ file = "/etc/passwd" }'])
+def test_no_file_is_read_for_a_page(client: TestClient, table: str) -> None:
+    text = f'duration = "4 s"\n[path]\nrate = "5 Mbit/s"\nrtt = "20 ms"\n[[flow]]\ncc = "reno"\nsize = {table}\n'
+    opened = client.post("/api/open", json={"text": text})
+    flow = {"cc": "reno", "size": {table[2:6].strip(" ="): "/etc/passwd"}}
+    started = client.post("/api/runs", json={"document": {**DOCUMENT, "flow": [flow]}})
+    for answer in (opened, started):
+        assert answer.status_code == 422
+        assert "expected no file on this page" in answer.json()["mistakes"][0]["problem"]
+        assert "root:" not in answer.text
+
+
 def test_a_hostile_scenario_stays_within_the_results_folder(client: TestClient, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()

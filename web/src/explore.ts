@@ -30,6 +30,7 @@ export class Explore {
   private speed = "10";
   private checking: ReturnType<typeof setTimeout> | undefined;
   private drawn = "";
+  private linkForm: { run: string; element: HTMLElement } | null = null;
 
   constructor(private readonly about: About) {
     this.scenario = new Shapes(about.schema).scenario;
@@ -277,7 +278,40 @@ export class Explore {
     const add = h("button", { type: "button", class: "plain", id: "add-now", onclick: () => void this.change(run, { flow: { cc: cc.value, ...ends } }) }, "add this flow now");
     const which = h("select", { "aria-label": "Flow to stop" }, ...flows.flatMap((flow, k) => (flow["stop"] === undefined ? [h("option", { value: String(k) }, run.labels[k] ? `flow ${k + 1} (${run.labels[k]!})` : `flow ${k + 1}`)] : [])));
     const stop = h("button", { type: "button", class: "plain", onclick: () => void this.change(run, { stop: Number(which.value) }) }, "stop it now");
-    return h("div", { class: "changes", role: "group", "aria-label": "Changes now" }, h("span", { class: "pair" }, cc, add), which.options.length > 0 && h("span", { class: "pair" }, which, stop));
+    return h(
+      "div",
+      { class: "changes", role: "group", "aria-label": "Changes now" },
+      h("span", { class: "pair" }, cc, add),
+      which.options.length > 0 && h("span", { class: "pair" }, which, stop),
+      this.linkChange(run),
+    );
+  }
+
+  /** The form of a change of a link; it stays as it is while its run goes on. */
+  private linkChange(run: LiveRun): HTMLElement | null {
+    const event = this.scenario.fields.find(([name]) => name === "event")?.[1].item;
+    if (!event || run.linkNames.length === 0) return null;
+    if (this.linkForm?.run === run.id) return this.linkForm.element;
+    const form = new Form({ link: run.linkNames[0]! }, () => undefined);
+    const link = h("select", { "aria-label": "Link to change" }, ...run.linkNames.map((name) => h("option", {}, name)));
+    link.addEventListener("change", () => form.set("link", link.value));
+    const send = async () => {
+      form.show([]);
+      try {
+        await api.change(run.id, { event: form.document });
+      } catch (error) {
+        const told = mistakesOf(error).map(({ key, problem }) => ({ key: key.replace(/^event\.\d+\.?/, ""), problem }));
+        const rest = form.show(told);
+        general.replaceChildren(...rest.map(({ key, problem }) => h("p", {}, key ? `${key}: ${problem}` : problem)));
+        return;
+      }
+      general.replaceChildren();
+    };
+    const general = h("div", { class: "errors", role: "alert" });
+    const now = h("button", { type: "button", class: "plain", id: "change-now", onclick: () => void send() }, "change the link now");
+    const element = h("details", { class: "link-change" }, h("summary", {}, "change a link"), general, h("div", { class: "fields" }, h("div", { class: "field" }, h("span", {}, "link"), link), ...form.others("", event, ["at", "link", "weights"])), now);
+    this.linkForm = { run: run.id, element };
+    return element;
   }
 
   private async change(run: LiveRun, what: Table): Promise<void> {

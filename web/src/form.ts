@@ -116,6 +116,8 @@ export class Form {
         return this.named(key, shape, title);
       case "table":
         return this.table(key, shape, title);
+      case "list":
+        return shape.item?.kind === "table" ? this.tables(key, shape.item, title, shape.description) : this.json(key, shape, title);
       case "number":
       case "quantity":
       case "text":
@@ -243,6 +245,12 @@ export class Form {
       }
     });
     return this.labelled(key, title, `${shape.description} Written as JSON.`, input);
+  }
+
+  private tables(key: string, item: Shape, title: string, description: string): HTMLElement {
+    const controls = (inner: string) => [h("div", { class: "fields" }, ...this.others(inner, item, []))];
+    const list = this.list(key, (_, number) => `${title} ${number + 1}`, controls, () => ({}), "add one");
+    return h("details", { open: ((this.get(key) as Json[] | undefined) ?? []).length > 0 }, h("summary", { title: description }, title), list);
   }
 
   /** Some fields of a table, by name. */

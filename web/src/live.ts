@@ -93,6 +93,11 @@ export class LiveRun {
     this.connect();
   }
 
+  /** The links that have a rate. */
+  get linkNames(): string[] {
+    return this.links.filter((link) => link.rate_bit_s !== null).map((link) => link.name);
+  }
+
   get isOver(): boolean {
     return ["done", "cancelled", "failed"].includes(this.state);
   }

@@ -52,8 +52,6 @@ def _problems(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:
     for key in ("events", "pcap"):
         if document.get("trace", {}).get(key):
             yield f"trace.{key}: expected none on this page, found some; use the command line"
-    for key in _files(document, ""):
-        yield f"{key}: expected no file on this page, found one; use the command line"
     flows = sum(int(flow.get("count", 1)) for flow in document.get("flow", []))
     if flows > limits.flows:
         yield f"flow: expected at most {limits.flows} flows on this page, found {flows}"
@@ -78,12 +76,22 @@ def _problems(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:
         yield f"duration: expected at most {limits.packets} packets on this page, found {packets}; use the command line"
 
 
+def refuse_files(document: Any) -> None:
+    """Raise `ScenarioError` where a document names a file: before it is loaded, since loading reads them."""
+    found = [
+        f"scenario: {key}: expected no file on this page, found one; use the command line"
+        for key in _files(document, "")
+    ]
+    if found:
+        raise _core.ScenarioError("\n".join(found))
+
+
 def _files(value: Any, key: str) -> Iterator[str]:
     """Keys that name a file."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             where = f"{key}.{name}" if key else name
-            if name in ("file", "csv") and isinstance(inner, str):
+            if name in ("file", "csv"):
                 yield where
             else:
                 yield from _files(inner, where)

@@ -5,6 +5,7 @@ import contextlib
 import hmac
 import json
 import secrets
+import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from importlib import resources
 from pathlib import Path
@@ -31,7 +32,7 @@ from elephan.registry import algorithms, slow_starts
 from elephan.report.write import page as report_page
 from elephan.scenario import schema
 from elephan.ui.library import Library
-from elephan.ui.limits import Limits, mistakes
+from elephan.ui.limits import Limits, mistakes, refuse_files
 from elephan.ui.live import LiveRun, LiveRuns, TooManyError, checked
 
 # Only from this page: no frames, no scripts or connections elsewhere.
@@ -163,6 +164,18 @@ def _part(body: Mapping[str, Any], key: str) -> dict[str, Any]:
     return part
 
 
+def _is_json(text: str) -> bool:
+    return text.lstrip().startswith("{")
+
+
+def _parsed(text: str) -> Any:
+    """A scenario file as it is; nothing where it is none, which loading it says better."""
+    try:
+        return json.loads(text) if _is_json(text) else tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
 def _speed(body: Mapping[str, Any], default: float | None) -> float | None:
     speed = body.get("speed", default)
     if speed is None:
@@ -228,7 +241,8 @@ class _Api:
             text = (await _body(request)).get("text")
             if not isinstance(text, str):
                 raise _core.ScenarioError("text: expected a scenario file, found something else")
-            resolved = await run_in_threadpool(_core.load_scenario, text, "scenario", [], text.lstrip().startswith("{"))
+            refuse_files(_parsed(text))
+            resolved = await run_in_threadpool(_core.load_scenario, text, "scenario", [], _is_json(text))
         except _core.ScenarioError as error:
             return _scenario_error(error)
         return JSONResponse({"document": json.loads(resolved)})
