@@ -1,6 +1,6 @@
 """Sweeps: many runs of one scenario, their folder, and what can be said of them."""
 
 from elephan.sweeps.dataset import Dataset, SweepError
-from elephan.sweeps.sweep import Sweep, SweepRun, sweep
+from elephan.sweeps.loop import Sweep, SweepRun, sweep
 
 __all__ = ["Dataset", "Sweep", "SweepError", "SweepRun", "sweep"]

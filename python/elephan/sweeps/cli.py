@@ -15,7 +15,7 @@ from elephan import _core
 from elephan.scenario import load
 from elephan.sweeps import tables
 from elephan.sweeps.dataset import SweepError
-from elephan.sweeps.sweep import Sweep, SweepRun, sweep
+from elephan.sweeps.loop import Sweep, SweepRun, sweep
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 SHOWN_FAILURES = 5
@@ -238,9 +238,7 @@ def query_command(
     from elephan.sweeps.query import query  # noqa: PLC0415 - DuckDB takes a moment to import
 
     with _mistakes():
-        found = query(
-            folder, sql or "select table_name, column_name, data_type from information_schema.columns order by all"
-        )
+        found = query(folder, sql)
     lines = [["" if value is None else f"{value:.6g}" if isinstance(value, float) and form == "text" else str(value)
               for value in row.values()] for row in found.to_pylist()]  # fmt: skip
     _print([tables.Grid("", found.column_names, lines, 0)], _form(form))

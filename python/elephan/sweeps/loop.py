@@ -371,7 +371,10 @@ class Sweep:
 
     def samples(self, name: str = "flows") -> pl.LazyFrame:
         """Samples of all runs: `flows`, `queues`, `transfers`, ...; join them to `to_frame()` on `run`."""
-        parts = pl.scan_parquet(Dataset(self.folder).samples(name), missing_columns="insert")
+        paths = Dataset(self.folder).samples(name)
+        if not paths:
+            return pl.LazyFrame(schema={"run": pl.String})
+        parts = pl.scan_parquet(paths, missing_columns="insert")
         return parts.with_columns(pl.col("run").cast(pl.String))
 
 

@@ -1,0 +1,66 @@
+"""What the tests of sweeps run."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import elephan
+
+SMALL = """
+name = "small"
+duration = "3 s"
+path = { rate = "10 Mbit/s", rtt = "20 ms", buffer = "20 packets" }
+flow = [{ cc = "reno" }, { cc = "reno", start = { uniform = ["0 s", "1 s"] } }]
+[sweep]
+"path.rtt" = ["10 ms", "20 ms", "40 ms"]
+"flow.cc" = ["reno", "htcp"]
+repeat = 2
+"""
+
+# What differs between two runs of the same.
+CLOCKS = ("wall_s", "cpu_s", "part")
+
+
+def small(**changes: str) -> elephan.Scenario:
+    """The small sweep, with some keys set."""
+    import tempfile
+
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(SMALL)
+        file.flush()
+        return elephan.load(file.name, {key.replace("__", "."): value for key, value in changes.items()})
+
+
+def results(folder: Path) -> dict[str, pl.DataFrame]:
+    """Everything that two sweeps of the same scenario must have in common, to the bit."""
+    data = elephan.Dataset(folder)
+    index = data.index(long=True)
+    found: dict[str, pl.DataFrame] = {"index": index.drop(c for c in CLOCKS if c in index.columns)}
+    for name in ("flows", "queues", "transfers"):
+        parts = [pl.read_parquet(path).with_columns(pl.col("run").cast(pl.String)) for path in data.samples(name)]
+        found[name] = pl.concat(parts).sort("run", maintain_order=True)
+    return found
+
+
+def assert_same(one: Path, other: Path) -> None:
+    """Compare two folders, to the bit."""
+    first, second = results(one), results(other)
+    for name, frame in first.items():
+        other_frame = second[name].select(frame.columns)
+        assert frame.height > 0 or name == "transfers"
+        assert frame.equals(other_frame), name
+
+
+def fail_at(monkeypatch: Any, where: Any) -> None:
+    """Let runs fail for which `where` holds of their scenario's document."""
+    from elephan.sweeps import worker
+
+    good = worker.simulate
+
+    def simulate(scenario: elephan.Scenario, **keys: Any) -> elephan.Run:
+        if where(scenario.document):
+            raise RuntimeError("the link is on fire")
+        return good(scenario, **keys)
+
+    monkeypatch.setattr(worker, "simulate", simulate)

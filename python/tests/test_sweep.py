@@ -1,0 +1,300 @@
+"""Sweeps on one machine: what is run, what is kept, and what is said when something goes wrong."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from sweep_scenarios import SMALL, assert_same, fail_at, small
+
+import elephan
+from elephan.sweeps import dataset, loop, schedulers
+
+
+def counts(sweep: elephan.Sweep) -> tuple[int, int]:
+    """New and known runs."""
+    sweep.run()
+    return sweep.done - sweep.reused, sweep.reused
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> elephan.Sweep:
+    return elephan.sweep(small(), tmp_path_factory.mktemp("grid") / "out").run()
+
+
+def test_every_run_is_given_once_and_kept(tmp_path: Path):
+    sweep = elephan.sweep(small(), tmp_path / "out")
+    runs = list(sweep)
+    assert len({run.run for run in runs}) == len(runs) == 12
+    assert {(run.point, run.repeat) for run in runs} == {(p, k) for p in range(1, 7) for k in range(2)}
+    assert all(run.ok and not run.reused for run in runs)
+    frame = sweep.to_frame()
+    assert frame["rtt"].to_list() == ["10 ms"] * 4 + ["20 ms"] * 4 + ["40 ms"] * 4
+    assert frame["seed"].to_list() == [1, 2] * 6
+    last = next(run for run in runs if (run.point, run.repeat) == (6, 1))
+    assert last.settings == {"path.rtt": "40 ms", "flow.cc": "htcp"}
+    alone = elephan.run(last.scenario)
+    assert alone.summary == last.summary
+    assert frame["goodput"][11] == alone.summary.goodput_bit_s
+    assert frame["rtt_s"][11] == 0.04
+    mine = sweep.samples("flows").filter(pl.col("run") == last.run).drop("run").collect()
+    assert mine.equals(alone.flows)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir() if path.name != ".lock") == [
+        "flows", "index.parquet", "queues", "sweep.json", "transfers",
+    ]  # fmt: skip
+
+
+def test_a_second_sweep_runs_nothing_and_gives_the_same(grid: elephan.Sweep):
+    before = grid.to_frame()
+    again = elephan.sweep(small(), grid.folder)
+    runs = list(again)
+    assert (again.done, again.reused) == (12, 12)
+    assert all(run.reused and run.summary.utilisation is not None for run in runs)
+    assert again.to_frame().equals(before)
+
+
+def test_any_number_of_workers_gives_the_same(grid: elephan.Sweep, tmp_path: Path):
+    assert counts(elephan.sweep(small(), tmp_path / "one", workers=1)) == (12, 0)
+    assert_same(grid.folder, tmp_path / "one")
+
+
+def test_only_what_is_missing_is_run(tmp_path: Path):
+    out = tmp_path / "out"
+    assert counts(elephan.sweep(small(), out)) == (12, 0)
+    # More values and more repeats: the old ones are found, wherever they stand now.
+    wider = elephan.load(_file(tmp_path, SMALL.replace('["10 ms", "20 ms", "40 ms"]', '["5 ms", "40 ms", "10 ms"]')))
+    assert counts(elephan.sweep(wider, out)) == (4, 8)
+    frame = elephan.Dataset(out).runs()
+    assert frame["rtt"].unique(maintain_order=True).to_list() == ["5 ms", "40 ms", "10 ms"]
+    assert frame["point"].to_list() == [n for n in range(1, 7) for _ in range(2)]
+    assert counts(elephan.sweep(small(sweep__repeat="3"), out)) == (6, 12)
+    # A change of anything else makes every result another one; changed back, they are known again.
+    assert counts(elephan.sweep(small(path__buffer='"21 packets"'), out)) == (12, 0)
+    assert set(elephan.Dataset(out).runs()["buffer"]) == {"21 packets"}
+    assert counts(elephan.sweep(small(), out)) == (0, 18)
+
+
+def _file(folder: Path, text: str) -> Path:
+    path = folder / "scenario.toml"
+    path.write_text(text)
+    return path
+
+
+def test_other_code_reuses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    out = tmp_path / "out"
+    assert counts(elephan.sweep(small(), out)) == (12, 0)
+    for part in (loop, schedulers):
+        monkeypatch.setattr(part, "code_version", lambda: "0.0.0+other")
+    monkeypatch.setattr("elephan.sweeps.worker.code_version", lambda: "0.0.0+other")
+    assert counts(elephan.sweep(small(), out)) == (12, 0)
+
+
+def test_a_loop_that_is_left_keeps_what_has_finished(
+    grid: elephan.Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(loop, "BATCH_S", 0.0)
+    out = tmp_path / "out"
+    for number, _ in enumerate(elephan.sweep(small(), out, workers=1)):
+        if number == 4:
+            break
+    known = elephan.Dataset(out).index().height
+    assert 5 <= known < 12
+    assert counts(elephan.sweep(small(), out)) == (12 - known, known)
+    assert_same(grid.folder, out)
+
+
+def test_a_run_that_fails_is_recorded_and_tried_again_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        fail_at(patch, lambda document: document["path"]["rtt"] == "20 ms" and document["seed"] == 2)
+        sweep = elephan.sweep(small(), out)
+        failed = [run for run in sweep if not run.ok]
+    assert [run.error for run in failed] == ["the link is on fire"] * 2
+    assert (sweep.done, sweep.failed) == (12, 2)
+    with pytest.raises(elephan.SweepError, match=r"point [34], repeat 1: the link is on fire"):
+        _ = failed[0].summary
+    bad = elephan.Dataset(out).runs().filter(pl.col("error").is_not_null())
+    assert bad["point"].to_list() == [3, 4]
+    assert counts(elephan.sweep(small(), out)) == (0, 12)
+    assert counts(elephan.sweep(small(), out, retry_failed=True)) == (2, 10)
+    assert elephan.Dataset(out).runs()["error"].null_count() == 12
+
+
+def test_repeats_are_added_until_the_interval_is_tight(tmp_path: Path):
+    text = SMALL.replace('["10 ms", "20 ms", "40 ms"]', '["20 ms"]')
+    scenario = elephan.load(_file(tmp_path, text))
+    sweep = elephan.sweep(scenario, tmp_path / "out", until="ci(fairness) < 20%", max_repeat=30).run()
+    frame = sweep.to_frame()
+    from elephan.sweeps.statistics import Estimate
+
+    for (point,), runs in frame.group_by("point"):
+        estimate = Estimate.of(runs["fairness"].to_list())
+        assert 5 <= runs.height <= 30
+        assert estimate.half_width <= 0.2 * estimate.mean or runs.height == 30, point
+        assert runs["seed"].to_list() == list(range(1, runs.height + 1))
+    assert frame["repeat"].max() > 4
+    # On any number of workers, and when it is resumed, the same repeats are asked for.
+    again = elephan.sweep(scenario, tmp_path / "again", workers=1, until="ci(fairness) < 20%", max_repeat=30).run()
+    assert again.to_frame()["run"].to_list() == frame["run"].to_list()
+    assert counts(elephan.sweep(scenario, tmp_path / "out", until="ci(fairness) < 20%", max_repeat=30)) == (
+        0,
+        frame.height,
+    )
+    # Without the condition they are kept.
+    assert counts(elephan.sweep(scenario, tmp_path / "out")) == (0, frame.height)
+
+
+@pytest.mark.parametrize(
+    ("until", "most", "message"),
+    [
+        ("fairness < 5%", 9, '--until: expected a condition such as "ci(fairness) < 5%", found "fairness < 5%"'),
+        ("ci(fairness) < -1", 9, "--until: expected a condition"),
+        ("ci(fairness) < 5%", None, "--until: expected --max-repeat with it, found none"),
+        ("ci(fairness) < 5%", 0, "--max-repeat: expected 1 or more, found 0"),
+        ("ci(fairnes) < 5%", 9, "--until: ci(): expected one of .*fairness.*, found 'fairnes'"),
+    ],
+)
+def test_a_condition_that_is_none_is_refused(until: str, most: int | None, message: str, tmp_path: Path):
+    with pytest.raises(elephan.ScenarioError, match=message.replace("(", r"\(").replace(")", r"\)")):
+        elephan.sweep(small(), tmp_path / "out", until=until, max_repeat=most).run()
+
+
+def test_a_scenario_without_a_sweep_is_a_sweep_of_one(tmp_path: Path):
+    scenario = elephan.load(_file(tmp_path, SMALL.split("[sweep]")[0]))
+    assert counts(elephan.sweep(scenario, tmp_path / "out")) == (1, 0)
+    assert elephan.Dataset(tmp_path / "out").runs()["cc"].to_list() == ["reno"]
+
+
+def test_a_point_that_cannot_work_is_named_and_nothing_is_lost(grid: elephan.Sweep, tmp_path: Path):
+    before = (grid.folder / "index.parquet").read_bytes()
+    path = _file(tmp_path, SMALL.replace('"40 ms"', '"0 ms"'))
+    with pytest.raises(elephan.ScenarioError, match=r'at point 5 of 6: path\.rtt = "0 ms", flow\.cc = "reno"'):
+        elephan.sweep(path, grid.folder)
+    assert (grid.folder / "index.parquet").read_bytes() == before
+
+
+def test_other_code_on_a_worker_is_refused_with_the_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(schedulers, "code_version", lambda: "0.0.0+other")
+    with pytest.raises(
+        elephan.SweepError, match=r"^point \d: expected Elephan 0\.0\.0\+other, as the client has, found 0\.1"
+    ):
+        elephan.sweep(small(), tmp_path / "out").run()
+
+
+@contextlib.contextmanager
+def tiny_disk(place: Path):
+    """A file system with room for a part or two, where we may mount one."""
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=300k", "elephan-test", str(place)]
+    mounted = os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_names_the_points_and_keeps_what_was_written(
+    grid: elephan.Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(loop, "FLUSH_S", 0.0)
+    monkeypatch.setattr(loop, "BATCH_S", 0.0)
+    with tiny_disk(tmp_path / "disk") as mounted:
+        if not mounted:
+            _fill_after_three_parts(monkeypatch)
+        out = tmp_path / "disk" / "out"
+        message = r"out: No space left on device, while writing points? \d+.*everything before is safe"
+        with pytest.raises(elephan.SweepError, match=message):
+            elephan.sweep(small(), out, workers=1).run()
+        known = elephan.Dataset(out).index().height
+        assert 0 < known < 12
+        assert not list(out.rglob("*.tmp"))
+        # With room again, the sweep goes on from there.
+        monkeypatch.undo()
+        if mounted:
+            subprocess.run(["mount", "-o", "remount,size=8m", str(tmp_path / "disk")], check=True)
+        assert counts(elephan.sweep(small(), out)) == (12 - known, known)
+        assert_same(grid.folder, out)
+
+
+def _fill_after_three_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    good, written = dataset.pq.write_table, []
+
+    def write_table(*arguments: object, **keys: object) -> None:
+        written.append(1)
+        if len(written) > 12:
+            raise OSError(28, "No space left on device")
+        good(*arguments, **keys)
+
+    monkeypatch.setattr(dataset.pq, "write_table", write_table)
+
+
+def test_a_part_that_cannot_be_read_is_named(tmp_path: Path):
+    out = tmp_path / "out"
+    elephan.sweep(small(), out).run()
+    from elephan.sweeps.query import query
+
+    part = next((out / "flows").iterdir())
+    part.write_bytes(b"PAR1 no more")
+    with pytest.raises(
+        elephan.SweepError, match=r"flows/part-000001\.parquet: expected the flows of points 1 to 6 as Parquet"
+    ):
+        query(out, "select count(*) from flows")
+    assert query(out, "select count(*) as n from runs").to_pylist() == [{"n": 12}]
+    (out / "index.parquet").write_bytes(b"no index")
+    with pytest.raises(elephan.SweepError, match=r"index\.parquet: expected Parquet, found what cannot be read"):
+        elephan.sweep(small(), out).run()
+
+
+def test_two_sweeps_do_not_write_one_folder(tmp_path: Path):
+    first = iter(elephan.sweep(small(), tmp_path / "out", workers=1))
+    next(first)
+    with pytest.raises(elephan.SweepError, match="expected no other sweep that writes here, found one"):
+        elephan.sweep(small(), tmp_path / "out").run()
+    first.close()
+
+
+def test_a_sweep_runs_where_an_event_loop_does(tmp_path: Path):
+    async def cell() -> int:
+        return sum(1 for _ in elephan.sweep(small(), tmp_path / "out"))
+
+    assert asyncio.run(cell()) == 12
+
+
+def command(*arguments: str) -> list[str]:
+    # Parts are written at once, so that there is something to find.
+    script = "from elephan.sweeps import loop; loop.FLUSH_S = loop.BATCH_S = 0.05; from elephan.cli import main; main()"
+    return [sys.executable, "-c", script, *arguments]
+
+
+def wait_for_parts(out: Path, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(list(out.glob("index/part-*.parquet"))) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_sweep_that_is_stopped_goes_on(how: signal.Signals, tmp_path: Path):
+    path, out = _file(tmp_path, SMALL.replace("3 s", "20 s").replace("repeat = 2", "repeat = 8")), tmp_path / "out"
+    process = subprocess.Popen(command("sweep", str(path), "--out", str(out)), stderr=subprocess.PIPE, text=True)
+    wait_for_parts(out, 3)
+    process.send_signal(how)
+    _, stderr = process.communicate(timeout=30)
+    known = elephan.Dataset(out).index().height
+    assert 0 < known < 48
+    if how == signal.SIGINT:
+        assert process.returncode == 130
+        assert stderr.strip() == f"interrupted: {known} of 48 runs are in {out}; sweep again to go on"
+    assert counts(elephan.sweep(path, out)) == (48 - known, known)
+    frame = elephan.Dataset(out).runs()
+    assert frame["run"].n_unique() == 48
+    assert frame["status"].to_list() == ["ok"] * 48
+    whole = elephan.sweep(path, tmp_path / "whole").run()
+    assert_same(whole.folder, out)
