@@ -1,5 +1,6 @@
 """Clusters that are made for one sweep: Slurm, HTCondor and PBS, by dask-jobqueue."""
 
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,10 @@ def settings(kind: str, text: str) -> dict[str, Any]:
             arguments["walltime"] = resource.removeprefix("walltime=")
         else:
             arguments["resource_spec"] = resource
+            if cores := re.search(r"ncpus=(\d+)", resource):
+                arguments["cores"] = int(cores[1])
+            if memory := re.search(r"mem=(\w+)", resource):
+                arguments["memory"] = memory[1]
     join = "=" if kind == "slurm" else " "
     arguments["job_extra_directives"] = [
         name if value is None else f"{name}{join if name.startswith('--') else ' '}{value}"

@@ -92,22 +92,35 @@ class _Waiting:
     def __init__(self, make: Callable[[int, int], _Run], missing: deque[tuple[int, int]]) -> None:
         self._make = make
         self.missing = missing
-        # Runs of a batch that was lost with its worker go alone, so that the guilty one is found.
-        self.alone: deque[_Run] = deque()
+        # Runs that were lost with their worker go one at a time, and nothing with them, so that the guilty one is found.
+        self.suspects: deque[_Run] = deque()
         self._seconds = 0.0
 
     def __bool__(self) -> bool:
-        return bool(self.missing or self.alone)
+        return bool(self.missing or self.suspects)
+
+    def guilty(self, runs: list[_Run]) -> bool:
+        """Whether it was a run of these that took the worker with it; they are suspects from now on."""
+        if self.suspects and runs[0] is self.suspects[0]:
+            self.suspects.popleft()
+            return True
+        self.suspects.extend(runs)
+        return False
 
     def note(self, wall_s: float | None) -> None:
         """Learn how long a run takes."""
         if wall_s is not None:
             self._seconds = wall_s if self._seconds == 0 else 0.9 * self._seconds + 0.1 * wall_s
 
+    def cleared(self, runs: list[_Run]) -> None:
+        """Take back the suspicion of a run that came to its end."""
+        if self.suspects and runs[0] is self.suspects[0]:
+            self.suspects.popleft()
+
     def batch(self) -> list[_Run]:
         """The next few."""
-        if self.alone:
-            return [self.alone.popleft()]
+        if self.suspects:
+            return [self.suspects[0]]
         size = 1 if self._seconds == 0 else int(min(max(BATCH_S / self._seconds, 1), MOST_IN_A_BATCH))
         return [self._make(*self.missing.popleft()) for _ in range(min(size, len(self.missing)))]
 
@@ -316,7 +329,7 @@ class Sweep:
         number, at_once, flushed = 0, True, time.monotonic()
         try:
             while waiting or sent:
-                while waiting and len(sent) < 2 * pool.workers():
+                while waiting and len(sent) < (1 if waiting.suspects else 2 * pool.workers()):
                     number += 1
                     sent[number] = waiting.batch()
                     pool.submit(number, [(one.run, one.scenario) for one in sent[number]])
@@ -339,12 +352,12 @@ class Sweep:
         if isinstance(outcome, Exception):
             if fatal(outcome):
                 raise SweepError(f"{span(one.point + 1 for one in runs)}: {outcome}") from outcome
-            if len(runs) > 1:
-                waiting.alone.extend(runs)
+            if not waiting.guilty(runs):
                 return
             batch = Batch([{"run": runs[0].run, "status": "failed", "error": _reason(outcome)}], {})
         else:
             batch = outcome
+            waiting.cleared(runs)
         described = [self._describe(one) for one in runs]
         out.add(batch, described)
         for one, row, more in zip(runs, batch.rows, described, strict=True):

@@ -6,10 +6,11 @@ Both take batches, and give them back as they finish. What a batch holds is none
 import os
 import time
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, Protocol
 
 from elephan import _core
+from elephan.sweeps import worker
 from elephan.sweeps.dataset import SweepError
 from elephan.sweeps.worker import Batch, VersionMismatchError, code_version, compute
 
@@ -95,15 +96,15 @@ class Dask:
         """Refuse workers with other code before anything is run; `compute` checks those that come later."""
         own = code_version()
         try:
-            found = self._client.run(code_version, on_error="return")
+            found = self._client.run(worker.code_version, on_error="return")
         except Exception as error:
             raise SweepError(f"{self._name}: expected workers that answer, found: {error}") from error
-        for worker, version in found.items():
+        for address, version in found.items():
             if isinstance(version, BaseException):
-                raise SweepError(f"worker {worker}: expected Elephan {own}, found none ({version}); install it there")
+                raise SweepError(f"worker {address}: expected Elephan {own}, found none ({version}); install it there")
             if version != own:
                 raise SweepError(
-                    f"worker {worker}: expected Elephan {own}, as the client has, found {version}; nothing was run there"
+                    f"worker {address}: expected Elephan {own}, as the client has, found {version}; nothing was run there"
                 )
 
     def workers(self) -> int:
@@ -111,7 +112,7 @@ class Dask:
         then, count = self._counted
         if time.monotonic() - then > 1:
             workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-            count = max(1, sum(worker["nthreads"] for worker in workers))
+            count = max(1, sum(one["nthreads"] for one in workers))
             self._counted = (time.monotonic(), count)
         return count
 
@@ -130,13 +131,13 @@ class Dask:
         for future in self._as_completed.next_batch(block=True):
             del self._futures[future.key]
             number = self._numbers.pop(future.key)
-            if future.status in ("cancelled", "lost"):
-                raise SweepError(f"{self._name}: the connection was lost")
-            error = future.exception()
-            if error is None:
+            try:
                 outcomes.append((number, future.result()))
-            else:
-                outcomes.append((number, error if isinstance(error, Exception) else RuntimeError(str(error))))
+            except (OSError, CancelledError, TimeoutError) as error:
+                # None of these can come of a run, whose errors are in its batch.
+                raise SweepError(f"{self._name}: the connection was lost") from error
+            except Exception as error:
+                outcomes.append((number, error))
             # The scheduler need not keep what is here.
             future.release()
         return outcomes

@@ -1,0 +1,217 @@
+"""Sweeps on a real Dask cluster: a scheduler and two workers, processes of this machine."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from distributed import Client
+from sweep_scenarios import SMALL, assert_same, small
+
+import elephan
+from elephan.sweeps import cluster, loop, schedulers
+
+# Long enough that something can happen meanwhile.
+LONG = SMALL.replace("3 s", "20 s").replace("repeat = 2", "repeat = 8")
+
+
+@contextmanager
+def process(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of ours, ended by its number."""
+    one = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield one
+    finally:
+        one.kill()
+        one.wait()
+
+
+Cluster = tuple[str, subprocess.Popen[bytes], list[subprocess.Popen[bytes]]]
+
+
+@contextmanager
+def cluster_of(place: Path, count: int, *more: str) -> Iterator[Cluster]:
+    """The address of a scheduler, its process, and those of its workers."""
+    file = place / "scheduler.json"
+    options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
+    with ExitStack() as stack:
+        scheduler = stack.enter_context(process("-m", "distributed.cli.dask_scheduler", *options))
+        options = ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--local-directory", str(place), *more]
+        command = ["-m", "distributed.cli.dask_worker", "--scheduler-file", str(file), *options]
+        workers = [stack.enter_context(process(*command)) for _ in range(count)]
+        deadline = time.monotonic() + 60
+        while not (file.exists() and file.read_text()):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        address = json.loads(file.read_text())["address"]
+        with Client(address, set_as_default=False) as client:
+            client.wait_for_workers(count, timeout=60)
+        yield address, scheduler, workers
+
+
+@pytest.fixture(scope="module")
+def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with cluster_of(tmp_path_factory.mktemp("dask"), 2) as (address, _, _):
+        yield address
+
+
+def file_of(folder: Path, text: str) -> Path:
+    path = folder / "scenario.toml"
+    path.write_text(text)
+    return path
+
+
+def test_two_workers_give_what_this_machine_gives(dask: str, tmp_path: Path):
+    sweep = elephan.sweep(small(), tmp_path / "far", scheduler=dask).run()
+    assert (sweep.done, sweep.reused, sweep.failed) == (12, 0, 0)
+    elephan.sweep(small(), tmp_path / "here").run()
+    assert_same(tmp_path / "here", tmp_path / "far")
+    # What was run there is known here.
+    again = elephan.sweep(small(), tmp_path / "far").run()
+    assert again.reused == 12
+
+
+def test_a_client_of_ones_own_is_left_open(dask: str, tmp_path: Path):
+    with Client(dask, set_as_default=False) as client:
+        assert elephan.sweep(small(), tmp_path / "out", scheduler=client).run().done == 12
+        assert client.status == "running"
+
+
+def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(loop, "BATCH_S", 0.05)
+    path = file_of(tmp_path, LONG)
+    with cluster_of(tmp_path, 2) as (address, _, workers):
+        sweep = elephan.sweep(path, tmp_path / "far", scheduler=address)
+        for number, _ in enumerate(sweep):
+            if number == 5:
+                workers[0].send_signal(signal.SIGKILL)
+        assert workers[0].wait(10) == -signal.SIGKILL
+    assert (sweep.done, sweep.failed) == (48, 0)
+    elephan.sweep(path, tmp_path / "here").run()
+    assert_same(tmp_path / "here", tmp_path / "far")
+
+
+def test_a_client_that_is_killed_goes_on_where_it_was(dask: str, tmp_path: Path):
+    path, out = file_of(tmp_path, LONG), tmp_path / "out"
+    script = "from elephan.sweeps import loop; loop.FLUSH_S = loop.BATCH_S = 0.05; from elephan.cli import main; main()"
+    with process("-c", script, "sweep", str(path), "--out", str(out), "--scheduler", dask) as client:
+        deadline = time.monotonic() + 60
+        while len(list(out.glob("index/part-*.parquet"))) < 3:
+            assert time.monotonic() < deadline
+            assert client.poll() is None
+            time.sleep(0.02)
+        client.send_signal(signal.SIGKILL)
+        client.wait()
+    known = elephan.Dataset(out).index().height
+    assert 0 < known < 48
+    sweep = elephan.sweep(path, out, scheduler=dask).run()
+    assert (sweep.done, sweep.reused, sweep.failed) == (48, known, 0)
+    assert elephan.Dataset(out).index()["run"].n_unique() == 48
+
+
+# Loaded by workers: a run that takes its process with it.
+DEADLY = """
+import os
+from elephan.sweeps import worker
+from elephan.simulate import run as good
+def simulate(scenario, **keys):
+    path, flow = scenario.document["path"], scenario.document["flow"]
+    if path["rtt"] == "20 ms" and flow[0]["cc"] == "htcp" and scenario.document["seed"] == 2:
+        os._exit(1)
+    return good(scenario, **keys)
+worker.simulate = simulate
+"""
+
+
+def test_a_run_that_kills_its_workers_is_the_only_one_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Dask gives a task up that lost its workers; runs that were sent together are then sent alone."""
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
+    preload = tmp_path / "deadly.py"
+    preload.write_text(DEADLY)
+    with cluster_of(tmp_path, 3, "--preload", str(preload)) as (address, _, workers):
+        sweep = elephan.sweep(small(), tmp_path / "out", scheduler=address).run()
+        assert sum(one.poll() is not None for one in workers) in (1, 2)
+    assert (sweep.done, sweep.failed) == (12, 1)
+    bad = sweep.to_frame().filter(status="failed")
+    assert bad.select("point", "repeat").rows() == [(4, 1)]
+    assert bad["error"][0].startswith("KilledWorker")
+
+
+def test_workers_with_other_code_are_refused(dask: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(schedulers, "code_version", lambda: "0.0.0+other")
+    message = (
+        r"^worker tcp://127\.0\.0\.1:\d+: expected Elephan 0\.0\.0\+other, as the client has, found 0\.\d+\.\d+\+\w+"
+    )
+    with pytest.raises(elephan.SweepError, match=message):
+        elephan.sweep(small(), tmp_path / "out", scheduler=dask).run()
+    # One that comes when the sweep is under way is found by the run that it gets.
+    monkeypatch.setattr(schedulers.Dask, "_check_versions", lambda _: None)
+    with pytest.raises(
+        elephan.SweepError, match=r"^point \d: expected Elephan 0\.0\.0\+other, as the client has, found 0"
+    ):
+        elephan.sweep(small(), tmp_path / "out", scheduler=dask).run()
+
+
+def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(schedulers, "CONNECT_S", 0.5)
+    with pytest.raises(elephan.SweepError, match=r"tcp://127\.0\.0\.1:9: expected a Dask scheduler, found none"):
+        elephan.sweep(small(), tmp_path / "out", scheduler="tcp://127.0.0.1:9").run()
+
+
+def test_a_scheduler_that_goes_away_keeps_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(loop, "BATCH_S", 0.05)
+    path = file_of(tmp_path, LONG)
+    before: set[str] = set()
+
+    def run(address: str, scheduler: "subprocess.Popen[bytes]") -> None:
+        for number, one in enumerate(elephan.sweep(path, tmp_path / "out", scheduler=address)):
+            before.add(one.run)
+            if number == 5:
+                scheduler.kill()
+
+    message = "the connection was lost"
+    with cluster_of(tmp_path, 2) as (address, scheduler, _), pytest.raises(elephan.SweepError, match=message):
+        run(address, scheduler)
+    known = set(elephan.Dataset(tmp_path / "out").index()["run"])
+    assert before <= known
+    assert len(known) < 48
+
+
+def test_the_slurm_job_is_what_was_asked_for(tmp_path: Path):
+    options = "--partition=cpu --time=2:00:00 --mem=4GB -c 8 --constraint='haswell&ssd' --exclusive"
+    with cluster.cluster("slurm", options, tmp_path / "jobs") as made:
+        script = made.job_script()
+    for line in (
+        "#SBATCH -p cpu",
+        "#SBATCH -t 2:00:00",
+        "#SBATCH --cpus-per-task=8",
+        "#SBATCH --mem=4G",
+        "#SBATCH --constraint=haswell&ssd",
+        "#SBATCH --exclusive",
+    ):
+        assert line in script.splitlines(), script
+    assert f"{sys.executable} -m distributed.cli.dask_worker tcp://" in script
+    assert "--nthreads 8" in script
+
+
+def test_the_jobs_of_pbs_and_htcondor_too(tmp_path: Path):
+    with cluster.cluster("pbs", "-q cpu -A physics -l walltime=1:00:00 -l select=1:ncpus=4:mem=8gb", tmp_path) as made:
+        script = made.job_script()
+    for line in ("#PBS -q cpu", "#PBS -A physics", "#PBS -l select=1:ncpus=4:mem=8gb", "#PBS -l walltime=1:00:00"):
+        assert line in script.splitlines(), script
+    assert "--nthreads 4" in script
+    with cluster.cluster("htcondor", "request_cpus=4 request_memory=3GB accounting_group=physics", tmp_path) as made:
+        script = made.job_script()
+    assert "accounting_group = physics" in script
+    assert "RequestCpus = MY.DaskWorkerCores" in script
+
+
+@pytest.mark.parametrize("options", ["cpu", "--cpus-per-task=many"])
+def test_options_that_are_none_are_refused(options: str, tmp_path: Path):
+    with pytest.raises(elephan.ScenarioError, match="cluster options: expected"):
+        cluster.cluster("slurm", options, tmp_path)
