@@ -38,10 +38,9 @@ FIRST_LOOK = 5
 USUAL = ("path.rate", "path.rtt", "path.buffer", "flow.cc")
 
 
-def identity(scenario: str, engine: str, code: str) -> str:
-    """The name of a run: a hash of its scenario as canonical JSON, its engine, and the code that runs it."""
-    text = json.dumps([scenario, engine, code])
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+def identity(scenario: str, code: str) -> str:
+    """The name of a run: a hash of its scenario as canonical JSON, engine and seed included, and the code that runs it."""
+    return hashlib.blake2b(f"{code}\n{scenario}".encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ class _Waiting:
     def __bool__(self) -> bool:
         return bool(self.missing or self.suspects)
 
-    def guilty(self, runs: list[_Run]) -> bool:
+    def convicts(self, runs: list[_Run]) -> bool:
         """Whether it was a run of these that took the worker with it; they are suspects from now on."""
         if self.suspects and runs[0] is self.suspects[0]:
             self.suspects.popleft()
@@ -155,7 +154,6 @@ class Sweep:
                 raise _core.ScenarioError(f"--max-repeat: expected 1 or more, found {max_repeat}")
             self._repeats = min(max(self._repeats, FIRST_LOOK), max_repeat) if self._tight else self._repeats
             self._most = max(max_repeat, self._repeats)
-        self._engine = str(scenario.document["engine"])
         sweep = scenario.document.get("sweep", {})
         listed: dict[str, Any] = next(iter(sweep.get("points", [])), {})
         self._settings = [key for key in sweep if key not in ("repeat", "zip", "points")]
@@ -176,24 +174,22 @@ class Sweep:
 
     def _run(self, point: int, repeat: int) -> _Run:
         text = self._expansion.canonical(point, repeat)
-        return _Run(point, repeat, identity(text, self._engine, code_version()), text)
+        return _Run(point, repeat, identity(text, code_version()), text)
 
     def _describe(self, one: _Run) -> dict[str, Any]:
         """The columns of the index that tell what a run is."""
         columns = self._described.get(one.point)
         if columns is None:
-            settings = json.loads(self._expansion.point(one.point, 0)[1])
-            columns = _described(settings, self._kinds, json.loads(one.scenario))
+            document, settings = map(json.loads, self._expansion.point(one.point, 0))
+            columns = _described(settings, self._kinds, document)
             self._described = {one.point: columns}
-        seed = (int(self.scenario.document["seed"]) + one.repeat) % 2**64
         return {
             "run": one.run,
             "point": one.point + 1,
             "repeat": one.repeat,
-            "seed": seed,
-            "engine": self._engine,
             "code": code_version(),
             **columns,
+            "seed": (columns["seed"] + one.repeat) % 2**64,
             "scenario": one.scenario,
         }
 
@@ -352,7 +348,7 @@ class Sweep:
         if isinstance(outcome, Exception):
             if fatal(outcome):
                 raise SweepError(f"{span(one.point + 1 for one in runs)}: {outcome}") from outcome
-            if not waiting.guilty(runs):
+            if not waiting.convicts(runs):
                 return
             batch = Batch([{"run": runs[0].run, "status": "failed", "error": _reason(outcome)}], {})
         else:
@@ -415,7 +411,8 @@ def _described(
     settings: Mapping[str, Any], kinds: Mapping[str, Callable[[Any], Any]], document: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Settings of a point, the usual keys of its scenario, and numbers for those that are quantities."""
-    columns = {key: kinds[key](value) for key, value in settings.items()}
+    columns = {"seed": document["seed"], "engine": document["engine"]}
+    columns |= {key: kinds[key](value) for key, value in settings.items()}
     algorithms = [
         cc if isinstance(cc, str) else cc["name"] for cc in (flow.get("cc") for flow in document["flow"]) if cc
     ]

@@ -27,9 +27,16 @@ class VersionMismatchError(RuntimeError):
 
 @functools.cache
 def code_version() -> str:
-    """The version of the package, and a hash of the extension module: results of other code are other results."""
-    digest = hashlib.blake2b(Path(str(_core.__file__)).read_bytes(), digest_size=6).hexdigest()
-    return f"{_core.__version__}+{digest}"
+    """The version of the package, and a hash of the code that makes results: other code makes other results.
+
+    That is the extension module, the modules of the package itself, and two of this folder; reports and pages are not.
+    """
+    here = Path(__file__).parent
+    sources = [*sorted(here.parent.glob("*.py")), here / "worker.py", here / "statistics.py"]
+    digest = hashlib.blake2b(digest_size=6)
+    for path in (Path(str(_core.__file__)), *sources):
+        digest.update(path.read_bytes())
+    return f"{_core.__version__}+{digest.hexdigest()}"
 
 
 @dataclass(frozen=True)
