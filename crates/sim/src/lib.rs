@@ -83,7 +83,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// What a run leaves behind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// What it was worth.
     pub summary: Summary,

@@ -1,0 +1,478 @@
+//! The network between the hosts, in real time: the links of `elephan-net`, the same code that the simulator runs.
+//!
+//! A packet that a host sends arrives on its TUN device. The emulator reads it, finds its flow by its port and so its route, and
+//! gives it to the first link; when it leaves the last, it is written to the other host's device. The clock decides when. What
+//! the simulator does at once, the emulator does a little late; it keeps count of how late.
+//!
+//! TUN was chosen by measurement (docs/engines.md): a write hands a packet to the receiving host's TCP in the same call, without the
+//! kernel's backlog queue, which drops packets where nobody counts them; and there are no link-layer addresses to look after.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use elephan_metrics::{LinkSample, LinkSummary};
+use elephan_net::{Ecn, Limit, Link, LinkCounters, Packet};
+use elephan_scenario::Plan;
+use elephan_sim::trace::QueueTrace;
+use elephan_units::Time;
+use hdrhistogram::Histogram;
+
+use crate::clock::{Clock, Urgency, cpu_s, make_urgent};
+
+/// The port on which the receiving host listens for flow 0; flow `n` has the `n`-th after it.
+pub const FIRST_PORT: u16 = 5000;
+/// Packets read from a device before the links are looked at again.
+const BATCH: usize = 64;
+/// No sleep is longer, so that a stop is noticed.
+const LONGEST_SLEEP: Time = Time::from_millis(20);
+/// While packets come and go, the links are looked at so often. A sleep for each packet would cost more than the packet: 33 us of
+/// CPU time on a virtual machine, where each setting of the timer is left to the host.
+const PERIOD: Time = Time::from_micros(60);
+
+/// A packet on its way: what links need to know, and where its bytes are.
+#[derive(Clone, Copy)]
+struct Parcel {
+    slot: u32,
+    bytes: u32,
+    /// Index into the plan's routes, and how many links of it are behind.
+    route: u32,
+    hop: u16,
+    ecn: Ecn,
+    /// Whether the header has to be told of a mark.
+    marked: bool,
+    /// Which direction it came from.
+    direction: u8,
+}
+
+impl Packet for Parcel {
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn mark(&mut self) {
+        self.ecn = Ecn::Congestion;
+        self.marked = true;
+    }
+}
+
+/// Packets from one host to the other.
+#[derive(Clone, Copy)]
+pub struct Direction<'a> {
+    /// The device that they are read from.
+    pub from: BorrowedFd<'a>,
+    /// The device that they are written to.
+    pub to: BorrowedFd<'a>,
+    /// Whether they go from the host that listens, so that the source port tells the flow.
+    pub from_listener: bool,
+}
+
+/// How well the emulator kept to its schedule, in microseconds.
+pub struct Punctuality {
+    /// How late packets were handed over.
+    pub lateness: Histogram<u64>,
+    /// Packets that a device refused.
+    pub refused: u64,
+    /// CPU time that the emulator used, s.
+    pub cpu_s: f64,
+}
+
+/// The network of a plan, or one half of it.
+pub struct Emulator<'a> {
+    plan: &'a Plan,
+    directions: Vec<Direction<'a>>,
+    clock: Clock,
+    links: Vec<Link<Parcel>>,
+    /// When each link wants to be looked at.
+    next: Vec<Time>,
+    /// Links of these directions: the others are another emulator's.
+    mine: Vec<bool>,
+    /// The bytes of all packets, a slot each.
+    bytes: Vec<u8>,
+    slot_bytes: usize,
+    free: Vec<u32>,
+    /// For each flow, the route of its data and of what comes back.
+    routes: Vec<[u32; 2]>,
+    punctuality: Punctuality,
+    // What is written down.
+    queues: QueueTrace,
+    next_trace: Time,
+    last_trace: Time,
+    next_edge: Time,
+    sampled: Vec<u64>,
+    measured: Vec<(LinkCounters, u64)>,
+    samples: Vec<LinkSample>,
+}
+
+/// What an emulator leaves behind.
+pub struct Emulated {
+    /// Samples of its links.
+    pub queues: QueueTrace,
+    /// What its links did in the measuring window, by number.
+    pub links: Vec<(usize, LinkSample)>,
+    /// How well it kept time.
+    pub punctuality: Punctuality,
+}
+
+impl<'a> Emulator<'a> {
+    /// The network of `plan` for packets of `directions`, at `clock`.
+    pub fn new(plan: &'a Plan, directions: Vec<Direction<'a>>, clock: Clock, mtu: u32) -> Self {
+        let mut mine = vec![false; plan.links.len()];
+        for direction in &directions {
+            for flow in &plan.flows {
+                let route = if direction.from_listener { flow.reverse } else { flow.forward };
+                plan.routes[route as usize].iter().for_each(|&link| mine[link as usize] = true);
+            }
+        }
+        let links: Vec<_> =
+            plan.links.iter().enumerate().map(|(i, l)| Link::new(l.config, plan.seed, i as u64)).collect();
+        Self {
+            plan,
+            directions,
+            clock,
+            next: vec![Time::MAX; links.len()],
+            mine,
+            bytes: Vec::with_capacity(room(plan, u64::from(mtu)) as usize),
+            slot_bytes: mtu as usize,
+            free: Vec::new(),
+            routes: plan.flows.iter().map(|flow| [flow.forward, flow.reverse]).collect(),
+            punctuality: Punctuality {
+                lateness: Histogram::new(2).expect("two digits are a valid precision"),
+                refused: 0,
+                cpu_s: 0.0,
+            },
+            queues: QueueTrace::default(),
+            next_trace: Time::ZERO,
+            last_trace: Time::ZERO,
+            next_edge: plan.measure.from,
+            sampled: vec![0; links.len()],
+            measured: vec![(LinkCounters::default(), 0); links.len()],
+            samples: Vec::new(),
+            links,
+        }
+    }
+
+    /// Whether the two directions of a plan share no link, so that two emulators can carry one each.
+    pub fn halves(plan: &Plan) -> bool {
+        let crossed = |route: fn(&elephan_scenario::plan::Flow) -> u32| {
+            let mut crossed = vec![false; plan.links.len()];
+            for flow in &plan.flows {
+                plan.routes[route(flow) as usize].iter().for_each(|&link| crossed[link as usize] = true);
+            }
+            crossed
+        };
+        let (there, back) = (crossed(|flow| flow.forward), crossed(|flow| flow.reverse));
+        !there.iter().zip(&back).any(|(there, back)| *there && *back)
+    }
+
+    /// Carries packets until `stop`.
+    pub fn run(mut self, stop: &AtomicBool) -> io::Result<Emulated> {
+        make_urgent(Urgency::Realtime);
+        // Asked for so long, a sleep takes a period.
+        let pause = PERIOD.since(oversleep());
+        let mut last = self.clock.now();
+        while !stop.load(Ordering::Relaxed) {
+            let now = self.clock.now();
+            // What is there now came since the last look: on average, half way.
+            let read = self.read(last + now.since(last) / 2)?;
+            last = now;
+            let (forwarded, due) = self.forward(now);
+            self.observe();
+            if read + forwarded == 0 {
+                self.sleep(due);
+            } else if read < BATCH && due > self.clock.now().saturating_add(PERIOD / 2) {
+                sleep(&mut [], pause);
+            }
+        }
+        if self.next_edge < Time::MAX {
+            self.close_window(self.plan.measure.to.min(self.clock.now()));
+        }
+        self.punctuality.cpu_s = cpu_s();
+        let numbers =
+            (0..self.links.len()).filter(|&i| self.mine[i] && self.links[i].config().rate.is_some());
+        let links = numbers.zip(std::mem::take(&mut self.samples)).collect();
+        Ok(Emulated { queues: self.queues, links, punctuality: self.punctuality })
+    }
+
+    /// Moves everything that is due by `now`; returns how many packets that were, and when something is due next.
+    fn forward(&mut self, now: Time) -> (usize, Time) {
+        let mut moved = 0;
+        loop {
+            let (link, due) =
+                self.next.iter().copied().enumerate().min_by_key(|&(_, due)| due).unwrap_or((0, Time::MAX));
+            if due > now {
+                return (moved, due);
+            }
+            // At the time when it was due, so that lateness does not add up from link to link.
+            while let Some(parcel) = self.links[link].receive(due) {
+                self.onwards(parcel, due);
+                moved += 1;
+            }
+            self.next[link] = self.links[link].next_event();
+        }
+    }
+
+    /// Gives a packet to the next link of its route, or to the host at its end.
+    fn onwards(&mut self, mut parcel: Parcel, now: Time) {
+        if let Some(&link) = self.plan.routes[parcel.route as usize].get(usize::from(parcel.hop)) {
+            parcel.hop += 1;
+            let link = link as usize;
+            if self.links[link].send(parcel, now) {
+                self.next[link] = self.links[link].next_event();
+            } else {
+                self.free.push(parcel.slot);
+            }
+            return;
+        }
+        let at = parcel.slot as usize * self.slot_bytes;
+        let packet = &mut self.bytes[at..at + parcel.bytes as usize];
+        if parcel.marked {
+            mark(packet);
+        }
+        let late = self.clock.now().since(now).picos() / 1_000_000;
+        let _ = self.punctuality.lateness.record(late);
+        let to = self.directions[usize::from(parcel.direction)].to;
+        // SAFETY: the buffer is as long as it says.
+        let written = unsafe { libc::write(to.as_raw_fd(), packet.as_ptr().cast(), packet.len()) };
+        if written < 0 {
+            self.punctuality.refused += 1;
+        }
+        self.free.push(parcel.slot);
+    }
+
+    /// Reads a batch from each device, of packets that came at `now`; returns how many there were.
+    fn read(&mut self, now: Time) -> io::Result<usize> {
+        let mut count = 0;
+        for number in 0..self.directions.len() {
+            let Direction { from, from_listener, .. } = self.directions[number];
+            for _ in 0..BATCH {
+                let slot = self.slot();
+                let at = slot as usize * self.slot_bytes;
+                let buffer = &mut self.bytes[at..at + self.slot_bytes];
+                // SAFETY: the buffer is as long as it says.
+                let read = unsafe { libc::read(from.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
+                if read <= 0 {
+                    self.free.push(slot);
+                    let error = io::Error::last_os_error();
+                    if read < 0 && error.kind() != io::ErrorKind::WouldBlock {
+                        return Err(error);
+                    }
+                    break;
+                }
+                count += 1;
+                let Some((flow, ecn)) = classify(&buffer[..read as usize], from_listener) else {
+                    self.free.push(slot);
+                    continue;
+                };
+                // What is not a flow of the plan goes the way of its first: a ping, iperf3.
+                let routes = self.routes.get(flow).or(self.routes.first()).copied().unwrap_or_default();
+                let route = routes[usize::from(from_listener)];
+                let bytes = read as u32;
+                let direction = number as u8;
+                let parcel = Parcel { slot, bytes, route, hop: 0, ecn, marked: false, direction };
+                self.onwards(parcel, now);
+            }
+        }
+        Ok(count)
+    }
+
+    fn slot(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            let slot = self.bytes.len() / self.slot_bytes;
+            self.bytes.resize(self.bytes.len() + self.slot_bytes, 0);
+            slot as u32
+        })
+    }
+
+    /// Sleeps until a packet comes from a host, or something is due.
+    fn sleep(&mut self, due: Time) {
+        let wake = due.min(self.next_trace).min(self.next_edge);
+        let pause = wake.since(self.clock.now()).min(LONGEST_SLEEP);
+        let mut devices: Vec<libc::pollfd> = Vec::with_capacity(2);
+        devices.extend(self.directions.iter().map(|direction| libc::pollfd {
+            fd: direction.from.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        }));
+        sleep(&mut devices, pause);
+    }
+
+    // ---- What is written down ----
+
+    fn observe(&mut self) {
+        let now = self.clock.now();
+        while self.next_trace <= now && self.next_trace <= self.plan.duration {
+            self.trace(self.next_trace, now);
+            self.last_trace = self.next_trace;
+            self.next_trace = self.next_trace.saturating_add(self.plan.trace.interval);
+        }
+        if self.next_trace > self.plan.duration {
+            self.next_trace = Time::MAX;
+        }
+        if self.next_edge > now {
+            return;
+        }
+        if self.next_edge == self.plan.measure.from {
+            let to = self.plan.measure.to;
+            for (before, link) in self.measured.iter_mut().zip(&mut self.links) {
+                *before = (*link.counters(), link.transmitted(now));
+                link.measure(now, to);
+            }
+            self.next_edge = to;
+        } else {
+            self.close_window(now);
+            self.next_edge = Time::MAX;
+        }
+    }
+
+    /// Writes down how the links stand `now`, as at `time`, which has just passed.
+    fn trace(&mut self, time: Time, now: Time) {
+        let span = time.since(self.last_trace).secs_f64();
+        for (number, link) in self.links.iter_mut().enumerate() {
+            let Some(rate) = link.config().rate.filter(|_| self.mine[number]) else { continue };
+            let (waiting, counters) = (link.waiting(now), *link.counters());
+            let transmitted = link.transmitted(now);
+            let before = std::mem::replace(&mut self.sampled[number], transmitted);
+            let bits = transmitted.saturating_sub(before) as f64 * 8.0;
+            let trace = &mut self.queues;
+            trace.time_s.push(time.secs_f64());
+            trace.link.push(number as u32);
+            trace.packets.push(waiting.packets);
+            trace.bytes.push(waiting.bytes);
+            trace.offered.push(counters.offered);
+            trace.dropped.push(counters.dropped);
+            trace.lost.push(counters.lost);
+            trace.marked.push(counters.marked);
+            trace.utilisation.push(if span > 0.0 { bits / (rate.bits_per_sec() as f64 * span) } else { 0.0 });
+        }
+    }
+
+    fn close_window(&mut self, now: Time) {
+        let span = self.plan.measure.to.since(self.plan.measure.from);
+        for (number, link) in self.links.iter_mut().enumerate() {
+            if !self.mine[number] || link.config().rate.is_none() {
+                continue;
+            }
+            let (before, transmitted) = &self.measured[number];
+            let bytes = link.transmitted(now).saturating_sub(*transmitted);
+            let (after, queue) = (link.counters(), link.statistics());
+            self.samples.push(LinkSample {
+                summary: LinkSummary {
+                    name: self.plan.links[number].name.clone(),
+                    utilisation: None,
+                    offered: after.offered - before.offered,
+                    dropped: after.dropped - before.dropped,
+                    lost: after.lost - before.lost,
+                    marked: after.marked - before.marked,
+                    queue_delay_mean_s: queue.mean_delay_s(),
+                    queue_delay_p50_s: queue.delay_quantile_s(0.5),
+                    queue_delay_p95_s: queue.delay_quantile_s(0.95),
+                    queue_delay_p99_s: queue.delay_quantile_s(0.99),
+                    queue_mean_packets: queue.mean_packets(span),
+                    queue_max_packets: queue.most_packets(),
+                },
+                rate: link.config().rate,
+                bytes,
+                is_bottleneck: number == self.plan.bottleneck as usize,
+            });
+        }
+    }
+}
+
+/// Memory for what the links of a plan can hold at once, so that it need not grow, in bytes.
+fn room(plan: &Plan, mtu: u64) -> u64 {
+    const MOST: u64 = 1 << 30;
+    let held = plan.links.iter().map(|link| {
+        let queued = match link.config.limit {
+            Limit::Packets(packets) => packets.saturating_mul(mtu),
+            Limit::Bytes(bytes) => bytes,
+        };
+        link.config.rate.map_or(0, |rate| queued.saturating_add(rate.bytes_in(link.config.delay).get()))
+    });
+    held.fold(1 << 24, u64::saturating_add).min(MOST)
+}
+
+/// Sleeps for `pause`, or until there is something to read.
+fn sleep(devices: &mut [libc::pollfd], pause: Time) {
+    let timeout = libc::timespec { tv_sec: 0, tv_nsec: (pause.picos() / 1000) as libc::c_long };
+    // SAFETY: as many descriptors as it says. What it returns does not matter: everything is looked at afterwards.
+    unsafe { libc::ppoll(devices.as_mut_ptr(), devices.len() as _, &raw const timeout, std::ptr::null()) };
+}
+
+/// By how much a short sleep is too long on this machine.
+fn oversleep() -> Time {
+    const ASKED: Time = Time::from_micros(20);
+    let mut taken = [(); 15].map(|()| {
+        let clock = Clock::start();
+        sleep(&mut [], ASKED);
+        clock.now().since(ASKED)
+    });
+    taken.sort();
+    taken[taken.len() / 2].min(PERIOD - Time::from_micros(5))
+}
+
+/// The flow and the ECN field of an IPv4 packet; none for anything else that a host may say.
+fn classify(packet: &[u8], from_listener: bool) -> Option<(usize, Ecn)> {
+    if packet.len() < 20 || packet[0] >> 4 != 4 {
+        return None;
+    }
+    let ecn = match packet[1] & 3 {
+        0 => Ecn::NotCapable,
+        1 => Ecn::Capable1,
+        2 => Ecn::Capable0,
+        _ => Ecn::Congestion,
+    };
+    let ports = usize::from(packet[0] & 15) * 4 + if from_listener { 0 } else { 2 };
+    let port = match packet.get(ports..ports + 2) {
+        Some(port) if packet[9] == 6 || packet[9] == 17 => u16::from_be_bytes([port[0], port[1]]),
+        _ => 0,
+    };
+    Some((usize::from(port.wrapping_sub(FIRST_PORT)), ecn))
+}
+
+/// Writes a congestion mark into an IPv4 header, and keeps its checksum right (RFC 1624).
+fn mark(packet: &mut [u8]) {
+    let before = u16::from_be_bytes([packet[0], packet[1]]);
+    packet[1] |= 3;
+    let after = u16::from_be_bytes([packet[0], packet[1]]);
+    let checksum = u16::from_be_bytes([packet[10], packet[11]]);
+    let mut sum = u32::from(!checksum) + u32::from(!before) + u32::from(after);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    packet[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: [u8; 24] = [
+        0x45, 0x02, 0x00, 0x18, 0x00, 0x00, 0x40, 0x00, 0x40, 0x06, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x30,
+        0x39, 0x13, 0x8b,
+    ];
+
+    fn checksum(header: &[u8]) -> u16 {
+        let sum: u32 =
+            header[..20].chunks(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]))).sum();
+        !(((sum & 0xffff) + (sum >> 16)) as u16)
+    }
+
+    #[test]
+    fn a_mark_keeps_the_checksum_right() {
+        let mut packet = HEADER;
+        let right = checksum(&packet);
+        packet[10..12].copy_from_slice(&right.to_be_bytes());
+        assert_eq!(checksum(&packet), 0);
+        mark(&mut packet);
+        assert_eq!((packet[1], checksum(&packet)), (3, 0));
+    }
+
+    #[test]
+    fn the_listeners_port_tells_the_flow() {
+        assert_eq!(classify(&HEADER, false), Some((3, Ecn::Capable0)));
+        assert_eq!(classify(&HEADER, true).unwrap().0, usize::from(12_345 - FIRST_PORT));
+        assert_eq!(classify(&[0x60; 40], false), None);
+    }
+}

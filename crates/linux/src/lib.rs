@@ -1,0 +1,394 @@
+//! The linux engine: a plan on the running kernel's own TCP, across namespaces and a link emulator in real time.
+//!
+//! Two network namespaces are the hosts; the links between them are those of `elephan-net`, driven by the clock. Senders and
+//! readers are ordinary sockets, and what came of it is asked of the kernel (`TCP_INFO`). The outcome has the simulator's form.
+//!
+//! Everything lives in this process: namespaces, devices and sockets are file descriptors and nothing else. When the process
+//! ends, however it ends, they are gone.
+
+mod clock;
+mod emulator;
+mod hosts;
+mod namespace;
+mod observe;
+mod socket;
+mod tcp_info;
+mod unsupported;
+
+use std::fmt;
+use std::io;
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use elephan_scenario::Plan;
+use elephan_sim::trace::QueueTrace;
+use elephan_sim::{Control, Outcome, SoFar};
+use elephan_units::{Rate, Time};
+use hdrhistogram::Histogram;
+
+pub use unsupported::unsupported;
+
+use crate::clock::Clock;
+use crate::emulator::{Direction, Emulated, Emulator};
+use crate::hosts::{Common, LISTENER, SENDER, Shared};
+use crate::namespace::{DEVICE, DeviceDrops, Namespace, device_drops};
+use crate::observe::{KernelTrace, Sampler};
+
+/// A run is valid while 99 % of its packets were handed over no later than this, or than this share of the shortest
+/// round-trip time, where that is more.
+const LATENESS_LIMIT: Time = Time::from_millis(1);
+const LATENESS_SHARE: u64 = 50;
+/// A run is valid while no more than this share of the senders' busy time was spent on buffers that no scenario asked for.
+const LIMITED_SHARE: f64 = 0.05;
+/// Up to this rate one thread carries both directions, which saves half of its sleeps; above, each has its own.
+const ONE_THREAD: Rate = Rate::from_bits_per_sec(400_000_000);
+/// How often a caller is asked whether the run goes on.
+const REPORT_INTERVAL: Time = Time::from_millis(50);
+
+/// Why a run did not end.
+#[derive(Debug)]
+pub enum Error {
+    /// It was cancelled.
+    Cancelled,
+    /// The kernel refused something: what, and why.
+    Kernel(&'static str, io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cancelled => f.write_str("the run was cancelled"),
+            Self::Kernel(what, error) => write!(f, "linux engine: {what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What a run on the kernel leaves behind, beside what the simulator leaves.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// What the simulator leaves too.
+    pub outcome: Outcome,
+    /// What only a kernel tells of its connections, row by row with the samples of the flows.
+    pub kernel: KernelTrace,
+    /// How well the run kept to its schedule, and whether its figures count.
+    pub quality: Quality,
+}
+
+/// How far a run in real time can be trusted.
+#[derive(Clone, Debug, Default)]
+pub struct Quality {
+    /// Why its figures do not count; nothing where they do.
+    pub invalid_because: Vec<String>,
+    /// Packets that the emulator handed over.
+    pub packets: u64,
+    /// How late they were: on average,
+    pub lateness_mean_s: f64,
+    /// in the middle,
+    pub lateness_p50_s: f64,
+    /// for 99 % of them at most,
+    pub lateness_p99_s: f64,
+    /// and at worst, s.
+    pub lateness_max_s: f64,
+    /// Packets that devices between hosts and emulator lost.
+    pub device_drops: u64,
+    /// CPU time of the sending application with its system calls, s,
+    pub sender_cpu_s: f64,
+    /// of the reading application,
+    pub receiver_cpu_s: f64,
+    /// and of the emulator, on whose calls the kernel's TCP processes what arrives.
+    pub emulator_cpu_s: f64,
+    /// Share of the senders' busy time in which the receiver's window was the limit,
+    pub rwnd_limited: f64,
+    /// and in which the sender's buffer was.
+    pub sndbuf_limited: f64,
+}
+
+/// How a run is carried out, apart from the plan.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Of each flow, the name that its congestion control has in the kernel.
+    pub algorithms: Vec<String>,
+    /// Lets TCP hand over up to 64 kB at once, which the kernel cuts into packets before the emulator sees them: bursts, for less
+    /// CPU time.
+    pub large_segments: bool,
+    /// Command lines to run while the plan is carried out, in the namespace of the host that sends: words, the first the program.
+    pub sender_commands: Vec<Vec<String>>,
+    /// The same, in the namespace of the host that listens; started first.
+    pub listener_commands: Vec<Vec<String>>,
+}
+
+fn refused(what: &'static str) -> impl Fn(io::Error) -> Error {
+    move |error| Error::Kernel(what, error)
+}
+
+/// Carries out a plan in real time.
+pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Measured, Error> {
+    let mtu = plan.flows.iter().map(|flow| flow.tcp.packet.get() as u32).max().unwrap_or(1500);
+    let [sending, listening] = [(); 2].map(|()| Namespace::new().map_err(refused("a network namespace")));
+    let (sending, listening) = (sending?, listening?);
+    for host in [&sending, &listening] {
+        host.set_ipv4(&stack(plan)).map_err(refused("settings of a namespace"))?;
+    }
+    let segments = !options.large_segments;
+    let sender_device = sending.within(|| namespace::tun(SENDER, LISTENER, mtu, segments));
+    let listener_device = listening.within(|| namespace::tun(LISTENER, SENDER, mtu, segments));
+    let sender_device = sender_device.map_err(refused("a TUN device"))?;
+    let listener_device = listener_device.map_err(refused("a TUN device"))?;
+    let there = Direction { from: sender_device.as_fd(), to: listener_device.as_fd(), from_listener: false };
+    let back = Direction { from: listener_device.as_fd(), to: sender_device.as_fd(), from_listener: true };
+    let parts = if is_fast(plan) && Emulator::halves(plan) {
+        vec![vec![there], vec![back]]
+    } else {
+        vec![vec![there, back]]
+    };
+
+    let shared: Vec<Shared> = plan.flows.iter().map(|_| Shared::default()).collect();
+    let (stop, is_ready) = (AtomicBool::new(false), AtomicBool::new(false));
+    let occurrences = Mutex::new(Vec::new());
+    let common =
+        |clock| Common { plan, algorithms: &options.algorithms, shared: &shared, clock, stop: &stop };
+    thread::scope(|scope| {
+        let listening = &listening;
+        let early = common(Clock::start());
+        let listener = scope.spawn({
+            let is_ready = &is_ready;
+            move || listening.enter().and_then(|()| hosts::listen(early, is_ready))
+        });
+        while !is_ready.load(Ordering::Acquire) && !listener.is_finished() {
+            thread::yield_now();
+        }
+        let clock = Clock::start();
+        let emulators: Vec<_> = parts
+            .into_iter()
+            .map(|part| {
+                let emulator = Emulator::new(plan, part, clock, mtu);
+                let stop = &stop;
+                scope.spawn(move || emulator.run(stop))
+            })
+            .collect();
+        let sender = scope.spawn({
+            let (sending, occurrences, common) = (&sending, &occurrences, common(clock));
+            move || sending.enter().and_then(|()| hosts::send(common, occurrences))
+        });
+        let mut commands = Vec::new();
+        for (host, lines) in [(listening, &options.listener_commands), (&sending, &options.sender_commands)] {
+            for line in lines {
+                commands.push(host.within(|| start(line)));
+            }
+        }
+        let mut sampler = Sampler::new(common(clock));
+        let went_on = watch(plan, clock, control, &mut sampler, &occurrences, || {
+            listener.is_finished() || sender.is_finished() || emulators.iter().any(|one| one.is_finished())
+        });
+        let limited = sampler.limited();
+        stop.store(true, Ordering::Relaxed);
+        for child in commands.iter_mut().flatten() {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let receiver_cpu_s = join(listener).map_err(refused("the listening host"))?;
+        let sender_cpu_s = join(sender).map_err(refused("the sending host"))?;
+        let emulated = emulators.into_iter().map(join).collect::<io::Result<Vec<_>>>();
+        let emulated = emulated.map_err(refused("the emulator"))?;
+        commands.into_iter().collect::<io::Result<Vec<_>>>().map_err(refused("a command"))?;
+        if !went_on {
+            return Err(Error::Cancelled);
+        }
+        let drops =
+            [&sending, listening].map(|host| host.within(|| device_drops(DEVICE)).unwrap_or_default());
+        let told = std::mem::take(&mut *occurrences.lock().expect("nobody panics with it"));
+        let mut quality = quality(plan, &emulated, drops, limited);
+        (quality.receiver_cpu_s, quality.sender_cpu_s) = (receiver_cpu_s, sender_cpu_s);
+        Ok(measured(plan, emulated, sampler, told, quality))
+    })
+}
+
+fn is_fast(plan: &Plan) -> bool {
+    plan.links[plan.bottleneck as usize].config.rate.is_none_or(|rate| rate > ONE_THREAD)
+}
+
+fn join<T>(thread: thread::ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<T> {
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
+}
+
+fn start(line: &[String]) -> io::Result<std::process::Child> {
+    let program = line.first().map_or("", String::as_str);
+    Command::new(program).args(&line[1..]).stdin(Stdio::null()).spawn()
+}
+
+/// Samples until the plan is over; returns whether it went on to its end.
+fn watch(
+    plan: &Plan,
+    clock: Clock,
+    control: &dyn Control,
+    sampler: &mut Sampler<'_>,
+    occurrences: &Mutex<Vec<hosts::Occurrence>>,
+    has_failed: impl Fn() -> bool,
+) -> bool {
+    let mut next_report = Time::ZERO;
+    loop {
+        let now = clock.now();
+        if sampler.next() <= now {
+            sampler.tick(occurrences);
+        }
+        // The last sample is due at the end.
+        if now >= plan.duration {
+            return true;
+        }
+        if next_report <= now {
+            if has_failed() {
+                return true;
+            }
+            let share = now.secs_f64() / plan.duration.secs_f64();
+            // The emulator's own samples come at the end.
+            let queues = &QueueTrace::default();
+            if !control.goes_on(&SoFar { now, share, flows: &sampler.flows, queues }) {
+                return false;
+            }
+            next_report = now.saturating_add(REPORT_INTERVAL);
+        }
+        let wake = sampler.next().min(next_report).min(plan.duration);
+        thread::sleep(std::time::Duration::from_nanos(wake.since(clock.now()).picos() / 1000));
+    }
+}
+
+/// What of the scenario's stack the kernel lets a namespace choose.
+fn stack(plan: &Plan) -> Vec<(&'static str, String)> {
+    let Some(tcp) = plan.flows.first().map(|flow| flow.tcp) else { return Vec::new() };
+    let flag = |on: bool| u8::from(on).to_string();
+    vec![
+        ("tcp_timestamps", flag(tcp.timestamps)),
+        ("tcp_dsack", flag(tcp.dsack)),
+        ("tcp_ecn", flag(tcp.ecn)),
+        ("tcp_rto_min_us", (tcp.rto_min.picos() / 1_000_000).to_string()),
+        // A connection is not to learn from one before it.
+        ("tcp_no_metrics_save", flag(true)),
+        ("tcp_rmem", format!("4096 131072 {}", 1 << 30)),
+        ("tcp_wmem", format!("4096 131072 {}", 1 << 30)),
+    ]
+}
+
+fn quality(plan: &Plan, emulated: &[Emulated], drops: [DeviceDrops; 2], limited: (f64, f64)) -> Quality {
+    let mut lateness = Histogram::<u64>::new(2).expect("two digits are a valid precision");
+    for part in emulated {
+        lateness.add(&part.punctuality.lateness).expect("it grows with its values");
+    }
+    let refused: u64 = emulated.iter().map(|part| part.punctuality.refused).sum();
+    let seconds = |micros: u64| micros as f64 * 1e-6;
+    let mut quality = Quality {
+        packets: lateness.len(),
+        lateness_mean_s: lateness.mean() * 1e-6,
+        lateness_p50_s: seconds(lateness.value_at_quantile(0.5)),
+        lateness_p99_s: seconds(lateness.value_at_quantile(0.99)),
+        lateness_max_s: seconds(lateness.max()),
+        device_drops: refused + drops.iter().map(|drops| drops.transmit + drops.receive).sum::<u64>(),
+        emulator_cpu_s: emulated.iter().map(|part| part.punctuality.cpu_s).sum(),
+        rwnd_limited: limited.0,
+        sndbuf_limited: limited.1,
+        ..Quality::default()
+    };
+    let shortest = plan.flows.iter().map(|flow| flow.rtt).min().unwrap_or(Time::ZERO);
+    let limit = (shortest / LATENESS_SHARE).max(LATENESS_LIMIT).secs_f64();
+    let mut because = Vec::new();
+    if quality.lateness_p99_s > limit {
+        because.push(format!(
+            "the emulator fell behind: 1 % of the packets were more than {:.2} ms late, expected at most {:.2} ms",
+            quality.lateness_p99_s * 1e3,
+            limit * 1e3
+        ));
+    }
+    if quality.device_drops > 0 {
+        because.push(format!(
+            "devices lost {} packets that no link dropped, expected none",
+            quality.device_drops
+        ));
+    }
+    let tcp = |chosen: fn(&elephan_tcp::Config) -> bool| plan.flows.iter().any(|flow| chosen(&flow.tcp));
+    if limited.0 > LIMITED_SHARE && !tcp(|tcp| tcp.receive_buffer.is_some() || tcp.auto_tuning) {
+        because.push(format!(
+            "the receiver's buffer was the limit for {:.0} % of the time, expected at most {:.0} %",
+            limited.0 * 100.0,
+            LIMITED_SHARE * 100.0
+        ));
+    }
+    if limited.1 > LIMITED_SHARE && !tcp(|tcp| tcp.send_buffer.is_some()) {
+        because.push(format!(
+            "the sender's buffer was the limit for {:.0} % of the time, expected at most {:.0} %",
+            limited.1 * 100.0,
+            LIMITED_SHARE * 100.0
+        ));
+    }
+    quality.invalid_because = because;
+    quality
+}
+
+fn measured(
+    plan: &Plan,
+    emulated: Vec<Emulated>,
+    sampler: Sampler<'_>,
+    told: Vec<hosts::Occurrence>,
+    quality: Quality,
+) -> Measured {
+    let (mut collector, flows, kernel, transfers) = sampler.finish(told);
+    let mut links = Vec::new();
+    let mut queues = Vec::new();
+    for part in emulated {
+        links.extend(part.links);
+        queues.push(part.queues);
+    }
+    links.sort_by_key(|&(number, _)| number);
+    for (_, link) in links {
+        collector.link(link);
+    }
+    let segments_delivered = plan
+        .flows
+        .iter()
+        .enumerate()
+        .map(|(number, flow)| {
+            let last = flows.flow.iter().rposition(|&of| of as usize == number);
+            last.map_or(0, |row| flows.delivered_bytes[row].div_ceil(u64::from(flow.tcp.mss())))
+        })
+        .sum();
+    let outcome = Outcome {
+        summary: collector.finish(),
+        flows,
+        queues: merge(&queues),
+        transfers,
+        segments_delivered,
+        events_handled: quality.packets,
+        ..Outcome::default()
+    };
+    Measured { outcome, kernel, quality }
+}
+
+/// The rows of all, by time and then by link.
+fn merge(parts: &[QueueTrace]) -> QueueTrace {
+    let mut rows: Vec<(usize, usize)> = Vec::new();
+    for (number, part) in parts.iter().enumerate() {
+        rows.extend((0..part.time_s.len()).map(|row| (number, row)));
+    }
+    rows.sort_by(|a, b| {
+        let key = |&(part, row): &(usize, usize)| (parts[part].time_s[row], parts[part].link[row]);
+        key(a).partial_cmp(&key(b)).expect("times are numbers")
+    });
+    let mut merged = QueueTrace::default();
+    for (part, row) in rows {
+        let from = &parts[part];
+        merged.time_s.push(from.time_s[row]);
+        merged.link.push(from.link[row]);
+        merged.packets.push(from.packets[row]);
+        merged.bytes.push(from.bytes[row]);
+        merged.offered.push(from.offered[row]);
+        merged.dropped.push(from.dropped[row]);
+        merged.lost.push(from.lost[row]);
+        merged.marked.push(from.marked[row]);
+        merged.utilisation.push(from.utilisation[row]);
+    }
+    merged
+}

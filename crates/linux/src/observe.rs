@@ -1,0 +1,233 @@
+//! Samples of every connection while a run goes on, and what the run was worth.
+
+use std::os::fd::AsFd;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+
+use elephan_metrics::{Collector, FlowSample, Setup};
+use elephan_sim::trace::{FlowTrace, TransferTrace};
+use elephan_units::Time;
+
+use crate::hosts::{Common, Occurrence, Totals};
+use crate::tcp_info::{CA_CWR, CA_LOSS, INFINITE_SSTHRESH, TcpInfo, tcp_info};
+
+/// A state of a sender's recovery that lasts a round trip is seen when it is looked for so often in one.
+const LOOKS_PER_RTT: u64 = 8;
+/// No more often than this.
+const SHORTEST_INTERVAL: Time = Time::from_millis(1);
+
+/// What only a kernel tells, beside the simulator's columns and row by row with them.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "python/elephan/results.py says what each column means")]
+pub struct KernelTrace {
+    pub pacing_rate_bit_s: Vec<f64>,
+    pub min_rtt_s: Vec<f64>,
+    pub delivery_rate_bit_s: Vec<f64>,
+    pub busy_s: Vec<f64>,
+    pub rwnd_limited_s: Vec<f64>,
+    pub sndbuf_limited_s: Vec<f64>,
+}
+
+/// What is known of a flow between samples.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    ca_state: u8,
+    congestion_events: u64,
+    started: bool,
+    traced_bytes: u64,
+    sample: FlowSample,
+    totals: Totals,
+}
+
+/// Looks at every connection.
+pub struct Sampler<'a> {
+    common: Common<'a>,
+    collector: Collector,
+    known: Vec<Known>,
+    infos: Vec<Option<TcpInfo>>,
+    /// Samples, with the simulator's columns.
+    pub flows: FlowTrace,
+    /// Samples, with the kernel's own.
+    pub kernel: KernelTrace,
+    /// Transfers.
+    pub transfers: TransferTrace,
+    look: Time,
+    next_look: Time,
+    next_trace: Time,
+    next_sample: Time,
+    next_edge: Time,
+    last_trace: Time,
+}
+
+impl<'a> Sampler<'a> {
+    /// One for a run that begins now.
+    pub fn new(common: Common<'a>) -> Self {
+        let plan = common.plan;
+        let collector = Collector::new(Setup {
+            from: plan.measure.from,
+            to: plan.measure.to,
+            interval: plan.measure.interval,
+            flows: plan.flows.iter().map(|flow| (flow.label.clone(), flow.rtt)).collect(),
+            bottleneck: plan.links[plan.bottleneck as usize].config.rate,
+        });
+        let shortest = plan.flows.iter().map(|flow| flow.rtt).min().unwrap_or(Time::ZERO);
+        Self {
+            collector,
+            known: vec![Known::default(); plan.flows.len()],
+            infos: vec![None; plan.flows.len()],
+            flows: FlowTrace::default(),
+            kernel: KernelTrace::default(),
+            transfers: TransferTrace::default(),
+            look: (shortest / LOOKS_PER_RTT).max(SHORTEST_INTERVAL),
+            next_look: Time::ZERO,
+            next_trace: Time::ZERO,
+            next_sample: Time::ZERO,
+            next_edge: plan.measure.from,
+            last_trace: Time::ZERO,
+            common,
+        }
+    }
+
+    /// When [`Sampler::tick`] is to be called next.
+    pub fn next(&self) -> Time {
+        self.next_look.min(self.next_trace).min(self.next_sample).min(self.next_edge)
+    }
+
+    /// Looks, and writes down what is due.
+    pub fn tick(&mut self, occurrences: &Mutex<Vec<Occurrence>>) {
+        let now = self.common.clock.now();
+        let plan = self.common.plan;
+        for occurrence in std::mem::take(&mut *occurrences.lock().expect("nobody panics with it")) {
+            self.occurred(occurrence);
+        }
+        for number in 0..plan.flows.len() {
+            self.look(number, now);
+        }
+        self.next_look = now.saturating_add(self.look);
+        if self.next_sample <= now {
+            for (flow, known) in self.known.iter().enumerate() {
+                self.collector.sample(flow as u32, &known.sample, self.next_sample);
+            }
+            self.next_sample = self.next_sample.saturating_add(plan.measure.interval);
+        }
+        if self.next_edge <= now {
+            let opens = self.next_edge == plan.measure.from;
+            for (flow, known) in self.known.iter().enumerate() {
+                if opens {
+                    self.collector.open_window(flow as u32, &known.sample);
+                } else {
+                    self.collector.close_window(flow as u32, &known.sample);
+                }
+            }
+            self.next_edge = if opens { plan.measure.to } else { Time::MAX };
+        }
+        if self.next_trace <= now {
+            self.trace(self.next_trace);
+            self.next_trace = self.next_trace.saturating_add(plan.trace.interval);
+        }
+    }
+
+    fn occurred(&mut self, occurrence: Occurrence) {
+        match occurrence {
+            Occurrence::Opened { flow, at } => {
+                self.known[flow as usize].started = true;
+                self.collector.flow_started(flow, at);
+            }
+            Occurrence::Transfer { flow, index, bytes, start, end } => {
+                if let Some(end) = end {
+                    self.collector.transfer(start, end);
+                }
+                self.transfers.flow.push(flow);
+                self.transfers.index.push(index);
+                self.transfers.start_s.push(start.secs_f64());
+                self.transfers.end_s.push(end.map_or(f64::NAN, Time::secs_f64));
+                self.transfers.bytes.push(bytes);
+            }
+        }
+    }
+
+    /// Asks the kernel about a flow.
+    fn look(&mut self, number: usize, now: Time) {
+        let shared = &self.common.shared[number];
+        let (info, before) = {
+            let connection = shared.connection.lock().expect("nobody panics with it");
+            let info = connection.socket.as_ref().and_then(|socket| tcp_info(socket.as_fd()).ok());
+            (info, connection.before)
+        };
+        let known = &mut self.known[number];
+        known.totals = info.map_or(before, |info| before.and(&info));
+        let state = info.map_or(0, |info| info.ca_state);
+        // A window comes down when its sender begins to repair or to answer a mark, or when its timer runs out.
+        if (state >= CA_CWR && known.ca_state < CA_CWR) || (state == CA_LOSS && known.ca_state < CA_LOSS) {
+            known.congestion_events += 1;
+            self.collector.congestion(number as u32, now);
+        }
+        known.ca_state = state;
+        known.sample = FlowSample {
+            delivered_bytes: shared.delivered.load(Ordering::Relaxed),
+            sent_bytes: known.totals.bytes_sent,
+            retransmitted_bytes: known.totals.bytes_retrans,
+            congestion_events: known.congestion_events,
+            timeouts: known.totals.total_rto,
+            cwnd: info.map_or(0.0, |info| f64::from(info.snd_cwnd)),
+            srtt: info.map_or(Time::ZERO, |info| Time::from_micros(u64::from(info.rtt))),
+        };
+        self.infos[number] = info;
+    }
+
+    fn trace(&mut self, now: Time) {
+        let span = now.since(self.last_trace).secs_f64();
+        for (number, known) in self.known.iter_mut().enumerate() {
+            let (true, Some(info)) = (known.started, self.infos[number]) else { continue };
+            let delivered = known.sample.delivered_bytes;
+            let since = delivered - std::mem::replace(&mut known.traced_bytes, delivered);
+            let in_flight = (info.unacked + info.retrans).saturating_sub(info.sacked + info.lost);
+            let (trace, kernel) = (&mut self.flows, &mut self.kernel);
+            trace.time_s.push(now.secs_f64());
+            trace.flow.push(number as u32);
+            trace.cwnd_segments.push(f64::from(info.snd_cwnd));
+            trace.ssthresh_segments.push(match info.snd_ssthresh {
+                INFINITE_SSTHRESH.. => f64::INFINITY,
+                segments => f64::from(segments),
+            });
+            trace.srtt_s.push(f64::from(info.rtt) * 1e-6);
+            trace.rto_s.push(f64::from(info.rto) * 1e-6);
+            trace.pipe_bytes.push(u64::from(in_flight) * u64::from(info.snd_mss));
+            trace.goodput_bit_s.push(if span > 0.0 { since as f64 * 8.0 / span } else { 0.0 });
+            trace.delivered_bytes.push(delivered);
+            trace.sent_bytes.push(known.totals.bytes_sent);
+            trace.retransmits.push(known.totals.total_retrans);
+            trace.timeouts.push(known.totals.total_rto as u32);
+            trace.congestion_events.push(known.congestion_events as u32);
+            kernel.pacing_rate_bit_s.push(match info.pacing_rate {
+                u64::MAX => f64::INFINITY,
+                bytes => bytes as f64 * 8.0,
+            });
+            kernel.min_rtt_s.push(f64::from(info.min_rtt) * 1e-6);
+            kernel.delivery_rate_bit_s.push(info.delivery_rate as f64 * 8.0);
+            kernel.busy_s.push(known.totals.busy_us as f64 * 1e-6);
+            kernel.rwnd_limited_s.push(known.totals.rwnd_limited_us as f64 * 1e-6);
+            kernel.sndbuf_limited_s.push(known.totals.sndbuf_limited_us as f64 * 1e-6);
+        }
+        self.last_trace = now;
+    }
+
+    /// Of all flows together, the share of their busy time in which a buffer of the hosts was the limit: receiver, sender.
+    pub fn limited(&self) -> (f64, f64) {
+        let sum =
+            |of: fn(&Totals) -> u64| self.known.iter().map(|known| of(&known.totals)).sum::<u64>() as f64;
+        let busy = sum(|totals| totals.busy_us).max(1.0);
+        (sum(|totals| totals.rwnd_limited_us) / busy, sum(|totals| totals.sndbuf_limited_us) / busy)
+    }
+
+    /// The run is over: what is told of it later, and the collector of its metrics.
+    pub fn finish(
+        mut self,
+        occurrences: Vec<Occurrence>,
+    ) -> (Collector, FlowTrace, KernelTrace, TransferTrace) {
+        for occurrence in occurrences {
+            self.occurred(occurrence);
+        }
+        (self.collector, self.flows, self.kernel, self.transfers)
+    }
+}

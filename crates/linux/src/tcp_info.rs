@@ -1,0 +1,96 @@
+//! What the kernel tells of a connection: `struct tcp_info` of include/uapi/linux/tcp.h.
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::AsRawFd;
+use std::os::fd::BorrowedFd;
+
+/// `struct tcp_info`; an older kernel fills less of it, and the rest is zero.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_docs, reason = "the kernel's names, documented there")]
+pub struct TcpInfo {
+    pub state: u8,
+    pub ca_state: u8,
+    pub retransmits: u8,
+    pub probes: u8,
+    pub backoff: u8,
+    pub options: u8,
+    pub window_scales: u8,
+    pub limits: u8,
+    pub rto: u32,
+    pub ato: u32,
+    pub snd_mss: u32,
+    pub rcv_mss: u32,
+    pub unacked: u32,
+    pub sacked: u32,
+    pub lost: u32,
+    pub retrans: u32,
+    pub fackets: u32,
+    pub last_data_sent: u32,
+    pub last_ack_sent: u32,
+    pub last_data_recv: u32,
+    pub last_ack_recv: u32,
+    pub pmtu: u32,
+    pub rcv_ssthresh: u32,
+    pub rtt: u32,
+    pub rttvar: u32,
+    pub snd_ssthresh: u32,
+    pub snd_cwnd: u32,
+    pub advmss: u32,
+    pub reordering: u32,
+    pub rcv_rtt: u32,
+    pub rcv_space: u32,
+    pub total_retrans: u32,
+    pub pacing_rate: u64,
+    pub max_pacing_rate: u64,
+    pub bytes_acked: u64,
+    pub bytes_received: u64,
+    pub segs_out: u32,
+    pub segs_in: u32,
+    pub notsent_bytes: u32,
+    pub min_rtt: u32,
+    pub data_segs_in: u32,
+    pub data_segs_out: u32,
+    pub delivery_rate: u64,
+    pub busy_time: u64,
+    pub rwnd_limited: u64,
+    pub sndbuf_limited: u64,
+    pub delivered: u32,
+    pub delivered_ce: u32,
+    pub bytes_sent: u64,
+    pub bytes_retrans: u64,
+    pub dsack_dups: u32,
+    pub reord_seen: u32,
+    pub rcv_ooopack: u32,
+    pub snd_wnd: u32,
+    pub rcv_wnd: u32,
+    pub rehash: u32,
+    pub total_rto: u16,
+    pub total_rto_recoveries: u16,
+    pub total_rto_time: u32,
+}
+
+/// The kernel's states of a sender: open, disorder, and from here on those in which the window is being reduced.
+pub const CA_CWR: u8 = 2;
+/// In which the retransmission timer ran out.
+pub const CA_LOSS: u8 = 4;
+/// `TCP_INFINITE_SSTHRESH`.
+pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+
+/// Asks for it.
+pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
+    // SAFETY: all zeros are a valid value, and the kernel writes no more than it is told there is room for.
+    unsafe {
+        let mut info: TcpInfo = zeroed();
+        let mut length = size_of::<TcpInfo>() as libc::socklen_t;
+        let result = libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut length,
+        );
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(info) }
+    }
+}
