@@ -120,4 +120,5 @@ SEC(".struct_ops") struct tcp_congestion_ops el_bic = {
 	.cong_avoid = bic_cong_avoid,
 	.undo_cwnd = bic_undo_cwnd,
 	.name = "el_bic",
+	.flags = TCP_CONG_NON_RESTRICTED,
 };

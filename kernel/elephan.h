@@ -83,7 +83,11 @@ struct tcp_congestion_ops {
 	void (*pkts_acked)(u64 *ctx);
 	void (*init)(u64 *ctx);
 	char name[16];
+	u32 flags;
 };
+
+/* Any program may choose it, not only root's. */
+#define TCP_CONG_NON_RESTRICTED 1
 
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) KFUNC;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) KFUNC;

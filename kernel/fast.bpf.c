@@ -205,4 +205,5 @@ SEC(".struct_ops") struct tcp_congestion_ops el_fast = {
 	.cong_avoid = fast_cong_avoid,
 	.undo_cwnd = fast_undo_cwnd,
 	.name = "el_fast",
+	.flags = TCP_CONG_NON_RESTRICTED,
 };

@@ -54,4 +54,5 @@ SEC(".struct_ops") struct tcp_congestion_ops el_hstcp = {
 	.cong_avoid = hstcp_cong_avoid,
 	.undo_cwnd = hstcp_undo_cwnd,
 	.name = "el_hstcp",
+	.flags = TCP_CONG_NON_RESTRICTED,
 };

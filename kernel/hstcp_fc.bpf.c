@@ -99,4 +99,5 @@ SEC(".struct_ops") struct tcp_congestion_ops el_hstcp_fc = {
 	.cong_avoid = hstcp_fc_cong_avoid,
 	.undo_cwnd = hstcp_fc_undo_cwnd,
 	.name = "el_hstcp_fc",
+	.flags = TCP_CONG_NON_RESTRICTED,
 };

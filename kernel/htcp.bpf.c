@@ -164,4 +164,5 @@ SEC(".struct_ops") struct tcp_congestion_ops el_htcp = {
 	.cong_avoid = htcp_cong_avoid,
 	.undo_cwnd = htcp_undo_cwnd,
 	.name = "el_htcp",
+	.flags = TCP_CONG_NON_RESTRICTED,
 };

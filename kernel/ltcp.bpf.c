@@ -92,4 +92,5 @@ SEC(".struct_ops") struct tcp_congestion_ops el_ltcp = {
 	.cong_avoid = ltcp_cong_avoid,
 	.undo_cwnd = ltcp_undo_cwnd,
 	.name = "el_ltcp",
+	.flags = TCP_CONG_NON_RESTRICTED,
 };

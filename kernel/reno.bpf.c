@@ -44,4 +44,5 @@ SEC(".struct_ops") struct tcp_congestion_ops el_reno = {
 	.cong_avoid = reno_cong_avoid,
 	.undo_cwnd = reno_undo_cwnd,
 	.name = "el_reno",
+	.flags = TCP_CONG_NON_RESTRICTED,
 };

@@ -66,4 +66,5 @@ SEC(".struct_ops") struct tcp_congestion_ops el_scalable = {
 	.cong_avoid = scalable_cong_avoid,
 	.undo_cwnd = scalable_undo_cwnd,
 	.name = "el_scalable",
+	.flags = TCP_CONG_NON_RESTRICTED,
 };

@@ -61,6 +61,7 @@ pub struct Operations {
     pkts_acked: Call,
     init: Call,
     name: [c_char; 16],
+    flags: u32,
 }
 
 /// `struct tcp_sock` of kernel/elephan.h.

@@ -6,6 +6,8 @@
 //! Everything lives in this process: namespaces, devices and sockets are file descriptors and nothing else. When the process
 //! ends, however it ends, they are gone.
 
+#![cfg(target_os = "linux")]
+
 mod clock;
 mod emulator;
 mod hosts;

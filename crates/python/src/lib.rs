@@ -1,6 +1,7 @@
 //! The Python extension module `elephan._core`: converts and forwards. Its callers are in `python/elephan`.
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
+mod linux;
 mod live;
 mod model;
 mod sweep;
@@ -298,5 +299,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     ] {
         module.add_function(function)?;
     }
+    linux::register(module)?;
     model::register(module)
 }

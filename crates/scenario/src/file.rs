@@ -82,6 +82,8 @@ pub enum Engine {
     Sim,
     /// The fluid model: differential equations of windows and queue, of one bottleneck and bulk transfers.
     Model,
+    /// The running Linux kernel's own TCP, in real time.
+    Linux,
 }
 
 /// A dumbbell.

@@ -1,0 +1,173 @@
+//! The kernel's algorithms and the linux engine.
+
+use std::collections::BTreeMap;
+
+use elephan_cc::parameter::Value;
+use elephan_scenario::plan::{Cc, Setting};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::json;
+
+use crate::{ScenarioError, plan};
+
+fn known(name: &str) -> PyResult<&'static elephan_kernel::Entry> {
+    elephan_kernel::find(name).ok_or_else(|| {
+        let names: Vec<&str> = elephan_kernel::ALL.iter().map(|entry| entry.cc).collect();
+        ScenarioError::new_err(format!("kernel: expected one of {}, found \"{name}\"", names.join(", ")))
+    })
+}
+
+/// Every algorithm of kernel/, as JSON: name, title, source file, and the name that it registers with the kernel.
+#[pyfunction]
+fn kernel_algorithms() -> String {
+    let entry = |entry: &elephan_kernel::Entry| {
+        let title = entry.described().title;
+        json!({ "name": entry.cc, "title": title, "source": entry.source, "registered": entry.registered })
+    };
+    json!(elephan_kernel::ALL.iter().map(entry).collect::<Vec<_>>()).to_string()
+}
+
+/// The sources of the algorithms: name and text of each file.
+#[pyfunction]
+fn kernel_sources() -> BTreeMap<&'static str, &'static str> {
+    elephan_kernel::SOURCES.iter().map(|source| (source.name, source.text)).collect()
+}
+
+/// The values of an algorithm's table of parameters in fixed point, with these settings (JSON).
+#[pyfunction]
+fn kernel_values(name: &str, settings: &str) -> PyResult<Vec<u64>> {
+    let settings: BTreeMap<String, serde_json::Value> = serde_json::from_str(settings)
+        .map_err(|error| ScenarioError::new_err(format!("kernel: settings: {error}")))?;
+    let mut values = Vec::new();
+    for (key, value) in &settings {
+        values.push((key.as_str(), match value {
+            serde_json::Value::Bool(flag) => Value::Flag(*flag),
+            serde_json::Value::String(word) => Value::Word(word),
+            number => Value::Number(number.as_f64().unwrap_or(f64::NAN)),
+        }));
+    }
+    let refused = |error| ScenarioError::new_err(format!("kernel: {name}: {error}"));
+    known(name)?.values(&values).map_err(refused)
+}
+
+fn settings(cc: &Cc) -> serde_json::Value {
+    let value = |setting: &Setting| match setting {
+        Setting::Number(number) => json!(number),
+        Setting::Flag(flag) => json!(flag),
+        Setting::Word(word) => json!(word),
+    };
+    cc.settings.iter().map(|(name, setting)| (name.clone(), value(setting))).collect()
+}
+
+/// Name and settings (JSON) of each flow's congestion control.
+#[pyfunction]
+fn congestion_controls(scenario: &str) -> PyResult<Vec<(String, String)>> {
+    let plan = plan(scenario)?;
+    Ok(plan.flows.iter().map(|flow| (flow.cc.name.clone(), settings(&flow.cc).to_string())).collect())
+}
+
+#[cfg(target_os = "linux")]
+mod engine {
+    use std::path::PathBuf;
+
+    use elephan_linux::{Error, Measured, Options};
+    use elephan_sim::{Control, SoFar};
+    use numpy::IntoPyArray;
+    use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
+
+    use super::{Py, PyAny, PyDict, PyDictMethods, PyResult, Python, ScenarioError, json, plan, pyfunction};
+    use crate::convert;
+
+    struct Progress<'a>(Option<&'a Py<PyAny>>);
+
+    impl Control for Progress<'_> {
+        fn goes_on(&self, so_far: &SoFar<'_>) -> bool {
+            Python::attach(|py| {
+                if py.check_signals().is_err() {
+                    return false;
+                }
+                self.0.is_none_or(|callback| callback.call1(py, (so_far.share,)).is_ok())
+            })
+        }
+        fn pcap_file(&self, _: &str) -> Option<PathBuf> {
+            None
+        }
+    }
+
+    /// What a scenario (JSON) asks for and a kernel cannot do, a line each.
+    #[pyfunction]
+    pub fn linux_unsupported(scenario: &str) -> PyResult<Vec<String>> {
+        Ok(elephan_linux::unsupported(&plan(scenario)?))
+    }
+
+    /// Runs a scenario (JSON) on the running kernel; `algorithms` are the kernel's names of each flow's congestion control.
+    #[pyfunction]
+    #[pyo3(signature = (scenario, algorithms, large_segments=false, sender_commands=None, listener_commands=None, progress=None))]
+    pub fn run_linux<'py>(
+        py: Python<'py>,
+        scenario: &str,
+        algorithms: Vec<String>,
+        large_segments: bool,
+        sender_commands: Option<Vec<Vec<String>>>,
+        listener_commands: Option<Vec<Vec<String>>>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<pyo3::Bound<'py, PyDict>> {
+        let plan = plan(scenario)?;
+        let wrong = elephan_linux::unsupported(&plan);
+        if !wrong.is_empty() {
+            return Err(ScenarioError::new_err(wrong.join("\n")));
+        }
+        let options = Options {
+            algorithms,
+            large_segments,
+            sender_commands: sender_commands.unwrap_or_default(),
+            listener_commands: listener_commands.unwrap_or_default(),
+        };
+        let measured = py.detach(|| elephan_linux::run(&plan, &options, &Progress(progress.as_ref())));
+        py.check_signals()?;
+        let Measured { outcome, kernel, quality } = measured.map_err(|error| match error {
+            Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
+            Error::Kernel(_, ref cause) => PyOSError::new_err((cause.raw_os_error(), error.to_string())),
+        })?;
+        let result = convert(py, outcome, &plan)?;
+        let columns = PyDict::new(py);
+        columns.set_item("pacing_rate_bit_s", kernel.pacing_rate_bit_s.into_pyarray(py))?;
+        columns.set_item("min_rtt_s", kernel.min_rtt_s.into_pyarray(py))?;
+        columns.set_item("delivery_rate_bit_s", kernel.delivery_rate_bit_s.into_pyarray(py))?;
+        columns.set_item("busy_s", kernel.busy_s.into_pyarray(py))?;
+        columns.set_item("rwnd_limited_s", kernel.rwnd_limited_s.into_pyarray(py))?;
+        columns.set_item("sndbuf_limited_s", kernel.sndbuf_limited_s.into_pyarray(py))?;
+        result.set_item("kernel", columns)?;
+        let quality = json!({
+            "valid": quality.invalid_because.is_empty(),
+            "invalid_because": quality.invalid_because,
+            "packets": quality.packets,
+            "lateness_mean_s": quality.lateness_mean_s,
+            "lateness_p50_s": quality.lateness_p50_s,
+            "lateness_p99_s": quality.lateness_p99_s,
+            "lateness_max_s": quality.lateness_max_s,
+            "device_drops": quality.device_drops,
+            "sender_cpu_s": quality.sender_cpu_s,
+            "receiver_cpu_s": quality.receiver_cpu_s,
+            "emulator_cpu_s": quality.emulator_cpu_s,
+            "rwnd_limited": quality.rwnd_limited,
+            "sndbuf_limited": quality.sndbuf_limited,
+        });
+        result.set_item("quality", quality.to_string())?;
+        Ok(result)
+    }
+}
+
+/// Adds the functions of this file to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(kernel_algorithms, module)?)?;
+    module.add_function(wrap_pyfunction!(kernel_sources, module)?)?;
+    module.add_function(wrap_pyfunction!(kernel_values, module)?)?;
+    module.add_function(wrap_pyfunction!(congestion_controls, module)?)?;
+    #[cfg(target_os = "linux")]
+    {
+        module.add_function(wrap_pyfunction!(engine::linux_unsupported, module)?)?;
+        module.add_function(wrap_pyfunction!(engine::run_linux, module)?)?;
+    }
+    Ok(())
+}

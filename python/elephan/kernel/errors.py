@@ -1,0 +1,5 @@
+"""What goes wrong between Elephan and a kernel."""
+
+
+class KernelError(RuntimeError):
+    """The kernel, or what is needed to speak to it, is not as it has to be; the message says what was expected."""

@@ -1,0 +1,173 @@
+"""The few functions of libbpf that loading takes, by ctypes.
+
+libbpf comes as a shared library with every system that has `ip`, keeps its interface, and needs nothing to be built here; so the
+rest of Elephan builds with Rust and Python alone. (libbpf-rs would need libelf, zlib and their headers at build time.)
+"""
+
+import ctypes
+import ctypes.util
+import os
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from elephan.kernel.errors import KernelError
+
+STRUCT_OPS_MAP = 26  # BPF_MAP_TYPE_STRUCT_OPS
+STRUCT_OPS_ATTACH = 44  # BPF_STRUCT_OPS, an attach type
+LINK_FLAG = 1 << 13  # BPF_F_LINK: the registration lasts as long as a link
+LOG_LINES = 25
+
+_PRINT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+_log: list[str] = []
+
+
+class MapInfo(ctypes.Structure):
+    """The beginning of struct bpf_map_info."""
+
+    _fields_ = (
+        ("type", ctypes.c_uint32),
+        ("id", ctypes.c_uint32),
+        ("key_size", ctypes.c_uint32),
+        ("value_size", ctypes.c_uint32),
+        ("max_entries", ctypes.c_uint32),
+        ("map_flags", ctypes.c_uint32),
+        ("name", ctypes.c_char * 16),
+    )
+
+
+_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
+    "bpf_object__open_mem": (ctypes.c_void_p, [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p]),
+    "bpf_object__load": (ctypes.c_int, [ctypes.c_void_p]),
+    "bpf_object__close": (None, [ctypes.c_void_p]),
+    "bpf_object__next_map": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_void_p]),
+    "bpf_map__type": (ctypes.c_int, [ctypes.c_void_p]),
+    "bpf_map__fd": (ctypes.c_int, [ctypes.c_void_p]),
+    "bpf_map__map_flags": (ctypes.c_uint32, [ctypes.c_void_p]),
+    "bpf_map__set_map_flags": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint32]),
+    "bpf_map__attach_struct_ops": (ctypes.c_void_p, [ctypes.c_void_p]),
+    "bpf_link__fd": (ctypes.c_int, [ctypes.c_void_p]),
+    "bpf_link__disconnect": (None, [ctypes.c_void_p]),
+    "bpf_link_create": (ctypes.c_int, [ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_void_p]),
+    "bpf_map_get_next_id": (ctypes.c_int, [ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint32)]),
+    "bpf_map_get_fd_by_id": (ctypes.c_int, [ctypes.c_uint32]),
+    "bpf_obj_get_info_by_fd": (ctypes.c_int, [ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32)]),
+    "bpf_map_lookup_elem": (ctypes.c_int, [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]),
+    "bpf_map_delete_elem": (ctypes.c_int, [ctypes.c_int, ctypes.c_void_p]),
+    "libbpf_set_print": (ctypes.c_void_p, [_PRINT]),
+    "libbpf_version_string": (ctypes.c_char_p, []),
+}
+
+
+@_PRINT
+def _keep(level: int, text: bytes, arguments: int | None) -> int:
+    """Keep what libbpf has to say: warnings, among which is the verifier's word."""
+    if level > 0:
+        return 0
+    buffer = ctypes.create_string_buffer(1 << 16)
+    _libc.vsnprintf(buffer, len(buffer), ctypes.c_char_p(text), ctypes.c_void_p(arguments))
+    _log.append(buffer.value.decode(errors="replace"))
+    return 0
+
+
+_libc = ctypes.CDLL(None)
+
+
+@cache
+def library() -> Any:
+    """The library. Raises `KernelError` where there is none."""
+    try:
+        found = ctypes.CDLL("libbpf.so.1", use_errno=True)
+    except OSError as error:
+        raise KernelError("libbpf: expected version 1 to be installed (apt-get install libbpf1), found none") from error
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(found, name)
+        function.restype, function.argtypes = result, arguments
+    found.libbpf_set_print(_keep)
+    return found
+
+
+def version() -> str:
+    """Which libbpf it is."""
+    return str(library().libbpf_version_string().decode())
+
+
+def _refused(what: str, code: int = 0) -> KernelError:
+    number = -code if code < 0 else ctypes.get_errno()
+    lines = [line for line in "".join(_log).splitlines() if line.strip()]
+    log = "".join(f"\n    {line}" for line in lines[-LOG_LINES:])
+    return KernelError(f"{what}: {os.strerror(number)}{log}")
+
+
+def register(data: bytes, what: str, *, linked: bool) -> int | None:
+    """Load an object with one struct_ops and register it.
+
+    `linked` ties the registration to the descriptor that is returned, and so to this process; else it lasts until it is deleted.
+    """
+    lib = library()
+    _log.clear()
+    loaded = lib.bpf_object__open_mem(data, len(data), None)
+    if not loaded:
+        raise _refused(f"{what}: libbpf refused the object")
+    try:
+        ops = lib.bpf_object__next_map(loaded, None)
+        while ops and lib.bpf_map__type(ops) != STRUCT_OPS_MAP:
+            ops = lib.bpf_object__next_map(loaded, ops)
+        if not ops:
+            raise KernelError(f"{what}: expected a struct_ops in the object, found none")
+        if linked:
+            lib.bpf_map__set_map_flags(ops, lib.bpf_map__map_flags(ops) | LINK_FLAG)
+        code = lib.bpf_object__load(loaded)
+        if code < 0:
+            raise _refused(f"{what}: the kernel refused the program", code)
+        link = lib.bpf_map__attach_struct_ops(ops)
+        if not link:
+            raise _refused(f"{what}: the kernel refused to register it")
+        # Not undone when libbpf forgets the link.
+        lib.bpf_link__disconnect(link)
+        if not linked:
+            return None
+        if lib.bpf_link__fd(link) != lib.bpf_map__fd(ops):
+            return os.dup(lib.bpf_link__fd(link))
+        # libbpf before 1.2 fills the map and leaves the link to its caller.
+        made = int(lib.bpf_link_create(lib.bpf_map__fd(ops), 0, STRUCT_OPS_ATTACH, None))
+        if made < 0:
+            raise _refused(f"{what}: the kernel refused to register it", made)
+        return made
+    finally:
+        lib.bpf_object__close(loaded)
+
+
+def struct_ops_maps() -> Iterator[tuple[int, bytes]]:
+    """Every registered struct_ops of the machine: the number of its map, and its value."""
+    lib = library()
+    number = ctypes.c_uint32(0)
+    zero = ctypes.c_uint32(0)
+    while lib.bpf_map_get_next_id(number.value, ctypes.byref(number)) == 0:
+        descriptor = lib.bpf_map_get_fd_by_id(number.value)
+        if descriptor < 0:
+            continue
+        try:
+            info, size = MapInfo(), ctypes.c_uint32(ctypes.sizeof(MapInfo))
+            lib.bpf_obj_get_info_by_fd(descriptor, ctypes.byref(info), ctypes.byref(size))
+            if info.type == STRUCT_OPS_MAP:
+                value = ctypes.create_string_buffer(info.value_size)
+                if lib.bpf_map_lookup_elem(descriptor, ctypes.byref(zero), value) == 0:
+                    yield number.value, value.raw
+        finally:
+            os.close(descriptor)
+
+
+def delete(number: int, what: str) -> None:
+    """Unregister the struct_ops in a map. Connections that use it keep it until they end."""
+    lib = library()
+    zero = ctypes.c_uint32(0)
+    descriptor = lib.bpf_map_get_fd_by_id(number)
+    if descriptor < 0:
+        raise _refused(what, descriptor)
+    try:
+        code = lib.bpf_map_delete_elem(descriptor, ctypes.byref(zero))
+        if code < 0:
+            raise _refused(f"{what}: the kernel refused to unregister it", code)
+    finally:
+        os.close(descriptor)

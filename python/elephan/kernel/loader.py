@@ -1,0 +1,159 @@
+"""Loading algorithms into the running kernel, and finding those that are there."""
+
+import json
+import os
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+
+from elephan import _core
+from elephan.kernel import build, libbpf
+from elephan.kernel.errors import KernelError
+
+BTF = Path("/sys/kernel/btf/vmlinux")
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+# A name in a struct_ops value of ours: the prefix, and no kernel's own module has it.
+NAME = re.compile(rb"(el_[a-z0-9_]{1,12})\0")
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm of `kernel/`: its name in a scenario, its title, its source file, the name it registers."""
+
+    name: str
+    title: str
+    source: str
+    registered: str
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A registered algorithm: the name that sockets choose, about how many use it, and the number of its map."""
+
+    registered: str
+    users: int
+    map_id: int
+
+
+@cache
+def algorithms() -> dict[str, Algorithm]:
+    """Every algorithm of `kernel/`, by name."""
+    return {entry["name"]: Algorithm(**entry) for entry in json.loads(_core.kernel_algorithms())}
+
+
+def missing() -> list[str]:
+    """What this machine lacks for loading algorithms, a line each: what was expected and what was found."""
+    lines = []
+    if not BTF.exists():
+        lines.append(f"{BTF}: expected a kernel with BTF (CONFIG_DEBUG_INFO_BTF), found none")
+    if os.geteuid() != 0:
+        lines.append("user: expected root, which may load programs into the kernel, found another user; try sudo")
+    try:
+        libbpf.library()
+    except KernelError as error:
+        lines.append(str(error))
+    if build.clang() is None and not list(build.cache().glob("*/*.bpf.o")):
+        lines.append("clang: expected it to be installed (apt-get install clang), found none")
+    return lines
+
+
+def _need() -> None:
+    lines = missing()
+    if lines:
+        raise KernelError("\n".join(lines))
+
+
+def known(name: str) -> Algorithm:
+    """The algorithm of that name. Raises `ScenarioError` where there is none."""
+    found = algorithms().get(name)
+    if found is None:
+        raise _core.ScenarioError(f"kernel: expected one of {', '.join(algorithms())}, found {name!r}")
+    return found
+
+
+def available() -> list[str]:
+    """The names that a socket can choose now."""
+    return AVAILABLE.read_text(encoding="ascii").split()
+
+
+def load(name: str, settings: Mapping[str, float | bool | str] | None = None) -> str:
+    """Load an algorithm for every program of the machine; returns the name that sockets choose.
+
+    Raises `KernelError` where it is there already, where something is missing, or where the kernel refuses it.
+    """
+    algorithm = known(name)
+    values = _core.kernel_values(name, json.dumps(dict(settings or {})))
+    _need()
+    if algorithm.registered in available():
+        raise KernelError(
+            f"{name}: expected it not to be loaded, found {algorithm.registered}; `elephan kernel unload {name}` first"
+        )
+    data = build.adjusted(build.compiled(algorithm.source), algorithm.registered, algorithm.registered, values)
+    libbpf.register(data, name, linked=False)
+    return algorithm.registered
+
+
+def loaded() -> list[Loaded]:
+    """The algorithms that are registered now, those of a run included. Raises `KernelError` without root."""
+    _need()
+    found = []
+    registered = available()
+    for number, value in libbpf.struct_ops_maps():
+        match = NAME.search(value)
+        if match and match[1].decode() in registered:
+            # Beginning of the value: a count of references, of which one is the registration's own.
+            (references,) = struct.unpack_from("<I", value)
+            found.append(Loaded(match[1].decode(), max(references - 1, 0), number))
+    return found
+
+
+def unload(name: str) -> None:
+    """Take an algorithm out of the kernel. Connections that use it go on with it until they end."""
+    algorithm = known(name)
+    for entry in loaded():
+        if entry.registered == algorithm.registered:
+            libbpf.delete(entry.map_id, name)
+            return
+    raise KernelError(f"{name}: expected it to be loaded, found no {algorithm.registered}")
+
+
+class Held:
+    """Algorithms that are in the kernel as long as this process holds them, under names of its own.
+
+    They go with the process, however it ends: nothing is pinned.
+    """
+
+    def __init__(self) -> None:
+        self._links: list[int] = []
+        self._names: dict[tuple[str, str], str] = {}
+
+    def name_of(self, name: str, settings: str = "{}") -> str:
+        """The name that sockets choose for an algorithm with these settings (JSON); it is loaded when it is first asked for."""
+        key = (name, settings)
+        if key not in self._names:
+            algorithm = known(name)
+            values = _core.kernel_values(name, settings)
+            registered = f"el_{os.getpid()}_{len(self._links)}"
+            data = build.adjusted(build.compiled(algorithm.source), algorithm.registered, registered, values)
+            link = libbpf.register(data, name, linked=True)
+            assert link is not None
+            self._links.append(link)
+            self._names[key] = registered
+        return self._names[key]
+
+    def __enter__(self) -> "Held":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        while self._links:
+            os.close(self._links.pop())
+
+
+def hold() -> Held:
+    """Algorithms for as long as a `with` block lasts. Raises `KernelError` where something is missing."""
+    _need()
+    return Held()
