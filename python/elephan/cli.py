@@ -14,6 +14,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from elephan import _core, model_cli
+from elephan.kernel import KernelError
+from elephan.kernel.cli import app as kernel_app
 from elephan.registry import Algorithm, algorithms, slow_starts
 from elephan.report.cli import report
 from elephan.results import Run, new_folder
@@ -32,6 +34,7 @@ scenario_app = typer.Typer(help="Scenario files.", no_args_is_help=True)
 app.add_typer(model_cli.app, name="model")
 app.add_typer(cc_app, name="cc")
 app.add_typer(scenario_app, name="scenario")
+app.add_typer(kernel_app, name="kernel")
 app.command()(report)
 sweep_commands.register(app)
 app.command()(ui)
@@ -178,7 +181,9 @@ def run(
     file: Annotated[Path, typer.Argument(help="The scenario file.")],
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, such as path.rtt=162ms.")] = None,
     seed: Annotated[int | None, typer.Option(help="The seed, in place of the file's.")] = None,
-    engine: Annotated[str | None, typer.Option(help="What runs it, in place of the file's: sim or model.")] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="What runs it, in place of the file's: sim, model, or linux (this kernel's TCP, as root).")
+    ] = None,
     out_dir: Annotated[Path | None, typer.Option("--out", help="The results folder. [default: results/NAME]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
     trace: Annotated[str | None, typer.Option(help="`events` keeps every event.")] = None,
@@ -226,6 +231,8 @@ def _run_one(scenario: Scenario, place: Path, *, as_json: bool) -> None:
         plots.over_time(result, what).savefig(place / f"{what}.png")
     for table in _summary_tables(result):
         out.print(table)
+    for reason in result.provenance.get("quality", {}).get("invalid_because", ()):
+        err.print(f"invalid run: {reason}", markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -383,6 +390,9 @@ def main() -> None:
     except _core.ScenarioError as error:
         err.print(str(error), markup=False, highlight=False, soft_wrap=True)
         code = BAD_INPUT
+    except KernelError as error:
+        err.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        code = FAILED
     except FileExistsError as error:
         err.print(str(error), markup=False, highlight=False, soft_wrap=True)
         code = BAD_INPUT

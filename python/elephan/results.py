@@ -44,6 +44,12 @@ MEANINGS = {
     "retransmits": "segments retransmitted since the flow began",
     "timeouts": "retransmission timeouts since the flow began",
     "congestion_events": "reductions of the window since the flow began",
+    "pacing_rate_bit_s": "rate at which the kernel paces; infinite where it does not",
+    "min_rtt_s": "smallest round-trip time that the kernel has seen",
+    "delivery_rate_bit_s": "rate at which the kernel saw data delivered",
+    "busy_s": "time with data to send or on its way, since the flow began",
+    "rwnd_limited_s": "of that, time in which the receiver's window was the limit",
+    "sndbuf_limited_s": "of that, time in which the sender's buffer was the limit",
     "link": "name of the link",
     "packets": "packets waiting, the one in service not counted",
     "bytes": "bytes: waiting in a queue, of a transfer, or of a segment's payload",
@@ -66,6 +72,9 @@ MEANINGS = {
 }
 UNITS = {"s": "s", "segments": "segments", "bytes": "B", "s_bit": "s/bit"}
 NO_LINK = 2**32 - 1
+
+# What `run.json` has besides, where a run was on a kernel.
+LINUX_KEYS = ("kernel", "quality")
 
 # The frames of a run. Those of the second row are written only where there is something in them.
 TABLES = ("flows", "queues", "transfers", "crowds", "streams", "events")
@@ -191,7 +200,7 @@ class Run:
             summary=Summary.from_dict(summary),
             links=tuple(description["links"]),
             labels=tuple(description["labels"]),
-            provenance={key: description[key] for key in keys},
+            provenance={key: description[key] for key in (*keys, *LINUX_KEYS) if key in description},
             folder=folder,
         )
 

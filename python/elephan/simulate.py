@@ -43,11 +43,14 @@ def _run(
     captures: dict[str, str] | None = None,
     cancel: _core.Cancel | None = None,
 ) -> list[Run]:
-    if any(scenario.document["engine"] == "model" for scenario in scenarios):
-        from elephan import fluid  # noqa: PLC0415 - scipy's integrators take a moment to import
+    if any(scenario.document["engine"] != "sim" for scenario in scenarios):
+        # scipy's integrators take a moment to import.
+        from elephan import fluid, linux  # noqa: PLC0415
 
         engine = {
             "model": lambda one: fluid.run(one, progress),
+            # Real time: one after the other.
+            "linux": lambda one: linux.run(one, progress=progress),
             "sim": lambda one: _run([one], 1, progress, captures)[0],
         }
         return [engine[scenario.document["engine"]](scenario) for scenario in scenarios]

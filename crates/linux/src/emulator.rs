@@ -38,23 +38,39 @@ struct Parcel {
     /// Index into the plan's routes, and how many links of it are behind.
     route: u32,
     hop: u16,
-    ecn: Ecn,
-    /// Whether the header has to be told of a mark.
-    marked: bool,
-    /// Which direction it came from.
+    /// The header's second byte: codepoint and ECN field; and whether a link has changed it.
+    service: u8,
+    changed: bool,
+    /// Which direction it came from, and which flow it belongs to.
     direction: u8,
+    flow: u16,
 }
+
+const ECN: u8 = 3;
 
 impl Packet for Parcel {
     fn bytes(&self) -> u32 {
         self.bytes
     }
     fn ecn(&self) -> Ecn {
-        self.ecn
+        match self.service & ECN {
+            0 => Ecn::NotCapable,
+            1 => Ecn::Capable1,
+            2 => Ecn::Capable0,
+            _ => Ecn::Congestion,
+        }
     }
     fn mark(&mut self) {
-        self.ecn = Ecn::Congestion;
-        self.marked = true;
+        (self.service, self.changed) = (self.service | ECN, true);
+    }
+    fn dscp(&self) -> u8 {
+        self.service >> 2
+    }
+    fn set_dscp(&mut self, dscp: u8) {
+        (self.service, self.changed) = (dscp << 2 | self.service & ECN, true);
+    }
+    fn flow(&self) -> u64 {
+        u64::from(self.flow) << 1 | u64::from(self.direction)
     }
 }
 
@@ -126,8 +142,16 @@ impl<'a> Emulator<'a> {
                 plan.routes[route as usize].iter().for_each(|&link| mine[link as usize] = true);
             }
         }
-        let links: Vec<_> =
-            plan.links.iter().enumerate().map(|(i, l)| Link::new(l.config, plan.seed, i as u64)).collect();
+        let mut links: Vec<_> = plan
+            .links
+            .iter()
+            .enumerate()
+            .map(|(i, l)| Link::new(l.config.clone(), plan.seed, i as u64))
+            .collect();
+        for link in &mut links {
+            link.keep_drops();
+            link.keep_lost();
+        }
         Self {
             plan,
             directions,
@@ -210,6 +234,7 @@ impl<'a> Emulator<'a> {
                 self.onwards(parcel, due);
                 moved += 1;
             }
+            self.reclaim(link);
             self.next[link] = self.links[link].next_event();
         }
     }
@@ -224,12 +249,13 @@ impl<'a> Emulator<'a> {
             } else {
                 self.free.push(parcel.slot);
             }
+            self.reclaim(link);
             return;
         }
         let at = parcel.slot as usize * self.slot_bytes;
         let packet = &mut self.bytes[at..at + parcel.bytes as usize];
-        if parcel.marked {
-            mark(packet);
+        if parcel.changed {
+            set_service(packet, parcel.service);
         }
         let late = self.clock.now().since(now).picos() / 1_000_000;
         let _ = self.punctuality.lateness.record(late);
@@ -240,6 +266,13 @@ impl<'a> Emulator<'a> {
             self.punctuality.refused += 1;
         }
         self.free.push(parcel.slot);
+    }
+
+    /// Takes back the memory of packets that a link dropped after it had accepted them, or lost.
+    fn reclaim(&mut self, link: usize) {
+        let link = &mut self.links[link];
+        self.free.extend(link.drops().iter().map(|(_, parcel)| parcel.slot));
+        self.free.extend(link.lost().iter().map(|parcel| parcel.slot));
     }
 
     /// Reads a batch from each device, of packets that came at `now`; returns how many there were.
@@ -262,7 +295,7 @@ impl<'a> Emulator<'a> {
                     break;
                 }
                 count += 1;
-                let Some((flow, ecn)) = classify(&buffer[..read as usize], from_listener) else {
+                let Some(flow) = classify(&buffer[..read as usize], from_listener) else {
                     self.free.push(slot);
                     continue;
                 };
@@ -271,7 +304,8 @@ impl<'a> Emulator<'a> {
                 let route = routes[usize::from(from_listener)];
                 let bytes = read as u32;
                 let direction = number as u8;
-                let parcel = Parcel { slot, bytes, route, hop: 0, ecn, marked: false, direction };
+                let (service, flow) = (buffer[1], flow as u16);
+                let parcel = Parcel { slot, bytes, route, hop: 0, service, changed: false, direction, flow };
                 self.onwards(parcel, now);
             }
         }
@@ -413,29 +447,23 @@ fn oversleep() -> Time {
     taken[taken.len() / 2].min(PERIOD - Time::from_micros(5))
 }
 
-/// The flow and the ECN field of an IPv4 packet; none for anything else that a host may say.
-fn classify(packet: &[u8], from_listener: bool) -> Option<(usize, Ecn)> {
+/// The flow of an IPv4 packet; none for anything else that a host may say.
+fn classify(packet: &[u8], from_listener: bool) -> Option<usize> {
     if packet.len() < 20 || packet[0] >> 4 != 4 {
         return None;
     }
-    let ecn = match packet[1] & 3 {
-        0 => Ecn::NotCapable,
-        1 => Ecn::Capable1,
-        2 => Ecn::Capable0,
-        _ => Ecn::Congestion,
-    };
     let ports = usize::from(packet[0] & 15) * 4 + if from_listener { 0 } else { 2 };
     let port = match packet.get(ports..ports + 2) {
         Some(port) if packet[9] == 6 || packet[9] == 17 => u16::from_be_bytes([port[0], port[1]]),
         _ => 0,
     };
-    Some((usize::from(port.wrapping_sub(FIRST_PORT)), ecn))
+    Some(usize::from(port.wrapping_sub(FIRST_PORT)))
 }
 
-/// Writes a congestion mark into an IPv4 header, and keeps its checksum right (RFC 1624).
-fn mark(packet: &mut [u8]) {
+/// Writes the second byte of an IPv4 header, and keeps its checksum right (RFC 1624).
+fn set_service(packet: &mut [u8], service: u8) {
     let before = u16::from_be_bytes([packet[0], packet[1]]);
-    packet[1] |= 3;
+    packet[1] = service;
     let after = u16::from_be_bytes([packet[0], packet[1]]);
     let checksum = u16::from_be_bytes([packet[10], packet[11]]);
     let mut sum = u32::from(!checksum) + u32::from(!before) + u32::from(after);
@@ -461,18 +489,20 @@ mod tests {
 
     #[test]
     fn a_mark_keeps_the_checksum_right() {
-        let mut packet = HEADER;
-        let right = checksum(&packet);
-        packet[10..12].copy_from_slice(&right.to_be_bytes());
-        assert_eq!(checksum(&packet), 0);
-        mark(&mut packet);
-        assert_eq!((packet[1], checksum(&packet)), (3, 0));
+        for service in [0x03, 0xbb, 0xff] {
+            let mut packet = HEADER;
+            let right = checksum(&packet);
+            packet[10..12].copy_from_slice(&right.to_be_bytes());
+            assert_eq!(checksum(&packet), 0);
+            set_service(&mut packet, service);
+            assert_eq!((packet[1], checksum(&packet)), (service, 0));
+        }
     }
 
     #[test]
     fn the_listeners_port_tells_the_flow() {
-        assert_eq!(classify(&HEADER, false), Some((3, Ecn::Capable0)));
-        assert_eq!(classify(&HEADER, true).unwrap().0, usize::from(12_345 - FIRST_PORT));
+        assert_eq!(classify(&HEADER, false), Some(3));
+        assert_eq!(classify(&HEADER, true), Some(usize::from(12_345 - FIRST_PORT)));
         assert_eq!(classify(&[0x60; 40], false), None);
     }
 }

@@ -235,6 +235,7 @@ fn open(common: Common<'_>, number: usize, sending: &mut Sending, poll: &Poll) -
         }
         None => socket::set(&made, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, buffer(common.plan, flow))?,
     }
+    socket::set(&made, libc::IPPROTO_IP, libc::IP_TOS, libc::c_int::from(flow.dscp) << 2)?;
     socket::connect(&made, LISTENER, FIRST_PORT + number as u16)?;
     poll.watch(&made, false, true, number as u64)?;
     sending.opens = Time::MAX;
@@ -244,7 +245,7 @@ fn open(common: Common<'_>, number: usize, sending: &mut Sending, poll: &Poll) -
     sending.has_finished_writing = false;
     sending.left = match flow.demand {
         Demand::Transfers { size, .. } => size.get(),
-        _ => u64::MAX,
+        Demand::Unlimited => u64::MAX,
     };
     common.shared[number].connection.lock().expect("nobody panics with it").socket = Some(made);
     Ok(())
@@ -299,6 +300,8 @@ pub fn listen(common: Common<'_>, is_ready: &AtomicBool) -> io::Result<f64> {
         if !flow.tcp.auto_tuning {
             socket::set(&made, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer(plan, flow))?;
         }
+        // Connections take it over.
+        socket::set(&made, libc::IPPROTO_IP, libc::IP_TOS, libc::c_int::from(flow.dscp) << 2)?;
         socket::listen(&made, LISTENER, FIRST_PORT + number as u16)?;
         poll.watch(&made, true, false, number as u64)?;
         listeners.push(made);

@@ -185,7 +185,9 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
         }
         let mut sampler = Sampler::new(common(clock));
         let went_on = watch(plan, clock, control, &mut sampler, &occurrences, || {
-            listener.is_finished() || sender.is_finished() || emulators.iter().any(|one| one.is_finished())
+            listener.is_finished()
+                || sender.is_finished()
+                || emulators.iter().any(thread::ScopedJoinHandle::is_finished)
         });
         let limited = sampler.limited();
         stop.store(true, Ordering::Relaxed);

@@ -119,11 +119,10 @@ impl Device {
 
     fn address(&self, request: libc::Ioctl, address: Ipv4Addr) -> io::Result<()> {
         self.set(request, |r| {
-            // SAFETY: an IPv4 socket address fits into the general one.
-            unsafe {
-                let to = (&raw mut r.ifr_ifru.ifru_addr).cast::<libc::sockaddr_in>();
-                to.write_unaligned(socket_address(address, 0));
-            }
+            // SAFETY: both kinds of socket address are plain bytes of the same length.
+            r.ifr_ifru.ifru_addr = unsafe {
+                std::mem::transmute::<libc::sockaddr_in, libc::sockaddr>(socket_address(address, 0))
+            };
         })
     }
 

@@ -62,11 +62,13 @@ pub(crate) struct Ledger<P> {
     pub counters: LinkCounters,
     /// When, and which; nothing is kept unless [`crate::Link::keep_drops`] asks for it.
     pub drops: Option<Vec<(Time, P)>>,
+    /// Packets that the wire lost, where somebody asks for them.
+    pub lost: Option<Vec<P>>,
 }
 
 impl<P: crate::Packet> Ledger<P> {
     pub fn new() -> Self {
-        Self { counters: LinkCounters::default(), drops: None }
+        Self { counters: LinkCounters::default(), drops: None, lost: None }
     }
 
     /// A packet that had been accepted is dropped.

@@ -289,6 +289,9 @@ impl<P: Packet> Link<P> {
         }
         if self.losses.loses() {
             self.ledger.counters.lost += 1;
+            if let Some(lost) = &mut self.ledger.lost {
+                lost.push(entry.packet);
+            }
             return None;
         }
         Some(entry.packet)
@@ -351,6 +354,16 @@ impl<P: Packet> Link<P> {
     /// When which packets were dropped after they had been accepted, since this was last asked.
     pub fn drops(&mut self) -> Vec<(Time, P)> {
         self.ledger.drops.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// From now on, keeps the packets that the wire loses, for [`Link::lost`].
+    pub fn keep_lost(&mut self) {
+        self.ledger.lost = Some(Vec::new());
+    }
+
+    /// Which packets the wire has lost since this was last asked.
+    pub fn lost(&mut self) -> Vec<P> {
+        self.ledger.lost.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     // ---- Changes during a run; the link is told of them beforehand, by `LinkConfig::changes` ----

@@ -7,11 +7,12 @@
 A loaded algorithm stays until it is unloaded or the machine restarts. Needs root, a kernel with BTF, clang and libbpf.
 """
 
+from elephan.kernel.errors import KernelError
 from elephan.kernel.loader import (
     Held,
-    KernelError,
     Loaded,
     algorithms,
+    available,
     hold,
     load,
     loaded,
@@ -19,4 +20,4 @@ from elephan.kernel.loader import (
     unload,
 )
 
-__all__ = ["Held", "KernelError", "Loaded", "algorithms", "hold", "load", "loaded", "missing", "unload"]
+__all__ = ["Held", "KernelError", "Loaded", "algorithms", "available", "hold", "load", "loaded", "missing", "unload"]

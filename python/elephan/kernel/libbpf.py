@@ -1,7 +1,7 @@
 """The few functions of libbpf that loading takes, by ctypes.
 
-libbpf comes as a shared library with every system that has `ip`, keeps its interface, and needs nothing to be built here; so the
-rest of Elephan builds with Rust and Python alone. (libbpf-rs would need libelf, zlib and their headers at build time.)
+libbpf comes as a shared library with every system that has `ip`, keeps its interface, and needs nothing to be built here; so
+the rest of Elephan builds with Rust and Python alone. (libbpf-rs would need libelf, zlib and their headers at build time.)
 """
 
 import ctypes
@@ -59,7 +59,6 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-@_PRINT
 def _keep(level: int, text: bytes, arguments: int | None) -> int:
     """Keep what libbpf has to say: warnings, among which is the verifier's word."""
     if level > 0:
@@ -71,6 +70,7 @@ def _keep(level: int, text: bytes, arguments: int | None) -> int:
 
 
 _libc = ctypes.CDLL(None)
+_KEEP = _PRINT(_keep)
 
 
 @cache
@@ -83,7 +83,7 @@ def library() -> Any:
     for name, (result, arguments) in _FUNCTIONS.items():
         function = getattr(found, name)
         function.restype, function.argtypes = result, arguments
-    found.libbpf_set_print(_keep)
+    found.libbpf_set_print(_KEEP)
     return found
 
 
@@ -102,7 +102,8 @@ def _refused(what: str, code: int = 0) -> KernelError:
 def register(data: bytes, what: str, *, linked: bool) -> int | None:
     """Load an object with one struct_ops and register it.
 
-    `linked` ties the registration to the descriptor that is returned, and so to this process; else it lasts until it is deleted.
+    `linked` ties the registration to the descriptor that is returned, and so to this process; else it lasts until it is
+    deleted.
     """
     lib = library()
     _log.clear()

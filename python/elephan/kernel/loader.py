@@ -148,7 +148,9 @@ class Held:
     def __enter__(self) -> "Held":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         while self._links:
             os.close(self._links.pop())
 

@@ -1,0 +1,199 @@
+"""The running kernel: loading algorithms, runs on its TCP, and that nothing is left behind, whatever happens."""
+
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from elephan import _core, kernel, linux
+from elephan.kernel import build
+from elephan.scenario import dumbbell, flow
+
+# `.ci/run` sets this where the machine can: then what is missing is a failure.
+REQUIRED = os.environ.get("ELEPHAN_KERNEL") == "required"
+LACKS = kernel.missing()
+COMMAND = [sys.executable, "-c", "from elephan.cli import main; main()"]
+
+
+@pytest.fixture
+def machine():
+    if LACKS and REQUIRED:
+        pytest.fail("the machine can run these, and yet: " + "; ".join(LACKS))
+    if LACKS:
+        pytest.skip("; ".join(LACKS))
+
+
+def path(cc="reno", duration="3 s", **keys):
+    settings = {"rate": "20 Mbit/s", "rtt": "20 ms", "buffer": "100% bdp", "tcp": {"rto_min": "200 ms"}}
+    return dumbbell(**{**settings, "duration": duration, "flows": [flow(cc)], "engine": "linux", **keys})
+
+
+def names():
+    return Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+
+
+def namespaces():
+    found = set()
+    for link in Path("/proc").glob("[0-9]*/task/[0-9]*/ns/net"):
+        try:
+            found.add(link.readlink().name)
+        except OSError:
+            continue
+    return found
+
+
+def devices():
+    return sorted(entry.name for entry in Path("/sys/class/net").iterdir())
+
+
+# ---- Without root ----
+
+
+def test_settings_are_checked_before_the_kernel_is_asked():
+    with pytest.raises(_core.ScenarioError, match="expected a number from 0 to 1, found 2"):
+        kernel.load("scalable", {"a": 2})
+    with pytest.raises(_core.ScenarioError, match="expected one of a, b, lwnd, rounding, found"):
+        kernel.load("scalable", {"alpha": 1})
+    with pytest.raises(_core.ScenarioError, match="expected one of reno, hstcp"):
+        kernel.load("no such algorithm")
+
+
+def test_what_a_kernel_cannot_do_is_refused():
+    with pytest.raises(_core.ScenarioError, match=r"flow.slow_start: expected \"standard\""):
+        linux.run(path(flows=[flow("reno", slow_start="limited")]))
+    with pytest.raises(_core.ScenarioError, match=r"tcp.initial_window: expected 10"):
+        linux.run(path(tcp={"initial_window": 2}))
+
+
+def test_without_root_there_is_one_clear_line(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(kernel.KernelError, match="expected root"):
+        kernel.load("scalable")
+    with pytest.raises(kernel.KernelError, match="expected root"):
+        linux.run(path())
+
+
+def test_without_btf_there_is_one_clear_line(monkeypatch, tmp_path):
+    from elephan.kernel import loader
+
+    monkeypatch.setattr(loader, "BTF", tmp_path / "vmlinux")
+    with pytest.raises(kernel.KernelError, match="expected a kernel with BTF"):
+        kernel.load("scalable")
+
+
+# ---- With root, BTF, clang and libbpf ----
+
+
+@pytest.mark.usefixtures("machine")
+def test_every_algorithm_loads_is_chosen_by_a_socket_and_goes_while_it_is_in_use():
+    before = names()
+    for name, algorithm in kernel.algorithms().items():
+        assert kernel.load(name) == algorithm.registered
+        try:
+            with socket.socket() as used:
+                used.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, algorithm.registered.encode())
+                assert [entry.users for entry in kernel.loaded() if entry.registered == algorithm.registered] == [1]
+                with pytest.raises(kernel.KernelError, match="expected it not to be loaded"):
+                    kernel.load(name)
+                kernel.unload(name)
+                assert algorithm.registered not in names()
+                chosen = used.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+                assert chosen.rstrip(b"\0").decode() == algorithm.registered
+        finally:
+            if algorithm.registered in names():
+                kernel.unload(name)
+        with pytest.raises(kernel.KernelError, match="expected it to be loaded"):
+            kernel.unload(name)
+    assert names() == before
+
+
+@pytest.mark.usefixtures("machine")
+def test_what_the_verifier_refuses_is_told_with_its_words(monkeypatch, tmp_path):
+    text = _core.kernel_sources()
+    # A read behind the socket's private state.
+    broken = text["reno.bpf.c"].replace(
+        "PRIVATE(tp)->waiting = 0;", "tp->inet_conn.icsk_ca_priv[13 + (tp->snd_cwnd & 7)] = 0;"
+    )
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(_core, "kernel_sources", lambda: {**text, "reno.bpf.c": broken})
+    monkeypatch.setattr(build, "FLAGS", (*build.FLAGS, "-Wno-array-bounds"))
+    with pytest.raises(kernel.KernelError, match=r"(?s)reno: the kernel refused the program.*tcp_sock"):
+        kernel.load("reno")
+    assert "el_reno" not in names()
+
+
+@pytest.mark.usefixtures("machine")
+def test_parameters_reach_the_kernel():
+    """Scalable with b = 1/2 in place of 1/8 gives up more, and so carries less over a short buffer."""
+    keys = {"buffer": "10% bdp", "duration": "8 s", "measure": {"from": "2 s"}}
+    gentle, harsh = (linux.run(path({"name": "scalable", "b": b}, **keys)) for b in (0.125, 0.5))
+    assert gentle.summary.flows[0].cwnd_mean_segments > harsh.summary.flows[0].cwnd_mean_segments
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_run_has_the_results_of_a_simulation_and_the_kernels_own_columns(tmp_path):
+    run = linux.run(path("htcp", duration="4 s", measure={"from": "1 s"}))
+    summary = run.summary
+    assert 15e6 < summary.goodput_bit_s < 20e6 * 1448 / 1500
+    assert summary.links[0].dropped > 0
+    assert run.provenance["quality"]["packets"] > 1000
+    assert run.provenance["quality"]["device_drops"] == 0
+    simulated = path("htcp", engine="sim").document
+    assert simulated["path"] == run.scenario.document["path"]
+    frame = run.flows
+    assert {"cwnd_segments", "srtt_s", "goodput_bit_s", "pacing_rate_bit_s", "rwnd_limited_s"} <= set(frame.columns)
+    assert frame["srtt_s"].max() < 0.06
+    run.save(tmp_path / "run")
+    again = type(run).load(tmp_path / "run")
+    assert again.provenance["engine"] == "linux"
+    assert again.flows.equals(frame)
+
+
+@pytest.mark.usefixtures("machine")
+def test_flows_with_round_trips_and_transfers_of_their_own():
+    flows = [flow("reno"), flow("reno", rtt="60 ms"), flow("reno", size="100 kB", transfers=3, start="1 s")]
+    run = linux.run(path(flows=flows, duration="6 s", rate="50 Mbit/s"))
+    frame = run.flows
+    smallest = {number: frame.filter(frame["flow"] == number)["min_rtt_s"].min() for number in (0, 1)}
+    assert 0.020 <= smallest[0] < 0.025
+    assert 0.060 <= smallest[1] < 0.065
+    transfers = run.transfers
+    assert transfers.height == 3
+    assert (transfers["end_s"] > transfers["start_s"]).all()
+
+
+@pytest.mark.usefixtures("machine")
+def test_nothing_is_left_when_a_run_is_killed_at_any_moment(tmp_path):
+    """Kills runs while they set up, run and clean up; what is left of one goes with its process."""
+    (tmp_path / "scenario.toml").write_text(
+        'duration = "1500 ms"\nengine = "linux"\n[path]\nrate = "20 Mbit/s"\nrtt = "20 ms"\n'
+        '[[flow]]\ncc = "scalable"\n[[flow]]\ncc = "bic"\n'
+    )
+    draw = random.Random(20)
+    before = names(), namespaces(), devices()
+    moments = sorted(draw.uniform(0.3, 4.5) for _ in range(8))
+    for number, moment in enumerate(moments):
+        how = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)[number % 3]
+        out = tmp_path / f"out{number}"
+        arguments = ["run", str(tmp_path / "scenario.toml"), "--out", str(out)]
+        running = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            running.wait(timeout=moment)
+        except subprocess.TimeoutExpired:
+            running.send_signal(how)
+            running.wait(timeout=20)
+        deadline = time.monotonic() + 10
+        # The kernel takes namespaces away in the background.
+        while (names(), devices()) != (before[0], before[2]) or namespaces() - before[1]:
+            assert time.monotonic() < deadline, (how, moment, names(), namespaces() - before[1], devices())
+            time.sleep(0.05)
+        if out.exists():
+            assert (out / "summary.json").exists()
+    assert not [entry for entry in kernel.loaded() if re.fullmatch(r"el_\d+_\d+", entry.registered)]
