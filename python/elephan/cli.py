@@ -182,7 +182,8 @@ def run(
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, such as path.rtt=162ms.")] = None,
     seed: Annotated[int | None, typer.Option(help="The seed, in place of the file's.")] = None,
     engine: Annotated[
-        str | None, typer.Option(help="What runs it, in place of the file's: sim, model, or linux (this kernel's TCP, as root).")
+        str | None,
+        typer.Option(help="What runs it, in place of the file's: sim, model, or linux (this kernel's TCP, as root)."),
     ] = None,
     out_dir: Annotated[Path | None, typer.Option("--out", help="The results folder. [default: results/NAME]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,

@@ -243,10 +243,7 @@ fn open(common: Common<'_>, number: usize, sending: &mut Sending, poll: &Poll) -
     sending.opened += 1;
     sending.is_open = true;
     sending.has_finished_writing = false;
-    sending.left = match flow.demand {
-        Demand::Transfers { size, .. } => size.get(),
-        Demand::Unlimited => u64::MAX,
-    };
+    sending.left = flow.demand.size().unwrap_or(u64::MAX);
     common.shared[number].connection.lock().expect("nobody panics with it").socket = Some(made);
     Ok(())
 }

@@ -135,7 +135,7 @@ impl<'a> Sampler<'a> {
             }
             Occurrence::Transfer { flow, index, bytes, start, end } => {
                 if let Some(end) = end {
-                    self.collector.transfer(start, end);
+                    self.collector.transfer(bytes, start, end);
                 }
                 self.transfers.flow.push(flow);
                 self.transfers.index.push(index);

@@ -21,6 +21,10 @@ pub fn unsupported(plan: &Plan) -> Vec<String> {
     );
     need(!plan.trace.events, format!("trace.events: expected false {kernel}, found true"));
     need(plan.trace.pcap.is_empty(), format!("trace.pcap: expected no captures {kernel}, found some"));
+    need(
+        plan.crowds.is_empty(),
+        format!("web, arrivals: expected none {kernel}, found {}", plan.crowds.len()),
+    );
     let first = plan.flows.first().map(|flow| flow.tcp).unwrap_or_default();
     for flow in &plan.flows {
         let start = &flow.slow_start.name;
