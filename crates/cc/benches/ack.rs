@@ -39,7 +39,7 @@ impl Connection {
                 rtt: Some(rtt),
                 min_rtt: rtt,
                 srtt: rtt,
-                delivery_rate: Some(1e5),
+                delivered_since: Some(14_480_000),
                 round: 0,
                 in_recovery: false,
                 mss: 1448,

@@ -37,9 +37,9 @@ pub struct Ack {
     pub min_rtt: Time,
     /// The smoothed round-trip time (RFC 6298); zero before the first sample.
     pub srtt: Time,
-    /// The rate at which the network delivered the newest acknowledged segment's window,
-    /// in segments per second (delivery-rate estimation, draft-cheng-iccrg-delivery-rate-estimation).
-    pub delivery_rate: Option<f64>,
+    /// Bytes delivered since the newest acknowledged segment was sent, where that is known: what
+    /// [`Ack::delivery_rate`] is made of.
+    pub delivered_since: Option<u64>,
     /// Round trips completed: grows by one when data sent after its last growth is acknowledged.
     pub round: u64,
     /// Whether the sender is in fast recovery, when `cwnd` must not grow. Not so after a timeout:
@@ -47,6 +47,15 @@ pub struct Ack {
     pub in_recovery: bool,
     /// Payload of a full segment, in bytes.
     pub mss: u32,
+}
+
+impl Ack {
+    /// The rate at which the network delivered the newest acknowledged segment's window, in segments per second
+    /// (draft-cheng-iccrg-delivery-rate-estimation, over the round-trip time, which no burst of ACKs can shorten).
+    pub fn delivery_rate(&self) -> Option<f64> {
+        let rtt = self.rtt.filter(|&rtt| rtt > Time::ZERO)?;
+        Some(self.delivered_since? as f64 / f64::from(self.mss) / rtt.secs_f64())
+    }
 }
 
 /// Why the window must come down.

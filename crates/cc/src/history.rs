@@ -35,7 +35,7 @@ pub fn ack(rtt: Time) -> Ack {
         rtt: Some(rtt),
         min_rtt: Time::from_millis(100),
         srtt: rtt,
-        delivery_rate: None,
+        delivered_since: None,
         round: 0,
         in_recovery: false,
         mss: 1460,

@@ -221,11 +221,12 @@ impl<'a> Engine<'a> {
             if next > now {
                 break next;
             }
-            let Some(mut packet) = link.receive(now) else { continue };
-            packet.at += 1;
-            match self.hops[packet.at as usize] {
-                END => self.deliver(&packet, now, observer),
-                next => self.send(next, packet, now, observer),
+            // Bound by reference, here and where a segment is sent: a move is a copy of all its bytes.
+            let received = link.receive(now);
+            let Some(packet) = &received else { continue };
+            match self.hops[packet.at as usize + 1] {
+                END => self.deliver(packet, now, observer),
+                next => self.send(next, &packet.onward(), now, observer),
             }
         };
         self.arrivals.schedule(number, next);
@@ -233,20 +234,20 @@ impl<'a> Engine<'a> {
 
     /// A packet comes to a link.
     #[inline]
-    fn send<O: Observer>(&mut self, number: u32, packet: Packet, now: Time, observer: &mut O) {
+    fn send<O: Observer>(&mut self, number: u32, packet: &Packet, now: Time, observer: &mut O) {
         let link = &mut self.links[number as usize];
         let was_idle = link.is_idle();
-        if link.send(packet, now) {
+        if link.send(*packet, now) {
             if was_idle {
                 let next = link.next_event();
                 self.arrivals.schedule(number as usize, next);
             }
             if O::DETAILED {
-                observer.crosses(number, &packet, now);
+                observer.crosses(number, packet, now);
             }
         } else if O::DETAILED {
             let (kind, segment) = (EventKind::Drop, Some(&packet.segment));
-            let flow = self.number_of(&packet);
+            let flow = self.number_of(packet);
             observer.event(self, now, Event { kind, flow, link: Some(number), segment });
         }
     }
@@ -291,7 +292,7 @@ impl<'a> Engine<'a> {
             let flow = self.number_of(&packet);
             observer.event(self, now, Event { kind, flow, link: None, segment });
         }
-        self.send(self.hops[at as usize], packet, now, observer);
+        self.send(self.hops[at as usize], &packet, now, observer);
     }
 
     /// Whose a packet is, as traces number it: flows, then crowds, then streams.
@@ -330,7 +331,8 @@ impl<'a> Engine<'a> {
             let Some(connection) = &mut self.slots[number as usize].connection else { return };
             let endpoint = &mut connection.ends[end];
             let before = if O::DETAILED { endpoint.counters().segments_retransmitted } else { 0 };
-            let Some(segment) = endpoint.poll_transmit(now) else { break };
+            let polled = endpoint.poll_transmit(now);
+            let Some(segment) = &polled else { break };
             let capable = endpoint.ecn_capable();
             let (at, serial, dscp) = (connection.routes[end], connection.number as u16, connection.dscp);
             if O::DETAILED {
@@ -341,10 +343,10 @@ impl<'a> Engine<'a> {
                     (true, false) => Send,
                     (true, true) => Retransmit,
                 };
-                self.tell(kind, number, Some(&segment), now, observer);
+                self.tell(kind, number, Some(segment), now, observer);
             }
             let packet = Packet::new(segment, number, serial, at, end == RECEIVER, capable).with_dscp(dscp);
-            self.send(self.hops[at as usize], packet, now, observer);
+            self.send(self.hops[at as usize], &packet, now, observer);
         }
         if end == SENDER && self.watch(number, now, observer) {
             return;

@@ -33,9 +33,11 @@ fn source(key: u128) -> usize {
 impl Events {
     /// `sources` sources, none of which has an event.
     pub fn new(sources: usize) -> Self {
+        // Whole groups of children, so that no node has fewer: what fills the last one never moves.
+        let filled = 1 + sources.saturating_sub(1).next_multiple_of(ARITY);
         Self {
-            heap: (0..sources).map(|source| key(Time::MAX, source)).collect(),
-            places: (0..sources as u32).collect(),
+            heap: (0..filled).map(|source| key(Time::MAX, source)).collect(),
+            places: (0..filled as u32).collect(),
         }
     }
 
@@ -83,20 +85,10 @@ impl Events {
     fn sink(&mut self, mut place: usize, key: u128) {
         loop {
             let first = place * ARITY + 1;
-            let (child, least) = match self.heap.get(first..) {
-                Some(&[a, b, c, d, ..]) => {
-                    let left = if b < a { (first + 1, b) } else { (first, a) };
-                    let right = if d < c { (first + 3, d) } else { (first + 2, c) };
-                    if right.1 < left.1 { right } else { left }
-                }
-                Some(some) => {
-                    let Some((child, &least)) = some.iter().enumerate().min_by_key(|(_, key)| **key) else {
-                        break;
-                    };
-                    (first + child, least)
-                }
-                None => break,
-            };
+            let Some(&[a, b, c, d, ..]) = self.heap.get(first..) else { break };
+            let left = if b < a { (first + 1, b) } else { (first, a) };
+            let right = if d < c { (first + 3, d) } else { (first + 2, c) };
+            let (child, least) = if right.1 < left.1 { right } else { left };
             if key < least {
                 break;
             }

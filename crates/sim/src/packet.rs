@@ -36,10 +36,23 @@ pub struct Datagram {
 impl Packet {
     /// A packet at the start of its route, which is `at`.
     #[inline]
-    pub fn new(segment: Segment, flow: u32, connection: u16, at: u32, backward: bool, capable: bool) -> Self {
+    pub fn new(
+        segment: &Segment,
+        flow: u32,
+        connection: u16,
+        at: u32,
+        backward: bool,
+        capable: bool,
+    ) -> Self {
         let ecn = if capable && segment.len > 0 { Ecn::Capable0 } else { Ecn::NotCapable };
         let bytes = segment.packet_bytes() as u16;
-        Self { bytes, segment, flow, at, connection, backward, datagram: false, ecn, dscp: 0 }
+        Self { bytes, segment: *segment, flow, at, connection, backward, datagram: false, ecn, dscp: 0 }
+    }
+
+    /// The packet one link further on its route.
+    #[inline]
+    pub fn onward(&self) -> Self {
+        Self { at: self.at + 1, ..*self }
     }
 
     /// The same packet with a codepoint.

@@ -198,7 +198,7 @@ mod tests {
             } else {
                 segment.sack = sack;
             }
-            let packet = Packet::new(segment, flow, 3, 0, false, true);
+            let packet = Packet::new(&segment, flow, 3, 0, false, true);
             let bytes = headers(&packet);
             // A header whose checksum is right adds up to zero.
             prop_assert_eq!(checksum(&bytes[..20], 0), 0);

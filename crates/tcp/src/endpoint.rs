@@ -213,7 +213,7 @@ impl Endpoint {
                 self.ts_recent = segment.ts_val;
             }
         }
-        if segment.flags.contains(Flags::ACK) {
+        if segment.flags.contains(Flags::ACK) && !self.says_nothing(segment) {
             self.on_ack(segment, now);
         }
         if !is_ack_alone {
@@ -244,6 +244,18 @@ impl Endpoint {
         self.counters.bytes_delivered = self.receiver.delivered();
     }
 
+    /// Whether an acknowledgment leaves the sending half as it is: most data that a mere receiver gets.
+    #[inline]
+    fn says_nothing(&self, segment: &Segment) -> bool {
+        let window = u64::from(segment.window) << self.peer_shift;
+        self.sender.is_silent()
+            && segment.ack == sequence::wire(self.sender.una(), self.iss.wrapping_add(1))
+            && self.sender.una() + window == self.sender.window_edge()
+            && segment.sack.is_empty()
+            && !segment.flags.contains(Flags::ECE)
+    }
+
+    #[inline(never)]
     fn on_ack(&mut self, segment: &Segment, now: Time) {
         let origin = self.iss.wrapping_add(1);
         let una = self.sender.una();
@@ -289,13 +301,15 @@ impl Endpoint {
     }
 
     /// The next segment to send, until there is none.
-    #[inline]
+    #[inline(always)]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         self.capable = false;
         if self.state != State::Established {
             return self.poll_unestablished(now);
         }
-        if let Some(transmission) = self.sender.poll(&mut self.counters, now) {
+        if !self.sender.is_silent()
+            && let Some(transmission) = self.sender.poll(&mut self.counters, now)
+        {
             return Some(self.data(transmission, now));
         }
         if self.sender.take_probe() {
@@ -317,6 +331,7 @@ impl Endpoint {
         None
     }
 
+    #[inline(never)]
     fn poll_unestablished(&mut self, now: Time) -> Option<Segment> {
         if self.state != State::Reset {
             return self.poll_handshake(now);
@@ -331,7 +346,7 @@ impl Endpoint {
     }
 
     /// A segment without data that acknowledges what arrived.
-    #[inline]
+    #[inline(always)]
     fn acknowledgment(&mut self, now: Time) -> Segment {
         let window = self.receiver.advertise() >> self.our_shift;
         self.last_ack = self.receiver.next();
@@ -351,7 +366,7 @@ impl Endpoint {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn data(&mut self, transmission: Transmission, now: Time) -> Segment {
         let mut segment = self.acknowledgment(now);
         // SACK blocks would not fit beside a full segment: they go in an ACK of their own.

@@ -158,14 +158,6 @@ impl Sender {
         let limited = self.limited_at.is_some_and(|at| before.una <= at)
             || self.controller.in_slow_start() && self.segments(2 * before.pipe) > self.controller.cwnd();
         let grows = limited && !in_recovery && !marked && (before.open || self.phase != Phase::Open);
-        // The average over a round trip, which no burst of ACKs can raise (the interval of
-        // draft-cheng-iccrg-delivery-rate-estimation is this long or longer for a busy sender).
-        let delivery_rate = match (delivered.newest, rtt) {
-            (Some((_, before)), Some(rtt)) if rtt > Time::ZERO => {
-                Some(self.segments(self.delivered - before) / rtt.secs_f64())
-            }
-            _ => None,
-        };
         self.controller.on_ack(&Ack {
             now,
             segments: if grows { self.worth(delivered) } else { 0.0 },
@@ -174,7 +166,7 @@ impl Sender {
             rtt,
             min_rtt: self.rtt.min(),
             srtt: self.rtt.srtt(),
-            delivery_rate,
+            delivered_since: delivered.newest.map(|(_, before)| self.delivered - before),
             round: self.round,
             in_recovery,
             mss: self.mss,

@@ -243,6 +243,11 @@ impl Sender {
         self.una
     }
 
+    /// Offset of the right edge of the peer's window.
+    pub fn window_edge(&self) -> u64 {
+        self.window_edge
+    }
+
     /// RFC 6675's pipe, in bytes.
     pub fn pipe(&self) -> u64 {
         self.board.pipe()

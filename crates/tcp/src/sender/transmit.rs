@@ -45,6 +45,12 @@ impl Sender {
         (len > 0 || fin).then_some((len as u16, fin))
     }
 
+    /// Whether nothing is outstanding and nothing waits to be sent, as in the sending half of a mere receiver.
+    #[inline]
+    pub fn is_silent(&self) -> bool {
+        self.una == self.next && self.next_new().is_none()
+    }
+
     pub(super) fn may_send_new(&self) -> bool {
         self.next_new().is_some_and(|(len, _)| self.next + u64::from(len) <= self.edge())
     }
@@ -68,7 +74,7 @@ impl Sender {
     }
 
     /// The next data segment to send now, until there is none.
-    #[inline]
+    #[inline(always)]
     pub fn poll(&mut self, counters: &mut Counters, now: Time) -> Option<Transmission> {
         if self.deadline == Time::MAX && self.next_new().is_some() && !self.may_send_new() {
             // The peer's window is closed, and nothing is on its way that would bring an ACK: persist.
@@ -78,7 +84,7 @@ impl Sender {
             return None;
         }
         let transmission =
-            self.poll_lost(now).or_else(|| self.poll_new(now)).or_else(|| self.poll_unknown(now))?;
+            if self.phase == Phase::Open { self.poll_new(now)? } else { self.poll_repair(now)? };
         let bytes = u64::from(transmission.len);
         self.burst += 1;
         self.last_sent = Some(now);
@@ -100,11 +106,14 @@ impl Sender {
         Some(transmission)
     }
 
+    /// While a loss is repaired: what is lost first.
+    #[inline(never)]
+    fn poll_repair(&mut self, now: Time) -> Option<Transmission> {
+        self.poll_lost(now).or_else(|| self.poll_new(now)).or_else(|| self.poll_unknown(now))
+    }
+
     /// A segment that is known to be lost.
     fn poll_lost(&mut self, now: Time) -> Option<Transmission> {
-        if self.phase == Phase::Open {
-            return None;
-        }
         if self.retransmit_now {
             self.retransmit_now = false;
             let id = if self.sack { self.board.next_lost() } else { self.board.front_id() };
@@ -117,6 +126,7 @@ impl Sender {
         Some(self.retransmit(id, now))
     }
 
+    #[inline(always)]
     fn poll_new(&mut self, now: Time) -> Option<Transmission> {
         let (len, fin) = self.next_new()?;
         if self.phase != Phase::Open && self.board.has_waiting() {
