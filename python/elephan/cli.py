@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from elephan import _core, model_cli
+from elephan import _core, model_cli, recommend_cli
 from elephan.kernel import KernelError
 from elephan.kernel.cli import app as kernel_app
 from elephan.registry import Algorithm, algorithms, slow_starts
 from elephan.report.cli import report
+from elephan.reproduce import cli as reproduce_cli
 from elephan.results import Run, new_folder
 from elephan.scenario import Scenario, load, schema
 from elephan.sweeps import cli as sweep_commands
@@ -32,6 +33,8 @@ app = typer.Typer(
 cc_app = typer.Typer(help="The congestion control algorithms and slow starts.", no_args_is_help=True)
 scenario_app = typer.Typer(help="Scenario files.", no_args_is_help=True)
 app.add_typer(model_cli.app, name="model")
+app.command()(reproduce_cli.reproduce)
+app.command()(recommend_cli.recommend)
 app.add_typer(cc_app, name="cc")
 app.add_typer(scenario_app, name="scenario")
 app.add_typer(kernel_app, name="kernel")

@@ -1,0 +1,105 @@
+"""The commands `elephan reproduce ...`."""
+
+import json
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from elephan import _core
+
+out = Console(width=max(Console().width, 132))
+err = Console(stderr=True)
+
+
+def reproduce(
+    name: Annotated[str, typer.Argument(help="`list`, `all`, `page`, a source, or SOURCE/EXPERIMENT.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer and shorter runs: minutes for all.")] = False,
+    out_dir: Annotated[Path, typer.Option("--out", help="Where reports are kept.")] = Path("results/reproduce"),
+    page: Annotated[
+        Path | None, typer.Option(help="The generated page. [default: docs/reproduction.md for `page`]")
+    ] = None,
+) -> None:
+    """Run published experiments again, and hold what comes of them against what was printed."""
+    from elephan.reproduce.catalogue import EXPERIMENTS
+    from elephan.reproduce.lab import Lab
+    from elephan.reproduce.page import report_of, write_page
+
+    if name == "list":
+        _list()
+        return
+    if name == "page":
+        out.print(f"{write_page(out_dir, page or Path('docs/reproduction.md'))}")
+        return
+    if name == "all":
+        chosen = [e for e in EXPERIMENTS.values() if e.quick or not quick]
+    else:
+        chosen = [e for e in EXPERIMENTS.values() if name in (e.name, e.source)]
+    if not chosen:
+        raise _core.ScenarioError(
+            f"reproduce: expected list, all, page, or one of {', '.join(EXPERIMENTS)}; found {name!r}"
+        )
+    lab = Lab(
+        quick=quick,
+        progress=lambda what, share: err.print(f"  {what}: {share:.0%}", highlight=False) if err.is_terminal else None,
+    )
+    counts: Counter[str] = Counter()
+    for one in chosen:
+        started = time.perf_counter()
+        report = report_of(one, one.function(lab), quick=quick, seconds=time.perf_counter() - started)
+        _keep(out_dir, one.name, report)
+        _print(report)
+        counts.update(report["verdicts"].values())
+        counts.update(check["verdict"] for check in report["checks"])
+    out.print(f"{len(chosen)} experiments: " + ", ".join(f"{n} {what}" for what, n in sorted(counts.items())))
+    if page is not None:
+        out.print(f"{write_page(out_dir, page)}")
+
+
+def _list() -> None:
+    from elephan.reproduce.catalogue import EXPERIMENTS
+
+    table = Table(title="published experiments", title_justify="left")
+    for head in ("name", "what", "scenario", "in --quick"):
+        table.add_column(head, no_wrap=head == "name")
+    for one in EXPERIMENTS.values():
+        table.add_row(one.name, one.title, one.scenario or "formulas", "yes" if one.quick else "")
+    out.print(table)
+
+
+def _keep(folder: Path, name: str, report: dict[str, Any]) -> None:
+    place = folder / f"{name}.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    figure = report.pop("figure", None)
+    if figure is not None:
+        figure.savefig(place.with_suffix(".png"))
+        report["picture"] = str(place.with_suffix(".png").relative_to(folder))
+    place.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+def _print(report: dict[str, Any]) -> None:
+    table = Table(title=f"{report['name']}: {report['title']}", title_justify="left")
+    table.add_column("quantity")
+    table.add_column("system")
+    for head in ("published", "ours", "deviation\n%", "band\n%"):
+        table.add_column(head, justify="right")
+    table.add_column("")
+    for row in report["rows"]:
+        shown = "-" if row["deviation"] is None else f"{100 * row['deviation']:+.1f}"
+        table.add_row(
+            f"{row['group']}, {row['unit']}", row["system"], row["published"], row["ours"], shown,
+            f"{100 * row['band']:g}", "agrees" if row["agrees"] else "",
+        )  # fmt: skip
+    if report["rows"]:
+        out.print(table)
+        for group, found in report["verdicts"].items():
+            reason = report["reasons"].get(group, "") if found != "agrees" else ""
+            out.print(f"[bold]{found}[/]: {group}{'; ' + reason if reason else ''}", highlight=False)
+    for check in report["checks"]:
+        out.print(
+            f"[bold]{check['claim']} {check['verdict']}[/]: {check['text']} ({check['evidence']})", highlight=False
+        )

@@ -1,0 +1,234 @@
+"""What experiments are made of: a laboratory that runs scenarios, rows, checks, verdicts."""
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from elephan import _core
+from elephan.results import Run
+from elephan.scenario import Scenario, load
+from elephan.simulate import run_many
+from elephan.sweeps.statistics import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+T = TypeVar("T")
+SOURCES = ("kelly2003", "li2006", "tekala2006", "nabeshima2004", "ltcp2003")
+# Scenarios that are run together: as many as keep all cores busy, few enough to hold their samples.
+BATCH = 16
+
+
+def data_folder() -> Path:
+    """`scenarios/published` of the working directory, or of the checkout that this package is in."""
+    for place in (Path.cwd(), *Path(__file__).resolve().parents):
+        if (place / "scenarios" / "published").is_dir():
+            return place / "scenarios" / "published"
+    raise FileNotFoundError(2, "not found", "scenarios/published")
+
+
+@cache
+def figures(source: str) -> tuple[Mapping[str, str], ...]:
+    """The published numbers of a source."""
+    with (data_folder() / source / "figures.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(csv.DictReader(file))
+
+
+@cache
+def claims(source: str) -> Mapping[str, Mapping[str, str]]:
+    """The claims of a source, by their ids."""
+    with (data_folder() / source / "claims.csv").open(encoding="utf-8", newline="") as file:
+        return {row["id"]: row for row in csv.DictReader(file)}
+
+
+def printed(source: str, locator: str, metric: str, scenario_id: str = "") -> dict[str, tuple[float, float | None]]:
+    """What a source prints at `locator` of `metric` (a part of its name), for each system: value and uncertainty."""
+    found = {}
+    for row in figures(source):
+        fits = row["locator"].startswith(locator) and metric in row["metric"] and scenario_id in row["scenario_id"]
+        if fits and row["value"]:
+            found[row["system"]] = (float(row["value"]), _number(row["uncertainty"]))
+    return found
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A published number beside ours. `band` is the relative deviation that counts as agreement."""
+
+    group: str
+    system: str
+    unit: str
+    published: float | None
+    uncertainty: float | None
+    ours: Estimate
+    band: float = 0.1
+
+    @property
+    def deviation(self) -> float | None:
+        """Relative deviation of ours."""
+        if self.published is None or self.ours.mean is None or self.published == 0:
+            return None
+        return self.ours.mean / self.published - 1
+
+    @property
+    def agrees(self) -> bool:
+        """Whether it is within the band, or within both uncertainties. Never, as printed, is never."""
+        if self.published is None or self.ours.mean is None:
+            return self.published is None and self.ours.mean is None
+        distance = abs(self.ours.mean - self.published)
+        band = self.band * abs(self.published)
+        # A wide interval of few repeats is no agreement.
+        return distance <= max(band, (self.uncertainty or 0.0) + min(self.ours.half_width or 0.0, band))
+
+
+@dataclass(frozen=True)
+class Check:
+    """A claim, tested: `holds` is none where it cannot be tested here."""
+
+    claim: str
+    holds: bool | None
+    evidence: str
+
+    @property
+    def verdict(self) -> str:
+        """confirmed, refuted, or untestable here."""
+        return {True: "confirmed", False: "refuted", None: "untestable here"}[self.holds]
+
+
+@dataclass
+class Report:
+    """What came of an experiment."""
+
+    rows: list[Row] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    draw: "Callable[[], Figure] | None" = None
+
+    def check(self, claim: str, holds: bool | None, evidence: str) -> None:
+        """Test a claim."""
+        self.checks.append(Check(claim, None if holds is None else bool(holds), evidence))
+
+    def verdicts(self) -> dict[str, str]:
+        """For each group of rows: agrees within the band, same ordering, or differs."""
+        groups: dict[str, list[Row]] = {}
+        for row in self.rows:
+            groups.setdefault(row.group, []).append(row)
+        return {name: verdict(rows) for name, rows in groups.items()}
+
+
+def verdict(rows: Sequence[Row]) -> str:
+    """Whether all rows agree, or at least every pair whose printed values are apart comes in the same order."""
+    if all(row.agrees for row in rows):
+        return "agrees"
+    known = [row for row in rows if row.published is not None and row.ours.mean is not None]
+    pairs = 0
+    for a, b in combinations(known, 2):
+        apart = abs((a.published or 0) - (b.published or 0)) - (a.uncertainty or 0) - (b.uncertainty or 0)
+        if apart <= 0.02 * abs(a.published or 0):
+            continue
+        pairs += 1
+        if ((a.published or 0) - (b.published or 0)) * ((a.ours.mean or 0) - (b.ours.mean or 0)) <= 0:
+            return "differs"
+    return "same ordering" if pairs else "differs"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A published table or figure."""
+
+    name: str
+    title: str
+    scenario: str | None
+    choices: tuple[str, ...]
+    function: Callable[["Lab"], Report]
+    quick: bool
+
+    @property
+    def source(self) -> str:
+        """Key of the source."""
+        return self.name.split("/")[0]
+
+
+EXPERIMENTS: dict[str, Experiment] = {}
+
+
+def experiment(
+    name: str, title: str, scenario: str | None = None, *, choices: Iterable[str] = (), quick: bool = True
+) -> Callable[[Callable[["Lab"], Report]], Callable[["Lab"], Report]]:
+    """Register an experiment. `choices` are what the source leaves open and what was taken; `quick`: part of `--quick`."""
+
+    def register(function: Callable[["Lab"], Report]) -> Callable[["Lab"], Report]:
+        EXPERIMENTS[name] = Experiment(name, title, scenario, tuple(choices), function, quick)
+        return function
+
+    return register
+
+
+@dataclass
+class Lab:
+    """Runs scenarios, each once. `quick` makes runs fewer and shorter."""
+
+    quick: bool = False
+    progress: Callable[[str, float], object] | None = None
+    _runs: dict[str, Run] = field(default_factory=dict, repr=False)
+
+    def pick(self, full: T, quick: T) -> T:
+        """One of two values, by how thorough this laboratory is."""
+        return quick if self.quick else full
+
+    def scenario(self, name: str, settings: Mapping[str, str] | None = None) -> Scenario:
+        """The scenario `SOURCE/FILE` of the published data, with other values for some keys."""
+        return load(data_folder() / f"{name}.toml", settings)
+
+    def runs(self, name: str, points: Sequence[Mapping[str, str]], repeats: int = 1) -> list[list[Run]]:
+        """Run the scenario `SOURCE/FILE` with each of the settings in `points`, with seeds 1 to `repeats`; in that order."""
+        scenarios = [
+            self.scenario(name, {**point, "seed": str(seed)}) for point in points for seed in range(1, repeats + 1)
+        ]
+        found = self.run(name, scenarios)
+        return [found[i : i + repeats] for i in range(0, len(found), repeats)]
+
+    def run(self, what: str, scenarios: Sequence[Scenario]) -> list[Run]:
+        """Run scenarios that were not run yet."""
+        keys = [scenario.to_json() for scenario in scenarios]
+        missing = list({key: s for key, s in zip(keys, scenarios, strict=True) if key not in self._runs}.items())
+        for start in range(0, len(missing), BATCH):
+            part = missing[start : start + BATCH]
+            for (key, _), run in zip(part, run_many([s for _, s in part]), strict=True):
+                self._runs[key] = run
+            if self.progress is not None:
+                self.progress(what, min(start + BATCH, len(missing)) / len(missing))
+        return [self._runs[key] for key in keys]
+
+
+def estimate(runs: Sequence[Run], read: Callable[[Any], float | None]) -> Estimate:
+    """The mean of a metric of the summaries of repeats."""
+    return Estimate.of([read(run.summary) for run in runs])
+
+
+def exactly(value: float | None) -> Estimate:
+    """A number without chance."""
+    return Estimate.of([value])
+
+
+def mean(estimate: Estimate) -> float:
+    """The mean, or NaN where it is undefined."""
+    return math.nan if estimate.mean is None else estimate.mean
+
+
+def mbit(text: str) -> float:
+    """Mbit/s in a rate such as "250 Mbit/s"."""
+    return _core.bits_per_second(text) / 1e6

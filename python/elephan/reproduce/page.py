@@ -1,0 +1,156 @@
+"""The page that shows all experiments, made of the reports that were kept."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from elephan.reproduce.lab import EXPERIMENTS, SOURCES, Experiment, Report, claims
+from elephan.sweeps.statistics import Estimate
+
+NAMES = {
+    "kelly2003": "Scalable TCP (Kelly 2003)",
+    "li2006": "Transport protocols over high performance networks (Li 2006)",
+    "tekala2006": "Throughput of Scalable TCP (Tekala and Szabó 2006)",
+    "nabeshima2004": "Convergence of HighSpeed TCP (Nabeshima and Yata 2004)",
+    "ltcp2003": "Layered TCP (Bhandarkar, Jain and Reddy)",
+}
+
+
+def _shown(value: float | None, uncertainty: float | None = None) -> str:
+    if value is None:
+        return "never"
+    return f"{value:.4g}" + (f" ± {uncertainty:.2g}" if uncertainty else "")
+
+
+def _ours(estimate: Estimate) -> str:
+    text = _shown(estimate.mean, estimate.half_width)
+    return text if estimate.values == estimate.repeats else f"{text} ({estimate.values}/{estimate.repeats})"
+
+
+def report_of(one: Experiment, report: Report, *, quick: bool, seconds: float) -> dict[str, Any]:
+    """A report as it is kept: text and numbers, and its figure if it has one."""
+    texts = claims(one.source)
+    return {
+        "name": one.name,
+        "title": one.title,
+        "scenario": one.scenario,
+        "choices": list(one.choices),
+        "quick": quick,
+        "seconds": round(seconds, 1),
+        "rows": [
+            {
+                "group": r.group,
+                "system": r.system,
+                "unit": r.unit,
+                "published": _shown(r.published, r.uncertainty),
+                "ours": _ours(r.ours),
+                "deviation": r.deviation,
+                "band": r.band,
+                "agrees": r.agrees,
+            }
+            for r in report.rows
+        ],
+        "verdicts": report.verdicts(),
+        "reasons": report.reasons,
+        "checks": [
+            {"claim": c.claim, "verdict": c.verdict, "text": texts[c.claim]["claim"], "evidence": c.evidence}
+            for c in report.checks
+        ],
+        "notes": report.notes,
+        "figure": report.draw() if report.draw is not None else None,
+    }
+
+
+def write_page(folder: Path, page: Path) -> Path:
+    """Write the page, and copy its pictures beside it."""
+    reports: dict[str, dict[str, Any]] = {}
+    for name in EXPERIMENTS:
+        place = folder / f"{name}.json"
+        if place.is_file():
+            reports[name] = json.loads(place.read_text(encoding="utf-8"))
+    pictures = page.with_suffix("")
+    lines = [
+        "# The published experiments, run again",
+        "",
+        "Made by `elephan reproduce all` and `elephan reproduce page`. Each section is one table or figure: what was printed, what",
+        "Elephan finds with its 95 % confidence interval over repeats, and a verdict: *agrees* within the stated band (or within both",
+        "uncertainties), *same ordering* where every pair of systems that is apart in print comes in the same order, else *differs*.",
+        "Claims are *confirmed*, *refuted* or *untestable here*. Parameters come from the sources; where they are silent the choice is",
+        "listed. Nothing was tuned.",
+        "",
+        *_overview(reports),
+    ]
+    for source in SOURCES:
+        lines += ["", f"## {NAMES[source]}", ""]
+        for name, report in reports.items():
+            if name.startswith(f"{source}/"):
+                lines += _section(report, folder, pictures)
+    lines += _untested(reports)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return page
+
+
+def _overview(reports: dict[str, dict[str, Any]]) -> list[str]:
+    kinds = ("agrees", "same ordering", "differs", "confirmed", "refuted", "untestable here")
+    lines = ["| source | " + " | ".join(kinds) + " |", "| --- |" + " ---: |" * len(kinds)]
+    for source in SOURCES:
+        found = [r for name, r in reports.items() if name.startswith(f"{source}/")]
+        all_of = [v for r in found for v in r["verdicts"].values()] + [c["verdict"] for r in found for c in r["checks"]]
+        lines.append(f"| {NAMES[source]} | " + " | ".join(str(all_of.count(kind)) for kind in kinds) + " |")
+    return lines
+
+
+def _section(report: dict[str, Any], folder: Path, pictures: Path) -> list[str]:
+    name = report["name"]
+    lines = [
+        f"### {name}: {report['title']}",
+        "",
+        f"    elephan reproduce {name}{' --quick' if report['quick'] else ''}",
+        "",
+    ]
+    if report["scenario"]:
+        lines += [f"Scenario: `scenarios/published/{report['scenario']}.toml`.", ""]
+    for choice in report["choices"]:
+        lines.append(f"- Not published: {choice}")
+    if report["choices"]:
+        lines.append("")
+    if report.get("picture"):
+        place = pictures / report["picture"].replace("/", "-")
+        pictures.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / report["picture"], place)
+        lines += [f"![{report['title']}]({pictures.name}/{place.name})", ""]
+    if report["rows"]:
+        lines += [
+            "| quantity | system | published | ours | deviation | band |",
+            "| --- | --- | ---: | ---: | ---: | ---: |",
+        ]
+        for row in report["rows"]:
+            deviation = "-" if row["deviation"] is None else f"{100 * row['deviation']:+.1f} %"
+            lines.append(
+                f"| {row['group']}, {row['unit']} | {row['system']} | {row['published']} | {row['ours']} | {deviation} "
+                f"| {100 * row['band']:g} % |"
+            )
+        lines.append("")
+        for group, verdict in report["verdicts"].items():
+            reason = report["reasons"].get(group)
+            lines.append(f"- **{verdict}**: {group}{': ' + reason if reason and verdict != 'agrees' else ''}")
+        lines.append("")
+    for check in report["checks"]:
+        lines.append(f"- **{check['claim']} {check['verdict']}**: {check['text']} *{check['evidence']}*")
+    if report["checks"]:
+        lines.append("")
+    for note in report["notes"]:
+        lines += [note, ""]
+    return lines
+
+
+def _untested(reports: dict[str, dict[str, Any]]) -> list[str]:
+    """Claims that no kept report speaks of."""
+    tested = {check["claim"] for report in reports.values() for check in report["checks"]}
+    left = [row for source in SOURCES for key, row in claims(source).items() if key not in tested]
+    if not left:
+        return []
+    head = ["", "## Claims that are not tested yet", "", "| claim | source | what it says |", "| --- | --- | --- |"]
+    return head + [f"| {row['id']} | {row['source']}, {row['locator']} | {row['claim']} |" for row in left]
