@@ -1,7 +1,7 @@
 """Reading a results folder into what a report says."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,11 @@ import polars as pl
 from elephan import _core
 from elephan.compare import METRICS, Comparison
 from elephan.report import series
-from elephan.report.content import MEANINGS, Chart, Content, Group, Head, Line, Runs, Table, Tile
+from elephan.report.content import MEANINGS, Axis, Chart, Content, Group, Head, Line, Points, Runs, Series, Table, Tile
 from elephan.results import Run
 from elephan.sweeps.dataset import Dataset
 from elephan.sweeps.statistics import Estimate
+from elephan.theory import MODELLED, Model
 
 # Lines of a chart: as many as there are colours that all readers tell apart.
 MOST_LINES = 8
@@ -229,7 +230,55 @@ def _sweep(folder: Path) -> Content:
             [[row[key] for key in varied] for row in index.iter_rows(named=True)],
             values,
         ),
+        figures=_responses(description["scenario"], index),
     )
+
+
+# Keys of a loss rate, and the rate that a value stands for.
+LOSSES: dict[str, Callable[[float], float]] = {
+    "path.loss.probability": lambda value: value,
+    "path.loss.every": lambda value: 1 / value,
+}
+
+
+def _responses(scenario: Mapping[str, Any], index: pl.DataFrame) -> list[Points]:
+    """Response functions, where a sweep varies the loss rate: mean windows that were simulated, over those of theory."""
+    key = next((key for key in LOSSES if key in index.columns and index[key].n_unique() > 1), None)
+    if key is None:
+        return []
+    windows: dict[str, dict[float, list[float | None]]] = {}
+    for row in index.iter_rows(named=True):
+        cc = str(row.get("flow.cc") or scenario["flow"][0]["cc"])
+        window = json.loads(row["summary"])["flows"][0]["cwnd_mean_segments"]
+        windows.setdefault(cc, {}).setdefault(LOSSES[key](float(row[key])), []).append(window)
+    rtt = _core.quantity(scenario["path"]["rtt"])
+    found = []
+    for colour, (cc, points) in enumerate(windows.items()):
+        losses = sorted(points)
+        estimates = [Estimate.of(points[loss]) for loss in losses]
+        bounds = [
+            (e.mean, e.half_width) if e.mean is not None and e.half_width is not None else None for e in estimates
+        ]
+        found.append(
+            Series(
+                cc,
+                colour,
+                losses,
+                [e.mean for e in estimates],
+                [None if b is None else b[0] - b[1] for b in bounds],
+                [None if b is None else b[0] + b[1] for b in bounds],
+                line=False,
+            )
+        )
+        if cc in MODELLED and rtt is not None and "path.rtt" not in index.columns:
+            fine = [float(loss) for loss in np.geomspace(losses[0], losses[-1], 60)]
+            theory = [Model(cc).response(loss, rtt[0]).window for loss in fine]
+            found.append(Series(f"{cc}, theory", colour, fine, [*theory], points=False, dashed=True))
+    note = (
+        "Points: simulated, with 95 % intervals over repeats. Dashed: the response function, on a path without a limit."
+    )
+    axes = Axis("loss rate", log=True), Axis("mean window (segments)", log=True)
+    return [Points("response", "Response functions", *axes, found, note)]
 
 
 def _values(row: Mapping[str, Any]) -> list[float | None]:
