@@ -3,6 +3,8 @@
 import base64
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -103,3 +105,25 @@ def test_quantities_of_an_axis_are_numbers_of_si_units() -> None:
     assert [_core.quantity(text) for text in texts] == [
         (0.162, "s"), (2.5e9, "bit_s"), (0.2, "bdp"), (500.0, "packets"), None,
     ]  # fmt: skip
+
+
+def test_a_sweep_of_loss_rates_shows_the_response_functions(tmp_path: Path) -> None:
+    scenario = tmp_path / "loss.toml"
+    scenario.write_text(
+        'name = "loss"\nduration = "5 s"\n[path]\nrate = "20 Mbit/s"\nrtt = "20 ms"\nloss = { name = "random", probability = 0.01 }\n'
+        '[[flow]]\ncc = "reno"\n[sweep]\n"path.loss.probability" = [0.01, 0.03]\n"flow.cc" = ["reno", "scalable"]\nrepeat = 2\n'
+    )
+    subprocess.run(
+        [Path(sys.executable).with_name("elephan"), "sweep", scenario, "--out", tmp_path / "sweep"], check=True
+    )
+    content = report.read(tmp_path / "sweep")
+    assert content.runs is not None
+    assert len(content.runs.values) == 8
+    (figure,) = content.figures
+    assert [series.name for series in figure.series] == ["reno", "reno, theory", "scalable", "scalable, theory"]
+    simulated, theory = figure.series[:2]
+    assert simulated.x == [0.01, 0.03]
+    # Standard TCP's window is about sqrt(1.5 / p), where timeouts do not count.
+    assert theory.y[0] == pytest.approx(12.2, rel=0.15)
+    assert simulated.y[0] == pytest.approx(theory.y[0], rel=0.4)
+    assert len(json.loads(content.to_json())["runs"]["settings"]) == 8

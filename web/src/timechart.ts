@@ -81,6 +81,8 @@ export class Linked {
 }
 
 const HEIGHT = 210;
+// From so many samples on, a line has an overview.
+const MANY = 40_000;
 
 /** A chart with its head, legend and note. */
 export class TimeChart {
@@ -93,6 +95,7 @@ export class TimeChart {
   private hidden = new Set<number>();
   private width = 0;
   private pending = false;
+  private coarse: { rows: number; x: Column; lines: Column[] } | null = null;
 
   constructor(
     public data: ChartData,
@@ -126,6 +129,7 @@ export class TimeChart {
 
   /** Takes new lines, or more of the same. */
   update(data: ChartData): void {
+    if (data.lines[0]?.values !== this.data.lines[0]?.values) this.coarse = null;
     const same = data.lines.length === this.data.lines.length && data.lines.every((line, k) => line.name === this.data.lines[k]!.name);
     this.data = data;
     if (same) {
@@ -237,14 +241,27 @@ export class TimeChart {
     });
   }
 
-  private points(): uPlot.AlignedData {
+  /** Long lines at fewer points, so that each look at all of them does not go through every sample. */
+  private overview(): { x: Column; lines: Column[] } | null {
     const { x, lines } = this.data;
+    if (x.length < MANY) return null;
+    if (this.coarse?.rows !== x.length) {
+      const made = thin(x, lines.map((line) => line.values), 0, x.length, MANY / 4);
+      this.coarse = { rows: x.length, x: made.x, lines: made.lines.map((line) => Float64Array.from(line, (value) => value ?? NaN)) };
+    }
+    return this.coarse;
+  }
+
+  private points(): uPlot.AlignedData {
+    const bins = 2 * Math.max(100, this.width - 80);
     const [from, to] = this.linked.shown();
-    const [first, end] = [Math.max(0, lowerBound(x, from) - 1), Math.min(x.length, lowerBound(x, to) + 1)];
-    const drawn = thin(x, lines.map((line) => line.values), first, end, 2 * Math.max(100, this.width - 80));
-    const thinned = drawn.thinned
-      ? `Drawn: smallest and largest of each of ${number(drawn.x.length / 2)} steps; ${number(drawn.rows)} samples are in view.`
-      : "";
+    const view = (x: Column) => [Math.max(0, lowerBound(x, from) - 1), Math.min(x.length, lowerBound(x, to) + 1)] as const;
+    const [first, end] = view(this.data.x);
+    const coarse = this.overview();
+    // The overview has the same extremes, and is used as long as it has several of its bins for each of ours.
+    const source = coarse && end - first > (4 * bins * this.data.x.length) / coarse.x.length ? coarse : { x: this.data.x, lines: this.data.lines.map((line) => line.values) };
+    const drawn = thin(source.x, source.lines, ...view(source.x), bins);
+    const thinned = drawn.thinned ? `Drawn: smallest and largest of each of ${number(drawn.x.length / 2)} steps; ${number(end - first)} samples are in view.` : "";
     const text = [this.data.note, thinned].filter(Boolean).join(" ");
     if (this.note.textContent !== text) this.note.textContent = text;
     return [drawn.x, ...drawn.lines] as uPlot.AlignedData;

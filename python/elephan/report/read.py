@@ -196,7 +196,9 @@ def _overlaid(found: Sequence[tuple[str, Chart, Line]]) -> Chart:
 
 def _sweep(folder: Path) -> Content:
     data = Dataset(folder)
-    description, index = data.description(), data.index().filter(pl.col("status") == "ok")
+    description, every = data.description(), data.index()
+    index = every.filter(pl.col("status") == "ok")
+    failed = every.height - index.height
     keys = [*description["settings"], "repeat"]
     values = [_values(row) for row in index.iter_rows(named=True)]
     varied = [key for key in keys if index[key].n_unique() > 1 or key == keys[0]]
@@ -220,8 +222,11 @@ def _sweep(folder: Path) -> Content:
         kind="sweep",
         title=description["name"],
         subtitle=f"{index.height:,} runs over {', '.join(varied)}",
-        facts=[("runs", f"{index.height:,}"), ("code", description["code"])],
-        command="",
+        facts=[
+            ("runs", f"{index.height:,}" + (f", and {failed:,} that failed" if failed else "")),
+            ("code", description["code"]),
+        ],
+        command=f"elephan sweep {_file(description['name'])}",
         scenario=_core.to_toml(json.dumps(description["scenario"])),
         tables=[table],
         runs=Runs(
@@ -230,7 +235,7 @@ def _sweep(folder: Path) -> Content:
             [[row[key] for key in varied] for row in index.iter_rows(named=True)],
             values,
         ),
-        figures=_responses(description["scenario"], index),
+        figures=_responses(description["scenario"], data),
     )
 
 
@@ -241,17 +246,19 @@ LOSSES: dict[str, Callable[[float], float]] = {
 }
 
 
-def _responses(scenario: Mapping[str, Any], index: pl.DataFrame) -> list[Points]:
+def _responses(scenario: Mapping[str, Any], data: Dataset) -> list[Points]:
     """Response functions, where a sweep varies the loss rate: mean windows that were simulated, over those of theory."""
+    index = data.index()
     key = next((key for key in LOSSES if key in index.columns and index[key].n_unique() > 1), None)
     if key is None:
         return []
+    index = data.index(long=True).filter(pl.col("status") == "ok")
     windows: dict[str, dict[float, list[float | None]]] = {}
     for row in index.iter_rows(named=True):
         cc = str(row.get("flow.cc") or scenario["flow"][0]["cc"])
         window = json.loads(row["summary"])["flows"][0]["cwnd_mean_segments"]
         windows.setdefault(cc, {}).setdefault(LOSSES[key](float(row[key])), []).append(window)
-    rtt = _core.quantity(scenario["path"]["rtt"])
+    rtts = index["path.rtt_s"].unique().to_list() if "path.rtt_s" in index.columns else []
     found = []
     for colour, (cc, points) in enumerate(windows.items()):
         losses = sorted(points)
@@ -270,9 +277,9 @@ def _responses(scenario: Mapping[str, Any], index: pl.DataFrame) -> list[Points]
                 line=False,
             )
         )
-        if cc in MODELLED and rtt is not None and "path.rtt" not in index.columns:
+        if cc in MODELLED and len(rtts) == 1:
             fine = [float(loss) for loss in np.geomspace(losses[0], losses[-1], 60)]
-            theory = [Model(cc).response(loss, rtt[0]).window for loss in fine]
+            theory = [Model(cc).response(loss, float(rtts[0])).window for loss in fine]
             found.append(Series(f"{cc}, theory", colour, fine, [*theory], points=False, dashed=True))
     note = (
         "Points: simulated, with 95 % intervals over repeats. Dashed: the response function, on a path without a limit."
