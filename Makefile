@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench bench-peers published web clean
+.PHONY: demo test lint bench bench-peers published web screenshots docs measured clean
 
 demo: $(VENV)/built ## Compare four algorithms: a table, plots, half a minute.
 	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
@@ -36,11 +36,27 @@ published: $(VENV)/built ## The published comparison of two flows; writes docs/p
 web: ## Build the page of reports and of `elephan ui` anew, out of web/. Needs Node 20 or newer; what is built is committed, so users do not.
 	cd web && npm ci --silent --no-audit --no-fund && npm run --silent build
 
+screenshots: $(VENV)/built ## Take the pictures of `elephan ui` in docs/ anew; needs what `make web` needs, and chromium.
+	cd web && npm ci --silent --no-audit --no-fund && ELEPHAN=$(CURDIR)/$(BIN)/elephan npm run --silent screenshots
+
+docs: $(VENV)/built $(VENV)/docs ## Build the documentation's site into site/, and check its links.
+	$(BIN)/python scripts/docs/pages.py
+	$(BIN)/mkdocs build --quiet --strict
+	@echo "open site/index.html"
+
+measured: $(VENV)/built ## Measure every algorithm and queue for the documentation, a quarter of an hour; writes docs/measured.json.
+	$(BIN)/python scripts/docs/measure.py
+	$(BIN)/python scripts/docs/pages.py
+
 # The environment: pinned tools and libraries, and the package with its extension module, built anew when a source changes.
 $(VENV)/installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("Elephan needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	touch $@
+
+$(VENV)/docs: $(VENV)/installed requirements-docs.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-docs.txt
 	touch $@
 
 $(VENV)/built: $(VENV)/installed pyproject.toml Cargo.toml Cargo.lock $(shell find crates kernel -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)

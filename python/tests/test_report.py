@@ -110,7 +110,8 @@ def test_quantities_of_an_axis_are_numbers_of_si_units() -> None:
 def test_a_sweep_of_loss_rates_shows_the_response_functions(tmp_path: Path) -> None:
     scenario = tmp_path / "loss.toml"
     scenario.write_text(
-        'name = "loss"\nduration = "5 s"\n[path]\nrate = "20 Mbit/s"\nrtt = "20 ms"\nloss = { name = "random", probability = 0.01 }\n'
+        'name = "loss"\nduration = "5 s"\n[path]\nrate = "20 Mbit/s"\nrtt = "20 ms"\n'
+        'loss = { name = "random", probability = 0.01 }\n'
         '[[flow]]\ncc = "reno"\n[sweep]\n"path.loss.probability" = [0.01, 0.03]\n"flow.cc" = ["reno", "scalable"]\nrepeat = 2\n'
     )
     subprocess.run(

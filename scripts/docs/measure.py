@@ -1,0 +1,188 @@
+"""Measure every algorithm and queue on the same paths, for the documentation: writes docs/measured.json and docs/images/.
+
+The experiments are described where their numbers are shown, in docs/algorithms/index.md and docs/queues.md.
+Run by `make measured`.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import elephan
+from elephan import plots
+from elephan.compare import Estimate
+
+DOCS = Path(__file__).parents[2] / "docs"
+REPEATS = 3
+PATH = {"rate": "250 Mbit/s", "rtt": "82 ms"}
+LATER = {"uniform": ["0 s", "20 s"]}
+
+Read = Callable[[elephan.Summary], float | None]
+
+
+def percent(value: float | None) -> float | None:
+    """A share in per cent."""
+    return None if value is None else 100 * value
+
+
+def ratio(summary: elephan.Summary) -> float | None:
+    """Goodput of the second flow over that of the first."""
+    first, second = (flow.goodput_bit_s for flow in summary.flows)
+    return second / first if first else None
+
+
+# What is measured of an algorithm: the scenario it is in, and how each number is read from a summary.
+EXPERIMENTS: dict[str, tuple[Callable[[str], dict[str, Any]], dict[str, Read]]] = {
+    "alone": (
+        lambda cc: {
+            **PATH,
+            "buffer": "20% bdp",
+            "flows": [elephan.flow(cc)],
+            "duration": "300 s",
+            "measure": {"from": "100 s"},
+        },
+        {
+            "utilisation": lambda s: percent(s.utilisation),
+            "queueing": lambda s: 1e3 * s.queue_delay_mean_s,
+            "loss": lambda s: percent(s.loss_rate),
+        },
+    ),
+    "small": (
+        lambda cc: {
+            **PATH,
+            "buffer": "2% bdp",
+            "flows": [elephan.flow(cc)],
+            "duration": "300 s",
+            "measure": {"from": "100 s"},
+        },
+        {"utilisation": lambda s: percent(s.utilisation)},
+    ),
+    "lossy": (
+        lambda cc: {
+            **PATH,
+            "buffer": "100% bdp",
+            "path": {"loss": {"name": "random", "probability": 1e-5}},
+            "flows": [elephan.flow(cc)],
+            "duration": "300 s",
+            "measure": {"from": "100 s"},
+        },
+        {"utilisation": lambda s: percent(s.utilisation)},
+    ),
+    "two": (
+        lambda cc: {
+            **PATH,
+            "buffer": "20% bdp",
+            "flows": [elephan.flow(cc), elephan.flow(cc, start=LATER)],
+            "duration": "300 s",
+        },
+        {"fairness": lambda s: s.fairness, "fair share": lambda s: s.fair_share_s},
+    ),
+    "rtts": (
+        lambda cc: {
+            "rate": "250 Mbit/s",
+            "rtt": "40 ms",
+            "buffer": "100% bdp",
+            "flows": [elephan.flow(cc), elephan.flow(cc, rtt="160 ms", start=LATER)],
+            "duration": "300 s",
+            "measure": {"from": "50 s"},
+        },
+        {"ratio": ratio},
+    ),
+    "beside": (
+        lambda cc: {
+            **PATH,
+            "buffer": "20% bdp",
+            "flows": [elephan.flow(cc, start=LATER), elephan.flow("reno")],
+            "duration": "300 s",
+            "measure": {"from": "50 s"},
+        },
+        {"reno": lambda s: s.flows[1].goodput_bit_s / 1e6},
+    ),
+}
+
+QUEUE_PATH = {"rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "100% bdp"}
+
+
+def scenarios(make: dict[str, Any], name: str) -> list[elephan.Scenario]:
+    """An experiment once for each seed."""
+    return [elephan.dumbbell(name=name, seed=seed, **make) for seed in range(1, REPEATS + 1)]
+
+
+def estimates(runs: list[elephan.Run], read: dict[str, Read]) -> dict[str, Any]:
+    """The mean of each number over the runs, and half of its interval."""
+    found = {}
+    for name, value in read.items():
+        estimate = Estimate.of([value(run.summary) for run in runs])
+        found[name] = {
+            "mean": None if estimate.mean is None else float(f"{estimate.mean:.4g}"),
+            "half": None if estimate.half_width is None else float(f"{estimate.half_width:.2g}"),
+            "defined": estimate.values,
+        }
+    return found
+
+
+def algorithms() -> dict[str, Any]:
+    """Every experiment with every algorithm."""
+    found: dict[str, Any] = {}
+    for algorithm in elephan.algorithms():
+        found[algorithm.name] = {}
+        for name, (make, read) in EXPERIMENTS.items():
+            runs = elephan.run_many(scenarios(make(algorithm.name), name))
+            found[algorithm.name][name] = estimates(runs, read)
+        print(algorithm.name, json.dumps(found[algorithm.name]), file=sys.stderr)
+    return found
+
+
+def pictures() -> None:
+    """The window of one flow on a path of its own, and the queue beneath it."""
+    for algorithm in elephan.algorithms():
+        scenario = elephan.dumbbell(
+            name=algorithm.title,
+            rate="100 Mbit/s",
+            rtt="82 ms",
+            buffer="50% bdp",
+            flows=[elephan.flow(algorithm.name)],
+            duration="120 s",
+        )
+        figure = plots.sawtooth(elephan.run(scenario))
+        figure.savefig(DOCS / "images" / f"cc-{algorithm.name}.svg", metadata={"Date": None})
+
+
+def queues() -> dict[str, Any]:
+    """Every queue discipline under the same four flows."""
+    found: dict[str, Any] = {}
+    names = elephan.schema()["$defs"]["Queue"]["anyOf"][0]["enum"]
+    read: dict[str, Read] = {
+        "utilisation": lambda s: percent(s.utilisation),
+        "queueing": lambda s: 1e3 * s.queue_delay_mean_s,
+        "p99": lambda s: 1e3 * s.links[0].queue_delay_p99_s,
+        "loss": lambda s: percent(s.loss_rate),
+        "fairness": lambda s: s.fairness,
+    }
+    flows = [elephan.flow(cc, start={"uniform": ["0 s", "5 s"]}) for cc in ("reno", "reno", "cubic", "htcp")]
+    for name in names:
+        queue: Any = {"name": name, "packets": 50} if name == "threshold" else name
+        make = {
+            **QUEUE_PATH,
+            "flows": flows,
+            "duration": "120 s",
+            "measure": {"from": "20 s"},
+            "path": {"queue": queue},
+        }
+        if name == "threshold":
+            make["tcp"] = {"ecn": True}
+        try:
+            found[name] = estimates(elephan.run_many(scenarios(make, name)), read)
+        except elephan.ScenarioError as error:
+            # A scheduler is nothing without classes: it has its own examples.
+            print(f"{name}: {error}", file=sys.stderr)
+    return found
+
+
+if __name__ == "__main__":
+    (DOCS / "images").mkdir(exist_ok=True)
+    pictures()
+    measured = {"elephan": elephan.__version__, "repeats": REPEATS, "queues": queues(), "algorithms": algorithms()}
+    (DOCS / "measured.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,233 @@
+"""Write the generated parts of the documentation, between `<!-- NAME -->` and `<!-- /NAME -->`.
+
+They come from the registries, the scenario's JSON Schema, and docs/measured.json. Run by `make docs`; with `--check` it only
+says which page is not as it would be written.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import elephan
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+# What is measured of an algorithm: experiment, number, how a table calls it, unit, digits, and whether more is better.
+MEASURES = [
+    ("alone", "utilisation", "Utilisation, alone", "%", 1, True),
+    ("small", "utilisation", "Utilisation with a buffer of 2 %", "%", 1, True),
+    ("lossy", "utilisation", "Utilisation with random loss of 1e-5", "%", 1, True),
+    ("alone", "queueing", "Queueing delay, alone", "ms", 1, False),
+    ("alone", "loss", "Loss, alone", "%", 4, False),
+    ("two", "fairness", "Fairness of two", "least/most", 2, True),
+    ("two", "fair share", "Time to a fair share", "s", 0, False),
+    ("rtts", "ratio", "Share of the longer path", "160 ms over 40 ms", 2, True),
+    ("beside", "reno", "What Standard TCP gets beside it", "Mbit/s", 0, True),
+]
+
+
+def generated() -> Iterator[tuple[Path, str, str]]:
+    """Every generated part: its file, its name, its text."""
+    measured = json.loads((DOCS / "measured.json").read_text(encoding="utf-8"))
+    yield DOCS / "algorithms" / "index.md", "measured", overview(measured["algorithms"])
+    for algorithm in elephan.algorithms():
+        page = DOCS / "algorithms" / f"{algorithm.name}.md"
+        yield page, "facts", facts(algorithm)
+        yield page, "measured", measures(algorithm.name, measured["algorithms"])
+    schema = elephan.schema()
+    yield DOCS / "queues.md", "measured", queue_table(measured["queues"])
+    yield DOCS / "queues.md", "queues", named(schema, "Queue")
+    yield DOCS / "reference.md", "reference", reference(schema)
+    starts = "\n\n".join(f"### {start.name}\n\n{facts(start)}" for start in elephan.slow_starts())
+    yield DOCS / "algorithms" / "slow-start.md", "starts", starts
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines
+    )
+
+
+def facts(entry: elephan.Algorithm) -> str:
+    """Title, source and parameters."""
+    rows = [[f"`{p.name}`", f"`{json.dumps(p.default)}`", p.range, p.meaning] for p in entry.parameters]
+    parameters = table(["parameter", "default", "range", "meaning"], rows) if rows else "It has no parameters."
+    return f"**{entry.title}.** Source: {entry.source}.\n\n{parameters}"
+
+
+def mean(measured: dict[str, Any], name: str, experiment: str, number: str) -> float | None:
+    """A number of an algorithm."""
+    value: float | None = measured[name][experiment][number]["mean"]
+    return value
+
+
+def measures(name: str, measured: dict[str, Any]) -> str:
+    """What an algorithm does well and badly beside the others, and the numbers."""
+    rows, well, badly = [], [], []
+    for experiment, number, title, unit, digits, more in MEASURES:
+        estimate = measured[name][experiment][number]
+        values = [value for other in measured if (value := mean(measured, other, experiment, number)) is not None]
+        best, worst = (max(values), min(values)) if more else (min(values), max(values))
+        own = estimate["mean"]
+        if own is None:
+            rows.append([title, unit, "never", f"{best:.{digits}f}", f"{worst:.{digits}f}", "-"])
+            badly.append(f"{title.lower()}: never reached")
+            continue
+        text = f"{own:.{digits}f}" + ("" if estimate["half"] is None else f" ± {estimate['half']:.{digits}f}")
+        rank = 1 + sum(value > own if more else value < own for value in values)
+        rows.append([title, unit, text, f"{best:.{digits}f}", f"{worst:.{digits}f}", f"{rank} of {len(values)}"])
+        # Near the best or the worst, where these are far enough apart to speak of.
+        span = abs(best - worst)
+        if span > 0.05 * max(abs(best), abs(worst)):
+            if abs(own - best) <= 0.15 * span:
+                well.append(f"{title.lower()} ({text} {unit})")
+            elif abs(own - worst) <= 0.25 * span:
+                badly.append(f"{title.lower()} ({text} {unit})")
+    sentences = [
+        f"**Among the best:** {'; '.join(well)}." if well else "",
+        f"**Among the worst:** {'; '.join(badly)}." if badly else "",
+    ]
+    head = ["measured", "unit", name, "best of all", "worst of all", "rank"]
+    return "\n\n".join([*filter(None, sentences), table(head, rows)])
+
+
+def overview(measured: dict[str, Any]) -> str:
+    """All algorithms beside each other."""
+    rows = []
+    for name in measured:
+        cells = [(mean(measured, name, e, n), digits) for e, n, _, _, digits, _ in MEASURES]
+        rows.append([f"[{name}]({name}.md)", *("never" if v is None else f"{v:.{digits}f}" for v, digits in cells)])
+    return table(["cc", *(f"{title} ({unit})" for _, _, title, unit, _, _ in MEASURES)], rows)
+
+
+def queue_table(measured: dict[str, Any]) -> str:
+    """All queue disciplines beside each other."""
+    columns = (
+        ("utilisation", "%", 1),
+        ("queueing", "ms, mean", 2),
+        ("p99", "ms, 99 %", 1),
+        ("loss", "%", 3),
+        ("fairness", "least/most", 2),
+    )
+    titles = {"p99": "queueing"}
+    rows = [
+        [
+            f"[{name}](#{name})",
+            *("-" if one[c]["mean"] is None else f"{one[c]['mean']:.{digits}f}" for c, _, digits in columns),
+        ]
+        for name, one in measured.items()
+    ]
+    return table(["queue", *(f"{titles.get(c, c)} ({unit})" for c, unit, _ in columns)], rows)
+
+
+def resolve(schema: dict[str, Any], value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """A schema with its reference followed, and the name of what it refers to."""
+    for one in value.get("anyOf", []):
+        if "$ref" in one:
+            value = {**value, "$ref": one["$ref"]}
+    if "$ref" not in value:
+        return "", value
+    name = value["$ref"].rsplit("/", 1)[1]
+    return name, schema["$defs"][name]
+
+
+def kind(schema: dict[str, Any], value: dict[str, Any]) -> str:
+    """What a value is, in a word or two, with a link to where it is described."""
+    name, target = resolve(schema, value)
+    if "enum" in target:
+        return " or ".join(f'`"{word}"`' for word in target["enum"])
+    if name in LINKED:
+        return f"[{name.lower()}]({LINKED[name]})"
+    if "properties" in target and name:
+        return f"[table](#{name.lower()})"
+    if target.get("type") == "array":
+        return f"list of {kind(schema, target['items'])}"
+    if "pattern" in target:
+        return name.lower()
+    words = {"integer": "whole number", "string": "text", "boolean": "`true` or `false`", "object": "table"}
+    types = target.get("type", "")
+    types = [types] if isinstance(types, str) else [one for one in types if one != "null"]
+    return " or ".join(words.get(one, one) for one in types) or name.lower() or "see description"
+
+
+LINKED = {"Queue": "queues.md", "Algorithm": "algorithms/index.md", "SlowStart": "algorithms/slow-start.md"}
+
+
+def fields(schema: dict[str, Any], target: dict[str, Any], but: str = "") -> str:
+    """The keys of a table."""
+    required = target.get("required", [])
+    rows = []
+    for key, value in target["properties"].items():
+        if key != but:
+            default = (
+                "required"
+                if key in required
+                else f"`{json.dumps(value['default'])}`"
+                if value.get("default") is not None
+                else "none"
+            )
+            rows.append([f"`{key}`", kind(schema, value), default, value.get("description", "")])
+    return table(["key", "value", "default", "meaning"], rows) if rows else "It has no parameters."
+
+
+def named(schema: dict[str, Any], definition: str) -> str:
+    """Tables that are told apart by their name."""
+    target = schema["$defs"][definition]
+    variants = [one for group in target.get("anyOf", [target]) for one in group.get("oneOf", [])]
+    parts = []
+    for variant in variants:
+        name = variant["properties"]["name"]["const"]
+        title = variant.get("title", variant.get("description", "")).rstrip(".")
+        parts.append(f"### {name}\n\n{title}.\n\n{fields(schema, variant, but='name')}")
+    return "\n\n".join(parts)
+
+
+def reference(schema: dict[str, Any]) -> str:
+    """Every table of the scenario file."""
+    parts = [f"## The file\n\n{schema['description']}\n\n{fields(schema, schema)}"]
+    for name, target in schema["$defs"].items():
+        if "properties" in target:
+            parts.append(f"## {name}\n\n{target.get('description', '')}\n\n{fields(schema, target)}")
+        elif name not in LINKED and any("properties" in one for one in target.get("oneOf", [])):
+            variants = [
+                f"### {name}: {one['properties']['name']['const']}\n\n"
+                f"{one.get('description', one.get('title', ''))}\n\n{fields(schema, one, but='name')}"
+                for one in target["oneOf"]
+                if "name" in one.get("properties", {})
+            ]
+            parts.append("\n\n".join([f"## {name}\n\n{target.get('description', '')}", *variants]))
+    return "\n\n".join(parts)
+
+
+def inserted(text: str, name: str, part: str) -> str:
+    """A page with a part of it replaced."""
+    between = rf"(<!-- {name} -->).*?(<!-- /{name} -->)"
+    found, count = re.subn(between, lambda match: f"{match[1]}\n\n{part}\n\n{match[2]}", text, flags=re.DOTALL)
+    if count != 1:
+        raise SystemExit(f"docs: expected one <!-- {name} --> ... <!-- /{name} -->, found {count}")
+    return found
+
+
+def main() -> None:
+    """Write the parts, or check them."""
+    stale = []
+    for page, name, part in generated():
+        text = page.read_text(encoding="utf-8")
+        new = inserted(text, name, part)
+        if new != text:
+            stale.append(str(page))
+            if "--check" not in sys.argv:
+                page.write_text(new, encoding="utf-8")
+    if stale and "--check" in sys.argv:
+        raise SystemExit(
+            f"{', '.join(sorted(set(stale)))}: expected what `make docs` writes, found something else; run it"
+        )
+
+
+if __name__ == "__main__":
+    main()
