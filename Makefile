@@ -41,7 +41,7 @@ screenshots: $(VENV)/built ## Take the pictures of `elephan ui` in docs/ anew; n
 
 docs: $(VENV)/built $(VENV)/docs ## Build the documentation's site into site/, and check its links.
 	$(BIN)/python scripts/docs/pages.py
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "open site/index.html"
 
 measured: $(VENV)/built ## Measure every algorithm and queue for the documentation, a quarter of an hour; writes docs/measured.json.

@@ -93,8 +93,29 @@ def test_papers_take_it_too(folders: dict[str, Path], tmp_path: Path, kind: str)
         assert all((tmp_path / name).is_file() for name in re.findall(r"\((.*?\.png)\)", text))
 
 
+def test_a_reproduction_shows_what_was_printed_beside_ours(tmp_path: Path) -> None:
+    row = {"group": "goodput", "system": "htcp", "unit": "Mbit/s", "published": "210 ± 3", "ours": "215 ± 1"}
+    found = {
+        "name": "li2006/table-8.1",
+        "title": "Goodput of two flows",
+        "quick": False,
+        "rows": [{**row, "deviation": 0.0238, "band": 0.1, "agrees": True}],
+        "verdicts": {"goodput": "agrees"},
+        "reasons": {},
+        "checks": [{"claim": "L1", "verdict": "refuted", "text": "It is fair.", "evidence": "0.4"}],
+        "notes": [],
+    }
+    (tmp_path / "li2006").mkdir()
+    (tmp_path / "li2006" / "table-8.1.json").write_text(json.dumps(found))
+    content = report.read(tmp_path)
+    assert content.kind == "reproduction"
+    assert {tile.name: tile.value for tile in content.tiles}["agrees"] == "1"
+    assert content.tables[0].rows == [["goodput", "htcp", "Mbit/s", "210 ± 3", "215 ± 1", "+2.4", "10", "agrees"]]
+    assert content.tables[1].rows[0][:2] == ["L1", "refuted"]
+
+
 def test_what_is_no_results_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(elephan.ScenarioError, match=r"expected a results folder with run\.json, .* found none"):
+    with pytest.raises(elephan.ScenarioError, match=r"expected the results of a run, .* found none"):
         report.read(tmp_path)
 
 

@@ -32,11 +32,11 @@ MEASURES = [
 def generated() -> Iterator[tuple[Path, str, str]]:
     """Every generated part: its file, its name, its text."""
     measured = json.loads((DOCS / "measured.json").read_text(encoding="utf-8"))
-    yield DOCS / "algorithms" / "index.md", "measured", overview(measured["algorithms"])
+    yield DOCS / "algorithms" / "index.md", "measured", overview(measured["algorithms"], measured["repeats"])
     for algorithm in elephan.algorithms():
         page = DOCS / "algorithms" / f"{algorithm.name}.md"
         yield page, "facts", facts(algorithm)
-        yield page, "measured", measures(algorithm.name, measured["algorithms"])
+        yield page, "measured", measures(algorithm.name, measured["algorithms"], measured["repeats"])
     schema = elephan.schema()
     yield DOCS / "queues.md", "measured", queue_table(measured["queues"])
     yield DOCS / "queues.md", "queues", named(schema, "Queue")
@@ -60,13 +60,18 @@ def facts(entry: elephan.Algorithm) -> str:
     return f"**{entry.title}.** Source: {entry.source}.\n\n{parameters}"
 
 
+def lower(title: str) -> str:
+    """A title within a sentence."""
+    return title[0].lower() + title[1:]
+
+
 def mean(measured: dict[str, Any], name: str, experiment: str, number: str) -> float | None:
     """A number of an algorithm."""
     value: float | None = measured[name][experiment][number]["mean"]
     return value
 
 
-def measures(name: str, measured: dict[str, Any]) -> str:
+def measures(name: str, measured: dict[str, Any], repeats: int) -> str:
     """What an algorithm does well and badly beside the others, and the numbers."""
     rows, well, badly = [], [], []
     for experiment, number, title, unit, digits, more in MEASURES:
@@ -76,18 +81,20 @@ def measures(name: str, measured: dict[str, Any]) -> str:
         own = estimate["mean"]
         if own is None:
             rows.append([title, unit, "never", f"{best:.{digits}f}", f"{worst:.{digits}f}", "-"])
-            badly.append(f"{title.lower()}: never reached")
+            badly.append(f"{lower(title)}: never reached")
             continue
         text = f"{own:.{digits}f}" + ("" if estimate["half"] is None else f" ± {estimate['half']:.{digits}f}")
+        if estimate["defined"] < repeats:
+            text += f" (in {estimate['defined']} of {repeats} runs)"
         rank = 1 + sum(value > own if more else value < own for value in values)
         rows.append([title, unit, text, f"{best:.{digits}f}", f"{worst:.{digits}f}", f"{rank} of {len(values)}"])
         # Near the best or the worst, where these are far enough apart to speak of.
         span = abs(best - worst)
         if span > 0.05 * max(abs(best), abs(worst)):
             if abs(own - best) <= 0.15 * span:
-                well.append(f"{title.lower()} ({text} {unit})")
+                well.append(f"{lower(title)} ({text} {unit})")
             elif abs(own - worst) <= 0.25 * span:
-                badly.append(f"{title.lower()} ({text} {unit})")
+                badly.append(f"{lower(title)} ({text} {unit})")
     sentences = [
         f"**Among the best:** {'; '.join(well)}." if well else "",
         f"**Among the worst:** {'; '.join(badly)}." if badly else "",
@@ -96,13 +103,19 @@ def measures(name: str, measured: dict[str, Any]) -> str:
     return "\n\n".join([*filter(None, sentences), table(head, rows)])
 
 
-def overview(measured: dict[str, Any]) -> str:
+def overview(measured: dict[str, Any], repeats: int) -> str:
     """All algorithms beside each other."""
     rows = []
     for name in measured:
         cells = [(mean(measured, name, e, n), digits) for e, n, _, _, digits, _ in MEASURES]
-        rows.append([f"[{name}]({name}.md)", *("never" if v is None else f"{v:.{digits}f}" for v, digits in cells)])
-    return table(["cc", *(f"{title} ({unit})" for _, _, title, unit, _, _ in MEASURES)], rows)
+        part = [measured[name][e][n]["defined"] < repeats for e, n, *_ in MEASURES]
+        texts = [
+            "never" if v is None else f"{v:.{digits}f}" + ("*" if some else "")
+            for (v, digits), some in zip(cells, part, strict=True)
+        ]
+        rows.append([f"[{name}]({name}.md)", *texts])
+    note = f"\\* reached in some of the {repeats} runs only; the mean is over these."
+    return table(["cc", *(f"{title} ({unit})" for _, _, title, unit, _, _ in MEASURES)], rows) + f"\n\n{note}"
 
 
 def queue_table(measured: dict[str, Any]) -> str:

@@ -77,6 +77,7 @@ export interface Content {
   groups: TimeGroup[];
   runs: Runs | null;
   figures: XySpec[];
+  pictures: { title: string; url: string }[];
   notes: string[];
   scenario: string;
 }

@@ -20,7 +20,7 @@ function table(spec: Table, name: string): HTMLElement {
         "table",
         {},
         h("thead", {}, h("tr", {}, ...spec.head.map((cell) => h("th", { scope: "col", class: cell.numeric ? "numeric" : undefined }, cell.text, cell.unit ? h("small", {}, cell.unit) : null)))),
-        h("tbody", {}, ...spec.rows.map((row) => h("tr", {}, ...row.map((text, k) => h(k === 0 ? "th" : "td", { class: spec.head[k]?.numeric ? "numeric" : undefined, scope: k === 0 ? "row" : undefined }, text))))),
+        h("tbody", {}, ...spec.rows.map((row) => h("tr", {}, ...row.map((text, k) => h(k === 0 ? "th" : "td", { class: spec.head[k]?.numeric ? "numeric" : text.length > 60 ? "long" : undefined, scope: k === 0 ? "row" : undefined }, text))))),
       ),
     ),
     spec.note ? h("p", { class: "note" }, spec.note) : null,
@@ -76,6 +76,7 @@ export function page(content: Content): HTMLElement {
     ...content.tables.map((spec) => table(spec, name)),
     content.runs && explorer(content.runs, name),
     content.figures.length > 0 && h("section", { class: "group" }, h("div", { class: "charts" }, ...content.figures.map((spec) => xyFigure(spec, name)))),
+    ...content.pictures.map(({ title, url }) => h("figure", { class: "chart picture" }, h("figcaption", {}, h("h3", {}, title)), h("img", { src: url, alt: title }))),
     ...content.groups.map((spec) => group(spec, name)),
     h(
       "section",

@@ -40,11 +40,14 @@ fn kernel_values(name: &str, settings: &str) -> PyResult<Vec<u64>> {
         .map_err(|error| ScenarioError::new_err(format!("kernel: settings: {error}")))?;
     let mut values = Vec::new();
     for (key, value) in &settings {
-        values.push((key.as_str(), match value {
-            serde_json::Value::Bool(flag) => Value::Flag(*flag),
-            serde_json::Value::String(word) => Value::Word(word),
-            number => Value::Number(number.as_f64().unwrap_or(f64::NAN)),
-        }));
+        values.push((
+            key.as_str(),
+            match value {
+                serde_json::Value::Bool(flag) => Value::Flag(*flag),
+                serde_json::Value::String(word) => Value::Word(word),
+                number => Value::Number(number.as_f64().unwrap_or(f64::NAN)),
+            },
+        ));
     }
     let refused = |error| ScenarioError::new_err(format!("kernel: {name}: {error}"));
     known(name)?.values(&values).map_err(refused)

@@ -5,7 +5,7 @@ file. The web app shows the same content.
 """
 
 from elephan.report.content import Content
-from elephan.report.read import read, read_beside
+from elephan.report.read import kind_of, read, read_beside
 from elephan.report.write import FORMATS, write
 
-__all__ = ["FORMATS", "Content", "read", "read_beside", "write"]
+__all__ = ["FORMATS", "Content", "kind_of", "read", "read_beside", "write"]

@@ -8,7 +8,8 @@ import typer
 
 def report(
     folder: Annotated[
-        Path, typer.Argument(metavar="RESULTS", help="A results folder of a run, a comparison or a sweep.")
+        Path,
+        typer.Argument(metavar="RESULTS", help="A results folder of a run, a comparison, a sweep or a reproduction."),
     ],
     out: Annotated[Path | None, typer.Option("--out", help="The file. [default: RESULTS/report.FORMAT]")] = None,
     kind: Annotated[

@@ -131,6 +131,14 @@ class Points:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A picture that was drawn before, as a data URL."""
+
+    title: str
+    url: str
+
+
+@dataclass(frozen=True)
 class Content:
     """All that a report says."""
 
@@ -145,6 +153,7 @@ class Content:
     groups: list[Group] = field(default_factory=list)
     runs: Runs | None = None
     figures: list[Points] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
@@ -188,6 +197,7 @@ class Content:
             "groups": charts,
             "runs": None if self.runs is None else _runs_json(self.runs),
             "figures": [asdict(figure) for figure in self.figures],
+            "pictures": [asdict(picture) for picture in self.pictures],
             "notes": self.notes,
         }
         return json.dumps(_finite(plain), allow_nan=False)

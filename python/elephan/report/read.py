@@ -10,7 +10,7 @@ import polars as pl
 
 from elephan import _core
 from elephan.compare import METRICS, Comparison
-from elephan.report import series
+from elephan.report import reproduction, series
 from elephan.report.content import MEANINGS, Axis, Chart, Content, Group, Head, Line, Points, Runs, Series, Table, Tile
 from elephan.results import Run
 from elephan.sweeps.dataset import Dataset
@@ -21,15 +21,24 @@ from elephan.theory import MODELLED, Model
 MOST_LINES = 8
 
 
+def kind_of(folder: Path) -> str | None:
+    """What a folder has the results of: a run, a comparison, a sweep or a reproduction; none where it has none."""
+    for file, kind in (("run.json", "run"), ("comparison.json", "comparison"), ("index.parquet", "sweep")):
+        if (folder / file).is_file():
+            return kind
+    return "reproduction" if reproduction.experiments(folder) else None
+
+
 def read(folder: str | Path) -> Content:
     """Read a results folder of any kind. Raises `ScenarioError` where it is none."""
     folder = Path(folder)
-    for file, reader in (("run.json", _run), ("comparison.json", _comparison), ("index.parquet", _sweep)):
-        if (folder / file).is_file():
-            return reader(folder)
-    raise _core.ScenarioError(
-        f"{folder}: expected a results folder with run.json, comparison.json or index.parquet, found none of them"
-    )
+    readers = {"run": _run, "comparison": _comparison, "sweep": _sweep, "reproduction": reproduction.read}
+    kind = kind_of(folder)
+    if kind is None:
+        raise _core.ScenarioError(
+            f"{folder}: expected the results of a run, a comparison, a sweep or a reproduction, found none of them"
+        )
+    return readers[kind](folder)
 
 
 def _run(folder: Path) -> Content:

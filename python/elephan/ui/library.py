@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from elephan.report import Content, read, read_beside
+from elephan.report import Content, kind_of, read, read_beside
 
-KINDS = {"run.json": "run", "comparison.json": "comparison", "index.parquet": "sweep"}
 # How deep results lie: results/NAME, results/GROUP/NAME, a run within a sweep.
 DEEPEST = 3
 
@@ -28,20 +27,20 @@ class Library:
         for inner in sorted(folder.iterdir()):
             if inner.name.startswith(".") or inner.is_symlink() or not inner.is_dir():
                 continue
-            marks = [file for file in KINDS if (inner / file).is_file()]
-            if marks:
-                found.append(self._entry(inner, marks[0]))
+            kind = kind_of(inner)
+            if kind is not None:
+                found.append(self._entry(inner, kind))
             elif depth < DEEPEST:
                 found.extend(self._under(inner, depth + 1))
         return found
 
-    def _entry(self, folder: Path, mark: str) -> dict[str, Any]:
-        written = datetime.fromtimestamp((folder / mark).stat().st_mtime, UTC)
+    def _entry(self, folder: Path, kind: str) -> dict[str, Any]:
+        written = datetime.fromtimestamp(folder.stat().st_mtime, UTC)
         title = folder.name
-        if mark == "run.json":
-            title = json.loads((folder / mark).read_text(encoding="utf-8"))["scenario"]["name"]
+        if kind == "run":
+            title = json.loads((folder / "run.json").read_text(encoding="utf-8"))["scenario"]["name"]
         name = folder.relative_to(self.root).as_posix()
-        return {"name": name, "kind": KINDS[mark], "title": title, "written": written.isoformat(timespec="seconds")}
+        return {"name": name, "kind": kind, "title": title, "written": written.isoformat(timespec="seconds")}
 
     def folder(self, name: str) -> Path | None:
         """The folder of a result; none where there is none of that name within the results folder."""
@@ -49,7 +48,7 @@ class Library:
         if "\0" in name:
             return None
         folder = (root / name).resolve()
-        if folder == root or not folder.is_relative_to(root) or not any((folder / file).is_file() for file in KINDS):
+        if folder == root or not folder.is_relative_to(root) or not folder.is_dir() or kind_of(folder) is None:
             return None
         return folder
 

@@ -1,0 +1,102 @@
+"""What `elephan reproduce` found, as a report: published numbers beside ours, and verdicts on claims."""
+
+import base64
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from elephan import _core
+from elephan.report.content import Content, Head, Picture, Table, Tile
+
+# Verdicts, best first, and what they mean.
+VERDICTS = {
+    "agrees": "Within the stated band of the published number, or within both uncertainties.",
+    "same ordering": "Every pair of systems that is apart in print comes in the same order here.",
+    "differs": "Neither of these.",
+    "confirmed": "A claim that holds here.",
+    "refuted": "A claim that does not hold here.",
+    "untestable here": "A claim that cannot be tested here.",
+}
+ROW = [
+    Head("quantity", numeric=False),
+    Head("system", numeric=False),
+    Head("unit", numeric=False),
+    Head("published"),
+    Head("ours"),
+    Head("deviation", "%"),
+    Head("band", "%"),
+    Head("", numeric=False),
+]
+
+
+def experiments(folder: Path) -> dict[str, dict[str, Any]]:
+    """The reports of experiments that a folder keeps, as SOURCE/EXPERIMENT.json; none in a folder of another kind."""
+    found = {}
+    for path in sorted(folder.glob("*/*.json")):
+        if path.name not in ("run.json", "summary.json", "comparison.json", "sweep.json"):
+            report = json.loads(path.read_text(encoding="utf-8"))
+            if isinstance(report, dict) and {"rows", "verdicts", "checks"} <= report.keys():
+                found[f"{path.parent.name}/{path.stem}"] = report
+    return found
+
+
+def read(folder: Path) -> Content:
+    """All experiments of a folder."""
+    reports = experiments(folder)
+    counts: Counter[str] = Counter()
+    for report in reports.values():
+        counts.update(report["verdicts"].values())
+        counts.update(check["verdict"] for check in report["checks"])
+    quick = any(report["quick"] for report in reports.values())
+    return Content(
+        kind="reproduction",
+        title="The published experiments, run again",
+        subtitle=f"{len(reports)} experiments" + ("; some with fewer and shorter runs (--quick)" if quick else ""),
+        facts=[("versions", f"Elephan {_core.__version__}")],
+        command=f"elephan reproduce all{' --quick' if quick else ''} --out {folder}",
+        scenario="",
+        tiles=[Tile(name, str(counts[name]), "", meaning) for name, meaning in VERDICTS.items()],
+        tables=[table for name, report in reports.items() for table in _tables(name, report)],
+        pictures=[
+            Picture(report["title"], _png(folder / report["picture"]))
+            for report in reports.values()
+            if report.get("picture") and (folder / report["picture"]).is_file()
+        ],
+    )
+
+
+def _tables(name: str, report: dict[str, Any]) -> list[Table]:
+    tables = []
+    if report["rows"]:
+        rows = [
+            [
+                row["group"],
+                row["system"],
+                row["unit"],
+                row["published"],
+                row["ours"],
+                "-" if row["deviation"] is None else f"{100 * row['deviation']:+.1f}",
+                f"{100 * row['band']:g}",
+                "agrees" if row["agrees"] else "",
+            ]
+            for row in report["rows"]
+        ]
+        found = [
+            f"{group}: {verdict}" + _reason(report, group, verdict) for group, verdict in report["verdicts"].items()
+        ]
+        tables.append(Table(f"{name}: {report['title']}", ROW, rows, "; ".join([*found, *report["notes"]])))
+    if report["checks"]:
+        head = [Head(text, numeric=False) for text in ("claim", "verdict", "what it says", "what was found")]
+        rows = [[check["claim"], check["verdict"], check["text"], check["evidence"]] for check in report["checks"]]
+        tables.append(Table(f"{name}: claims", head, rows))
+    return tables
+
+
+def _reason(report: dict[str, Any], group: str, verdict: str) -> str:
+    reason = report["reasons"].get(group)
+    return f" ({reason})" if reason and verdict != "agrees" else ""
+
+
+def _png(path: Path) -> str:
+    return "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()
