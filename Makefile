@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench bench-peers published web screenshots docs measured clean
+.PHONY: demo test lint bench bench-sweep bench-peers published web screenshots docs measured clean
 
 demo: $(VENV)/built ## Compare four algorithms: a table, plots, half a minute.
 	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
@@ -23,6 +23,9 @@ lint: $(VENV)/built ## Formatting, and warnings as errors.
 
 bench: ## How fast the simulator is; BENCH="--seconds 5" for less.
 	cargo run --release --quiet -p elephan-sim --example bench -- $(BENCH)
+
+bench-sweep: $(VENV)/built ## What a sweep of 10,000 short runs costs beside them; writes docs/sweeps.md.
+	$(BIN)/python scripts/bench_sweep.py | $(PYTHON) scripts/insert.py docs/sweeps.md bench-sweep
 
 bench-peers: ## The same dumbbell on Elephan, ns-2 and ns-3; writes docs/speed.md.
 	@command -v ns >/dev/null && test -d /usr/include/ns3 || (apt-get update -qq && apt-get install -y -qq ns2 libns3-dev)

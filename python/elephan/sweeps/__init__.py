@@ -2,5 +2,6 @@
 
 from elephan.sweeps.dataset import Dataset, SweepError
 from elephan.sweeps.loop import Sweep, SweepRun, sweep
+from elephan.sweeps.tables import paired, table
 
-__all__ = ["Dataset", "Sweep", "SweepError", "SweepRun", "sweep"]
+__all__ = ["Dataset", "Sweep", "SweepError", "SweepRun", "paired", "sweep", "table"]

@@ -79,6 +79,7 @@ class Dataset:
 
     def runs(self) -> pl.DataFrame:
         """The index with short names: `cc`, `rtt`, `goodput`, `fairness`, ..."""
+        self.description()
         frame = self.index()
         short = self.short_names(frame)
         return frame.rename({column: name for column, name in short.items() if column in frame.columns})

@@ -72,6 +72,7 @@ class Selection:
     def of(cls, folder: str | Path, where: Mapping[str, str] | None = None) -> "Selection":
         """Read the index, and keep the runs whose settings are those of `where`."""
         data = Dataset(folder)
+        settings = data.description()["settings"]
         frame = data.index()
         if frame.is_empty():
             raise SweepError(f"{folder}: expected runs, found none yet")
@@ -84,7 +85,7 @@ class Selection:
             keep = pl.Series([names.shown(one) == value for one in frame[column]], dtype=pl.Boolean)
             frame = frame.filter(keep)
         good = frame.filter(pl.col("status") == "ok")
-        return cls(good, short, data.description()["settings"], len(frame) - len(good))
+        return cls(good, short, settings, len(frame) - len(good))
 
     def column(self, wanted: str, what: str) -> str:
         """The column that is called so."""

@@ -1,0 +1,168 @@
+"""Tables, comparisons and queries of a sweep, as their users ask for them."""
+
+import csv
+import io
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pytest
+from sweep_scenarios import SMALL, fail_at, small
+
+import elephan
+from elephan.sweeps.statistics import Estimate
+
+ISSUE = "select cc, rtt, avg(goodput) from runs group by all"
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return elephan.sweep(small(sweep__repeat="4"), tmp_path_factory.mktemp("grid") / "out").run().folder
+
+
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def command(*arguments: str) -> Done:
+    """The command line, in this process: to start another takes longer than to answer."""
+    from elephan.cli import main
+
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(stdout), redirect_stderr(stderr):
+        patch.setattr(sys, "argv", ["elephan", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+    return Done(int(end.value.code or 0), stdout.getvalue(), stderr.getvalue())
+
+
+def fairness(folder: Path, rtt: str, cc: str) -> list[float]:
+    return elephan.Dataset(folder).runs().filter(rtt=rtt, cc=cc)["fairness"].to_list()
+
+
+def test_rows_and_columns_in_the_order_of_the_file(grid: Path):
+    (made,) = elephan.sweeps.table(grid, rows=["path.rtt"], cols=["flow.cc"], metrics=["fairness"])
+    assert list(made.heads) == ["path.rtt", "reno", "htcp"]
+    assert [line[0] for line in made.lines] == ["10 ms", "20 ms", "40 ms"]
+    assert made.lines[1][2] == Estimate.of(fairness(grid, "20 ms", "htcp")).text(4)
+    # Short names do as well.
+    assert elephan.sweeps.table(grid, rows=["rtt"], cols=["cc"], metrics=["fairness"]) == [made]
+
+
+def test_metrics_are_columns_where_there_are_none(grid: Path):
+    (made,) = elephan.sweeps.table(grid, metrics=["goodput", "queueing"])
+    assert list(made.heads) == ["path.rtt", "flow.cc", "goodput (Mbit/s)", "queue_delay_mean (ms)"]
+    assert len(made.lines) == 6
+
+
+def test_settings_are_not_mixed_in_a_cell(grid: Path):
+    with pytest.raises(
+        elephan.ScenarioError, match=r"^table: flow\.cc would be mixed in a cell: expected it in --rows"
+    ):
+        elephan.sweeps.table(grid, rows=["path.rtt"], metrics=["fairness"])
+    (made,) = elephan.sweeps.table(grid, rows=["path.rtt"], metrics=["fairness"], where={"flow.cc": "htcp"})
+    assert len(made.lines) == 3
+
+
+def test_zipped_keys_may_be_left_out(tmp_path: Path):
+    text = SMALL.split("[sweep]")[0] + (
+        '[sweep.zip]\n"path.rate" = ["5 Mbit/s", "10 Mbit/s"]\n"path.buffer" = ["10 packets", "20 packets"]\n'
+    )
+    path = tmp_path / "scenario.toml"
+    path.write_text(text)
+    elephan.sweep(path, tmp_path / "out").run()
+    (made,) = elephan.sweeps.table(tmp_path / "out", rows=["path.rate"], metrics=["goodput"])
+    assert [line[0] for line in made.lines] == ["5 Mbit/s", "10 Mbit/s"]
+
+
+def test_names_that_are_none_are_refused(grid: Path):
+    with pytest.raises(elephan.ScenarioError, match=r"--metric: expected one of .*fairness.*, found 'fairnes'"):
+        elephan.sweeps.table(grid, metrics=["fairnes"])
+    with pytest.raises(elephan.ScenarioError, match=r"--where: flow\.cc: expected one of reno, htcp, found 'bic'"):
+        elephan.sweeps.table(grid, where={"flow.cc": "bic"})
+    with pytest.raises(elephan.SweepError, match="expected the folder of a sweep"):
+        elephan.sweeps.table(grid / "flows")
+
+
+def test_the_commands_of_the_documentation(grid: Path):
+    done = command("table", str(grid), "--rows", "path.rtt", "--cols", "flow.cc", "--metric", "fairness")
+    assert done.returncode == 0, done.stderr
+    assert "fairness by path.rtt and flow.cc" in done.stdout
+    done = command("query", str(grid), ISSUE, "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    rows = {(row["cc"], row["rtt"]): float(row["avg(goodput)"]) for row in csv.DictReader(io.StringIO(done.stdout))}
+    frame = elephan.Dataset(grid).runs().group_by("cc", "rtt").agg(pl.col("goodput").mean())
+    assert rows == {(cc, rtt): pytest.approx(goodput) for cc, rtt, goodput in frame.iter_rows()}
+    assert "fairness" in command("query", str(grid)).stdout
+
+
+def test_samples_can_be_joined(grid: Path):
+    from elephan.sweeps.query import query
+
+    sql = "select cc, max(cwnd_segments) as most from flows join runs using (run) where rtt_s > 0.03 group by all order by cc"
+    rows = query(grid, sql).to_pylist()
+    assert [row["cc"] for row in rows] == ["htcp", "reno"]
+    assert all(row["most"] > 20 for row in rows)
+    sql = "select json_extract(summary, '$.flows[0].label') as label from summaries limit 1"
+    assert query(grid, sql).to_pylist()[0]["label"] in ('"reno"', '"htcp"')
+
+
+def test_a_query_that_is_none_is_one_line_with_code_2(grid: Path):
+    done = command("query", str(grid), "select speed from runs")
+    assert done.returncode == 2
+    assert 'query: Binder Error: Referenced column "speed" not found' in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_markdown_latex_and_csv(grid: Path):
+    options = ["--rows", "path.rtt", "--cols", "flow.cc", "--metric", "fairness", "--format"]
+    markdown = command("table", str(grid), *options, "markdown").stdout.splitlines()
+    assert markdown[2:4] == ["| path.rtt | reno | htcp |", "| --- | ---: | ---: |"]
+    latex = command("table", str(grid), *options, "latex").stdout
+    assert r"\begin{tabular}{lrr}" in latex
+    assert r"10 ms & " in latex
+    assert r"$\pm$" in latex
+    lines = list(csv.DictReader(io.StringIO(command("table", str(grid), *options, "csv").stdout)))
+    mine = next(line for line in lines if (line["path.rtt"], line["flow.cc"]) == ("40 ms", "reno"))
+    estimate = Estimate.of(fairness(grid, "40 ms", "reno"))
+    assert (float(mine["mean"]), float(mine["high"])) == (estimate.mean, estimate.high)
+    assert (mine["metric"], mine["unit"], mine["values"]) == ("fairness", "1", "4")
+    medians = command("table", str(grid), *options, "csv", "--stat", "median").stdout
+    assert medians.splitlines()[0].endswith("mean,median,standard_error,low,high,values,repeats")
+
+
+def test_a_paired_comparison(grid: Path):
+    done = command("paired", str(grid), "--between", "flow.cc=htcp,reno", "--metric", "fairness", "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    lines = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [line["path.rtt"] for line in lines] == ["10 ms", "20 ms", "40 ms"]
+    first, second = fairness(grid, "20 ms", "htcp"), fairness(grid, "20 ms", "reno")
+    differences = Estimate.of([a - b for a, b in zip(first, second, strict=True)])
+    assert lines[1]["pairs"] == "4"
+    assert lines[1]["difference"] == differences.text(4)
+    done = command("paired", str(grid), "--between", "flow.cc=htcp")
+    assert done.returncode == 2
+    assert "--between: expected KEY=FIRST,SECOND, found 'flow.cc=htcp'" in done.stderr
+
+
+def test_failed_runs_do_not_count_and_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    fail_at(monkeypatch, lambda document: document["seed"] == 2 and document["path"]["rtt"] == "10 ms")
+    folder = elephan.sweep(small(), tmp_path / "out").run().folder
+    done = command("table", str(folder), "--format", "csv", "--metric", "goodput")
+    assert "2 runs failed and do not count" in done.stderr
+    assert [line["values"] for line in csv.DictReader(io.StringIO(done.stdout))] == ["1", "1", "2", "2", "2", "2"]
+
+
+def test_keys_that_end_alike_keep_their_names(tmp_path: Path):
+    text = SMALL.split("[sweep]")[0] + '[sweep]\n"flow.0.cc" = ["reno", "htcp"]\n"flow.1.cc" = ["reno", "bic"]\n'
+    path = tmp_path / "scenario.toml"
+    path.write_text(text)
+    frame = elephan.sweep(path, tmp_path / "out").run().to_frame()
+    assert frame.select("flow_0_cc", "flow_1_cc", "cc").rows() == [
+        ("reno", "reno", "reno"), ("reno", "bic", "reno+bic"), ("htcp", "reno", "htcp+reno"), ("htcp", "bic", "htcp+bic"),
+    ]  # fmt: skip

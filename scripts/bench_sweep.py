@@ -1,0 +1,113 @@
+"""What a sweep costs beside its simulations: 10,000 short runs, and questions to their index. Prints Markdown.
+
+The work is what the extension module takes for the same runs, measured on a sample of them; everything else that the sweep
+takes is overhead: planning, batches, summaries, samples, Parquet. Both are CPU time, which a busy machine disturbs less than
+wall time.
+"""
+
+import argparse
+import os
+import resource
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import elephan
+from elephan import _core
+from elephan.sweeps.query import query
+
+SCENARIO = """
+name = "bench-sweep"
+duration = "10 s"
+path = { rate = "50 Mbit/s", rtt = "20 ms", buffer = "50% bdp" }
+flow = [{ cc = "reno" }, { cc = "reno", start = { uniform = ["0 s", "1 s"] } }]
+[sweep]
+"path.rtt" = ["10 ms", "20 ms", "40 ms", "80 ms", "160 ms"]
+"flow.cc" = ["reno", "hstcp", "scalable", "htcp", "bic"]
+"""
+# Runs from which the work is estimated, taken evenly from all points.
+SAMPLE = 300
+
+
+def cpu_s() -> float:
+    """CPU seconds of this process and its children so far."""
+    return sum(
+        usage.ru_utime + usage.ru_stime
+        for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+
+
+def work_s(scenario: elephan.Scenario) -> float:
+    """CPU seconds of one run, mean over a sample."""
+    expansion = _core.Expansion(scenario.to_json())
+    texts = [expansion.canonical(k % expansion.points, k // expansion.points) for k in range(SAMPLE)]
+    before = time.thread_time()
+    for text in texts:
+        _core.run_many([text], 1)
+    return (time.thread_time() - before) / SAMPLE
+
+
+def seconds(ask: Callable[[], object]) -> float:
+    """The median of five."""
+    taken = []
+    for _ in range(5):
+        before = time.perf_counter()
+        ask()
+        taken.append(time.perf_counter() - before)
+    return statistics.median(taken)
+
+
+def main() -> None:
+    """Run, and print the figures."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--scheduler", help="the address of a Dask scheduler; its workers' CPU time is not counted")
+    options = parser.parse_args()
+    place = Path(tempfile.mkdtemp(prefix="elephan-bench-"))
+    try:
+        path = place / "scenario.toml"
+        path.write_text(SCENARIO + f"repeat = {options.runs // 25}\n")
+        scenario = elephan.load(path)
+        before = work_s(scenario)
+        cpu, wall = cpu_s(), time.perf_counter()
+        sweep = elephan.sweep(scenario, place / "out", scheduler=options.scheduler).run()
+        cpu, wall = cpu_s() - cpu, time.perf_counter() - wall
+        one = (before + work_s(scenario)) / 2
+        known = time.perf_counter()
+        elephan.sweep(scenario, place / "out").run()
+        known = time.perf_counter() - known
+        report(sweep, cpu, wall, one, known)
+    finally:
+        shutil.rmtree(place)
+
+
+def report(sweep: elephan.Sweep, cpu: float, wall: float, one: float, known: float) -> None:
+    """Print a table."""
+    folder = sweep.folder
+    size = sum(path.stat().st_size for path in folder.rglob("*.parquet"))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    by_cc = "select cc, rtt, avg(goodput) from runs group by all"
+    flows = "select label, avg(cwnd_segments) from flows group by all"
+    lines = [
+        ("runs, each of 10 s on 50 Mbit/s with two flows", f"{sweep.done:,}"),
+        ("simulation, CPU for each run", f"{1e3 * one:.2f} ms"),
+        ("everything else, CPU for each run", f"{1e3 * (cpu / sweep.done - one):.2f} ms"),
+        ("overhead", f"{100 * (cpu / sweep.done / one - 1):.1f} %"),
+        (f"wall time on {len(os.sched_getaffinity(0))} cores", f"{wall:.0f} s"),
+        ("samples of flows and queues, index", f"{size / 1e6:.0f} MB"),
+        ("most memory", f"{peak:.0f} MB"),
+        ("sweep again: everything is known", f"{known:.2f} s"),
+        (f"`{by_cc}`", f"{seconds(lambda: query(folder, by_cc)):.2f} s"),
+        ("`elephan table` of five metrics", f"{seconds(lambda: elephan.sweeps.table(folder)):.2f} s"),
+        (f"`{flows}`", f"{seconds(lambda: query(folder, flows)):.2f} s"),
+    ]
+    print("| what | figure |\n|---|---:|")
+    for what, figure in lines:
+        print(f"| {what} | {figure} |")
+
+
+if __name__ == "__main__":
+    main()
