@@ -21,8 +21,8 @@ from elephan.sweeps.query import query
 
 SCENARIO = """
 name = "bench-sweep"
-duration = "10 s"
-path = { rate = "50 Mbit/s", rtt = "20 ms", buffer = "50% bdp" }
+duration = "20 s"
+path = { rate = "100 Mbit/s", rtt = "20 ms", buffer = "50% bdp" }
 flow = [{ cc = "reno" }, { cc = "reno", start = { uniform = ["0 s", "1 s"] } }]
 [sweep]
 "path.rtt" = ["10 ms", "20 ms", "40 ms", "80 ms", "160 ms"]
@@ -92,7 +92,7 @@ def report(sweep: elephan.Sweep, cpu: float, wall: float, one: float, known: flo
     by_cc = "select cc, rtt, avg(goodput) from runs group by all"
     flows = "select label, avg(cwnd_segments) from flows group by all"
     lines = [
-        ("runs, each of 10 s on 50 Mbit/s with two flows", f"{sweep.done:,}"),
+        ("runs, each of 20 s on 100 Mbit/s with two flows", f"{sweep.done:,}"),
         ("simulation, CPU for each run", f"{1e3 * one:.2f} ms"),
         ("everything else, CPU for each run", f"{1e3 * (cpu / sweep.done - one):.2f} ms"),
         ("overhead", f"{100 * (cpu / sweep.done / one - 1):.1f} %"),

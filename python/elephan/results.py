@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +85,7 @@ def _unit(name: str) -> str:
     return "bit/s" if name.endswith("_bit_s") else UNITS.get(name.rsplit("_", 1)[-1], "1") if "_" in name else "1"
 
 
+@cache
 def _described(name: str, kind: pa.DataType) -> pa.Field:
     return pa.field(name, kind, metadata={"unit": _unit(name), "meaning": MEANINGS[name]})
 

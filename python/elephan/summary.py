@@ -1,6 +1,6 @@
 """What a run was worth, with types. The definitions stand in the Rust crate `elephan-metrics`, and in docs/metrics.md."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 
@@ -135,10 +135,14 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and lists, for JSON."""
-        return {
-            **asdict(self),
-            "flows": [asdict(f) for f in self.flows],
-            "crowds": [asdict(c) for c in self.crowds],
-            "streams": [asdict(s) for s in self.streams],
-            "links": [asdict(k) for k in self.links],
-        }
+        plain: dict[str, Any] = _plain(self)
+        return plain
+
+
+def _plain(value: Any) -> Any:
+    # `dataclasses.asdict` copies every number deeply, which takes as long as a short run.
+    if isinstance(value, float | int | str | None):
+        return value
+    if is_dataclass(value):
+        return {key: _plain(one) for key, one in vars(value).items()}
+    return [_plain(one) for one in value] if isinstance(value, tuple | list) else value

@@ -13,6 +13,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -248,7 +249,8 @@ class Writer(Dataset):
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    columns = dict.fromkeys(key for row in rows for key in row)
+    # Most rows have the same keys.
+    columns = dict.fromkeys(chain.from_iterable(dict.fromkeys(map(tuple, rows))))
     arrays: dict[str, pa.Array] = {}
     for column in columns:
         array = pa.array([row.get(column) for row in rows])

@@ -160,6 +160,7 @@ class Sweep:
         self._settings += [*sweep.get("zip", {}), *listed]
         self._kinds = {key: _kind(_values(sweep, key)) for key in self._settings}
         self._described: dict[int, dict[str, Any]] = {}
+        self._not_metrics: set[str] = set()
         # Of each point: samples of the metrics that `until` names, by repeat, and how many runs are to come.
         self._samples: dict[int, dict[str, dict[int, Any]]] = {}
         self._open: dict[int, int] = {}
@@ -279,6 +280,7 @@ class Sweep:
             else pl.DataFrame({"run": []}, {"run": pl.String})
         )
         first = self._describe(self._run(0, 0))
+        self._not_metrics = {*first, *names.OF_A_RUN}
         usual = [key for key in first if key not in names.OF_A_RUN and key not in self._settings]
         out.begin(
             {
@@ -309,14 +311,10 @@ class Sweep:
             settings={key: row[key] for key in self._settings},
             error=row["error"],
             reused=reused,
-            metrics={k: v for k, v in row.items() if k not in names.OF_A_RUN and k not in self._described_names()},
+            metrics={key: value for key, value in row.items() if key not in self._not_metrics},
             scenario_json=row["scenario"],
             summary_json=row.get("summary"),
         )
-
-    def _described_names(self) -> set[str]:
-        one = next(iter(self._described.values()))
-        return set(one)
 
     def _run_missing(self, out: Writer, missing: deque[tuple[int, int]]) -> Iterator[SweepRun]:
         pool = scheduler(self._where, self._workers)

@@ -56,13 +56,14 @@ def compute(runs: Sequence[tuple[str, str]], code: str, cancel: _core.Cancel | N
     if code_version() != code:
         raise VersionMismatchError(f"expected Elephan {code}, as the client has, found {code_version()}")
     rows: list[dict[str, Any]] = []
-    samples: dict[str, list[pa.Table]] = {name: [] for name in TABLES}
+    samples: dict[str, list[tuple[str, pa.Table]]] = {name: [] for name in TABLES}
     for identity, scenario in runs:
         wall, cpu = time.perf_counter(), time.thread_time()
         try:
             run = simulate(Scenario(json.loads(scenario)), cancel=cancel)
         except (KeyboardInterrupt, SystemExit):
             raise
+        # A panic of the extension is no `Exception`.
         except BaseException as error:
             rows.append({"run": identity, "status": "failed", "error": str(error) or type(error).__name__})
             continue
@@ -80,14 +81,16 @@ def compute(runs: Sequence[tuple[str, str]], code: str, cancel: _core.Cancel | N
             }
         )
         for name in TABLES:
-            table = run.table(name)
-            if table.num_rows or name not in OPTIONAL:
-                samples[name].append(_named(identity, table))
-    return Batch(rows, {name: pa.concat_tables(tables) for name, tables in samples.items() if tables})
+            if name not in OPTIONAL or any(len(column) for column in run.columns.get(name, {}).values()):
+                samples[name].append((identity, run.table(name)))
+    return Batch(rows, {name: _joined(tables) for name, tables in samples.items() if tables})
 
 
-def _named(identity: str, table: pa.Table) -> pa.Table:
-    column = pa.DictionaryArray.from_arrays(np.zeros(table.num_rows, np.int32), pa.array([identity]))
+def _joined(tables: Sequence[tuple[str, pa.Table]]) -> pa.Table:
+    """The samples of several runs as one table, with the run in its first column."""
+    runs = np.repeat(np.arange(len(tables), dtype=np.int32), [table.num_rows for _, table in tables])
+    column = pa.DictionaryArray.from_arrays(runs, pa.array([identity for identity, _ in tables], pa.string()))
+    table = pa.concat_tables([table for _, table in tables]).combine_chunks()
     return table.add_column(0, pa.field("run", column.type), column)
 
 
