@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from elephan import _core, model_cli, recommend_cli
+from elephan import _core, model_cli, queue_cli, recommend_cli
 from elephan.kernel import KernelError
 from elephan.kernel.cli import app as kernel_app
 from elephan.registry import Algorithm, algorithms, slow_starts
@@ -35,6 +35,7 @@ scenario_app = typer.Typer(help="Scenario files.", no_args_is_help=True)
 app.add_typer(model_cli.app, name="model")
 app.command()(reproduce_cli.reproduce)
 app.command()(recommend_cli.recommend)
+app.add_typer(queue_cli.app, name="queue")
 app.add_typer(cc_app, name="cc")
 app.add_typer(scenario_app, name="scenario")
 app.add_typer(kernel_app, name="kernel")
@@ -116,6 +117,7 @@ def _summary_tables(run: Run) -> Iterator[Table]:
         "utilisation\n%",
         "offered\npackets",
         "dropped",
+        "marked",
         "lost",
         "queueing\nms, mean",
         "ms, 99 %",
@@ -127,13 +129,15 @@ def _summary_tables(run: Run) -> Iterator[Table]:
             link.name,
             _number(link.utilisation, 100, 1),
             str(link.offered),
-            str(link.dropped),
+            queue_cli.drops(link),
+            str(link.marked),
             str(link.lost),
             _number(link.queue_delay_mean_s, 1e3),
             _number(link.queue_delay_p99_s, 1e3),
             _number(link.queue_mean_packets, digits=1),
         )
     yield links
+    yield from queue_cli.class_tables(summary.links)
 
 
 def _crowds_table(run: Run) -> Table:

@@ -18,7 +18,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A congestion control algorithm or a slow start: its name in a scenario, its title and its source."""
+    """A congestion control algorithm, a slow start or a queue discipline: its name in a scenario, its title and its source."""
 
     name: str
     title: str
@@ -41,3 +41,8 @@ def algorithms() -> list[Algorithm]:
 def slow_starts() -> list[Algorithm]:
     """Every slow start that a flow's `slow_start` can name."""
     return _read(_core.slow_starts())
+
+
+def queues() -> list[Algorithm]:
+    """Every queue discipline that a link's `queue` can name."""
+    return _read(_core.queues())

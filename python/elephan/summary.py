@@ -78,6 +78,17 @@ class StreamSummary:
 
 
 @dataclass(frozen=True)
+class ClassSummary:
+    """A class of a scheduler, over the measuring window. Throughput counts IP packets."""
+
+    name: str
+    offered: int
+    dropped: int
+    throughput_bit_s: float
+    queue_delay_mean_s: float | None
+
+
+@dataclass(frozen=True)
 class LinkSummary:
     """A link with a rate, over the measuring window."""
 
@@ -93,6 +104,16 @@ class LinkSummary:
     queue_delay_p99_s: float
     queue_mean_packets: float
     queue_max_packets: int
+    dropped_full: int = 0
+    dropped_early: int = 0
+    dropped_policed: int = 0
+    dropped_down: int = 0
+    classes: tuple[ClassSummary, ...] = ()
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "LinkSummary":
+        """Read what the simulator wrote."""
+        return cls(**{**data, "classes": tuple(ClassSummary(**one) for one in data.get("classes", ()))})
 
 
 @dataclass(frozen=True)
@@ -128,7 +149,7 @@ class Summary:
                 "flows": tuple(FlowSummary(**flow) for flow in data["flows"]),
                 "crowds": tuple(CrowdSummary.from_dict(crowd) for crowd in data.get("crowds", ())),
                 "streams": tuple(StreamSummary(**stream) for stream in data.get("streams", ())),
-                "links": tuple(LinkSummary(**link) for link in data["links"]),
+                "links": tuple(LinkSummary.from_dict(link) for link in data["links"]),
                 "transfers": _transfers(data["transfers"]),
             }
         )

@@ -52,8 +52,8 @@ pub struct FlowSample {
 pub struct LinkSample {
     /// All of the summary but the utilisation.
     pub summary: LinkSummary,
-    /// Rate of the link.
-    pub rate: Option<Rate>,
+    /// What the rate allowed while the link was up, bits.
+    pub allowed_bits: f64,
     /// Bytes served, headers included.
     pub bytes: u64,
     /// Whether it is the one that the summary speaks of first.
@@ -200,9 +200,7 @@ impl Collector {
         let (mut utilisation, mut loss_rate, mut queue_delay_mean_s) = (None, None, 0.0);
         for link in &self.links {
             let mut summary = link.summary.clone();
-            summary.utilisation = link
-                .rate
-                .and_then(|rate| finite(link.bytes as f64 * 8.0 / (rate.bits_per_sec() as f64 * span)));
+            summary.utilisation = finite(link.bytes as f64 * 8.0 / link.allowed_bits);
             if link.is_bottleneck {
                 utilisation = summary.utilisation;
                 loss_rate = finite((summary.dropped + summary.lost) as f64 / summary.offered as f64);

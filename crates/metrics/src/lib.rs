@@ -16,4 +16,6 @@ mod summary;
 pub use collector::{Collector, FlowSample, LinkSample, Setup};
 pub use completions::Completions;
 pub use reception::{Received, Reception};
-pub use summary::{CrowdSummary, FlowSummary, LinkSummary, StreamSummary, Summary, TransferSummary};
+pub use summary::{
+    ClassSummary, CrowdSummary, FlowSummary, LinkSummary, StreamSummary, Summary, TransferSummary,
+};

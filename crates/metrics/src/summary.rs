@@ -140,7 +140,7 @@ pub struct LinkSummary {
     pub utilisation: Option<f64>,
     /// Packets offered.
     pub offered: u64,
-    /// Packets that the queue dropped.
+    /// Packets dropped, for one of the four reasons below.
     pub dropped: u64,
     /// Packets that the wire lost.
     pub lost: u64,
@@ -158,6 +158,31 @@ pub struct LinkSummary {
     pub queue_mean_packets: f64,
     /// Most packets waiting at once.
     pub queue_max_packets: u64,
+    /// Packets dropped for want of room.
+    pub dropped_full: u64,
+    /// Packets dropped by the discipline before the queue was full.
+    pub dropped_early: u64,
+    /// Packets dropped by a policer.
+    pub dropped_policed: u64,
+    /// Packets dropped since the link was down.
+    pub dropped_down: u64,
+    /// Each class of a scheduler, a class's own classes after it; empty for other disciplines.
+    pub classes: Vec<ClassSummary>,
+}
+
+/// A class of a scheduler over the measuring window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClassSummary {
+    /// Its name.
+    pub name: String,
+    /// Packets offered.
+    pub offered: u64,
+    /// Packets of it that were dropped.
+    pub dropped: u64,
+    /// IP packets served, bit/s.
+    pub throughput_bit_s: f64,
+    /// Mean queueing delay of its packets, s.
+    pub queue_delay_mean_s: Option<f64>,
 }
 
 /// Transfers, or pages, that ended in the measuring window.

@@ -84,7 +84,7 @@ pub struct LinkConfig {
     pub loss: Option<Loss>,
     /// Variation of the delay.
     pub vary: Option<Delay>,
-    /// Whether rate, delay or state change during the run: packets then wait until they are served, whatever the discipline.
+    /// Whether the rate or the state (up, down) change during the run: packets then wait until they are served, whatever the discipline.
     pub changes: bool,
 }
 

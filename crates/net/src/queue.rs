@@ -1,5 +1,6 @@
 //! Every queue discipline by name: to add one, write its file and add its line here.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::generate::SchemaSettings;
@@ -9,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::adaptive_red::AdaptiveRed;
+use crate::classes::Class;
 use crate::codel::Codel;
 use crate::drr::Drr;
 use crate::fq_codel::FqCodel;
@@ -141,6 +143,45 @@ disciplines! {
     Drr { "drr", "Deficit round robin, of classes or of flows", "Shreedhar and Varghese 1996" }
     Wrr { "wrr", "Weighted round robin of classes", "Katevenis, Sidiropoulos and Courcoubetis 1991" }
     Priority { "priority", "Strict priority of classes", "RFC 2475" }
+}
+
+impl Queue {
+    fn classes(&self) -> &[Class] {
+        match self {
+            Self::Drr(drr) => &drr.class,
+            Self::Wrr(wrr) => &wrr.class,
+            Self::Priority(priority) => &priority.class,
+            _ => &[],
+        }
+    }
+
+    /// Whether packets may leave in another order than they came.
+    #[cfg(test)]
+    pub fn reorders(&self) -> bool {
+        matches!(self, Self::FqCodel(_) | Self::Drr(_) | Self::Wrr(_) | Self::Priority(_))
+    }
+
+    /// The names of its classes, and of classes within them.
+    pub fn class_names(&self) -> Vec<&str> {
+        let inner = self.classes().iter().flat_map(|class| class.queue.class_names());
+        self.classes().iter().map(|class| class.name.as_str()).chain(inner).collect()
+    }
+
+    /// New weights for classes, by name.
+    pub fn set_weights(&mut self, weights: &BTreeMap<String, f64>) {
+        let classes = match self {
+            Self::Drr(drr) => &mut drr.class,
+            Self::Wrr(wrr) => &mut wrr.class,
+            Self::Priority(priority) => &mut priority.class,
+            _ => return,
+        };
+        for class in classes {
+            if let Some(&weight) = weights.get(&class.name) {
+                class.weight = Some(weight);
+            }
+            class.queue.set_weights(weights);
+        }
+    }
 }
 
 impl Default for Queue {

@@ -191,7 +191,11 @@ fn convert<'py>(py: Python<'py>, outcome: Outcome, plan: &Plan) -> PyResult<Boun
         dropped,
         lost,
         marked,
-        utilisation
+        utilisation,
+        dropped_full,
+        dropped_early,
+        dropped_policed,
+        dropped_down
     );
     result.set_item("queues", queues)?;
     let streams = columns!(py, outcome.streams, time_s, flow, sent, received, missing, goodput_bit_s);
@@ -278,6 +282,13 @@ fn to_toml(json: &str) -> PyResult<String> {
     toml::to_string_pretty(&value).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
+/// Every queue discipline: name, title, source and parameters, as JSON.
+#[pyfunction]
+fn queues() -> String {
+    let all: Vec<_> = elephan_net::DISCIPLINES.iter().map(elephan_net::Discipline::describe).collect();
+    json!(all).to_string()
+}
+
 /// The module.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -296,6 +307,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(live::describe_plan, module)?,
         wrap_pyfunction!(algorithms, module)?,
         wrap_pyfunction!(slow_starts, module)?,
+        wrap_pyfunction!(queues, module)?,
     ] {
         module.add_function(function)?;
     }

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::changes::EventFile;
 use crate::crowds::{ArrivalsFile, WebFile};
 use crate::named::{Algorithm, SlowStart};
 use crate::streams::{CbrFile, OnOffFile};
@@ -54,6 +55,9 @@ pub struct Scenario {
     /// Streams of datagrams that go on and off.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_off: Vec<OnOffFile>,
+    /// Changes of links during the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub event: Vec<EventFile>,
     /// When metrics count.
     #[serde(default)]
     pub measure: MeasureFile,

@@ -3,6 +3,7 @@
 //! [`Scenario`] is the file as people write it. [`Scenario::resolve`] turns it into a [`Plan`]:
 //! links with exact numbers, flows with their routes, nothing left to interpret.
 
+mod changes;
 mod crowds;
 mod csv;
 mod document;
@@ -19,6 +20,7 @@ mod sweep;
 
 use serde_json::Value;
 
+pub use changes::EventFile;
 pub use crowds::{ArrivalsFile, SizesFile, WebFile};
 pub use drawn::Drawn;
 pub use error::{Error, Mistake};

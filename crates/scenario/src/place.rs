@@ -331,24 +331,31 @@ fn check_link(network: &mut Network, key: &str, link: &LinkConfig, buffer: Buffe
             );
         }
     }
-    let probability = |network: &mut Network, name: &str, value: f64| {
-        if !(0.0..=1.0).contains(&value) {
-            network.wrong(below(name), "a probability from 0 to 1", value);
-        }
-    };
-    match link.loss {
-        Some(Loss::Random { probability: p }) => probability(network, "loss.probability", p),
-        Some(Loss::Periodic { every: 0 }) => network.wrong(below("loss.every"), "1 or more", "0"),
-        Some(Loss::GilbertElliott { p, r, loss_bad, loss_good }) => {
-            let all =
-                [("loss.p", p), ("loss.r", r), ("loss.loss_bad", loss_bad), ("loss.loss_good", loss_good)];
-            for (name, value) in all {
-                probability(network, name, value);
+    if let Some(loss) = link.loss {
+        check_loss(network, key, loss);
+    }
+    if let Some(Delay::Reorder { probability, .. }) = link.vary {
+        check_probability(network, below("vary.probability"), probability);
+    }
+}
+
+/// Refuses losses that cannot be.
+pub(crate) fn check_loss(network: &mut Network, key: &str, loss: Loss) {
+    let below = |name: &str| format!("{key}.loss.{name}");
+    match loss {
+        Loss::Random { probability } => check_probability(network, below("probability"), probability),
+        Loss::Periodic { every: 0 } => network.wrong(below("every"), "1 or more", "0"),
+        Loss::Periodic { .. } => {}
+        Loss::GilbertElliott { p, r, loss_bad, loss_good } => {
+            for (name, value) in [("p", p), ("r", r), ("loss_bad", loss_bad), ("loss_good", loss_good)] {
+                check_probability(network, below(name), value);
             }
         }
-        Some(Loss::Periodic { .. }) | None => {}
     }
-    if let Some(Delay::Reorder { probability: p, .. }) = link.vary {
-        probability(network, "vary.probability", p);
+}
+
+fn check_probability(network: &mut Network, key: String, value: f64) {
+    if !(0.0..=1.0).contains(&value) {
+        network.wrong(key, "a probability from 0 to 1", value);
     }
 }

@@ -1,8 +1,10 @@
 //! A scenario with nothing left to interpret: what an engine runs.
 
-use elephan_net::LinkConfig;
+use std::collections::BTreeMap;
+
+use elephan_net::{LinkConfig, Loss};
 use elephan_traffic::{Arrivals, Datagrams, Demand, Start, Web};
-use elephan_units::{Seed, Time};
+use elephan_units::{Rate, Seed, Time};
 
 /// A resolved scenario.
 #[derive(Clone, Debug)]
@@ -21,6 +23,8 @@ pub struct Plan {
     pub crowds: Vec<Crowd>,
     /// Every stream of datagrams, `count` expanded.
     pub streams: Vec<Stream>,
+    /// What changes during the run, in order of time.
+    pub changes: Vec<Change>,
     /// The link that utilisation, loss rate and queueing delay are reported of first:
     /// the dumbbell's bottleneck, or the slowest link that most flows cross.
     pub bottleneck: u32,
@@ -37,6 +41,25 @@ pub struct Link {
     pub name: String,
     /// Its numbers.
     pub config: LinkConfig,
+}
+
+/// A change of a link during the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// When it happens.
+    pub at: Time,
+    /// The link.
+    pub link: u32,
+    /// Its new rate.
+    pub rate: Option<Rate>,
+    /// Its new propagation delay.
+    pub delay: Option<Time>,
+    /// Its new losses on the wire.
+    pub loss: Option<Loss>,
+    /// New weights of classes, by name.
+    pub weights: BTreeMap<String, f64>,
+    /// Whether it goes down or comes up.
+    pub up: Option<bool>,
 }
 
 /// A flow.

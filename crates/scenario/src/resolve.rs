@@ -49,6 +49,12 @@ impl Network {
         self.links.len() as u32 - 1
     }
 
+    /// The names of the links, the first twenty, as an error shows them.
+    pub fn names(&self) -> String {
+        let names: Vec<&str> = self.links.iter().map(|link| link.name.as_str()).take(20).collect();
+        names.join(", ")
+    }
+
     pub fn route(&mut self, links: Vec<u32>) -> u32 {
         let next = self.routes.len() as u32;
         let number = *self.known_routes.entry(links.clone()).or_insert(next);
@@ -70,10 +76,10 @@ impl Scenario {
         positive(&mut network.mistakes, "duration", self.duration);
         positive(&mut network.mistakes, "trace.interval", self.trace.interval);
         let measure = self.measure(&flows, &crowds, &streams, &mut network);
+        let changes = self.changes(&mut network);
         for name in &self.trace.pcap {
             if !network.links.iter().any(|link| link.name == *name) {
-                let names: Vec<&str> = network.links.iter().map(|link| link.name.as_str()).take(20).collect();
-                let expected = format!("one of the links {}", names.join(", "));
+                let expected = format!("one of the links {}", network.names());
                 network.wrong("trace.pcap", expected, format_args!("\"{name}\""));
             }
         }
@@ -91,6 +97,7 @@ impl Scenario {
             flows,
             crowds,
             streams,
+            changes,
             measure,
             trace,
         })

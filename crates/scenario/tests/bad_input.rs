@@ -335,6 +335,57 @@ fn a_csv_file_names_its_lines() {
 }
 
 #[test]
+fn events_have_theirs() {
+    let text = GOOD.replace(
+        "buffer = \"20 packets\"",
+        "buffer = \"20 packets\"\nqueue = { name = \"wrr\", class = [{ name = \"af\", dscp = [\"af\"] }, { name = \"be\" }] }",
+    );
+    let good = format!("{text}[[event]]\nat = \"5 s\"\nlink = \"bottleneck\"\nweights = {{ af = 0 }}\n");
+    assert_eq!(error_of(&good, "name", "good"), "no error");
+    for (key, value, expected) in [
+        ("event.0.at", "11 s", "event.0.at: expected a time up to the end at \"10 s\", found \"11 s\""),
+        ("event.0.at", "5", "event.0.at: expected a time such as \"82 ms\", found number 5"),
+        (
+            "event.0.link",
+            "nowhere",
+            "event.0.link: expected one of the links bottleneck, bottleneck.reverse, found \"nowhere\"",
+        ),
+        ("event.0.rate", "0 bit/s", "event.0.rate: expected a rate above zero; up = false stops a link"),
+        (
+            "event.0.loss",
+            "{ name = \"random\", probability = 2 }",
+            "event.0.loss.probability: expected a probability from 0 to 1, found 2",
+        ),
+        (
+            "event.0.weights",
+            "{ ef = 1 }",
+            "event.0.weights: expected one of the classes af, be, found \"ef\"",
+        ),
+        (
+            "event.0.weights",
+            "{ af = 0, be = 0 }",
+            "event.weights: expected weights with a sum above 0, found 0 at \"5 s\"",
+        ),
+        (
+            "event.0.weights",
+            "{ af = -1 }",
+            "event.weights: expected a number of 0 or more, found -1 at \"5 s\"",
+        ),
+        ("event.0.weights", "{}", "event.0: expected one of rate, delay, loss, weights, up, found none"),
+        ("event.0.up", "no", "event.0.up: expected a boolean, found \"no\""),
+        (
+            "event.0.link",
+            "bottleneck.reverse",
+            "event.0.weights: expected no weights, since \"bottleneck.reverse\" has no classes, found \"af\"",
+        ),
+    ] {
+        let error = error_of(&good, key, value);
+        let told = error.lines().any(|line| line.trim_start_matches("x.toml: ").starts_with(expected));
+        assert!(told, "{key} = {value}:\n  {error}\n  {expected}");
+    }
+}
+
+#[test]
 fn topologies_have_their_mistakes_too() {
     for (key, value, expected) in [
         ("link.0.delay", "5", "link.0.delay: expected a time such as \"82 ms\", found number 5"),

@@ -74,7 +74,8 @@ pub struct Running {
 /// Everything that a run consists of.
 ///
 /// Of simultaneous events those of links come first, by number; then those of streams of datagrams, and arrivals of flows; then those
-/// of connections, whose two ends have an event each; and last the observer, who so sees what the others left behind.
+/// of connections, whose two ends have an event each; then changes of links; and last the observer, who so sees
+/// what the others left behind.
 pub struct Engine<'a> {
     plan: &'a Plan,
     /// The links, by number.
@@ -96,6 +97,8 @@ pub struct Engine<'a> {
     timers: Events,
     /// Where the slots begin among these.
     first_slot: usize,
+    /// Changes of the plan that have happened.
+    changed: usize,
     /// Events handled.
     pub handled: u64,
 }
@@ -131,6 +134,7 @@ impl<'a> Engine<'a> {
             arrivals,
             timers,
             first_slot,
+            changed: 0,
             handled: 0,
         };
         engine.populate();
@@ -189,7 +193,10 @@ impl<'a> Engine<'a> {
 
     /// Runs to the end of the plan.
     pub fn run<O: Observer>(&mut self, observer: &mut O) -> Result<(), crate::Error> {
-        let mut tick = observer.next_tick();
+        if O::DETAILED {
+            self.links.iter_mut().for_each(Link::keep_drops);
+        }
+        let mut tick = observer.next_tick().min(self.next_change());
         loop {
             let (arrival, link) = self.arrivals.next();
             let (timer, end) = self.timers.next();
@@ -206,9 +213,55 @@ impl<'a> Engine<'a> {
                     None => self.arrival(end - self.streams.len(), timer, observer),
                 }
             } else {
-                observer.tick(self, tick)?;
-                tick = observer.next_tick();
+                self.change(tick, observer);
+                if observer.next_tick() <= tick {
+                    observer.tick(self, tick)?;
+                }
+                tick = observer.next_tick().min(self.next_change());
             }
+        }
+    }
+
+    /// When the next change of the plan happens; `Time::MAX` for never.
+    fn next_change(&self) -> Time {
+        self.plan.changes.get(self.changed).map_or(Time::MAX, |change| change.at)
+    }
+
+    /// Links change, where it is time.
+    fn change<O: Observer>(&mut self, now: Time, observer: &mut O) {
+        while let Some(change) = self.plan.changes.get(self.changed).filter(|change| change.at <= now) {
+            self.changed += 1;
+            let link = &mut self.links[change.link as usize];
+            if let Some(rate) = change.rate {
+                link.set_rate(rate, now);
+            }
+            if let Some(delay) = change.delay {
+                link.set_delay(delay, now);
+            }
+            if let Some(loss) = change.loss {
+                link.set_loss(Some(loss));
+            }
+            if !change.weights.is_empty() {
+                link.set_weights(&change.weights, now);
+            }
+            if let Some(up) = change.up {
+                link.set_up(up, now);
+            }
+            let next = link.next_event();
+            self.arrivals.schedule(change.link as usize, next);
+            self.tell_drops(change.link, observer);
+        }
+    }
+
+    /// Tells of packets that a link dropped after it had accepted them.
+    fn tell_drops<O: Observer>(&mut self, number: u32, observer: &mut O) {
+        if !O::DETAILED {
+            return;
+        }
+        for (at, packet) in self.links[number as usize].drops() {
+            let (kind, segment) = (EventKind::Drop, Some(&packet.segment));
+            let flow = self.number_of(&packet);
+            observer.event(self, at, Event { kind, flow, link: Some(number), segment });
         }
     }
 
@@ -223,6 +276,7 @@ impl<'a> Engine<'a> {
             }
             // Bound by reference, here and where a segment is sent: a move is a copy of all its bytes.
             let received = link.receive(now);
+            self.tell_drops(number as u32, observer);
             let Some(packet) = &received else { continue };
             match self.hops[packet.at as usize + 1] {
                 END => self.deliver(packet, now, observer),
@@ -250,6 +304,7 @@ impl<'a> Engine<'a> {
             let flow = self.number_of(packet);
             observer.event(self, now, Event { kind, flow, link: Some(number), segment });
         }
+        self.tell_drops(number, observer);
     }
 
     /// A packet reaches the end of its route.

@@ -103,7 +103,7 @@ pub struct QueueTrace {
     pub bytes: Vec<u64>,
     /// Packets offered since the run began.
     pub offered: Vec<u64>,
-    /// Packets that the queue dropped since the run began.
+    /// Packets dropped since the run began, for whatever reason.
     pub dropped: Vec<u64>,
     /// Packets that the wire lost since the run began.
     pub lost: Vec<u64>,
@@ -111,6 +111,14 @@ pub struct QueueTrace {
     pub marked: Vec<u64>,
     /// Bytes transmitted since the last sample, as a share of what the link's rate allows.
     pub utilisation: Vec<f64>,
+    /// Packets dropped for want of room since the run began.
+    pub dropped_full: Vec<u64>,
+    /// Packets dropped by the discipline before the queue was full.
+    pub dropped_early: Vec<u64>,
+    /// Packets dropped by a policer.
+    pub dropped_policed: Vec<u64>,
+    /// Packets dropped since the link was down.
+    pub dropped_down: Vec<u64>,
 }
 
 /// Every transfer of every flow and crowd that has transfers.

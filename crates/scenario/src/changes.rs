@@ -1,0 +1,114 @@
+//! Links that change during a run: `[[event]]`.
+
+use std::collections::BTreeMap;
+
+use elephan_net::{Loss, Queue};
+use elephan_units::{Rate, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::file::Scenario;
+use crate::place::check_loss;
+use crate::plan::Change;
+use crate::resolve::Network;
+
+/// A change of a link during the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EventFile {
+    /// When it happens.
+    pub at: Time,
+    /// The link: `bottleneck`, `bottleneck.reverse`, or as the file calls it.
+    pub link: String,
+    /// The new rate; the packet in service keeps the old one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// The new propagation delay, one way; what is on the wire keeps the old one, and may be overtaken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Time>,
+    /// The new losses on the wire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
+    /// New weights of classes, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub weights: BTreeMap<String, f64>,
+    /// False: the link goes down, and drops what waits and what is on the wire. True: it comes up again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up: Option<bool>,
+}
+
+impl Scenario {
+    /// Every change of the plan, in order of time; those of the same time in order of the file.
+    pub(crate) fn changes(&self, network: &mut Network) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for (number, event) in self.event.iter().enumerate() {
+            let key = format!("event.{number}");
+            if event.at > self.duration {
+                let expected = format!("a time up to the end at \"{}\"", self.duration);
+                network.wrong(format!("{key}.at"), expected, format_args!("\"{}\"", event.at));
+            }
+            let Some(link) = network.links.iter().position(|link| link.name == event.link) else {
+                let expected = format!("one of the links {}", network.names());
+                network.wrong(format!("{key}.link"), expected, format_args!("\"{}\"", event.link));
+                continue;
+            };
+            check(event, link, &key, network);
+            if event.rate.is_some() || event.up.is_some() {
+                network.links[link].config.changes = true;
+            }
+            changes.push(Change {
+                at: event.at,
+                link: link as u32,
+                rate: event.rate,
+                delay: event.delay,
+                loss: event.loss,
+                weights: event.weights.clone(),
+                up: event.up,
+            });
+        }
+        changes.sort_by_key(|change| change.at);
+        let mut queues: Vec<Queue> = network.links.iter().map(|link| link.config.queue.clone()).collect();
+        for change in changes.iter().filter(|change| !change.weights.is_empty()) {
+            let queue = &mut queues[change.link as usize];
+            queue.set_weights(&change.weights);
+            for mistake in queue.mistakes() {
+                let found = format!("{} at \"{}\"", mistake.found, change.at);
+                network.wrong("event.weights", mistake.expected, found);
+            }
+        }
+        changes
+    }
+}
+
+fn check(event: &EventFile, link: usize, key: &str, network: &mut Network) {
+    let config = network.links[link].config.clone();
+    let changes_something = event.rate.is_some()
+        || event.delay.is_some()
+        || event.loss.is_some()
+        || event.up.is_some()
+        || !event.weights.is_empty();
+    if !changes_something {
+        network.wrong(key, "one of rate, delay, loss, weights, up", "none");
+    }
+    match (event.rate, config.rate) {
+        (Some(rate), _) if rate.bits_per_sec() == 0 => {
+            network.wrong(format!("{key}.rate"), "a rate above zero; up = false stops a link", "\"0 bit/s\"");
+        }
+        (Some(rate), None) => {
+            let expected = "no rate, since the link has none to change";
+            network.wrong(format!("{key}.rate"), expected, format_args!("\"{rate}\""));
+        }
+        _ => {}
+    }
+    if let Some(loss) = event.loss {
+        check_loss(network, key, loss);
+    }
+    let names = config.queue.class_names();
+    for name in event.weights.keys().filter(|name| !names.contains(&name.as_str())) {
+        let expected = match names.as_slice() {
+            [] => format!("no weights, since \"{}\" has no classes", event.link),
+            names => format!("one of the classes {}", names.join(", ")),
+        };
+        network.wrong(format!("{key}.weights"), expected, format_args!("\"{name}\""));
+    }
+}
