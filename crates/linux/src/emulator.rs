@@ -11,9 +11,10 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use elephan_metrics::{LinkSample, LinkSummary};
-use elephan_net::{Ecn, Limit, Link, LinkCounters, Packet};
+use elephan_metrics::LinkSample;
+use elephan_net::{Ecn, Limit, Link, Packet};
 use elephan_scenario::Plan;
+use elephan_sim::links::LinkRecord;
 use elephan_sim::trace::QueueTrace;
 use elephan_units::Time;
 use hdrhistogram::Histogram;
@@ -115,10 +116,8 @@ pub struct Emulator<'a> {
     // What is written down.
     queues: QueueTrace,
     next_trace: Time,
-    last_trace: Time,
     next_edge: Time,
-    sampled: Vec<u64>,
-    measured: Vec<(LinkCounters, u64)>,
+    records: Vec<LinkRecord>,
     samples: Vec<LinkSample>,
 }
 
@@ -169,10 +168,8 @@ impl<'a> Emulator<'a> {
             },
             queues: QueueTrace::default(),
             next_trace: Time::ZERO,
-            last_trace: Time::ZERO,
             next_edge: plan.measure.from,
-            sampled: vec![0; links.len()],
-            measured: vec![(LinkCounters::default(), 0); links.len()],
+            records: vec![LinkRecord::default(); links.len()],
             samples: Vec::new(),
             links,
         }
@@ -339,7 +336,6 @@ impl<'a> Emulator<'a> {
         let now = self.clock.now();
         while self.next_trace <= now && self.next_trace <= self.plan.duration {
             self.trace(self.next_trace, now);
-            self.last_trace = self.next_trace;
             self.next_trace = self.next_trace.saturating_add(self.plan.trace.interval);
         }
         if self.next_trace > self.plan.duration {
@@ -349,12 +345,10 @@ impl<'a> Emulator<'a> {
             return;
         }
         if self.next_edge == self.plan.measure.from {
-            let to = self.plan.measure.to;
-            for (before, link) in self.measured.iter_mut().zip(&mut self.links) {
-                *before = (*link.counters(), link.transmitted(now));
-                link.measure(now, to);
+            for (before, link) in self.records.iter_mut().zip(&mut self.links) {
+                before.open(link, &self.plan.measure, now);
             }
-            self.next_edge = to;
+            self.next_edge = self.plan.measure.to;
         } else {
             self.close_window(now);
             self.next_edge = Time::MAX;
@@ -363,54 +357,19 @@ impl<'a> Emulator<'a> {
 
     /// Writes down how the links stand `now`, as at `time`, which has just passed.
     fn trace(&mut self, time: Time, now: Time) {
-        let span = time.since(self.last_trace).secs_f64();
-        for (number, link) in self.links.iter_mut().enumerate() {
-            let Some(rate) = link.config().rate.filter(|_| self.mine[number]) else { continue };
-            let (waiting, counters) = (link.waiting(now), *link.counters());
-            let transmitted = link.transmitted(now);
-            let before = std::mem::replace(&mut self.sampled[number], transmitted);
-            let bits = transmitted.saturating_sub(before) as f64 * 8.0;
-            let trace = &mut self.queues;
-            trace.time_s.push(time.secs_f64());
-            trace.link.push(number as u32);
-            trace.packets.push(waiting.packets);
-            trace.bytes.push(waiting.bytes);
-            trace.offered.push(counters.offered);
-            trace.dropped.push(counters.dropped);
-            trace.lost.push(counters.lost);
-            trace.marked.push(counters.marked);
-            trace.utilisation.push(if span > 0.0 { bits / (rate.bits_per_sec() as f64 * span) } else { 0.0 });
+        for (number, link) in self.links.iter_mut().enumerate().filter(|(number, _)| self.mine[*number]) {
+            self.records[number].sample(number as u32, link, time, now, &mut self.queues);
         }
     }
 
     fn close_window(&mut self, now: Time) {
-        let span = self.plan.measure.to.since(self.plan.measure.from);
         for (number, link) in self.links.iter_mut().enumerate() {
             if !self.mine[number] || link.config().rate.is_none() {
                 continue;
             }
-            let (before, transmitted) = &self.measured[number];
-            let bytes = link.transmitted(now).saturating_sub(*transmitted);
-            let (after, queue) = (link.counters(), link.statistics());
-            self.samples.push(LinkSample {
-                summary: LinkSummary {
-                    name: self.plan.links[number].name.clone(),
-                    utilisation: None,
-                    offered: after.offered - before.offered,
-                    dropped: after.dropped - before.dropped,
-                    lost: after.lost - before.lost,
-                    marked: after.marked - before.marked,
-                    queue_delay_mean_s: queue.mean_delay_s(),
-                    queue_delay_p50_s: queue.delay_quantile_s(0.5),
-                    queue_delay_p95_s: queue.delay_quantile_s(0.95),
-                    queue_delay_p99_s: queue.delay_quantile_s(0.99),
-                    queue_mean_packets: queue.mean_packets(span),
-                    queue_max_packets: queue.most_packets(),
-                },
-                rate: link.config().rate,
-                bytes,
-                is_bottleneck: number == self.plan.bottleneck as usize,
-            });
+            let (name, is_bottleneck) =
+                (&self.plan.links[number].name, number == self.plan.bottleneck as usize);
+            self.samples.push(self.records[number].close(name, link, is_bottleneck, &self.plan.measure, now));
         }
     }
 }

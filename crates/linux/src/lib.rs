@@ -393,6 +393,10 @@ fn merge(parts: &[QueueTrace]) -> QueueTrace {
         merged.lost.push(from.lost[row]);
         merged.marked.push(from.marked[row]);
         merged.utilisation.push(from.utilisation[row]);
+        merged.dropped_full.push(from.dropped_full[row]);
+        merged.dropped_early.push(from.dropped_early[row]);
+        merged.dropped_policed.push(from.dropped_policed[row]);
+        merged.dropped_down.push(from.dropped_down[row]);
     }
     merged
 }

@@ -7,6 +7,7 @@ mod connection;
 mod crowd;
 mod engine;
 mod events;
+pub mod links;
 mod observe;
 mod packet;
 mod pcap;

@@ -4,11 +4,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
-use elephan_metrics::{
-    ClassSummary, Collector, Completions, CrowdSummary, FlowSample, LinkSample, LinkSummary, Received, Setup,
-    StreamSummary,
-};
-use elephan_net::{ClassCounters, Link, LinkCounters};
+use elephan_metrics::{Collector, Completions, CrowdSummary, FlowSample, Received, Setup, StreamSummary};
 use elephan_scenario::Plan;
 use elephan_tcp::{Counters, Endpoint};
 use elephan_units::Time;
@@ -16,6 +12,7 @@ use elephan_units::Time;
 use crate::connection::Connection;
 use crate::crowd::{Crowd, Page};
 use crate::engine::{Engine, Event, Observer, Running, add};
+use crate::links::LinkRecord;
 use crate::packet::Packet;
 use crate::pcap::Capture;
 use crate::stream::Stream;
@@ -41,12 +38,7 @@ pub struct Record<'a, const DETAILED: bool> {
     next_sample: Time,
     next_edge: Time,
     next_report: Time,
-    /// Bytes that each link had transmitted at its last sample.
-    sampled_links: Vec<u64>,
-    /// Bits that its rate had allowed then.
-    sampled_allowed: Vec<f64>,
-    /// Each link at the start of the measuring window.
-    measured_links: Vec<LinkState>,
+    links: Vec<LinkRecord>,
     /// Bytes delivered of each flow at its last sample.
     sampled_bytes: Vec<u64>,
     /// Packets received of each stream at its last sample; sent and received at the start of the measuring window.
@@ -94,9 +86,7 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             next_sample: Time::ZERO,
             next_edge: plan.measure.from,
             next_report: Time::ZERO,
-            sampled_links: vec![0; plan.links.len()],
-            sampled_allowed: vec![0.0; plan.links.len()],
-            measured_links: vec![LinkState::default(); plan.links.len()],
+            links: vec![LinkRecord::default(); plan.links.len()],
             sampled_bytes: vec![0; plan.flows.len()],
             sampled_streams: vec![0; plan.streams.len()],
             measured_crowds: plan.crowds.iter().map(|_| CrowdRecord::default()).collect(),
@@ -145,27 +135,8 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             trace.missing.push(received.lost());
             trace.goodput_bit_s.push(if span > 0.0 { bits / span } else { 0.0 });
         }
-        for (number, link) in engine.links.iter_mut().enumerate() {
-            let Some(allowed) = link.allowed_bits(now) else { continue };
-            let (waiting, counters) = (link.waiting(now), *link.counters());
-            let transmitted = link.transmitted(now);
-            let before = std::mem::replace(&mut self.sampled_links[number], transmitted);
-            let bits = (transmitted - before) as f64 * 8.0;
-            let trace = &mut self.queues;
-            trace.time_s.push(now.secs_f64());
-            trace.link.push(number as u32);
-            trace.packets.push(waiting.packets);
-            trace.bytes.push(waiting.bytes);
-            trace.offered.push(counters.offered);
-            trace.dropped.push(counters.dropped);
-            trace.lost.push(counters.lost);
-            trace.marked.push(counters.marked);
-            let allowed = allowed - std::mem::replace(&mut self.sampled_allowed[number], allowed);
-            trace.utilisation.push(if allowed > 0.0 { bits / allowed } else { 0.0 });
-            trace.dropped_full.push(counters.dropped_full);
-            trace.dropped_early.push(counters.dropped_early);
-            trace.dropped_policed.push(counters.dropped_policed);
-            trace.dropped_down.push(counters.dropped_down);
+        for ((number, link), record) in (0u32..).zip(&mut engine.links).zip(&mut self.links) {
+            record.sample(number, link, now, now, &mut self.queues);
         }
         self.last_trace = now;
     }
@@ -188,9 +159,8 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
         for (before, stream) in self.measured_streams.iter_mut().zip(&engine.streams) {
             *before = (stream.sent, stream.reception.received());
         }
-        for (before, link) in self.measured_links.iter_mut().zip(&mut engine.links) {
-            *before = LinkState::of(link, now);
-            link.measure(now, self.plan.measure.to);
+        for (record, link) in self.links.iter_mut().zip(&mut engine.links) {
+            record.open(link, &self.plan.measure, now);
         }
     }
 
@@ -265,42 +235,14 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
     }
 
     fn measure_links(&mut self, engine: &mut Engine<'_>, now: Time) {
-        let span = self.plan.measure.to.since(self.plan.measure.from);
         for (number, link) in engine.links.iter_mut().enumerate() {
             if link.config().rate.is_none() {
                 continue;
             }
-            let (start, end) = (&self.measured_links[number], LinkState::of(link, now));
-            let (before, after, queue) = (&start.counters, &end.counters, link.statistics());
-            let seconds = span.secs_f64();
-            let classes = end.classes.iter().enumerate().map(|(number, after)| {
-                let none = ClassCounters::default();
-                class_summary(start.classes.get(number).unwrap_or(&none), after, seconds)
-            });
-            self.collector.link(LinkSample {
-                summary: LinkSummary {
-                    name: self.plan.links[number].name.clone(),
-                    utilisation: None,
-                    offered: after.offered - before.offered,
-                    dropped: after.dropped - before.dropped,
-                    lost: after.lost - before.lost,
-                    marked: after.marked - before.marked,
-                    queue_delay_mean_s: queue.mean_delay_s(),
-                    queue_delay_p50_s: queue.delay_quantile_s(0.5),
-                    queue_delay_p95_s: queue.delay_quantile_s(0.95),
-                    queue_delay_p99_s: queue.delay_quantile_s(0.99),
-                    queue_mean_packets: queue.mean_packets(span),
-                    queue_max_packets: queue.most_packets(),
-                    dropped_full: after.dropped_full - before.dropped_full,
-                    dropped_early: after.dropped_early - before.dropped_early,
-                    dropped_policed: after.dropped_policed - before.dropped_policed,
-                    dropped_down: after.dropped_down - before.dropped_down,
-                    classes: classes.collect(),
-                },
-                allowed_bits: end.allowed_bits - start.allowed_bits,
-                bytes: end.transmitted - start.transmitted,
-                is_bottleneck: number == self.plan.bottleneck as usize,
-            });
+            let (name, is_bottleneck) =
+                (&self.plan.links[number].name, number == self.plan.bottleneck as usize);
+            let sample = self.links[number].close(name, link, is_bottleneck, &self.plan.measure, now);
+            self.collector.link(sample);
         }
     }
 
@@ -374,38 +316,6 @@ fn counters_of(engine: &Engine<'_>, crowd: &Crowd) -> Counters {
         add(&mut sum, &slot.counters());
         sum
     })
-}
-
-/// What a link has counted at some time.
-#[derive(Clone, Debug, Default)]
-struct LinkState {
-    counters: LinkCounters,
-    classes: Vec<ClassCounters>,
-    transmitted: u64,
-    allowed_bits: f64,
-}
-
-impl LinkState {
-    fn of(link: &mut Link<Packet>, now: Time) -> Self {
-        Self {
-            classes: link.classes(now),
-            transmitted: link.transmitted(now),
-            allowed_bits: link.allowed_bits(now).unwrap_or(0.0),
-            counters: *link.counters(),
-        }
-    }
-}
-
-fn class_summary(before: &ClassCounters, after: &ClassCounters, seconds: f64) -> ClassSummary {
-    let served = after.served - before.served;
-    let delay = after.delay_sum_s - before.delay_sum_s;
-    ClassSummary {
-        name: after.name.clone(),
-        offered: after.offered - before.offered,
-        dropped: after.dropped - before.dropped,
-        throughput_bit_s: (after.bytes_served - before.bytes_served) as f64 * 8.0 / seconds,
-        queue_delay_mean_s: (served > 0).then(|| delay / served as f64),
-    }
 }
 
 fn sample(flow: &Running) -> FlowSample {

@@ -1,0 +1,130 @@
+//! What is written down of a link, in virtual or in real time.
+
+use elephan_metrics::{ClassSummary, LinkSample, LinkSummary};
+use elephan_net::{ClassCounters, Link, LinkCounters, Packet};
+use elephan_scenario::plan::Measure;
+use elephan_units::Time;
+
+use crate::trace::QueueTrace;
+
+/// What a link had done at some time.
+#[derive(Clone, Debug, Default)]
+struct State {
+    counters: LinkCounters,
+    classes: Vec<ClassCounters>,
+    transmitted: u64,
+    allowed_bits: f64,
+}
+
+/// Samples of a link, and what it does in the measuring window.
+#[derive(Clone, Debug, Default)]
+pub struct LinkRecord {
+    /// Bytes that it had transmitted at its last sample, and bits that its rate had allowed.
+    transmitted: u64,
+    allowed_bits: f64,
+    /// How it stood at the start of the measuring window.
+    start: State,
+}
+
+impl LinkRecord {
+    /// Writes down how link `number` stands `now`, as at `time`; nothing where it has no rate.
+    pub fn sample<P: Packet>(
+        &mut self,
+        number: u32,
+        link: &mut Link<P>,
+        time: Time,
+        now: Time,
+        trace: &mut QueueTrace,
+    ) {
+        let Some(allowed_bits) = link.allowed_bits(now) else { return };
+        let (waiting, counters) = (link.waiting(now), *link.counters());
+        let transmitted = link.transmitted(now);
+        let bits = transmitted.saturating_sub(self.transmitted) as f64 * 8.0;
+        let allowed = allowed_bits - self.allowed_bits;
+        (self.transmitted, self.allowed_bits) = (transmitted, allowed_bits);
+        trace.time_s.push(time.secs_f64());
+        trace.link.push(number);
+        trace.packets.push(waiting.packets);
+        trace.bytes.push(waiting.bytes);
+        trace.offered.push(counters.offered);
+        trace.dropped.push(counters.dropped);
+        trace.lost.push(counters.lost);
+        trace.marked.push(counters.marked);
+        trace.utilisation.push(if allowed > 0.0 { bits / allowed } else { 0.0 });
+        trace.dropped_full.push(counters.dropped_full);
+        trace.dropped_early.push(counters.dropped_early);
+        trace.dropped_policed.push(counters.dropped_policed);
+        trace.dropped_down.push(counters.dropped_down);
+    }
+
+    /// The measuring window begins `now`.
+    pub fn open<P: Packet>(&mut self, link: &mut Link<P>, measure: &Measure, now: Time) {
+        self.start = State::of(link, now);
+        link.measure(now, measure.to);
+    }
+
+    /// The measuring window ends `now`.
+    pub fn close<P: Packet>(
+        &self,
+        name: &str,
+        link: &mut Link<P>,
+        is_bottleneck: bool,
+        measure: &Measure,
+        now: Time,
+    ) -> LinkSample {
+        let span = measure.to.since(measure.from);
+        let (start, end) = (&self.start, State::of(link, now));
+        let (before, after, queue) = (&start.counters, &end.counters, link.statistics());
+        let classes = end.classes.iter().enumerate().map(|(number, after)| {
+            let none = ClassCounters::default();
+            class_summary(start.classes.get(number).unwrap_or(&none), after, span.secs_f64())
+        });
+        LinkSample {
+            summary: LinkSummary {
+                name: name.to_owned(),
+                utilisation: None,
+                offered: after.offered - before.offered,
+                dropped: after.dropped - before.dropped,
+                lost: after.lost - before.lost,
+                marked: after.marked - before.marked,
+                queue_delay_mean_s: queue.mean_delay_s(),
+                queue_delay_p50_s: queue.delay_quantile_s(0.5),
+                queue_delay_p95_s: queue.delay_quantile_s(0.95),
+                queue_delay_p99_s: queue.delay_quantile_s(0.99),
+                queue_mean_packets: queue.mean_packets(span),
+                queue_max_packets: queue.most_packets(),
+                dropped_full: after.dropped_full - before.dropped_full,
+                dropped_early: after.dropped_early - before.dropped_early,
+                dropped_policed: after.dropped_policed - before.dropped_policed,
+                dropped_down: after.dropped_down - before.dropped_down,
+                classes: classes.collect(),
+            },
+            allowed_bits: end.allowed_bits - start.allowed_bits,
+            bytes: end.transmitted.saturating_sub(start.transmitted),
+            is_bottleneck,
+        }
+    }
+}
+
+impl State {
+    fn of<P: Packet>(link: &mut Link<P>, now: Time) -> Self {
+        Self {
+            classes: link.classes(now),
+            transmitted: link.transmitted(now),
+            allowed_bits: link.allowed_bits(now).unwrap_or(0.0),
+            counters: *link.counters(),
+        }
+    }
+}
+
+fn class_summary(before: &ClassCounters, after: &ClassCounters, seconds: f64) -> ClassSummary {
+    let served = after.served - before.served;
+    let delay = after.delay_sum_s - before.delay_sum_s;
+    ClassSummary {
+        name: after.name.clone(),
+        offered: after.offered - before.offered,
+        dropped: after.dropped - before.dropped,
+        throughput_bit_s: (after.bytes_served - before.bytes_served) as f64 * 8.0 / seconds,
+        queue_delay_mean_s: (served > 0).then(|| delay / served as f64),
+    }
+}
