@@ -148,6 +148,10 @@ def test_mistakes_come_by_key_in_the_words_of_the_command_line(client: TestClien
     [
         ({"duration": "1000 h"}, "duration"),
         ({"flow": [{"cc": "reno", "count": 11}]}, "flow"),
+        ({"flow": [{"cc": "reno", "count": 10**7}]}, "flow"),
+        ({"web": [{"cc": "reno", "users": 10**7}]}, "web"),
+        ({"sweep": {"repeat": 10**12}}, "sweep"),
+        ({"arrivals": [{"cc": "reno", "per_second": 1e9, "size": "1 kB"}]}, "arrivals"),
         ({"trace": {"interval": "10 us"}}, "trace.interval"),
         ({"trace": {"pcap": ["bottleneck"]}}, "trace.pcap"),
         ({"trace": {"events": True}}, "trace.events"),

@@ -258,7 +258,7 @@ export class Explore {
       run && h("progress", { "aria-label": "Simulated time", max: 1, value: 0 }),
       run && h("span", { class: "time" }),
       h("span", { class: "grow" }),
-      button("Export scenario", () => void this.exportFile(), "quiet", { id: "export" }),
+      button("Export scenario", () => void this.exportFile(), "quiet", { id: "export", title: run ? "The file that repeats what is drawn" : "The scenario as a file" }),
       ...(run?.folder ? [h("a", { class: "button quiet", href: api.reportUrl(run.folder), download: "" }, "Report"), h("a", { class: "button quiet", href: `#/results/${run.folder}` }, "Results")] : []),
     ];
     this.bar.replaceChildren(...parts.filter((part) => part !== null));

@@ -22,6 +22,8 @@ class Limits:
     samples: int = 1_000_000
     # Full packets that all links with a rate could carry in the simulated time: about half a minute of computing.
     packets: int = 150_000_000
+    # Flows that arrive by themselves in the simulated time.
+    arrivals: int = 100_000
     # Seconds of computing, whatever the scenario was taken for.
     computing_s: float = 300.0
 
@@ -44,17 +46,40 @@ def check(scenario: Scenario, limits: Limits) -> None:
         raise _core.ScenarioError("\n".join(problems))
 
 
-def _problems(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:
+def refuse(document: Any, limits: Limits) -> None:
+    """Raise `ScenarioError` for what may not even be loaded, which reads files and makes all flows and points of a sweep."""
+    if not isinstance(document, Mapping):
+        return
+    problems = [
+        f"{key}: expected no file on this page, found one; use the command line" for key in _files(document, "")
+    ]
     if document.get("sweep"):
-        yield "sweep: expected none on this page, found one; `elephan run FILE` carries out a sweep"
+        problems.append("sweep: expected none on this page, found one; `elephan sweep FILE` carries it out")
+    for kind in ("flow", "web", "arrivals", "cbr", "on_off"):
+        flows = _count(document.get(kind))
+        if flows > limits.flows:
+            problems.append(f"{kind}: expected at most {limits.flows} flows on this page, found {flows}")
+    if problems:
+        raise _core.ScenarioError("\n".join(f"scenario: {problem}" for problem in problems))
+
+
+def _count(tables: Any) -> int:
+    """How many flows some tables of a scenario stand for; what is no number is for the loader to refuse."""
+
+    def number(table: Any, key: str) -> int:
+        value = table.get(key, 1) if isinstance(table, Mapping) else 1
+        return value if isinstance(value, int) else 1
+
+    return sum(number(one, "count") * number(one, "users") for one in tables) if isinstance(tables, list) else 0
+
+
+def _problems(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:
     if document.get("engine", "sim") != "sim":
         yield f'engine: expected sim on this page, found "{document["engine"]}"; use the command line'
     for key in ("events", "pcap"):
         if document.get("trace", {}).get(key):
             yield f"trace.{key}: expected none on this page, found some; use the command line"
-    flows = sum(int(flow.get("count", 1)) for flow in document.get("flow", []))
-    if flows > limits.flows:
-        yield f"flow: expected at most {limits.flows} flows on this page, found {flows}"
+    flows = sum(_count(document.get(kind)) for kind in ("flow", "web", "arrivals", "cbr", "on_off"))
     path = document.get("path")
     links = document.get("link", [])
     if len(links) > limits.links:
@@ -64,6 +89,9 @@ def _problems(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:
         yield "link: expected a link with a rate, found none"
     duration = amount(document["duration"])
     interval = amount(document["trace"]["interval"])
+    arrivals = sum(float(one.get("per_second") or 0) for one in document.get("arrivals", [])) * duration
+    if arrivals > limits.arrivals:
+        yield f"arrivals: expected at most {limits.arrivals} of them on this page, found {arrivals:.0f}"
     samples = int((flows + 2 * len(rates)) * duration / interval)
     if samples > limits.samples:
         yield (
@@ -74,16 +102,6 @@ def _problems(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:
     packets = int(sum(amount(rate) for rate in rates) * duration / (8 * packet))
     if packets > limits.packets:
         yield f"duration: expected at most {limits.packets} packets on this page, found {packets}; use the command line"
-
-
-def refuse_files(document: Any) -> None:
-    """Raise `ScenarioError` where a document names a file: before it is loaded, since loading reads them."""
-    found = [
-        f"scenario: {key}: expected no file on this page, found one; use the command line"
-        for key in _files(document, "")
-    ]
-    if found:
-        raise _core.ScenarioError("\n".join(found))
 
 
 def _files(value: Any, key: str) -> Iterator[str]:

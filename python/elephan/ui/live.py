@@ -23,7 +23,7 @@ from elephan import _core
 from elephan.results import Run
 from elephan.scenario import Scenario
 from elephan.simulate import from_columns
-from elephan.ui.limits import Limits, amount, check, refuse_files
+from elephan.ui.limits import Limits, amount, check, refuse
 
 # Messages are sent no more often than this: a screen shows no more.
 SECONDS_BETWEEN = 0.04
@@ -38,7 +38,7 @@ class TooManyError(Exception):
 
 def checked(document: Mapping[str, Any], limits: Limits) -> Scenario:
     """A scenario of a page. Raises `ScenarioError`."""
-    refuse_files(document)
+    refuse(document, limits)
     scenario = Scenario(json.loads(_core.load_scenario(json.dumps(document), "scenario", [], True)))
     check(scenario, limits)
     return scenario

@@ -32,7 +32,7 @@ from elephan.registry import algorithms, slow_starts
 from elephan.report.write import page as report_page
 from elephan.scenario import schema
 from elephan.ui.library import Library
-from elephan.ui.limits import Limits, mistakes, refuse_files
+from elephan.ui.limits import Limits, mistakes, refuse
 from elephan.ui.live import LiveRun, LiveRuns, TooManyError, checked
 
 # Only from this page: no frames, no scripts or connections elsewhere.
@@ -241,7 +241,7 @@ class _Api:
             text = (await _body(request)).get("text")
             if not isinstance(text, str):
                 raise _core.ScenarioError("text: expected a scenario file, found something else")
-            refuse_files(_parsed(text))
+            refuse(_parsed(text), self.limits)
             resolved = await run_in_threadpool(_core.load_scenario, text, "scenario", [], _is_json(text))
         except _core.ScenarioError as error:
             return _scenario_error(error)
