@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from elephan import _core, model_cli, queue_cli, recommend_cli
+from elephan.engines_cli import compare_engines
 from elephan.kernel import KernelError
 from elephan.kernel.cli import app as kernel_app
 from elephan.registry import Algorithm, algorithms, slow_starts
@@ -40,6 +41,7 @@ app.add_typer(cc_app, name="cc")
 app.add_typer(scenario_app, name="scenario")
 app.add_typer(kernel_app, name="kernel")
 app.command()(report)
+app.command()(compare_engines)
 sweep_commands.register(app)
 app.command()(ui)
 

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
     from elephan.compare import Comparison
+    from elephan.engines import Pair
     from elephan.report.content import Chart, Content, Group, Points, Runs, Table
     from elephan.results import Run
 
@@ -77,6 +78,20 @@ def _lines(axes: Axes, run: "Run", what: str) -> None:
     axes.set_ylabel(label)
     axes.set_ylim(bottom=0)
     axes.set_xlim(0, run.summary.to_s)
+
+
+def engines(pair: "Pair") -> Figure:
+    """Draw the windows of a scenario over time: the simulator's above, the kernel's below."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 4.6))
+        axes = figure.subplots(2, 1, sharex=True, sharey=True)
+        for place, run, title in zip(axes, (pair.sim, pair.linux[0]), ("simulator", "kernel"), strict=True):
+            _lines(place, run, "cwnd")
+            place.set_title(f"{pair.name}: {title}")
+        axes[1].set_xlabel("time (s)")
+        if len(pair.sim.labels) > 1:
+            axes[0].legend()
+        return figure
 
 
 def over_time(run: "Run", what: str = "cwnd") -> Figure:

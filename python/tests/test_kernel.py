@@ -1,12 +1,15 @@
 """The running kernel: loading algorithms, runs on its TCP, and that nothing is left behind, whatever happens."""
 
+import json
 import os
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -167,6 +170,56 @@ def test_flows_with_round_trips_and_transfers_of_their_own():
     transfers = run.transfers
     assert transfers.height == 3
     assert (transfers["end_s"] > transfers["start_s"]).all()
+
+
+@pytest.mark.usefixtures("machine")
+def test_datagrams_cross_the_link_evenly_and_are_timed():
+    """10 Mbit/s of datagrams over 10 ms one way: all arrive, none before its time."""
+    run = linux.run(path(flows=[], cbr=[{"rate": "10 Mbit/s"}], duration="3 s", measure={"from": "500 ms"}))
+    stream = run.summary.streams[0]
+    # 1500 bytes each: 833.3 in a second.
+    assert stream.sent == pytest.approx(2.5 * 10e6 / 12e3, rel=0.02)
+    assert stream.lost == 0
+    # 10 ms and 0.6 ms of service; a hundredth is the resolution of a quantile.
+    assert 0.0106 <= stream.delay_mean_s < 0.0306
+    assert run.streams["received"].to_list()[-1] > 2000
+
+
+@pytest.mark.usefixtures("machine")
+def test_iperf3_crosses_the_same_link():
+    """An outside check: iperf3 in the hosts' namespaces, on a link that no flow of the plan uses."""
+    iperf3 = shutil.which("iperf3")
+    if iperf3 is None:
+        pytest.skip("iperf3: expected it to be installed (apt-get install iperf3), found none")
+    with tempfile.TemporaryDirectory() as place:
+        said = Path(place) / "said.json"
+        client = f"sleep 0.5; {iperf3} -c 10.0.0.2 -t 4 -J > {said}.part && mv {said}.part {said}"
+        run = linux.run(
+            path(flows=[flow("reno", start="6900 ms")], duration="7 s", measure={"from": "1 s", "to": "4 s"}),
+            listener_commands=[[iperf3, "-s", "-1"]],
+            sender_commands=[["sh", "-c", client]],
+        )
+        received = json.loads(said.read_text())["end"]["sum_received"]["bits_per_second"]
+    carried = run.summary.links[0].utilisation * 20e6
+    assert received == pytest.approx(carried * 1448 / 1500, rel=0.15)
+    assert received > 14e6
+
+
+@pytest.mark.usefixtures("machine")
+def test_engines_side_by_side(tmp_path):
+    from elephan import engines
+
+    scenario = path("scalable", duration="6 s", measure={"from": "2 s"}, engine="sim")
+    pair = engines.pair(scenario, name="short")
+    pair.save(tmp_path / "pair")
+    assert (tmp_path / "pair" / "sim" / "flows.parquet").exists()
+    assert (tmp_path / "pair" / "linux-1" / "run.json").exists()
+    assert (tmp_path / "pair" / "cwnd.png").stat().st_size > 1000
+    goodput = engines.QUANTITIES[0]
+    sim, there = pair.values(goodput)
+    assert pair.apart(goodput) == pytest.approx(sim / there - 1)
+    assert abs(sim / there - 1) < 0.2
+    assert engines.to_markdown([pair]).count("\n") == 3
 
 
 @pytest.mark.usefixtures("machine")

@@ -110,7 +110,7 @@ pub struct Emulator<'a> {
     bytes: Vec<u8>,
     slot_bytes: usize,
     free: Vec<u32>,
-    /// For each flow, the route of its data and of what comes back.
+    /// For each flow, and then for each stream, the route of its data and of what comes back.
     routes: Vec<[u32; 2]>,
     punctuality: Punctuality,
     // What is written down.
@@ -140,6 +140,9 @@ impl<'a> Emulator<'a> {
                 let route = if direction.from_listener { flow.reverse } else { flow.forward };
                 plan.routes[route as usize].iter().for_each(|&link| mine[link as usize] = true);
             }
+            for stream in plan.streams.iter().filter(|_| !direction.from_listener) {
+                plan.routes[stream.forward as usize].iter().for_each(|&link| mine[link as usize] = true);
+            }
         }
         let mut links: Vec<_> = plan
             .links
@@ -151,6 +154,8 @@ impl<'a> Emulator<'a> {
             link.keep_drops();
             link.keep_lost();
         }
+        let streams = plan.streams.iter().map(|stream| [stream.forward; 2]);
+        let routes = plan.flows.iter().map(|flow| [flow.forward, flow.reverse]).chain(streams).collect();
         Self {
             plan,
             directions,
@@ -160,7 +165,7 @@ impl<'a> Emulator<'a> {
             bytes: Vec::with_capacity(room(plan, u64::from(mtu)) as usize),
             slot_bytes: mtu as usize,
             free: Vec::new(),
-            routes: plan.flows.iter().map(|flow| [flow.forward, flow.reverse]).collect(),
+            routes,
             punctuality: Punctuality {
                 lateness: Histogram::new(2).expect("two digits are a valid precision"),
                 refused: 0,
@@ -184,7 +189,10 @@ impl<'a> Emulator<'a> {
             }
             crossed
         };
-        let (there, back) = (crossed(|flow| flow.forward), crossed(|flow| flow.reverse));
+        let (mut there, back) = (crossed(|flow| flow.forward), crossed(|flow| flow.reverse));
+        for stream in &plan.streams {
+            plan.routes[stream.forward as usize].iter().for_each(|&link| there[link as usize] = true);
+        }
         !there.iter().zip(&back).any(|(there, back)| *there && *back)
     }
 

@@ -14,6 +14,7 @@ mod hosts;
 mod namespace;
 mod observe;
 mod socket;
+mod streams;
 mod tcp_info;
 mod unsupported;
 
@@ -37,7 +38,8 @@ use crate::clock::Clock;
 use crate::emulator::{Direction, Emulated, Emulator};
 use crate::hosts::{Common, LISTENER, SENDER, Shared};
 use crate::namespace::{DEVICE, DeviceDrops, Namespace, device_drops};
-use crate::observe::{KernelTrace, Sampler};
+use crate::observe::{KernelTrace, Sampled, Sampler};
+use crate::streams::Progress;
 
 /// A run is valid while 99 % of its packets were handed over no later than this, or than this share of the shortest
 /// round-trip time, where that is more.
@@ -130,7 +132,8 @@ fn refused(what: &'static str) -> impl Fn(io::Error) -> Error {
 
 /// Carries out a plan in real time.
 pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Measured, Error> {
-    let mtu = plan.flows.iter().map(|flow| flow.tcp.packet.get() as u32).max().unwrap_or(1500);
+    let sizes = plan.flows.iter().map(|flow| flow.tcp.packet.get() as u32);
+    let mtu = sizes.chain(plan.streams.iter().map(|stream| stream.datagrams.packet)).max().unwrap_or(1500);
     let [sending, listening] = [(); 2].map(|()| Namespace::new().map_err(refused("a network namespace")));
     let (sending, listening) = (sending?, listening?);
     for host in [&sending, &listening] {
@@ -150,6 +153,8 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
     };
 
     let shared: Vec<Shared> = plan.flows.iter().map(|_| Shared::default()).collect();
+    let streams: Vec<Mutex<Progress>> = plan.streams.iter().map(|_| Progress::new(plan)).collect();
+    let arrivals = listening.within(|| streams::listen(plan)).map_err(refused("a socket for datagrams"))?;
     let (stop, is_ready) = (AtomicBool::new(false), AtomicBool::new(false));
     let occurrences = Mutex::new(Vec::new());
     let common =
@@ -177,13 +182,19 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
             let (sending, occurrences, common) = (&sending, &occurrences, common(clock));
             move || sending.enter().and_then(|()| hosts::send(common, occurrences))
         });
+        if !plan.streams.is_empty() {
+            let (streams, stop, arrivals) = (&streams, &stop, &arrivals);
+            scope.spawn(move || streams::receive(arrivals, clock, streams, stop));
+            let sending = &sending;
+            scope.spawn(move || sending.enter().and_then(|()| streams::send(plan, clock, streams, stop)));
+        }
         let mut commands = Vec::new();
         for (host, lines) in [(listening, &options.listener_commands), (&sending, &options.sender_commands)] {
             for line in lines {
                 commands.push(host.within(|| start(line)));
             }
         }
-        let mut sampler = Sampler::new(common(clock));
+        let mut sampler = Sampler::new(common(clock), &streams);
         let went_on = watch(plan, clock, control, &mut sampler, &occurrences, || {
             listener.is_finished()
                 || sender.is_finished()
@@ -339,7 +350,7 @@ fn measured(
     told: Vec<hosts::Occurrence>,
     quality: Quality,
 ) -> Measured {
-    let (mut collector, flows, kernel, transfers) = sampler.finish(told);
+    let Sampled { mut collector, flows, kernel, streams, transfers } = sampler.finish(told);
     let mut links = Vec::new();
     let mut queues = Vec::new();
     for part in emulated {
@@ -362,6 +373,7 @@ fn measured(
     let outcome = Outcome {
         summary: collector.finish(),
         flows,
+        streams,
         queues: merge(&queues),
         transfers,
         segments_delivered,

@@ -5,10 +5,11 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use elephan_metrics::{Collector, FlowSample, Setup};
-use elephan_sim::trace::{FlowTrace, TransferTrace};
+use elephan_sim::trace::{FlowTrace, StreamTrace, TransferTrace};
 use elephan_units::Time;
 
 use crate::hosts::{Common, Occurrence, Totals};
+use crate::streams::{Progress, Samples};
 use crate::tcp_info::{CA_CWR, CA_LOSS, INFINITE_SSTHRESH, TcpInfo, tcp_info};
 
 /// A state of a sender's recovery that lasts a round trip is seen when it is looked for so often in one.
@@ -26,6 +27,20 @@ pub struct KernelTrace {
     pub busy_s: Vec<f64>,
     pub rwnd_limited_s: Vec<f64>,
     pub sndbuf_limited_s: Vec<f64>,
+}
+
+/// What a sampler leaves behind.
+pub struct Sampled {
+    /// What the run was worth, but for its links.
+    pub collector: Collector,
+    /// Samples of the flows, with the simulator's columns.
+    pub flows: FlowTrace,
+    /// Samples of the flows, with the kernel's own.
+    pub kernel: KernelTrace,
+    /// Samples of the streams.
+    pub streams: StreamTrace,
+    /// Transfers.
+    pub transfers: TransferTrace,
 }
 
 /// What is known of a flow between samples.
@@ -51,6 +66,8 @@ pub struct Sampler<'a> {
     pub kernel: KernelTrace,
     /// Transfers.
     pub transfers: TransferTrace,
+    streams: &'a [Mutex<Progress>],
+    samples: Samples,
     look: Time,
     next_look: Time,
     next_trace: Time,
@@ -61,7 +78,7 @@ pub struct Sampler<'a> {
 
 impl<'a> Sampler<'a> {
     /// One for a run that begins now.
-    pub fn new(common: Common<'a>) -> Self {
+    pub fn new(common: Common<'a>, streams: &'a [Mutex<Progress>]) -> Self {
         let plan = common.plan;
         let collector = Collector::new(Setup {
             from: plan.measure.from,
@@ -78,6 +95,8 @@ impl<'a> Sampler<'a> {
             flows: FlowTrace::default(),
             kernel: KernelTrace::default(),
             transfers: TransferTrace::default(),
+            streams,
+            samples: Samples::new(plan),
             look: (shortest / LOOKS_PER_RTT).max(SHORTEST_INTERVAL),
             next_look: Time::ZERO,
             next_trace: Time::ZERO,
@@ -118,6 +137,11 @@ impl<'a> Sampler<'a> {
                 } else {
                     self.collector.close_window(flow as u32, &known.sample);
                 }
+            }
+            if opens {
+                self.samples.open_window(self.streams);
+            } else {
+                self.samples.close_window(plan, self.streams);
             }
             self.next_edge = if opens { plan.measure.to } else { Time::MAX };
         }
@@ -209,6 +233,7 @@ impl<'a> Sampler<'a> {
             kernel.rwnd_limited_s.push(known.totals.rwnd_limited_us as f64 * 1e-6);
             kernel.sndbuf_limited_s.push(known.totals.sndbuf_limited_us as f64 * 1e-6);
         }
+        self.samples.trace(self.common.plan, self.streams, now, span);
         self.last_trace = now;
     }
 
@@ -221,13 +246,19 @@ impl<'a> Sampler<'a> {
     }
 
     /// The run is over: what is told of it later, and the collector of its metrics.
-    pub fn finish(
-        mut self,
-        occurrences: Vec<Occurrence>,
-    ) -> (Collector, FlowTrace, KernelTrace, TransferTrace) {
+    pub fn finish(mut self, occurrences: Vec<Occurrence>) -> Sampled {
         for occurrence in occurrences {
             self.occurred(occurrence);
         }
-        (self.collector, self.flows, self.kernel, self.transfers)
+        for summary in self.samples.summaries {
+            self.collector.stream(summary);
+        }
+        Sampled {
+            collector: self.collector,
+            flows: self.flows,
+            kernel: self.kernel,
+            streams: self.samples.trace,
+            transfers: self.transfers,
+        }
     }
 }

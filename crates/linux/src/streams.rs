@@ -1,0 +1,261 @@
+//! Streams of datagrams: sent by the clock on one host, counted and timed on the other.
+//!
+//! A datagram carries its number and when it was sent, by the clock of the machine that both hosts are on; when it arrived, the
+//! kernel says. So the one-way delay has the emulator's lateness in it and nothing else, and is a measure of that too.
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use elephan_metrics::{Received, Reception, StreamSummary};
+use elephan_scenario::Plan;
+use elephan_sim::trace::StreamTrace;
+use elephan_traffic::Source;
+use elephan_units::Time;
+
+use crate::clock::{Clock, Urgency, make_urgent};
+use crate::emulator::FIRST_PORT;
+use crate::hosts::LISTENER;
+use crate::namespace::socket_address;
+use crate::socket;
+
+/// A sleep ends so long before a packet is due, and the rest is waited out, so that the spacing is exact.
+const SPIN: Time = Time::from_micros(90);
+/// No sleep is longer, so that a stop is noticed.
+const LONGEST_SLEEP: Time = Time::from_millis(20);
+/// Number and time at the beginning of a payload.
+const STAMP: usize = 16;
+/// A socket holds what arrives while its reader waits for a processor.
+const RECEIVE_BUFFER: libc::c_int = 1 << 26;
+
+/// What is known of a stream while it runs.
+pub struct Progress {
+    /// When it started; none where it has not.
+    pub started: Option<Time>,
+    /// Packets sent.
+    pub sent: u64,
+    /// What arrived.
+    pub reception: Reception,
+}
+
+impl Progress {
+    /// Of a stream of `plan` that has not begun.
+    pub fn new(plan: &Plan) -> Mutex<Self> {
+        let reception = Reception::new(plan.measure.from, plan.measure.to);
+        Mutex::new(Self { started: None, sent: 0, reception })
+    }
+}
+
+fn udp() -> io::Result<OwnedFd> {
+    // SAFETY: the descriptor is owned at once.
+    unsafe {
+        let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        let made = libc::socket(libc::AF_INET, kind, 0);
+        if made < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(made)) }
+    }
+}
+
+/// Time on the clock by which the kernel stamps what arrives, in nanoseconds.
+fn wall_ns() -> u64 {
+    // SAFETY: a zeroed timespec is valid.
+    let now = unsafe {
+        let mut now: libc::timespec = zeroed();
+        libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut now);
+        now
+    };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The port of stream `number`: after those of the flows.
+fn port(plan: &Plan, number: usize) -> u16 {
+    FIRST_PORT + (plan.flows.len() + number) as u16
+}
+
+/// Sends the streams of a plan until it is told to stop.
+pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &AtomicBool) -> io::Result<()> {
+    make_urgent(Urgency::High);
+    let mut sources = Vec::new();
+    for (number, stream) in plan.streams.iter().enumerate() {
+        let socket = udp()?;
+        socket::set(&socket, libc::IPPROTO_IP, libc::IP_TOS, libc::c_int::from(stream.dscp) << 2)?;
+        socket::connect(&socket, LISTENER, port(plan, number))?;
+        let start = stream.start.draw_for("start of stream", plan.seed, number as u64);
+        let source = Source::new(&stream.datagrams, plan.seed, number as u64, start);
+        let payload = vec![0u8; (stream.datagrams.payload_bytes() as usize).max(STAMP)];
+        sources.push((socket, source, stream.stop.unwrap_or(Time::MAX), payload));
+    }
+    while !stop.load(Ordering::Relaxed) {
+        let next = sources
+            .iter()
+            .enumerate()
+            .map(|(number, (_, source, stop, _))| {
+                (if source.next() < *stop { source.next() } else { Time::MAX }, number)
+            })
+            .min();
+        let (due, number) = next.unwrap_or((Time::MAX, 0));
+        let wait = due.since(clock.now());
+        if wait > SPIN {
+            let pause = wait.since(SPIN).min(LONGEST_SLEEP);
+            std::thread::sleep(std::time::Duration::from_nanos(pause.picos() / 1000));
+            continue;
+        }
+        while clock.now() < due {
+            std::hint::spin_loop();
+        }
+        let (socket, source, _, payload) = &mut sources[number];
+        let mut progress = streams[number].lock().expect("nobody panics with it");
+        progress.started.get_or_insert(due);
+        payload[..8].copy_from_slice(&progress.sent.to_ne_bytes());
+        payload[8..STAMP].copy_from_slice(&wall_ns().to_ne_bytes());
+        progress.sent += 1;
+        drop(progress);
+        // SAFETY: the payload is as long as it says. What the host cannot send is missing at the receiver.
+        unsafe { libc::send(socket.as_raw_fd(), payload.as_ptr().cast(), payload.len(), 0) };
+        source.sent();
+    }
+    Ok(())
+}
+
+/// Opens the sockets that the streams of a plan arrive at.
+pub fn listen(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
+    let mut sockets = Vec::new();
+    for number in 0..plan.streams.len() {
+        let socket = udp()?;
+        socket::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
+        socket::set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER)?;
+        let address = socket_address(LISTENER, port(plan, number));
+        // SAFETY: the address is as long as it says.
+        let bound = unsafe {
+            let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+            libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length)
+        };
+        if bound < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        sockets.push(socket);
+    }
+    Ok(sockets)
+}
+
+/// Takes what arrives until it is told to stop.
+pub fn receive(sockets: &[OwnedFd], clock: Clock, streams: &[Mutex<Progress>], stop: &AtomicBool) {
+    make_urgent(Urgency::High);
+    let mut waiting: Vec<libc::pollfd> = sockets
+        .iter()
+        .map(|socket| libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 })
+        .collect();
+    while !stop.load(Ordering::Relaxed) {
+        // SAFETY: as many descriptors as it says.
+        unsafe { libc::poll(waiting.as_mut_ptr(), waiting.len() as libc::nfds_t, 20) };
+        for (socket, progress) in sockets.iter().zip(streams) {
+            while let Some((number, sent_ns, arrived_ns)) = take(socket) {
+                let delay = Time::from_picos(arrived_ns.saturating_sub(sent_ns) * 1000);
+                let mut progress = progress.lock().expect("nobody panics with it");
+                progress.reception.receive(number, delay, clock.now());
+            }
+        }
+    }
+}
+
+/// The number of a datagram, and when it was sent and when it arrived; none where none waits.
+fn take(socket: &OwnedFd) -> Option<(u64, u64, u64)> {
+    // SAFETY: everything that the header points to outlives the call, and is as long as it says.
+    unsafe {
+        let mut stamp = [0u8; STAMP];
+        let mut control = [0u64; 8];
+        let mut part = libc::iovec { iov_base: stamp.as_mut_ptr().cast(), iov_len: STAMP };
+        let mut header: libc::msghdr = zeroed();
+        (header.msg_iov, header.msg_iovlen) = (&raw mut part, 1);
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = size_of_val(&control) as _;
+        if libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0) < STAMP as isize {
+            return None;
+        }
+        let word = |at: usize| u64::from_ne_bytes(stamp[at..at + 8].try_into().expect("eight bytes"));
+        let said = libc::CMSG_FIRSTHDR(&raw const header);
+        let arrived = if said.is_null() {
+            wall_ns()
+        } else {
+            let time: libc::timespec = libc::CMSG_DATA(said).cast::<libc::timespec>().read_unaligned();
+            time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+        };
+        Some((word(0), word(8), arrived))
+    }
+}
+
+/// Samples of all streams, and what they were worth.
+pub struct Samples {
+    /// Samples, with the simulator's columns.
+    pub trace: StreamTrace,
+    sampled: Vec<u64>,
+    measured: Vec<(u64, Received)>,
+    /// What each did in the measuring window.
+    pub summaries: Vec<StreamSummary>,
+}
+
+impl Samples {
+    /// Of the streams of `plan`, before they begin.
+    pub fn new(plan: &Plan) -> Self {
+        let count = plan.streams.len();
+        Self {
+            trace: StreamTrace::default(),
+            sampled: vec![0; count],
+            measured: vec![(0, Received::default()); count],
+            summaries: Vec::new(),
+        }
+    }
+
+    /// The measuring window begins.
+    pub fn open_window(&mut self, streams: &[Mutex<Progress>]) {
+        for (before, progress) in self.measured.iter_mut().zip(streams) {
+            let progress = progress.lock().expect("nobody panics with it");
+            *before = (progress.sent, progress.reception.received());
+        }
+    }
+
+    /// The measuring window ends.
+    pub fn close_window(&mut self, plan: &Plan, streams: &[Mutex<Progress>]) {
+        let span = plan.measure.to.since(plan.measure.from).secs_f64();
+        for ((stream, progress), (sent, before)) in plan.streams.iter().zip(streams).zip(&self.measured) {
+            let progress = progress.lock().expect("nobody panics with it");
+            let (reception, after) = (&progress.reception, progress.reception.received());
+            let received = after.packets - before.packets;
+            self.summaries.push(StreamSummary {
+                label: stream.label.clone(),
+                start_s: progress.started.map(Time::secs_f64),
+                goodput_bit_s: (received * stream.datagrams.payload_bytes()) as f64 * 8.0 / span,
+                sent: progress.sent - sent,
+                received,
+                lost: after.lost().saturating_sub(before.lost()),
+                reordered: after.reordered - before.reordered,
+                delay_mean_s: reception.delay_mean_s(),
+                delay_p50_s: reception.delay_quantile_s(0.5),
+                delay_p99_s: reception.delay_quantile_s(0.99),
+                delay_max_s: reception.delay_max_s(),
+                jitter_s: reception.jitter_s(),
+            });
+        }
+    }
+
+    /// A row for each stream that has started.
+    pub fn trace(&mut self, plan: &Plan, streams: &[Mutex<Progress>], time: Time, span: f64) {
+        for (number, progress) in streams.iter().enumerate() {
+            let progress = progress.lock().expect("nobody panics with it");
+            if progress.started.is_none() {
+                continue;
+            }
+            let received = progress.reception.received();
+            let since = received.packets - std::mem::replace(&mut self.sampled[number], received.packets);
+            let bits = since as f64 * plan.streams[number].datagrams.payload_bytes() as f64 * 8.0;
+            let trace = &mut self.trace;
+            trace.time_s.push(time.secs_f64());
+            trace.flow.push((plan.flows.len() + number) as u32);
+            trace.sent.push(progress.sent);
+            trace.received.push(received.packets);
+            trace.missing.push(received.lost());
+            trace.goodput_bit_s.push(if span > 0.0 { bits / span } else { 0.0 });
+        }
+    }
+}

@@ -1,0 +1,154 @@
+"""The same scenario on the simulator and on the running kernel, side by side, with the difference."""
+
+import itertools
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from elephan import linux
+from elephan.results import Run, new_folder, write_json
+from elephan.scenario import Scenario
+from elephan.simulate import run as simulate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def epoch_s(run: Run) -> float | None:
+    """Mean time between two reductions of a flow's window within the measuring window, s; none where there are fewer than two.
+
+    Reductions within one round-trip time count as one.
+    """
+    summary, frame = run.summary, run.flows
+    lengths = []
+    for number in range(len(summary.flows)):
+        flow = frame.filter(frame["flow"] == number).sort("time_s")
+        flow = flow.filter((flow["time_s"] >= summary.from_s) & (flow["time_s"] <= summary.to_s))
+        times = flow["time_s"].to_list()
+        counts = flow["congestion_events"].to_list()
+        moments = [times[i] for i in range(1, len(times)) if counts[i] > counts[i - 1]]
+        if len(moments) >= 2:
+            lengths += [b - a for a, b in itertools.pairwise(moments)]
+    return statistics.fmean(lengths) if lengths else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return statistics.fmean(there) if there else None
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What is compared: its name and unit, how it is read, its digits, and how close the two are meant to be (a share)."""
+
+    name: str
+    unit: str
+    read: Callable[[Run], float | None]
+    digits: int
+    aim: float | None = None
+
+
+QUANTITIES = (
+    Quantity("goodput", "Mbit/s", lambda run: run.summary.goodput_bit_s / 1e6, 2, aim=0.03),
+    Quantity(
+        "mean cwnd", "segments", lambda run: _mean([f.cwnd_mean_segments for f in run.summary.flows]), 1, aim=0.10
+    ),
+    Quantity("epoch", "s", epoch_s, 2, aim=0.15),
+    Quantity("mean RTT", "ms", lambda run: (_mean([f.srtt_mean_s for f in run.summary.flows]) or 0) * 1e3, 1),
+    Quantity("loss", "% of packets", lambda run: (run.summary.loss_rate or 0) * 100, 4),
+    Quantity("fairness", "least/most", lambda run: run.summary.fairness, 2),
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A scenario on both engines: one simulation, and one or more runs on the kernel, of which the median counts."""
+
+    name: str
+    sim: Run
+    linux: tuple[Run, ...]
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why runs on the kernel are not valid."""
+        return [reason for run in self.linux for reason in run.provenance["quality"]["invalid_because"]]
+
+    def values(self, quantity: Quantity) -> tuple[float | None, float | None]:
+        """The quantity on the simulator, and on the kernel."""
+        there = [value for value in map(quantity.read, self.linux) if value is not None and math.isfinite(value)]
+        return quantity.read(self.sim), statistics.median(there) if there else None
+
+    def apart(self, quantity: Quantity) -> float | None:
+        """By how much the kernel's is more than the simulator's, as a share of the kernel's."""
+        sim, kernel = self.values(quantity)
+        return None if not kernel or sim is None else sim / kernel - 1
+
+    def plot(self) -> "Figure":
+        """Draw the windows of both over time, one above the other."""
+        from elephan import plots  # noqa: PLC0415 - matplotlib takes a second to import
+
+        return plots.engines(self)
+
+    def save(self, folder: str | Path, *, force: bool = False) -> Path:
+        """Write the results of all runs, the figures and the differences."""
+        with new_folder(folder, force=force) as place:
+            for number, run in enumerate((self.sim, *self.linux)):
+                inner = place / ("sim" if number == 0 else f"linux-{number}")
+                inner.mkdir()
+                run.write_into(inner)
+            self.plot().savefig(place / "cwnd.png")
+            write_json(
+                place / "difference.json",
+                {q.name: dict(zip(("sim", "linux"), self.values(q), strict=True)) for q in QUANTITIES},
+            )
+        return Path(folder)
+
+
+def pair(scenario: Scenario, *, name: str | None = None, repeat: int = 1) -> Pair:
+    """Run a scenario on both engines, `repeat` times on the kernel. Raises as `linux.run` does."""
+    runs = []
+    for _ in range(repeat):
+        runs.append(linux.run(scenario.with_settings({"engine": "linux"})))
+    sim = simulate(scenario.with_settings({"engine": "sim"}))
+    return Pair(name or scenario.name, sim, tuple(runs))
+
+
+def _text(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def rows(pairs: Sequence[Pair]) -> list[list[str]]:
+    """A row for each pair: of each quantity, the simulator's, the kernel's, and how far the simulator's is from it.
+
+    `!` marks what is further apart than the aim.
+    """
+    lines = []
+    for one in pairs:
+        line = [one.name]
+        for quantity in QUANTITIES:
+            sim, kernel = one.values(quantity)
+            apart = one.apart(quantity)
+            text = f"{_text(sim, quantity.digits)} / {_text(kernel, quantity.digits)}"
+            if apart is not None and quantity.aim is not None:
+                text += f" ({100 * apart:+.0f} %{'!' if abs(apart) > quantity.aim else ''})"
+            line.append(text)
+        line.append("; ".join(one.reasons) or "yes")
+        lines.append(line)
+    return lines
+
+
+def heads() -> list[str]:
+    """The heads of these columns."""
+    aims = [f", aim {100 * q.aim:.0f} %" if q.aim is not None else "" for q in QUANTITIES]
+    named = [f"{q.name} ({q.unit}{aim})" for q, aim in zip(QUANTITIES, aims, strict=True)]
+    return ["scenario", *named, "valid"]
+
+
+def to_markdown(pairs: Sequence[Pair]) -> str:
+    """All pairs as a Markdown table; each cell has the simulator's value, the kernel's, and the difference."""
+    head = heads()
+    lines = [head, ["---"] * len(head), *rows(pairs)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"

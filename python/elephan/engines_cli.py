@@ -1,0 +1,61 @@
+"""`elephan compare-engines`: a scenario on the simulator and on the running kernel."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from elephan import _core
+from elephan.scenario import load
+
+out = Console(width=max(Console().width, 160))
+err = Console(stderr=True)
+
+
+def compare_engines(
+    files: Annotated[list[Path], typer.Argument(help="Scenario files.")],
+    cc: Annotated[str | None, typer.Option(help="Algorithms for all flows, separated by commas, one run each.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, such as path.rtt=162ms.")] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="How often each runs on the kernel; the median counts.")] = 1,
+    out_dir: Annotated[Path | None, typer.Option("--out", help="The folder. [default: results/engines]")] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the table as Markdown, and nothing else.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the folder where there is one.")] = False,
+) -> None:
+    """Run scenarios on the simulator and on this kernel's TCP, and show how far they are apart. Needs root."""
+    from elephan import engines  # noqa: PLC0415 - only where it is asked for
+
+    changes = {}
+    for text in settings or []:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise _core.ScenarioError(f"--set: expected KEY=VALUE, found {text!r}")
+        changes[key.strip()] = value.strip()
+    folder = out_dir or Path("results") / "engines"
+    pairs = []
+    names = [name.strip() for name in cc.split(",") if name.strip()] if cc else [None]
+    todo = [
+        (f"{scenario.name} {name or ''}".strip(), scenario)
+        for path in files
+        for name in names
+        for scenario in [load(path, {**changes, **({"flow.cc": name} if name else {})})]
+    ]
+    for number, (name, scenario) in enumerate(todo):
+        err.print(f"{number + 1}/{len(todo)}: {name}, {scenario.document['duration']} x {repeat}", highlight=False)
+        made = engines.pair(scenario, name=name, repeat=repeat)
+        made.save(folder / re.sub(r"[^\w.+-]+", "-", name), force=force)
+        pairs.append(made)
+    if markdown:
+        typer.echo(engines.to_markdown(pairs))
+        return
+    table = Table(title="simulator / kernel (difference; ! beyond the aim)", title_justify="left")
+    for head in engines.heads():
+        table.add_column(head)
+    for row in engines.rows(pairs):
+        table.add_row(*row)
+    out.print(table)
+    out.print(f"results and figures in {folder}")
