@@ -57,6 +57,7 @@ fn main() {
         "  emulator, CPU time      {:>8.1} us a packet",
         of(&|m| m.quality.emulator_cpu_s / m.quality.packets as f64 * 1e6)
     );
+    println!("  taken out of its time   {:>8.1} ms", of(&|m| m.quality.slipped_s * 1e3));
     println!("  lateness, mean          {:>8.3} ms", of(&|m| m.quality.lateness_mean_s * 1e3));
     println!("  lateness, 99 %          {:>8.3} ms", of(&|m| m.quality.lateness_p99_s * 1e3));
     println!(

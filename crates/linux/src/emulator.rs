@@ -30,6 +30,10 @@ const LONGEST_SLEEP: Time = Time::from_millis(20);
 /// While packets come and go, the links are looked at so often. A sleep for each packet would cost more than the packet: 33 us of
 /// CPU time on a virtual machine, where each setting of the timer is left to the host.
 const PERIOD: Time = Time::from_micros(60);
+/// What a packet may take to be read, forwarded and processed by the other host's TCP, generously.
+const PACKET: Time = Time::from_micros(25);
+/// A pause that the machine imposes is made up for up to this length; a longer one is taken out of the emulator's time.
+const LONGEST_PAUSE: Time = Time::from_micros(500);
 
 /// A packet on its way: what links need to know, and where its bytes are.
 #[derive(Clone, Copy)]
@@ -90,6 +94,10 @@ pub struct Direction<'a> {
 pub struct Punctuality {
     /// How late packets were handed over.
     pub lateness: Histogram<u64>,
+    /// Pauses that were taken out of the emulator's time: how many, how long together, and the longest.
+    pub slips: u64,
+    pub slipped: Time,
+    pub longest_slip: Time,
     /// Packets that a device refused.
     pub refused: u64,
     /// CPU time that the emulator used, s.
@@ -101,6 +109,7 @@ pub struct Emulator<'a> {
     plan: &'a Plan,
     directions: Vec<Direction<'a>>,
     clock: Clock,
+    slipped: Time,
     links: Vec<Link<Parcel>>,
     /// When each link wants to be looked at.
     next: Vec<Time>,
@@ -160,6 +169,7 @@ impl<'a> Emulator<'a> {
             plan,
             directions,
             clock,
+            slipped: Time::ZERO,
             next: vec![Time::MAX; links.len()],
             mine,
             bytes: Vec::with_capacity(room(plan, u64::from(mtu)) as usize),
@@ -168,6 +178,9 @@ impl<'a> Emulator<'a> {
             routes,
             punctuality: Punctuality {
                 lateness: Histogram::new(2).expect("two digits are a valid precision"),
+                slips: 0,
+                slipped: Time::ZERO,
+                longest_slip: Time::ZERO,
                 refused: 0,
                 cpu_s: 0.0,
             },
@@ -200,29 +213,52 @@ impl<'a> Emulator<'a> {
     pub fn run(mut self, stop: &AtomicBool) -> io::Result<Emulated> {
         make_urgent(Urgency::Realtime);
         // Asked for so long, a sleep takes a period.
-        let pause = PERIOD.since(oversleep());
-        let mut last = self.clock.now();
+        let over = oversleep();
+        let pause = PERIOD.since(over);
+        let mut last = self.now();
+        let mut expected = self.clock.now();
         while !stop.load(Ordering::Relaxed) {
-            let now = self.clock.now();
+            let began = self.clock.now();
+            self.slip(began.since(expected));
+            let now = self.now();
             // What is there now came since the last look: on average, half way.
             let read = self.read(last + now.since(last) / 2)?;
             last = now;
             let (forwarded, due) = self.forward(now);
-            self.observe();
+            self.observe(now);
+            expected = began + PACKET * (read + forwarded + 1) as u64;
             if read + forwarded == 0 {
-                self.sleep(due);
-            } else if read < BATCH && due > self.clock.now().saturating_add(PERIOD / 2) {
+                expected += self.sleep(due).saturating_add(over);
+            } else if read < BATCH && due > self.now().saturating_add(PERIOD / 2) {
                 sleep(&mut [], pause);
+                expected += PERIOD;
             }
         }
         if self.next_edge < Time::MAX {
-            self.close_window(self.plan.measure.to.min(self.clock.now()));
+            self.close_window(self.plan.measure.to.min(self.now()));
         }
         self.punctuality.cpu_s = cpu_s();
         let numbers =
             (0..self.links.len()).filter(|&i| self.mine[i] && self.links[i].config().rate.is_some());
         let links = numbers.zip(std::mem::take(&mut self.samples)).collect();
         Ok(Emulated { queues: self.queues, links, punctuality: self.punctuality })
+    }
+
+    /// The emulator's time: real time, less the pauses.
+    fn now(&self) -> Time {
+        self.clock.now().since(self.slipped)
+    }
+
+    /// The machine kept the emulator waiting for `pause` longer than it had asked for. A long pause is taken out of its time, as if
+    /// the links had stood still: packets go on as far apart as before. Sent all at once they would make a burst of
+    /// acknowledgments, and that a burst of packets which a short buffer drops.
+    fn slip(&mut self, pause: Time) {
+        if pause > LONGEST_PAUSE {
+            self.slipped += pause;
+            self.punctuality.slips += 1;
+            self.punctuality.slipped = self.slipped;
+            self.punctuality.longest_slip = self.punctuality.longest_slip.max(pause);
+        }
     }
 
     /// Moves everything that is due by `now`; returns how many packets that were, and when something is due next.
@@ -258,11 +294,11 @@ impl<'a> Emulator<'a> {
             return;
         }
         let at = parcel.slot as usize * self.slot_bytes;
+        let late = self.now().since(now).picos() / 1_000_000;
         let packet = &mut self.bytes[at..at + parcel.bytes as usize];
         if parcel.changed {
             set_service(packet, parcel.service);
         }
-        let late = self.clock.now().since(now).picos() / 1_000_000;
         let _ = self.punctuality.lateness.record(late);
         let to = self.directions[usize::from(parcel.direction)].to;
         // SAFETY: the buffer is as long as it says.
@@ -325,10 +361,10 @@ impl<'a> Emulator<'a> {
         })
     }
 
-    /// Sleeps until a packet comes from a host, or something is due.
-    fn sleep(&mut self, due: Time) {
+    /// Sleeps until a packet comes from a host, or something is due; returns for how long at most.
+    fn sleep(&mut self, due: Time) -> Time {
         let wake = due.min(self.next_trace).min(self.next_edge);
-        let pause = wake.since(self.clock.now()).min(LONGEST_SLEEP);
+        let pause = wake.since(self.now()).min(LONGEST_SLEEP);
         let mut devices: Vec<libc::pollfd> = Vec::with_capacity(2);
         devices.extend(self.directions.iter().map(|direction| libc::pollfd {
             fd: direction.from.as_raw_fd(),
@@ -336,12 +372,12 @@ impl<'a> Emulator<'a> {
             revents: 0,
         }));
         sleep(&mut devices, pause);
+        pause
     }
 
     // ---- What is written down ----
 
-    fn observe(&mut self) {
-        let now = self.clock.now();
+    fn observe(&mut self, now: Time) {
         while self.next_trace <= now && self.next_trace <= self.plan.duration {
             self.trace(self.next_trace, now);
             self.next_trace = self.next_trace.saturating_add(self.plan.trace.interval);

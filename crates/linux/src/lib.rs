@@ -45,6 +45,8 @@ use crate::streams::Progress;
 /// round-trip time, where that is more.
 const LATENESS_LIMIT: Time = Time::from_millis(1);
 const LATENESS_SHARE: u64 = 50;
+/// A run is valid while no more than this share of it was taken out of the emulator's time.
+const SLIP_SHARE: f64 = 0.01;
 /// A run is valid while no more than this share of the senders' busy time was spent on buffers that no scenario asked for.
 const LIMITED_SHARE: f64 = 0.05;
 /// Up to this rate one thread carries both directions, which saves half of its sleeps; above, each has its own.
@@ -98,6 +100,12 @@ pub struct Quality {
     pub lateness_p99_s: f64,
     /// and at worst, s.
     pub lateness_max_s: f64,
+    /// Pauses of the emulator that the machine imposed and that were taken out of its time: how many,
+    pub slips: u64,
+    /// how long together,
+    pub slipped_s: f64,
+    /// and the longest, s.
+    pub longest_slip_s: f64,
     /// Packets that devices between hosts and emulator lost.
     pub device_drops: u64,
     /// CPU time of the sending application with its system calls, s,
@@ -303,6 +311,12 @@ fn quality(plan: &Plan, emulated: &[Emulated], drops: [DeviceDrops; 2], limited:
         lateness_p99_s: seconds(lateness.value_at_quantile(0.99)),
         lateness_max_s: seconds(lateness.max()),
         device_drops: refused + drops.iter().map(|drops| drops.transmit + drops.receive).sum::<u64>(),
+        slips: emulated.iter().map(|part| part.punctuality.slips).sum(),
+        slipped_s: emulated.iter().map(|part| part.punctuality.slipped.secs_f64()).fold(0.0, f64::max),
+        longest_slip_s: emulated
+            .iter()
+            .map(|part| part.punctuality.longest_slip.secs_f64())
+            .fold(0.0, f64::max),
         emulator_cpu_s: emulated.iter().map(|part| part.punctuality.cpu_s).sum(),
         rwnd_limited: limited.0,
         sndbuf_limited: limited.1,
@@ -316,6 +330,14 @@ fn quality(plan: &Plan, emulated: &[Emulated], drops: [DeviceDrops; 2], limited:
             "the emulator fell behind: 1 % of the packets were more than {:.2} ms late, expected at most {:.2} ms",
             quality.lateness_p99_s * 1e3,
             limit * 1e3
+        ));
+    }
+    let allowed = SLIP_SHARE * plan.duration.secs_f64();
+    if quality.slipped_s > allowed {
+        because.push(format!(
+            "the machine kept the emulator waiting for {:.0} ms in all, expected at most {:.0} ms",
+            quality.slipped_s * 1e3,
+            allowed * 1e3
         ));
     }
     if quality.device_drops > 0 {
