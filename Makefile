@@ -23,6 +23,7 @@ lint: $(VENV)/built ## Formatting, and warnings as errors.
 
 bench: ## How fast the simulator is; BENCH="--seconds 5" for less.
 	cargo run --release --quiet -p elephan-sim --example bench -- $(BENCH)
+	cargo run --release --quiet -p elephan-tcp --example loopback
 
 bench-sweep: $(VENV)/built ## What a sweep of 10,000 short runs costs beside them; writes docs/sweeps.md.
 	$(BIN)/python scripts/bench_sweep.py | $(PYTHON) scripts/insert.py docs/sweeps.md bench-sweep
