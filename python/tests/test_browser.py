@@ -30,7 +30,7 @@ def test_the_web_app_in_a_browser() -> None:
         env={**os.environ, "ELEPHAN": str(elephan)},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=400,
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -111,6 +111,34 @@ def _write(path: Path, document: dict[str, Any]) -> Path:
     return path
 
 
+def test_a_link_is_changed_in_mid_run() -> None:
+    saved: list[elephan.Run] = []
+
+    def save(run: elephan.Run) -> str:
+        saved.append(run)
+        return "saved"
+
+    run = LiveRun({**DOCUMENT, "duration": "6 s"}, LIMITS, save, 20.0)
+    while run.time_s < 1.0:
+        time.sleep(0.005)
+    with pytest.raises(elephan.ScenarioError, match=r"event\.0\.link: expected one of the links"):
+        run.change(
+            lambda document, now: document.setdefault("event", []).append({"at": now, "link": "x", "rate": "1 Mbit/s"})
+        )
+    link = {"link": "bottleneck", "rate": "1 Mbit/s"}
+    run.change(lambda document, now: document.setdefault("event", []).append({"at": now, **link}))
+    run.control(speed=0.0)
+    _wait(run)
+    kinds = [json.loads(text)["type"] for text in run.messages]
+    assert "restart" not in kinds
+    at = float(run.document["event"][0]["at"].split()[0])
+    flows = saved[0].flows
+    late = flows.filter(flows["time_s"] > at + 1.0)["goodput_bit_s"].mean()
+    early = flows.filter((flows["time_s"] > 0.5) & (flows["time_s"] < at))["goodput_bit_s"].mean()
+    assert early > 3e6
+    assert late < 1e6
+
+
 def test_a_change_that_reaches_back_makes_the_run_anew_and_says_so(tmp_path: Path) -> None:
     run = LiveRun(DOCUMENT, LIMITS, lambda run: _saved(tmp_path, run), 20.0)
     while run.time_s < 0.5:

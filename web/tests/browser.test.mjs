@@ -52,29 +52,38 @@ async function saved(click) {
 
 test("a run is started, drawn while it goes on, changed, exported, finished and opened again", async () => {
   await open();
-  await quickly();
+  await quickly("60 s", "5");
   await page.click("#start");
   await state("running");
   await page.waitForFunction(() => Number(document.querySelector("[data-chart=cwnd]")?.dataset.samples) > 5);
   const early = await samples();
-  assert.ok(early < 190, `drawn at ${early} samples`);
+  assert.ok(early < 590, `drawn at ${early} samples`);
   await page.selectOption("[aria-label='Algorithm of the new flow']", "scalable");
   await page.click("#add-now");
   await page.waitForSelector("[data-chart=cwnd] .legend >> text=scalable");
   assert.ok((await samples()) > early);
+  await page.click("text=change a link");
+  const change = page.locator(".link-change");
+  await change.locator("[data-key=rate] input[type=text]").fill("slow");
+  await page.click("#change-now");
+  await change.locator("[data-key=rate] .error:has-text('expected a rate')").waitFor();
+  await change.locator("[data-key=rate] input[type=text]").fill("4 Mbit/s");
+  await page.click("#change-now");
+  await change.locator("[aria-invalid]").waitFor({ state: "detached" });
   await page.selectOption("[aria-label=Speed]", "0");
   await state("done");
-  assert.equal(await samples(), 201);
+  assert.equal(await samples(), 601);
   const file = await saved(() => page.click("#export"));
   assert.equal(file.name, "two-flows.toml");
   assert.match(file.text, /cc = "scalable"\nstart = "[0-9.]+ s"/);
   assert.match(file.text, /rate = "10 Mbit\/s"/);
+  assert.match(file.text, /\[\[event\]\]\nat = "[0-9.]+ s"\nlink = "bottleneck"\nrate = "4 Mbit\/s"/);
   const report = await saved(() => page.click("text=Report"));
   assert.match(report.text, /^<!doctype html>/);
   await page.click("nav >> text=Results");
   await page.click("text=two-flows-1");
   await page.waitForSelector("h1:has-text('two-flows')");
-  assert.equal(await samples(), 201);
+  assert.equal(await samples(), 601);
 });
 
 test("a slider changes the scenario by keys, and a mistake is shown at its field", async () => {

@@ -19,6 +19,7 @@ try {
   await page.click("#add-now");
   await reached(52);
   await page.click("#pause");
+  await page.click("text=change a link");
   await page.waitForTimeout(300);
   await page.screenshot({ path: join(images, "ui.png") });
   await page.selectOption("[aria-label=Speed]", "0");
