@@ -5,6 +5,16 @@ from typing import Any
 
 
 @dataclass(frozen=True)
+class HostSummary:
+    """The host of a flow's sender over the measuring window, where sending costs it something."""
+
+    busy: float
+    dropped: int
+    backlog_max_packets: int
+    stalls: int
+
+
+@dataclass(frozen=True)
 class FlowSummary:
     """A flow over the measuring window. `None` stands for what is undefined."""
 
@@ -19,6 +29,13 @@ class FlowSummary:
     srtt_mean_s: float | None
     congestion_events: int
     timeouts: int
+    host: HostSummary | None = None
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "FlowSummary":
+        """Read what the simulator wrote."""
+        host = data.get("host")
+        return cls(**{**data, "host": None if host is None else HostSummary(**host)})
 
 
 @dataclass(frozen=True)
@@ -146,7 +163,7 @@ class Summary:
         return cls(
             **{
                 **data,
-                "flows": tuple(FlowSummary(**flow) for flow in data["flows"]),
+                "flows": tuple(FlowSummary.from_dict(flow) for flow in data["flows"]),
                 "crowds": tuple(CrowdSummary.from_dict(crowd) for crowd in data.get("crowds", ())),
                 "streams": tuple(StreamSummary(**stream) for stream in data.get("streams", ())),
                 "links": tuple(LinkSummary.from_dict(link) for link in data["links"]),

@@ -195,6 +195,7 @@ impl<'a> Sampler<'a> {
             timeouts: known.totals.total_rto,
             cwnd: info.map_or(0.0, |info| f64::from(info.snd_cwnd)),
             srtt: info.map_or(Time::ZERO, |info| Time::from_micros(u64::from(info.rtt))),
+            host: None,
         };
         self.infos[number] = info;
     }

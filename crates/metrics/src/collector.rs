@@ -5,7 +5,7 @@ use elephan_units::{Rate, Time};
 use crate::completions::Completions;
 use crate::epochs::Epochs;
 use crate::formula;
-use crate::summary::{CrowdSummary, FlowSummary, LinkSummary, StreamSummary, Summary};
+use crate::summary::{CrowdSummary, FlowSummary, HostSummary, LinkSummary, StreamSummary, Summary};
 
 /// Thesis, section 7.1.3: the 80 % convergence time.
 const EPSILON: f64 = 0.8;
@@ -45,6 +45,21 @@ pub struct FlowSample {
     pub cwnd: f64,
     /// Smoothed round-trip time; zero where there is none.
     pub srtt: Time,
+    /// The sender's host; none where it is infinitely fast.
+    pub host: Option<HostSample>,
+}
+
+/// Counters of a sending host since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HostSample {
+    /// Time that its processor was busy.
+    pub busy: Time,
+    /// Packets that found its backlog full.
+    pub dropped: u64,
+    /// Most packets in its backlog.
+    pub backlog_max: u64,
+    /// Reductions because its device queue was full.
+    pub stalls: u64,
 }
 
 /// What a link did in the measuring window.
@@ -260,6 +275,15 @@ impl Collector {
             srtt_mean_s: finite(record.srtt_sum / record.sampled as f64),
             congestion_events: last.congestion_events - first.congestion_events,
             timeouts: last.timeouts - first.timeouts,
+            host: last.host.map(|host| {
+                let before = first.host.unwrap_or_default();
+                HostSummary {
+                    busy: host.busy.since(before.busy).secs_f64() / span,
+                    dropped: host.dropped - before.dropped,
+                    backlog_max_packets: host.backlog_max,
+                    stalls: host.stalls - before.stalls,
+                }
+            }),
         }
     }
 }

@@ -13,9 +13,10 @@ pub mod formula;
 mod reception;
 mod summary;
 
-pub use collector::{Collector, FlowSample, LinkSample, Setup};
+pub use collector::{Collector, FlowSample, HostSample, LinkSample, Setup};
 pub use completions::Completions;
 pub use reception::{Received, Reception};
 pub use summary::{
-    ClassSummary, CrowdSummary, FlowSummary, LinkSummary, StreamSummary, Summary, TransferSummary,
+    ClassSummary, CrowdSummary, FlowSummary, HostSummary, LinkSummary, StreamSummary, Summary,
+    TransferSummary,
 };

@@ -75,6 +75,21 @@ pub struct FlowSummary {
     pub congestion_events: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
+    /// The sender's host, where sending costs it something.
+    pub host: Option<HostSummary>,
+}
+
+/// The host of a flow's sender over the measuring window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostSummary {
+    /// Share of the time that its processor was busy.
+    pub busy: f64,
+    /// Packets that found its backlog full.
+    pub dropped: u64,
+    /// Most packets in its backlog since the run began.
+    pub backlog_max_packets: u64,
+    /// Reductions of the window because its device queue was full.
+    pub stalls: u64,
 }
 
 /// A crowd of short flows over the measuring window: web users, or flows that arrive by themselves.

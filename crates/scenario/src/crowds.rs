@@ -326,6 +326,7 @@ impl Scenario {
                 start,
                 stop,
                 demand: Demand::Drawn,
+                host: None,
                 dscp: of_both!(file, file => file.dscp.get()),
             };
             crowds.extend(routes.into_iter().map(|[forward, reverse]| Crowd {

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::changes::EventFile;
 use crate::crowds::{ArrivalsFile, WebFile};
+use crate::host::Host;
 use crate::named::{Algorithm, SlowStart};
 use crate::streams::{CbrFile, OnOffFile};
 
@@ -40,6 +41,10 @@ pub struct Scenario {
     #[serde(default)]
     #[schemars(with = "elephan_tcp::Config")]
     pub tcp: Map<String, Value>,
+    /// What sending costs the hosts of all flows; by default they are infinitely fast.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(with = "Host")]
+    pub host: Map<String, Value>,
     /// The flows.
     #[serde(default)]
     pub flow: Vec<FlowFile>,
@@ -214,6 +219,10 @@ pub struct FlowFile {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(with = "elephan_tcp::Config")]
     pub tcp: Map<String, Value>,
+    /// What differs from the scenario's `host` for this flow's sender.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(with = "Host")]
+    pub host: Map<String, Value>,
     /// The sender's node, with `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,

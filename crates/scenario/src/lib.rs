@@ -10,6 +10,7 @@ mod document;
 mod drawn;
 mod error;
 mod file;
+mod host;
 mod named;
 mod place;
 pub mod plan;

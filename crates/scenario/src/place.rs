@@ -67,6 +67,14 @@ impl<'a> Ground<'a> {
         }
     }
 
+    /// Whether senders have links of their own, whose rate is that of their device. With the links of a file this is what it says.
+    pub fn has_devices(&self) -> bool {
+        match self {
+            Self::Dumbbell(dumbbell) => dumbbell.path.access_rate.is_some(),
+            Self::Topology(_) => true,
+        }
+    }
+
     /// Finds `count` ways alike: their round-trip time without queueing, and of each the routes of data and of acknowledgments.
     /// `name` is what the n-th of them is called.
     pub fn place(

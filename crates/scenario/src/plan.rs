@@ -6,6 +6,8 @@ use elephan_net::{LinkConfig, Loss};
 use elephan_traffic::{Arrivals, Datagrams, Demand, Start, Web};
 use elephan_units::{Rate, Seed, Time};
 
+pub use crate::host::Host;
+
 /// A resolved scenario.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -75,6 +77,8 @@ pub struct Flow {
     pub tcp: elephan_tcp::Config,
     /// The codepoint of its packets in both directions.
     pub dscp: u8,
+    /// What sending costs its host; none where hosts are infinitely fast.
+    pub host: Option<Host>,
     /// Route of data, an index into [`Plan::routes`].
     pub forward: u32,
     /// Route of acknowledgments.

@@ -44,6 +44,19 @@ impl Network {
         value.map_err(|mistake| self.mistakes.push(mistake)).ok()
     }
 
+    /// The same, where several flows may have it in common.
+    pub fn note_once<T>(&mut self, value: Result<T, Mistake>) -> Option<T> {
+        match value {
+            Ok(value) => Some(value),
+            Err(mistake) => {
+                if !self.mistakes.contains(&mistake) {
+                    self.mistakes.push(mistake);
+                }
+                None
+            }
+        }
+    }
+
     pub fn link(&mut self, name: impl Into<String>, config: LinkConfig) -> u32 {
         self.links.push(Link { name: name.into(), config });
         self.links.len() as u32 - 1
@@ -123,8 +136,10 @@ impl Scenario {
             let Some((rtt, routes)) = ground.place(&file.place(), file.count, &key, name, network) else {
                 continue;
             };
+            let host = self.host(file, &key, &ground, network);
             let Some(made) = self.flow(file, &key, rtt, network) else { continue };
             flows.extend(routes.into_iter().map(|[forward, reverse]| Flow {
+                host,
                 forward,
                 reverse,
                 ..made.clone()
@@ -168,6 +183,7 @@ impl Scenario {
             slow_start: file.slow_start.0.clone(),
             tcp,
             dscp: file.dscp.get(),
+            host: None,
             forward: 0,
             reverse: 0,
             rtt,
@@ -227,8 +243,8 @@ impl Scenario {
         };
         let says_so = table.contains_key("recovery");
         let key = if own.is_empty() { "tcp".to_owned() } else { format!("{key}.tcp") };
-        match document::typed::<Config>(Value::Object(table), &key) {
-            Ok(mut config) => {
+        match network.note_once(document::typed::<Config>(Value::Object(table), &key)) {
+            Some(mut config) => {
                 if let Some(recovery) = implied.filter(|_| !says_so) {
                     config.recovery = recovery;
                 }
@@ -240,12 +256,7 @@ impl Scenario {
                 }
                 Some(config)
             }
-            Err(mistake) => {
-                if !network.mistakes.contains(&mistake) {
-                    network.mistakes.push(mistake);
-                }
-                None
-            }
+            None => None,
         }
     }
 

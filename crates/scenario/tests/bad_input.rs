@@ -50,7 +50,7 @@ fn each_mistake_has_its_sentence() {
         (
             "colour",
             "red",
-            r"colour: expected one of the keys name, engine, duration, seed, path, link, tcp, flow",
+            r"colour: expected one of the keys name, engine, duration, seed, path, link, tcp, host, flow",
         ),
         ("path.rtt", "20", r#"path.rtt: expected a time such as "82 ms", found number 20"#),
         ("path.rtt", "0 ms", r#"path.rtt: expected a time above zero, found "0 s""#),
@@ -139,6 +139,7 @@ fn each_mistake_has_its_sentence() {
 
 const TRAFFIC: &str = r#"
 duration = "10 s"
+flow = [{ cc = "reno" }]
 path = { rate = "10 Mbit/s", rtt = "20 ms" }
 cbr = [{ rate = "1 Mbit/s" }]
 web = [{ users = 10, start = "0 s" }]
@@ -151,6 +152,16 @@ on_off = [{ rate = "1 Mbit/s", on = { exponential = "1 s" }, off = { pareto = { 
 fn traffic_has_its_mistakes_too() {
     for (key, value, expected) in [
         ("name", "good", "no error"),
+        ("host.ack", "2", "host.ack: expected a time such as \"82 ms\", found number 2"),
+        ("host.max_backlog", "0", "host.max_backlog: expected 1 packet or more, found 0"),
+        (
+            "host.txqueuelen",
+            "100",
+            "host.txqueuelen: expected none, or path.access_rate, which gives each sender a device",
+        ),
+        ("host.nap", "3", "host.nap: expected one of the keys data, ack, sack_in_flight"),
+        ("host.data", "5 us", "no error"),
+        ("flow.0.host.txqueuelen", "0", "flow.0.host.txqueuelen: expected 1 packet or more, found 0"),
         ("web.0.users", "none", "web.0.users: expected u64, found \"none\""),
         ("web.0.users", "100000000", "flow: expected from 1 to 10000000 flows"),
         ("web.0.cc", "warp", "web.0.cc: expected one of tahoe, reno,"),

@@ -9,6 +9,7 @@ use elephan_units::Time;
 use crate::connection::{Connection, RECEIVER, SENDER};
 use crate::crowd::{Crowd, Page};
 use crate::events::Events;
+use crate::host::Host;
 use crate::packet::{Datagram, Packet};
 use crate::stream::Stream;
 use crate::trace::EventKind;
@@ -88,12 +89,14 @@ pub struct Engine<'a> {
     slots: Vec<Running>,
     /// The crowds, by number.
     pub crowds: Vec<Crowd>,
+    /// The hosts of flows, by number of the flow, where sending costs something.
+    pub hosts: Vec<Option<Box<Host>>>,
     /// The streams of datagrams, by number.
     pub streams: Vec<Stream>,
     /// Apart from the other events: they are the most by far, and their sources few.
     arrivals: Events,
-    /// First the streams, by number; then the crowds, whose event is an arrival; then twice the slot's number, and [`SENDER`],
-    /// whose event also is the start of a connection, or [`RECEIVER`].
+    /// First the streams, by number; then the crowds, whose event is an arrival; then the hosts; then twice the slot's number, and
+    /// [`SENDER`], whose event also is the start of a connection, or [`RECEIVER`].
     timers: Events,
     /// Where the slots begin among these.
     first_slot: usize,
@@ -119,7 +122,10 @@ impl<'a> Engine<'a> {
         }
         let streams: Vec<Stream> =
             (0u64..).zip(&plan.streams).map(|(i, stream)| Stream::new(stream, plan, i)).collect();
-        let first_slot = streams.len() + plan.crowds.len();
+        let host = |flow: &Flow| flow.host.map(|costs| Box::new(Host::new(costs)));
+        let costs_something = plan.flows.iter().any(|flow| flow.host.is_some());
+        let hosts: Vec<_> = if costs_something { plan.flows.iter().map(host).collect() } else { Vec::new() };
+        let first_slot = streams.len() + plan.crowds.len() + hosts.len();
         let arrivals = Events::new(links.len());
         let timers = Events::new(first_slot);
         let (slots, crowds) = (Vec::with_capacity(plan.flows.len()), Vec::new());
@@ -130,6 +136,7 @@ impl<'a> Engine<'a> {
             routes,
             slots,
             crowds,
+            hosts,
             streams,
             arrivals,
             timers,
@@ -210,7 +217,10 @@ impl<'a> Engine<'a> {
                 match end.checked_sub(self.first_slot) {
                     Some(end) => self.wake(end, timer, observer),
                     None if end < self.streams.len() => self.emit(end, timer, observer),
-                    None => self.arrival(end - self.streams.len(), timer, observer),
+                    None => match (end - self.streams.len()).checked_sub(self.crowds.len()) {
+                        Some(host) => self.pump(host as u32, SENDER, timer, observer),
+                        None => self.arrival(end - self.streams.len(), timer, observer),
+                    },
                 }
             } else {
                 self.change(tick, observer);
@@ -325,10 +335,17 @@ impl<'a> Engine<'a> {
             _ => return,
         };
         let end = if packet.is_backward() { SENDER } else { RECEIVER };
-        connection.receive(end, &packet.segment, packet.is_marked(), now);
-        if O::DETAILED {
-            let (kind, segment) = (EventKind::Receive, Some(&packet.segment));
-            observer.event(self, now, Event { kind, flow: packet.flow, link: None, segment });
+        if end == SENDER
+            && let Some(Some(host)) = self.hosts.get_mut(packet.flow as usize)
+        {
+            if !host.admit(*packet) && O::DETAILED {
+                self.tell(EventKind::Drop, packet.flow, Some(&packet.segment), now, observer);
+            }
+        } else {
+            connection.receive(end, &packet.segment, packet.is_marked(), now);
+            if O::DETAILED {
+                self.tell(EventKind::Receive, packet.flow, Some(&packet.segment), now, observer);
+            }
         }
         self.pump(packet.flow, end, now, observer);
     }
@@ -379,29 +396,13 @@ impl<'a> Engine<'a> {
         self.open(slot, Some(size), now, observer);
     }
 
-    /// Sends what an end has to send, and sees when it wants to be woken.
+    /// Lets an end send what it has to send, and sees when it wants to be woken.
     #[inline]
     fn pump<O: Observer>(&mut self, number: u32, end: usize, now: Time, observer: &mut O) {
-        loop {
-            let Some(connection) = &mut self.slots[number as usize].connection else { return };
-            let endpoint = &mut connection.ends[end];
-            let before = if O::DETAILED { endpoint.counters().segments_retransmitted } else { 0 };
-            let polled = endpoint.poll_transmit(now);
-            let Some(segment) = &polled else { break };
-            let capable = endpoint.ecn_capable();
-            let (at, serial, dscp) = (connection.routes[end], connection.number as u16, connection.dscp);
-            if O::DETAILED {
-                use EventKind::{Ack, Retransmit, Send};
-                let again = endpoint.counters().segments_retransmitted > before;
-                let kind = match (segment.len > 0, again) {
-                    (false, _) => Ack,
-                    (true, false) => Send,
-                    (true, true) => Retransmit,
-                };
-                self.tell(kind, number, Some(segment), now, observer);
-            }
-            let packet = Packet::new(segment, number, serial, at, end == RECEIVER, capable).with_dscp(dscp);
-            self.send(self.hops[at as usize], &packet, now, observer);
+        if end == SENDER && matches!(self.hosts.get(number as usize), Some(Some(_))) {
+            self.work(number, now, observer);
+        } else {
+            while self.transmit(number, end, now, observer) {}
         }
         if end == SENDER && self.watch(number, now, observer) {
             return;
@@ -413,6 +414,73 @@ impl<'a> Engine<'a> {
             connection.wakes[end] = due;
             self.timers.schedule(self.first_slot + 2 * number as usize + end, due);
         }
+    }
+
+    /// Sends the next segment of an end; false where there is none.
+    #[inline]
+    fn transmit<O: Observer>(&mut self, number: u32, end: usize, now: Time, observer: &mut O) -> bool {
+        let Some(connection) = &mut self.slots[number as usize].connection else { return false };
+        let endpoint = &mut connection.ends[end];
+        let before = if O::DETAILED { endpoint.counters().segments_retransmitted } else { 0 };
+        let polled = endpoint.poll_transmit(now);
+        let Some(segment) = &polled else { return false };
+        let capable = endpoint.ecn_capable();
+        let (at, serial, dscp) = (connection.routes[end], connection.number as u16, connection.dscp);
+        if O::DETAILED {
+            use EventKind::{Ack, Retransmit, Send};
+            let again = endpoint.counters().segments_retransmitted > before;
+            let kind = match (segment.len > 0, again) {
+                (false, _) => Ack,
+                (true, false) => Send,
+                (true, true) => Retransmit,
+            };
+            self.tell(kind, number, Some(segment), now, observer);
+        }
+        let packet = Packet::new(segment, number, serial, at, end == RECEIVER, capable).with_dscp(dscp);
+        self.send(self.hops[at as usize], &packet, now, observer);
+        true
+    }
+
+    /// The processor of a sending host, one thing at a time: a packet that it has looked at takes effect; then what may be sent is
+    /// sent; then comes the next packet of the backlog.
+    fn work<O: Observer>(&mut self, number: u32, now: Time, observer: &mut O) {
+        let slot = number as usize;
+        while let Some(Some(host)) = self.hosts.get_mut(slot)
+            && host.is_free(now)
+            && let Some(connection) = &mut self.slots[slot].connection
+        {
+            if let Some(packet) = host.processed()
+                && connection.number as u16 == packet.connection
+            {
+                connection.receive(SENDER, &packet.segment, packet.is_marked(), now);
+                if O::DETAILED {
+                    self.tell(EventKind::Receive, number, Some(&packet.segment), now, observer);
+                }
+            }
+            if self.device_has_room(slot, now) && self.transmit(number, SENDER, now, observer) {
+                self.hosts[slot].iter_mut().for_each(|host| host.sent(now));
+                continue;
+            }
+            let in_flight = self.slots[slot].sender().map_or((0, 0), Endpoint::unacknowledged);
+            if !self.hosts[slot].as_mut().is_some_and(|host| host.take(in_flight, now)) {
+                break;
+            }
+        }
+        let next = self.hosts[slot].as_ref().map_or(Time::MAX, |host| host.next(now));
+        self.timers.schedule(self.streams.len() + self.crowds.len() + slot, next);
+    }
+
+    /// Whether the device's queue has room for what a sender would send. Where it has none, the sender is told.
+    fn device_has_room(&mut self, slot: usize, now: Time) -> bool {
+        let Some(limit) = self.hosts[slot].as_ref().and_then(|host| host.device_limit()) else { return true };
+        let Some(connection) = &mut self.slots[slot].connection else { return false };
+        let device = self.hops[connection.routes[SENDER] as usize] as usize;
+        let sender = &mut connection.ends[SENDER];
+        let has_room = self.links[device].waiting(now).packets < limit;
+        if !has_room && sender.would_send(now) {
+            sender.on_local_congestion(now);
+        }
+        has_room
     }
 
     /// Notices that a window was reduced, that a transfer has ended, or that a connection is closed; in the last case there is
@@ -627,6 +695,7 @@ pub fn add(sum: &mut Counters, more: &Counters) {
     sum.bytes_delivered += more.bytes_delivered;
     sum.loss_events += more.loss_events;
     sum.ecn_events += more.ecn_events;
+    sum.stalls += more.stalls;
     sum.timeouts += more.timeouts;
     sum.reductions += more.reductions;
     sum.undos += more.undos;

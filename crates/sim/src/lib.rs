@@ -7,6 +7,7 @@ mod connection;
 mod crowd;
 mod engine;
 mod events;
+mod host;
 pub mod links;
 mod observe;
 mod packet;

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
-use elephan_metrics::{Collector, Completions, CrowdSummary, FlowSample, Received, Setup, StreamSummary};
+use elephan_metrics::{
+    Collector, Completions, CrowdSummary, FlowSample, HostSample, Received, Setup, StreamSummary,
+};
 use elephan_scenario::Plan;
 use elephan_tcp::{Counters, Endpoint};
 use elephan_units::Time;
@@ -12,6 +14,7 @@ use elephan_units::Time;
 use crate::connection::Connection;
 use crate::crowd::{Crowd, Page};
 use crate::engine::{Engine, Event, Observer, Running, add};
+use crate::host::HostCounters;
 use crate::links::LinkRecord;
 use crate::packet::Packet;
 use crate::pcap::Capture;
@@ -144,13 +147,13 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
     /// Samples for stability and convergence.
     fn sample(&mut self, engine: &Engine<'_>, now: Time) {
         for (number, flow) in engine.flows().iter().enumerate() {
-            self.collector.sample(number as u32, &sample(flow), now);
+            self.collector.sample(number as u32, &sample(engine, number, flow), now);
         }
     }
 
     fn open_window(&mut self, engine: &mut Engine<'_>, now: Time) {
         for (number, flow) in engine.flows().iter().enumerate() {
-            self.collector.open_window(number as u32, &sample(flow));
+            self.collector.open_window(number as u32, &sample(engine, number, flow));
         }
         for (record, crowd) in self.measured_crowds.iter_mut().zip(&engine.crowds) {
             (record.first, record.opened, record.failed) =
@@ -166,7 +169,7 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
 
     fn close_window(&mut self, engine: &mut Engine<'_>, now: Time) {
         for (number, flow) in engine.flows().iter().enumerate() {
-            self.collector.close_window(number as u32, &sample(flow));
+            self.collector.close_window(number as u32, &sample(engine, number, flow));
         }
         for (number, crowd) in engine.crowds.iter().enumerate() {
             let summary = self.measure_crowd(number, crowd, &counters_of(engine, crowd));
@@ -318,7 +321,8 @@ fn counters_of(engine: &Engine<'_>, crowd: &Crowd) -> Counters {
     })
 }
 
-fn sample(flow: &Running) -> FlowSample {
+fn sample(engine: &Engine<'_>, number: usize, flow: &Running) -> FlowSample {
+    let host = engine.hosts.get(number).and_then(Option::as_ref);
     let counters = flow.counters();
     let snapshot = flow.sender().map(Endpoint::snapshot);
     FlowSample {
@@ -329,6 +333,10 @@ fn sample(flow: &Running) -> FlowSample {
         timeouts: counters.timeouts,
         cwnd: snapshot.map_or(0.0, |snapshot| snapshot.cwnd),
         srtt: snapshot.map_or(Time::ZERO, |snapshot| snapshot.srtt),
+        host: host.map(|host| {
+            let HostCounters { busy, dropped, most: backlog_max } = host.counters();
+            HostSample { busy, dropped, backlog_max, stalls: counters.stalls }
+        }),
     }
 }
 

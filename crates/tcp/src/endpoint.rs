@@ -29,6 +29,8 @@ pub struct Counters {
     pub loss_events: u64,
     /// Reductions for an ECN echo.
     pub ecn_events: u64,
+    /// Reductions because the host's own device queue was full (Web100's SendStalls).
+    pub stalls: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
     /// Times that the controller was told of congestion, whatever the cause.
@@ -402,6 +404,22 @@ impl Endpoint {
             State::Listen | State::SynSent | State::SynReceived => self.handshake.deadline(),
             State::Reset => Time::MAX,
         }
+    }
+
+    /// Whether [`Endpoint::poll_transmit`] would give a data segment.
+    pub fn would_send(&self, now: Time) -> bool {
+        self.state == State::Established && self.sender.would_send(now)
+    }
+
+    /// The host's own device queue has no room for what would be sent: nothing was lost, but the window is reduced as for a
+    /// mark, once for each window of data (Linux, net/ipv4/tcp_output.c, `tcp_enter_cwr` in `tcp_transmit_skb`).
+    pub fn on_local_congestion(&mut self, now: Time) {
+        self.sender.on_local_congestion(&mut self.counters, now);
+    }
+
+    /// Segments that are not acknowledged cumulatively, and those among them that wait to be sent again.
+    pub fn unacknowledged(&self) -> (u64, u64) {
+        self.sender.unacknowledged()
     }
 
     /// Whether everything written was acknowledged, the FIN too where there was one.

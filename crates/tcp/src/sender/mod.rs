@@ -253,6 +253,11 @@ impl Sender {
         self.board.pipe()
     }
 
+    /// Segments outstanding, and those among them that are lost and were not sent again since.
+    pub fn unacknowledged(&self) -> (u64, u64) {
+        (self.board.len(), self.board.waiting())
+    }
+
     /// Whether a loss is being repaired.
     pub fn in_recovery(&self) -> bool {
         self.phase != Phase::Open

@@ -190,7 +190,16 @@ impl Sender {
     /// goes on until the first data sent after a reduction, which carries CWR, has arrived.
     pub(super) fn on_ece(&mut self, before: Before, counters: &mut Counters, now: Time) {
         if self.una > self.reduced_until {
+            counters.ecn_events += 1;
             self.reduce(Cause::Ecn, before.una, counters, now);
+        }
+    }
+
+    /// The host has no room for what would be sent: at most one reduction for each window of data.
+    pub fn on_local_congestion(&mut self, counters: &mut Counters, now: Time) {
+        if self.una > self.reduced_until {
+            counters.stalls += 1;
+            self.reduce(Cause::Ecn, self.una, counters, now);
         }
     }
 
@@ -250,7 +259,6 @@ impl Sender {
     fn reduce(&mut self, cause: Cause, una: u64, counters: &mut Counters, now: Time) {
         counters.reductions += 1;
         counters.loss_events += u64::from(cause == Cause::Loss);
-        counters.ecn_events += u64::from(cause == Cause::Ecn);
         self.note_reduction();
         if self.phase == Phase::Open {
             self.undo = Undo { last: self.undo.last, ..Undo::default() };

@@ -63,6 +63,11 @@ impl Sender {
                     && (self.board.has_waiting() || self.may_send_new() || self.may_send_unknown()))
     }
 
+    /// Whether something would go now.
+    pub fn would_send(&self, now: Time) -> bool {
+        self.may_send_something() && self.pacer.as_ref().is_none_or(|pacer| pacer.next() <= now)
+    }
+
     /// Where the peer's window and our own buffer end.
     fn edge(&self) -> u64 {
         self.window_edge.min(self.una.saturating_add(self.send_buffer))

@@ -144,6 +144,16 @@ impl Scoreboard {
         self.records.front()
     }
 
+    /// Segments outstanding.
+    pub fn len(&self) -> u64 {
+        self.records.len() as u64
+    }
+
+    /// How many segments are lost and were not sent again since.
+    pub fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
     /// Whether some segment is lost and was not sent again since.
     pub fn has_waiting(&self) -> bool {
         self.waiting > 0

@@ -1,0 +1,75 @@
+//! What sending costs a host.
+
+use elephan_units::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::document;
+use crate::file::{FlowFile, Scenario};
+use crate::place::Ground;
+use crate::resolve::Network;
+
+/// A host that sends: one processor, which does one thing at a time, between a backlog of packets that it did not look at
+/// yet and the queue of its network device. Each flow has a host of its own. After Li 2006, sections 5.2.2 and 9.1.7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Host {
+    /// Processor time for a packet that is sent.
+    pub data: Time,
+    /// Processor time for an ACK that arrives.
+    pub ack: Time,
+    /// Processor time on top, for each SACK block of an ACK and each packet in flight: the walk over all of them that Linux
+    /// made before 2.6.
+    pub sack_in_flight: Time,
+    /// Processor time on top, for each SACK block of an ACK and each packet that is lost and was not sent again: a walk over
+    /// the holes alone.
+    pub sack_lost: Time,
+    /// Packets that may wait for the processor (Linux: `netdev_max_backlog`, 300); others are dropped.
+    pub max_backlog: u64,
+    /// Packets that the device's queue may hold (Linux: `txqueuelen`, 100, later 1000). Where it is full, the window is reduced as
+    /// for a mark, and nothing is sent until the next ACK. None means no limit.
+    pub txqueuelen: Option<u64>,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self {
+            data: Time::ZERO,
+            ack: Time::ZERO,
+            sack_in_flight: Time::ZERO,
+            sack_lost: Time::ZERO,
+            max_backlog: 300,
+            txqueuelen: None,
+        }
+    }
+}
+
+impl Scenario {
+    /// The host of a flow's sender: the scenario's, with what the flow changes of it.
+    pub(crate) fn host(
+        &self,
+        file: &FlowFile,
+        key: &str,
+        ground: &Ground<'_>,
+        network: &mut Network,
+    ) -> Option<Host> {
+        if self.host.is_empty() && file.host.is_empty() {
+            return None;
+        }
+        let mut table = self.host.clone();
+        table.extend(file.host.clone());
+        let key = if file.host.is_empty() { "host".to_owned() } else { format!("{key}.host") };
+        let host: Host = network.note_once(document::typed(Value::Object(table), &key))?;
+        for (name, count) in [("max_backlog", Some(host.max_backlog)), ("txqueuelen", host.txqueuelen)] {
+            if count == Some(0) {
+                network.wrong(format!("{key}.{name}"), "1 packet or more", "0");
+            }
+        }
+        if host.txqueuelen.is_some() && !ground.has_devices() {
+            let expected = "none, or path.access_rate, which gives each sender a device";
+            network.wrong(format!("{key}.txqueuelen"), expected, "a limit without a device");
+        }
+        Some(host)
+    }
+}

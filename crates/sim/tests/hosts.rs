@@ -1,0 +1,107 @@
+//! Hosts whose processor takes time, whose backlog ends, whose device queue fills.
+
+mod common;
+
+use common::outcome;
+use elephan_metrics::{FlowSummary, Summary};
+
+/// A flow of `cc` on 100 Mbit/s and 40 ms from a host.
+fn run(cc: &str, path: &str, more: &str) -> Summary {
+    outcome(&format!(
+        r#"duration = "30 s"
+        path = {{ rate = "100 Mbit/s", rtt = "40 ms", {path} }}
+        flow = [{{ cc = "{cc}" }}]
+        measure = {{ from = "10 s" }}
+        {more}"#
+    ))
+    .summary
+}
+
+fn flow(summary: &Summary) -> &FlowSummary {
+    &summary.flows[0]
+}
+
+#[test]
+fn a_host_without_cost_is_no_host() {
+    let (without, with) = (run("htcp", "", ""), run("htcp", "", "host = { max_backlog = 1000000 }"));
+    assert_eq!(with.goodput_bit_s, without.goodput_bit_s);
+    let host = flow(&with).host.as_ref().unwrap();
+    assert_eq!((host.busy, host.dropped), (0.0, 0));
+    assert_eq!(flow(&without).host, None);
+}
+
+#[test]
+fn the_processor_is_busy_for_what_it_does() {
+    // 8333 packets of 10 us and 4167 ACKs of 20 us a second: 16.7 %.
+    let summary = run("reno", "buffer = \"100% bdp\"", "host = { data = \"10 us\", ack = \"20 us\" }");
+    let busy = flow(&summary).host.as_ref().unwrap().busy;
+    assert!((busy - 0.1667).abs() < 0.004, "{summary:?}");
+}
+
+#[test]
+fn a_slow_processor_limits_the_rate_and_nothing_is_lost() {
+    // 200 us for a packet and 100 us for an ACK of two: 4000 packets a second, of which 1448 bytes are payload.
+    // Not in slow start, which sends four packets for each ACK.
+    let host = "host = { data = \"200 us\", ack = \"100 us\" }\ntcp = { initial_ssthresh = 100 }";
+    let summary = run("reno", "", host);
+    let flow = flow(&summary);
+    assert!((flow.goodput_bit_s / (4000.0 * 1448.0 * 8.0) - 1.0).abs() < 0.01, "{flow:?}");
+    assert!(flow.host.as_ref().unwrap().busy > 0.99);
+    assert_eq!((summary.links[0].dropped, flow.retransmitted_bytes), (0, 0));
+}
+
+#[test]
+fn a_backlog_that_is_full_drops_and_counts() {
+    let host = "host = { data = \"200 us\", ack = \"100 us\", max_backlog = 5 }";
+    let summary = run("reno", "", host);
+    let host = flow(&summary).host.as_ref().unwrap();
+    assert!(host.dropped > 0 && host.backlog_max_packets == 5, "{host:?}");
+    // Cumulative ACKs make up for it: data goes on.
+    assert!(flow(&summary).goodput_bit_s > 20e6, "{summary:?}");
+}
+
+#[test]
+fn a_full_device_queue_reduces_the_window_though_nothing_is_lost() {
+    // A device of 50 Mbit/s in front of 100: the only queue is the host's own.
+    let path = "access_rate = \"50 Mbit/s\"";
+    let limited = run("reno", path, "host = { txqueuelen = 50 }");
+    let stalls = flow(&limited).host.as_ref().unwrap().stalls;
+    assert!(stalls > 0, "{limited:?}");
+    assert_eq!(flow(&limited).congestion_events, stalls);
+    assert_eq!((limited.links[0].dropped, flow(&limited).retransmitted_bytes), (0, 0));
+    // Without a limit the queue takes whatever the window admits, which so grows without end.
+    let free = run("reno", path, "host = {}");
+    assert_eq!(flow(&free).host, None);
+    assert_eq!(flow(&free).congestion_events, 0);
+    assert!(flow(&free).cwnd_mean_segments > flow(&limited).cwnd_mean_segments);
+    // Li 2006, section 5.2.2: a short queue costs goodput.
+    let short = run("reno", path, "host = { txqueuelen = 5 }");
+    assert!(flow(&short).goodput_bit_s < 0.95 * flow(&free).goodput_bit_s, "{short:?}");
+}
+
+#[test]
+fn a_flow_may_have_another_host() {
+    let summary = outcome(
+        r#"duration = "10 s"
+        path = { rate = "100 Mbit/s", rtt = "40 ms" }
+        host = { data = "5 us" }
+        flow = [{ cc = "reno" }, { cc = "reno", host = { data = "1 ms" } }]"#,
+    )
+    .summary;
+    // 1 ms for a packet: 1000 of them a second.
+    assert!(summary.flows[1].goodput_bit_s < 1000.0 * 1448.0 * 8.0);
+    assert!(summary.flows[0].goodput_bit_s > 50e6);
+}
+
+#[test]
+fn transfers_follow_each_other_on_a_host_too() {
+    let summary = outcome(
+        r#"duration = "30 s"
+        path = { rate = "100 Mbit/s", rtt = "40 ms" }
+        host = { data = "5 us", ack = "2 us" }
+        flow = [{ cc = "htcp", size = "5 MB", transfers = "repeat" }]"#,
+    )
+    .summary;
+    // 0.4 s of the rate, and some round trips of slow start each.
+    assert!((30..70).contains(&summary.transfers.as_ref().unwrap().count), "{summary:?}");
+}
