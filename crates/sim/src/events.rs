@@ -11,6 +11,8 @@ pub struct Events {
     heap: Vec<u128>,
     /// Where each source stands in the heap.
     places: Vec<u32>,
+    /// Sources; what the heap has more fills the last group.
+    sources: usize,
 }
 
 const ARITY: usize = 4;
@@ -33,21 +35,24 @@ fn source(key: u128) -> usize {
 impl Events {
     /// `sources` sources, none of which has an event.
     pub fn new(sources: usize) -> Self {
-        // Whole groups of children, so that no node has fewer: what fills the last one never moves.
-        let filled = 1 + sources.saturating_sub(1).next_multiple_of(ARITY);
-        Self {
-            heap: (0..filled).map(|source| key(Time::MAX, source)).collect(),
-            places: (0..filled as u32).collect(),
-        }
+        let mut events = Self { heap: Vec::new(), places: Vec::new(), sources };
+        events.fill();
+        events
+    }
+
+    /// Makes room for all sources: whole groups of children, so that no node has fewer. What fills the last one never moves.
+    fn fill(&mut self) {
+        let filled = 1 + self.sources.saturating_sub(1).next_multiple_of(ARITY);
+        // At the end nothing is below, and all that is above is earlier.
+        self.heap.extend((self.heap.len()..filled).map(|source| key(Time::MAX, source)));
+        self.places.extend(self.places.len() as u32..filled as u32);
     }
 
     /// One more source, without an event; its number.
     pub fn add(&mut self) -> usize {
-        let source = self.heap.len();
-        // At the end nothing is below it, and later than anything above.
-        self.places.push(source as u32);
-        self.heap.push(key(Time::MAX, source));
-        source
+        self.sources += 1;
+        self.fill();
+        self.sources - 1
     }
 
     /// The earliest event: when, and whose; at [`Time::MAX`] there is none.
@@ -137,9 +142,13 @@ mod tests {
     proptest! {
         #[test]
         fn the_next_event_is_the_earliest(
-            sources in 1usize..40, steps in prop::collection::vec((0usize..40, 0u64..1000), 1..300),
+            sources in 1usize..40, added in 0usize..40, steps in prop::collection::vec((0usize..80, 0u64..1000), 1..300),
         ) {
             let mut events = Events::new(sources);
+            for number in sources..sources + added {
+                prop_assert_eq!(events.add(), number);
+            }
+            let sources = sources + added;
             let mut times = vec![Time::MAX; sources];
             for (source, time) in steps {
                 let source = source % sources;
