@@ -1,5 +1,6 @@
 """The server of `elephan ui`: what it lets in, what it does, what it refuses."""
 
+import contextlib
 import json
 import time
 from collections.abc import Iterator
@@ -109,6 +110,24 @@ def test_a_change_in_mid_run_keeps_what_was_drawn_and_is_in_the_scenario(tmp_pat
 def _write(path: Path, document: dict[str, Any]) -> Path:
     path.write_text(elephan._core.to_toml(json.dumps(document)))
     return path
+
+
+def test_changes_at_any_moment_keep_the_past_and_the_scenario_true() -> None:
+    for wait in (0.0, 0.013, 0.05, 0.11, 0.3):
+        saved: list[elephan.Run] = []
+
+        def save(run: elephan.Run, saved: list[elephan.Run] = saved) -> str:
+            saved.append(run)
+            return "saved"
+
+        run = LiveRun(DOCUMENT, LIMITS, save, 0.0)
+        time.sleep(wait)
+        with contextlib.suppress(elephan.ScenarioError):  # it may be over, or too close to its end
+            run.change(lambda document, now: document["flow"].append({"cc": "scalable", "start": now}))
+        _wait(run)
+        kinds = [json.loads(text)["type"] for text in run.messages]
+        assert "restart" not in kinds
+        assert len(saved[0].labels) == len(run.document["flow"])
 
 
 def test_a_link_is_changed_in_mid_run() -> None:

@@ -11,7 +11,7 @@ try {
   const page = await browser.newPage({ viewport: { width: 1440, height: 1010 }, colorScheme: "light" });
   await page.goto(server.url);
   await page.waitForSelector("#start");
-  await page.selectOption("[aria-label=Speed]", "10");
+  await page.selectOption("[aria-label=Speed]", "5");
   await page.click("#start");
   const reached = (time) => page.waitForFunction((least) => Number(document.querySelector("progress")?.value) >= least, time, { timeout: 60_000 });
   await reached(28);

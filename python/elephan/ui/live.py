@@ -61,9 +61,9 @@ class LiveRun:
         self._condition = threading.Condition()
         self._listeners: set[Callable[[], None]] = set()
         self._restart_at: float | None = None
+        self._has_begun = False
         self._kept: dict[str, list[Columns]] = {"flows": [], "queues": []}
         self._fresh: dict[str, list[Columns]] = {"flows": [], "queues": []}
-        self._computing_s = 0.0
         self._introduce("start")
         self._thread = threading.Thread(target=self._run, name=f"run {self.id}", daemon=True)
         self._thread.start()
@@ -79,6 +79,11 @@ class LiveRun:
     def is_over(self) -> bool:
         """Whether it goes on no more."""
         return self.state in ("done", "cancelled", "failed")
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it may still be changed, paused or cancelled."""
+        return self.state in ("running", "paused")
 
     @property
     def is_interrupted(self) -> bool:
@@ -100,7 +105,7 @@ class LiveRun:
     def control(self, *, pause: bool | None = None, speed: float | None = None, cancel: bool = False) -> None:
         """Pause or go on, go at a multiple of real time (0: as fast as it goes), or end it."""
         with self._condition:
-            if self.is_over:
+            if not self.goes_on:
                 return
             if cancel:
                 self.state = "cancelled"
@@ -114,7 +119,7 @@ class LiveRun:
     def change(self, make: Callable[[dict[str, Any], str], None]) -> None:
         """Change the scenario from the next sample on: `make` is given the document and that time. Raises `ScenarioError`."""
         with self._condition:
-            if self.is_over:
+            if not self.goes_on:
                 raise _core.ScenarioError("scenario: expected a run that goes on, found one that is over")
             document = copy.deepcopy(self.document)
             make(document, f"{self.time_s + self._interval():.9g} s")
@@ -132,7 +137,7 @@ class LiveRun:
         return interval * math.ceil(duration / interval / MOST_CALLS)
 
     def _run(self) -> None:
-        until = 0.0
+        until: float | None = None
         while True:
             scenario = self.scenario
             watcher = _Watcher(self, until)
@@ -140,20 +145,24 @@ class LiveRun:
             try:
                 result = _core.run_live(scenario.to_json(), self._interval(), watcher)
             except KeyboardInterrupt:
-                if self.state != "cancelled" and self._restart_at is not None:
-                    with self._condition:
-                        until, self._restart_at = self._restart_at, None
-                    self._introduce("changed")
-                    continue
-                self._flush()
-                self._tell({"type": "cancelled", "time_s": self.time_s})
+                result = None
             except Exception as error:
                 self._fail(f"{error}")
+                return
+            with self._condition:
+                changed = self._restart_at if self.state != "cancelled" else None
+                self._restart_at = None
+                if changed is None and self.state != "cancelled":
+                    # From here on there is nothing left to change.
+                    self.state = "saving"
+            if changed is not None:
+                until = changed if self._has_begun else None
+                self._introduce("changed")
+                continue
+            self._flush()
+            if result is None or self.state == "cancelled":
+                self._tell({"type": "cancelled", "time_s": self.time_s})
             else:
-                if self._restart_at is not None:
-                    # The change came after the last look; there is nothing left to change.
-                    self._restart_at = None
-                self._flush()
                 self._finish(from_columns(scenario, result, time.perf_counter() - started))
             return
 
@@ -174,13 +183,16 @@ class LiveRun:
 
     def look(self, time_s: float, flows: Columns, queues: Columns) -> bool:
         """New samples; waits for its time, or while paused. False ends or restarts the run."""
-        for name, rows in (("flows", flows), ("queues", queues)):
-            if len(rows["time_s"]):
-                self._kept[name].append(rows)
-                self._fresh[name].append(rows)
         with self._condition:
-            self.time_s = time_s
-            return not self.is_interrupted
+            if self.is_interrupted:
+                # What comes after the moment of a change does not count.
+                return False
+            for name, rows in (("flows", flows), ("queues", queues)):
+                if len(rows["time_s"]):
+                    self._kept[name].append(rows)
+                    self._fresh[name].append(rows)
+            self.time_s, self._has_begun = time_s, True
+            return True
 
     def wait(self, pace: "_Pace", time_s: float) -> bool:
         """Let time pass until `time_s` is due; false ends or restarts the run."""
@@ -263,11 +275,11 @@ class _Pace:
 class _Watcher:
     """Called by the simulator with each lot of new samples. Up to `until` it only collects: that is on the screen already."""
 
-    def __init__(self, run: LiveRun, until: float) -> None:
+    def __init__(self, run: LiveRun, until: float | None) -> None:
         self._run = run
-        self._until = until
-        self._replayed: dict[str, list[Columns]] | None = {"flows": [], "queues": []} if until > 0 else None
-        self._pace = _Pace(until)
+        self._until = until or 0.0
+        self._replayed: dict[str, list[Columns]] | None = {"flows": [], "queues": []} if until is not None else None
+        self._pace = _Pace(self._until)
         self._told = 0.0
         self._left = time.perf_counter()
         self._spent = 0.0
