@@ -93,6 +93,8 @@ def test_every_example_runs(path: Path, tmp_path: Path):
         (["compare", "--cc", "warp"], "scenario: flow.0.cc: expected one of tahoe"),
         (["compare", "--rate", "fast"], 'scenario: path.rate: expected a rate such as "250 Mbit/s", found "fast"'),
         (["cc", "show", "warp"], "cc: expected one of tahoe"),
+        (["queue", "show", "warp"], "queue: expected one of droptail"),
+        (["run", "small.toml", "--set", "path.queue={ name = 'red', min_th = 9, max_th = 5 }"], "small.toml: path.queue.max_th: expected a number above min_th = 9, found 5"),
         (["plot", "nowhere"], "nowhere: expected a results folder with run.json, found none"),
     ],
 )  # fmt: skip
@@ -111,6 +113,31 @@ def test_cc_list_and_show():
     shown = elephan("cc", "show", "scalable").stdout
     assert "0.125" in shown
     assert "Kelly" in shown
+
+
+def test_queue_list_and_show():
+    listed = elephan("queue", "list").stdout
+    for name in ("droptail", "adaptive-red", "wred", "fq-codel", "priority"):
+        assert name in listed
+    shown = elephan("queue", "show", "pie").stdout
+    assert "qdelay_ref" in shown
+    assert "15 ms" in shown
+    assert "RFC 8033" in shown
+    assert "automatic" in elephan("queue", "show", "red").stdout
+
+
+def test_drops_have_reasons_and_classes_have_rows(tmp_path: Path):
+    done = elephan("run", "scenarios/examples/priority.toml", "--out", str(tmp_path / "o"))
+    assert done.returncode == 0, done.stderr
+    assert "policed" in done.stdout
+    assert "classes of bottleneck" in done.stdout
+    summary = json.loads((tmp_path / "o" / "summary.json").read_text())
+    link = summary["links"][0]
+    reasons = ("dropped_full", "dropped_early", "dropped_policed", "dropped_down")
+    assert link["dropped"] == sum(link[reason] for reason in reasons)
+    assert [one["name"] for one in link["classes"]] == ["ef", "others", "af", "be"]
+    # 2 Mbit/s is what the policer lets through of the first.
+    assert link["classes"][0]["throughput_bit_s"] == pytest.approx(2e6, rel=0.01)
 
 
 def test_schema_is_json():
