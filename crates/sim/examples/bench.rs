@@ -9,10 +9,22 @@ use elephan_scenario::Scenario;
 use elephan_sim::{Uncontrolled, run};
 
 /// Name, and the scenario without its duration: packets of 1500 bytes, SACK, delayed ACKs, traced at 10 Hz.
-const CASES: [(&str, &str, u32); 6] = [
+const CASES: [(&str, &str, u32); 8] = [
     (
         "one Scalable flow, 1 Gbit/s, 100 ms, buffer 100% BDP",
         r#"path = { rate = "1 Gbit/s", rtt = "100 ms", buffer = "100% bdp" }
+        flow = [{ cc = "scalable" }]"#,
+        100,
+    ),
+    (
+        "the same with RED",
+        r#"path = { rate = "1 Gbit/s", rtt = "100 ms", buffer = "100% bdp", queue = "red" }
+        flow = [{ cc = "scalable" }]"#,
+        100,
+    ),
+    (
+        "the same with CoDel",
+        r#"path = { rate = "1 Gbit/s", rtt = "100 ms", buffer = "100% bdp", queue = "codel" }
         flow = [{ cc = "scalable" }]"#,
         100,
     ),
