@@ -220,7 +220,11 @@ CC = {STANDARD: "reno", SCALABLE: '{ name = "scalable", a = 0.02 }'}
 
 
 @experiment(
-    "kelly2003/table-3", "2 GB transfers completed in 20 minutes, by number of flows", "kelly2003/bulk", choices=CHOICES
+    "kelly2003/table-3",
+    "2 GB transfers completed in 20 minutes, by number of flows",
+    "kelly2003/bulk",
+    choices=CHOICES,
+    quick=False,
 )
 def table_3(lab: Lab) -> Report:
     """Closed-loop transfers; runs shorter than 1200 s are scaled."""
@@ -272,6 +276,7 @@ def table_3(lab: Lab) -> Report:
     "Web traffic beside eight bulk transfers",
     "kelly2003/web",
     choices=(*CHOICES, "web users think first; object sizes by Table 4 without truncation."),
+    quick=False,
 )
 def table_5(lab: Lab) -> Report:
     """4200 web users with 0 or 8 bulk transfers of either algorithm."""

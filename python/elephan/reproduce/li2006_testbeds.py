@@ -348,6 +348,7 @@ def figure_9_7(lab: Lab) -> Report:
     "Impact on Standard TCP of one and of ten flows (equation 9.1)",
     "li2006/testbed",
     choices=(*TEST, "the numbers of flows."),
+    quick=False,
 )
 def figure_9_10(lab: Lab) -> Report:
     """N flows of Standard TCP, of which i become another algorithm."""

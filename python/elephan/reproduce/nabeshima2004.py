@@ -227,6 +227,7 @@ def figure_7(lab: Lab) -> Report:
     "Convergence time by number of flows, with background traffic",
     "nabeshima2004/convergence",
     choices=(*CHOICES, BACKGROUND),
+    quick=False,
 )
 def figure_8(lab: Lab) -> Report:
     """Web traffic and window-limited flows in both directions."""
@@ -246,6 +247,7 @@ def figure_8(lab: Lab) -> Report:
     "Convergence time of two flows by bandwidth, with background traffic",
     "nabeshima2004/convergence",
     choices=(*CHOICES, BACKGROUND),
+    quick=False,
 )
 def figure_9(lab: Lab) -> Report:
     """100 Mbit/s to 1 Gbit/s with background."""
