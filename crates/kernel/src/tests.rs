@@ -79,7 +79,7 @@ impl Pair {
                     rtt: Some(rtt),
                     min_rtt: self.min_rtt,
                     srtt: rtt,
-                    delivery_rate: None,
+                    delivered_since: None,
                     round: self.round,
                     in_recovery: false,
                     mss: 1448,
