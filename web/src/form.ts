@@ -161,6 +161,13 @@ export class Form {
   }
 
   private flag(key: string, shape: Shape, title: string): HTMLElement {
+    if (shape.optional && typeof shape.default !== "boolean") {
+      const value = this.get(key);
+      const options = [["", "none"], ["true", "true"], ["false", "false"]].map(([id, text]) => h("option", { value: id, selected: id === String(value ?? "") }, text!));
+      const select = h("select", {}, ...options);
+      select.addEventListener("change", () => this.set(key, select.value === "" ? undefined : select.value === "true"));
+      return this.labelled(key, title, shape.description, select);
+    }
     const input = h("input", { type: "checkbox", checked: (this.get(key) ?? shape.default) === true });
     input.addEventListener("change", () => this.set(key, input.checked === shape.default ? undefined : input.checked));
     const field = this.labelled(key, title, shape.description, input);
