@@ -73,6 +73,8 @@ test("a run is started, drawn while it goes on, changed, exported, finished and 
   await page.selectOption("[aria-label=Speed]", "0");
   await state("done");
   assert.equal(await samples(), 601);
+  const last = (await saved(() => page.click("[data-chart=cwnd] figcaption button"))).text.trim().split("\r\n").at(-1);
+  assert.ok(last.split(",").every((value) => Number(value) > 0), last);
   const file = await saved(() => page.click("#export"));
   assert.equal(file.name, "two-flows.toml");
   assert.match(file.text, /cc = "scalable"\nstart = "[0-9.]+ s"/);

@@ -35,7 +35,10 @@ def experiments(folder: Path) -> dict[str, dict[str, Any]]:
     found = {}
     for path in sorted(folder.glob("*/*.json")):
         if path.name not in ("run.json", "summary.json", "comparison.json", "sweep.json"):
-            report = json.loads(path.read_text(encoding="utf-8"))
+            try:
+                report = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError:  # somebody else's file
+                continue
             if isinstance(report, dict) and {"rows", "verdicts", "checks"} <= report.keys():
                 found[f"{path.parent.name}/{path.stem}"] = report
     return found
