@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench bench-sweep bench-peers published web screenshots docs measured clean
+.PHONY: demo test lint bench bench-emulator engines kernel-tools bench-sweep bench-peers published web screenshots docs measured clean
 
 demo: $(VENV)/built ## Compare four algorithms: a table, plots, half a minute.
 	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
@@ -24,6 +24,19 @@ lint: $(VENV)/built ## Formatting, and warnings as errors.
 bench: ## How fast the simulator is; BENCH="--seconds 5" for less.
 	cargo run --release --quiet -p elephan-sim --example bench -- $(BENCH)
 	cargo run --release --quiet -p elephan-tcp --example loopback
+
+bench-emulator: ## How much the link emulator of the linux engine carries, and how exactly; needs root. Writes docs/kernel.md.
+	cargo build --release --quiet -p elephan-linux --example bench
+	cargo run --release --quiet -p elephan-linux --example bench -- $(BENCH) | sed '1i ```text' | sed '$$a ```' \
+	    | $(PYTHON) scripts/insert.py docs/kernel.md emulator
+
+engines: $(VENV)/built kernel-tools ## Simulator and kernel side by side, 20 minutes, needs root; writes docs/kernel.md.
+	$(BIN)/elephan compare-engines scenarios/engines/*.toml --cc reno,hstcp,hstcp-fc,scalable,htcp,bic,fast,ltcp --markdown --force \
+	    | $(PYTHON) scripts/insert.py docs/kernel.md suite
+
+kernel-tools: ## What loading algorithms into the running kernel takes.
+	@command -v clang >/dev/null && ldconfig -p | grep -q 'libbpf\.so\.1' \
+	    || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq clang libbpf1)
 
 bench-sweep: $(VENV)/built ## What a sweep of 10,000 short runs costs beside them; writes docs/sweeps.md.
 	$(BIN)/python scripts/bench_sweep.py | $(PYTHON) scripts/insert.py docs/sweeps.md bench-sweep
