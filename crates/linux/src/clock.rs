@@ -23,26 +23,27 @@ impl Clock {
 /// How urgent a thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
-    /// Before everything else on the machine: the emulator.
+    /// As other programs.
+    Ordinary,
+    /// Before all other programs: the emulator.
     Realtime,
-    /// Before other programs: applications.
-    High,
+    /// Before the emulator too: what holds the lock of a socket, be it for a moment. Were it put aside meanwhile, what arrives for
+    /// the socket would wait, and acknowledgments and data would go out in one burst.
+    Socket,
 }
 
 /// Makes the calling thread urgent, and its sleeps exact. Where that is not allowed it stays as it is; lateness will tell.
 pub fn make_urgent(urgency: Urgency) {
+    let (policy, priority) = match urgency {
+        Urgency::Ordinary => (libc::SCHED_OTHER, 0),
+        Urgency::Realtime => (libc::SCHED_FIFO, 1),
+        Urgency::Socket => (libc::SCHED_FIFO, 2),
+    };
+    let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: plain calls about the calling thread.
     unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1);
-        match urgency {
-            Urgency::Realtime => {
-                let parameters = libc::sched_param { sched_priority: 1 };
-                libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters);
-            }
-            Urgency::High => {
-                libc::setpriority(libc::PRIO_PROCESS, libc::gettid() as libc::id_t, -15);
-            }
-        }
+        libc::sched_setscheduler(0, policy, &raw const parameters);
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use elephan_metrics::LinkSample;
 use elephan_net::{Ecn, Limit, Link, Packet};
 use elephan_scenario::Plan;
-use elephan_sim::links::LinkRecord;
+use elephan_sim::links::{self, LinkRecord};
 use elephan_sim::trace::QueueTrace;
 use elephan_units::Time;
 use hdrhistogram::Histogram;
@@ -110,6 +110,8 @@ pub struct Emulator<'a> {
     directions: Vec<Direction<'a>>,
     clock: Clock,
     slipped: Time,
+    /// Changes of the plan so far.
+    changed: usize,
     links: Vec<Link<Parcel>>,
     /// When each link wants to be looked at.
     next: Vec<Time>,
@@ -170,6 +172,7 @@ impl<'a> Emulator<'a> {
             directions,
             clock,
             slipped: Time::ZERO,
+            changed: 0,
             next: vec![Time::MAX; links.len()],
             mine,
             bytes: Vec::with_capacity(room(plan, u64::from(mtu)) as usize),
@@ -221,6 +224,7 @@ impl<'a> Emulator<'a> {
             let began = self.clock.now();
             self.slip(began.since(expected));
             let now = self.now();
+            self.change(last);
             // What is there now came since the last look: on average, half way.
             let read = self.read(last + now.since(last) / 2)?;
             last = now;
@@ -258,6 +262,23 @@ impl<'a> Emulator<'a> {
             self.punctuality.slips += 1;
             self.punctuality.slipped = self.slipped;
             self.punctuality.longest_slip = self.punctuality.longest_slip.max(pause);
+        }
+    }
+
+    /// When the next change of a link is due; `Time::MAX` for never.
+    fn next_change(&self) -> Time {
+        self.plan.changes.get(self.changed).map_or(Time::MAX, |change| change.at)
+    }
+
+    /// Changes links, where it is time; nothing has been done since `now`.
+    fn change(&mut self, now: Time) {
+        while self.next_change() <= now {
+            let change = &self.plan.changes[self.changed];
+            let link = change.link as usize;
+            self.changed += 1;
+            links::apply(change, &mut self.links[link], now);
+            self.reclaim(link);
+            self.next[link] = self.links[link].next_event();
         }
     }
 
@@ -363,7 +384,7 @@ impl<'a> Emulator<'a> {
 
     /// Sleeps until a packet comes from a host, or something is due; returns for how long at most.
     fn sleep(&mut self, due: Time) -> Time {
-        let wake = due.min(self.next_trace).min(self.next_edge);
+        let wake = due.min(self.next_trace).min(self.next_edge).min(self.next_change());
         let pause = wake.since(self.now()).min(LONGEST_SLEEP);
         let mut devices: Vec<libc::pollfd> = Vec::with_capacity(2);
         devices.extend(self.directions.iter().map(|direction| libc::pollfd {

@@ -21,7 +21,7 @@ pub const SENDER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// The address of the host that listens.
 pub const LISTENER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 /// What is written at once.
-const CHUNK: usize = 256 * 1024;
+const CHUNK: usize = 64 * 1024;
 /// No wait is longer, so that starts and stops are noticed.
 const LONGEST_WAIT: Time = Time::from_millis(20);
 
@@ -145,7 +145,7 @@ struct Sending {
 
 /// The host that sends: opens, writes and closes as the plan says, until it is told to stop. Returns its CPU time, s.
 pub fn send(common: Common<'_>, tell: &Mutex<Vec<Occurrence>>) -> io::Result<f64> {
-    make_urgent(Urgency::High);
+    make_urgent(Urgency::Socket);
     let Common { plan, shared, clock, stop, .. } = common;
     let poll = Poll::new()?;
     let data = vec![0u8; CHUNK];
@@ -283,7 +283,7 @@ fn close(shared: &Shared, sending: &mut Sending) {
 
 /// The host that listens: reads everything, and hangs up when the other side has. Returns its CPU time, s.
 pub fn listen(common: Common<'_>, is_ready: &AtomicBool) -> io::Result<f64> {
-    make_urgent(Urgency::High);
+    make_urgent(Urgency::Socket);
     let Common { plan, shared, stop, .. } = common;
     let poll = Poll::new()?;
     let mut listeners = Vec::new();

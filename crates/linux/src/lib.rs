@@ -34,7 +34,7 @@ use hdrhistogram::Histogram;
 
 pub use unsupported::unsupported;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Urgency, make_urgent};
 use crate::emulator::{Direction, Emulated, Emulator};
 use crate::hosts::{Common, LISTENER, SENDER, Shared};
 use crate::namespace::{DEVICE, DeviceDrops, Namespace, device_drops};
@@ -203,11 +203,13 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
             }
         }
         let mut sampler = Sampler::new(common(clock), &streams);
+        make_urgent(Urgency::Socket);
         let went_on = watch(plan, clock, control, &mut sampler, &occurrences, || {
             listener.is_finished()
                 || sender.is_finished()
                 || emulators.iter().any(thread::ScopedJoinHandle::is_finished)
         });
+        make_urgent(Urgency::Ordinary);
         let limited = sampler.limited();
         stop.store(true, Ordering::Relaxed);
         for child in commands.iter_mut().flatten() {

@@ -21,8 +21,13 @@ use crate::hosts::LISTENER;
 use crate::namespace::socket_address;
 use crate::socket;
 
-/// A sleep ends so long before a packet is due, and the rest is waited out, so that the spacing is exact.
-const SPIN: Time = Time::from_micros(90);
+/// A sleep ends so long before a packet is due, and the rest is waited out, so that the spacing is exact;
+const SPIN: Time = Time::from_micros(60);
+/// unless packets come as fast as that, all streams together: then a processor would do nothing else, and the sleep is as short
+/// as it can be.
+const MOST_PER_SECOND: f64 = 4000.0;
+/// The shortest sleep worth asking for.
+const NAP: std::time::Duration = std::time::Duration::from_micros(5);
 /// No sleep is longer, so that a stop is noticed.
 const LONGEST_SLEEP: Time = Time::from_millis(20);
 /// Number and time at the beginning of a payload.
@@ -75,7 +80,7 @@ fn port(plan: &Plan, number: usize) -> u16 {
 
 /// Sends the streams of a plan until it is told to stop.
 pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &AtomicBool) -> io::Result<()> {
-    make_urgent(Urgency::High);
+    make_urgent(Urgency::Socket);
     let mut sources = Vec::new();
     for (number, stream) in plan.streams.iter().enumerate() {
         let socket = udp()?;
@@ -86,6 +91,10 @@ pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &Atomi
         let payload = vec![0u8; (stream.datagrams.payload_bytes() as usize).max(STAMP)];
         sources.push((socket, source, stream.stop.unwrap_or(Time::MAX), payload));
     }
+    let rate = |stream: &elephan_scenario::plan::Stream| {
+        stream.datagrams.rate.bits_per_sec() as f64 / (8.0 * f64::from(stream.datagrams.packet))
+    };
+    let is_fast = plan.streams.iter().map(rate).sum::<f64>() > MOST_PER_SECOND;
     while !stop.load(Ordering::Relaxed) {
         let next = sources
             .iter()
@@ -102,7 +111,11 @@ pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &Atomi
             continue;
         }
         while clock.now() < due {
-            std::hint::spin_loop();
+            if is_fast {
+                std::thread::sleep(NAP);
+            } else {
+                std::hint::spin_loop();
+            }
         }
         let (socket, source, _, payload) = &mut sources[number];
         let mut progress = streams[number].lock().expect("nobody panics with it");
@@ -141,7 +154,7 @@ pub fn listen(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
 
 /// Takes what arrives until it is told to stop.
 pub fn receive(sockets: &[OwnedFd], clock: Clock, streams: &[Mutex<Progress>], stop: &AtomicBool) {
-    make_urgent(Urgency::High);
+    make_urgent(Urgency::Socket);
     let mut waiting: Vec<libc::pollfd> = sockets
         .iter()
         .map(|socket| libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 })

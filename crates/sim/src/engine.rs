@@ -10,6 +10,7 @@ use crate::connection::{Connection, RECEIVER, SENDER};
 use crate::crowd::{Crowd, Page};
 use crate::events::Events;
 use crate::host::Host;
+use crate::links;
 use crate::packet::{Datagram, Packet};
 use crate::stream::Stream;
 use crate::trace::EventKind;
@@ -242,21 +243,7 @@ impl<'a> Engine<'a> {
         while let Some(change) = self.plan.changes.get(self.changed).filter(|change| change.at <= now) {
             self.changed += 1;
             let link = &mut self.links[change.link as usize];
-            if let Some(rate) = change.rate {
-                link.set_rate(rate, now);
-            }
-            if let Some(delay) = change.delay {
-                link.set_delay(delay, now);
-            }
-            if let Some(loss) = change.loss {
-                link.set_loss(Some(loss));
-            }
-            if !change.weights.is_empty() {
-                link.set_weights(&change.weights, now);
-            }
-            if let Some(up) = change.up {
-                link.set_up(up, now);
-            }
+            links::apply(change, link, now);
             let next = link.next_event();
             self.arrivals.schedule(change.link as usize, next);
             self.tell_drops(change.link, observer);

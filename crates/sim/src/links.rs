@@ -1,11 +1,30 @@
-//! What is written down of a link, in virtual or in real time.
+//! What changes of a link in mid-run, and what is written down of it, in virtual or in real time.
 
 use elephan_metrics::{ClassSummary, LinkSample, LinkSummary};
 use elephan_net::{ClassCounters, Link, LinkCounters, Packet};
-use elephan_scenario::plan::Measure;
+use elephan_scenario::plan::{Change, Measure};
 use elephan_units::Time;
 
 use crate::trace::QueueTrace;
+
+/// Changes a link as the plan says.
+pub fn apply<P: Packet>(change: &Change, link: &mut Link<P>, now: Time) {
+    if let Some(rate) = change.rate {
+        link.set_rate(rate, now);
+    }
+    if let Some(delay) = change.delay {
+        link.set_delay(delay, now);
+    }
+    if let Some(loss) = change.loss {
+        link.set_loss(Some(loss));
+    }
+    if !change.weights.is_empty() {
+        link.set_weights(&change.weights, now);
+    }
+    if let Some(up) = change.up {
+        link.set_up(up, now);
+    }
+}
 
 /// What a link had done at some time.
 #[derive(Clone, Debug, Default)]
