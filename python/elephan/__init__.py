@@ -13,19 +13,31 @@ from elephan.registry import Algorithm, Parameter, algorithms, slow_starts
 from elephan.results import Run
 from elephan.scenario import Scenario, dumbbell, flow, load, schema
 from elephan.simulate import run, run_many
-from elephan.summary import FlowSummary, LinkSummary, Summary, TransferSummary
+from elephan.summary import (
+    CrowdSummary,
+    FlowSummary,
+    HostSummary,
+    LinkSummary,
+    StreamSummary,
+    Summary,
+    TransferSummary,
+    impact,
+)
 from elephan.sweeps import Dataset, Sweep, SweepError, SweepRun, sweep
 
 __all__ = [
     "Algorithm",
     "Comparison",
+    "CrowdSummary",
     "Dataset",
     "FlowSummary",
+    "HostSummary",
     "LinkSummary",
     "Parameter",
     "Run",
     "Scenario",
     "ScenarioError",
+    "StreamSummary",
     "Summary",
     "Sweep",
     "SweepError",
@@ -36,6 +48,7 @@ __all__ = [
     "compare",
     "dumbbell",
     "flow",
+    "impact",
     "load",
     "run",
     "run_many",

@@ -109,6 +109,8 @@ def _summary_tables(run: Run) -> Iterator[Table]:
         )
     if summary.flows:
         yield flows
+    if any(flow.host for flow in summary.flows):
+        yield _hosts_table(run)
     if summary.crowds:
         yield _crowds_table(run)
     if summary.streams:
@@ -140,6 +142,18 @@ def _summary_tables(run: Run) -> Iterator[Table]:
         )
     yield links
     yield from queue_cli.class_tables(summary.links)
+
+
+def _hosts_table(run: Run) -> Table:
+    table = Table(title="hosts of senders", title_justify="left")
+    table.add_column("flow")
+    for head in ("processor\nbusy, %", "backlog\npackets, most", "dropped\nby backlog", "stalls:\ndevice queue full"):
+        table.add_column(head, justify="right")
+    for flow in run.summary.flows[:50]:
+        if (host := flow.host) is not None:
+            busy = _number(host.busy, 100, 1)
+            table.add_row(flow.label, busy, str(host.backlog_max_packets), str(host.dropped), str(host.stalls))
+    return table
 
 
 def _crowds_table(run: Run) -> Table:

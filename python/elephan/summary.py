@@ -1,7 +1,10 @@
 """What a run was worth, with types. The definitions stand in the Rust crate `elephan-metrics`, and in docs/metrics.md."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass
 from typing import Any
+
+from elephan import _core
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,8 @@ class ClassSummary:
     dropped: int
     throughput_bit_s: float
     queue_delay_mean_s: float | None
+    guaranteed_bit_s: float | None = None
+    qos_efficiency: float | None = None
 
 
 @dataclass(frozen=True)
@@ -184,3 +189,20 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value):
         return {key: _plain(one) for key, one in vars(value).items()}
     return [_plain(one) for one in value] if isinstance(value, tuple | list) else value
+
+
+def impact(reference: Summary, changed: Summary, replaced: Sequence[int]) -> float | None:
+    """Compute the impact on Standard TCP (Li 2006, equation 9.1) of other flows in place of some of its own.
+
+    Both runs have the same flows but for those numbered `replaced`, which use Standard TCP in `reference` and another algorithm
+    in `changed`. The result is what the remaining flows got without the others over what they got with them: above 1 they were
+    harmed. `None` where they got nothing beside the others.
+    """
+
+    def remaining(summary: Summary) -> float:
+        return sum(flow.goodput_bit_s for number, flow in enumerate(summary.flows) if number not in replaced)
+
+    if len(reference.flows) != len(changed.flows):
+        raise ValueError(f"impact: expected runs of as many flows, found {len(reference.flows)} and {len(changed.flows)}")
+    with_others = remaining(changed)
+    return _core.impact(remaining(reference), with_others) if with_others > 0 else None

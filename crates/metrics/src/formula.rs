@@ -59,6 +59,12 @@ pub fn impact(without: f64, with: f64) -> f64 {
     without / with
 }
 
+/// QoS efficiency factor of a class (thesis, equations 9.2 and 9.3): what it achieved over what it was guaranteed, both counting
+/// IP packets, as a link's rate does. Below 1 it left some of its share to others.
+pub fn qos_efficiency(achieved: f64, guaranteed: f64) -> f64 {
+    achieved / guaranteed
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +94,14 @@ mod tests {
         // Two flows that retransmit 1e-5 of what they send, at 200 Mbit/s together: 2e-5/200 = 1e-7 per Mbit/s.
         let overhead = overhead(&[(10, 1_000_000), (10, 1_000_000)], 200e6);
         assert!((overhead * 1e13 - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn impact_and_qos_efficiency_by_hand() {
+        // Two flows of 100 Mbit/s each; beside another algorithm the remaining one has 40.
+        assert_eq!(impact(100e6, 40e6), 2.5);
+        // 630 of 700 Mbit/s.
+        assert!((qos_efficiency(630e6, 700e6) - 0.9).abs() < 1e-12);
     }
 
     #[test]

@@ -196,6 +196,10 @@ pub struct ClassSummary {
     pub dropped: u64,
     /// IP packets served, bit/s.
     pub throughput_bit_s: f64,
+    /// What its weight guaranteed it of the link, bit/s; none without weights, or where they changed.
+    pub guaranteed_bit_s: Option<f64>,
+    /// QoS efficiency factor: what it achieved over what it was guaranteed (thesis, equations 9.2 and 9.3).
+    pub qos_efficiency: Option<f64>,
     /// Mean queueing delay of its packets, s.
     pub queue_delay_mean_s: Option<f64>,
 }

@@ -95,6 +95,8 @@ pub struct ClassCounters {
     pub bytes_served: u64,
     /// Sum of their queueing delays, s.
     pub delay_sum_s: f64,
+    /// The share of the rate that its weight stands for now; of weighted schedulers it is a guarantee.
+    pub rate_share: f64,
 }
 
 /// A class while a link runs.
@@ -200,7 +202,7 @@ impl<P: Packet> ClassStates<P> {
         for class in &self.states {
             let waiting = class.store.waiting().packets;
             let dropped = class.counters.offered - class.counters.served - waiting;
-            counters.push(ClassCounters { dropped, ..class.counters.clone() });
+            counters.push(ClassCounters { dropped, rate_share: class.rate_share, ..class.counters.clone() });
             class.store.count_classes(counters);
         }
     }

@@ -222,6 +222,12 @@ fn load_scenario(text: &str, file: &str, overrides: Vec<(String, String)>, json:
     Ok(serde_json::to_string(&scenario).expect("a scenario is always JSON"))
 }
 
+/// Impact on Standard TCP: goodput of its remaining flows without and with the others.
+#[pyfunction]
+fn impact(without: f64, with_others: f64) -> f64 {
+    elephan_metrics::formula::impact(without, with_others)
+}
+
 /// The JSON Schema of the scenario file.
 #[pyfunction]
 fn schema() -> String {
@@ -301,6 +307,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(run_many, module)?,
         wrap_pyfunction!(load_scenario, module)?,
         wrap_pyfunction!(schema, module)?,
+        wrap_pyfunction!(impact, module)?,
         wrap_pyfunction!(to_toml, module)?,
         wrap_pyfunction!(quantity, module)?,
         wrap_pyfunction!(live::run_live, module)?,

@@ -1,7 +1,7 @@
 //! What changes of a link in mid-run, and what is written down of it, in virtual or in real time.
 
-use elephan_metrics::{ClassSummary, LinkSample, LinkSummary};
-use elephan_net::{ClassCounters, Link, LinkCounters, Packet};
+use elephan_metrics::{ClassSummary, LinkSample, LinkSummary, formula};
+use elephan_net::{Class, ClassCounters, Link, LinkCounters, Packet, Queue};
 use elephan_scenario::plan::{Change, Measure};
 use elephan_units::Time;
 
@@ -96,7 +96,18 @@ impl LinkRecord {
         let (before, after, queue) = (&start.counters, &end.counters, link.statistics());
         let classes = end.classes.iter().enumerate().map(|(number, after)| {
             let none = ClassCounters::default();
-            class_summary(start.classes.get(number).unwrap_or(&none), after, span.secs_f64())
+            let before = start.classes.get(number).unwrap_or(&none);
+            // Only the weights of the link's own scheduler are shares of its rate.
+            let weighted: &[Class] = match &link.config().queue {
+                Queue::Drr(drr) => &drr.class,
+                Queue::Wrr(wrr) => &wrr.class,
+                _ => &[],
+            };
+            let weighted = weighted.iter().any(|class| class.name == after.name);
+            let bits = (end.allowed_bits - start.allowed_bits) / span.secs_f64();
+            let guaranteed =
+                (weighted && before.rate_share == after.rate_share).then_some(bits * after.rate_share);
+            class_summary(before, after, span.secs_f64(), guaranteed)
         });
         LinkSample {
             summary: LinkSummary {
@@ -136,14 +147,24 @@ impl State {
     }
 }
 
-fn class_summary(before: &ClassCounters, after: &ClassCounters, seconds: f64) -> ClassSummary {
+fn class_summary(
+    before: &ClassCounters,
+    after: &ClassCounters,
+    seconds: f64,
+    guaranteed_bit_s: Option<f64>,
+) -> ClassSummary {
     let served = after.served - before.served;
     let delay = after.delay_sum_s - before.delay_sum_s;
+    let throughput_bit_s = (after.bytes_served - before.bytes_served) as f64 * 8.0 / seconds;
     ClassSummary {
         name: after.name.clone(),
         offered: after.offered - before.offered,
         dropped: after.dropped - before.dropped,
-        throughput_bit_s: (after.bytes_served - before.bytes_served) as f64 * 8.0 / seconds,
+        throughput_bit_s,
+        guaranteed_bit_s,
+        qos_efficiency: guaranteed_bit_s
+            .map(|guaranteed| formula::qos_efficiency(throughput_bit_s, guaranteed))
+            .filter(|factor| factor.is_finite()),
         queue_delay_mean_s: (served > 0).then(|| delay / served as f64),
     }
 }

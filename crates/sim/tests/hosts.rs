@@ -105,3 +105,38 @@ fn transfers_follow_each_other_on_a_host_too() {
     // 0.4 s of the rate, and some round trips of slow start each.
     assert!((30..70).contains(&summary.transfers.as_ref().unwrap().count), "{summary:?}");
 }
+
+/// The DataTAG path of Li 2006, section 9.1.3, with a host that the example `slow-host.toml` describes: share that a
+/// Scalable flow takes of what `cbr` leaves it, its timeouts, and its smallest window after the start over that which fills the path.
+fn datatag(cbr: u32, walk: &str) -> (f64, u64, f64) {
+    let outcome = outcome(&format!(
+        r#"duration = "60 s"
+        path = {{ rate = "1 Gbit/s", rtt = "120 ms", buffer = "20% bdp" }}
+        tcp = {{ quantisation = "round_up" }}
+        host = {{ data = "8 us", ack = "6 us", max_backlog = 3000, {walk} = "9 ns" }}
+        flow = [{{ cc = "scalable", start = "1 s" }}]
+        cbr = [{{ rate = "{cbr} Mbit/s" }}]
+        measure = {{ from = "15 s" }}"#
+    ));
+    let left = f64::from(1000 - cbr) * 1e6;
+    let flow = &outcome.summary.flows[0];
+    let trace = &outcome.flows;
+    let least = (0..trace.time_s.len())
+        .filter(|&i| trace.time_s[i] > 15.0)
+        .map(|i| trace.cwnd_segments[i])
+        .fold(f64::INFINITY, f64::min);
+    let full = left * 0.12 / 12_000.0;
+    (flow.goodput_bit_s / (left * 1448.0 / 1500.0), flow.timeouts, least / full)
+}
+
+#[test]
+fn the_window_collapses_under_200_mbit_of_datagrams_and_not_under_600() {
+    let (fast, slow) = (datatag(200, "sack_in_flight"), datatag(600, "sack_in_flight"));
+    println!("share, timeouts, least window: 200 Mbit/s {fast:?}, 600 Mbit/s {slow:?}");
+    assert!(fast.0 < 0.6 && fast.2 < 0.1, "{fast:?}");
+    assert!(slow.0 > fast.0 + 0.1 && slow.2 > 0.3, "{slow:?}");
+    // It is the walk over all that is in flight: one over the holes alone costs nothing that matters.
+    let holes = datatag(200, "sack_lost");
+    println!("walk over holes {holes:?}");
+    assert!(holes.0 > 0.97 && holes.1 == 0 && holes.2 > 0.6, "{holes:?}");
+}
