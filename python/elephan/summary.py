@@ -203,6 +203,8 @@ def impact(reference: Summary, changed: Summary, replaced: Sequence[int]) -> flo
         return sum(flow.goodput_bit_s for number, flow in enumerate(summary.flows) if number not in replaced)
 
     if len(reference.flows) != len(changed.flows):
-        raise ValueError(f"impact: expected runs of as many flows, found {len(reference.flows)} and {len(changed.flows)}")
+        raise ValueError(
+            f"impact: expected runs of as many flows, found {len(reference.flows)} and {len(changed.flows)}"
+        )
     with_others = remaining(changed)
     return _core.impact(remaining(reference), with_others) if with_others > 0 else None
