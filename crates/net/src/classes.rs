@@ -138,14 +138,9 @@ impl<P: Packet> ClassStates<P> {
         let sum: f64 = classes.iter().map(|class| class.weight.unwrap_or(1.0)).sum();
         let states = classes
             .iter()
+            .zip(limits(classes, limit))
             .zip(1..)
-            .map(|(class, number)| {
-                let part = share(class, classes);
-                let cut = |whole: u64| ((whole as f64 * part) as u64).max(1);
-                let limit = match limit {
-                    Limit::Packets(packets) => Limit::Packets(cut(packets)),
-                    Limit::Bytes(bytes) => Limit::Bytes(cut(bytes)),
-                };
+            .map(|((class, limit), number)| {
                 let weight = class.weight.unwrap_or(1.0);
                 let rate_share = weight / sum;
                 let own = index << 8 | number;
@@ -206,6 +201,20 @@ impl<P: Packet> ClassStates<P> {
             class.store.count_classes(counters);
         }
     }
+}
+
+/// What each class may hold: its share of the buffer, and where it can be at least a packet; together no more than the buffer.
+fn limits(classes: &[Class], limit: Limit) -> Vec<Limit> {
+    let (Limit::Packets(whole) | Limit::Bytes(whole)) = limit;
+    let mut parts: Vec<u64> =
+        classes.iter().map(|class| ((whole as f64 * share(class, classes) + 1e-9) as u64).max(1)).collect();
+    while parts.iter().fold(0, |sum: u64, part| sum.saturating_add(*part)) > whole
+        && let Some(most) = parts.iter_mut().max().filter(|most| **most > 0)
+    {
+        *most -= 1;
+    }
+    let unit = |part| if let Limit::Packets(_) = limit { Limit::Packets(part) } else { Limit::Bytes(part) };
+    parts.into_iter().map(unit).collect()
 }
 
 /// A share of a rate, at least 1 bit/s.

@@ -182,6 +182,7 @@ impl<P: Packet> Link<P> {
         if accepted {
             self.ledger.counters.bytes_accepted += u64::from(packet.bytes());
         }
+        self.waiting = store.waiting();
         self.advance(now);
         self.statistics.record_length(self.waiting.packets, now);
         accepted
@@ -190,6 +191,9 @@ impl<P: Packet> Link<P> {
     /// Moves from the store to the ring what has begun to be served by `now`.
     #[inline]
     fn advance(&mut self, now: Time) {
+        if self.free_at > now {
+            return;
+        }
         let Some(store) = &mut self.store else { return };
         while self.free_at <= now
             && store.waiting().packets > 0

@@ -318,6 +318,11 @@ fn check_link(network: &mut Network, key: &str, link: &LinkConfig, buffer: Buffe
             let expected = "room for at least one packet";
             network.wrong(below("buffer"), expected, format_args!("\"{buffer}\", which holds none"));
         }
+        let classes = link.queue.class_names().len() as u64;
+        if queued > 0 && queued < classes {
+            let expected = format!("room for at least one packet of each of {classes} classes");
+            network.wrong(below("buffer"), expected, format_args!("\"{buffer}\", which holds {queued}"));
+        }
         let flying = rate.bytes_in(rtt).get() / packet;
         if flying.saturating_add(queued) > MOST_IN_FLIGHT {
             let found = format!("{flying} on the path and {queued} in the buffer");

@@ -383,6 +383,11 @@ fn events_have_theirs() {
             "event.weights: expected a number of 0 or more, found -1 at \"5 s\"",
         ),
         ("event.0.weights", "{}", "event.0: expected one of rate, delay, loss, weights, up, found none"),
+        (
+            "path.buffer",
+            "1 packet",
+            "path.buffer: expected room for at least one packet of each of 2 classes, found \"1 packets\"",
+        ),
         ("event.0.up", "no", "event.0.up: expected a boolean, found \"no\""),
         (
             "event.0.link",

@@ -13,10 +13,24 @@ const ALGORITHMS: [&str; 13] = [
     "cubic", "vegas",
 ];
 
+const QUEUES: [&str; 11] = [
+    r#""droptail""#,
+    r#"{ name = "threshold", packets = 10 }"#,
+    r#""red""#,
+    r#""adaptive-red""#,
+    r#"{ name = "wred", profile = [{ dscp = ["af"], min_th = 5 }, { min_th = 2, max_th = 10 }] }"#,
+    r#""codel""#,
+    r#""fq-codel""#,
+    r#""pie""#,
+    r#""drr""#,
+    r#"{ name = "wrr", class = [{ name = "af", dscp = ["af"], weight = 3 }, { name = "be", queue = "codel" }] }"#,
+    r#"{ name = "priority", class = [{ name = "ef", dscp = ["ef"], queue = "red" }, { name = "be" }] }"#,
+];
+
 /// A random scenario of a few simulated seconds.
 fn scenario() -> impl Strategy<Value = String> {
     let flows = prop::collection::vec((0..ALGORITHMS.len(), 0u64..2000, 10u64..200, 0u64..3), 1..5);
-    let path = (1u64..60, 1u64..120, 1u64..150, 0.0f64..0.05, 0u64..3);
+    let path = (1u64..60, 1u64..120, 4u64..150, 0.0f64..0.05, 0u64..3);
     let stack = (
         prop::sample::select(vec!["sack", "newreno", "reno", "tahoe"]),
         any::<(bool, bool, bool, bool)>(),
@@ -31,7 +45,7 @@ fn scenario() -> impl Strategy<Value = String> {
             1 => "vary = { name = \"jitter\", max = \"3 ms\" },".to_owned(),
             _ => "vary = { name = \"reorder\", probability = 0.01, extra = \"5 ms\" },".to_owned(),
         };
-        let queue = if ecn { "queue = { name = \"threshold\", packets = 10 }," } else { "" };
+        let queue = QUEUES[seed as usize % QUEUES.len()];
         let flows: Vec<String> = flows
             .into_iter()
             .map(|(cc, start, own_rtt, demand)| {
@@ -41,16 +55,20 @@ fn scenario() -> impl Strategy<Value = String> {
                     _ => "size = \"30 kB\", transfers = \"repeat\",",
                 };
                 let cc = ALGORITHMS[cc];
-                format!("{{ cc = \"{cc}\", {demand} start = \"{start} ms\", rtt = \"{own_rtt} ms\" }}")
+                let dscp = ["be", "af11", "ef"][own_rtt as usize % 3];
+                format!("{{ cc = \"{cc}\", dscp = \"{dscp}\", {demand} start = \"{start} ms\", rtt = \"{own_rtt} ms\" }}")
             })
             .collect();
         format!(
             "duration = \"4 s\"\nseed = {seed}\n\
-             path = {{ rate = \"{rate} Mbit/s\", rtt = \"{rtt} ms\", buffer = \"{buffer} packets\", {queue} {vary} \
+             path = {{ rate = \"{rate} Mbit/s\", rtt = \"{rtt} ms\", buffer = \"{buffer} packets\", queue = {queue}, {vary} \
              loss = {{ name = \"random\", probability = {loss} }} }}\n\
              tcp = {{ fack = {fack}, prr = {prr}, ecn = {ecn}, timestamps = {timestamps}, \
              delayed_ack = {{ segments = {delayed} }}, quantisation = \"{quantisation}\"{} }}\n\
-             measure = {{ from = \"0 s\" }}\nflow = [{}]",
+             measure = {{ from = \"0 s\" }}\nflow = [{}]\n\
+             event = [{{ at = \"1 s\", link = \"bottleneck\", rate = \"{delayed} Mbit/s\" }}, \
+             {{ at = \"2 s\", link = \"bottleneck\", delay = \"{delayed} ms\" }}, \
+             {{ at = \"3 s\", link = \"bottleneck\", up = {ecn} }}]",
             format_args!(", recovery = \"{recovery}\""),
             flows.join(", ")
         )
@@ -81,7 +99,10 @@ proptest! {
                 prop_assert!(elephan_net::Limit::Packets(packets.max(1)) == limit
                     || matches!(limit, elephan_net::Limit::Packets(most) if packets <= most));
             }
-            prop_assert!(outcome.queues.dropped[i] + outcome.queues.lost[i] <= outcome.queues.offered[i]);
+            let queues = &outcome.queues;
+            prop_assert!(queues.dropped[i] + queues.lost[i] <= queues.offered[i]);
+            let reasons = [&queues.dropped_full, &queues.dropped_early, &queues.dropped_policed, &queues.dropped_down];
+            prop_assert_eq!(queues.dropped[i], reasons.iter().map(|column| column[i]).sum::<u64>());
         }
         for link in &outcome.summary.links {
             prop_assert!(link.utilisation.is_none_or(|share| share <= 1.0 + 1e-4), "{link:?}");
