@@ -47,17 +47,29 @@ def _run(
         # scipy's integrators take a moment to import.
         from elephan import fluid, linux  # noqa: PLC0415
 
+        progress = progress or _heeds(cancel)
+
         engine = {
             "model": lambda one: fluid.run(one, progress),
             # Real time: one after the other.
             "linux": lambda one: linux.run(one, progress=progress),
-            "sim": lambda one: _run([one], 1, progress, captures)[0],
+            "sim": lambda one: _run([one], 1, progress, captures, cancel)[0],
         }
         return [engine[scenario.document["engine"]](scenario) for scenario in scenarios]
     started = time.perf_counter()
     results = _core.run_many([scenario.to_json() for scenario in scenarios], threads, progress, captures, cancel)
     wall = time.perf_counter() - started
     return [from_columns(scenario, result, wall) for scenario, result in zip(scenarios, results, strict=True)]
+
+
+def _heeds(cancel: _core.Cancel | None) -> Progress | None:
+    """A progress that stops a run whose `cancel` was set."""
+
+    def progress(_: float) -> None:
+        if cancel is not None and cancel.is_set():
+            raise KeyboardInterrupt
+
+    return None if cancel is None else progress
 
 
 def from_columns(scenario: Scenario, result: dict[str, Any], wall_s: float) -> Run:

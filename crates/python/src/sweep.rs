@@ -70,17 +70,16 @@ impl Expansion {
 #[derive(Default)]
 pub struct Cancel(AtomicBool);
 
-impl Cancel {
-    pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 #[pymethods]
 impl Cancel {
     #[new]
     fn new() -> Self {
         Self::default()
+    }
+
+    /// Whether they are to stop.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
     }
 
     /// Stops them, within a hundredth of their simulated time.

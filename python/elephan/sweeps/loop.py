@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import platform
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -142,7 +143,13 @@ class Sweep:
         self.folder = folder
         self.total = self.done = self.reused = self.failed = 0
         self._expansion = _core.Expansion(scenario.to_json())
-        self._where, self._workers = where, workers
+        engines = {str(scenario.document["engine"]), *_values(scenario.document.get("sweep", {}), "engine")}
+        if "linux" in engines and where is not None:
+            raise _core.ScenarioError(
+                "engine: expected sim or model on a cluster, found linux, which needs this machine's kernel"
+            )
+        # Runs on the kernel are in real time: beside each other they would contend for the processors.
+        self._where, self._workers = where, workers or ("linux" in engines)
         self._retry_failed = retry_failed
         self._tight = [] if until is None else Tight.parse(until)
         if until is not None and max_repeat is None:
@@ -175,7 +182,8 @@ class Sweep:
 
     def _run(self, point: int, repeat: int) -> _Run:
         text = self._expansion.canonical(point, repeat)
-        return _Run(point, repeat, identity(text, code_version()), text)
+        code = code_version() if '"engine":"linux"' not in text else f"{code_version()} on Linux {platform.release()}"
+        return _Run(point, repeat, identity(text, code), text)
 
     def _describe(self, one: _Run) -> dict[str, Any]:
         """The columns of the index that tell what a run is."""
