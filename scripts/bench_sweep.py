@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import elephan
@@ -21,7 +22,7 @@ from elephan.sweeps.query import query
 
 SCENARIO = """
 name = "bench-sweep"
-duration = "20 s"
+duration = "10 s"
 path = { rate = "100 Mbit/s", rtt = "20 ms", buffer = "50% bdp" }
 flow = [{ cc = "reno" }, { cc = "reno", start = { uniform = ["0 s", "1 s"] } }]
 [sweep]
@@ -64,7 +65,7 @@ def main() -> None:
     """Run, and print the figures."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=10_000)
-    parser.add_argument("--scheduler", help="the address of a Dask scheduler; its workers' CPU time is not counted")
+    parser.add_argument("--dask", type=int, help="run on so many worker processes of a Dask cluster on this machine")
     options = parser.parse_args()
     place = Path(tempfile.mkdtemp(prefix="elephan-bench-"))
     try:
@@ -73,7 +74,14 @@ def main() -> None:
         scenario = elephan.load(path)
         before = work_s(scenario)
         cpu, wall = cpu_s(), time.perf_counter()
-        sweep = elephan.sweep(scenario, place / "out", scheduler=options.scheduler).run()
+        with ExitStack() as stack:
+            client = None
+            if options.dask:
+                from distributed import Client, LocalCluster  # noqa: PLC0415 - the `cluster` extra
+
+                made = LocalCluster(n_workers=options.dask, threads_per_worker=1, dashboard_address=None)
+                client = stack.enter_context(Client(stack.enter_context(made)))
+            sweep = elephan.sweep(scenario, place / "out", scheduler=client).run()
         cpu, wall = cpu_s() - cpu, time.perf_counter() - wall
         one = (before + work_s(scenario)) / 2
         known = time.perf_counter()
@@ -92,7 +100,7 @@ def report(sweep: elephan.Sweep, cpu: float, wall: float, one: float, known: flo
     by_cc = "select cc, rtt, avg(goodput) from runs group by all"
     flows = "select label, avg(cwnd_segments) from flows group by all"
     lines = [
-        ("runs, each of 20 s on 100 Mbit/s with two flows", f"{sweep.done:,}"),
+        ("runs, each of 10 s on 100 Mbit/s with two flows", f"{sweep.done:,}"),
         ("simulation, CPU for each run", f"{1e3 * one:.2f} ms"),
         ("everything else, CPU for each run", f"{1e3 * (cpu / sweep.done - one):.2f} ms"),
         ("overhead", f"{100 * (cpu / sweep.done / one - 1):.1f} %"),

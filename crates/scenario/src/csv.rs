@@ -12,19 +12,33 @@ const COLUMN: &str = "bytes";
 
 /// Replaces every table `{ csv = "FILE" }` of a document by `{ list = [...] }`. Relative paths begin at the scenario's folder.
 pub(crate) fn inline(document: &mut Value, scenario: &str) -> Result<(), Error> {
+    inline_below(document, scenario, "")
+}
+
+/// The same for the part of a document at `key`, which a mistake names: a sweep may have many such tables.
+fn inline_below(document: &mut Value, scenario: &str, key: &str) -> Result<(), Error> {
+    let below = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
     match document {
         Value::Object(table) => {
             if table.len() == 1
                 && let Some(Value::String(path)) = table.get("csv")
             {
                 let folder = Path::new(scenario).parent().unwrap_or(Path::new(""));
-                let sizes = read(&folder.join(path))?;
+                let sizes = read(&folder.join(path)).map_err(|mut error| {
+                    for mistake in &mut error.mistakes {
+                        mistake.problem = format!("{} (read for {key} of {scenario})", mistake.problem);
+                    }
+                    error
+                })?;
                 *document = json!({ "list": sizes });
                 return Ok(());
             }
-            table.values_mut().try_for_each(|value| inline(value, scenario))
+            table.iter_mut().try_for_each(|(name, value)| inline_below(value, scenario, &below(name)))
         }
-        Value::Array(items) => items.iter_mut().try_for_each(|value| inline(value, scenario)),
+        Value::Array(items) => items
+            .iter_mut()
+            .enumerate()
+            .try_for_each(|(index, value)| inline_below(value, scenario, &below(&index.to_string()))),
         _ => Ok(()),
     }
 }
