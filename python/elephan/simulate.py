@@ -48,7 +48,6 @@ def _run(
         from elephan import fluid, linux  # noqa: PLC0415
 
         progress = progress or _heeds(cancel)
-
         engine = {
             "model": lambda one: fluid.run(one, progress),
             # Real time: one after the other.
