@@ -30,8 +30,8 @@ bench-emulator: ## How much the link emulator of the linux engine carries, and h
 	cargo run --release --quiet -p elephan-linux --example bench -- $(BENCH) | sed '1i ```text' | sed '$$a ```' \
 	    | $(PYTHON) scripts/insert.py docs/kernel.md emulator
 
-engines: $(VENV)/built kernel-tools ## Simulator and kernel side by side, 20 minutes, needs root; writes docs/kernel.md.
-	$(BIN)/elephan compare-engines scenarios/engines/*.toml --cc reno,hstcp,hstcp-fc,scalable,htcp,bic,fast,ltcp --markdown --force \
+engines: $(VENV)/built kernel-tools ## Simulator and kernel side by side, 12 minutes, needs root; writes docs/kernel.md.
+	$(BIN)/elephan compare-engines scenarios/engines/one-20.toml scenarios/engines/one-100.toml scenarios/engines/two-20.toml scenarios/engines/two-100.toml --cc reno,hstcp,hstcp-fc,scalable,htcp,bic,fast,ltcp --markdown --force \
 	    | $(PYTHON) scripts/insert.py docs/kernel.md suite
 
 kernel-tools: ## What loading algorithms into the running kernel takes.
