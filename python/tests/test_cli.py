@@ -94,7 +94,10 @@ def test_every_example_runs(path: Path, tmp_path: Path):
         (["compare", "--rate", "fast"], 'scenario: path.rate: expected a rate such as "250 Mbit/s", found "fast"'),
         (["cc", "show", "warp"], "cc: expected one of tahoe"),
         (["queue", "show", "warp"], "queue: expected one of droptail"),
-        (["run", "small.toml", "--set", "path.queue={ name = 'red', min_th = 9, max_th = 5 }"], "small.toml: path.queue.max_th: expected a number above min_th = 9, found 5"),
+        (
+            ["run", "small.toml", "--set", "path.queue={ name = 'red', min_th = 9, max_th = 5 }"],
+            "small.toml: path.queue.max_th: expected a number above min_th = 9, found 5",
+        ),
         (["plot", "nowhere"], "nowhere: expected a results folder with run.json, found none"),
     ],
 )  # fmt: skip
