@@ -225,8 +225,8 @@ impl<'a> Emulator<'a> {
             self.slip(began.since(expected));
             let now = self.now();
             self.change(last);
-            // What is there now came since the last look: on average, half way.
-            let read = self.read(last + now.since(last) / 2)?;
+            // What is there now came since the last look: on average, half way. It would have ended a longer sleep at once.
+            let read = self.read(now.since(now.since(last).min(PERIOD) / 2))?;
             last = now;
             let (forwarded, due) = self.forward(now);
             self.observe(now);
