@@ -20,7 +20,7 @@ pub struct Host {
     /// Processor time for an ACK that arrives.
     pub ack: Time,
     /// Processor time on top, for each SACK block of an ACK and each packet in flight: the walk over all of them that Linux
-    /// made before 2.6.
+    /// 2.4 made.
     pub sack_in_flight: Time,
     /// Processor time on top, for each SACK block of an ACK and each packet that is lost and was not sent again: a walk over
     /// the holes alone.
