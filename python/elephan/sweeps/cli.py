@@ -14,7 +14,7 @@ from rich.table import Table
 from elephan import _core
 from elephan.scenario import load
 from elephan.sweeps import tables
-from elephan.sweeps.dataset import SweepError
+from elephan.sweeps.dataset import Dataset, SweepError
 from elephan.sweeps.loop import Sweep, SweepRun, sweep
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
@@ -126,9 +126,9 @@ def run_sweep(one: Sweep) -> None:
                 text = f"{rate:.3g} runs/s" + (f", {one.failed} failed" if one.failed else "")
                 progress.update(task, total=one.total, completed=one.done, rate=text)
     except KeyboardInterrupt:
-        err.print(
-            f"interrupted: {one.done} of {one.total} runs are in {one.folder}; sweep again to go on", soft_wrap=True
-        )
+        # More may have been written than was counted.
+        kept = Dataset(one.folder).index().height
+        err.print(f"interrupted: {kept} of {one.total} runs are in {one.folder}; sweep again to go on", soft_wrap=True)
         # Not typer's exit, after which the command line says that nothing was written.
         sys.exit(INTERRUPTED)
     for run in failures:

@@ -130,8 +130,7 @@ class Writer(Dataset):
 
     def __init__(self, folder: str | Path) -> None:
         super().__init__(folder)
-        self._rows_waiting: list[dict[str, Any]] = []
-        self._samples_waiting: dict[str, list[pa.Table]] = {name: [] for name in TABLES}
+        self._waiting: list[tuple[list[dict[str, Any]], dict[str, pa.Table]]] = []
         self.waiting_bytes = 0
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = (self.folder / ".lock").open("w")
@@ -185,43 +184,40 @@ class Writer(Dataset):
 
     def add(self, batch: Batch, described: Sequence[Mapping[str, Any]]) -> None:
         """Take the runs of a batch; `described` tells point and settings of each."""
-        for row, more in zip(batch.rows, described, strict=True):
-            self._rows_waiting.append({**more, **row})
-        for name, table in batch.samples.items():
-            self._samples_waiting[name].append(table)
-            self.waiting_bytes += table.nbytes
+        rows = [{**more, **row} for row, more in zip(batch.rows, described, strict=True)]
+        self.waiting_bytes += sum(table.nbytes for table in batch.samples.values())
+        # At once: Ctrl-C may come at any moment, and rows without their samples would be lost for good.
+        self._waiting.append((rows, batch.samples))
 
     @property
     def waiting(self) -> int:
         """How many runs are not written yet."""
-        return len(self._rows_waiting)
+        return sum(len(rows) for rows, _ in self._waiting)
 
     def flush(self) -> None:
         """Write what was gathered, as one part."""
-        if not self._rows_waiting:
+        if not self._waiting:
             return
+        rows = [row for rows, _ in self._waiting for row in rows]
         part = self._part + 1
         file = f"part-{part:06}.parquet"
         written = []
         try:
-            for name, tables in self._samples_waiting.items():
-                if tables:
+            for name in TABLES:
+                if tables := [samples[name] for _, samples in self._waiting if name in samples]:
                     table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
                     written.append(self.folder / name / file)
                     self._replace(written[-1], table)
-            self._replace(self.folder / "index" / file, _table([{**row, "part": part} for row in self._rows_waiting]))
+            self._replace(self.folder / "index" / file, _table([{**row, "part": part} for row in rows]))
         except OSError as error:
             for path in written:
                 path.unlink(missing_ok=True)
-            points = span(row["point"] for row in self._rows_waiting)
+            points = span(row["point"] for row in rows)
             raise SweepError(
                 f"{self.folder}: {error.strerror or error}, while writing {points} ({self.waiting} runs, which are lost); "
                 f"everything before is safe: sweep again to go on"
             ) from error
-        self._part = part
-        self._rows_waiting.clear()
-        self._samples_waiting = {name: [] for name in TABLES}
-        self.waiting_bytes = 0
+        self._part, self._waiting, self.waiting_bytes = part, [], 0
 
     def finish(self) -> None:
         """Put the newer rows of the index into `index.parquet`."""
