@@ -121,3 +121,21 @@ fn only_new_data_is_sent_capable() {
     let ack = tcp.end.poll_transmit(tcp.now).expect("an ACK");
     assert_eq!((ack.len, tcp.end.ecn_capable()), (0, false));
 }
+
+#[test]
+fn an_echo_does_not_hold_back_the_repair_after_a_timeout() {
+    // Section 6.1.2 lets no ACK that echoes a mark raise the window. But CWR, which ends the echo, is carried by new
+    // data alone, and after a timeout there is none before what was lost is repaired: an echo of what the reduction
+    // answered must not keep that at one segment for each round trip.
+    let mut tcp = Script::sender(ecn());
+    tcp.write(10).sent();
+    tcp.ece = true;
+    tcp.until(1000);
+    assert_eq!(tcp.sent(), [0]);
+    assert_eq!((tcp.cwnd(), tcp.ssthresh()), (1.0, 5.0));
+    tcp.until(1100).ack(1);
+    assert_eq!((tcp.cwnd(), tcp.sent()), (2.0, vec![1, 2]));
+    // RFC 3465's limit of one segment after a timeout: from 2 to 3.
+    tcp.until(1200).ack(3);
+    assert_eq!((tcp.cwnd(), tcp.sent(), tcp.end.counters().reductions), (3.0, vec![3, 4, 5], 1));
+}

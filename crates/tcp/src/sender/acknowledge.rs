@@ -141,7 +141,8 @@ impl Sender {
     /// The window grows only where it was what kept data back (RFC 7661, section 4.3, in Linux's form):
     /// data was waiting for it when what is now acknowledged was on its way; or, in slow start, more
     /// than half of it is in flight. It does not grow in fast recovery, nor at the ACK that ends one, nor
-    /// at one that echoes a mark (RFC 3168, section 6.1.2).
+    /// at one that echoes a mark (RFC 3168, section 6.1.2), but for the repair after a timeout: only new data
+    /// can say that the window was reduced, and until then the echo tells nothing new.
     fn tell_controller(
         &mut self,
         delivered: &Delivered,
@@ -157,7 +158,8 @@ impl Sender {
         let in_recovery = matches!(self.phase, Phase::Recovery { .. });
         let limited = self.limited_at.is_some_and(|at| before.una <= at)
             || self.controller.in_slow_start() && self.segments(2 * before.pipe) > self.controller.cwnd();
-        let grows = limited && !in_recovery && !marked && (before.open || self.phase != Phase::Open);
+        let held_back = marked && !matches!(self.phase, Phase::Restart { .. });
+        let grows = limited && !in_recovery && !held_back && (before.open || self.phase != Phase::Open);
         self.controller.on_ack(&Ack {
             now,
             segments: if grows { self.worth(delivered) } else { 0.0 },
