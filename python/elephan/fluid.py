@@ -307,6 +307,8 @@ def _columns(
     lost = np.cumsum(course.rates * course.loss[:, None], axis=0) * step
     flow = np.tile(np.arange(count, dtype=np.uint32), len(times))[keep]
     nothing = np.zeros(len(times), np.uint64)
+    dropped = whole(np.cumsum(course.offered * course.loss) * step)
+    is_full = plan["queue"]["name"] == "droptail"
     return {
         "flows": {
             "time_s": np.repeat(times, count)[keep],
@@ -329,10 +331,14 @@ def _columns(
             "packets": whole(course.queue),
             "bytes": whole(course.queue * plan["packet_bytes"]),
             "offered": whole(np.cumsum(course.offered) * step),
-            "dropped": whole(np.cumsum(course.offered * course.loss) * step),
+            "dropped": dropped,
             "lost": nothing,
             "marked": nothing,
             "utilisation": np.where(course.queue > 0, 1.0, np.minimum(course.offered / rate, 1.0)),
+            "dropped_full": dropped if is_full else nothing,
+            "dropped_early": nothing if is_full else dropped,
+            "dropped_policed": nothing,
+            "dropped_down": nothing,
         },
         "transfers": {
             "flow": np.zeros(0, np.uint32),
@@ -362,6 +368,7 @@ def _summary(
     p50, p95, p99 = (float(np.quantile(queue, q)) / rate for q in (0.5, 0.95, 0.99))
     template = json.loads(_core.empty_summary())
     flow, link = template["flows"][0], template["links"][0]
+    reason = "dropped_full" if plan["queue"]["name"] == "droptail" else "dropped_early"
     events = (course.losses[within][-1] - course.losses[within][0]).round().astype(int)
     template |= {
         "from_s": plan["from_s"],
@@ -396,6 +403,7 @@ def _summary(
                 "utilisation": used,
                 "offered": round(float(offered.mean()) * span),
                 "dropped": round(float((offered * loss).mean()) * span),
+                reason: round(float((offered * loss).mean()) * span),
                 "queue_delay_mean_s": float(queue.mean()) / rate,
                 "queue_delay_p50_s": p50,
                 "queue_delay_p95_s": p95,

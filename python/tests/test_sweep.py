@@ -282,7 +282,7 @@ def wait_for_parts(out: Path, count: int) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_sweep_that_is_stopped_goes_on(how: signal.Signals, tmp_path: Path):
-    path, out = _file(tmp_path, SMALL.replace("3 s", "60 s").replace("repeat = 2", "repeat = 8")), tmp_path / "out"
+    path, out = _file(tmp_path, SMALL.replace("3 s", "180 s").replace("repeat = 2", "repeat = 8")), tmp_path / "out"
     process = subprocess.Popen(command("sweep", str(path), "--out", str(out)), stderr=subprocess.PIPE, text=True)
     wait_for_parts(out, 3)
     process.send_signal(how)

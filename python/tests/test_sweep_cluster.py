@@ -17,7 +17,7 @@ import elephan
 from elephan.sweeps import cluster, loop, schedulers
 
 # Long enough that something can happen meanwhile.
-LONG = SMALL.replace("3 s", "20 s").replace("repeat = 2", "repeat = 8")
+LONG = SMALL.replace("3 s", "120 s").replace("repeat = 2", "repeat = 8")
 
 
 @contextmanager
