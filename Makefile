@@ -21,7 +21,7 @@ lint: $(VENV)/built ## Formatting, and warnings as errors.
 	$(BIN)/ruff format --check python scripts
 	$(BIN)/mypy
 
-bench: ## How fast the simulator is; BENCH="--seconds 5" for less.
+bench: ## How fast the simulator is; BENCH="--seconds 30" for less.
 	cargo run --release --quiet -p elephan-sim --example bench -- $(BENCH)
 	cargo run --release --quiet -p elephan-tcp --example loopback
 
