@@ -1,0 +1,132 @@
+"""Cells of chapter 8: two flows of an algorithm on a path of a capacity and a round-trip time; their runs, means and lines."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from elephan.reproduce.lab import Lab, estimate
+from elephan.reproduce.li2006.systems import METRICS, SYSTEMS
+from elephan.results import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RATES, RTTS = (10, 100, 250), (16, 22, 42, 82, 162, 324)
+CHOICES = (
+    "initial window: 2 segments; quick ACKs: the first 16 segments; least RTO: 200 ms, all as in Linux 2.6.6.",
+    "start of the second flow: uniform within 20 s of the first.",
+    "BIC's S_max = 32 and smooth_part = 20 (Xu 2004); H-TCP's increase scaled by T_min/100 ms (its authors' code).",
+    "The kernel's cap of cwnd at what is in flight, and the hosts' cost of ACKs, are left out.",
+)
+Cells = dict[tuple[str, int, int], list[Run]]
+
+
+def repeats_of(lab: Lab) -> int:
+    """Repeats of a cell."""
+    return lab.pick(5, 2)
+
+
+def duration_of(lab: Lab, cc: str) -> str:
+    """Standard TCP was watched for up to an hour, the others for at least ten minutes."""
+    return lab.pick("3600 s" if cc == "reno" else "600 s", "60 s")
+
+
+def grid(lab: Lab, scenario: str, cells: Sequence[tuple[str, int, int]], make: Any, repeats: int) -> Cells:
+    """Run a scenario for each cell: algorithm, rate (Mbit/s), round-trip time (ms)."""
+    points = [
+        make(SYSTEMS[name], rate, rtt) | {"duration": duration_of(lab, SYSTEMS[name])} for name, rate, rtt in cells
+    ]
+    return dict(zip(cells, lab.runs(scenario, points, repeats), strict=True))
+
+
+def symmetric(cc: str, rate: int, rtt: int) -> dict[str, str]:
+    """Two flows of one algorithm and one round-trip time."""
+    return {"flow.cc": cc, "path.rate": f"{rate} Mbit/s", "path.rtt": f"{rtt} ms"}
+
+
+def asymmetric(large: bool) -> Callable[[str, int, int], dict[str, str]]:
+    """The first flow has 162 ms, the second one `rtt`; the buffer is for the longer one if `large`."""
+
+    def point(cc: str, rate: int, rtt: int) -> dict[str, str]:
+        return {
+            "flow.cc": cc,
+            "path.rate": f"{rate} Mbit/s",
+            "path.rtt": f"{162 if large else rtt} ms",
+            "flow.1.rtt": f"{rtt} ms",
+        }
+
+    return point
+
+
+def friendly(cc: str, rate: int, rtt: int) -> dict[str, str]:
+    """The second flow beside one of Standard TCP."""
+    return {"flow.1.cc": cc, "path.rate": f"{rate} Mbit/s", "path.rtt": f"{rtt} ms"}
+
+
+SCENARIOS: dict[str, tuple[str, Any]] = {
+    "li-8.3.1-symmetric": ("li2006/symmetric", symmetric),
+    "li-8.3.2-asym-small": ("li2006/asymmetric", asymmetric(large=False)),
+    "li-8.3.2-asym-large": ("li2006/asymmetric", asymmetric(large=True)),
+    "li-8.3.3-friendliness": ("li2006/friendliness", friendly),
+}
+
+
+def all_cells(lab: Lab, key: str, systems: Sequence[str] = tuple(SYSTEMS)) -> Cells:
+    """The grid of rates and round-trip times of a scenario of chapter 8."""
+    scenario, make = SCENARIOS[key]
+    full = [r for r in RTTS if r <= 162 or "asym" not in key]
+    rtts = lab.pick(tuple(full), (22, 82, 162))
+    cells = [(name, rate, rtt) for name in systems for rate in RATES for rtt in rtts]
+    return grid(lab, scenario, cells, make, lab.pick(5, 1))
+
+
+def of(cells: Cells, metric: str, name: str, where: Callable[[int, int], bool] = lambda *_: True) -> float:
+    """The mean of a metric over the cells of an algorithm (over all their repeats)."""
+    found = [
+        e.mean
+        for (system, rate, rtt), runs in cells.items()
+        if system == name and where(rate, rtt) and (e := estimate(runs, METRICS[metric][1])).mean is not None
+    ]
+    return sum(found) / len(found) if found else math.nan
+
+
+def at(rate: int | None, rtt: int | None) -> Callable[[int, int], bool]:
+    """Cells of this rate and this round-trip time; any where none."""
+    return lambda c, r: rate in (None, c) and rtt in (None, r)
+
+
+def by_system(cells: Cells, metric: str, where: Callable[[int, int], bool] = lambda *_: True) -> dict[str, float]:
+    """The mean of a metric for each algorithm."""
+    return {name: of(cells, metric, name, where) for name in dict.fromkeys(name for name, *_ in cells)}
+
+
+def lines(cells: Cells, metric: str, title: str, *, log: bool = False) -> "Callable[[], Figure]":
+    """Draw a metric over round-trip times, one picture for each rate."""
+
+    def draw() -> "Figure":
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+
+        from elephan.plots import STYLE
+
+        with mpl.rc_context(STYLE):
+            figure = Figure(figsize=(9, 3))
+            for axes, rate in zip(figure.subplots(1, len(RATES)), RATES, strict=True):
+                for name in dict.fromkeys(name for name, *_ in cells):
+                    rtts = sorted(r for system, c, r in cells if system == name and c == rate)
+                    values = [estimate(cells[name, rate, r], METRICS[metric][1]).mean for r in rtts]
+                    axes.plot(rtts, [math.nan if v is None else v for v in values], "o-", markersize=3, label=name)
+                axes.set_xscale("log")
+                if log:
+                    axes.set_yscale("log")
+                axes.set_title(f"{rate} Mbit/s")
+                axes.set_xlabel("round-trip time (ms)")
+            figure.axes[0].set_ylabel(f"{metric} ({METRICS[metric][0]})")
+            figure.axes[-1].legend(fontsize=7)
+            figure.suptitle(title, fontsize=10)
+            return figure
+
+    return draw
+
+
+SYM, SMALL, LARGE, FRIENDLY = SCENARIOS
