@@ -21,13 +21,13 @@ lint: $(VENV)/built ## Formatting, and warnings as errors.
 	$(BIN)/ruff format --check python scripts
 	$(BIN)/mypy
 
-bench: ## How fast the simulator is; BENCH="--seconds 30" for less.
+bench: ## How fast the simulator is; BENCH="--seconds 10" for less.
 	cargo run --release --quiet -p elephan-sim --example bench -- $(BENCH)
 	cargo run --release --quiet -p elephan-tcp --example loopback
 
 bench-emulator: ## How much the link emulator of the linux engine carries, and how exactly; needs root. Writes docs/kernel.md.
-	cargo build --release --quiet -p elephan-linux --example bench
-	cargo run --release --quiet -p elephan-linux --example bench -- $(BENCH) | sed '1i ```text' | sed '$$a ```' \
+	cargo build --release --quiet -p elephan-linux --example emulator
+	cargo run --release --quiet -p elephan-linux --example emulator -- $(BENCH) | sed '1i ```text' | sed '$$a ```' \
 	    | $(PYTHON) scripts/insert.py docs/kernel.md emulator
 
 engines: $(VENV)/built kernel-tools ## Simulator and kernel side by side, 12 minutes, needs root; writes docs/kernel.md.

@@ -55,7 +55,7 @@ const CASES: [(&str, &str, u32); 8] = [
     (
         "4200 web users, 2.4 Gbit/s, 120 ms",
         r#"path = { rate = "2.4 Gbit/s", rtt = "120 ms", buffer = "2048 packets", access_rate = "1 Gbit/s" }
-        web = [{ users = 1400, count = 3, tcp = { initial_window = 2 } }]"#,
+        web = [{ users = 1400, count = 3, start = { uniform = ["0 s", "1 s"] }, tcp = { initial_window = 2 } }]"#,
         1200,
     ),
 ];

@@ -1,6 +1,6 @@
 //! How much the link emulator carries, and how exactly: medians of a few runs in real time. Needs root.
 //!
-//!     cargo run --release -p elephan-linux --example bench -- [--seconds S] [--runs N]
+//!     cargo run --release -p elephan-linux --example emulator -- [--seconds S] [--runs N]
 #![expect(clippy::print_stdout, reason = "a command line")]
 
 use elephan_linux::{Measured, Options, run};
