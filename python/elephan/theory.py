@@ -1,12 +1,13 @@
 """Closed forms: response functions, recovery times, fairness. Formulas and sources stand in the Rust crate `elephan-model`."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from elephan import _core
-from elephan.scenario import dumbbell, flow
+from elephan.results import Run
+from elephan.scenario import Scenario, dumbbell, flow
 from elephan.simulate import run_many
 
 if TYPE_CHECKING:
@@ -133,7 +134,12 @@ FIGURES = {
 
 
 def simulated_windows(
-    cc: Sequence[str | Mapping[str, Any]], losses: Sequence[float], figure: PublishedFigure, *, most_s: float = 600.0
+    cc: Sequence[str | Mapping[str, Any]],
+    losses: Sequence[float],
+    figure: PublishedFigure,
+    *,
+    most_s: float = 600.0,
+    run: Callable[[Sequence[Scenario]], list[Run]] = run_many,
 ) -> list[list[float]]:
     """Mean windows that the simulator gives, one row for each algorithm: over about 300 losses, or `most_s` of time."""
     scenarios, rtt = [], _core.seconds(figure.rtt)
@@ -161,11 +167,18 @@ def simulated_windows(
                     trace={"interval": "100 s"},
                 )
             )
-    windows = [run.summary.flows[0].cwnd_mean_segments or 0.0 for run in run_many(scenarios)]
+    windows = [one.summary.flows[0].cwnd_mean_segments or 0.0 for one in run(scenarios)]
     return [windows[i : i + len(losses)] for i in range(0, len(windows), len(losses))]
 
 
-def plot_response(figure: PublishedFigure, cc: Sequence[str], points: int, *, most_s: float = 600.0) -> "Figure":
+def plot_response(
+    figure: PublishedFigure,
+    cc: Sequence[str],
+    points: int,
+    *,
+    most_s: float = 600.0,
+    run: Callable[[Sequence[Scenario]], list[Run]] = run_many,
+) -> "Figure":
     """Draw response functions as lines, with `points` simulated windows of each algorithm over them (0: none)."""
     import matplotlib as mpl  # noqa: PLC0415 - matplotlib takes a second to import
     import numpy as np  # noqa: PLC0415
@@ -177,7 +190,7 @@ def plot_response(figure: PublishedFigure, cc: Sequence[str], points: int, *, mo
     pipe = _core.bits_per_second(figure.rate) * rtt / 12e3
     fine = np.geomspace(figure.low, figure.high, 200)
     coarse = [float(p) for p in np.geomspace(figure.low, figure.high, points)] if points else []
-    found = simulated_windows(cc, coarse, figure, most_s=most_s) if points else [[] for _ in cc]
+    found = simulated_windows(cc, coarse, figure, most_s=most_s, run=run) if points else [[] for _ in cc]
     with mpl.rc_context(STYLE):
         picture = Figure(figsize=(6.4, 4.2))
         axes = picture.subplots()

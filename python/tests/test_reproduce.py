@@ -6,8 +6,9 @@ from typer.testing import CliRunner
 import elephan
 from elephan.cli import app
 from elephan.recommend import recommend, weights_of
+from elephan.reproduce import kelly2003
 from elephan.reproduce.catalogue import EXPERIMENTS
-from elephan.reproduce.lab import SOURCES, Row, claims, data_folder, exactly, figures, verdict
+from elephan.reproduce.lab import SOURCES, Lab, Row, claims, data_folder, exactly, figures, verdict
 from elephan.sweeps.statistics import Estimate
 
 
@@ -46,13 +47,65 @@ def test_a_reproduction_from_formulas_is_kept_and_put_on_the_page(tmp_path):
     for name in ("ltcp2003/section-2", "kelly2003/table-1"):
         result = runner.invoke(app, ["reproduce", name, "--quick", "--out", str(tmp_path)])
         assert result.exit_code == 0, result.output
-        report = json.loads((tmp_path / f"{name}.json").read_text())
+        report = json.loads((tmp_path / "quick" / f"{name}.json").read_text())
         assert set(report["verdicts"].values()) == {"agrees"}
     result = runner.invoke(app, ["reproduce", "page", "--out", str(tmp_path), "--page", str(tmp_path / "page.md")])
     assert result.exit_code == 0, result.output
     page = (tmp_path / "page.md").read_text()
     assert "kelly2003/table-1" in page
     assert "Claims that are not tested yet" in page
+    assert (
+        f"Of {len(EXPERIMENTS)} experiments 0 were run in full, 2 by `--quick`, {len(EXPERIMENTS) - 2} not yet:" in page
+    )
+    assert "| kelly2003/table-3 | 2 GB transfers completed in 20 minutes, by number of flows | not yet | |" in page
+
+
+def test_web_traffic_is_what_users_received():
+    users = elephan.dumbbell(
+        rate="20 Mbit/s", rtt="40 ms", flows=[elephan.flow("reno", size="1 MB")], duration="60 s", web=[{"users": 20}],
+        measure={"from": "0 s"},
+    )  # fmt: skip
+    transfers, web = kelly2003.carried(elephan.run(users))
+    # 1 MB in 60 s is 20 MB in 1200 s.
+    assert abs(transfers / 0.01 - 1) < 0.01
+    assert web > 0.02
+
+
+def small(seed):
+    return elephan.dumbbell(
+        rate="5 Mbit/s",
+        rtt="40 ms",
+        flows=[elephan.flow("reno", start={"uniform": ["0 s", "1 s"]})],
+        duration="5 s",
+        seed=seed,
+    )
+
+
+def test_a_laboratory_runs_each_scenario_once_and_keeps_it(tmp_path):
+    first = Lab(tmp_path)
+    runs = first.run("a few", [small(1), small(2), small(1)])
+    assert (first.asked, first.made) == (3, 2)
+    assert runs[0].summary == runs[2].summary != runs[1].summary
+    assert runs[0].summary == elephan.run(small(1)).summary
+    second = Lab(tmp_path)
+    again = second.run("the same and one more", [small(2), small(3)])
+    assert (second.asked, second.made) == (2, 1)
+    assert again[0].summary == runs[1].summary
+    assert again[0].flows.equals(runs[1].flows)
+
+
+def test_an_interruption_costs_only_what_it_meets(tmp_path):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    scenarios = [small(seed) for seed in range(1, 30)]
+    with pytest.raises(KeyboardInterrupt):
+        Lab(tmp_path, progress=interrupt).run("interrupted", scenarios)
+    kept = len(list(tmp_path.glob("*/run.json")))
+    assert kept >= 1
+    after = Lab(tmp_path)
+    after.run("again", scenarios)
+    assert after.made == len(scenarios) - kept
 
 
 def test_an_unknown_experiment_is_named():

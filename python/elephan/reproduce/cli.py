@@ -19,7 +19,9 @@ err = Console(stderr=True)
 def reproduce(
     name: Annotated[str, typer.Argument(help="`list`, `all`, `page`, a source, or SOURCE/EXPERIMENT.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer and shorter runs: minutes for all.")] = False,
-    out_dir: Annotated[Path, typer.Option("--out", help="Where reports are kept.")] = Path("results/reproduce"),
+    out_dir: Annotated[
+        Path, typer.Option("--out", help="Where runs and reports are kept; what is there is not run again.")
+    ] = Path("results/reproduce"),
     page: Annotated[
         Path | None, typer.Option(help="The generated page. [default: docs/reproduction.md for `page`]")
     ] = None,
@@ -44,14 +46,18 @@ def reproduce(
             f"reproduce: expected list, all, page, or one of {', '.join(EXPERIMENTS)}; found {name!r}"
         )
     lab = Lab(
+        out_dir / "runs",
         quick=quick,
         progress=lambda what, share: err.print(f"  {what}: {share:.0%}", highlight=False) if err.is_terminal else None,
     )
     counts: Counter[str] = Counter()
     for one in chosen:
-        started = time.perf_counter()
-        report = report_of(one, one.function(lab), quick=quick, seconds=time.perf_counter() - started)
-        _keep(out_dir, one.name, report)
+        started = time.perf_counter(), time.process_time(), lab.asked, lab.made
+        report = report_of(one, one.function(lab), quick=quick)
+        ended = time.perf_counter(), time.process_time(), lab.asked, lab.made
+        wall, cpu, asked, made = (after - before for before, after in zip(started, ended, strict=True))
+        report |= {"wall_s": round(wall, 1), "cpu_s": round(cpu, 1), "runs": asked, "made": made}
+        _keep(out_dir, report)
         _print(report)
         counts.update(report["verdicts"].values())
         counts.update(check["verdict"] for check in report["checks"])
@@ -71,8 +77,10 @@ def _list() -> None:
     out.print(table)
 
 
-def _keep(folder: Path, name: str, report: dict[str, Any]) -> None:
-    place = folder / f"{name}.json"
+def _keep(folder: Path, report: dict[str, Any]) -> None:
+    from elephan.reproduce.page import report_place
+
+    place = report_place(folder, report["name"], quick=report["quick"])
     place.parent.mkdir(parents=True, exist_ok=True)
     figure = report.pop("figure", None)
     if figure is not None:

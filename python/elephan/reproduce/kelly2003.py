@@ -1,6 +1,7 @@
 """Kelly 2003: Scalable TCP."""
 
 import math
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -196,7 +197,9 @@ def figure_3(lab: Lab) -> Report:
         + ", ".join(f"{b}: {s:.2g}" for b, s in swings.items())
         + "; swings without end from pi/(2 a) = 157 packets on, the bound of 100 is sufficient",
     )
-    report.draw = lambda: plot_response(FIGURES["kelly-3"], ["reno", "scalable"], lab.pick(7, 0), most_s=200)
+    report.draw = lambda: plot_response(
+        FIGURES["kelly-3"], ["reno", "scalable"], lab.pick(7, 0), most_s=200, run=partial(lab.run, "figure 3")
+    )
     return report
 
 
@@ -271,6 +274,14 @@ def table_3(lab: Lab) -> Report:
     return report
 
 
+def carried(run: Run) -> tuple[float, float]:
+    """Transfers of 2 GB, one under way by its part, and gigabytes of web traffic, in 1200 s."""
+    return (
+        sum(flow.goodput_bit_s for flow in run.summary.flows) * 1200 / 16e9,
+        sum(crowd.goodput_bit_s for crowd in run.summary.crowds) * 1200 / 8e9,
+    )
+
+
 @experiment(
     "kelly2003/table-5",
     "Web traffic beside eight bulk transfers",
@@ -290,12 +301,7 @@ def table_5(lab: Lab) -> Report:
         for bulk, cc in {"no bulk": "reno", **CC}.items()
     ]
     runs = [r[0] for r in lab.runs("kelly2003/web", points)]
-    web, bulk = [], []
-    for run in runs:
-        flows = run.summary.flows
-        mine = sum(f.goodput_bit_s for f in flows if f.label == "bulk")
-        bulk.append(mine * 1200 / 16e9)
-        web.append((run.summary.goodput_bit_s - mine) * 1200 / 8e9)
+    bulk, web = zip(*map(carried, runs), strict=True)
     for system, gigabytes, done in zip(("no bulk", *CC), web, bulk, strict=True):
         report.rows.append(Row("web traffic", system, "GB in 1200 s", 65.0, None, exactly(gigabytes), 0.25))
         if system in CC:

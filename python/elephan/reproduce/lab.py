@@ -2,7 +2,9 @@
 
 import csv
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
@@ -12,16 +14,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from elephan import _core
 from elephan.results import Run
 from elephan.scenario import Scenario, load
-from elephan.simulate import run_many
+from elephan.simulate import run
+from elephan.sweeps.loop import identity
 from elephan.sweeps.statistics import Estimate
+from elephan.sweeps.worker import code_version
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 T = TypeVar("T")
 SOURCES = ("kelly2003", "li2006", "tekala2006", "nabeshima2004", "ltcp2003")
-# Scenarios that are run together: as many as keep all cores busy, few enough to hold their samples.
-BATCH = 16
 
 
 def data_folder() -> Path:
@@ -179,11 +181,19 @@ def experiment(
 
 @dataclass
 class Lab:
-    """Runs scenarios, each once. `quick` makes runs fewer and shorter."""
+    """Runs scenarios, each once. `quick` makes runs fewer and shorter.
 
+    A run is kept in `folder` as a results folder, under the identity that it has in a sweep (its scenario and the code that
+    runs it), and is found there by whoever asks for it again. So an interruption costs only the runs that it met. Sweeps' own
+    folders are no place for them: those have one scenario, and experiments have flows that no list of settings can say.
+    """
+
+    folder: Path
     quick: bool = False
     progress: Callable[[str, float], object] | None = None
-    _runs: dict[str, Run] = field(default_factory=dict, repr=False)
+    # How many runs were asked for, and how many of them were carried out.
+    asked: int = 0
+    made: int = 0
 
     def pick(self, full: T, quick: T) -> T:
         """One of two values, by how thorough this laboratory is."""
@@ -202,16 +212,31 @@ class Lab:
         return [found[i : i + repeats] for i in range(0, len(found), repeats)]
 
     def run(self, what: str, scenarios: Sequence[Scenario]) -> list[Run]:
-        """Run scenarios that were not run yet."""
-        keys = [scenario.to_json() for scenario in scenarios]
-        missing = list({key: s for key, s in zip(keys, scenarios, strict=True) if key not in self._runs}.items())
-        for start in range(0, len(missing), BATCH):
-            part = missing[start : start + BATCH]
-            for (key, _), run in zip(part, run_many([s for _, s in part]), strict=True):
-                self._runs[key] = run
-            if self.progress is not None:
-                self.progress(what, min(start + BATCH, len(missing)) / len(missing))
-        return [self._runs[key] for key in keys]
+        """Runs of scenarios, in the same order; those that are not known are carried out on all cores."""
+        places = [self.folder / _identity(scenario) for scenario in scenarios]
+        missing = {p: s for p, s in zip(places, scenarios, strict=True) if not (p / "run.json").exists()}
+        cancel = _core.Cancel()
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            waiting = [pool.submit(_keep, scenario, place, cancel) for place, scenario in missing.items()]
+            try:
+                for done, one in enumerate(as_completed(waiting), 1):
+                    one.result()
+                    if self.progress is not None:
+                        self.progress(what, done / len(waiting))
+            except BaseException:
+                cancel.set()
+                pool.shutdown(cancel_futures=True)
+                raise
+        self.asked, self.made = self.asked + len(places), self.made + len(missing)
+        return [Run.load(place) for place in places]
+
+
+def _identity(scenario: Scenario) -> str:
+    return identity(_core.Expansion(scenario.to_json()).canonical(0, 0), code_version())
+
+
+def _keep(scenario: Scenario, place: Path, cancel: _core.Cancel) -> None:
+    run(scenario, cancel=cancel).save(place, force=True)
 
 
 def estimate(runs: Sequence[Run], read: Callable[[Any], float | None]) -> Estimate:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,12 @@ def _ours(estimate: Estimate) -> str:
     return text if estimate.values == estimate.repeats else f"{text} ({estimate.values}/{estimate.repeats})"
 
 
-def report_of(one: Experiment, report: Report, *, quick: bool, seconds: float) -> dict[str, Any]:
+def report_place(folder: Path, name: str, *, quick: bool) -> Path:
+    """Where the report of an experiment is kept: one of its full runs, and one of `--quick`."""
+    return folder / ("quick" if quick else "full") / f"{name}.json"
+
+
+def report_of(one: Experiment, report: Report, *, quick: bool) -> dict[str, Any]:
     """A report as it is kept: text and numbers, and its figure if it has one."""
     texts = claims(one.source)
     return {
@@ -37,7 +43,6 @@ def report_of(one: Experiment, report: Report, *, quick: bool, seconds: float) -
         "scenario": one.scenario,
         "choices": list(one.choices),
         "quick": quick,
-        "seconds": round(seconds, 1),
         "rows": [
             {
                 "group": r.group,
@@ -66,9 +71,10 @@ def write_page(folder: Path, page: Path) -> Path:
     """Write the page, and copy its pictures beside it."""
     reports: dict[str, dict[str, Any]] = {}
     for name in EXPERIMENTS:
-        place = folder / f"{name}.json"
-        if place.is_file():
-            reports[name] = json.loads(place.read_text(encoding="utf-8"))
+        # The full one where there is one.
+        for quick in (True, False):
+            if (place := report_place(folder, name, quick=quick)).is_file():
+                reports[name] = json.loads(place.read_text(encoding="utf-8"))
     pictures = page.with_suffix("")
     lines = [
         "# The published experiments, run again",
@@ -80,6 +86,8 @@ def write_page(folder: Path, page: Path) -> Path:
         "listed. Nothing was tuned.",
         "",
         *_overview(reports),
+        "",
+        *_contents(reports),
     ]
     for source in SOURCES:
         lines += ["", f"## {NAMES[source]}", ""]
@@ -100,6 +108,22 @@ def _overview(reports: dict[str, dict[str, Any]]) -> list[str]:
         all_of = [v for r in found for v in r["verdicts"].values()] + [c["verdict"] for r in found for c in r["checks"]]
         lines.append(f"| {NAMES[source]} | " + " | ".join(str(all_of.count(kind)) for kind in kinds) + " |")
     return lines
+
+
+def _contents(reports: dict[str, dict[str, Any]]) -> list[str]:
+    """What was run in full, what by `--quick`, what not yet."""
+    lines = ["| experiment | what | run | verdicts |", "| --- | --- | --- | --- |"]
+    for name, one in EXPERIMENTS.items():
+        report = reports.get(name)
+        if report is None:
+            lines.append(f"| {name} | {one.title} | not yet | |")
+            continue
+        verdicts = Counter([*report["verdicts"].values(), *(c["verdict"] for c in report["checks"])])
+        text = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+        lines.append(f"| {name} | {one.title} | {'--quick' if report['quick'] else 'in full'} | {text} |")
+    kinds = Counter("not yet" if n not in reports else "quick" if reports[n]["quick"] else "full" for n in EXPERIMENTS)
+    head = f"Of {len(EXPERIMENTS)} experiments {kinds['full']} were run in full, {kinds['quick']} by `--quick`, {kinds['not yet']} not yet:"
+    return [head, "", *lines]
 
 
 def _section(report: dict[str, Any], folder: Path, pictures: Path) -> list[str]:

@@ -1,5 +1,6 @@
 """Li 2006, sections 8.2.1 and 8.2.2: windows under random loss, and the size of the queue."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from elephan import _core
@@ -97,7 +98,9 @@ def figure_8_1(lab: Lab) -> Report:
         f"H-TCP's windows over theory: {', '.join(f'{100 * x:+.0f} %' for x in htcp)}",
     )
     points_of_figure = lab.pick(9, 0)
-    report.draw = lambda: plot_response(FIGURES["li-8.1"], list(FIGURES["li-8.1"].cc), points_of_figure, most_s=300)
+    report.draw = lambda: plot_response(
+        FIGURES["li-8.1"], list(FIGURES["li-8.1"].cc), points_of_figure, most_s=300, run=partial(lab.run, "figure 8.1")
+    )
     return report
 
 
