@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from elephan import _core
 from elephan.reproduce.lab import Lab, Report, Row, estimate, experiment, mean
-from elephan.reproduce.li2006.cells import CHOICES
+from elephan.reproduce.li2006.cells import CHOICES, timing
 from elephan.reproduce.li2006.systems import METRICS, NEW, SYSTEMS, listed
 from elephan.theory import FIGURES, Model, plot_response
 
@@ -115,7 +115,7 @@ def figure_8_6(lab: Lab) -> Report:
     sizes = lab.pick((1, 2, 5, 10, 20, 30, 50, 80, 100), (2, 5, 20, 50, 100))
     names = tuple(SYSTEMS)
     points = [
-        {"flow.cc": SYSTEMS[n], "path.buffer": f"{q}% bdp", "duration": lab.pick("600 s", "60 s")}
+        {"flow.cc": SYSTEMS[n], "path.buffer": f"{q}% bdp"} | timing(lab, SYSTEMS[n], 100, 82)
         for n in names
         for q in sizes
     ]

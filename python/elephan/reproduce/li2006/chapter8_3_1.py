@@ -9,12 +9,12 @@ from elephan.reproduce.li2006.cells import (
     all_cells,
     at,
     by_system,
-    duration_of,
     grid,
     lines,
     of,
     repeats_of,
     symmetric,
+    timing,
 )
 from elephan.reproduce.li2006.systems import METRICS, SYSTEMS, listed
 
@@ -76,7 +76,7 @@ def figure_8_12(lab: Lab) -> Report:
     )
     smooth = lab.runs(
         "li2006/symmetric",
-        [symmetric("hstcp", r, 42) | {"duration": duration_of(lab, "hstcp")} for r in (100, 250)],
+        [symmetric("hstcp", r, 42) | timing(lab, "hstcp", r, 42) for r in (100, 250)],
         repeats_of(lab),
     )
     table = of(steps, "fairness", "HighSpeed TCP")

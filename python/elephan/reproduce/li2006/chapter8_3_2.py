@@ -4,7 +4,18 @@ from collections.abc import Callable
 
 from elephan import _core
 from elephan.reproduce.lab import Lab, Report, estimate, experiment, mean
-from elephan.reproduce.li2006.cells import CHOICES, RATES, SCENARIOS, Cells, all_cells, asymmetric, by_system, lines, of
+from elephan.reproduce.li2006.cells import (
+    CHOICES,
+    RATES,
+    SCENARIOS,
+    Cells,
+    all_cells,
+    asymmetric,
+    by_system,
+    lines,
+    of,
+    timing,
+)
 from elephan.reproduce.li2006.systems import NEW, SYSTEMS, listed
 
 _, SMALL, LARGE, FRIENDLY = SCENARIOS
@@ -58,7 +69,7 @@ def synchronisation(lab: Lab) -> Report:
     """Section 7.1.4: fairness of Standard TCP is (T_j/T_i)^2 lambda_j/lambda_i."""
     rates = [(100, 82), (250, 82)]
     points = [
-        asymmetric(large=False)("reno", c, r) | {"duration": lab.pick("3600 s", "600 s"), "measure.from": "60 s"}
+        asymmetric(large=False)("reno", c, r) | timing(lab, "reno", c, 162) | {"duration": lab.pick("3600 s", "600 s")}
         for c, r in rates
     ]
     report = Report()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from elephan.reproduce.lab import Lab, Report, Row, estimate, experiment, mean, printed
-from elephan.reproduce.li2006.cells import CHOICES, SCENARIOS, duration_of, grid, repeats_of, symmetric
+from elephan.reproduce.li2006.cells import CHOICES, SCENARIOS, grid, repeats_of, symmetric, timing
 from elephan.reproduce.li2006.systems import METRICS, SYSTEMS, listed
 
 OVERHEAD = (
@@ -87,7 +87,10 @@ ALTERNATIVES: tuple[tuple[str, str, str, dict[str, str]], ...] = (
     ("initial window 10 in place of 2", "H-TCP", "htcp", {"tcp.initial_window": "10"}),
     ("no quick ACKs in place of 16", "Scalable TCP", "scalable", {"tcp.delayed_ack.quick": "0"}),
     ("windows rounded down in place of up", "Scalable TCP", "scalable", {"tcp.quantisation": "round_down"}),
-    ("second start within 40 s in place of 20 s", "BicTCP", "bic", {"flow.1.start": '{ uniform = ["0 s", "40 s"] }'}),
+    *(
+        ("second start within 20 s of the first one's", name, cc, {"flow.1.start": '{ uniform = ["0 s", "20 s"] }'})
+        for name, cc in (("HighSpeed TCP", "hstcp"), ("H-TCP", "htcp"), ("BicTCP", "bic"), ("Scalable TCP", "scalable"))
+    ),
     ("S_max 16 in place of 32", "BicTCP", "bic", {"flow.cc": '{ name = "bic", s_max = 16 }'}),
     ("increase scaled by T_min in seconds", "H-TCP", "htcp", {"flow.cc": '{ name = "htcp", rtt_scaling = "seconds" }'}),
     ("continuous a(w) in place of the table", "HighSpeed TCP", "hstcp", {"flow.cc": "hstcp"}),
@@ -106,7 +109,7 @@ def sensitivity(lab: Lab) -> Report:
         "| --- | --- | ---: | ---: | ---: | ---: |",
     ]
     for what, name, cc, change in ALTERNATIVES:
-        base = symmetric(SYSTEMS[name], 250, 82) | {"duration": duration_of(lab, cc)}
+        base = symmetric(SYSTEMS[name], 250, 82) | timing(lab, cc, 250, 82)
         pair = lab.runs("li2006/symmetric", [base, base | change], repeats)
         cells = []
         for metric in ("goodput", "fairness", "convergence", "overhead"):
