@@ -239,6 +239,27 @@ def _keep(scenario: Scenario, place: Path, cancel: _core.Cancel) -> None:
     run(scenario, cancel=cancel).save(place, force=True)
 
 
+def changed_alone(
+    lab: Lab,
+    scenario: str,
+    changes: Sequence[tuple[str, str, Mapping[str, str], Mapping[str, str]]],
+    metrics: Mapping[str, Callable[[Any], float | None]],
+    repeats: int,
+) -> Report:
+    """Each choice that a source leaves open changed alone: what, of which system, its settings, and the change.
+
+    Metrics before and after stand in one table, which is the report's note.
+    """
+    points = [settings for _, _, base, change in changes for settings in (base, {**base, **change})]
+    flat = iter(lab.runs(scenario, points, repeats))
+    lines = [f"| choice | system | {' | '.join(metrics)} |", f"| --- | --- |{' ---: |' * len(metrics)}"]
+    for what, system, *_ in changes:
+        pair = next(flat), next(flat)
+        cells = [" → ".join(estimate(runs, read).text(2) for runs in pair) for read in metrics.values()]
+        lines.append(f"| {what} | {system} | {' | '.join(cells)} |")
+    return Report(notes=["\n".join(lines)])
+
+
 def estimate(runs: Sequence[Run], read: Callable[[Any], float | None]) -> Estimate:
     """The mean of a metric of the summaries of repeats."""
     return Estimate.of([read(run.summary) for run in runs])

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from elephan.reproduce.lab import Lab, estimate
-from elephan.reproduce.li2006.systems import METRICS, SYSTEMS
+from elephan.reproduce.li2006.systems import METRICS, SYSTEMS, cc_of
 from elephan.results import Run
 from elephan.theory import Model
 
@@ -17,7 +17,7 @@ CHOICES = (
     "initial window: 2 segments; quick ACKs: the first 16 segments; least RTO: 200 ms, all as in Linux 2.6.6.",
     "start of the second flow: uniform over one congestion epoch of the first (as theory has it alone on the path), which has had "
     "100 s to settle (in --quick: 30 s, and at most 30 s of the epoch).",
-    "BIC's S_max = 32 and smooth_part = 20 (Xu 2004); H-TCP's increase scaled by T_min/100 ms (its authors' code).",
+    "BIC's S_max = 32 and smooth_part = 20 (Xu 2004).",
     "The kernel's cap of cwnd at what is in flight, and the hosts' cost of ACKs, are left out.",
 )
 Cells = dict[tuple[str, int, int], list[Run]]
@@ -28,33 +28,31 @@ def repeats_of(lab: Lab) -> int:
     return lab.pick(5, 2)
 
 
-def timing(lab: Lab, cc: str, rate: float, rtt: float) -> dict[str, str]:
-    """How long a test is, and when the second flow starts beside a first one of `cc`; Mbit/s and ms.
+def timing(lab: Lab, first: str, rate: float, rtt: float) -> dict[str, str]:
+    """How long a test is, and when the second flow starts beside a `first` one; Mbit/s and ms.
 
     At least ten minutes, and up to an hour where Standard TCP is in it, whose epochs are long: ten of them. The second flow was started so that its slow
     start met the whole range of a congestion epoch of the first (section 8.1.3).
     """
-    name = "hstcp" if "hstcp" in cc else cc
     full = 1.2 * rtt * 1e-3
-    epoch = Model(name).core.recovery(rate * 1e6 * full / 12e3, full) * full
+    epoch = Model(cc_of(first)).core.recovery(rate * 1e6 * full / 12e3, full) * full
     begin, longest = lab.pick((100.0, math.inf), (30.0, 30.0))
     hour = min(max(600.0, begin + 10 * epoch), 3600.0)
     return {
-        "duration": f"{lab.pick(hour if cc == 'reno' else 600.0, 150.0):.0f} s",
+        "duration": f"{lab.pick(hour if first == 'Standard TCP' else 600.0, 150.0):.0f} s",
         "flow.1.start": f'{{ uniform = ["{begin:g} s", "{begin + min(epoch, longest):.3f} s"] }}',
     }
 
 
 def grid(lab: Lab, scenario: str, cells: Sequence[tuple[str, int, int]], make: Any, repeats: int) -> Cells:
     """Run a scenario for each cell: algorithm, rate (Mbit/s), round-trip time (ms)."""
-    points = [_point(lab, make(SYSTEMS[name], rate, rtt), rate, rtt) for name, rate, rtt in cells]
+    points = []
+    for name, rate, rtt in cells:
+        settings = make(SYSTEMS[name], rate, rtt)
+        # Of flows that differ the first is Standard TCP, or the one of 162 ms.
+        first = name if "flow.cc" in settings else "Standard TCP"
+        points.append(settings | timing(lab, first, rate, 162 if "flow.1.rtt" in settings else rtt))
     return dict(zip(cells, lab.runs(scenario, points, repeats), strict=True))
-
-
-def _point(lab: Lab, settings: dict[str, str], rate: int, rtt: int) -> dict[str, str]:
-    # Of flows that differ the first is Standard TCP, or the one of 162 ms.
-    first = settings.get("flow.cc", "reno")
-    return settings | timing(lab, first, rate, 162 if "flow.1.rtt" in settings else rtt)
 
 
 def symmetric(cc: str, rate: int, rtt: int) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from elephan import _core
 from elephan.reproduce.lab import Lab, Report, Row, estimate, experiment, mean
 from elephan.reproduce.li2006.cells import CHOICES, timing
-from elephan.reproduce.li2006.systems import METRICS, NEW, SYSTEMS, listed
+from elephan.reproduce.li2006.systems import METRICS, NEW, SYSTEMS, cc_of, listed
 from elephan.theory import FIGURES, Model, plot_response
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def figure_8_1(lab: Lab) -> Report:
     flat = iter(lab.runs("li2006/response", points, lab.pick(5, 2)))
     off = {}
     for name in names:
-        model = Model(SYSTEMS[name] if name != "HighSpeed TCP" else "hstcp")
+        model = Model(cc_of(name))
         for p in losses:
             found = estimate(next(flat), lambda s: s.flows[0].cwnd_mean_segments)
             theory = model.response(p, 0.162).window
@@ -115,9 +115,7 @@ def figure_8_6(lab: Lab) -> Report:
     sizes = lab.pick((1, 2, 5, 10, 20, 30, 50, 80, 100), (2, 5, 20, 50, 100))
     names = tuple(SYSTEMS)
     points = [
-        {"flow.cc": SYSTEMS[n], "path.buffer": f"{q}% bdp"} | timing(lab, SYSTEMS[n], 100, 82)
-        for n in names
-        for q in sizes
+        {"flow.cc": SYSTEMS[n], "path.buffer": f"{q}% bdp"} | timing(lab, n, 100, 82) for n in names for q in sizes
     ]
     flat = iter(lab.runs("li2006/queue", points, lab.pick(5, 1)))
     found = {(n, q): next(flat) for n in names for q in sizes}

@@ -76,7 +76,7 @@ def figure_8_12(lab: Lab) -> Report:
     )
     smooth = lab.runs(
         "li2006/symmetric",
-        [symmetric("hstcp", r, 42) | timing(lab, "hstcp", r, 42) for r in (100, 250)],
+        [symmetric("hstcp", r, 42) | timing(lab, "HighSpeed TCP", r, 42) for r in (100, 250)],
         repeats_of(lab),
     )
     table = of(steps, "fairness", "HighSpeed TCP")

@@ -69,7 +69,9 @@ def synchronisation(lab: Lab) -> Report:
     """Section 7.1.4: fairness of Standard TCP is (T_j/T_i)^2 lambda_j/lambda_i."""
     rates = [(100, 82), (250, 82)]
     points = [
-        asymmetric(large=False)("reno", c, r) | timing(lab, "reno", c, 162) | {"duration": lab.pick("3600 s", "600 s")}
+        asymmetric(large=False)("reno", c, r)
+        | timing(lab, "Standard TCP", c, 162)
+        | {"duration": lab.pick("3600 s", "600 s")}
         for c, r in rates
     ]
     report = Report()

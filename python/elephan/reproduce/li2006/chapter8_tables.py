@@ -2,22 +2,48 @@
 
 from collections.abc import Sequence
 
-from elephan.reproduce.lab import Lab, Report, Row, estimate, experiment, mean, printed
-from elephan.reproduce.li2006.cells import CHOICES, SCENARIOS, grid, repeats_of, symmetric, timing
-from elephan.reproduce.li2006.systems import METRICS, SYSTEMS, listed
+import polars as pl
 
+from elephan.reproduce.lab import Lab, Report, Row, changed_alone, estimate, experiment, mean, printed
+from elephan.reproduce.li2006.cells import CHOICES, SCENARIOS, Cells, grid, repeats_of, symmetric, timing
+from elephan.reproduce.li2006.systems import METRICS, SYSTEMS, listed
+from elephan.results import Run
+from elephan.sweeps.statistics import Estimate
+
+COUNTED = "a delayed ACK counts one segment, not what it acknowledges"
+PER_ACK = {"tcp.byte_counting": '"per_ack"'}
 OVERHEAD = (
-    "a full DropTail queue drops about as many packets of a flow as its window grows by in the round trip until it hears of "
-    "the loss, a(w); the printed values mean 1 to 2 losses in an epoch for every algorithm, so the test bed's hosts must have "
-    "held windows down (its kernel caps cwnd at what is in flight)"
+    "a full DropTail queue drops as many packets of a flow as its window grows by in the round trip until it hears of the loss, and "
+    "epochs are as much shorter as it grows faster: overhead goes with the square of the increase. The printed values are nearer to those of "
+    "half the increase, as if byte counting had not acted (the group below), though the thesis says that it was on"
 )
 REASONS = {
     "goodput": "ours is higher by a few per cent: simulated hosts and router lose no time of their own",
     "overhead": OVERHEAD,
-    "convergence": "the second flow's slow start takes its share at once here, by making the first one lose",
-    "fairness": "FAST's second flow takes the first one's queue for delay of the path and keeps more; Scalable TCP's ratio is "
-    "that of where it began",
+    "convergence": "both flows lose in every epoch here, since each adds packets to the same full queue for a round trip, so shares "
+    "draw near by the decrease alone, at the same pace in every run; started within 20 s of the first flow, which then is still "
+    "recovering from its own slow start, all converge within seconds (li2006/sensitivity)",
+    "fairness": "the slow approach to equal shares is within the measured time; the group of the second half of a test has less of it",
 }
+
+
+SYM = next(iter(SCENARIOS))
+
+
+def _cells(lab: Lab, key: str) -> Cells:
+    scenario, make = SCENARIOS[key]
+    return grid(lab, scenario, [(name, 250, 82) for name in SYSTEMS], make, repeats_of(lab))
+
+
+def late_fairness(run: Run) -> float:
+    """Least over most goodput of the flows in the second half of the measured time."""
+    middle = (run.summary.from_s + run.summary.to_s) / 2
+    each = (
+        run.flows.filter(pl.col("time_s") > middle)
+        .group_by("flow")
+        .agg(pl.col("goodput_bit_s").mean())["goodput_bit_s"]
+    )
+    return float(each.min()) / float(each.max())  # type: ignore[arg-type]
 
 
 def _table(lab: Lab, table: str, metric: str, band: float, keys: Sequence[str]) -> Report:
@@ -43,7 +69,16 @@ def _table(lab: Lab, table: str, metric: str, band: float, keys: Sequence[str]) 
 )
 def table_8_1(lab: Lab) -> Report:
     """Goodput in all four scenarios."""
-    return _table(lab, "8.1", "goodput", 0.1, list(SCENARIOS))
+    report = _table(lab, "8.1", "goodput", 0.1, list(SCENARIOS))
+    # No algorithm of the thesis passes 230.2 Mbit/s, where 250 Mbit/s of IP packets carry 241.3.
+    most = max(r.published or 0 for r in report.rows)
+    for row in [r for r in report.rows if r.published]:
+        share = Estimate.of([mean(row.ours) / (250 * 1448 / 1500)])
+        of_most = (row.published or 0) / most
+        report.rows.append(
+            Row(f"{row.group}, over the most that is reached", row.system, "share", of_most, None, share, 0.05)
+        )
+    return report
 
 
 @experiment(
@@ -52,6 +87,10 @@ def table_8_1(lab: Lab) -> Report:
 def table_8_2(lab: Lab) -> Report:
     """Fairness in all four scenarios."""
     report = _table(lab, "8.2", "fairness", 0.15, list(SCENARIOS))
+    late = {name: Estimate.of([late_fairness(run) for run in runs]) for (name, *_), runs in _cells(lab, SYM).items()}
+    group = "fairness, 8.3.1-symmetric, second half of the test"
+    for row in [r for r in report.rows if r.group.endswith("symmetric")]:
+        report.rows.append(Row(group, row.system, row.unit, row.published, row.uncertainty, late[row.system], row.band))
     goodput = {r.system: mean(r.ours) for r in table_8_1(lab).rows if r.group.endswith("asym-small")}
     fair = {r.system: mean(r.ours) for r in report.rows if r.group.endswith("asym-small")}
     best, worst = sorted(goodput, key=lambda n: -goodput[n])[:2], sorted(fair, key=lambda n: fair[n])[:3]
@@ -63,8 +102,19 @@ def table_8_2(lab: Lab) -> Report:
 def table_8_3(lab: Lab) -> Report:
     """Convergence of the second flow."""
     report = _table(lab, "8.3", "convergence", 0.3, ["li-8.3.1-symmetric"])
-    scalable = next(r.ours for r in report.rows if r.system == "Scalable TCP")
-    report.check("L28", scalable.values == 0, f"Scalable TCP converged in {scalable.values} of {scalable.repeats} runs")
+    own = next(r.ours for r in report.rows if r.system == "Scalable TCP")
+    group = "time to 80 % of a fair share, 8.3.1-symmetric"
+    for (name, *_), runs in _cells(lab, SYM).items():
+        row = next(r for r in report.rows if r.system == name)
+        share = estimate(runs, lambda s: s.fair_share_s)
+        report.rows.append(Row(group, name, "s", row.published, row.uncertainty, share, row.band))
+    report.reasons[group] = REASONS["convergence"]
+    fair = next(r.ours for r in report.rows if r.system == "Scalable TCP" and r.group == group)
+    report.check(
+        "L28",
+        fair.values == 0,
+        f"Scalable TCP came near a fair share in {fair.values} of {fair.repeats} runs, near its own long-term average in {own.values}",
+    )
     return report
 
 
@@ -73,6 +123,15 @@ def table_8_4(lab: Lab) -> Report:
     """Overhead in all four scenarios."""
     report = _table(lab, "8.4", "overhead", 0.3, list(SCENARIOS))
     found = {r.system: mean(r.ours) for r in report.rows if r.group.endswith("symmetric")}
+    group = f"overhead, 8.3.1-symmetric, if {COUNTED}"
+    points = [symmetric(SYSTEMS[n], 250, 82) | timing(lab, n, 250, 82) | PER_ACK for n in SYSTEMS if n != "FAST"]
+    half = dict(
+        zip([n for n in SYSTEMS if n != "FAST"], lab.runs("li2006/symmetric", points, repeats_of(lab)), strict=True)
+    )
+    for row in [r for r in report.rows if r.group.endswith("symmetric") and r.system in half]:
+        ours = estimate(half[row.system], METRICS["overhead"][1])
+        report.rows.append(Row(group, row.system, row.unit, row.published, row.uncertainty, ours, row.band))
+    report.reasons[group] = "this is no choice of ours, but the experiment that says where the deviation comes from"
     low = found["BicTCP"] < found["HighSpeed TCP"] or found["BicTCP"] < found["H-TCP"]
     report.check(
         "L48",
@@ -82,19 +141,22 @@ def table_8_4(lab: Lab) -> Report:
     return report
 
 
-# What the thesis leaves open: the algorithm that it touches, and another value for it.
-ALTERNATIVES: tuple[tuple[str, str, str, dict[str, str]], ...] = (
-    ("initial window 10 in place of 2", "H-TCP", "htcp", {"tcp.initial_window": "10"}),
-    ("no quick ACKs in place of 16", "Scalable TCP", "scalable", {"tcp.delayed_ack.quick": "0"}),
-    ("windows rounded down in place of up", "Scalable TCP", "scalable", {"tcp.quantisation": "round_down"}),
+# What the thesis leaves open, or says and we doubt: the algorithm that it touches, and another value for it.
+ALTERNATIVES: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("initial window 10 in place of 2", "BicTCP", {"tcp.initial_window": "10"}),
+    ("no quick ACKs in place of 16", "Scalable TCP", {"tcp.delayed_ack.quick": "0"}),
+    ("windows rounded down in place of up", "Scalable TCP", {"tcp.quantisation": "round_down"}),
+    ("least RTO 1 s in place of 200 ms", "HighSpeed TCP", {"tcp.rto_min": "1 s"}),
     *(
-        ("second start within 20 s of the first one's", name, cc, {"flow.1.start": '{ uniform = ["0 s", "20 s"] }'})
-        for name, cc in (("HighSpeed TCP", "hstcp"), ("H-TCP", "htcp"), ("BicTCP", "bic"), ("Scalable TCP", "scalable"))
+        ("second start within 20 s of the first one's", name, {"flow.1.start": '{ uniform = ["0 s", "20 s"] }'})
+        for name in SYSTEMS
     ),
-    ("S_max 16 in place of 32", "BicTCP", "bic", {"flow.cc": '{ name = "bic", s_max = 16 }'}),
-    ("increase scaled by T_min in seconds", "H-TCP", "htcp", {"flow.cc": '{ name = "htcp", rtt_scaling = "seconds" }'}),
-    ("continuous a(w) in place of the table", "HighSpeed TCP", "hstcp", {"flow.cc": "hstcp"}),
-    ("FAST's gamma 0.25 in place of 0.5", "FAST", "fast", {"flow.cc": '{ name = "fast", gamma = 0.25 }'}),
+    *((COUNTED, name, PER_ACK) for name in SYSTEMS if name != "FAST"),
+    ("S_max 16 in place of 32", "BicTCP", {"flow.cc": '{ name = "bic", s_max = 16 }'}),
+    (f"S_max 16, and {COUNTED}", "BicTCP", {"flow.cc": '{ name = "bic", s_max = 16 }'} | PER_ACK),
+    ("increase times T_min/100 ms, as its authors' code has it", "H-TCP", {"flow.cc": "htcp"}),
+    ("continuous a(w) in place of the table", "HighSpeed TCP", {"flow.cc": "hstcp"}),
+    ("FAST's gamma 0.25 in place of 0.5", "FAST", {"flow.cc": '{ name = "fast", gamma = 0.25 }'}),
 )
 
 
@@ -103,18 +165,13 @@ ALTERNATIVES: tuple[tuple[str, str, str, dict[str, str]], ...] = (
 )
 def sensitivity(lab: Lab) -> Report:
     """Each choice changed alone, on the point of Tables 8.1 to 8.4."""
-    report, repeats = Report(), repeats_of(lab)
-    lines = [
-        "| choice | system | goodput, Mbit/s | fairness | convergence, s | overhead, 1e-7/(Mbit/s) |",
-        "| --- | --- | ---: | ---: | ---: | ---: |",
-    ]
-    for what, name, cc, change in ALTERNATIVES:
-        base = symmetric(SYSTEMS[name], 250, 82) | timing(lab, cc, 250, 82)
-        pair = lab.runs("li2006/symmetric", [base, base | change], repeats)
-        cells = []
-        for metric in ("goodput", "fairness", "convergence", "overhead"):
-            before, after = (estimate(runs, METRICS[metric][1]) for runs in pair)
-            cells.append(f"{before.text(2)} → {after.text(2)}")
-        lines.append(f"| {what} | {name} | {' | '.join(cells)} |")
-    report.notes.append("\n".join(lines))
-    return report
+    return changed_alone(
+        lab,
+        "li2006/symmetric",
+        [
+            (what, name, symmetric(SYSTEMS[name], 250, 82) | timing(lab, name, 250, 82), change)
+            for what, name, change in ALTERNATIVES
+        ],
+        {f"{metric}, {unit}": read for metric, (unit, read) in METRICS.items()},
+        lab.pick(3, 2),
+    )

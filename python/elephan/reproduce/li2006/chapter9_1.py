@@ -8,7 +8,7 @@ import numpy as np
 
 from elephan import _core
 from elephan.reproduce.lab import Lab, Report, experiment, mean
-from elephan.reproduce.li2006.systems import SYSTEMS, listed
+from elephan.reproduce.li2006.systems import cc_of, listed
 from elephan.results import Run
 from elephan.scenario import Scenario
 from elephan.sweeps.statistics import Estimate
@@ -26,12 +26,6 @@ def _made(lab: Lab, name: str, change: Mapping[str, Any], seed: int = 1) -> Scen
     return Scenario(
         json.loads(_core.load_scenario(json.dumps(document | merged | {"seed": seed}), "scenario", [], True))
     )
-
-
-def cc_of(system: str) -> Any:
-    """What a scenario calls an algorithm of the thesis."""
-    text = SYSTEMS[system]
-    return {"name": "hstcp", "form": "table"} if text.startswith("{") else text
 
 
 def _network(near: bool) -> dict[str, Any]:

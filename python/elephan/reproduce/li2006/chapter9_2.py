@@ -5,7 +5,8 @@ from typing import Any
 import polars as pl
 
 from elephan.reproduce.lab import Lab, Report, estimate, experiment, mean
-from elephan.reproduce.li2006.chapter9_1 import FOUR, HOSTS, PAYLOAD, cc_of, repeated
+from elephan.reproduce.li2006.chapter9_1 import FOUR, HOSTS, PAYLOAD, repeated
+from elephan.reproduce.li2006.systems import cc_of
 
 
 @experiment(
