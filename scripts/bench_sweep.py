@@ -1,5 +1,7 @@
 """What a sweep costs beside its simulations: 10,000 short runs, and questions to their index. Prints Markdown.
 
+With `--dask 2` the same on two worker processes of a Dask cluster, without the questions.
+
 The work is what the extension module takes for the same runs, measured on a sample of them; everything else that the sweep
 takes is overhead: planning, batches, summaries, samples, Parquet. Both are CPU time, which a busy machine disturbs less than
 wall time.
@@ -31,6 +33,8 @@ flow = [{ cc = "reno" }, { cc = "reno", start = { uniform = ["0 s", "1 s"] } }]
 """
 # Runs from which the work is estimated, taken evenly from all points.
 SAMPLE = 300
+# How long a cluster is watched that has nothing to do.
+REST_S = 15.0
 
 
 def cpu_s() -> float:
@@ -49,6 +53,21 @@ def work_s(scenario: elephan.Scenario) -> float:
     for text in texts:
         _core.run_many([text], 1)
     return (time.thread_time() - before) / SAMPLE
+
+
+def at_rest() -> float:
+    """CPU that a cluster takes while nothing is run: heartbeats, monitors, profiles; as a share of a core."""
+    import psutil  # noqa: PLC0415 - Dask needs it
+
+    def taken() -> float:
+        own = psutil.Process()
+        times = [one.cpu_times() for one in (own, *own.children(recursive=True))]
+        return sum(time.user + time.system for time in times)
+
+    time.sleep(2)
+    before = taken()
+    time.sleep(REST_S)
+    return (taken() - before) / REST_S
 
 
 def seconds(ask: Callable[[], object]) -> float:
@@ -73,6 +92,7 @@ def main() -> None:
         path.write_text(SCENARIO + f"repeat = {options.runs // 25}\n")
         scenario = elephan.load(path)
         before = work_s(scenario)
+        rest = 0.0
         cpu, wall = cpu_s(), time.perf_counter()
         with ExitStack() as stack:
             client = None
@@ -81,37 +101,50 @@ def main() -> None:
 
                 made = LocalCluster(n_workers=options.dask, threads_per_worker=1, dashboard_address=None)
                 client = stack.enter_context(Client(stack.enter_context(made)))
+                rest = at_rest()
             sweep = elephan.sweep(scenario, place / "out", scheduler=client).run()
         cpu, wall = cpu_s() - cpu, time.perf_counter() - wall
         one = (before + work_s(scenario)) / 2
-        known = time.perf_counter()
-        elephan.sweep(scenario, place / "out").run()
-        known = time.perf_counter() - known
-        report(sweep, cpu, wall, one, known)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        # What a cluster takes at rest grows with the wall time, which is longer on a busy machine.
+        each = (cpu - rest * wall) / sweep.done
+        dask = [
+            ("Dask's processes at rest, which is not counted above", f"{100 * rest:.0f} % of a core"),
+            ("overhead with that, at this wall time", f"{100 * (cpu / sweep.done / one - 1):.1f} %"),
+        ]
+        cost = [
+            ("runs, each of 10 s on 100 Mbit/s with two flows", f"{sweep.done:,}"),
+            ("simulation, CPU for each run", f"{1e3 * one:.2f} ms"),
+            ("everything else, CPU for each run", f"{1e3 * (each - one):.2f} ms"),
+            ("overhead", f"{100 * (each / one - 1):.1f} %"),
+            *(dask if options.dask else []),
+            (f"wall time on {len(os.sched_getaffinity(0))} cores", f"{wall:.0f} s"),
+            ("most memory of the client" if options.dask else "most memory", f"{peak:.0f} MB"),
+        ]
+        table(cost if options.dask else [*cost, *questions(scenario, place / "out")])
     finally:
         shutil.rmtree(place)
 
 
-def report(sweep: elephan.Sweep, cpu: float, wall: float, one: float, known: float) -> None:
-    """Print a table."""
-    folder = sweep.folder
+def questions(scenario: elephan.Scenario, folder: Path) -> list[tuple[str, str]]:
+    """How long it takes to find that everything is known, and to ask."""
     size = sum(path.stat().st_size for path in folder.rglob("*.parquet"))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    known = time.perf_counter()
+    elephan.sweep(scenario, folder).run()
+    known = time.perf_counter() - known
     by_cc = "select cc, rtt, avg(goodput) from runs group by all"
     flows = "select label, avg(cwnd_segments) from flows group by all"
-    lines = [
-        ("runs, each of 10 s on 100 Mbit/s with two flows", f"{sweep.done:,}"),
-        ("simulation, CPU for each run", f"{1e3 * one:.2f} ms"),
-        ("everything else, CPU for each run", f"{1e3 * (cpu / sweep.done - one):.2f} ms"),
-        ("overhead", f"{100 * (cpu / sweep.done / one - 1):.1f} %"),
-        (f"wall time on {len(os.sched_getaffinity(0))} cores", f"{wall:.0f} s"),
+    return [
         ("samples of flows and queues, index", f"{size / 1e6:.0f} MB"),
-        ("most memory", f"{peak:.0f} MB"),
         ("sweep again: everything is known", f"{known:.2f} s"),
         (f"`{by_cc}`", f"{seconds(lambda: query(folder, by_cc)):.2f} s"),
         ("`elephan table` of five metrics", f"{seconds(lambda: elephan.sweeps.table(folder)):.2f} s"),
         (f"`{flows}`", f"{seconds(lambda: query(folder, flows)):.2f} s"),
     ]
+
+
+def table(lines: list[tuple[str, str]]) -> None:
+    """Print Markdown."""
     print("| what | figure |\n|---|---:|")
     for what, figure in lines:
         print(f"| {what} | {figure} |")

@@ -127,6 +127,23 @@ def comparison(result: "Comparison", what: str = "cwnd") -> Figure:
         return figure
 
 
+def data_of(figure: Figure) -> pl.DataFrame:
+    """The points of all lines of a figure: panel, line, x and y as they are drawn."""
+    parts = [
+        pl.DataFrame(
+            {
+                "panel": axes.get_title() or axes.get_title(loc="left") or str(number),
+                "line": str(line.get_label()).removeprefix("_"),
+                "x": np.asarray(line.get_xdata(), dtype=float),
+                "y": np.asarray(line.get_ydata(), dtype=float),
+            }
+        )
+        for number, axes in enumerate(figure.axes, start=1)
+        for line in axes.lines
+    ]
+    return pl.concat(parts) if parts else pl.DataFrame()
+
+
 # A page of a report, in inches: A4 upright.
 PAGE = (8.27, 11.69)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import elephan
-from elephan import report
+from elephan import plots, report
 from elephan.report import series
 
 
@@ -64,6 +64,56 @@ def test_lines_are_the_samples(folders: dict[str, Path]) -> None:
     assert drops.sum() == run.queues.filter(run.queues["link"] == "bottleneck")["dropped"].max()
 
 
+def test_what_else_is_on_the_network_has_its_tables_and_its_goodput(tmp_path: Path) -> None:
+    scenario = elephan.dumbbell(
+        rate="10 Mbit/s",
+        rtt="20 ms",
+        flows=[elephan.flow("reno")],
+        duration="8 s",
+        web=[{"users": 3, "cc": "reno", "start": "0 s"}],
+        cbr=[{"rate": "1 Mbit/s"}],
+        path={
+            "queue": {
+                "name": "drr",
+                "class": [{"name": "gold", "dscp": ["af11"], "weight": 1}, {"name": "rest", "weight": 1}],
+            }
+        },
+    )
+    content = report.read(elephan.run(scenario).save(tmp_path / "run"))
+    titles = [table.title for table in content.tables]
+    assert titles[:4] == ["Flows", "Crowds of short flows", "Streams of datagrams", "Links"]
+    charts = {chart.id: [line.name for line in chart.lines] for chart in content.groups[0].charts}
+    assert charts["goodput"] == ["reno", "web", "cbr"]
+    # Only TCP flows with samples of their own have a window.
+    assert charts["cwnd"] == ["reno", "reno ssthresh"]
+
+
+def test_a_metric_that_is_undefined_is_shown_as_such(tmp_path: Path) -> None:
+    scenario = elephan.dumbbell(
+        rate="5 Mbit/s", rtt="20 ms", flows=[elephan.flow("reno")], duration="1 s", engine="model"
+    )
+    content = report.read(elephan.run(scenario).save(tmp_path / "run"))
+    tiles = {tile.name: tile for tile in content.tiles}
+    assert tiles["convergence"].value == "-"
+    assert tiles["convergence"].meaning.endswith("Undefined in this run.")
+    assert ("engine", "model, fluid equations") in content.facts
+    assert "A fluid has no packets" in content.notes[0]
+
+
+def test_a_run_on_a_kernel_says_which_and_how_well(folders: dict[str, Path], tmp_path: Path) -> None:
+    run = elephan.Run.load(folders["run"])
+    quality = {"valid": False, "invalid_because": ["late"], "lateness_p99_s": 2e-4, "lateness_max_s": 3e-3}
+    provenance = {**run.provenance, "engine": "linux", "kernel": "6.1.0", "quality": quality}
+    elephan.Run(run.scenario, run.summary, run.links, run.labels, provenance, folder=run.folder).save(tmp_path / "run")
+    content = report.read(tmp_path / "run")
+    facts = dict(content.facts)
+    assert facts["kernel"] == "Linux 6.1.0"
+    assert facts["packets late by"] == "0.20 ms (99 %), 3.00 ms at most"
+    assert facts["valid"] == "no: late"
+    assert content.notes[0] == "Invalid run: late."
+    assert "to the bit" not in " ".join(content.notes)
+
+
 def test_thinning_keeps_every_peak_and_says_what_it_did() -> None:
     random = np.random.default_rng(1)
     data = series.Aligned(np.arange(100_000) * 0.1, {"a": random.normal(size=100_000), "b": np.full(100_000, np.nan)})
@@ -105,13 +155,28 @@ def test_a_reproduction_shows_what_was_printed_beside_ours(tmp_path: Path) -> No
         "checks": [{"claim": "L1", "verdict": "refuted", "text": "It is fair.", "evidence": "0.4"}],
         "notes": [],
     }
-    (tmp_path / "li2006").mkdir()
-    (tmp_path / "li2006" / "table-8.1.json").write_text(json.dumps(found))
+    for how, more in (("quick", {"quick": True, "rows": []}), ("full", {"picture": "full/li2006/table-8.1.png"})):
+        (tmp_path / how / "li2006").mkdir(parents=True)
+        (tmp_path / how / "li2006" / "table-8.1.json").write_text(json.dumps({**found, **more}))
+    (tmp_path / "full" / "li2006" / "table-8.1.png").write_bytes(b"PNG")
+    (tmp_path / "full" / "li2006" / "table-8.1.csv").write_text("panel,line,x,y\n")
     content = report.read(tmp_path)
+    assert content.command == "elephan reproduce li2006/table-8.1"
+    assert [picture.csv for picture in content.pictures] == ["panel,line,x,y\n"]
     assert content.kind == "reproduction"
     assert {tile.name: tile.value for tile in content.tiles}["agrees"] == "1"
     assert content.tables[0].rows == [["goodput", "htcp", "Mbit/s", "210 ± 3", "215 ± 1", "+2.4", "10", "agrees"]]
     assert content.tables[1].rows[0][:2] == ["L1", "refuted"]
+
+
+def test_a_picture_gives_its_data() -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    axes = figure.subplots()
+    axes.set_title("windows")
+    axes.plot([0, 1], [2, 3], label="sim")
+    assert plots.data_of(figure).rows() == [("windows", "sim", 0.0, 2.0), ("windows", "sim", 1.0, 3.0)]
 
 
 def test_what_is_no_results_folder_is_refused(tmp_path: Path) -> None:

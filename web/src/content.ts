@@ -77,7 +77,8 @@ export interface Content {
   groups: TimeGroup[];
   runs: Runs | null;
   figures: XySpec[];
-  pictures: { title: string; url: string }[];
+  /** Pictures that were drawn before, and what they draw as CSV. */
+  pictures: { title: string; url: string; csv: string }[];
   notes: string[];
   scenario: string;
 }

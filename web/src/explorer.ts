@@ -13,6 +13,18 @@ export function estimate(values: number[], t95: number[]): { mean: number; half:
   return { mean, half: (t95[Math.min(n - 1, t95.length) - 1] ?? 1.96) * Math.sqrt(variance / n) };
 }
 
+/** Whether values lie more evenly along a logarithmic axis: they grow by a factor of ten or more, and by factors rather than steps. */
+function isWide(values: number[]): boolean {
+  const sorted = [...values].sort((a, b) => a - b);
+  const [least, most] = [sorted[0]!, sorted[sorted.length - 1]!];
+  if (least <= 0 || most / least < 10) return false;
+  const uneven = (of: number[]) => {
+    const gaps = of.slice(1).map((value, k) => value - of[k]!);
+    return Math.max(...gaps) / Math.min(...gaps);
+  };
+  return uneven(sorted.map(Math.log)) < uneven(sorted);
+}
+
 // Keys whose values differ by chance alone.
 const REPEATS = ["repeat", "seed"];
 
@@ -83,7 +95,7 @@ export function explorer(runs: Runs, name: string): HTMLElement {
         return { name: by, colour: k, x: xs.map(([, at]) => at ?? 0), y: estimates.map((one) => one?.mean ?? null), low: bound(-1), high: bound(1) };
       });
       const numbers = xs.map(([, at]) => at ?? 0);
-      const wide = Math.min(...numbers) > 0 && Math.max(...numbers) / Math.min(...numbers) >= 30;
+      const wide = isWide(numbers);
       const spec = { id, title, x: { label: xName, log: wide, ticks: xs.map(([text, at]): [number, string] => [at ?? 0, text]) }, y: { label: unit, zero: true }, series, note: `${note} Means with 95 % intervals (Student's t) over repeats.` };
       figure.replaceChildren(xyFigure(spec, name));
     }

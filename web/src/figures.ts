@@ -52,7 +52,14 @@ function logarithmic(low: number, high: number, from: number, to: number): Scale
   const span = b - a || 1;
   const ticks: number[] = [];
   const every = Math.max(1, Math.ceil(span / 6));
-  for (let power = Math.ceil(a - 1e-9); power <= b + 1e-9; power += every) ticks.push(10 ** power);
+  // Few powers of ten have their halves and fifths between them.
+  const within = span < 1 ? [1, 1.5, 2, 3, 5, 7] : span < 3 ? [1, 2, 5] : [1];
+  for (let power = Math.floor(a); power <= b + 1e-9; power += every) {
+    for (const part of within) {
+      const tick = +(part * 10 ** power).toPrecision(2);
+      if (tick >= low * (1 - 1e-9) && tick <= high * (1 + 1e-9)) ticks.push(tick);
+    }
+  }
   if (ticks.length < 2) ticks.splice(0, ticks.length, low, Math.sqrt(low * high), high);
   return Object.assign((value: number) => from + ((Math.log10(value) - a) / span) * (to - from), { ticks });
 }
@@ -76,7 +83,7 @@ function scale(values: number[], log: boolean, zero: boolean, from: number, to: 
 function frame(
   spec: { id: string; title: string; note: string },
   name: string,
-  legend: { name: string; colour: number }[],
+  legend: { name: string; colour: number; dashed?: boolean }[],
   data: () => (string | number | null)[][],
   draw: (width: number, height: number) => SVGElement,
   height = 280,
@@ -88,7 +95,7 @@ function frame(
     if (width > 0) area.replaceChildren(draw(width, height));
     swatches.replaceChildren(
       ...legend.map((entry) => {
-        const swatch = h("i", { class: "swatch" });
+        const swatch = h("i", { class: entry.dashed ? "swatch dashed" : "swatch" });
         swatch.style.setProperty("--line", colour(entry.colour));
         return h("li", {}, h("span", {}, swatch, entry.name));
       }),

@@ -76,7 +76,11 @@ export function page(content: Content): HTMLElement {
     ...content.tables.map((spec) => table(spec, name)),
     content.runs && explorer(content.runs, name),
     content.figures.length > 0 && h("section", { class: "group" }, h("div", { class: "charts" }, ...content.figures.map((spec) => xyFigure(spec, name)))),
-    ...content.pictures.map(({ title, url }) => h("figure", { class: "chart picture" }, h("figcaption", {}, h("h3", {}, title)), h("img", { src: url, alt: title }))),
+    ...content.pictures.map(({ title, url, csv: data }) => {
+      const save = () => download(`${fileName(title)}.csv`, data);
+      const button = data && h("button", { class: "quiet", type: "button", onclick: save, "aria-label": `${title}: data as CSV` }, "CSV");
+      return h("figure", { class: "chart picture" }, h("figcaption", {}, h("h3", {}, title), button), h("img", { src: url, alt: title }));
+    }),
     ...content.groups.map((spec) => group(spec, name)),
     h(
       "section",

@@ -47,10 +47,16 @@ export function setTheme(theme: "light" | "dark" | null): void {
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
 
-// Paper is white.
+// Paper is white, and nothing on it can be opened.
 let before: string | undefined;
+let closed: HTMLDetailsElement[] = [];
 addEventListener("beforeprint", () => {
   before = document.documentElement.dataset.theme;
   setTheme("light");
+  closed = [...document.querySelectorAll<HTMLDetailsElement>("details:not([open])")];
+  for (const one of closed) one.open = true;
 });
-addEventListener("afterprint", () => setTheme((before as "light" | "dark" | undefined) ?? null));
+addEventListener("afterprint", () => {
+  setTheme((before as "light" | "dark" | undefined) ?? null);
+  for (const one of closed) one.open = false;
+});

@@ -83,6 +83,8 @@ export class Linked {
 const HEIGHT = 210;
 // From so many samples on, a line has an overview.
 const MANY = 40_000;
+// Minor lines that have an entry of the legend each.
+const MOST_MINOR = 2;
 
 /** A chart with its head, legend and note. */
 export class TimeChart {
@@ -143,23 +145,38 @@ export class TimeChart {
   private describe(): void {
     this.legend.replaceChildren();
     this.values.length = 0;
-    this.data.lines.forEach((line, k) => {
-      const value = h("output", { class: "value" });
-      const swatch = h("i", { class: line.minor ? "swatch minor" : "swatch" });
-      swatch.style.setProperty("--line", colour(line.colour));
-      const button = h("button", { type: "button", "aria-pressed": "true", title: "Show or hide" }, swatch, line.name, value);
-      button.addEventListener("click", () => {
-        const show = this.hidden.has(k);
-        if (show) this.hidden.delete(k);
-        else this.hidden.add(k);
-        button.setAttribute("aria-pressed", String(show));
-        this.plot?.setSeries(k + 1, { show });
-      });
-      this.legend.append(h("li", {}, button));
-      this.values.push(value);
-    });
+    const { lines } = this.data;
+    const all = lines.map((_, k) => k);
+    const minor = all.filter((k) => lines[k]!.minor);
+    // Many lines that go with others have one entry together, called by the last word of theirs.
+    const together = minor.length > MOST_MINOR;
+    for (const k of all) {
+      if (lines[k]!.minor && together) this.values.push(h("output"));
+      else this.values.push(this.entry([k], lines[k]!.name, colour(lines[k]!.colour)));
+    }
+    if (together) this.entry(minor, lines[minor[0]!]!.name.split(" ").at(-1)!, css("--ink-2"));
     const names = this.data.lines.map((line) => line.name).join(", ");
     this.area.setAttribute("aria-label", `${this.data.title} (${this.data.unit}) over time: ${names}. ${this.data.meaning}`);
+  }
+
+  /** An entry of the legend, which shows or hides lines; returns where their value stands. */
+  private entry(which: number[], name: string, shade: string): HTMLElement {
+    const value = h("output", { class: "value" });
+    const swatch = h("i", { class: this.data.lines[which[0]!]!.minor ? "swatch minor" : "swatch" });
+    swatch.style.setProperty("--line", shade);
+    const isShown = () => !this.hidden.has(which[0]!);
+    const button = h("button", { type: "button", "aria-pressed": String(isShown()), title: "Show or hide" }, swatch, name, value);
+    button.addEventListener("click", () => {
+      const show = !isShown();
+      for (const k of which) {
+        if (show) this.hidden.delete(k);
+        else this.hidden.add(k);
+        this.plot?.setSeries(k + 1, { show });
+      }
+      button.setAttribute("aria-pressed", String(show));
+    });
+    this.legend.append(h("li", {}, button));
+    return value;
   }
 
   private resize(): void {

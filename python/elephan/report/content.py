@@ -132,10 +132,11 @@ class Points:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture that was drawn before, as a data URL."""
+    """A picture that was drawn before, as a data URL, and what it draws as CSV."""
 
     title: str
     url: str
+    csv: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from elephan import _core
-from elephan.compare import METRICS, Comparison
-from elephan.report import reproduction, series
+from elephan.compare import METRICS, Comparison, Metric
+from elephan.report import reproduction, series, tables
 from elephan.report.content import MEANINGS, Axis, Chart, Content, Group, Head, Line, Points, Runs, Series, Table, Tile
 from elephan.results import Run
 from elephan.sweeps.dataset import Dataset
@@ -19,6 +19,8 @@ from elephan.theory import MODELLED, Model
 
 # Lines of a chart: as many as there are colours that all readers tell apart.
 MOST_LINES = 8
+# Points of a sweep that a table shows: more is no table to read.
+MOST_POINTS = 1000
 
 
 def kind_of(folder: Path) -> str | None:
@@ -44,37 +46,67 @@ def read(folder: str | Path) -> Content:
 def _run(folder: Path) -> Content:
     run = Run.load(folder)
     summary = run.summary
-    tiles = []
-    for metric in METRICS:
-        value = metric.read(summary)
-        if value is not None:
-            text = Estimate.of([value]).text(metric.digits)
-            tiles.append(Tile(metric.name, text, metric.unit.split(",")[0], f"{metric.unit}. {MEANINGS[metric.name]}"))
     document = run.scenario.document
     window = f"{summary.from_s:g} s to {summary.to_s:g} s"
     return Content(
         kind="run",
         title=run.scenario.name,
         subtitle=f"{_network(document)}; metrics count from {window}",
-        facts=[
-            ("engine", str(run.provenance["engine"])),
-            ("seed", str(document["seed"])),
-            ("simulated time", str(document["duration"])),
-            ("measuring window", window),
-            ("segments delivered", f"{run.provenance['segments_delivered']:,}"),
-            ("wall time", f"{run.provenance['wall_time_s']:.2f} s"),
-            *_versions(folder / "run.json"),
-        ],
+        facts=[*_engine(run), ("measuring window", window), *_versions(folder / "run.json")],
         command=f"elephan run {_file(run.scenario.name)}",
         scenario=_core.to_toml(run.scenario.to_json()),
-        tiles=tiles,
-        tables=_run_tables(run),
+        tiles=[_tile(metric, metric.read(summary)) for metric in METRICS],
+        tables=tables.of_run(run),
         groups=[Group("Over time", charts(folder, run))],
         notes=[
-            f"{_file(run.scenario.name)} is the scenario below. The same version gives the same result from it, to the bit.",
+            *_repeatable(run),
             "Goodput counts application bytes, rates and utilisation count IP packets; 1 Mbit is 10^6 bits.",
         ],
     )
+
+
+def _tile(metric: Metric, value: float | None) -> Tile:
+    text = "-" if value is None else Estimate.of([value]).text(metric.digits)
+    undefined = " Undefined in this run." if value is None else ""
+    unit = metric.unit.split(",", maxsplit=1)[0]
+    return Tile(metric.name, text, unit, f"{metric.unit}. {MEANINGS[metric.name]}{undefined}")
+
+
+def _engine(run: Run) -> list[tuple[str, str]]:
+    """What carried a run out, and how well: a kernel is not as exact as a simulator."""
+    engine, told = str(run.provenance["engine"]), run.provenance
+    is_real = engine == "linux"
+    facts = [
+        ("engine", {"sim": "sim, packet by packet", "model": "model, fluid equations"}.get(engine, engine)),
+        ("seed", str(run.scenario.document["seed"])),
+        ("real time" if is_real else "simulated time", str(run.scenario.document["duration"])),
+        ("segments delivered", f"{told['segments_delivered']:,}"),
+        ("wall time", f"{told['wall_time_s']:.2f} s"),
+    ]
+    if is_real:
+        quality = told["quality"]
+        facts.insert(1, ("kernel", f"Linux {told['kernel']}"))
+        late = f"{1e3 * quality['lateness_p99_s']:.2f} ms (99 %), {1e3 * quality['lateness_max_s']:.2f} ms at most"
+        facts.append(("packets late by", late))
+        facts.append(("valid", "yes" if quality["valid"] else f"no: {'; '.join(quality['invalid_because'])}"))
+    return facts
+
+
+def _repeatable(run: Run) -> list[str]:
+    """What the command gives when it is run again."""
+    file = f"{_file(run.scenario.name)} is the scenario below."
+    match run.provenance["engine"]:
+        case "linux":
+            quality = run.provenance["quality"]
+            reasons = [f"Invalid run: {reason}." for reason in quality["invalid_because"]]
+            return [
+                *reasons,
+                f"{file} It runs on this kernel's TCP in real time, as root; no two such runs are the same.",
+            ]
+        case "model":
+            return [f"{file} A fluid has no packets: counts of them are rates times time."]
+        case _:
+            return [f"{file} The same version gives the same result from it, to the bit."]
 
 
 def _comparison(folder: Path) -> Content:
@@ -223,9 +255,14 @@ def _sweep(folder: Path) -> Content:
                 *(str(value) for value in point),
                 *(Estimate.of([row[k] for row in rows]).text(metric.digits) for k, metric in enumerate(METRICS)),
             ]
-            for point, rows in points.items()
+            for point, rows in list(points.items())[:MOST_POINTS]
         ],
-        note="Means over repeats; ± is half of the 95 % interval (Student's t).",
+        note=_join(
+            f"The first {MOST_POINTS} of {len(points):,} points; index.parquet has all."
+            if len(points) > MOST_POINTS
+            else "",
+            "Means over repeats; ± is half of the 95 % interval (Student's t).",
+        ),
     )
     return Content(
         kind="sweep",
@@ -237,7 +274,7 @@ def _sweep(folder: Path) -> Content:
         ],
         command=f"elephan sweep {_file(description['name'])}",
         scenario=_core.to_toml(json.dumps(description["scenario"])),
-        tables=[table],
+        tables=[table, *_failures(every, keys)],
         runs=Runs(
             "Metrics along the sweep",
             varied,
@@ -246,6 +283,20 @@ def _sweep(folder: Path) -> Content:
         ),
         figures=_responses(description["scenario"], data),
     )
+
+
+def _failures(index: pl.DataFrame, keys: Sequence[str]) -> list[Table]:
+    """The runs that failed, and why."""
+    failed = index.filter(pl.col("status") != "ok")
+    if failed.is_empty():
+        return []
+    head = [Head(text, numeric=False) for text in ("point", *keys, "error")]
+    rows = [
+        [str(row[key]) for key in ("point", *keys, "error")]
+        for row in failed.head(tables.MOST_ROWS).iter_rows(named=True)
+    ]
+    note = f"The first {len(rows)} of {failed.height:,}." if failed.height > len(rows) else ""
+    return [Table("Runs that failed", head, rows, note)]
 
 
 # Keys of a loss rate, and the rate that a value stands for.
@@ -318,48 +369,59 @@ def _values(row: Mapping[str, Any]) -> list[float | None]:
     return found
 
 
+# The end of a line's name that is the threshold of a window.
+SSTHRESH = " ssthresh"
+# Charts of flows: id, title, unit, columns with the ends of their lines' names, meaning.
+FLOW_CHARTS = (
+    (
+        "cwnd",
+        "Congestion window",
+        "segments",
+        (("cwnd_segments", ""), ("ssthresh_segments", SSTHRESH)),
+        "Window and, dotted, slow-start threshold.",
+    ),
+    (
+        "goodput",
+        "Goodput",
+        "Mbit/s",
+        (("goodput_bit_s", ""),),
+        "Application bytes delivered in order, between two samples.",
+    ),
+    ("srtt", "Smoothed RTT", "ms", (("srtt_s", ""),), "The senders' smoothed round-trip time."),
+)
+
+
 def charts(folder: Path, run: Run, most: int = series.MOST_VALUES) -> list[Chart]:
     """Everything over time of a run: windows, goodput, round-trip times, queues, drops, load."""
     wanted = ["time_s", "flow", "cwnd_segments", "ssthresh_segments", "srtt_s", "goodput_bit_s"]
     flows = series.columns(folder, "flows", wanted)
+    # Crowds of short flows and streams of datagrams have no window, but a goodput beside the flows'.
+    others = [series.columns(folder, name, ["time_s", "flow", "goodput_bit_s"]) for name in ("crowds", "streams")]
+    frame = pl.concat([one for one in (flows, *others) if one.height] or [flows], how="diagonal")
     found = []
     shown = list(range(min(len(run.labels), MOST_LINES)))
     alike = len(set(run.labels)) < len(run.labels)
     names = {flow: f"{run.labels[flow]} {flow + 1}" if alike else run.labels[flow] for flow in shown}
     more = f"The first {len(shown)} of {len(run.labels)} flows." if len(run.labels) > len(shown) else ""
-    if flows.height:
-        for what, title, unit, parts, meaning in (
-            (
-                "cwnd",
-                "Congestion window",
-                "segments",
-                [("cwnd_segments", ""), ("ssthresh_segments", " ssthresh")],
-                "Window and, dotted, slow-start threshold.",
-            ),
-            (
-                "goodput",
-                "Goodput",
-                "Mbit/s",
-                [("goodput_bit_s", "")],
-                "Application bytes delivered in order, between two samples.",
-            ),
-            ("srtt", "Smoothed RTT", "ms", [("srtt_s", "")], "The senders' smoothed round-trip time."),
-        ):
-            factor = {"Mbit/s": 1e-6, "ms": 1e3}.get(unit, 1.0)
-            lines: dict[str, series.Numbers] = {}
-            for column, suffix in parts:
-                aligned = series.align(flows, "flow", column, shown)
-                for flow in shown:
-                    values = aligned.lines[str(flow)] * factor
-                    if what == "srtt":
-                        values[values == 0] = float("nan")
-                    lines[names[flow] + suffix] = values
-            thinned = series.thin(series.Aligned(aligned.time_s, lines), "flows.parquet", most)
-            drawn = [
-                Line(name, values, k % len(shown), minor=k >= len(shown))
-                for k, (name, values) in enumerate(thinned.lines.items())
-            ]
-            found.append(Chart(what, title, unit, meaning, thinned.time_s, drawn, _join(more, thinned.note)))
+    for what, title, unit, parts, meaning in FLOW_CHARTS if frame.height else ():
+        factor = {"Mbit/s": 1e-6, "ms": 1e3}.get(unit, 1.0)
+        lines: dict[str, tuple[int, series.Numbers]] = {}
+        for column, suffix in parts:
+            aligned = series.align(frame, "flow", column, shown)
+            for flow in shown:
+                values = aligned.lines[str(flow)] * factor
+                if what == "srtt":
+                    values[values == 0] = float("nan")
+                if np.isfinite(values).any():
+                    lines[names[flow] + suffix] = flow, values
+        if not lines:
+            continue
+        every = series.Aligned(aligned.time_s, {name: values for name, (_, values) in lines.items()})
+        thinned = series.thin(every, "flows.parquet", most)
+        drawn = [
+            Line(name, values, lines[name][0], minor=name.endswith(SSTHRESH)) for name, values in thinned.lines.items()
+        ]
+        found.append(Chart(what, title, unit, meaning, thinned.time_s, drawn, _join(more, thinned.note)))
     return [*found, *_link_charts(folder, run, most)]
 
 
@@ -407,83 +469,6 @@ def _link_charts(folder: Path, run: Run, most: int) -> list[Chart]:
     return found
 
 
-def _run_tables(run: Run) -> list[Table]:
-    flows = [
-        [
-            f"{number + 1}",
-            flow.label,
-            _text(flow.start_s, 1, 2),
-            _text(flow.goodput_bit_s, 1e-6, 2),
-            _text(flow.stability, 1, 3),
-            _text(flow.convergence_s, 1, 1),
-            _text(flow.cwnd_mean_segments, 1, 1),
-            _text(flow.srtt_mean_s, 1e3, 1),
-            _text(flow.retransmitted_bytes / flow.sent_bytes if flow.sent_bytes else None, 100, 3),
-            str(flow.congestion_events),
-            str(flow.timeouts),
-        ]
-        for number, flow in enumerate(run.summary.flows)
-    ]
-    heads = (
-        ("start", "s"),
-        ("goodput", "Mbit/s"),
-        ("stability", "std/mean"),
-        ("convergence", "s"),
-        ("mean cwnd", "segments"),
-    )
-    more = (("mean RTT", "ms"), ("retransmitted", "% of bytes"), ("reductions", ""), ("timeouts", ""))
-    links = [
-        [
-            link.name,
-            _text(link.utilisation, 100, 1),
-            f"{link.offered:,}",
-            f"{link.dropped:,}",
-            f"{link.lost:,}",
-            f"{link.marked:,}",
-            _text(link.queue_delay_mean_s, 1e3, 2),
-            _text(link.queue_delay_p95_s, 1e3, 2),
-            _text(link.queue_delay_p99_s, 1e3, 2),
-            _text(link.queue_mean_packets, 1, 1),
-            str(link.queue_max_packets),
-        ]
-        for link in run.summary.links
-    ]
-    tables = [
-        Table(
-            "Flows",
-            [Head("flow", numeric=False), Head("label", numeric=False), *(Head(*head) for head in (*heads, *more))],
-            flows[:200],
-            f"The first 200 of {len(flows)} flows." if len(flows) > 200 else "",
-        ),
-        Table(
-            "Links",
-            [
-                Head("link", numeric=False),
-                Head("utilisation", "%"),
-                Head("offered", "packets"),
-                Head("dropped", "packets"),
-                Head("lost", "packets"),
-                Head("marked", "packets"),
-                Head("queueing", "ms, mean"),
-                Head("queueing", "ms, 95 %"),
-                Head("queueing", "ms, 99 %"),
-                Head("queue", "packets, mean"),
-                Head("queue", "packets, most"),
-            ],
-            links[:200],
-        ),
-    ]
-    done = run.summary.transfers
-    if done is not None and done.count:
-        row = [f"{done.count:,}", *(_text(value, 1, 3) for value in (done.mean_s, done.p50_s, done.p95_s, done.p99_s))]
-        head = [
-            Head("transfers ended"),
-            *(Head("completion", unit) for unit in ("s, mean", "s, median", "s, 95 %", "s, 99 %")),
-        ]
-        tables.append(Table("Transfers", head, [row]))
-    return tables
-
-
 def _network(document: Mapping[str, Any]) -> str:
     flows = sum(int(flow.get("count", 1)) for flow in document["flow"])
     plural = "flow" if flows == 1 else "flows"
@@ -500,10 +485,6 @@ def _versions(run_json: Path) -> list[tuple[str, str]]:
 
 def _file(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in name).strip("-.") + ".toml"
-
-
-def _text(value: float | None, factor: float, digits: int) -> str:
-    return "-" if value is None else f"{value * factor:.{digits}f}"
 
 
 def _list(values: Sequence[int]) -> str:

@@ -26,22 +26,25 @@ ROW = [
     Head("ours"),
     Head("deviation", "%"),
     Head("band", "%"),
-    Head("", numeric=False),
+    Head("within", numeric=False),
 ]
 
 
 def experiments(folder: Path) -> dict[str, dict[str, Any]]:
-    """The reports of experiments that a folder keeps, as SOURCE/EXPERIMENT.json; none in a folder of another kind."""
+    """The reports of experiments that a folder keeps, by name; none in a folder of another kind.
+
+    They are SOURCE/EXPERIMENT.json, in `full/` or `quick/` where `elephan reproduce` wrote them. A full one comes first.
+    """
     found = {}
-    for path in sorted(folder.glob("*/*.json")):
+    for path in (path for where in ("*", "quick/*", "full/*") for path in sorted(folder.glob(f"{where}/*.json"))):
         if path.name not in ("run.json", "summary.json", "comparison.json", "sweep.json"):
             try:
                 report = json.loads(path.read_text(encoding="utf-8"))
             except ValueError:  # somebody else's file
                 continue
-            if isinstance(report, dict) and {"rows", "verdicts", "checks"} <= report.keys():
-                found[f"{path.parent.name}/{path.stem}"] = report
-    return found
+            if isinstance(report, dict) and {"name", "rows", "verdicts", "checks"} <= report.keys():
+                found[report["name"]] = report
+    return dict(sorted(found.items()))
 
 
 def read(folder: Path) -> Content:
@@ -56,14 +59,16 @@ def read(folder: Path) -> Content:
         kind="reproduction",
         title="The published experiments, run again",
         subtitle=f"{len(reports)} experiments" + ("; some with fewer and shorter runs (--quick)" if quick else ""),
-        facts=[("versions", f"Elephan {_core.__version__}")],
-        command=f"elephan reproduce all{' --quick' if quick else ''} --out {folder}",
+        facts=[("report made by", f"Elephan {_core.__version__}")],
+        command="\n".join(
+            f"elephan reproduce {name}{' --quick' if report['quick'] else ''}" for name, report in reports.items()
+        ),
         scenario="",
         tiles=[Tile(name, str(counts[name]), "", meaning) for name, meaning in VERDICTS.items()],
         tables=[table for name, report in reports.items() for table in _tables(name, report)],
         pictures=[
-            Picture(report["title"], _png(folder / report["picture"]))
-            for report in reports.values()
+            Picture(f"{name}: {report['title']}", _png(folder / report["picture"]), _data(folder / report["picture"]))
+            for name, report in reports.items()
             if report.get("picture") and (folder / report["picture"]).is_file()
         ],
     )
@@ -103,3 +108,9 @@ def _reason(report: dict[str, Any], group: str, verdict: str) -> str:
 
 def _png(path: Path) -> str:
     return "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()
+
+
+def _data(picture: Path) -> str:
+    """What a picture draws, as CSV; nothing where it was not kept."""
+    path = picture.with_suffix(".csv")
+    return path.read_text(encoding="utf-8") if path.is_file() else ""

@@ -78,6 +78,7 @@ def _list() -> None:
 
 
 def _keep(folder: Path, report: dict[str, Any]) -> None:
+    from elephan import plots
     from elephan.reproduce.page import report_place
 
     place = report_place(folder, report["name"], quick=report["quick"])
@@ -85,6 +86,7 @@ def _keep(folder: Path, report: dict[str, Any]) -> None:
     figure = report.pop("figure", None)
     if figure is not None:
         figure.savefig(place.with_suffix(".png"))
+        plots.data_of(figure).write_csv(place.with_suffix(".csv"))
         report["picture"] = str(place.with_suffix(".png").relative_to(folder))
     place.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
