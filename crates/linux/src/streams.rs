@@ -30,6 +30,8 @@ const MOST_PER_SECOND: f64 = 4000.0;
 const NAP: std::time::Duration = std::time::Duration::from_micros(5);
 /// No sleep is longer, so that a stop is noticed.
 const LONGEST_SLEEP: Time = Time::from_millis(20);
+/// What arrives is taken so often.
+const BETWEEN_READS: std::time::Duration = std::time::Duration::from_millis(1);
 /// Number and time at the beginning of a payload.
 const STAMP: usize = 16;
 /// A socket holds what arrives while its reader waits for a processor.
@@ -169,6 +171,8 @@ pub fn receive(sockets: &[OwnedFd], clock: Clock, streams: &[Mutex<Progress>], s
                 progress.reception.receive(number, delay, clock.now());
             }
         }
+        // The kernel has written down when each came. Woken for each, this thread would keep the emulator waiting as often.
+        std::thread::sleep(BETWEEN_READS);
     }
 }
 
