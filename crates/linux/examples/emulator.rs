@@ -54,8 +54,8 @@ fn main() {
     );
     println!("  goodput                 {:>8.0} Mbit/s", of(&|m| m.outcome.summary.goodput_bit_s * 1e-6));
     println!(
-        "  emulator, CPU time      {:>8.1} us a packet",
-        of(&|m| m.quality.emulator_cpu_s / m.quality.packets as f64 * 1e6)
+        "  emulator, at work       {:>8.1} us a packet",
+        of(&|m| m.quality.emulator_busy_s / m.quality.packets as f64 * 1e6)
     );
     println!("  taken out of its time   {:>8.1} ms", of(&|m| m.quality.slipped_s * 1e3));
     println!("  lateness, mean          {:>8.3} ms", of(&|m| m.quality.lateness_mean_s * 1e3));

@@ -12,72 +12,29 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use elephan_metrics::LinkSample;
-use elephan_net::{Ecn, Limit, Link, Packet};
+use elephan_net::{Limit, Link};
 use elephan_scenario::Plan;
 use elephan_sim::links::{self, LinkRecord};
 use elephan_sim::trace::QueueTrace;
 use elephan_units::Time;
 use hdrhistogram::Histogram;
 
-use crate::clock::{Clock, Urgency, cpu_s, make_urgent};
+use crate::clock::{Clock, Rests, Urgency, cpu_s, make_urgent};
+use crate::packet::{Parcel, classify, set_service};
 
-/// The port on which the receiving host listens for flow 0; flow `n` has the `n`-th after it.
-pub const FIRST_PORT: u16 = 5000;
 /// Packets read from a device before the links are looked at again.
 const BATCH: usize = 64;
 /// No sleep is longer, so that a stop is noticed.
 const LONGEST_SLEEP: Time = Time::from_millis(20);
-/// While packets come and go, the links are looked at so often. A sleep for each packet would cost more than the packet: 33 us of
-/// CPU time on a virtual machine, where each setting of the timer is left to the host.
-const PERIOD: Time = Time::from_micros(60);
+/// Where nothing is due for longer than this, the emulator sleeps until a packet comes, or until so long before something is due;
+/// else it looks at the links and the devices all the time.
+const SPIN: Time = Time::from_micros(150);
+/// What it may take from the packet that ends a sleep to the emulator's next look.
+const WAKING: Time = Time::from_micros(60);
 /// What a packet may take to be read, forwarded and processed by the other host's TCP, generously.
 const PACKET: Time = Time::from_micros(25);
 /// A pause that the machine imposes is made up for up to this length; a longer one is taken out of the emulator's time.
 const LONGEST_PAUSE: Time = Time::from_micros(500);
-
-/// A packet on its way: what links need to know, and where its bytes are.
-#[derive(Clone, Copy)]
-struct Parcel {
-    slot: u32,
-    bytes: u32,
-    /// Index into the plan's routes, and how many links of it are behind.
-    route: u32,
-    hop: u16,
-    /// The header's second byte: codepoint and ECN field; and whether a link has changed it.
-    service: u8,
-    changed: bool,
-    /// Which direction it came from, and which flow it belongs to.
-    direction: u8,
-    flow: u16,
-}
-
-const ECN: u8 = 3;
-
-impl Packet for Parcel {
-    fn bytes(&self) -> u32 {
-        self.bytes
-    }
-    fn ecn(&self) -> Ecn {
-        match self.service & ECN {
-            0 => Ecn::NotCapable,
-            1 => Ecn::Capable1,
-            2 => Ecn::Capable0,
-            _ => Ecn::Congestion,
-        }
-    }
-    fn mark(&mut self) {
-        (self.service, self.changed) = (self.service | ECN, true);
-    }
-    fn dscp(&self) -> u8 {
-        self.service >> 2
-    }
-    fn set_dscp(&mut self, dscp: u8) {
-        (self.service, self.changed) = (dscp << 2 | self.service & ECN, true);
-    }
-    fn flow(&self) -> u64 {
-        u64::from(self.flow) << 1 | u64::from(self.direction)
-    }
-}
 
 /// Packets from one host to the other.
 #[derive(Clone, Copy)]
@@ -100,14 +57,16 @@ pub struct Punctuality {
     pub longest_slip: Time,
     /// Packets that a device refused.
     pub refused: u64,
-    /// CPU time that the emulator used, s.
+    /// CPU time that the emulator used, most of it to wait, s.
     pub cpu_s: f64,
+    /// Time that it took to move packets, with what the hosts' TCP did in the same calls.
+    pub busy: Time,
 }
 
-/// The network of a plan, or one half of it.
+/// The network of a plan.
 pub struct Emulator<'a> {
     plan: &'a Plan,
-    directions: Vec<Direction<'a>>,
+    directions: [Direction<'a>; 2],
     clock: Clock,
     slipped: Time,
     /// Changes of the plan so far.
@@ -115,8 +74,6 @@ pub struct Emulator<'a> {
     links: Vec<Link<Parcel>>,
     /// When each link wants to be looked at.
     next: Vec<Time>,
-    /// Links of these directions: the others are another emulator's.
-    mine: Vec<bool>,
     /// The bytes of all packets, a slot each.
     bytes: Vec<u8>,
     slot_bytes: usize,
@@ -136,25 +93,15 @@ pub struct Emulator<'a> {
 pub struct Emulated {
     /// Samples of its links.
     pub queues: QueueTrace,
-    /// What its links did in the measuring window, by number.
-    pub links: Vec<(usize, LinkSample)>,
+    /// What its links did in the measuring window, in their order.
+    pub links: Vec<LinkSample>,
     /// How well it kept time.
     pub punctuality: Punctuality,
 }
 
 impl<'a> Emulator<'a> {
-    /// The network of `plan` for packets of `directions`, at `clock`.
-    pub fn new(plan: &'a Plan, directions: Vec<Direction<'a>>, clock: Clock, mtu: u32) -> Self {
-        let mut mine = vec![false; plan.links.len()];
-        for direction in &directions {
-            for flow in &plan.flows {
-                let route = if direction.from_listener { flow.reverse } else { flow.forward };
-                plan.routes[route as usize].iter().for_each(|&link| mine[link as usize] = true);
-            }
-            for stream in plan.streams.iter().filter(|_| !direction.from_listener) {
-                plan.routes[stream.forward as usize].iter().for_each(|&link| mine[link as usize] = true);
-            }
-        }
+    /// The network of `plan` for packets of both `directions`, at `clock`.
+    pub fn new(plan: &'a Plan, directions: [Direction<'a>; 2], clock: Clock, mtu: u32) -> Self {
         let mut links: Vec<_> = plan
             .links
             .iter()
@@ -174,7 +121,6 @@ impl<'a> Emulator<'a> {
             slipped: Time::ZERO,
             changed: 0,
             next: vec![Time::MAX; links.len()],
-            mine,
             bytes: Vec::with_capacity(room(plan, u64::from(mtu)) as usize),
             slot_bytes: mtu as usize,
             free: Vec::new(),
@@ -186,6 +132,7 @@ impl<'a> Emulator<'a> {
                 longest_slip: Time::ZERO,
                 refused: 0,
                 cpu_s: 0.0,
+                busy: Time::ZERO,
             },
             queues: QueueTrace::default(),
             next_trace: Time::ZERO,
@@ -196,28 +143,10 @@ impl<'a> Emulator<'a> {
         }
     }
 
-    /// Whether the two directions of a plan share no link, so that two emulators can carry one each.
-    pub fn halves(plan: &Plan) -> bool {
-        let crossed = |route: fn(&elephan_scenario::plan::Flow) -> u32| {
-            let mut crossed = vec![false; plan.links.len()];
-            for flow in &plan.flows {
-                plan.routes[route(flow) as usize].iter().for_each(|&link| crossed[link as usize] = true);
-            }
-            crossed
-        };
-        let (mut there, back) = (crossed(|flow| flow.forward), crossed(|flow| flow.reverse));
-        for stream in &plan.streams {
-            plan.routes[stream.forward as usize].iter().for_each(|&link| there[link as usize] = true);
-        }
-        !there.iter().zip(&back).any(|(there, back)| *there && *back)
-    }
-
     /// Carries packets until `stop`.
     pub fn run(mut self, stop: &AtomicBool) -> io::Result<Emulated> {
         make_urgent(Urgency::Realtime);
-        // Asked for so long, a sleep takes a period.
-        let over = oversleep();
-        let pause = PERIOD.since(over);
+        let mut rests = Rests::new(self.clock);
         let mut last = self.now();
         let mut expected = self.clock.now();
         while !stop.load(Ordering::Relaxed) {
@@ -226,26 +155,27 @@ impl<'a> Emulator<'a> {
             let now = self.now();
             self.change(last);
             // What is there now came since the last look: on average, half way. It would have ended a longer sleep at once.
-            let read = self.read(now.since(now.since(last).min(PERIOD) / 2))?;
+            let read = self.read(now.since(now.since(last).min(WAKING) / 2))?;
             last = now;
             let (forwarded, due) = self.forward(now);
             self.observe(now);
             expected = began + PACKET * (read + forwarded + 1) as u64;
-            if read + forwarded == 0 {
-                expected += self.sleep(due).saturating_add(over);
-            } else if read < BATCH && due > self.now().saturating_add(PERIOD / 2) {
-                sleep(&mut [], pause);
-                expected += PERIOD;
+            let wake = due.min(self.next_trace).min(self.next_edge).min(self.next_change());
+            if read + forwarded > 0 {
+                self.punctuality.busy += self.clock.now().since(began);
+                expected += rests.rest(wake.saturating_add(self.slipped));
+            } else if wake > now.saturating_add(SPIN) {
+                expected += self.sleep(wake.since(now).since(SPIN));
+                rests.slept();
+            } else {
+                expected += rests.rest(wake.saturating_add(self.slipped));
             }
         }
         if self.next_edge < Time::MAX {
             self.close_window(self.plan.measure.to.min(self.now()));
         }
         self.punctuality.cpu_s = cpu_s();
-        let numbers =
-            (0..self.links.len()).filter(|&i| self.mine[i] && self.links[i].config().rate.is_some());
-        let links = numbers.zip(std::mem::take(&mut self.samples)).collect();
-        Ok(Emulated { queues: self.queues, links, punctuality: self.punctuality })
+        Ok(Emulated { queues: self.queues, links: self.samples, punctuality: self.punctuality })
     }
 
     /// The emulator's time: real time, less the pauses.
@@ -382,17 +312,20 @@ impl<'a> Emulator<'a> {
         })
     }
 
-    /// Sleeps until a packet comes from a host, or something is due; returns for how long at most.
-    fn sleep(&mut self, due: Time) -> Time {
-        let wake = due.min(self.next_trace).min(self.next_edge).min(self.next_change());
-        let pause = wake.since(self.now()).min(LONGEST_SLEEP);
-        let mut devices: Vec<libc::pollfd> = Vec::with_capacity(2);
-        devices.extend(self.directions.iter().map(|direction| libc::pollfd {
+    /// Sleeps for `pause`, or until a packet comes from a host; returns for how long at most.
+    fn sleep(&mut self, pause: Time) -> Time {
+        let pause = pause.min(LONGEST_SLEEP);
+        let device = |direction: &Direction<'_>| libc::pollfd {
             fd: direction.from.as_raw_fd(),
             events: libc::POLLIN,
             revents: 0,
-        }));
-        sleep(&mut devices, pause);
+        };
+        let mut devices = [device(&self.directions[0]), device(&self.directions[1])];
+        let timeout = libc::timespec { tv_sec: 0, tv_nsec: (pause.picos() / 1000) as libc::c_long };
+        // SAFETY: as many descriptors as it says. What it returns does not matter: everything is looked at afterwards.
+        unsafe {
+            libc::ppoll(devices.as_mut_ptr(), devices.len() as _, &raw const timeout, std::ptr::null())
+        };
         pause
     }
 
@@ -422,14 +355,14 @@ impl<'a> Emulator<'a> {
 
     /// Writes down how the links stand `now`, as at `time`, which has just passed.
     fn trace(&mut self, time: Time, now: Time) {
-        for (number, link) in self.links.iter_mut().enumerate().filter(|(number, _)| self.mine[*number]) {
+        for (number, link) in self.links.iter_mut().enumerate() {
             self.records[number].sample(number as u32, link, time, now, &mut self.queues);
         }
     }
 
     fn close_window(&mut self, now: Time) {
         for (number, link) in self.links.iter_mut().enumerate() {
-            if !self.mine[number] || link.config().rate.is_none() {
+            if link.config().rate.is_none() {
                 continue;
             }
             let (name, is_bottleneck) =
@@ -450,83 +383,4 @@ fn room(plan: &Plan, mtu: u64) -> u64 {
         link.config.rate.map_or(0, |rate| queued.saturating_add(rate.bytes_in(link.config.delay).get()))
     });
     held.fold(1 << 24, u64::saturating_add).min(MOST)
-}
-
-/// Sleeps for `pause`, or until there is something to read.
-fn sleep(devices: &mut [libc::pollfd], pause: Time) {
-    let timeout = libc::timespec { tv_sec: 0, tv_nsec: (pause.picos() / 1000) as libc::c_long };
-    // SAFETY: as many descriptors as it says. What it returns does not matter: everything is looked at afterwards.
-    unsafe { libc::ppoll(devices.as_mut_ptr(), devices.len() as _, &raw const timeout, std::ptr::null()) };
-}
-
-/// By how much a short sleep is too long on this machine.
-fn oversleep() -> Time {
-    const ASKED: Time = Time::from_micros(20);
-    let mut taken = [(); 15].map(|()| {
-        let clock = Clock::start();
-        sleep(&mut [], ASKED);
-        clock.now().since(ASKED)
-    });
-    taken.sort();
-    taken[taken.len() / 2].min(PERIOD - Time::from_micros(5))
-}
-
-/// The flow of an IPv4 packet; none for anything else that a host may say.
-fn classify(packet: &[u8], from_listener: bool) -> Option<usize> {
-    if packet.len() < 20 || packet[0] >> 4 != 4 {
-        return None;
-    }
-    let ports = usize::from(packet[0] & 15) * 4 + if from_listener { 0 } else { 2 };
-    let port = match packet.get(ports..ports + 2) {
-        Some(port) if packet[9] == 6 || packet[9] == 17 => u16::from_be_bytes([port[0], port[1]]),
-        _ => 0,
-    };
-    Some(usize::from(port.wrapping_sub(FIRST_PORT)))
-}
-
-/// Writes the second byte of an IPv4 header, and keeps its checksum right (RFC 1624).
-fn set_service(packet: &mut [u8], service: u8) {
-    let before = u16::from_be_bytes([packet[0], packet[1]]);
-    packet[1] = service;
-    let after = u16::from_be_bytes([packet[0], packet[1]]);
-    let checksum = u16::from_be_bytes([packet[10], packet[11]]);
-    let mut sum = u32::from(!checksum) + u32::from(!before) + u32::from(after);
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    packet[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HEADER: [u8; 24] = [
-        0x45, 0x02, 0x00, 0x18, 0x00, 0x00, 0x40, 0x00, 0x40, 0x06, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x30,
-        0x39, 0x13, 0x8b,
-    ];
-
-    fn checksum(header: &[u8]) -> u16 {
-        let sum: u32 =
-            header[..20].chunks(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]))).sum();
-        !(((sum & 0xffff) + (sum >> 16)) as u16)
-    }
-
-    #[test]
-    fn a_mark_keeps_the_checksum_right() {
-        for service in [0x03, 0xbb, 0xff] {
-            let mut packet = HEADER;
-            let right = checksum(&packet);
-            packet[10..12].copy_from_slice(&right.to_be_bytes());
-            assert_eq!(checksum(&packet), 0);
-            set_service(&mut packet, service);
-            assert_eq!((packet[1], checksum(&packet)), (service, 0));
-        }
-    }
-
-    #[test]
-    fn the_listeners_port_tells_the_flow() {
-        assert_eq!(classify(&HEADER, false), Some(3));
-        assert_eq!(classify(&HEADER, true), Some(usize::from(12_345 - FIRST_PORT)));
-        assert_eq!(classify(&[0x60; 40], false), None);
-    }
 }

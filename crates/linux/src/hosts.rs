@@ -12,7 +12,7 @@ use elephan_traffic::Demand;
 use elephan_units::Time;
 
 use crate::clock::{Clock, Urgency, cpu_s, make_urgent};
-use crate::emulator::FIRST_PORT;
+use crate::packet::FIRST_PORT;
 use crate::socket::{self, Poll};
 use crate::tcp_info::{TcpInfo, tcp_info};
 

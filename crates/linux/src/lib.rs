@@ -13,6 +13,7 @@ mod emulator;
 mod hosts;
 mod namespace;
 mod observe;
+mod packet;
 mod socket;
 mod streams;
 mod tcp_info;
@@ -29,12 +30,11 @@ use std::thread;
 use elephan_scenario::Plan;
 use elephan_sim::trace::QueueTrace;
 use elephan_sim::{Control, Outcome, SoFar};
-use elephan_units::{Rate, Time};
-use hdrhistogram::Histogram;
+use elephan_units::Time;
 
 pub use unsupported::unsupported;
 
-use crate::clock::{Clock, Urgency, make_urgent};
+use crate::clock::{Clock, Processors, Urgency, make_urgent};
 use crate::emulator::{Direction, Emulated, Emulator};
 use crate::hosts::{Common, LISTENER, SENDER, Shared};
 use crate::namespace::{DEVICE, DeviceDrops, Namespace, device_drops};
@@ -49,8 +49,6 @@ const LATENESS_SHARE: u64 = 50;
 const SLIP_SHARE: f64 = 0.01;
 /// A run is valid while no more than this share of the senders' busy time was spent on buffers that no scenario asked for.
 const LIMITED_SHARE: f64 = 0.05;
-/// Up to this rate one thread carries both directions, which saves half of its sleeps; above, each has its own.
-const ONE_THREAD: Rate = Rate::from_bits_per_sec(400_000_000);
 /// How often a caller is asked whether the run goes on.
 const REPORT_INTERVAL: Time = Time::from_millis(50);
 
@@ -106,14 +104,18 @@ pub struct Quality {
     pub slipped_s: f64,
     /// and the longest, s.
     pub longest_slip_s: f64,
+    /// The same of the sender of datagrams, s: taken out of its time.
+    pub streams_slipped_s: f64,
     /// Packets that devices between hosts and emulator lost.
     pub device_drops: u64,
     /// CPU time of the sending application with its system calls, s,
     pub sender_cpu_s: f64,
     /// of the reading application,
     pub receiver_cpu_s: f64,
-    /// and of the emulator, on whose calls the kernel's TCP processes what arrives.
+    /// and of the emulator, on whose calls the kernel's TCP processes what arrives, and which waits by looking at the clock.
     pub emulator_cpu_s: f64,
+    /// Time in which the emulator moved packets, s.
+    pub emulator_busy_s: f64,
     /// Share of the senders' busy time in which the receiver's window was the limit,
     pub rwnd_limited: f64,
     /// and in which the sender's buffer was.
@@ -154,12 +156,6 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
     let listener_device = listener_device.map_err(refused("a TUN device"))?;
     let there = Direction { from: sender_device.as_fd(), to: listener_device.as_fd(), from_listener: false };
     let back = Direction { from: listener_device.as_fd(), to: sender_device.as_fd(), from_listener: true };
-    let parts = if is_fast(plan) && Emulator::halves(plan) {
-        vec![vec![there], vec![back]]
-    } else {
-        vec![vec![there, back]]
-    };
-
     let shared: Vec<Shared> = plan.flows.iter().map(|_| Shared::default()).collect();
     let streams: Vec<Mutex<Progress>> = plan.streams.iter().map(|_| Progress::new(plan)).collect();
     let arrivals = listening.within(|| streams::listen(plan)).map_err(refused("a socket for datagrams"))?;
@@ -167,7 +163,11 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
     let occurrences = Mutex::new(Vec::new());
     let common =
         |clock| Common { plan, algorithms: &options.algorithms, shared: &shared, clock, stop: &stop };
-    thread::scope(|scope| {
+    // The emulator has a processor to itself; all others keep to the rest.
+    let processors = Processors::own();
+    let (for_emulator, for_others) = processors.split();
+    for_others.keep();
+    let result = thread::scope(|scope| {
         let listening = &listening;
         let early = common(Clock::start());
         let listener = scope.spawn({
@@ -178,24 +178,23 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
             thread::yield_now();
         }
         let clock = Clock::start();
-        let emulators: Vec<_> = parts
-            .into_iter()
-            .map(|part| {
-                let emulator = Emulator::new(plan, part, clock, mtu);
-                let stop = &stop;
-                scope.spawn(move || emulator.run(stop))
-            })
-            .collect();
+        let emulator = scope.spawn({
+            let emulator = Emulator::new(plan, [there, back], clock, mtu);
+            let stop = &stop;
+            move || {
+                for_emulator.keep();
+                emulator.run(stop)
+            }
+        });
         let sender = scope.spawn({
             let (sending, occurrences, common) = (&sending, &occurrences, common(clock));
             move || sending.enter().and_then(|()| hosts::send(common, occurrences))
         });
-        if !plan.streams.is_empty() {
-            let (streams, stop, arrivals) = (&streams, &stop, &arrivals);
+        let streaming = (!plan.streams.is_empty()).then(|| {
+            let (streams, stop, arrivals, sending) = (&streams, &stop, &arrivals, &sending);
             scope.spawn(move || streams::receive(arrivals, clock, streams, stop));
-            let sending = &sending;
-            scope.spawn(move || sending.enter().and_then(|()| streams::send(plan, clock, streams, stop)));
-        }
+            scope.spawn(move || sending.enter().and_then(|()| streams::send(plan, clock, streams, stop)))
+        });
         let mut commands = Vec::new();
         for (host, lines) in [(listening, &options.listener_commands), (&sending, &options.sender_commands)] {
             for line in lines {
@@ -205,9 +204,7 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
         let mut sampler = Sampler::new(common(clock), &streams);
         make_urgent(Urgency::Socket);
         let went_on = watch(plan, clock, control, &mut sampler, &occurrences, || {
-            listener.is_finished()
-                || sender.is_finished()
-                || emulators.iter().any(thread::ScopedJoinHandle::is_finished)
+            listener.is_finished() || sender.is_finished() || emulator.is_finished()
         });
         make_urgent(Urgency::Ordinary);
         let limited = sampler.limited();
@@ -219,8 +216,8 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
         }
         let receiver_cpu_s = join(listener).map_err(refused("the listening host"))?;
         let sender_cpu_s = join(sender).map_err(refused("the sending host"))?;
-        let emulated = emulators.into_iter().map(join).collect::<io::Result<Vec<_>>>();
-        let emulated = emulated.map_err(refused("the emulator"))?;
+        let late = streaming.map_or(Ok(Time::ZERO), join).map_err(refused("the streams' sender"))?;
+        let emulated = join(emulator).map_err(refused("the emulator"))?;
         commands.into_iter().collect::<io::Result<Vec<_>>>().map_err(refused("a command"))?;
         if !went_on {
             return Err(Error::Cancelled);
@@ -228,14 +225,12 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
         let drops =
             [&sending, listening].map(|host| host.within(|| device_drops(DEVICE)).unwrap_or_default());
         let told = std::mem::take(&mut *occurrences.lock().expect("nobody panics with it"));
-        let mut quality = quality(plan, &emulated, drops, limited);
+        let mut quality = quality(plan, &emulated, drops, limited, late);
         (quality.receiver_cpu_s, quality.sender_cpu_s) = (receiver_cpu_s, sender_cpu_s);
         Ok(measured(plan, emulated, sampler, told, quality))
-    })
-}
-
-fn is_fast(plan: &Plan) -> bool {
-    plan.links[plan.bottleneck as usize].config.rate.is_none_or(|rate| rate > ONE_THREAD)
+    });
+    processors.keep();
+    result
 }
 
 fn join<T>(thread: thread::ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<T> {
@@ -299,12 +294,15 @@ fn stack(plan: &Plan) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn quality(plan: &Plan, emulated: &[Emulated], drops: [DeviceDrops; 2], limited: (f64, f64)) -> Quality {
-    let mut lateness = Histogram::<u64>::new(2).expect("two digits are a valid precision");
-    for part in emulated {
-        lateness.add(&part.punctuality.lateness).expect("it grows with its values");
-    }
-    let refused: u64 = emulated.iter().map(|part| part.punctuality.refused).sum();
+fn quality(
+    plan: &Plan,
+    emulated: &Emulated,
+    drops: [DeviceDrops; 2],
+    limited: (f64, f64),
+    streams_slipped: Time,
+) -> Quality {
+    let punctuality = &emulated.punctuality;
+    let lateness = &punctuality.lateness;
     let seconds = |micros: u64| micros as f64 * 1e-6;
     let mut quality = Quality {
         packets: lateness.len(),
@@ -312,14 +310,14 @@ fn quality(plan: &Plan, emulated: &[Emulated], drops: [DeviceDrops; 2], limited:
         lateness_p50_s: seconds(lateness.value_at_quantile(0.5)),
         lateness_p99_s: seconds(lateness.value_at_quantile(0.99)),
         lateness_max_s: seconds(lateness.max()),
-        device_drops: refused + drops.iter().map(|drops| drops.transmit + drops.receive).sum::<u64>(),
-        slips: emulated.iter().map(|part| part.punctuality.slips).sum(),
-        slipped_s: emulated.iter().map(|part| part.punctuality.slipped.secs_f64()).fold(0.0, f64::max),
-        longest_slip_s: emulated
-            .iter()
-            .map(|part| part.punctuality.longest_slip.secs_f64())
-            .fold(0.0, f64::max),
-        emulator_cpu_s: emulated.iter().map(|part| part.punctuality.cpu_s).sum(),
+        device_drops: punctuality.refused
+            + drops.iter().map(|drops| drops.transmit + drops.receive).sum::<u64>(),
+        slips: punctuality.slips,
+        slipped_s: punctuality.slipped.secs_f64(),
+        longest_slip_s: punctuality.longest_slip.secs_f64(),
+        streams_slipped_s: streams_slipped.secs_f64(),
+        emulator_cpu_s: punctuality.cpu_s,
+        emulator_busy_s: punctuality.busy.secs_f64(),
         rwnd_limited: limited.0,
         sndbuf_limited: limited.1,
         ..Quality::default()
@@ -339,6 +337,13 @@ fn quality(plan: &Plan, emulated: &[Emulated], drops: [DeviceDrops; 2], limited:
         because.push(format!(
             "the machine kept the emulator waiting for {:.0} ms in all, expected at most {:.0} ms",
             quality.slipped_s * 1e3,
+            allowed * 1e3
+        ));
+    }
+    if quality.streams_slipped_s > allowed {
+        because.push(format!(
+            "the machine kept the sender of datagrams waiting for {:.0} ms in all, expected at most {:.0} ms",
+            quality.streams_slipped_s * 1e3,
             allowed * 1e3
         ));
     }
@@ -369,20 +374,13 @@ fn quality(plan: &Plan, emulated: &[Emulated], drops: [DeviceDrops; 2], limited:
 
 fn measured(
     plan: &Plan,
-    emulated: Vec<Emulated>,
+    emulated: Emulated,
     sampler: Sampler<'_>,
     told: Vec<hosts::Occurrence>,
     quality: Quality,
 ) -> Measured {
     let Sampled { mut collector, flows, kernel, streams, transfers } = sampler.finish(told);
-    let mut links = Vec::new();
-    let mut queues = Vec::new();
-    for part in emulated {
-        links.extend(part.links);
-        queues.push(part.queues);
-    }
-    links.sort_by_key(|&(number, _)| number);
-    for (_, link) in links {
+    for link in emulated.links {
         collector.link(link);
     }
     let segments_delivered = plan
@@ -398,41 +396,11 @@ fn measured(
         summary: collector.finish(),
         flows,
         streams,
-        queues: merge(&queues),
+        queues: emulated.queues,
         transfers,
         segments_delivered,
         events_handled: quality.packets,
         ..Outcome::default()
     };
     Measured { outcome, kernel, quality }
-}
-
-/// The rows of all, by time and then by link.
-fn merge(parts: &[QueueTrace]) -> QueueTrace {
-    let mut rows: Vec<(usize, usize)> = Vec::new();
-    for (number, part) in parts.iter().enumerate() {
-        rows.extend((0..part.time_s.len()).map(|row| (number, row)));
-    }
-    rows.sort_by(|a, b| {
-        let key = |&(part, row): &(usize, usize)| (parts[part].time_s[row], parts[part].link[row]);
-        key(a).partial_cmp(&key(b)).expect("times are numbers")
-    });
-    let mut merged = QueueTrace::default();
-    for (part, row) in rows {
-        let from = &parts[part];
-        merged.time_s.push(from.time_s[row]);
-        merged.link.push(from.link[row]);
-        merged.packets.push(from.packets[row]);
-        merged.bytes.push(from.bytes[row]);
-        merged.offered.push(from.offered[row]);
-        merged.dropped.push(from.dropped[row]);
-        merged.lost.push(from.lost[row]);
-        merged.marked.push(from.marked[row]);
-        merged.utilisation.push(from.utilisation[row]);
-        merged.dropped_full.push(from.dropped_full[row]);
-        merged.dropped_early.push(from.dropped_early[row]);
-        merged.dropped_policed.push(from.dropped_policed[row]);
-        merged.dropped_down.push(from.dropped_down[row]);
-    }
-    merged
 }

@@ -15,19 +15,17 @@ use elephan_sim::trace::StreamTrace;
 use elephan_traffic::Source;
 use elephan_units::Time;
 
-use crate::clock::{Clock, Urgency, make_urgent};
-use crate::emulator::FIRST_PORT;
+use crate::clock::{Clock, Rests, Urgency, make_urgent};
 use crate::hosts::LISTENER;
 use crate::namespace::socket_address;
+use crate::packet::FIRST_PORT;
 use crate::socket;
 
-/// A sleep ends so long before a packet is due, and the rest is waited out, so that the spacing is exact;
-const SPIN: Time = Time::from_micros(60);
-/// unless packets come as fast as that, all streams together: then a processor would do nothing else, and the sleep is as short
-/// as it can be.
-const MOST_PER_SECOND: f64 = 4000.0;
-/// The shortest sleep worth asking for.
-const NAP: std::time::Duration = std::time::Duration::from_micros(5);
+/// A sleep ends so long before a packet is due, and the rest is waited out at the clock, so that the spacing is exact.
+const SPIN: Time = Time::from_micros(150);
+/// What a pause that the machine imposes keeps back is sent at once up to this length; a longer one is taken out of the streams' time,
+/// for a burst is nothing that a scenario asked for.
+const LONGEST_PAUSE: Time = Time::from_micros(500);
 /// No sleep is longer, so that a stop is noticed.
 const LONGEST_SLEEP: Time = Time::from_millis(20);
 /// What arrives is taken so often.
@@ -80,8 +78,8 @@ fn port(plan: &Plan, number: usize) -> u16 {
     FIRST_PORT + (plan.flows.len() + number) as u16
 }
 
-/// Sends the streams of a plan until it is told to stop.
-pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &AtomicBool) -> io::Result<()> {
+/// Sends the streams of a plan until it is told to stop; returns what was taken out of their time.
+pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &AtomicBool) -> io::Result<Time> {
     make_urgent(Urgency::Socket);
     let mut sources = Vec::new();
     for (number, stream) in plan.streams.iter().enumerate() {
@@ -93,10 +91,8 @@ pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &Atomi
         let payload = vec![0u8; (stream.datagrams.payload_bytes() as usize).max(STAMP)];
         sources.push((socket, source, stream.stop.unwrap_or(Time::MAX), payload));
     }
-    let rate = |stream: &elephan_scenario::plan::Stream| {
-        stream.datagrams.rate.bits_per_sec() as f64 / (8.0 * f64::from(stream.datagrams.packet))
-    };
-    let is_fast = plan.streams.iter().map(rate).sum::<f64>() > MOST_PER_SECOND;
+    let mut rests = Rests::new(clock);
+    let mut slipped = Time::ZERO;
     while !stop.load(Ordering::Relaxed) {
         let next = sources
             .iter()
@@ -106,18 +102,21 @@ pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &Atomi
             })
             .min();
         let (due, number) = next.unwrap_or((Time::MAX, 0));
-        let wait = due.since(clock.now());
+        let at = due.saturating_add(slipped);
+        let wait = at.since(clock.now());
         if wait > SPIN {
             let pause = wait.since(SPIN).min(LONGEST_SLEEP);
             std::thread::sleep(std::time::Duration::from_nanos(pause.picos() / 1000));
+            rests.slept();
             continue;
         }
-        while clock.now() < due {
-            if is_fast {
-                std::thread::sleep(NAP);
-            } else {
-                std::hint::spin_loop();
-            }
+        rests.rest(at);
+        while clock.now() < at {
+            std::hint::spin_loop();
+        }
+        let late = clock.now().since(at);
+        if late > LONGEST_PAUSE {
+            slipped += late;
         }
         let (socket, source, _, payload) = &mut sources[number];
         let mut progress = streams[number].lock().expect("nobody panics with it");
@@ -130,7 +129,7 @@ pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &Atomi
         unsafe { libc::send(socket.as_raw_fd(), payload.as_ptr().cast(), payload.len(), 0) };
         source.sent();
     }
-    Ok(())
+    Ok(slipped)
 }
 
 /// Opens the sockets that the streams of a plan arrive at.
@@ -154,9 +153,8 @@ pub fn listen(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
     Ok(sockets)
 }
 
-/// Takes what arrives until it is told to stop.
+/// Takes what arrives until it is told to stop. It is in no hurry, and leaves the processor to those who are.
 pub fn receive(sockets: &[OwnedFd], clock: Clock, streams: &[Mutex<Progress>], stop: &AtomicBool) {
-    make_urgent(Urgency::Socket);
     let mut waiting: Vec<libc::pollfd> = sockets
         .iter()
         .map(|socket| libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 })

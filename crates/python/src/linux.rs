@@ -152,10 +152,12 @@ mod engine {
             "slips": quality.slips,
             "slipped_s": quality.slipped_s,
             "longest_slip_s": quality.longest_slip_s,
+            "streams_slipped_s": quality.streams_slipped_s,
             "device_drops": quality.device_drops,
             "sender_cpu_s": quality.sender_cpu_s,
             "receiver_cpu_s": quality.receiver_cpu_s,
             "emulator_cpu_s": quality.emulator_cpu_s,
+            "emulator_busy_s": quality.emulator_busy_s,
             "rwnd_limited": quality.rwnd_limited,
             "sndbuf_limited": quality.sndbuf_limited,
         });

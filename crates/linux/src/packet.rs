@@ -1,0 +1,111 @@
+//! Packets as the links see them, and what of their headers the emulator reads and writes.
+
+use elephan_net::{Ecn, Packet};
+
+/// The port on which the receiving host listens for flow 0; flow `n` has the `n`-th after it.
+pub const FIRST_PORT: u16 = 5000;
+/// A packet on its way: what links need to know, and where its bytes are.
+#[derive(Clone, Copy)]
+pub struct Parcel {
+    /// The slot of its bytes, and how many they are.
+    pub slot: u32,
+    pub bytes: u32,
+    /// Index into the plan's routes, and how many links of it are behind.
+    pub route: u32,
+    pub hop: u16,
+    /// The header's second byte: codepoint and ECN field; and whether a link has changed it.
+    pub service: u8,
+    pub changed: bool,
+    /// Which direction it came from, and which flow it belongs to.
+    pub direction: u8,
+    pub flow: u16,
+}
+
+/// The bits of the service byte that are not the codepoint.
+const ECN: u8 = 3;
+
+impl Packet for Parcel {
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+    fn ecn(&self) -> Ecn {
+        match self.service & ECN {
+            0 => Ecn::NotCapable,
+            1 => Ecn::Capable1,
+            2 => Ecn::Capable0,
+            _ => Ecn::Congestion,
+        }
+    }
+    fn mark(&mut self) {
+        (self.service, self.changed) = (self.service | ECN, true);
+    }
+    fn dscp(&self) -> u8 {
+        self.service >> 2
+    }
+    fn set_dscp(&mut self, dscp: u8) {
+        (self.service, self.changed) = (dscp << 2 | self.service & ECN, true);
+    }
+    fn flow(&self) -> u64 {
+        u64::from(self.flow) << 1 | u64::from(self.direction)
+    }
+}
+
+/// The flow of an IPv4 packet; none for anything else that a host may say.
+pub fn classify(packet: &[u8], from_listener: bool) -> Option<usize> {
+    if packet.len() < 20 || packet[0] >> 4 != 4 {
+        return None;
+    }
+    let ports = usize::from(packet[0] & 15) * 4 + if from_listener { 0 } else { 2 };
+    let port = match packet.get(ports..ports + 2) {
+        Some(port) if packet[9] == 6 || packet[9] == 17 => u16::from_be_bytes([port[0], port[1]]),
+        _ => 0,
+    };
+    Some(usize::from(port.wrapping_sub(FIRST_PORT)))
+}
+
+/// Writes the second byte of an IPv4 header, and keeps its checksum right (RFC 1624).
+pub fn set_service(packet: &mut [u8], service: u8) {
+    let before = u16::from_be_bytes([packet[0], packet[1]]);
+    packet[1] = service;
+    let after = u16::from_be_bytes([packet[0], packet[1]]);
+    let checksum = u16::from_be_bytes([packet[10], packet[11]]);
+    let mut sum = u32::from(!checksum) + u32::from(!before) + u32::from(after);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    packet[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: [u8; 24] = [
+        0x45, 0x02, 0x00, 0x18, 0x00, 0x00, 0x40, 0x00, 0x40, 0x06, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x30,
+        0x39, 0x13, 0x8b,
+    ];
+
+    fn checksum(header: &[u8]) -> u16 {
+        let sum: u32 =
+            header[..20].chunks(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]))).sum();
+        !(((sum & 0xffff) + (sum >> 16)) as u16)
+    }
+
+    #[test]
+    fn a_mark_keeps_the_checksum_right() {
+        for service in [0x03, 0xbb, 0xff] {
+            let mut packet = HEADER;
+            let right = checksum(&packet);
+            packet[10..12].copy_from_slice(&right.to_be_bytes());
+            assert_eq!(checksum(&packet), 0);
+            set_service(&mut packet, service);
+            assert_eq!((packet[1], checksum(&packet)), (service, 0));
+        }
+    }
+
+    #[test]
+    fn the_listeners_port_tells_the_flow() {
+        assert_eq!(classify(&HEADER, false), Some(3));
+        assert_eq!(classify(&HEADER, true), Some(usize::from(12_345 - FIRST_PORT)));
+        assert_eq!(classify(&[0x60; 40], false), None);
+    }
+}
