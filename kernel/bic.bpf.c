@@ -91,12 +91,9 @@ SEC("struct_ops/bic_cong_avoid") void bic_cong_avoid(u64 *ctx)
 {
 	struct tcp_sock *tp = SOCK(ctx);
 	struct state *state = PRIVATE(tp);
-	u32 acked = ctx[2], w;
+	u32 acked = after_slow_start(tp, ctx[2]), w;
 	u64 a = ONE20;
 
-	if (!is_cwnd_limited(tp))
-		return;
-	acked = slow_start(tp, acked);
 	if (!acked)
 		return;
 	w = tp->snd_cwnd;
@@ -109,16 +106,11 @@ SEC("struct_ops/bic_cong_avoid") void bic_cong_avoid(u64 *ctx)
 	grow_per_window(tp, &state->waiting, a, acked);
 }
 
-SEC("struct_ops/bic_undo_cwnd") u32 bic_undo_cwnd(u64 *ctx)
-{
-	return tcp_reno_undo_cwnd((struct sock *)ctx[0]);
-}
-
 SEC(".struct_ops") struct tcp_congestion_ops el_bic = {
 	.ssthresh = bic_ssthresh,
 	.pkts_acked = bic_pkts_acked,
 	.cong_avoid = bic_cong_avoid,
-	.undo_cwnd = bic_undo_cwnd,
+	.undo_cwnd = undo_cwnd,
 	.name = "el_bic",
 	.flags = TCP_CONG_NON_RESTRICTED,
 };

@@ -22,10 +22,13 @@ typedef long long s64;
 #define SEC(name) __attribute__((section(name), used))
 #define RELOCATED __attribute__((preserve_access_index))
 #define KFUNC __attribute__((section(".ksyms")))
+/* An operation that every file has under the same name: a program of each object, and on the host each file's own. */
+#define SHARED(name) SEC(name)
 #else
 #define SEC(name)
 #define RELOCATED
 #define KFUNC
+#define SHARED(name) static __attribute__((unused))
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
@@ -217,10 +220,21 @@ INLINE void grow(struct tcp_sock *tp, u64 *waiting, u64 growth, u32 acked)
 	*waiting &= 0xffffffffull;
 }
 
-/* Congestion avoidance begins where slow start has used up what was acknowledged; returns what is left. */
-INLINE u32 slow_start(struct tcp_sock *tp, u32 acked)
+/*
+ * Slow start takes its part of what was acknowledged; returns what is left for congestion avoidance. Nothing, where the window is
+ * not what limits the sender.
+ */
+INLINE u32 after_slow_start(struct tcp_sock *tp, u32 acked)
 {
+	if (!is_cwnd_limited(tp))
+		return 0;
 	return in_slow_start(tp) ? tcp_slow_start(tp, acked) : acked;
+}
+
+/* A spurious loss is undone alike by all: the window that there was. */
+SHARED("struct_ops/undo_cwnd") u32 undo_cwnd(u64 *ctx)
+{
+	return tcp_reno_undo_cwnd((struct sock *)ctx[0]);
 }
 
 #endif

@@ -193,17 +193,12 @@ SEC("struct_ops/fast_cong_avoid") void fast_cong_avoid(u64 *ctx)
 	update(state, tp, target, acked);
 }
 
-SEC("struct_ops/fast_undo_cwnd") u32 fast_undo_cwnd(u64 *ctx)
-{
-	return tcp_reno_undo_cwnd((struct sock *)ctx[0]);
-}
-
 SEC(".struct_ops") struct tcp_congestion_ops el_fast = {
 	.init = fast_init,
 	.ssthresh = fast_ssthresh,
 	.pkts_acked = fast_pkts_acked,
 	.cong_avoid = fast_cong_avoid,
-	.undo_cwnd = fast_undo_cwnd,
+	.undo_cwnd = undo_cwnd,
 	.name = "el_fast",
 	.flags = TCP_CONG_NON_RESTRICTED,
 };

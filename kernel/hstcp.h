@@ -139,4 +139,13 @@ static __attribute__((noinline)) u32 decrease(const struct response *r, u32 w)
 	return (ONE32 - b) * w >> 32;
 }
 
+/* Grows the window for what was acknowledged: up to w_low as Standard TCP does. */
+INLINE void hstcp_grow(struct tcp_sock *tp, u64 *waiting, struct response *r, u32 acked)
+{
+	u32 w = tp->snd_cwnd;
+
+	if (acked)
+		grow_per_window(tp, waiting, w <= w_low() ? ONE20 : increase(r, w), acked);
+}
+
 #endif

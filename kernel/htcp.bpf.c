@@ -139,21 +139,13 @@ SEC("struct_ops/htcp_cong_avoid") void htcp_cong_avoid(u64 *ctx)
 {
 	struct tcp_sock *tp = SOCK(ctx);
 	struct state *state = PRIVATE(tp);
-	u32 acked = ctx[2];
+	u32 acked = after_slow_start(tp, ctx[2]);
 	u64 a;
 
-	if (!is_cwnd_limited(tp))
-		return;
-	acked = slow_start(tp, acked);
 	if (!acked)
 		return;
 	a = alpha(state, tp->tcp_mstamp, min_rtt_us(tp));
 	grow_per_window(tp, &state->waiting, 2 * (ONE20 - state->beta) * a >> Q20, acked);
-}
-
-SEC("struct_ops/htcp_undo_cwnd") u32 htcp_undo_cwnd(u64 *ctx)
-{
-	return tcp_reno_undo_cwnd((struct sock *)ctx[0]);
 }
 
 SEC(".struct_ops") struct tcp_congestion_ops el_htcp = {
@@ -162,7 +154,7 @@ SEC(".struct_ops") struct tcp_congestion_ops el_htcp = {
 	.set_state = htcp_set_state,
 	.pkts_acked = htcp_pkts_acked,
 	.cong_avoid = htcp_cong_avoid,
-	.undo_cwnd = htcp_undo_cwnd,
+	.undo_cwnd = undo_cwnd,
 	.name = "el_htcp",
 	.flags = TCP_CONG_NON_RESTRICTED,
 };

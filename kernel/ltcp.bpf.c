@@ -73,24 +73,16 @@ SEC("struct_ops/ltcp_cong_avoid") void ltcp_cong_avoid(u64 *ctx)
 {
 	struct tcp_sock *tp = SOCK(ctx);
 	struct state *state = PRIVATE(tp);
-	u32 acked = ctx[2];
+	u32 acked = after_slow_start(tp, ctx[2]);
 
-	if (!is_cwnd_limited(tp))
-		return;
-	acked = slow_start(tp, acked);
 	if (acked)
 		grow_per_window(tp, &state->waiting, layer(state, tp->snd_cwnd) * ONE20, acked);
-}
-
-SEC("struct_ops/ltcp_undo_cwnd") u32 ltcp_undo_cwnd(u64 *ctx)
-{
-	return tcp_reno_undo_cwnd((struct sock *)ctx[0]);
 }
 
 SEC(".struct_ops") struct tcp_congestion_ops el_ltcp = {
 	.ssthresh = ltcp_ssthresh,
 	.cong_avoid = ltcp_cong_avoid,
-	.undo_cwnd = ltcp_undo_cwnd,
+	.undo_cwnd = undo_cwnd,
 	.name = "el_ltcp",
 	.flags = TCP_CONG_NON_RESTRICTED,
 };

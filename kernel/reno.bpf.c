@@ -25,24 +25,16 @@ SEC("struct_ops/reno_ssthresh") u32 reno_ssthresh(u64 *ctx)
 SEC("struct_ops/reno_cong_avoid") void reno_cong_avoid(u64 *ctx)
 {
 	struct tcp_sock *tp = SOCK(ctx);
-	u32 acked = ctx[2];
+	u32 acked = after_slow_start(tp, ctx[2]);
 
-	if (!is_cwnd_limited(tp))
-		return;
-	acked = slow_start(tp, acked);
 	if (acked)
 		grow_per_window(tp, &PRIVATE(tp)->waiting, PARAMETER(A), acked);
-}
-
-SEC("struct_ops/reno_undo_cwnd") u32 reno_undo_cwnd(u64 *ctx)
-{
-	return tcp_reno_undo_cwnd((struct sock *)ctx[0]);
 }
 
 SEC(".struct_ops") struct tcp_congestion_ops el_reno = {
 	.ssthresh = reno_ssthresh,
 	.cong_avoid = reno_cong_avoid,
-	.undo_cwnd = reno_undo_cwnd,
+	.undo_cwnd = undo_cwnd,
 	.name = "el_reno",
 	.flags = TCP_CONG_NON_RESTRICTED,
 };

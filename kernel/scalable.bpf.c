@@ -39,11 +39,8 @@ SEC("struct_ops/scalable_cong_avoid") void scalable_cong_avoid(u64 *ctx)
 {
 	struct tcp_sock *tp = SOCK(ctx);
 	struct state *state = PRIVATE(tp);
-	u32 acked = ctx[2], w;
+	u32 acked = after_slow_start(tp, ctx[2]), w;
 
-	if (!is_cwnd_limited(tp))
-		return;
-	acked = slow_start(tp, acked);
 	if (!acked)
 		return;
 	w = tp->snd_cwnd;
@@ -56,15 +53,10 @@ SEC("struct_ops/scalable_cong_avoid") void scalable_cong_avoid(u64 *ctx)
 		state->waiting = 0;
 }
 
-SEC("struct_ops/scalable_undo_cwnd") u32 scalable_undo_cwnd(u64 *ctx)
-{
-	return tcp_reno_undo_cwnd((struct sock *)ctx[0]);
-}
-
 SEC(".struct_ops") struct tcp_congestion_ops el_scalable = {
 	.ssthresh = scalable_ssthresh,
 	.cong_avoid = scalable_cong_avoid,
-	.undo_cwnd = scalable_undo_cwnd,
+	.undo_cwnd = undo_cwnd,
 	.name = "el_scalable",
 	.flags = TCP_CONG_NON_RESTRICTED,
 };
