@@ -1,6 +1,5 @@
 //! Crowds of short flows in a file: `[[web]]` and `[[arrivals]]`.
 
-use elephan_net::Dscp;
 use elephan_traffic::{Arrivals, Demand, Distribution, Sizes, Web};
 use elephan_units::{Bytes, Rate, Time};
 use schemars::JsonSchema;
@@ -10,117 +9,70 @@ use serde_json::{Map, Value, json};
 
 use crate::drawn::{Drawn, Pareto, Table};
 use crate::error::Mistake;
-use crate::file::{Scenario, StartFile, one};
+use crate::file::{Scenario, StartFile};
 use crate::named::{Algorithm, SlowStart};
-use crate::place::{Ground, Place};
+use crate::place::Ground;
 use crate::plan::{Cc, Crowd, Flow, Members};
 use crate::resolve::Network;
+use crate::traffic::{Common, traffic};
 
-/// Web users, who fetch pages object by object and think between pages. The defaults are those of Kelly 2003, Table 4.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WebFile {
-    /// How many users.
-    pub users: u64,
-    /// From the end of a page to the next.
-    #[serde(default = "think")]
-    pub think: Drawn<Time>,
-    /// Objects of a page.
-    #[serde(default = "objects")]
-    pub objects: Drawn<f64>,
-    /// From the end of an object to the next of its page.
-    #[serde(default = "between")]
-    pub between: Drawn<Time>,
-    /// Payload of an object.
-    #[serde(default = "object_size")]
-    pub size: Drawn<Bytes>,
-    /// The congestion control algorithm of the servers.
-    #[serde(default = "standard")]
-    pub cc: Algorithm,
-    /// Their slow start.
-    #[serde(default)]
-    pub slow_start: SlowStart,
-    /// What differs from the scenario's `tcp`.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schemars(with = "elephan_tcp::Config")]
-    pub tcp: Map<String, Value>,
-    /// How many such crowds alike, each behind hosts of its own.
-    #[serde(default = "one")]
-    pub count: u64,
-    /// What tables and plots call it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
-    /// When each user asks for the first page; by default uniformly within the mean time to think.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start: Option<StartFile>,
-    /// After which nobody asks for anything; by default never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Time>,
-    /// The round-trip time, where it differs from the path's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rtt: Option<Time>,
-    /// The servers' node, with `link`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// The users' node, with `link`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
-    /// The codepoint of their packets in both directions: `"ef"`, `"af41"`, `"be"` or a number.
-    #[serde(default)]
-    pub dscp: Dscp,
-    /// Whether pages cross the dumbbell in the other direction.
-    #[serde(default)]
-    pub reverse: bool,
+traffic! {
+    /// Web users, who fetch pages object by object and think between pages. The defaults are those of Kelly 2003, Table 4.
+    pub struct WebFile {
+        /// How many users.
+        pub users: u64,
+        /// From the end of a page to the next.
+        #[serde(default = "think")]
+        pub think: Drawn<Time>,
+        /// Objects of a page.
+        #[serde(default = "objects")]
+        pub objects: Drawn<f64>,
+        /// From the end of an object to the next of its page.
+        #[serde(default = "between")]
+        pub between: Drawn<Time>,
+        /// Payload of an object.
+        #[serde(default = "object_size")]
+        pub size: Drawn<Bytes>,
+        /// The congestion control algorithm of the servers.
+        #[serde(default = "standard")]
+        pub cc: Algorithm,
+        /// Their slow start.
+        #[serde(default)]
+        pub slow_start: SlowStart,
+        /// What differs from the scenario's `tcp`.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        #[schemars(with = "elephan_tcp::Config")]
+        pub tcp: Map<String, Value>,
+        /// When each user asks for the first page; by default uniformly within the mean time to think.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub start: Option<StartFile>,
+    }
 }
 
-/// Sized flows that arrive by a Poisson process, whatever becomes of them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ArrivalsFile {
-    /// How many arrive in a second, on average. Either this or `load`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub per_second: Option<f64>,
-    /// Payload that they bring, on average. Either this or `per_second`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub load: Option<Rate>,
-    /// Payload of a flow.
-    pub size: SizesFile,
-    /// The congestion control algorithm.
-    pub cc: Algorithm,
-    /// The slow start.
-    #[serde(default)]
-    pub slow_start: SlowStart,
-    /// What differs from the scenario's `tcp`.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schemars(with = "elephan_tcp::Config")]
-    pub tcp: Map<String, Value>,
-    /// How many such processes alike, each between hosts of its own.
-    #[serde(default = "one")]
-    pub count: u64,
-    /// What tables and plots call it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
-    /// When they begin to arrive.
-    #[serde(default)]
-    pub start: StartFile,
-    /// When they no longer arrive; by default never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Time>,
-    /// Their round-trip time, where it differs from the path's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rtt: Option<Time>,
-    /// The senders' node, with `link`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// The receivers' node, with `link`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
-    /// The codepoint of their packets in both directions: `"ef"`, `"af41"`, `"be"` or a number.
-    #[serde(default)]
-    pub dscp: Dscp,
-    /// Whether their data cross the dumbbell in the other direction.
-    #[serde(default)]
-    pub reverse: bool,
+traffic! {
+    /// Sized flows that arrive by a Poisson process, whatever becomes of them.
+    pub struct ArrivalsFile {
+        /// How many arrive in a second, on average. Either this or `load`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub per_second: Option<f64>,
+        /// Payload that they bring, on average. Either this or `per_second`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub load: Option<Rate>,
+        /// Payload of a flow.
+        pub size: SizesFile,
+        /// The congestion control algorithm.
+        pub cc: Algorithm,
+        /// The slow start.
+        #[serde(default)]
+        pub slow_start: SlowStart,
+        /// What differs from the scenario's `tcp`.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        #[schemars(with = "elephan_tcp::Config")]
+        pub tcp: Map<String, Value>,
+        /// When they begin to arrive.
+        #[serde(default)]
+        pub start: StartFile,
+    }
 }
 
 const fn pareto<T>(minimum: T, shape: f64) -> Drawn<T> {
@@ -221,13 +173,16 @@ impl<'a> CrowdFile<'a> {
         }
     }
 
-    pub fn place(self) -> Place<'a> {
-        of_both!(self, file => Place {
-            rtt: file.rtt,
-            from: file.from.as_deref(),
-            to: file.to.as_deref(),
-            reverse: file.reverse,
-        })
+    pub fn common(self) -> Common<'a> {
+        of_both!(self, file => file.common())
+    }
+
+    /// What it is called where it has no label.
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Web(_) => "web",
+            Self::Arrivals(_) => "arrivals",
+        }
     }
 
     fn members(self, key: &str, network: &mut Network) -> Option<Members> {
@@ -304,19 +259,17 @@ impl Scenario {
         for (key, file) in self.crowd_files() {
             let first = crowds.len() as u64;
             let name = |n: u64| format!("crowd {}", first + n);
-            let count = of_both!(file, file => file.count);
-            let placed = ground.place(&file.place(), count, &key, name, network);
+            let common = file.common();
+            let placed = ground.place(&common.place, common.count, &key, name, network);
             let (cc, slow_start) = of_both!(file, file => (&file.cc, &file.slow_start));
-            let (tcp, stop) = of_both!(file, file => (&file.tcp, file.stop));
+            let tcp = of_both!(file, file => &file.tcp);
             let tcp = self.stack(cc, tcp, &key, network);
             let start = file.start(&key, network);
-            let start = self.start(start, stop, &key, network);
+            let start = self.start(start, common.stop, &key, network);
             let members = file.members(&key, network);
             let (Some((rtt, routes)), Some(tcp), Some(members)) = (placed, tcp, members) else { continue };
-            let label = of_both!(file, file => file.label.clone());
-            let kind = if matches!(file, CrowdFile::Web(_)) { "web" } else { "arrivals" };
             let flow = Flow {
-                label: label.unwrap_or_else(|| kind.to_owned()),
+                label: common.label.unwrap_or(file.kind()).to_owned(),
                 cc: cc.0.clone(),
                 slow_start: slow_start.0.clone(),
                 tcp,
@@ -324,10 +277,10 @@ impl Scenario {
                 reverse: 0,
                 rtt,
                 start,
-                stop,
+                stop: common.stop,
                 demand: Demand::Drawn,
                 host: None,
-                dscp: of_both!(file, file => file.dscp.get()),
+                dscp: common.dscp,
             };
             crowds.extend(routes.into_iter().map(|[forward, reverse]| Crowd {
                 flow: Flow { forward, reverse, ..flow.clone() },

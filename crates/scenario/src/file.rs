@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use elephan_net::{Delay, Dscp, Loss, Policer, Queue};
+use elephan_net::{Delay, Loss, Policer, Queue};
 use elephan_units::{Bytes, ParseError, Rate, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,6 +14,7 @@ use crate::crowds::{ArrivalsFile, WebFile};
 use crate::host::Host;
 use crate::named::{Algorithm, SlowStart};
 use crate::streams::{CbrFile, OnOffFile};
+use crate::traffic::traffic;
 
 /// A scenario: a network, the flows on it, and how long they are watched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -185,56 +186,32 @@ fn yes() -> bool {
     true
 }
 
-/// A flow, or several alike.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FlowFile {
-    /// The congestion control algorithm: a name, or a table with `name` and its parameters.
-    pub cc: Algorithm,
-    /// The slow start: a name, or a table with `name` and its parameters.
-    #[serde(default)]
-    pub slow_start: SlowStart,
-    /// How many flows alike.
-    #[serde(default = "one")]
-    pub count: u64,
-    /// What tables and plots call it; by default the algorithm's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
-    /// When it starts.
-    #[serde(default)]
-    pub start: StartFile,
-    /// When it stops sending; by default never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Time>,
-    /// Its round-trip time without queueing, where it differs from the path's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rtt: Option<Time>,
-    /// Payload of a transfer; none means data without end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<Bytes>,
-    /// How many transfers, one after the other, each on a connection of its own: a number or `"repeat"`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub transfers: Option<Transfers>,
-    /// What differs from the scenario's `tcp` for this flow.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schemars(with = "elephan_tcp::Config")]
-    pub tcp: Map<String, Value>,
-    /// What differs from the scenario's `host` for this flow's sender.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schemars(with = "Host")]
-    pub host: Map<String, Value>,
-    /// The sender's node, with `link`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// The receiver's node, with `link`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
-    /// The codepoint of its packets in both directions: `"ef"`, `"af41"`, `"be"` or a number.
-    #[serde(default)]
-    pub dscp: Dscp,
-    /// Whether its data crosses the dumbbell in the other direction.
-    #[serde(default)]
-    pub reverse: bool,
+traffic! {
+    /// A flow, or several alike.
+    pub struct FlowFile {
+        /// The congestion control algorithm: a name, or a table with `name` and its parameters.
+        pub cc: Algorithm,
+        /// The slow start: a name, or a table with `name` and its parameters.
+        #[serde(default)]
+        pub slow_start: SlowStart,
+        /// When it starts.
+        #[serde(default)]
+        pub start: StartFile,
+        /// Payload of a transfer; none means data without end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub size: Option<Bytes>,
+        /// How many transfers, one after the other, each on a connection of its own: a number or `"repeat"`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub transfers: Option<Transfers>,
+        /// What differs from the scenario's `tcp` for this flow.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        #[schemars(with = "elephan_tcp::Config")]
+        pub tcp: Map<String, Value>,
+        /// What differs from the scenario's `host` for this flow's sender.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        #[schemars(with = "Host")]
+        pub host: Map<String, Value>,
+    }
 }
 
 /// How many transfers.

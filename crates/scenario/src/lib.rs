@@ -18,6 +18,7 @@ mod resolve;
 mod routes;
 mod streams;
 mod sweep;
+mod traffic;
 
 use serde_json::Value;
 

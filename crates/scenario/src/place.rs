@@ -7,7 +7,7 @@ use elephan_units::{Bytes, Rate, Time};
 use serde_json::Value;
 
 use crate::document::positive;
-use crate::file::{Buffer, FlowFile, LinkFile, Path, Scenario};
+use crate::file::{Buffer, LinkFile, Path, Scenario};
 use crate::resolve::Network;
 use crate::routes::{Edge, shortest};
 
@@ -20,12 +20,6 @@ pub(crate) struct Place<'a> {
     pub from: Option<&'a str>,
     pub to: Option<&'a str>,
     pub reverse: bool,
-}
-
-impl FlowFile {
-    pub(crate) fn place(&self) -> Place<'_> {
-        Place { rtt: self.rtt, from: self.from.as_deref(), to: self.to.as_deref(), reverse: self.reverse }
-    }
 }
 
 /// The links that flows cross.
@@ -104,8 +98,8 @@ impl Scenario {
 
     /// The round-trip times that the file's flows of all kinds have of their own.
     fn rtts(&self) -> impl Iterator<Item = Option<Time>> {
-        let streams = self.stream_files().map(|(_, file)| file.place().rtt);
-        let crowds = self.crowd_files().map(|(_, file)| file.place().rtt);
+        let streams = self.stream_files().map(|(_, file)| file.common().place.rtt);
+        let crowds = self.crowd_files().map(|(_, file)| file.common().place.rtt);
         self.flow.iter().map(|flow| flow.rtt).chain(crowds).chain(streams)
     }
 }

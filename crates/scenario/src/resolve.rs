@@ -118,8 +118,11 @@ impl Scenario {
 
     /// Every flow, and every stream of datagrams.
     fn members(&self, network: &mut Network) -> (Vec<Flow>, Vec<Crowd>, Vec<Stream>) {
-        let counts =
-            self.flow.iter().map(|flow| flow.count).chain(self.stream_files().map(|(_, file)| file.count()));
+        let counts = self
+            .flow
+            .iter()
+            .map(|flow| flow.count)
+            .chain(self.stream_files().map(|(_, file)| file.common().count));
         let counts = counts.chain(self.crowd_files().map(|(_, file)| file.connections()));
         let total = counts.fold(0, u64::saturating_add);
         if total == 0 || total > MOST_FLOWS {
@@ -133,7 +136,8 @@ impl Scenario {
             let key = format!("flow.{number}");
             let first = flows.len();
             let name = |n: u64| format!("flow {}", first as u64 + n);
-            let Some((rtt, routes)) = ground.place(&file.place(), file.count, &key, name, network) else {
+            let Some((rtt, routes)) = ground.place(&file.common().place, file.count, &key, name, network)
+            else {
                 continue;
             };
             let host = self.host(file, &key, &ground, network);

@@ -1,101 +1,51 @@
 //! Streams of datagrams in a file: `[[cbr]]` and `[[on_off]]`.
 
-use elephan_net::Dscp;
 use elephan_traffic::{Datagrams, Pattern, UDP_HEADERS};
 use elephan_units::{Bytes, Rate, Time};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::drawn::Drawn;
-use crate::file::{Scenario, StartFile, one};
-use crate::place::{Ground, Place};
+use crate::file::{Scenario, StartFile};
+use crate::place::Ground;
 use crate::plan::Stream;
 use crate::resolve::Network;
+use crate::traffic::{Common, traffic};
 
-/// Datagrams (UDP) at a constant rate, whatever becomes of them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CbrFile {
-    /// The rate, counting IP packets.
-    pub rate: Rate,
-    /// Size of a packet, headers included.
-    #[serde(default = "full")]
-    pub packet: Bytes,
-    /// Packets that leave back to back; the pause after them keeps the rate. 1 spaces all packets evenly.
-    #[serde(default = "single")]
-    pub burst: u32,
-    /// How many alike.
-    #[serde(default = "one")]
-    pub count: u64,
-    /// What tables and plots call it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
-    /// When it starts.
-    #[serde(default)]
-    pub start: StartFile,
-    /// When it stops; by default never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Time>,
-    /// The round-trip time of its path, where it differs from the others'.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rtt: Option<Time>,
-    /// The sender's node, with `link`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// The receiver's node, with `link`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
-    /// The codepoint of its packets: `"ef"`, `"af41"`, `"be"` or a number.
-    #[serde(default)]
-    pub dscp: Dscp,
-    /// Whether it crosses the dumbbell in the other direction.
-    #[serde(default)]
-    pub reverse: bool,
+traffic! {
+    /// Datagrams (UDP) at a constant rate, whatever becomes of them.
+    pub struct CbrFile {
+        /// The rate, counting IP packets.
+        pub rate: Rate,
+        /// Size of a packet, headers included.
+        #[serde(default = "full")]
+        pub packet: Bytes,
+        /// Packets that leave back to back; the pause after them keeps the rate. 1 spaces all packets evenly.
+        #[serde(default = "single")]
+        pub burst: u32,
+        /// When it starts.
+        #[serde(default)]
+        pub start: StartFile,
+    }
 }
 
-/// Datagrams (UDP) that go on and off: at a constant rate for a while, then not at all.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct OnOffFile {
-    /// The rate of an on period, counting IP packets.
-    pub rate: Rate,
-    /// Length of an on period.
-    pub on: Drawn<Time>,
-    /// Length of an off period.
-    pub off: Drawn<Time>,
-    /// Size of a packet, headers included.
-    #[serde(default = "full")]
-    pub packet: Bytes,
-    /// Packets that leave back to back; the pause after them keeps the rate. 1 spaces all packets evenly.
-    #[serde(default = "single")]
-    pub burst: u32,
-    /// How many alike, each with times of its own.
-    #[serde(default = "one")]
-    pub count: u64,
-    /// What tables and plots call it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
-    /// When its first on period starts.
-    #[serde(default)]
-    pub start: StartFile,
-    /// When it stops; by default never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Time>,
-    /// The round-trip time of its path, where it differs from the others'.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rtt: Option<Time>,
-    /// The sender's node, with `link`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// The receiver's node, with `link`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
-    /// The codepoint of its packets: `"ef"`, `"af41"`, `"be"` or a number.
-    #[serde(default)]
-    pub dscp: Dscp,
-    /// Whether it crosses the dumbbell in the other direction.
-    #[serde(default)]
-    pub reverse: bool,
+traffic! {
+    /// Datagrams (UDP) that go on and off: at a constant rate for a while, then not at all.
+    pub struct OnOffFile {
+        /// The rate of an on period, counting IP packets.
+        pub rate: Rate,
+        /// Length of an on period.
+        pub on: Drawn<Time>,
+        /// Length of an off period.
+        pub off: Drawn<Time>,
+        /// Size of a packet, headers included.
+        #[serde(default = "full")]
+        pub packet: Bytes,
+        /// Packets that leave back to back; the pause after them keeps the rate. 1 spaces all packets evenly.
+        #[serde(default = "single")]
+        pub burst: u32,
+        /// When its first on period starts.
+        #[serde(default)]
+        pub start: StartFile,
+    }
 }
 
 fn full() -> Bytes {
@@ -123,33 +73,20 @@ macro_rules! of_both {
 }
 
 impl<'a> StreamFile<'a> {
-    pub fn count(self) -> u64 {
-        of_both!(self, file => file.count)
+    pub fn common(self) -> Common<'a> {
+        of_both!(self, file => file.common())
     }
 
-    pub fn place(self) -> Place<'a> {
-        of_both!(self, file => Place {
-            rtt: file.rtt,
-            from: file.from.as_deref(),
-            to: file.to.as_deref(),
-            reverse: file.reverse,
-        })
+    fn start(self) -> StartFile {
+        of_both!(self, file => file.start)
     }
 
-    fn dscp(self) -> u8 {
-        of_both!(self, file => file.dscp.get())
-    }
-
-    fn times(self) -> (StartFile, Option<Time>) {
-        of_both!(self, file => (file.start, file.stop))
-    }
-
-    fn label(self) -> String {
-        let kind = match self {
+    /// What it is called where it has no label.
+    fn kind(self) -> &'static str {
+        match self {
             Self::Cbr(_) => "cbr",
             Self::OnOff(_) => "on-off",
-        };
-        of_both!(self, file => file.label.clone().unwrap_or_else(|| kind.to_owned()))
+        }
     }
 
     fn datagrams(self, key: &str, network: &mut Network) -> Option<Datagrams> {
@@ -191,19 +128,18 @@ impl Scenario {
         for (key, file) in self.stream_files() {
             let first = streams.len() as u64;
             let name = |n: u64| format!("stream {}", first + n);
-            let placed = ground.place(&file.place(), file.count(), &key, name, network);
+            let common = file.common();
+            let placed = ground.place(&common.place, common.count, &key, name, network);
             let datagrams = file.datagrams(&key, network);
-            let (start, stop) = file.times();
-            let start = self.start(start, stop, &key, network);
+            let start = self.start(file.start(), common.stop, &key, network);
             let (Some((_, routes)), Some(datagrams)) = (placed, datagrams) else { continue };
-            let label = file.label();
             streams.extend(routes.into_iter().map(|[forward, _]| Stream {
-                label: label.clone(),
+                label: common.label.unwrap_or(file.kind()).to_owned(),
                 datagrams,
-                dscp: file.dscp(),
+                dscp: common.dscp,
                 forward,
                 start,
-                stop,
+                stop: common.stop,
             }));
         }
         streams

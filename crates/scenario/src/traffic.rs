@@ -1,0 +1,69 @@
+//! What every table that puts traffic on the network has: how many alike, where, and until when.
+
+use elephan_units::Time;
+
+use crate::place::Place;
+
+/// The same of any such table.
+pub(crate) struct Common<'a> {
+    pub count: u64,
+    pub label: Option<&'a str>,
+    pub stop: Option<Time>,
+    pub dscp: u8,
+    pub place: Place<'a>,
+}
+
+/// Declares such a table: its own keys, and after them those that all have. `serde(flatten)` would do, but for
+/// `deny_unknown_fields`, which it does not go with, and for errors, which would no longer name the key.
+macro_rules! traffic {
+    ($(#[$meta:meta])* pub struct $name:ident { $($own:tt)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            $($own)*
+            /// How many alike.
+            #[serde(default = "crate::file::one")]
+            pub count: u64,
+            /// What tables and plots call it; by default the algorithm's name, or the kind of traffic.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub label: Option<String>,
+            /// When it begins nothing new any more; by default never.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub stop: Option<elephan_units::Time>,
+            /// The round-trip time without queueing, where it differs from the path's.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub rtt: Option<elephan_units::Time>,
+            /// The node of those who send data, with `link`.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub from: Option<String>,
+            /// The node of those who receive them, with `link`.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub to: Option<String>,
+            /// The codepoint of packets in both directions: `"ef"`, `"af41"`, `"be"` or a number.
+            #[serde(default)]
+            pub dscp: elephan_net::Dscp,
+            /// Whether data cross the dumbbell in the other direction.
+            #[serde(default)]
+            pub reverse: bool,
+        }
+
+        impl $name {
+            pub(crate) fn common(&self) -> $crate::traffic::Common<'_> {
+                $crate::traffic::Common {
+                    count: self.count,
+                    label: self.label.as_deref(),
+                    stop: self.stop,
+                    dscp: self.dscp.get(),
+                    place: $crate::place::Place {
+                        rtt: self.rtt,
+                        from: self.from.as_deref(),
+                        to: self.to.as_deref(),
+                        reverse: self.reverse,
+                    },
+                }
+            }
+        }
+    };
+}
+pub(crate) use traffic;
