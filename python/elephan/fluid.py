@@ -93,16 +93,18 @@ class _Integration:
         self.active, self.slow = np.zeros(n, bool), np.zeros(n, bool)
         # Expected losses of a flow of each class: in its slow start, and in all.
         self.met, self.lost = np.zeros(n), np.zeros(n)
-        self.state, self.t = np.zeros(n + 2), 0.0
+        self.state, self.t = np.zeros(2 * n + 2), 0.0
         self.history = _History(self.state.copy())
         self.times, self.taken = times, 0
-        self.samples, self.losses = np.zeros((len(times), n + 2)), np.zeros((len(times), n))
+        self.samples, self.losses = np.zeros((len(times), 2 * n + 2)), np.zeros((len(times), n))
 
     def change_flows(self, now: float) -> None:
         """Start the classes that start now, and stop those that stop."""
         for i, c in enumerate(self.classes):
             if c.start_s == now and not self.active[i]:
                 self.active[i], self.slow[i], self.state[i] = True, c.window < c.ssthresh, c.window
+                # It has not lost yet: its age begins here.
+                self.state[self.n + 2 + i] = 0.0
             if c.stop_s == now:
                 self.active[i], self.slow[i], self.state[i] = False, False, 0.0
 

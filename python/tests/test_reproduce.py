@@ -1,5 +1,7 @@
 import json
+import math
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -9,6 +11,7 @@ from elephan.recommend import recommend, weights_of
 from elephan.reproduce import kelly2003
 from elephan.reproduce.catalogue import EXPERIMENTS
 from elephan.reproduce.lab import SOURCES, Lab, Row, claims, data_folder, exactly, figures, verdict
+from elephan.reproduce.li2006.systems import SYSTEMS
 from elephan.sweeps.statistics import Estimate
 
 
@@ -129,3 +132,48 @@ def test_a_recommendation_ranks_by_evidence():
     by_name = {r.cc: r for r in ranked}
     assert by_name["scalable"].scores["throughput"] > by_name["reno"].scores["throughput"]
     assert by_name["reno"].scores["overhead"] > by_name["scalable"].scores["overhead"]
+
+
+def test_metrics_of_a_published_point_by_hand_from_its_events():
+    """Table 8.4's overhead, 8.1's goodput and 8.3's convergence of two H-TCP flows, on a tenth of the link."""
+    settings = {
+        "path.rate": "25 Mbit/s",
+        "flow.cc": SYSTEMS["H-TCP"],
+        "flow.1.start": "10 s",
+        "duration": "40 s",
+        "trace.events": "true",
+        "measure.interval": "1 s",
+    }
+    run = elephan.run(elephan.load(data_folder() / "li2006" / "symmetric.toml", settings))
+    events, summary = run.events, run.summary
+    assert (summary.from_s, summary.to_s) == (10.0, 40.0)
+    inside = events.filter((pl.col("time_s") > 10) & (pl.col("time_s") <= 40))
+    shares, goodputs = [], []
+    for flow in (0, 1):
+        mine = inside.filter(pl.col("flow") == flow)
+        again = mine.filter(pl.col("kind") == "retransmit")["bytes"].sum()
+        sent = mine.filter(pl.col("kind") == "send")["bytes"].sum() + again
+        # Every packet that was dropped is sent again, once, and nothing else.
+        lost = events.filter((pl.col("flow") == flow) & (pl.col("kind") == "drop"))
+        assert abs(len(lost) - len(events.filter((pl.col("flow") == flow) & (pl.col("kind") == "retransmit")))) <= 1
+        shares.append(again / sent)
+        # What the receiver acknowledges is what it has delivered, but for a delayed acknowledgment.
+        acknowledged = mine.filter(pl.col("kind") == "ack")
+        first, last = int(acknowledged["seq"][0]), int(acknowledged["seq"][-1])
+        span = 30.0
+        goodputs.append(((last - first) % 2**32) * 8 / span)
+        assert abs(goodputs[-1] / summary.flows[flow].goodput_bit_s - 1) < 0.003
+    assert sum(shares) / summary.goodput_bit_s == pytest.approx(summary.overhead_s_bit, rel=0.01)
+    assert min(goodputs) / max(goodputs) == pytest.approx(summary.fairness, rel=0.005)
+    # One second at a time, an exponential mean until it is within 80 % of the flow's own goodput.
+    interval = 1.0
+    late = events.filter((pl.col("flow") == 1) & (pl.col("kind") == "ack") & (pl.col("seq") > 0))
+    start, average, step = int(late["seq"][0]), 0.0, 0
+    tau = 25 * 0.082
+    while not 0.8 <= average / summary.flows[1].goodput_bit_s <= 1.25:
+        step += 1
+        ends = [late.filter(pl.col("time_s") <= 10 + (step - k) * interval)["seq"] for k in (1, 0)]
+        before, after = ((int(e[-1]) if len(e) else start) for e in ends)
+        rate = ((after - before) % 2**32) * 8 / interval
+        average += (1 - math.exp(-interval / tau)) * (rate - average)
+    assert step * interval == summary.convergence_s

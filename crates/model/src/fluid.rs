@@ -8,12 +8,13 @@
 //! x(t)  = w(t)/R(t)                                      a flow's rate
 //! dw/dt = x' (1 - p') a(w)/w  -  (1 - exp(-p' w'))/R' b(w) w (1 + c^2)
 //! dq/dt = sum of n x (1 - p)  -  C                       at 0 and at the buffer's end as the bounds allow
+//! dg/dt = 1  -  (1 - exp(-p' w'))/R' g                   mean time since a flow of the class lost
 //! ```
 //!
 //! Primes are values one round-trip time earlier, when the packets were sent that are acknowledged or missed now. `p` is what the
 //! queue drops. A window answers at most one loss in a round trip, hence the exponential. `c^2` is the squared coefficient of
-//! variation of windows within the class: losses hit large windows more often, so the mean square counts. `n` only multiplies rates:
-//! a million flows cost what one costs.
+//! variation of windows within the class: losses hit large windows more often, so the mean square counts. `g` is what H-TCP's
+//! increase depends on: ages are taken to be exponential about it. `n` only multiplies rates: a million flows cost what one costs.
 //!
 //! Where it does not hold: few flows (the mean of a sawtooth is no sawtooth: below about ten flows a single loss moves the queue by
 //! more than its slope allows); flows that lose together, as a DropTail queue makes flows of like round-trip times do; windows of a
@@ -82,11 +83,19 @@ struct Earlier {
     loss: f64,
 }
 
-/// A state is the windows of all classes, the queue, and the averaged queue, in packets.
+impl Earlier {
+    /// Losses that a flow answers, for each second: at most one in a round trip.
+    fn losses(self) -> f64 {
+        -libm::expm1(-self.loss * self.window) / self.rtt
+    }
+}
+
+/// A state is the windows of all classes, the queue, and the averaged queue, in packets; then for each class the mean time since a
+/// flow lost, in s.
 impl Network {
     /// Numbers in a state.
     pub fn len(&self) -> usize {
-        self.classes.len() + 2
+        2 * self.classes.len() + 2
     }
 
     /// Whether no class is there.
@@ -147,9 +156,12 @@ impl Network {
 
     /// The derivative of `now`, for each second. `before[i]` is the state one round-trip time of class `i` ago.
     pub fn derivative(&self, now: &[f64], before: &[&[f64]]) -> Vec<f64> {
-        let mut change: Vec<f64> = (0..self.classes.len())
+        let classes = 0..self.classes.len();
+        let earlier: Vec<Earlier> = classes.clone().map(|i| self.earlier(i, before[i])).collect();
+        let mut change: Vec<f64> = classes
+            .clone()
             .map(|i| {
-                let slope = self.window_slope(i, now, self.earlier(i, before[i]));
+                let slope = self.window_slope(i, now, earlier[i]);
                 if now[i] <= 1.0 { slope.max(0.0) } else { slope }
             })
             .collect();
@@ -171,6 +183,7 @@ impl Network {
             Queue::DropTail | Queue::Power => 0.0,
         };
         change.push(average);
+        change.extend(classes.map(|i| 1.0 - earlier[i].losses() * now[self.classes.len() + 2 + i]));
         change
     }
 
@@ -178,7 +191,7 @@ impl Network {
         let Class { algorithm, rtt, .. } = &self.classes[i];
         let (w, Earlier { window, rtt: round, loss }) = (now[i].max(1.0), earlier);
         let acknowledged = window / round * (1.0 - loss);
-        let losses = -libm::expm1(-loss * window) / round;
+        let losses = earlier.losses();
         if let Algorithm::Fast(fast) = algorithm {
             // Equation 6.18 every other round trip: (gamma/2)(alpha - w (1 - T/R)) in one.
             let queued = w * (1.0 - rtt / round);
@@ -186,11 +199,11 @@ impl Network {
             return acknowledged * gain - losses * 0.5 * w;
         }
         let (a, b) = match algorithm {
-            // The time since the last loss is what its increase depends on, and its decrease on the queue.
+            // The time since the last loss is what its increase depends on, and its decrease on the queue that the loss met.
             Algorithm::Htcp(htcp) => {
-                let longest = rtt + self.buffer / self.rate;
-                let it = htcp.clone().with_max_rtt(*rtt, longest);
-                (2.0 * (1.0 - it.beta) * it.mean_alpha(losses.max(1e-6), *rtt), 1.0 - it.beta)
+                let it = htcp.clone().with_max_rtt(*rtt, round);
+                let age = now[self.classes.len() + 2 + i].max(1e-3);
+                (2.0 * (1.0 - it.beta) * it.mean_alpha(1.0 / age, *rtt), 1.0 - it.beta)
             }
             Algorithm::Cubic(cubic) => {
                 ((1.0 - cubic.beta) * w * w * cubic.supporting_loss(w, round), 1.0 - cubic.beta)
@@ -234,9 +247,12 @@ mod tests {
             classes: vec![reno(100.0, 0.1)],
         };
         let slope = |average: f64| {
-            let state = [11.0, 100.0, average];
+            let state = [11.0, 100.0, average, 1.0];
             network.derivative(&state, &[&state])
         };
+        // A mean age of 1 s stands still where a flow loses once in a second.
+        let once = -(1.0 - 0.11f64).ln() / 11.0;
+        assert!(slope(50.0 + 1500.0 * once)[3].abs() < 1e-12);
         let balance = |p: f64| (1.0 - p) - (1.0 - (-p * 11.0f64).exp()) * 5.5 * 1.125;
         for average in [55.0, 70.0, 100.0, 140.0] {
             let p = 2.0 / 3.0 * 0.1 * (average - 50.0) / 100.0;
@@ -256,11 +272,11 @@ mod tests {
             random_loss: 0.0,
             classes: vec![reno(10.0, 0.1)],
         };
-        let full = [200.0, 100.0, 0.0];
+        let full = [200.0, 100.0, 0.0, 1.0];
         assert_eq!(network.derivative(&full, &[&full])[1], 0.0);
         // 2000/0.11 offered, 1e4 served.
         assert!((network.loss(&full) - (1.0 - 1e4 / (2000.0 / 0.11))).abs() < 1e-12);
-        let idle = [10.0, 0.0, 0.0];
+        let idle = [10.0, 0.0, 0.0, 1.0];
         assert_eq!((network.derivative(&idle, &[&idle])[1], network.loss(&idle)), (0.0, 0.0));
     }
 
@@ -279,13 +295,29 @@ mod tests {
     }
 
     #[test]
+    fn htcp_grows_by_the_age_of_its_losses() {
+        let classes = vec![Class { algorithm: Algorithm::new("htcp", &[]).unwrap(), flows: 1.0, rtt: 0.1 }];
+        let network =
+            Network { rate: 1e4, buffer: 1000.0, queue: Queue::DropTail, random_loss: 0.0, classes };
+        let slope = |age: f64| {
+            let state = [50.0, 0.0, 0.0, age];
+            network.derivative(&state, &[&state])
+        };
+        // By hand, ages exponential about 2 s: alpha = 1 + exp(-1/2)(10 * 2 + 2^2/2) = 14.34; 0.4 of it in each 0.1 s.
+        assert!((slope(2.0)[0] - 0.4 * 14.344 / 0.1).abs() < 0.01, "{:?}", slope(2.0));
+        // Nothing is lost: age is time.
+        assert_eq!(slope(2.0)[3], 1.0);
+        assert!((slope(0.0)[0] - 4.0).abs() < 1e-6);
+    }
+
+    #[test]
     fn fast_rests_where_its_equilibrium_is() {
         let Ok(Algorithm::Fast(fast)) = Algorithm::new("fast", &[]) else { panic!("fast") };
         let rest = fast.equilibrium(2.0, 1e4, 0.1);
         let classes = vec![Class { algorithm: Algorithm::Fast(fast), flows: 2.0, rtt: 0.1 }];
         let network =
             Network { rate: 1e4, buffer: 1000.0, queue: Queue::DropTail, random_loss: 0.0, classes };
-        let state = [rest.window, rest.queue, 0.0];
-        assert!(network.derivative(&state, &[&state]).iter().all(|d| d.abs() < 1e-6));
+        let state = [rest.window, rest.queue, 0.0, 1.0];
+        assert!(network.derivative(&state, &[&state])[..2].iter().all(|d| d.abs() < 1e-6));
     }
 }

@@ -88,7 +88,7 @@ def table_2(lab: Lab) -> Report:
     report.check("K01", steady and grows, f"Scalable, then Standard TCP: {text}")
     losses = lab.pick((1e-5, 1e-4), (1e-4,))
     points = [
-        {"flow.cc": f'{{ name = "scalable", a = {a}, b = {b} }}', "path.loss.probability": f"{p}", "tcp.initial_ssthresh": f"{round(0.08 / p)}", "path.rate": f"{max(1, round(0.08 / p * 12e3 / 0.1 * 3 / 1e9))} Gbit/s", "duration": lab.pick("600 s", "200 s")}
+        {"flow.cc": f'{{ name = "scalable", a = {a}, b = {b} }}', "path.loss.probability": f"{p}", "tcp.initial_ssthresh": f"{round(0.08 / p)}", "path.rate": f"{max(1, round(0.08 / p * 12e3 / 0.1 * 3 / 1e9))} Gbit/s", "duration": lab.pick("2000 s", "600 s")}
         for p in losses for b, a in names.values()
     ]  # fmt: skip
     variations = [_variation(runs) for runs in lab.runs("kelly2003/random-loss", points, lab.pick(3, 1))]

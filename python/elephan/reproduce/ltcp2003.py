@@ -15,6 +15,15 @@ CHOICES = (
 )
 SMALL_QUEUE = "a queue of 50 packets is far below a burst of slow start or of a window that is regained; which losses it costs decides"
 
+NOT_FIFTY = (
+    "the paper has Standard TCP fill 100 Mbit/s, which takes a queue of the product, 1200 packets (thesis, equation 5.6); with the 50 "
+    "that it says it cannot: Figure 5 was made with a longer queue than Figures 6 and 9, as their own numbers for one flow say too"
+)
+REGULAR = (
+    "independent losses leave long gaps, in which windows grow far: with every n-th packet lost, the group below, ours are the response "
+    "function's 31 and 139 Mbit/s at 1e-5, as the printed ones are"
+)
+
 
 @experiment("ltcp2003/section-2", "Standard TCP's throughput and loss rate")
 def section_2(lab: Lab) -> Report:
@@ -108,7 +117,7 @@ def _single(lab: Lab, points: list[dict[str, str]], repeats: int = 1) -> list[li
 )
 def figure_5(lab: Lab) -> Report:
     """10 Mbit/s to 2.4 Gbit/s, three algorithms."""
-    report, rates = Report(), lab.pick((10, 100, 1000, 2400), (10, 100, 1000))
+    report, rates = Report(), lab.pick((10, 100, 1000, 2400), (10, 100))
     points = [{"flow.cc": cc, "path.rate": f"{rate} Mbit/s"} for cc in SYSTEMS.values() for rate in rates]
     flat = iter(_single(lab, points))
     found = {(name, rate): next(flat)[0] for name in SYSTEMS for rate in rates}
@@ -123,7 +132,25 @@ def figure_5(lab: Lab) -> Report:
             report.rows.append(
                 Row(f"loss at {rate} Mbit/s", name, "%", *lost[name], exactly(100 * (summary.loss_rate or 0)), 0.5)
             )
-            report.reasons |= {f"goodput at {rate} Mbit/s": SMALL_QUEUE, f"loss at {rate} Mbit/s": SMALL_QUEUE}
+            report.reasons |= {f"goodput at {rate} Mbit/s": NOT_FIFTY, f"loss at {rate} Mbit/s": NOT_FIFTY}
+    # What a queue of the product, in place of the 50 packets that the paper says, would give.
+    wide = lab.pick((10, 100, 1000), (10, 100))
+    large = iter(
+        _single(
+            lab,
+            [
+                {"flow.cc": cc, "path.rate": f"{rate} Mbit/s", "path.buffer": "100% bdp"}
+                for cc in SYSTEMS.values()
+                for rate in wide
+            ],
+        )
+    )
+    ample = {(name, rate): next(large)[0].summary for name in SYSTEMS for rate in wide}
+    for rate in wide:
+        group = f"goodput at {rate} Mbit/s, if the queue held the product"
+        for name, numbers in printed("ltcp2003", "Fig 5", f"utilisation at {rate} Mbit/s").items():
+            report.rows.append(Row(group, name, "Mbit/s", *numbers, exactly(ample[name, rate].goodput_bit_s / 1e6)))
+        report.reasons[group] = "this is no choice of ours, but the experiment that says where the deviation comes from"
     good = {key: run.summary.goodput_bit_s / 1e6 for key, run in found.items()}
     fast = [r for r in rates if r > 100]
     better = all(
@@ -321,27 +348,40 @@ def figure_8(lab: Lab) -> Report:
 )
 def figure_9(lab: Lab) -> Report:
     """Random loss from 1e-9 to 1e-5."""
-    report, losses = Report(), lab.pick(("1e-9", "1e-8", "1e-7", "1e-6", "1e-5"), ("1e-7", "1e-5"))
+    report, losses = Report(), lab.pick(("1e-9", "1e-8", "1e-7", "1e-6", "1e-5"), ("1e-6", "1e-5"))
     names = ("LTCP", "Standard TCP (SACK)")
-    points = [
-        {"flow.cc": SYSTEMS[n], "path.loss": f'{{ name = "random", probability = {p} }}'} for n in names for p in losses
-    ]
-    flat = iter(_single(lab, points, lab.pick(3, 1)))
-    found: dict[tuple[str, str], Estimate] = {
-        (n, p): estimate(next(flat), lambda s: s.goodput_bit_s / 1e6) for n in names for p in losses
-    }
+    found: dict[tuple[str, str], Estimate] = {}
+    for p in losses:
+        points = [{"flow.cc": SYSTEMS[n], "path.loss": f'{{ name = "random", probability = {p} }}'} for n in names]
+        # Losses rarer than one in a run have no chance in them that repeats could show.
+        repeats = 1 if float(p) < 1e-7 else lab.pick(3, 1)
+        for n, runs in zip(names, _single(lab, points, repeats), strict=True):
+            found[n, p] = estimate(runs, lambda s: s.goodput_bit_s / 1e6)
     for p in losses:
         numbers = printed("ltcp2003", "Fig 9", f"error rate {p}")
         for n in names:
             report.rows.append(Row(f"goodput at {p}", n, "Mbit/s", *numbers[n], found[n, p]))
-            report.reasons[f"goodput at {p}"] = SMALL_QUEUE
-    ltcp, tcp = (mean(found[n, "1e-7"]) for n in names)
-    calm = mean(found[names[1], losses[0]])
-    report.check(
-        "Y10",
-        ltcp > 0.8 * 961.5 and (tcp < 0.75 * calm or losses[0] == "1e-7"),
-        f"at 1e-7: LTCP {ltcp:.0f}, Standard TCP {tcp:.0f}; at {losses[0]} Standard TCP {calm:.0f} Mbit/s",
-    )
+            report.reasons[f"goodput at {p}"] = SMALL_QUEUE if float(p) < 1e-6 else REGULAR
+    frequent = [p for p in losses if float(p) >= 1e-6]
+    points = [
+        {"flow.cc": SYSTEMS[n], "path.loss": f'{{ name = "periodic", every = {round(1 / float(p))} }}'}
+        for p in frequent
+        for n in names
+    ]
+    regular = iter(_single(lab, points))
+    for p in frequent:
+        group = f"goodput at {p}, if losses were regular"
+        for n in names:
+            value = printed("ltcp2003", "Fig 9", f"error rate {p}")[n]
+            report.rows.append(Row(group, n, "Mbit/s", *value, exactly(next(regular)[0].summary.goodput_bit_s / 1e6)))
+    if "1e-7" in losses:
+        ltcp, tcp = (mean(found[n, "1e-7"]) for n in names)
+        calm = mean(found[names[1], losses[0]])
+        report.check(
+            "Y10",
+            ltcp > 0.8 * 961.5 and tcp < 0.75 * calm,
+            f"at 1e-7: LTCP {ltcp:.0f}, Standard TCP {tcp:.0f}; at {losses[0]} Standard TCP {calm:.0f} Mbit/s",
+        )
     report.check(
         "Y11",
         all(mean(found["LTCP", p]) > mean(found[names[1], p]) for p in losses),
