@@ -1,4 +1,4 @@
-"""What a run was worth, with types. The definitions stand in the Rust crate `elephan-metrics`, and in docs/metrics.md."""
+"""What a run was worth, with types. The definitions stand in the Rust crate `elephan-metrics`, and in docs/metrics/."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass

@@ -12,6 +12,7 @@ import typer
 import elephan
 from elephan.cli import app
 
+ELEPHAN = Path(sys.executable).with_name("elephan")
 PAGES = [Path("README.md"), *sorted(Path("docs").rglob("*.md")), Path("ARCHITECTURE.md"), Path("CONTRIBUTING.md")]
 
 
@@ -57,6 +58,62 @@ def test_commands_in_the_docs_exist(page: str, line: str):  # noqa: ARG001 - the
             return
         _, command, words = command.resolve_command(context, words)
     command.make_context(command.name, list(words), parent=context)
+
+
+# What is not carried out here, and why.
+NOT_RUN = (
+    (r"\bFILE\b", "stands for any file"),
+    (r"^ui\b", "goes on until it is stopped; test_ui.py starts it"),
+    (r"^kernel\b|^compare-engines\b|--engine linux", "needs root and this kernel; test_kernel.py runs it"),
+    (r"^reproduce (?!list)", "takes minutes; CI repeats one, test_reproduce.py others"),
+    (r"^recommend\b|^model agreement\b", "takes minutes; test_reproduce.py and test_fluid.py have shorter ones"),
+)
+# The others are run as they stand, but shorter: so long, so often, and so long each run of a sweep.
+SHORTER = (
+    (r"--duration \S+", "--duration 22s"),
+    (r"--repeat \S+", "--repeat 1"),
+    (r"^sweep (.*)", r"sweep \1 --set duration=11s"),
+)
+# What a page takes to be there already.
+BEFORE = {"docs/see.md": ["run scenarios/examples/two-flows.toml"]}
+
+
+def runnable() -> dict[str, list[str]]:
+    """The commands of each page that are run, in order; those of all pages of metrics together, each once."""
+    pages: dict[str, list[str]] = {}
+    for page, line in command_lines():
+        if not any(re.search(pattern, line) for pattern, _ in NOT_RUN):
+            name = "docs/metrics" if page.startswith("docs/metrics/") else page
+            lines = pages.setdefault(name, list(BEFORE.get(name, [])))
+            if line not in lines:
+                lines.append(line)
+    return pages
+
+
+@pytest.mark.parametrize(("page", "lines"), runnable().items())
+def test_commands_in_the_docs_run(page: str, lines: list[str], tmp_path: Path):
+    (tmp_path / "scenarios").symlink_to(Path("scenarios").resolve())
+    if Path(page).is_file() and "`mine.toml`" in (text := Path(page).read_text()):
+        found = re.search(r"^```toml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        assert found
+        (tmp_path / "mine.toml").write_text(found[1])
+    for line in lines:
+        for pattern, shorter in SHORTER:
+            line = re.sub(pattern, shorter, line)  # noqa: PLW2901 - one after the other
+        words = shlex.split(line, comments=True)
+        ran = subprocess.run([ELEPHAN, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, f"elephan {line}\n{ran.stderr}"
+
+
+def test_every_metric_has_a_page_in_the_site():
+    from elephan.compare import METRICS
+
+    site = Path("mkdocs.yml").read_text()
+    pages = {path.stem for path in Path("docs/metrics").glob("*.md")} - {"index"}
+    assert {metric.name.replace(" ", "-") for metric in METRICS} <= pages
+    for page in pages:
+        assert f"metrics/{page}.md" in site
+        assert f"({page}.md)" in Path("docs/metrics/index.md").read_text()
 
 
 def test_generated_parts_of_the_docs_are_as_they_would_be_written():

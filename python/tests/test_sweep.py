@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from pathlib import Path
 
 import polars as pl
@@ -93,6 +94,16 @@ def test_other_code_reuses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(part, "code_version", lambda: "0.0.0+other")
     monkeypatch.setattr("elephan.sweeps.worker.code_version", lambda: "0.0.0+other")
     assert counts(elephan.sweep(small(), out)) == (12, 0)
+
+
+def test_a_batch_is_so_much_work_however_busy_the_machine_is():
+    row = {"wall_s": 2.0, "cpu_s": 0.05}
+    assert loop.work_s(row, "sim") == 0.05
+    assert loop.work_s(row, "linux") == 2.0
+    waiting = loop._Waiting(lambda point, repeat: loop._Run(point, repeat, "", ""), deque((0, k) for k in range(100)))
+    assert len(waiting.batch()) == 1
+    waiting.note(loop.work_s(row, "sim"))
+    assert len(waiting.batch()) == loop.BATCH_S / 0.05
 
 
 def test_a_loop_that_is_left_keeps_what_has_finished(

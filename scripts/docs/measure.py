@@ -1,7 +1,7 @@
 """Measure every algorithm and queue on the same paths, for the documentation: writes docs/measured.json and docs/images/.
 
 The experiments are described where their numbers are shown, in docs/algorithms/index.md and docs/queues.md.
-Run by `make measured`.
+Run by `make measured`; `measure.py examples` (or pictures, queues, algorithms) measures a part of it.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 import elephan
 from elephan import plots
-from elephan.compare import Estimate
+from elephan.compare import METRICS, Estimate
 
 DOCS = Path(__file__).parents[2] / "docs"
 REPEATS = 3
@@ -181,8 +181,112 @@ def queues() -> dict[str, Any]:
     return found
 
 
+Values = list[tuple[str, str, float | None]]
+
+
+def flat(value: float | None, factor: float = 1.0) -> float | None:
+    """A number of a page: four digits."""
+    return None if value is None else float(f"{value * factor:.4g}")
+
+
+def examples() -> dict[str, Any]:
+    """An example of each metric, by its page: the command that gives it, and name, unit and value."""
+    found: dict[str, Any] = {}
+
+    def keep(page: str, file: str, values: Values) -> None:
+        command = f"elephan run scenarios/examples/{file}.toml"
+        found[page] = {"command": command, "values": [list(value) for value in values]}
+
+    def run(file: str) -> elephan.Summary:
+        return elephan.run(elephan.load(DOCS.parent / "scenarios" / "examples" / f"{file}.toml")).summary
+
+    two = run("two-flows")
+    for metric in METRICS:
+        keep(metric.name.replace(" ", "-"), "two-flows", [(metric.name, metric.unit, flat(metric.read(two)))])
+    keep("jain", "two-flows", [("jain", "1", flat(two.jain))])
+    keep("congestion-epochs", "two-flows", [("congestion_epochs", "count", two.congestion_epochs)])
+    keep("synchronisation", "two-flows", [("synchronisation", "1", flat(two.synchronisation))])
+    (crowd,) = run("web-users").crowds
+    ended: Values = []
+    for what, times in (("transfers", crowd.transfers), ("pages", crowd.pages)):
+        assert times is not None
+        ended.append((f"{what} that ended", "count", times.count))
+        ended += [(f"{what}, median", "s", flat(times.p50_s)), (f"{what}, 95 %", "s", flat(times.p95_s))]
+    keep("completion", "web-users", ended)
+    stream = run("cbr-background").streams[0]
+    keep(
+        "datagrams",
+        "cbr-background",
+        [
+            ("sent", "packets", stream.sent),
+            ("lost", "packets", stream.lost),
+            ("reordered", "packets", stream.reordered),
+            ("delay, mean", "ms", flat(stream.delay_mean_s, 1e3)),
+            ("delay, 99 %", "ms", flat(stream.delay_p99_s, 1e3)),
+            ("jitter", "ms", flat(stream.jitter_s, 1e3)),
+        ],
+    )
+    slow = run("slow-host")
+    (host,) = [flow.host for flow in slow.flows if flow.host is not None]
+    keep(
+        "hosts",
+        "slow-host",
+        [
+            ("busy", "%", flat(host.busy, 100)),
+            ("backlog, most", "packets", host.backlog_max_packets),
+            ("dropped by the backlog", "packets", host.dropped),
+            ("stalls", "count", host.stalls),
+        ],
+    )
+    found["impact"], found["qos-efficiency"] = impact(), qos_efficiency()
+    return found
+
+
+def impact() -> dict[str, Any]:
+    """What each algorithm does to one flow of Standard TCP."""
+    path: Any = {"rate": "50 Mbit/s", "rtt": "40 ms", "buffer": "20% bdp"}
+
+    def two(cc: str) -> elephan.Summary:
+        flows = [elephan.flow("reno"), elephan.flow(cc)]
+        return elephan.run(elephan.dumbbell(name="impact", **path, flows=flows, duration="120 s")).summary
+
+    reference = two("reno")
+    values = [
+        [
+            f"{algorithm.name} in place of one of two flows",
+            "1",
+            flat(elephan.impact(reference, two(algorithm.name), [1])),
+        ]
+        for algorithm in elephan.algorithms()
+    ]
+    return {"command": "", "values": values}
+
+
+def qos_efficiency() -> dict[str, Any]:
+    """How much of its share one flow uses, and what is left of it to the others."""
+    classes = [{"name": "af", "dscp": ["af11"], "weight": 70}, {"name": "be", "weight": 30}]
+    path: Any = {"rate": "100 Mbit/s", "rtt": "40 ms", "path": {"queue": {"name": "wrr", "class": classes}}}
+    values = []
+    for cc in ("reno", "htcp", "scalable"):
+        flows = [elephan.flow(cc, dscp="af11")]
+        stream = [{"rate": "100 Mbit/s"}]
+        scenario = elephan.dumbbell(name="qos", **path, buffer="20% bdp", flows=flows, cbr=stream, duration="60 s")
+        (link,) = [link for link in elephan.run(scenario).summary.links if link.classes]
+        values += [[f"{cc}: class {one.name}", "used/guaranteed", flat(one.qos_efficiency)] for one in link.classes]
+    return {"command": "", "values": values}
+
+
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {"queues": queues, "algorithms": algorithms, "examples": examples}
+
 if __name__ == "__main__":
+    wanted = sys.argv[1:] or ["pictures", *PARTS]
+    if unknown := set(wanted) - {"pictures", *PARTS}:
+        sys.exit(f"measure.py: expected pictures, {', '.join(PARTS)}; found {', '.join(sorted(unknown))}")
     (DOCS / "images").mkdir(exist_ok=True)
-    pictures()
-    measured = {"elephan": elephan.__version__, "repeats": REPEATS, "queues": queues(), "algorithms": algorithms()}
-    (DOCS / "measured.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    if "pictures" in wanted:
+        pictures()
+    file = DOCS / "measured.json"
+    measured = json.loads(file.read_text(encoding="utf-8"))
+    measured |= {"elephan": elephan.__version__, "repeats": REPEATS}
+    measured |= {name: PARTS[name]() for name in PARTS if name in wanted}
+    file.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")

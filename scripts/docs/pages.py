@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import metrics
+
 import elephan
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -37,6 +39,7 @@ def generated() -> Iterator[tuple[Path, str, str]]:
         page = DOCS / "algorithms" / f"{algorithm.name}.md"
         yield page, "facts", facts(algorithm)
         yield page, "measured", measures(algorithm.name, measured["algorithms"], measured["repeats"])
+    yield from metrics.generated(DOCS / "metrics", measured, MEASURES, table)
     schema = elephan.schema()
     yield DOCS / "queues.md", "measured", queue_table(measured["queues"])
     yield DOCS / "queues.md", "queues", named(schema, "Queue")

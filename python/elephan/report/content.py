@@ -204,29 +204,13 @@ class Content:
         return json.dumps(_finite(plain), allow_nan=False)
 
 
-# What each metric means, in a sentence; docs/metrics.md has the definitions and their sources.
-MEANINGS = {
-    "goodput": "Application bytes delivered in order over the measuring window, all flows together.",
-    "utilisation": "Bytes that the bottleneck served, as a share of what its rate allows; counts IP packets.",
-    "fairness": "Smallest goodput over largest.",
-    "jain": "Jain's index: 1 where all goodputs are equal.",
-    "stability": "Standard deviation of a flow's goodput over its mean, mean over flows; samples of 1 s.",
-    "convergence": "Time from the start of the newest flow until its goodput is within a factor 0.8 of its own average.",
-    "fair share": "Time from the start of the newest flow until its goodput is within a factor 0.8 of an equal share.",
-    "overhead": "Retransmitted over transferred bytes, over the aggregate goodput.",
-    "loss": "Packets dropped or lost over packets offered at the bottleneck.",
-    "queueing": "Mean time between arrival and start of service at the bottleneck.",
-}
-
-
 def _runs_json(runs: Runs) -> dict[str, Any]:
     most = max(len(runs.settings), 2)
     return {
         "title": runs.title,
         "keys": [{"name": key, "numeric": numeric} for key, numeric in zip(runs.keys, runs.numeric(), strict=True)],
         "metrics": [
-            {"name": m.name, "unit": m.unit, "meaning": MEANINGS[m.name], "factor": 1, "digits": m.digits}
-            for m in METRICS
+            {"name": m.name, "unit": m.unit, "meaning": m.meaning, "factor": 1, "digits": m.digits} for m in METRICS
         ],
         "settings": runs.settings,
         "axis": runs.axis(),

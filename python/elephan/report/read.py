@@ -11,7 +11,7 @@ import polars as pl
 from elephan import _core
 from elephan.compare import METRICS, Comparison, Metric
 from elephan.report import reproduction, series, tables
-from elephan.report.content import MEANINGS, Axis, Chart, Content, Group, Head, Line, Points, Runs, Series, Table, Tile
+from elephan.report.content import Axis, Chart, Content, Group, Head, Line, Points, Runs, Series, Table, Tile
 from elephan.results import Run
 from elephan.sweeps.dataset import Dataset
 from elephan.sweeps.statistics import Estimate
@@ -69,7 +69,7 @@ def _tile(metric: Metric, value: float | None) -> Tile:
     text = "-" if value is None else Estimate.of([value]).text(metric.digits)
     undefined = " Undefined in this run." if value is None else ""
     unit = metric.unit.split(",", maxsplit=1)[0]
-    return Tile(metric.name, text, unit, f"{metric.unit}. {MEANINGS[metric.name]}{undefined}")
+    return Tile(metric.name, text, unit, f"{metric.unit}. {metric.meaning}{undefined}")
 
 
 def _engine(run: Run) -> list[tuple[str, str]]:
@@ -350,23 +350,7 @@ def _responses(scenario: Mapping[str, Any], data: Dataset) -> list[Points]:
 
 def _values(row: Mapping[str, Any]) -> list[float | None]:
     """The metrics of a row of a sweep's index."""
-    columns = {
-        "goodput": ("goodput_bit_s", 1e-6),
-        "utilisation": ("utilisation", 100.0),
-        "fairness": ("fairness", 1.0),
-        "stability": ("stability", 1.0),
-        "convergence": ("convergence_s", 1.0),
-        "fair share": ("fair_share_s", 1.0),
-        "overhead": ("overhead_s_bit", 1e13),
-        "loss": ("loss_rate", 100.0),
-        "queueing": ("queue_delay_mean_s", 1e3),
-    }
-    found = []
-    for metric in METRICS:
-        column, factor = columns[metric.name]
-        value = row.get(column)
-        found.append(None if value is None else value * factor)
-    return found
+    return [metric.scaled(row.get(metric.column)) for metric in METRICS]
 
 
 # The end of a line's name that is the threshold of a window.

@@ -26,7 +26,7 @@ from elephan.sweeps.worker import Batch, code_version
 if TYPE_CHECKING:
     from distributed import Client
 
-# A batch holds runs for so long, so that handing it over costs little next to it.
+# A batch holds so much work, so that handing it over costs little next to it.
 BATCH_S = 0.5
 MOST_IN_A_BATCH = 500
 # Parts are written when so much has gathered, or so much time has passed: that much is lost if the machine fails.
@@ -86,6 +86,12 @@ class _Run:
     scenario: str
 
 
+def work_s(row: Mapping[str, Any], engine: str) -> float | None:
+    """How much work a run was: CPU time, which does not grow when others use the machine; on a kernel it is all waiting."""
+    seconds: float | None = row.get("wall_s" if engine == "linux" else "cpu_s")
+    return seconds
+
+
 class _Waiting:
     """Runs that wait for a worker, and how they are put into batches."""
 
@@ -107,10 +113,10 @@ class _Waiting:
         self.suspects.extend(runs)
         return False
 
-    def note(self, wall_s: float | None) -> None:
-        """Learn how long a run takes."""
-        if wall_s is not None:
-            self._seconds = wall_s if self._seconds == 0 else 0.9 * self._seconds + 0.1 * wall_s
+    def note(self, seconds: float | None) -> None:
+        """Learn how much work a run is."""
+        if seconds is not None:
+            self._seconds = seconds if self._seconds == 0 else 0.9 * self._seconds + 0.1 * seconds
 
     def cleared(self, runs: list[_Run]) -> None:
         """Take back the suspicion of a run that came to its end."""
@@ -363,7 +369,7 @@ class Sweep:
         described = [self._describe(one) for one in runs]
         out.add(batch, described)
         for one, row, more in zip(runs, batch.rows, described, strict=True):
-            waiting.note(row.get("wall_s"))
+            waiting.note(work_s(row, more["engine"]))
             extra = self._finished(one, row)
             waiting.missing.extend(extra)
             self.total += len(extra)
