@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from scipy import stats
+from scipy.special import stdtrit
 
 from elephan import _core
 from elephan.compare import METRICS
@@ -215,7 +215,7 @@ def _runs_json(runs: Runs) -> dict[str, Any]:
         "settings": runs.settings,
         "axis": runs.axis(),
         "values": runs.values,
-        "t95": [float(stats.t.ppf(0.975, n)) for n in range(1, min(most, 200))],
+        "t95": [float(stdtrit(n, 0.975)) for n in range(1, min(most, 200))],
     }
 
 

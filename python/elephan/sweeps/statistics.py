@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from elephan._core import ScenarioError
 
@@ -62,7 +62,7 @@ class Estimate:
         elif centre == "median":
             raise ScenarioError("interval: expected bootstrap for a median, found t")
         else:
-            half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * error
+            half = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * error
             low, high = mean - half, mean + half
         return cls(mean, median, error, low, high, n, repeats)
 
@@ -107,6 +107,9 @@ class Estimate:
 def _bootstrap(values: np.ndarray[Any, Any], statistic: Any) -> tuple[float, float]:
     if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
+    # Imported by those who need it: it would be most of the time in which every command starts.
+    from scipy import stats  # noqa: PLC0415
+
     method = "BCa"
     for _ in range(2):
         with np.errstate(all="ignore"):
@@ -153,6 +156,8 @@ class Paired:
         if len(both) < 2 or np.ptp(differences) == 0:
             # One number says nothing of chance, and neither do several that are all the same.
             return cls(len(both), mean, other, estimate, None, None, None)
+        from scipy import stats  # noqa: PLC0415
+
         return cls(
             len(both),
             mean,
