@@ -281,8 +281,8 @@ def compare(
     force: Force = False,
 ) -> None:
     """Compare algorithms on one path: a table with 95 % confidence intervals, and plots."""
-    from elephan.compare import METRICS
     from elephan.compare import compare as run_comparison
+    from elephan.metrics import METRICS
 
     names = [name.strip() for name in cc.split(",") if name.strip()]
     folder = out_dir or Path("results") / _file_name(

@@ -11,6 +11,8 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from elephan.metrics import METRICS
+
 if TYPE_CHECKING:
     from elephan.compare import Comparison
     from elephan.engines import Pair
@@ -238,8 +240,7 @@ def _over_time(axes: Axes, chart: "Chart") -> None:
 
 def _metrics(runs: "Runs") -> Figure:
     """Each metric along the first key whose values are numbers, or beside each other: means and 95 % intervals."""
-    from elephan.compare import METRICS  # noqa: PLC0415 - which imports this module
-    from elephan.sweeps.statistics import Estimate  # noqa: PLC0415 - which imports it, too
+    from elephan.sweeps.statistics import Estimate  # noqa: PLC0415 - which imports this module, too
 
     numeric, axis = runs.numeric(), runs.axis()
     varied = [k for k in range(len(runs.keys)) if runs.keys[k] not in ("seed", "repeat")]

@@ -106,7 +106,7 @@ def test_commands_in_the_docs_run(page: str, lines: list[str], tmp_path: Path):
 
 
 def test_every_metric_has_a_page_in_the_site():
-    from elephan.compare import METRICS
+    from elephan.metrics import METRICS
 
     site = Path("mkdocs.yml").read_text()
     pages = {path.stem for path in Path("docs/metrics").glob("*.md")} - {"index"}

@@ -7,7 +7,7 @@ from typing import Any
 from scipy.special import stdtrit
 
 from elephan import _core
-from elephan.compare import METRICS
+from elephan.metrics import METRICS
 from elephan.report import series
 
 

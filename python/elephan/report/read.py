@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from elephan import _core
-from elephan.compare import METRICS, Comparison, Metric
+from elephan.compare import Comparison
+from elephan.metrics import METRICS, Metric
 from elephan.report import reproduction, series, tables
 from elephan.report.content import Axis, Chart, Content, Group, Head, Line, Points, Runs, Series, Table, Tile
 from elephan.results import Run
