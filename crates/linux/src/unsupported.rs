@@ -67,6 +67,7 @@ fn differences(tcp: &Config) -> Vec<(&'static str, &'static str, String)> {
     );
     need(!tcp.fack, "fack", "false", "true".to_owned());
     need(!tcp.pacing, "pacing", "false", "true".to_owned());
+    need(!tcp.rate_halving, "rate_halving", "false", "true".to_owned());
     need(!tcp.moderate_cwnd, "moderate_cwnd", "false", "true".to_owned());
     need(tcp.burst_limit.is_none(), "burst_limit", "none", format!("{:?}", tcp.burst_limit.unwrap_or(0)));
     let window = tcp.initial_window;

@@ -68,6 +68,9 @@ pub struct Config {
     pub lost_retransmission: bool,
     /// Proportional rate reduction during recovery (RFC 6937).
     pub prr: bool,
+    /// With SACK: during recovery the window falls by a segment for every second ACK, and to what is in flight and one at each, as in
+    /// Linux 2.4 (`tcp_cwnd_down`), instead of to ssthresh at once.
+    pub rate_halving: bool,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
     /// What an ACK is worth.
@@ -112,6 +115,7 @@ impl Default for Config {
             fack: false,
             lost_retransmission: true,
             prr: false,
+            rate_halving: false,
             limited_transmit: true,
             byte_counting: ByteCounting::Abc { limit: 2 },
             delayed_ack: DelayedAck::default(),
@@ -156,6 +160,12 @@ impl Config {
             format!("\"{}\"", self.packet),
         );
         need(self.initial_window > 0, "initial_window", "1 segment or more", "0".to_owned());
+        need(
+            !(self.prr && self.rate_halving),
+            "rate_halving",
+            "false, because prr is true",
+            "true".to_owned(),
+        );
         need(self.initial_ssthresh != Some(0), "initial_ssthresh", "1 segment or more", "0".to_owned());
         need(self.rto_min > Time::ZERO, "rto_min", "a time above zero", format!("\"{}\"", self.rto_min));
         need(self.burst_limit != Some(0), "burst_limit", "1 segment or more", "0".to_owned());

@@ -417,9 +417,15 @@ impl Endpoint {
         self.sender.on_local_congestion(&mut self.counters, now);
     }
 
-    /// Segments that are not acknowledged cumulatively, and those among them that wait to be sent again.
-    pub fn unacknowledged(&self) -> (u64, u64) {
-        self.sender.unacknowledged()
+    /// What a stack that keeps segments in a list would pass by to take in the SACK blocks of `segment`: for each block those that are not
+    /// acknowledged cumulatively, from the oldest to the block's end (Linux 2.4, net/ipv4/tcp_input.c, `tcp_sacktag_write_queue`), and
+    /// for each block those that wait to be sent again.
+    pub fn sack_walk(&self, segment: &Segment) -> (u64, u64) {
+        let una = sequence::wire(self.sender.una(), self.iss.wrapping_add(1));
+        let blocks = segment.sack.as_slice();
+        let below =
+            |&(_, right): &(u32, u32)| self.sender.segments_below(right.wrapping_sub(una).cast_signed());
+        (blocks.iter().map(below).sum(), self.sender.waiting() * blocks.len() as u64)
     }
 
     /// Whether everything written was acknowledged, the FIN too where there was one.

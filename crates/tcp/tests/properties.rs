@@ -20,12 +20,12 @@ fn recovery() -> impl Strategy<Value = Recovery> {
 }
 
 prop_compose! {
-    fn switches()(bits in any::<[bool; 11]>(), initial_ssthresh in prop::option::of(1u32..50)) -> Config {
+    fn switches()(bits in any::<[bool; 12]>(), initial_ssthresh in prop::option::of(1u32..50)) -> Config {
         let [fack, lost_retransmission, prr, limited_transmit, timestamps, dsack, ecn, auto_tuning, pacing,
-             moderate_cwnd, per_ack] = bits;
+             moderate_cwnd, per_ack, rate_halving] = bits;
         Config {
             fack, lost_retransmission, prr, limited_transmit, timestamps, dsack, ecn, auto_tuning, pacing,
-            moderate_cwnd, initial_ssthresh,
+            moderate_cwnd, initial_ssthresh, rate_halving: rate_halving && !prr,
             byte_counting: if per_ack { ByteCounting::PerAck } else { ByteCounting::Abc { limit: 2 } },
             ..Config::default()
         }
@@ -129,7 +129,7 @@ proptest! {
         algorithm in prop::sample::select(&ALGORITHMS[..]),
     ) {
         let faults = Faults { doubled: 0, delayed: 0, ..faults };
-        let a = Config { prr: false, dsack: false, ..a };
+        let a = Config { prr: false, rate_halving: false, dsack: false, ..a };
         let mut pipe = Pipe::new(algorithm, [&a, &b], faults, seed);
         pipe.ends[0].write(2_000_000);
         pipe.ends[0].close();

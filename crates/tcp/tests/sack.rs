@@ -214,6 +214,36 @@ fn proportional_rate_reduction_is_bound_after_heavy_losses() {
 }
 
 #[test]
+fn rate_halving_sends_for_every_second_ack() {
+    // Linux 2.4 (tcp_cwnd_down): 12 sent, 3 arrived, 1 lost and sent again: 9 in flight, which is the window. Every second ACK
+    // takes one off it, the others let one go.
+    let mut tcp = first_is_lost(Config { rate_halving: true, ..config() });
+    assert_eq!((tcp.ssthresh(), tcp.sent()), (5.0, vec![0]));
+    for (arrives, sends) in [(5, None), (6, Some(12)), (7, None), (8, Some(13)), (9, None), (10, Some(14))] {
+        tcp.sack(0, &[1..arrives]);
+        assert_eq!(tcp.sent(), Vec::from_iter(sends), "up to {arrives}");
+    }
+    assert_eq!(tcp.pipe(), 6);
+    // What ends the recovery finds no more than ssthresh, as without it.
+    tcp.until(200).ack(15);
+    assert_eq!(tcp.cwnd(), 5.0);
+}
+
+#[test]
+fn rate_halving_takes_what_a_stretched_ack_tells_of_off_the_window() {
+    // ACKs of 5 to 10 did not come, and one tells of all: 2 are in flight, and one more may go. The window stays there when the
+    // recovery ends, and slow start brings it back to ssthresh. Without it ssthresh is filled at once.
+    for (rate_halving, sends, cwnd) in [(true, vec![12], 3.0), (false, vec![12, 13, 14], 5.0)] {
+        let mut tcp = first_is_lost(Config { rate_halving, ..config() });
+        assert_eq!(tcp.sent(), [0]);
+        tcp.sack(0, &[1..11]);
+        assert_eq!(tcp.sent(), sends);
+        tcp.until(200).ack(12);
+        assert_eq!((tcp.cwnd(), tcp.ssthresh()), (cwnd, 5.0));
+    }
+}
+
+#[test]
 fn the_last_segment_is_rescued() {
     // NextSeg, rule 4 (RFC 6675, section 4): 3 and 9 of ten are lost, and there is no new data. Nothing
     // can tell of 9; it is sent once more, and only once.

@@ -72,6 +72,10 @@ impl Sender {
         if let Some(prr) = &mut self.prr {
             prr.on_ack(delivered.bytes, self.board.pipe(), self.controller.ssthresh(), self.mss);
         }
+        if let Some(halving) = &mut self.halving {
+            halving.on_ack(self.board.pipe() as f64 / f64::from(self.mss), self.controller.ssthresh());
+            self.controller.moderate(halving.cwnd());
+        }
         if delivered.bytes > 0 || advanced {
             self.tell_controller(&delivered, rtt, before, ack.ece, now);
         }

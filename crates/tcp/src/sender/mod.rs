@@ -6,6 +6,7 @@
 //! `acknowledge.rs`, at a loss in `recovery.rs`, at a chance to send in `transmit.rs`.
 
 mod acknowledge;
+mod halving;
 mod pacing;
 mod prr;
 mod recovery;
@@ -18,6 +19,7 @@ use elephan_units::{Bytes, Time};
 
 use crate::config::{ByteCounting, Config, Recovery};
 
+use halving::Halving;
 use pacing::Pacer;
 use prr::Prr;
 use recovery::{Phase, Undo};
@@ -113,6 +115,7 @@ pub struct Sender {
     /// NewReno: whether this recovery saw its first partial ACK, the only one that restarts the timer.
     partial_seen: bool,
     prr: Option<Prr>,
+    halving: Option<Halving>,
     undo: Undo,
     /// The next new segment carries CWR.
     cwr: bool,
@@ -147,6 +150,7 @@ pub struct Sender {
     burst_limit: u32,
     initial_window: u32,
     use_prr: bool,
+    rate_halving: bool,
 }
 
 impl Sender {
@@ -174,6 +178,7 @@ impl Sender {
             rescued: false,
             partial_seen: false,
             prr: None,
+            halving: None,
             undo: Undo::default(),
             cwr: false,
             delivered: 0,
@@ -199,6 +204,7 @@ impl Sender {
             burst_limit: config.burst_limit.unwrap_or(u32::MAX),
             initial_window: config.initial_window,
             use_prr: config.prr,
+            rate_halving: config.rate_halving,
         }
     }
 
@@ -253,9 +259,14 @@ impl Sender {
         self.board.pipe()
     }
 
-    /// Segments outstanding, and those among them that are lost and were not sent again since.
-    pub fn unacknowledged(&self) -> (u64, u64) {
-        (self.board.len(), self.board.waiting())
+    /// Segments outstanding up to `bytes` beyond the oldest, as if all were full.
+    pub fn segments_below(&self, bytes: i32) -> u64 {
+        u64::from(bytes.max(0).cast_unsigned().div_ceil(self.mss)).min(self.board.len())
+    }
+
+    /// Segments that are lost and were not sent again since.
+    pub fn waiting(&self) -> u64 {
+        self.board.waiting()
     }
 
     /// Whether a loss is being repaired.

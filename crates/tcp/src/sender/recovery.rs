@@ -10,6 +10,7 @@ use elephan_units::Time;
 
 use super::Sender;
 use super::acknowledge::Before;
+use super::halving::Halving;
 use super::prr::Prr;
 use super::scoreboard::{DUP_THRESH, Delivered, is_later};
 use crate::config::Recovery;
@@ -74,6 +75,7 @@ impl Sender {
             || lost_again.is_some_and(|transmission| is_later(transmission, self.reduced_at));
         match self.phase {
             Phase::Open if self.board.has_waiting() => {
+                self.halving = self.rate_halving.then(|| Halving::new(self.controller.cwnd()));
                 if unanswered {
                     self.reduce(Cause::Loss, before.una, counters, now);
                 }
@@ -167,6 +169,7 @@ impl Sender {
         self.phase = Phase::Open;
         self.inflation = 0.0;
         self.prr = None;
+        self.halving = None;
         self.retransmit_now = false;
     }
 

@@ -16,7 +16,8 @@ impl Sender {
         } else {
             0.0
         };
-        ((self.controller.cwnd() + self.inflation + limited_transmit) * f64::from(self.mss)) as u64
+        let cwnd = self.halving.map_or(self.controller.cwnd(), |halving| halving.cwnd());
+        ((cwnd + self.inflation + limited_transmit) * f64::from(self.mss)) as u64
     }
 
     /// Bytes in flight, in the sense of the recovery in use: RFC 6675's pipe, which with SACK shrinks at
