@@ -448,8 +448,9 @@ impl<'a> Engine<'a> {
                 self.hosts[slot].iter_mut().for_each(|host| host.sent(now));
                 continue;
             }
-            let in_flight = self.slots[slot].sender().map_or((0, 0), Endpoint::unacknowledged);
-            if !self.hosts[slot].as_mut().is_some_and(|host| host.take(in_flight, now)) {
+            let sender = self.slots[slot].sender();
+            let walk = |segment: &Segment| sender.map_or((0, 0), |sender| sender.sack_walk(segment));
+            if !self.hosts[slot].as_mut().is_some_and(|host| host.take(walk, now)) {
                 break;
             }
         }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use elephan_scenario::plan::Host as Costs;
+use elephan_tcp::Segment;
 use elephan_units::Time;
 
 use crate::packet::Packet;
@@ -13,6 +14,8 @@ pub struct Host {
     costs: Costs,
     /// Packets that were not looked at yet.
     backlog: VecDeque<Packet>,
+    /// Whether nothing is taken in until it is empty.
+    throttled: bool,
     /// The packet that is looked at.
     in_hand: Option<Packet>,
     free_at: Time,
@@ -36,6 +39,7 @@ impl Host {
         Self {
             costs,
             backlog: VecDeque::new(),
+            throttled: false,
             in_hand: None,
             free_at: Time::ZERO,
             counters: HostCounters::default(),
@@ -44,7 +48,9 @@ impl Host {
 
     /// A packet comes off the wire; false where the backlog is full.
     pub fn admit(&mut self, packet: Packet) -> bool {
-        if self.backlog.len() as u64 >= self.costs.max_backlog {
+        self.throttled &= !self.backlog.is_empty();
+        if self.throttled || self.backlog.len() as u64 >= self.costs.max_backlog {
+            self.throttled = self.costs.throttle;
             self.counters.dropped += 1;
             return false;
         }
@@ -68,13 +74,14 @@ impl Host {
         self.in_hand.take()
     }
 
-    /// Turns to the next packet of the backlog, with so many segments in flight and so many lost; false where there is none.
-    pub fn take(&mut self, (in_flight, lost): (u64, u64), now: Time) -> bool {
+    /// Turns to the next packet of the backlog; `walk` says what its SACK blocks make the stack pass by, in flight and lost. False where
+    /// there is none.
+    pub fn take(&mut self, walk: impl FnOnce(&Segment) -> (u64, u64), now: Time) -> bool {
         let Some(packet) = self.backlog.pop_front() else { return false };
-        let blocks = packet.segment.sack.as_slice().len() as u64;
-        let walk = self.costs.sack_in_flight * in_flight + self.costs.sack_lost * lost;
+        let (in_flight, lost) = walk(&packet.segment);
         self.in_hand = Some(packet);
-        self.spend(self.costs.ack + walk * blocks, now);
+        let walk = self.costs.sack_in_flight * in_flight + self.costs.sack_lost * lost;
+        self.spend(self.costs.ack + walk, now);
         true
     }
 
