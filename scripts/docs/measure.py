@@ -1,6 +1,6 @@
 """Measure every algorithm and queue on the same paths, for the documentation: writes docs/measured.json and docs/images/.
 
-The experiments are described where their numbers are shown, in docs/algorithms/index.md and docs/queues.md.
+The experiments are described where their numbers are shown, in docs/algorithms/index.md and docs/queues/index.md.
 Run by `make measured`; `measure.py examples` (or pictures, queues, algorithms) measures a part of it.
 """
 

@@ -14,6 +14,7 @@ from typing import Any
 import metrics
 
 import elephan
+from elephan.registry import queues
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -41,8 +42,12 @@ def generated() -> Iterator[tuple[Path, str, str]]:
         yield page, "measured", measures(algorithm.name, measured["algorithms"], measured["repeats"])
     yield from metrics.generated(DOCS / "metrics", measured, MEASURES, table)
     schema = elephan.schema()
-    yield DOCS / "queues.md", "measured", queue_table(measured["queues"])
-    yield DOCS / "queues.md", "queues", named(schema, "Queue")
+    yield DOCS / "queues" / "index.md", "measured", queue_table(measured["queues"])
+    for queue in queues():
+        page = DOCS / "queues" / f"{queue.name}.md"
+        yield page, "facts", facts(queue)
+        if queue.name in measured["queues"]:
+            yield page, "measured", queue_measures(queue.name, measured["queues"])
     yield DOCS / "reference.md", "reference", reference(schema)
     starts = "\n\n".join(f"### {start.name}\n\n{facts(start)}" for start in elephan.slow_starts())
     yield DOCS / "algorithms" / "slow-start.md", "starts", starts
@@ -121,24 +126,45 @@ def overview(measured: dict[str, Any], repeats: int) -> str:
     return table(["cc", *(f"{title} ({unit})" for _, _, title, unit, _, _ in MEASURES)], rows) + f"\n\n{note}"
 
 
+# What is measured of a queue discipline: number, how a table calls it, unit, digits, and whether more is better.
+QUEUE_MEASURES = [
+    ("utilisation", "utilisation", "%", 1, True),
+    ("queueing", "queueing", "ms, mean", 2, False),
+    ("p99", "queueing", "ms, 99 %", 1, False),
+    ("loss", "loss", "%", 3, False),
+    ("fairness", "fairness", "least/most", 2, True),
+]
+
+
 def queue_table(measured: dict[str, Any]) -> str:
     """All queue disciplines beside each other."""
-    columns = (
-        ("utilisation", "%", 1),
-        ("queueing", "ms, mean", 2),
-        ("p99", "ms, 99 %", 1),
-        ("loss", "%", 3),
-        ("fairness", "least/most", 2),
-    )
-    titles = {"p99": "queueing"}
     rows = [
         [
-            f"[{name}](#{name})",
-            *("-" if one[c]["mean"] is None else f"{one[c]['mean']:.{digits}f}" for c, _, digits in columns),
+            f"[{name}]({name}.md)",
+            *(
+                "-" if one[key]["mean"] is None else f"{one[key]['mean']:.{digits}f}"
+                for key, _, _, digits, _ in QUEUE_MEASURES
+            ),
         ]
         for name, one in measured.items()
     ]
-    return table(["queue", *(f"{titles.get(c, c)} ({unit})" for c, unit, _ in columns)], rows)
+    return table(["queue", *(f"{title} ({unit})" for _, title, unit, _, _ in QUEUE_MEASURES)], rows)
+
+
+def queue_measures(name: str, measured: dict[str, Any]) -> str:
+    """What a queue discipline does beside the others."""
+    rows = []
+    for key, title, unit, digits, more in QUEUE_MEASURES:
+        own, half = measured[name][key]["mean"], measured[name][key]["half"]
+        values = [one[key]["mean"] for one in measured.values()]
+        best, worst = (max(values), min(values)) if more else (min(values), max(values))
+        text = f"{own:.{digits}f}" + ("" if half is None else f" ± {half:.{digits}f}")
+        rank = 1 + sum(value > own if more else value < own for value in values)
+        rows.append(
+            [f"{title} ({unit})", text, f"{best:.{digits}f}", f"{worst:.{digits}f}", f"{rank} of {len(values)}"]
+        )
+    note = "The path and the flows are those of [the table of all](index.md#beside-each-other)."
+    return table(["measured", name, "best of all", "worst of all", "rank"], rows) + f"\n\n{note}"
 
 
 def resolve(schema: dict[str, Any], value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -171,7 +197,7 @@ def kind(schema: dict[str, Any], value: dict[str, Any]) -> str:
     return " or ".join(words.get(one, one) for one in types) or name.lower() or "see description"
 
 
-LINKED = {"Queue": "queues.md", "Algorithm": "algorithms/index.md", "SlowStart": "algorithms/slow-start.md"}
+LINKED = {"Queue": "queues/index.md", "Algorithm": "algorithms/index.md", "SlowStart": "algorithms/slow-start.md"}
 
 
 def fields(schema: dict[str, Any], target: dict[str, Any], but: str = "") -> str:
@@ -189,18 +215,6 @@ def fields(schema: dict[str, Any], target: dict[str, Any], but: str = "") -> str
             )
             rows.append([f"`{key}`", kind(schema, value), default, value.get("description", "")])
     return table(["key", "value", "default", "meaning"], rows) if rows else "It has no parameters."
-
-
-def named(schema: dict[str, Any], definition: str) -> str:
-    """Tables that are told apart by their name."""
-    target = schema["$defs"][definition]
-    variants = [one for group in target.get("anyOf", [target]) for one in group.get("oneOf", [])]
-    parts = []
-    for variant in variants:
-        name = variant["properties"]["name"]["const"]
-        title = variant.get("title", variant.get("description", "")).rstrip(".")
-        parts.append(f"### {name}\n\n{title}.\n\n{fields(schema, variant, but='name')}")
-    return "\n\n".join(parts)
 
 
 def reference(schema: dict[str, Any]) -> str:
