@@ -11,6 +11,7 @@ import typer
 
 import elephan
 from elephan.cli import app
+from elephan.registry import queues
 
 ELEPHAN = Path(sys.executable).with_name("elephan")
 PAGES = [Path("README.md"), *sorted(Path("docs").rglob("*.md")), Path("ARCHITECTURE.md"), Path("CONTRIBUTING.md")]
@@ -118,6 +119,13 @@ def test_every_metric_has_a_page_in_the_site():
 
 def test_generated_parts_of_the_docs_are_as_they_would_be_written():
     subprocess.run([sys.executable, "scripts/docs/pages.py", "--check"], check=True)
+
+
+def test_every_queue_discipline_has_a_page_in_the_site():
+    site = Path("mkdocs.yml").read_text()
+    for queue in queues():
+        assert f"queues/{queue.name}.md" in site
+        assert (Path("docs/queues") / f"{queue.name}.md").is_file()
 
 
 def test_every_algorithm_has_a_page_in_the_site():
