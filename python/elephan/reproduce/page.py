@@ -141,7 +141,7 @@ def _section(report: dict[str, Any], folder: Path, pictures: Path) -> list[str]:
     if report["choices"]:
         lines.append("")
     if report.get("picture"):
-        place = pictures / report["picture"].replace("/", "-")
+        place = pictures / f"{name.replace('/', '-')}.png"
         pictures.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(folder / report["picture"], place)
         lines += [f"![{report['title']}]({pictures.name}/{place.name})", ""]
