@@ -312,6 +312,20 @@ def test_runs_stand_beside_each_other(client: TestClient) -> None:
     assert [line["name"] for line in content["groups"][0]["charts"][0]["lines"]] == ["reno-1: reno", "htcp-1: htcp"]
 
 
+def test_a_sweep_of_the_command_line_is_listed_and_opened(client: TestClient, tmp_path: Path) -> None:
+    scenario = elephan.Scenario({**DOCUMENT, "sweep": {"path.rtt": ["10 ms", "20 ms"]}})
+    elephan.sweep(elephan.load(_file(tmp_path, scenario)), tmp_path / "results" / "grid").run()
+    assert [(entry["name"], entry["kind"]) for entry in client.get("/api/results").json()] == [("grid", "sweep")]
+    content = client.get("/api/content", params={"name": "grid"}).json()
+    assert [row[0] for row in content["tables"][0]["rows"]] == ["10 ms", "20 ms"]
+
+
+def _file(folder: Path, scenario: elephan.Scenario) -> Path:
+    path = folder / "scenario.json"
+    path.write_text(scenario.to_json())
+    return path
+
+
 def test_the_runs_of_a_server_end_with_it(tmp_path: Path) -> None:
     runs = LiveRuns(LIMITS, tmp_path)
     run = runs.start(DOCUMENT, 0.1)

@@ -2,49 +2,35 @@
 
 import type { Table } from "./api";
 
-export const PRESETS: { name: string; document: Table }[] = [
-  {
-    name: "Dumbbell: two flows, one bottleneck",
-    document: {
-      name: "two-flows",
-      duration: "60 s",
-      path: { rate: "100 Mbit/s", rtt: "82 ms", buffer: "20% bdp" },
-      flow: [{ cc: "htcp" }, { cc: "htcp", start: "17 s" }],
-    },
-  },
-  {
-    name: "Dumbbell: new beside standard TCP",
-    document: {
-      name: "friendliness",
-      duration: "60 s",
-      path: { rate: "100 Mbit/s", rtt: "40 ms", buffer: "50% bdp" },
-      flow: [{ cc: "scalable" }, { cc: "reno", start: "5 s" }],
-    },
-  },
-  {
-    name: "Dumbbell: unequal round-trip times",
-    document: {
-      name: "unequal-rtts",
-      duration: "60 s",
-      path: { rate: "100 Mbit/s", rtt: "20 ms", buffer: "100% bdp" },
-      flow: [{ cc: "cubic" }, { cc: "cubic", rtt: "100 ms" }],
-    },
-  },
+interface Preset {
+  name: string;
+  document: Table;
+}
+
+/** One bottleneck between all senders and all receivers. */
+const dumbbell = (what: string, name: string, [rate, rtt, buffer]: [string, string, string], flow: Table[]): Preset => ({
+  name: `Dumbbell: ${what}`,
+  document: { name, duration: "60 s", path: { rate, rtt, buffer }, flow },
+});
+
+const hop = (name: string, from: string, to: string): Table => ({ name, from, to, rate: "50 Mbit/s", delay: "10 ms", buffer: "100% bdp" });
+const over = (from: string, to: string, more: Table): Table => ({ cc: "htcp", from, to, ...more });
+
+export const PRESETS: Preset[] = [
+  dumbbell("two flows, one bottleneck", "two-flows", ["100 Mbit/s", "82 ms", "20% bdp"], [{ cc: "htcp" }, { cc: "htcp", start: "17 s" }]),
+  dumbbell("new beside standard TCP", "friendliness", ["100 Mbit/s", "40 ms", "50% bdp"], [{ cc: "scalable" }, { cc: "reno", start: "5 s" }]),
+  dumbbell("unequal round-trip times", "unequal-rtts", ["100 Mbit/s", "20 ms", "100% bdp"], [{ cc: "cubic" }, { cc: "cubic", rtt: "100 ms" }]),
   {
     name: "Parking lot: three bottlenecks",
     document: {
       name: "parking-lot",
       duration: "60 s",
-      link: [
-        { name: "first", from: "a", to: "b", rate: "50 Mbit/s", delay: "10 ms", buffer: "100% bdp" },
-        { name: "second", from: "b", to: "c", rate: "50 Mbit/s", delay: "10 ms", buffer: "100% bdp" },
-        { name: "third", from: "c", to: "d", rate: "50 Mbit/s", delay: "10 ms", buffer: "100% bdp" },
-      ],
+      link: [hop("first", "a", "b"), hop("second", "b", "c"), hop("third", "c", "d")],
       flow: [
-        { cc: "htcp", from: "a", to: "d", label: "long" },
-        { cc: "htcp", from: "a", to: "b", label: "over first", start: "5 s" },
-        { cc: "htcp", from: "b", to: "c", label: "over second", start: "10 s" },
-        { cc: "htcp", from: "c", to: "d", label: "over third", start: "15 s" },
+        over("a", "d", { label: "long" }),
+        over("a", "b", { label: "over first", start: "5 s" }),
+        over("b", "c", { label: "over second", start: "10 s" }),
+        over("c", "d", { label: "over third", start: "15 s" }),
       ],
     },
   },
