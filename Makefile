@@ -42,6 +42,7 @@ kernel-tools: ## What loading algorithms into the running kernel takes.
 
 bench-sweep: $(VENV)/built ## What a sweep of 10,000 short runs costs beside them; writes docs/sweeps.md.
 	$(BIN)/python scripts/bench_sweep.py | $(PYTHON) scripts/insert.py docs/sweeps.md bench-sweep
+	$(BIN)/python scripts/bench_sweep.py --dask 2 | $(PYTHON) scripts/insert.py docs/sweeps.md bench-dask
 
 bench-peers: ## The same dumbbell on Elephan, ns-2 and ns-3; writes docs/speed.md.
 	@command -v ns >/dev/null && test -d /usr/include/ns3 || (apt-get update -qq && apt-get install -y -qq ns2 libns3-dev)
