@@ -176,6 +176,12 @@ def test_a_condition_that_is_none_is_refused(until: str, most: int | None, messa
         elephan.sweep(small(), tmp_path / "out", until=until, max_repeat=most).run()
 
 
+def test_runs_on_the_kernel_are_not_made_beside_each_other(tmp_path: Path):
+    scenario = small().with_settings({"engine": "linux"})
+    with pytest.raises(elephan.ScenarioError, match="--workers: expected 1 with the linux engine, found 2"):
+        elephan.sweep(scenario, tmp_path / "out", workers=2)
+
+
 def test_a_scenario_without_a_sweep_is_a_sweep_of_one(tmp_path: Path):
     scenario = elephan.load(_file(tmp_path, SMALL.split("[sweep]")[0]))
     assert counts(elephan.sweep(scenario, tmp_path / "out")) == (1, 0)

@@ -155,6 +155,8 @@ class Sweep:
                 "engine: expected sim or model on a cluster, found linux, which needs this machine's kernel"
             )
         # Runs on the kernel are in real time: beside each other they would contend for the processors.
+        if "linux" in engines and workers > 1:
+            raise _core.ScenarioError(f"--workers: expected 1 with the linux engine, found {workers}")
         self._where, self._workers = where, workers or ("linux" in engines)
         self._retry_failed = retry_failed
         self._tight = [] if until is None else Tight.parse(until)
