@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from elephan import _core, model_cli, queue_cli, recommend_cli
+from elephan.cells import drops, number, percent
 from elephan.engines_cli import compare_engines
 from elephan.kernel import KernelError
 from elephan.kernel.cli import app as kernel_app
@@ -65,10 +66,6 @@ def _progress(what: str) -> Iterator[Callable[[float], object]]:
         yield lambda share: progress.update(task, completed=share)
 
 
-def _number(value: float | None, factor: float = 1, digits: int = 2) -> str:
-    return "-" if value is None else f"{value * factor:.{digits}f}"
-
-
 def _settings(pairs: list[str]) -> dict[str, str]:
     settings = {}
     for pair in pairs:
@@ -96,14 +93,13 @@ def _summary_tables(run: Run) -> Iterator[Table]:
     for head in heads:
         flows.add_column(head, justify="right")
     for flow in summary.flows[:50]:
-        again = 100 * flow.retransmitted_bytes / flow.sent_bytes if flow.sent_bytes else None
         flows.add_row(
             flow.label,
-            _number(flow.start_s),
-            _number(flow.goodput_bit_s, 1e-6),
-            _number(flow.cwnd_mean_segments, digits=1),
-            _number(flow.srtt_mean_s, 1e3, 1),
-            _number(again, digits=3),
+            number(flow.start_s),
+            number(flow.goodput_bit_s, 1e-6),
+            number(flow.cwnd_mean_segments, digits=1),
+            number(flow.srtt_mean_s, 1e3, 1),
+            percent(flow.retransmitted_bytes, flow.sent_bytes),
             str(flow.congestion_events),
             str(flow.timeouts),
         )
@@ -131,14 +127,14 @@ def _summary_tables(run: Run) -> Iterator[Table]:
     for link in summary.links[:50]:
         links.add_row(
             link.name,
-            _number(link.utilisation, 100, 1),
+            number(link.utilisation, 100, 1),
             str(link.offered),
-            queue_cli.drops(link),
+            drops(link),
             str(link.marked),
             str(link.lost),
-            _number(link.queue_delay_mean_s, 1e3),
-            _number(link.queue_delay_p99_s, 1e3),
-            _number(link.queue_mean_packets, digits=1),
+            number(link.queue_delay_mean_s, 1e3),
+            number(link.queue_delay_p99_s, 1e3),
+            number(link.queue_mean_packets, digits=1),
         )
     yield links
     yield from queue_cli.class_tables(summary.links)
@@ -151,7 +147,7 @@ def _hosts_table(run: Run) -> Table:
         table.add_column(head, justify="right")
     for flow in run.summary.flows[:50]:
         if (host := flow.host) is not None:
-            busy = _number(host.busy, 100, 1)
+            busy = number(host.busy, 100, 1)
             table.add_row(flow.label, busy, str(host.backlog_max_packets), str(host.dropped), str(host.stalls))
     return table
 
@@ -165,13 +161,13 @@ def _crowds_table(run: Run) -> Table:
     for crowd in run.summary.crowds[:50]:
         cells = []
         for ended in (crowd.transfers, crowd.pages):
-            cells += ["-"] * 3 if ended is None else [str(ended.count), _number(ended.p50_s), _number(ended.p95_s)]
+            cells += ["-"] * 3 if ended is None else [str(ended.count), number(ended.p50_s), number(ended.p95_s)]
         table.add_row(
             crowd.label,
-            _number(crowd.goodput_bit_s, 1e-6),
-            _number(crowd.delivered_bytes, 1e-6, 1),
+            number(crowd.goodput_bit_s, 1e-6),
+            number(crowd.delivered_bytes, 1e-6, 1),
             *cells,
-            _number(100 * crowd.retransmitted_bytes / crowd.sent_bytes if crowd.sent_bytes else None, digits=3),
+            percent(crowd.retransmitted_bytes, crowd.sent_bytes),
             str(crowd.failed),
         )
     return table
@@ -184,17 +180,16 @@ def _streams_table(run: Run) -> Table:
     for head in (*heads, "jitter\nms"):
         table.add_column(head, justify="right")
     for stream in run.summary.streams[:50]:
-        expected = stream.received + stream.lost
         table.add_row(
             stream.label,
-            _number(stream.goodput_bit_s, 1e-6),
+            number(stream.goodput_bit_s, 1e-6),
             str(stream.sent),
             str(stream.received),
-            _number(100 * stream.lost / expected if expected else None, digits=3),
+            percent(stream.lost, stream.received + stream.lost),
             str(stream.reordered),
-            _number(stream.delay_mean_s, 1e3, 3),
-            _number(stream.delay_p99_s, 1e3, 3),
-            _number(stream.jitter_s, 1e3, 3),
+            number(stream.delay_mean_s, 1e3, 3),
+            number(stream.delay_p99_s, 1e3, 3),
+            number(stream.jitter_s, 1e3, 3),
         )
     return table
 

@@ -9,24 +9,13 @@ from rich.console import Console
 from rich.table import Table
 
 from elephan import _core
+from elephan.cells import number
 from elephan.registry import queues
 from elephan.summary import LinkSummary
 
 app = typer.Typer(help="The queue disciplines.", no_args_is_help=True)
 
 out = Console(width=max(Console().width, 132))
-
-
-def drops(link: LinkSummary) -> str:
-    """How many packets a link dropped, and why, where that was not all for want of room."""
-    reasons = {
-        "full": link.dropped_full,
-        "early": link.dropped_early,
-        "policed": link.dropped_policed,
-        "down": link.dropped_down,
-    }
-    told = [f"{count} {reason}" for reason, count in reasons.items() if count]
-    return str(link.dropped) if link.dropped == link.dropped_full else f"{link.dropped}: {', '.join(told)}"
 
 
 def class_tables(links: Iterable[LinkSummary]) -> Iterator[Table]:
@@ -39,8 +28,7 @@ def class_tables(links: Iterable[LinkSummary]) -> Iterator[Table]:
         for head in ("throughput\nMbit/s, IP packets", "offered\npackets", "dropped", "queueing\nms, mean"):
             table.add_column(head, justify="right")
         for one in link.classes:
-            delay = "-" if one.queue_delay_mean_s is None else f"{one.queue_delay_mean_s * 1e3:.2f}"
-            throughput = f"{one.throughput_bit_s * 1e-6:.2f}"
+            throughput, delay = number(one.throughput_bit_s, 1e-6), number(one.queue_delay_mean_s, 1e3)
             table.add_row(one.name, throughput, str(one.offered), str(one.dropped), delay)
         yield table
 

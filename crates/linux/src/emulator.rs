@@ -161,10 +161,11 @@ impl<'a> Emulator<'a> {
             self.observe(now);
             expected = began + PACKET * (read + forwarded + 1) as u64;
             let wake = due.min(self.next_trace).min(self.next_edge).min(self.next_change());
-            if read + forwarded > 0 {
+            let idle = read + forwarded == 0;
+            if !idle {
                 self.punctuality.busy += self.clock.now().since(began);
-                expected += rests.rest(wake.saturating_add(self.slipped));
-            } else if wake > now.saturating_add(SPIN) {
+            }
+            if idle && wake > now.saturating_add(SPIN) {
                 expected += self.sleep(wake.since(now).since(SPIN));
                 rests.slept();
             } else {

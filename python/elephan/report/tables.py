@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from elephan.queue_cli import drops
+from elephan.cells import drops, number, percent
 from elephan.report.content import Head, Table
 from elephan.results import Run
 from elephan.summary import LinkSummary, TransferSummary
@@ -15,15 +15,6 @@ def of_run(run: Run) -> list[Table]:
     """The tables of a run; only those that have something in them."""
     made = (_flows(run), _hosts(run), _crowds(run), _streams(run), _links(run), *_classes(run), _transfers(run))
     return [table for table in made if table.rows]
-
-
-def number(value: float | None, factor: float, digits: int) -> str:
-    """A number in another unit; `-` where it is undefined."""
-    return "-" if value is None else f"{value * factor:.{digits}f}"
-
-
-def _share(part: int, whole: int) -> str:
-    return number(part / whole if whole else None, 100, 3)
 
 
 def _table(title: str, names: Sequence[str], heads: Sequence[tuple[str, str]], rows: list[list[str]]) -> Table:
@@ -55,7 +46,7 @@ def _flows(run: Run) -> Table:
             number(flow.convergence_s, 1, 1),
             number(flow.cwnd_mean_segments, 1, 1),
             number(flow.srtt_mean_s, 1e3, 1),
-            _share(flow.retransmitted_bytes, flow.sent_bytes),
+            percent(flow.retransmitted_bytes, flow.sent_bytes),
             str(flow.congestion_events),
             str(flow.timeouts),
         ]
@@ -97,7 +88,7 @@ def _crowds(run: Run) -> Table:
             number(crowd.delivered_bytes, 1e-6, 1),
             *_ended(crowd.transfers),
             *_ended(crowd.pages),
-            _share(crowd.retransmitted_bytes, crowd.sent_bytes),
+            percent(crowd.retransmitted_bytes, crowd.sent_bytes),
             str(crowd.timeouts),
             str(crowd.failed),
         ]
@@ -123,7 +114,7 @@ def _streams(run: Run) -> Table:
             number(stream.goodput_bit_s, 1e-6, 2),
             f"{stream.sent:,}",
             f"{stream.received:,}",
-            _share(stream.lost, stream.received + stream.lost),
+            percent(stream.lost, stream.received + stream.lost),
             f"{stream.reordered:,}",
             number(stream.delay_mean_s, 1e3, 3),
             number(stream.delay_p99_s, 1e3, 3),
