@@ -89,9 +89,8 @@ fn dsack_undoes_a_spurious_timeout() {
     assert_eq!((tcp.sent(), tcp.cwnd()), (vec![0], 1.0));
     tcp.until(1010).sack(10, &[0..1]);
     assert_eq!((tcp.cwnd() >= 10.0, tcp.ssthresh()), (true, f64::INFINITY));
-    // No longer doubled. The late ACK was a sample too: SRTT = 7/8 * 100 + 1010/8 = 213.75 ms,
-    // RTTVAR = 3/4 * 50 + 910/4 = 265 ms.
-    assert_eq!(tcp.snapshot().rto, elephan_units::Time::from_micros(1_273_750));
+    // No longer doubled. The late ACK is no sample: without timestamps it may be of either 0 (Karn).
+    assert_eq!(tcp.snapshot().rto, elephan_units::Time::from_secs(1));
 }
 
 #[test]

@@ -64,6 +64,22 @@ fn timestamps_tell_which_transmission_was_acknowledged() {
 }
 
 #[test]
+fn what_arrived_long_before_gives_no_sample() {
+    // 0 is lost, and so is its first retransmission, and the reports of what arrived above 3. The ACK that the second one
+    // brings at 1200 ms is of segments that were sent at 100 ms too; its echo says that 100 ms are what it took.
+    let mut tcp = Script::sender(stamped());
+    tcp.write(12);
+    tcp.echo = tcp.take_data()[0].ts_val;
+    tcp.until(100).sack(0, &[1..2]).sack(0, &[1..3]).sack(0, &[1..4]).sent();
+    let srtt = tcp.snapshot().srtt;
+    tcp.until(1100);
+    let again = tcp.take_data()[0];
+    tcp.echo = again.ts_val;
+    tcp.until(1200).ack(12);
+    assert_eq!((srtt, tcp.snapshot().srtt), (ms(100), ms(100)));
+}
+
+#[test]
 fn samples_are_finer_than_the_timestamp_clock() {
     // The sample is the time since the segment was sent: with ticks of 1 ms it is exact all the same.
     let mut tcp = Script::sender(stamped());

@@ -30,6 +30,7 @@ def reproduce(
     from elephan.reproduce.catalogue import EXPERIMENTS
     from elephan.reproduce.lab import Lab
     from elephan.reproduce.page import report_of, write_page
+    from elephan.sweeps.worker import code_version
 
     if name == "list":
         _list()
@@ -56,7 +57,7 @@ def reproduce(
         report = report_of(one, one.function(lab), quick=quick)
         ended = time.perf_counter(), time.process_time(), lab.asked, lab.made
         wall, cpu, asked, made = (after - before for before, after in zip(started, ended, strict=True))
-        report |= {"wall_s": round(wall, 1), "cpu_s": round(cpu, 1), "runs": asked, "made": made}
+        report |= {"wall_s": round(wall, 1), "cpu_s": round(cpu, 1), "runs": asked, "made": made, "code": code_version()}
         _keep(out_dir, report)
         _print(report)
         counts.update(report["verdicts"].values())

@@ -123,10 +123,14 @@ impl Sender {
     /// section 3).
     fn take_rtt(&mut self, delivered: &Delivered, echoed: Option<u32>, now: Time) -> Option<Time> {
         let sent_at = match (delivered.newest, delivered.ambiguous) {
-            // Without SACK, what arrived long before the hole was filled is acknowledged with it.
             (Some((sent_at, _)), None) => sent_at,
-            (Some((sent_at, _)), Some(_)) if self.sack => sent_at,
-            // The echo is of the segment that moved the left edge (RFC 7323, section 4.3).
+            // What arrived long before the hole was filled is acknowledged with it, where nothing reported it then. The echo
+            // is of the segment that moved the left edge, or of an older one (RFC 7323, section 4.3).
+            (Some((sent_at, _)), Some(_))
+                if self.sack && echoed.is_some_and(|echo| ticks(sent_at) >= echo) =>
+            {
+                sent_at
+            }
             (_, Some(sent_at)) if echoed.is_some_and(|echo| echo == ticks(sent_at)) => sent_at,
             _ => return None,
         };
