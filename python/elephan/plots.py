@@ -87,7 +87,7 @@ def engines(pair: "Pair") -> Figure:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.2, 4.6))
         axes = figure.subplots(2, 1, sharex=True, sharey=True)
-        for place, run, title in zip(axes, (pair.sim, pair.linux[0]), ("simulator", "kernel"), strict=True):
+        for place, run, title in zip(axes, (pair.sim, pair.counted[0]), ("simulator", "kernel"), strict=True):
             _lines(place, run, "cwnd")
             place.set_title(f"{pair.name}: {title}")
         axes[1].set_xlabel("time (s)")

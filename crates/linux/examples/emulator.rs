@@ -40,6 +40,13 @@ fn option(name: &str, default: f64) -> f64 {
     at.and_then(|at| words.get(at + 1)?.parse().ok()).unwrap_or(default)
 }
 
+fn print_validity(runs: &[Measured]) {
+    let stolen = runs.iter().map(|m| m.quality.stolen_s * 1e3).collect();
+    let valid = runs.iter().filter(|m| m.quality.invalid_because.is_empty()).count();
+    println!("  taken by the host       {:>8.0} ms of processor time", median(stolen));
+    println!("  valid                   {valid:>8} of {}", runs.len());
+}
+
 fn main() {
     let seconds = option("--seconds", 10.0);
     let runs = option("--runs", 5.0) as usize;
@@ -60,10 +67,7 @@ fn main() {
     println!("  taken out of its time   {:>8.1} ms", of(&|m| m.quality.slipped_s * 1e3));
     println!("  lateness, mean          {:>8.3} ms", of(&|m| m.quality.lateness_mean_s * 1e3));
     println!("  lateness, 99 %          {:>8.3} ms", of(&|m| m.quality.lateness_p99_s * 1e3));
-    println!(
-        "  valid                   {:>8} of {runs}",
-        capacity.iter().filter(|m| m.quality.invalid_because.is_empty()).count()
-    );
+    print_validity(&capacity);
     let delay: Vec<Measured> = (0..runs).map(|_| measure(DELAY, seconds)).collect();
     let of = |read: &dyn Fn(&elephan_metrics::StreamSummary) -> f64| {
         median(delay.iter().map(|m| read(&m.outcome.summary.streams[0])).collect())
@@ -74,4 +78,5 @@ fn main() {
     println!("  delay beyond, median    {:>8.3} ms", of(&|s| beyond(s.delay_p50_s)));
     println!("  delay beyond, 99 %      {:>8.3} ms", of(&|s| beyond(s.delay_p99_s)));
     println!("  lost                    {:>8.0} of {:.0}", of(&|s| s.lost as f64), of(&|s| s.sent as f64));
+    print_validity(&delay);
 }

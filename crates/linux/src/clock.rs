@@ -145,3 +145,12 @@ pub fn cpu_s() -> f64 {
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
+
+/// Processor time that the host of this virtual machine gave to others so far, of all processors together, s; zero where the kernel
+/// does not tell (`steal` in proc(5), `/proc/stat`).
+pub fn stolen_s() -> f64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let ticks: f64 = stat.split_whitespace().nth(8).and_then(|word| word.parse().ok()).unwrap_or(0.0);
+    // SAFETY: a plain call.
+    ticks / unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64
+}

@@ -153,6 +153,7 @@ mod engine {
             "slipped_s": quality.slipped_s,
             "longest_slip_s": quality.longest_slip_s,
             "streams_slipped_s": quality.streams_slipped_s,
+            "stolen_s": quality.stolen_s,
             "device_drops": quality.device_drops,
             "sender_cpu_s": quality.sender_cpu_s,
             "receiver_cpu_s": quality.receiver_cpu_s,

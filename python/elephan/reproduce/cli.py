@@ -57,7 +57,13 @@ def reproduce(
         report = report_of(one, one.function(lab), quick=quick)
         ended = time.perf_counter(), time.process_time(), lab.asked, lab.made
         wall, cpu, asked, made = (after - before for before, after in zip(started, ended, strict=True))
-        report |= {"wall_s": round(wall, 1), "cpu_s": round(cpu, 1), "runs": asked, "made": made, "code": code_version()}
+        report |= {
+            "wall_s": round(wall, 1),
+            "cpu_s": round(cpu, 1),
+            "runs": asked,
+            "made": made,
+            "code": code_version(),
+        }
         _keep(out_dir, report)
         _print(report)
         counts.update(report["verdicts"].values())

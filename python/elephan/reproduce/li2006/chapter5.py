@@ -9,6 +9,8 @@ from elephan.reproduce.li2006.systems import listed
 from elephan.theory import Model
 
 PAYLOAD = 1448 / 1500
+# Packets that an ACK of two segments sets free when it opens the window by one.
+BURST = 3
 
 
 @experiment(
@@ -183,13 +185,21 @@ def utilisation(lab: Lab) -> Report:
         {"flow.cc.beta": f"{beta}", "path.buffer": f"{100 * gamma:g}% bdp", "path.rate": f"{rate} Mbit/s", "path.rtt": f"{rtt} ms", "tcp.initial_ssthresh": f"{max(int(rate * rtt / 24), 2)}"}
         for beta, gamma, rate, rtt in cases
     ]  # fmt: skip
-    off = []
+    off, short = [], []
     for (beta, gamma, rate, rtt), runs in zip(cases, lab.runs("li2006/utilisation", points), strict=True):
         found, theory = estimate(runs, lambda s: s.utilisation), _core.utilisation_of(beta, gamma)
-        off.append(abs(mean(found) / theory - 1))
+        group = f"utilisation, beta {beta:g}, buffer {100 * gamma:g} %, theory"
+        if gamma * rate * rtt / 12 < BURST:
+            short.append(f"{mean(found):.2f} at {rate} Mbit/s and {rtt} ms")
+            report.reasons[group] = (
+                f"a buffer of fewer than {BURST} packets does not hold what a delayed ACK that opens the window sets free: each "
+                "opening loses a packet, and the window stays at a few segments"
+            )
+        else:
+            off.append(abs(mean(found) / theory - 1))
         report.rows.append(
             Row(
-                f"utilisation, beta {beta:g}, buffer {100 * gamma:g} %, theory",
+                group,
                 f"{rate} Mbit/s, {rtt} ms",
                 "share",
                 theory,
@@ -198,7 +208,10 @@ def utilisation(lab: Lab) -> Report:
                 0.06,
             )
         )
-    report.check("L06", max(off) < 0.06, f"{len(off)} points, furthest from equation 5.6 by {100 * max(off):.1f} %")
+    without = f"; not with buffers of fewer than {BURST} packets: {', '.join(short)}" if short else ""
+    report.check(
+        "L06", max(off) < 0.06, f"{len(off)} points, furthest from equation 5.6 by {100 * max(off):.1f} %{without}"
+    )
     lossy = lab.runs(
         "li2006/response",
         [
