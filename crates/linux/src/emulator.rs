@@ -4,8 +4,9 @@
 //! gives it to the first link; when it leaves the last, it is written to the other host's device. The clock decides when. What
 //! the simulator does at once, the emulator does a little late; it keeps count of how late.
 //!
-//! TUN devices, because a write hands a packet to the receiving host's TCP in the same call, without the kernel's backlog queue,
-//! which drops packets where nobody counts them; and there are no link-layer addresses to look after.
+//! TUN devices, because packets are read in the order in which they were sent, and a write hands a packet to the receiving host's TCP
+//! in the same call. Behind a veth they pass the kernel's backlog queues, one for each processor, and overtake each other, unless
+//! native XDP takes them, which costs no less (docs/kernel.md). And there are no link-layer addresses to look after.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
