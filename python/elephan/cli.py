@@ -3,14 +3,12 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from elephan import _core, model_cli, queue_cli, recommend_cli
@@ -18,6 +16,7 @@ from elephan.cells import drops, number, percent
 from elephan.engines_cli import compare_engines
 from elephan.kernel import KernelError
 from elephan.kernel.cli import app as kernel_app
+from elephan.progress import progress_bar
 from elephan.registry import Algorithm, algorithms, slow_starts
 from elephan.report.cli import report
 from elephan.reproduce import cli as reproduce_cli
@@ -55,15 +54,6 @@ out = Console(width=max(Console().width, 132))
 err = Console(stderr=True)
 
 Force = Annotated[bool, typer.Option("--force", help="Replace the results folder where there is one.")]
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[float], object]]:
-    """Show a bar on standard error, where that is a terminal."""
-    columns = (TextColumn(what), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task(what, total=1.0)
-        yield lambda share: progress.update(task, completed=share)
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:
@@ -240,7 +230,7 @@ def _run_one(scenario: Scenario, place: Path, *, as_json: bool) -> None:
     from elephan.simulate import run as simulate
 
     captures = {link: str(place / f"{_file_name(link)}.pcap") for link in scenario.document["trace"]["pcap"]}
-    with _progress(scenario.name) as progress:
+    with progress_bar(scenario.name) as progress:
         result = simulate(scenario, progress=progress, captures=captures)
     result.write_into(place)
     if as_json:
@@ -285,7 +275,7 @@ def compare(
     )
     if folder.exists() and not force:
         raise FileExistsError(f"{folder}: expected no such folder, found one; --force replaces it")
-    with _progress(f"{len(names)} algorithms x {repeat} runs") as progress:
+    with progress_bar(f"{len(names)} algorithms x {repeat} runs") as progress:
         result = run_comparison(
             cc=names,
             rate=rate,

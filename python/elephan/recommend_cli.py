@@ -1,15 +1,17 @@
 """The command `elephan recommend`."""
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from elephan import _core
-from elephan.recommend import ALGORITHMS, PUBLISHED, weights_of
+from elephan.progress import progress_bar
+from elephan.recommend import ALGORITHMS, EVIDENCE, PUBLISHED, Recommendation, weights_of
 from elephan.recommend import recommend as run_recommendation
+from elephan.sweeps.statistics import Estimate
 
 out = Console(width=max(Console().width, 170))
 
@@ -23,8 +25,10 @@ def recommend(
         list[str] | None, typer.Option(help="CRITERION=WEIGHT: fairness, throughput, overhead or convergence.")
     ] = None,
     cc: Annotated[str, typer.Option(help="Algorithms, separated by commas.")] = ",".join(ALGORITHMS),
-    duration: Annotated[str, typer.Option(help="How long each run lasts; the first 20 s do not count.")] = "120 s",
-    repeat: Annotated[int, typer.Option(min=1, help="Runs of each experiment.")] = 2,
+    duration: Annotated[
+        str | None, typer.Option(help="How long every run lasts. [default: as long as its algorithms need on the path]")
+    ] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Runs of each experiment.")] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
 ) -> None:
     """Rank the algorithms for a path, by experiments on it and the ordered criteria of Li 2006, Table 2.2."""
@@ -36,40 +40,53 @@ def recommend(
         except ValueError as error:
             raise _core.ScenarioError(f"--weight: expected CRITERION=WEIGHT, found {pair!r}") from error
     counted = weights_of(shared, weights)
-    found = run_recommendation(
-        rate=rate, rtt=rtt, buffer=buffer, shared=shared, weights=weights,
-        cc=tuple(name.strip() for name in cc.split(",")), duration=duration, repeats=repeat,
-    )  # fmt: skip
+    names = [name.strip() for name in cc.split(",") if name.strip()]
+    if not names:
+        raise _core.ScenarioError(f"--cc: expected algorithms separated by commas, found {cc!r}")
+    with progress_bar(f"{len(names)} algorithms") as progress:
+        found = run_recommendation(
+            rate=rate, rtt=rtt, buffer=buffer, shared=shared, weights=weights, cc=names, duration=duration, repeats=repeat,
+            progress=progress,
+        )  # fmt: skip
     if as_json:
-        rows = [
-            {
-                "cc": r.cc,
-                "score": r.score,
-                "scores": dict(r.scores),
-                "evidence": {k: e.mean for k, e in r.evidence.items()},
-            }
-            for r in found
-        ]
-        typer.echo(json.dumps(rows, indent=2))
+        typer.echo(json.dumps([_plain(r) for r in found], indent=2))
         return
     shown = ", ".join(f"{key} {value:g}" for key, value in counted.items())
     table = Table(title=f"{rate}, {rtt}, buffer {buffer}, {shared}; weights: {shown}", title_justify="left")
     table.add_column("cc")
-    table.add_column("score", justify="right")
-    for key in counted:
-        table.add_column(key, justify="right")
-    for key in found[0].evidence:
-        table.add_column(key.replace(", ", "\n"), justify="right")
+    evidence = [e for e in EVIDENCE if e.name in found[0].evidence]
+    heads = [f"{e.name}{', ' + e.unit if e.unit else ''}".replace(", ", "\n") for e in evidence]
+    for head in ("score", *counted, *heads):
+        table.add_column(head, justify="right")
     for r in found:
         table.add_row(
-            r.cc, f"{r.score:.3f}", *(f"{r.scores[key]:.2f}" for key in counted), *(_shown(e.mean) for e in r.evidence.values())
-        )  # fmt: skip
+            r.cc,
+            r.score.text(3),
+            *(r.scores[key].text(2) for key in counted),
+            *(r.evidence[e.name].scaled(e.factor).text(e.digits) for e in evidence),
+        )
     out.print(table)
     best = found[0]
-    close = [r.cc for r in found[1:] if r.score > best.score - 0.03]
-    out.print(f"[bold]{best.cc}[/]" + (f", closely followed by {', '.join(close)}" if close else ""))
+    equal = [r.cc for r in found[1:] if best.apart(r) is False]
+    out.print(
+        f"[bold]{best.cc}[/]" + (f"; {repeat} repeats do not tell it apart from {', '.join(equal)}" if equal else ""),
+        highlight=False,
+    )
     out.print(f"Li 2006, Table 10.1 recommends for such paths: {PUBLISHED[shared]}", highlight=False)
 
 
-def _shown(value: float | None) -> str:
-    return "never" if value is None else f"{value:.3g}"
+def _plain(r: Recommendation) -> dict[str, Any]:
+    def numbers(estimate: Estimate) -> dict[str, float | int | None]:
+        return {
+            "mean": estimate.mean,
+            "ci95_half_width": estimate.half_width,
+            "values": estimate.values,
+            "repeats": estimate.repeats,
+        }
+
+    return {
+        "cc": r.cc,
+        "score": numbers(r.score),
+        "scores": {key: numbers(one) for key, one in r.scores.items()},
+        "evidence": {key: numbers(one) for key, one in r.evidence.items()},
+    }

@@ -75,6 +75,20 @@ class Model:
         )
 
 
+# Alone on a path a flow has slow start, its overshoot and the losses that follow behind it after so long. Ours.
+SETTLED_S = 100.0
+
+
+def epoch_s(cc: str | Mapping[str, Any], rate_packets_s: float, rtt_s: float, buffer_packets: float) -> float:
+    """How long a flow that is alone on a path takes from a loss at a full buffer to the next, in s.
+
+    A second flow that starts at random within an epoch of the first, once that has settled, meets every phase of it equally
+    often (Li 2006, section 8.1.3). Every round trip is taken to be that with a full buffer, so it is rather too long.
+    """
+    full = rtt_s + buffer_packets / rate_packets_s
+    return Model(cc).core.recovery(rate_packets_s * full, full) * full
+
+
 @dataclass(frozen=True)
 class PublishedFigure:
     """A published figure of response functions: its path, its losses, who is in it."""

@@ -7,7 +7,6 @@ from typer.testing import CliRunner
 
 import elephan
 from elephan.cli import app
-from elephan.recommend import recommend, weights_of
 from elephan.reproduce import kelly2003
 from elephan.reproduce.catalogue import EXPERIMENTS
 from elephan.reproduce.lab import SOURCES, Lab, Row, claims, data_folder, exactly, figures, verdict
@@ -114,24 +113,6 @@ def test_an_interruption_costs_only_what_it_meets(tmp_path):
 def test_an_unknown_experiment_is_named():
     with pytest.raises(elephan.ScenarioError, match="expected list, all, page, or one of"):
         CliRunner().invoke(app, ["reproduce", "li2006/table-99"], catch_exceptions=False)
-
-
-def test_weights_follow_the_order_of_the_thesis_and_can_be_set():
-    assert weights_of("internet", {}) == {"fairness": 3, "throughput": 2, "overhead": 1}
-    assert weights_of("dedicated", {"convergence": 2}) == {"throughput": 3, "overhead": 2, "convergence": 2}
-    with pytest.raises(elephan.ScenarioError, match="expected one of internet, dedicated, dedicated-shared"):
-        weights_of("mars", {})
-
-
-def test_a_recommendation_ranks_by_evidence():
-    ranked = recommend(
-        rate="50 Mbit/s", rtt="40 ms", buffer="20% bdp", shared="dedicated", cc=("reno", "scalable"), duration="40 s", repeats=1
-    )  # fmt: skip
-    assert {r.cc for r in ranked} == {"reno", "scalable"}
-    assert ranked[0].score >= ranked[1].score
-    by_name = {r.cc: r for r in ranked}
-    assert by_name["scalable"].scores["throughput"] > by_name["reno"].scores["throughput"]
-    assert by_name["reno"].scores["overhead"] > by_name["scalable"].scores["overhead"]
 
 
 def test_metrics_of_a_published_point_by_hand_from_its_events():

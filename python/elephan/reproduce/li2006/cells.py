@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from elephan.reproduce.lab import Lab, estimate
 from elephan.reproduce.li2006.systems import METRICS, SYSTEMS, cc_of
 from elephan.results import Run
-from elephan.theory import Model
+from elephan.theory import SETTLED_S, epoch_s
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,9 +34,9 @@ def timing(lab: Lab, first: str, rate: float, rtt: float) -> dict[str, str]:
     At least ten minutes, and up to an hour where Standard TCP is in it, whose epochs are long: ten of them. The second flow was started so that its slow
     start met the whole range of a congestion epoch of the first (section 8.1.3).
     """
-    full = 1.2 * rtt * 1e-3
-    epoch = Model(cc_of(first)).core.recovery(rate * 1e6 * full / 12e3, full) * full
-    begin, longest = lab.pick((100.0, math.inf), (30.0, 30.0))
+    packets_s, rtt_s = rate * 1e6 / 12e3, rtt * 1e-3
+    epoch = epoch_s(cc_of(first), packets_s, rtt_s, 0.2 * packets_s * rtt_s)
+    begin, longest = lab.pick((SETTLED_S, math.inf), (30.0, 30.0))
     hour = min(max(600.0, begin + 10 * epoch), 3600.0)
     return {
         "duration": f"{lab.pick(hour if first == 'Standard TCP' else 600.0, 150.0):.0f} s",
