@@ -343,9 +343,12 @@ def cc_show(name: Annotated[str, typer.Argument(help="Name of an algorithm or a 
 
 
 @scenario_app.command("check")
-def scenario_check(file: Annotated[Path, typer.Argument(help="The scenario file.")]) -> None:
+def scenario_check(
+    file: Annotated[Path, typer.Argument(help="The scenario file.")],
+    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, such as path.rtt=162ms.")] = None,
+) -> None:
     """Check a scenario file: exit code 0 where it can be run, 2 with a line for each mistake where not."""
-    expansion = _core.Expansion(load(file).to_json())
+    expansion = _core.Expansion(load(file, _settings(settings or [])).to_json())
     points = expansion.points * expansion.repeats
     out.print(f"{file}: good, {points} run{'s' if points > 1 else ''}")
 

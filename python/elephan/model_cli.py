@@ -1,6 +1,8 @@
 """The commands `elephan model ...`: what theory says."""
 
 import json
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,14 +39,59 @@ def _models(cc: str, settings: list[str] | None) -> dict[str, Model]:
             values[key.strip()] = value.strip()
     if values and len(names) != 1:
         raise _core.ScenarioError(f"--set: expected one algorithm to set it for, found {len(names)}")
+    if not names:
+        raise _core.ScenarioError(f"--cc: expected algorithms separated by commas, found {cc!r}")
     return {name: Model({"name": name, **values}) for name in names}
 
 
-def _numbers(text: str, option: str) -> list[float]:
+Limits = Callable[[float], bool]
+# What options may be, and how it is said.
+SHARE: tuple[str, Limits] = ("a share between 0 and 1", lambda x: 0 < x < 1)
+POSITIVE: tuple[str, Limits] = ("a number above 0", lambda x: x > 0)
+FROM_0: tuple[str, Limits] = ("0 or more", lambda x: x >= 0)
+SEGMENTS: tuple[str, Limits] = ("a segment or more", lambda x: x >= 1)
+
+
+def _within(value: float, option: str, expected: tuple[str, Limits]) -> float:
+    what, fits = expected
+    if not (math.isfinite(value) and fits(value)):
+        raise _core.ScenarioError(f"{option}: expected {what}, found {value:g}")
+    return value
+
+
+def _numbers(text: str, option: str, expected: tuple[str, Limits]) -> list[float]:
     try:
-        return [float(part) for part in text.split(",")]
+        values = [float(part) for part in text.split(",")]
     except ValueError as error:
         raise _core.ScenarioError(f"{option}: expected numbers separated by commas, found {text!r}") from error
+    return [_within(value, option, expected) for value in values]
+
+
+def _quantity(text: str, option: str, read: Callable[[str], float]) -> float:
+    """A time or a rate, above zero."""
+    try:
+        value = read(text)
+    except _core.ScenarioError as error:
+        raise _core.ScenarioError(f"{option}: {error}") from error
+    if value <= 0:
+        raise _core.ScenarioError(f'{option}: expected more than nothing, found "{text}"')
+    return value
+
+
+def _seconds(text: str, option: str = "--rtt") -> float:
+    return _quantity(text, option, _core.seconds)
+
+
+def _packets_s(text: str, packet: int) -> float:
+    return _quantity(text, "--rate", _core.bits_per_second) / (8 * packet)
+
+
+def _window(text: str, packet: int, rtt_s: float) -> float:
+    """The window that carries a rate."""
+    window = _packets_s(text, packet) * rtt_s
+    if window < 1:
+        raise _core.ScenarioError(f'--rate: expected a segment or more in a round trip, found "{text}"')
+    return window
 
 
 def _print(title: str, heads: list[str], rows: list[list[str | float | None]], *, as_json: bool) -> None:
@@ -75,14 +122,12 @@ def response(
     """Mean window and rate of an algorithm at a loss rate, or the loss rate for a throughput."""
     if (loss is None) == (rate is None):
         raise _core.ScenarioError("expected either --loss or --rate")
-    seconds, models = _core.seconds(rtt), _models(cc, settings)
+    seconds, models = _seconds(rtt), _models(cc, settings)
+    window = None if rate is None else _window(rate, packet, seconds)
+    given = [] if loss is None else _numbers(loss, "--loss", SHARE)
     rows: list[list[str | float | None]] = []
     for name, model in models.items():
-        if rate is not None:
-            window = _core.bits_per_second(rate) * seconds / (8 * packet)
-            losses = [model.core.loss(window, seconds)]
-        else:
-            losses = _numbers(loss or "", "--loss")
+        losses = given if window is None else [model.core.loss(window, seconds)]
         for p in losses:
             r = model.response(p, seconds, packet)
             rows.append([name, p, r.published, r.window, r.peak, r.rate_bit_s / 1e6])
@@ -112,16 +157,14 @@ def recovery(
     """What one loss costs: time to recover, to double and to halve, variation of the rate, supporting loss rate."""
     if (window is None) == (rate is None):
         raise _core.ScenarioError("expected either --window or --rate")
-    seconds = _core.seconds(rtt)
+    seconds = _seconds(rtt)
     if rate is not None:
-        windows = [_core.bits_per_second(part) * seconds / (8 * packet) for part in rate.split(",")]
+        windows = [_window(part.strip(), packet, seconds) for part in rate.split(",")]
     else:
-        windows = _numbers(window or "", "--window")
+        windows = _numbers(window or "", "--window", SEGMENTS)
     rows: list[list[str | float | None]] = []
     for name, model in _models(cc, settings).items():
         for w in windows:
-            if w < 1:
-                raise _core.ScenarioError(f"window: expected a segment or more, found {w:g}")
             r = model.recovery(w, seconds)
             rows.append(
                 [
@@ -152,7 +195,8 @@ def fairness(
     as_json: JsonOption = False,
 ) -> None:
     """How rates depend on round-trip times: the exponent n of rate_1/rate_2 = (rtt_2/rtt_1)^n."""
-    seconds = _core.seconds(rtt)
+    seconds = _seconds(rtt)
+    _within(loss, "--loss", SHARE)
     rows: list[list[str | float | None]] = [
         [name, *model.core.rtt_unfairness(loss, seconds)] for name, model in _models(cc, settings).items()
     ]
@@ -171,9 +215,9 @@ def utilisation(
     as_json: JsonOption = False,
 ) -> None:
     """Utilisation of a link by one flow alone, by its buffer (thesis, equation 5.6)."""
-    gammas = _numbers(buffer, "--buffer")
+    gammas = _numbers(buffer, "--buffer", FROM_0)
     rows: list[list[str | float | None]] = [
-        [f"{b:g}", *(_core.utilisation_of(b, g) for g in gammas)] for b in _numbers(beta, "--beta")
+        [f"{b:g}", *(_core.utilisation_of(b, g) for g in gammas)] for b in _numbers(beta, "--beta", SHARE)
     ]
     _print("utilisation", ["beta", *(f"buffer {g:g}" for g in gammas)], rows, as_json=as_json)
 
@@ -193,10 +237,12 @@ def stability(
     as_json: JsonOption = False,
 ) -> None:
     """Local stability of Scalable TCP on a link: a < p/(y p'(y)) (Kelly 2003, equation 3). Sufficient, not necessary."""
+    seconds, packets_s = _seconds(rtt), _packets_s(rate, packet)
+    for value, option, expected in ((a, "--a", POSITIVE), (b, "--b", SHARE), (flows, "--flows", POSITIVE)):
+        _within(value, option, expected)
     rows: list[list[str | float | None]] = []
-    for size in _numbers(buffer, "--buffer"):
-        packets = _core.bits_per_second(rate) / (8 * packet)
-        load, loss, limit, stable = _core.scalable_stability(a, b, flows, _core.seconds(rtt), packets, size, queue)
+    for size in _numbers(buffer, "--buffer", POSITIVE):
+        load, loss, limit, stable = _core.scalable_stability(a, b, flows, seconds, packets_s, size, queue)
         rows.append([f"{size:g}", load, loss, limit, "stable" if stable else "not assured"])
     heads = ["buffer\npackets", "load", "loss rate", "a must be\nless than", f"a = {a:g}"]
     _print(f"{flows:g} flows, {rate}, {rtt}, loss by {queue}", heads, rows, as_json=as_json)
@@ -221,10 +267,15 @@ def agreement(
     red = {"name": "red", "min_th": 100, "max_th": 600, "max_p": 0.02, "ecn": False}
     if queue not in ("red", "droptail"):
         raise _core.ScenarioError(f"--queue: expected red or droptail, found {queue!r}")
+    paths = [t.strip() for t in rtts.split(",")]
+    if flows < len(paths):
+        raise _core.ScenarioError(f"--flows: expected one or more for each of {len(paths)} times, found {flows}")
+    for text, option in ((duration, "--duration"), *((t, "--rtts") for t in paths)):
+        _seconds(text, option)
     rows: list[list[str | float | None]] = []
     for name in cc.split(","):
         found = theory.agreement(
-            name.strip(), flows=flows, rate=rate, rtts=[t.strip() for t in rtts.split(",")], buffer=buffer,
+            name.strip(), flows=flows, rate=rate, rtts=paths, buffer=buffer,
             queue=red if queue == "red" else queue, duration=duration,
         )  # fmt: skip
         for what, simulated, model in found:
@@ -236,17 +287,23 @@ def agreement(
 
 @plot_app.command("response")
 def plot(
-    figure: Annotated[str, typer.Option(help=f"One of {', '.join(FIGURES)}.")] = "li-8.1",
+    figure: Annotated[
+        str, typer.Option(help=f"One of {', '.join(FIGURES)}; li-9.1 stands for both of its parts.")
+    ] = "li-8.1",
     cc: Annotated[str | None, typer.Option("--cc", help="Algorithms. [default: the figure's]")] = None,
     points: Annotated[int, typer.Option(min=0, help="Simulated points of each algorithm; 0 draws none.")] = 7,
     most: Annotated[str, typer.Option(help="Longest simulated time for a point.")] = "200 s",
     to: Annotated[Path | None, typer.Option("--to", help="The picture. [default: response-FIGURE.png]")] = None,
 ) -> None:
     """Draw published response functions (Kelly's figure 3, the thesis' 8.1 and 9.1) with simulated points over the curves."""
-    if figure not in FIGURES:
+    parts = [key for key in FIGURES if key == figure or key.startswith(f"{figure}-")]
+    if not parts:
         raise _core.ScenarioError(f"--figure: expected one of {', '.join(FIGURES)}, found {figure!r}")
-    chosen = FIGURES[figure]
-    names = [name.strip() for name in cc.split(",")] if cc else list(chosen.cc)
-    picture = to or Path(f"response-{figure}.png")
-    plot_response(chosen, names, points, most_s=_core.seconds(most)).savefig(picture)
-    out.print(f"{picture}")
+    picture, most_s = to or Path(f"response-{figure}.png"), _seconds(most, "--most")
+    if not picture.parent.is_dir():
+        raise _core.ScenarioError(f"--to: expected a picture in a folder that is there, found {str(picture)!r}")
+    for key in parts:
+        names = [name.strip() for name in cc.split(",")] if cc else list(FIGURES[key].cc)
+        place = picture.with_stem(picture.stem + key.removeprefix(figure))
+        plot_response(FIGURES[key], names, points, most_s=most_s).savefig(place)
+        out.print(f"{place}")

@@ -160,13 +160,17 @@ def recommend(
     counted = weights_of(shared, weights or {})
     asked = _evidence(shared, counted)
     experiments = list(dict.fromkeys(evidence.experiment for evidence in asked))
-    half = f"{500 * _core.seconds(rtt):.9g} ms"
     pairs = {(name, key): "reno" if key == "friendly" else name for name in dict.fromkeys(cc) for key in experiments}
     firsts = {name: _first(name, rate, rtt, buffer) for name in dict.fromkeys(pairs.values())}
+    half = f"{500 * _core.seconds(rtt):.9g} ms"
     slowest = max(firsts, key=lambda name: firsts[name][1])
     epochs = 1.0 if experiments == ["alone"] else 1.5
     least = SETTLED_S + epochs * firsts[slowest][1]
-    if duration is not None and _core.seconds(duration) < least:
+    try:
+        long_enough = duration is None or _core.seconds(duration) >= least
+    except _core.ScenarioError as error:
+        raise _core.ScenarioError(f"--duration: {error}") from error
+    if not long_enough:
         raise _core.ScenarioError(
             f'--duration: expected "{math.ceil(least)} s" or more ({SETTLED_S:g} s to settle; epochs of {slowest} last '
             f'{firsts[slowest][1]:.1f} s on this path), found "{duration}"'

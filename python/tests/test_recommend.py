@@ -154,8 +154,9 @@ def test_the_command_takes_a_path_as_one_writes_it():
         (["--cc", "reno,nonesuch"], 'cc: expected one of .*, found "nonesuch"'),
         (["--cc", ","], "--cc: expected algorithms separated by commas, found ','"),
         (["--rate", "1"], r"scenario: path\.rate: expected a rate such as .*found"),
-        (["--rtt", "120"], r'found "120"'),
+        (["--rtt", "120"], r'scenario: path\.rtt: expected a time such as .* found "120"'),
         (["--buffer", "500"], r'scenario: path\.buffer: expected a size such as .* found "500"'),
+        (["--duration", "600"], '--duration: expected a time such as .*found "600"'),
         (["--weight", "fairness"], "--weight: expected CRITERION=WEIGHT, found 'fairness'"),
     ],
 )

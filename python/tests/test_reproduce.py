@@ -62,6 +62,15 @@ def test_a_reproduction_from_formulas_is_kept_and_put_on_the_page(tmp_path):
     assert "| kelly2003/table-3 | 2 GB transfers completed in 20 minutes, by number of flows | not yet | |" in page
 
 
+def test_a_page_of_nothing_is_refused(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("what was there")
+    arguments = ["reproduce", "page", "--out", str(tmp_path / "none"), "--page", str(page)]
+    with pytest.raises(elephan.ScenarioError, match="expected reports of experiments, found none"):
+        CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert page.read_text() == "what was there"
+
+
 def test_web_traffic_is_what_users_received():
     users = elephan.dumbbell(
         rate="20 Mbit/s", rtt="40 ms", flows=[elephan.flow("reno", size="1 MB")], duration="60 s", web=[{"users": 20}],

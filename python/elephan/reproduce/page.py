@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from elephan._core import ScenarioError
 from elephan.reproduce.lab import EXPERIMENTS, SOURCES, Experiment, Report, claims
 from elephan.sweeps.statistics import Estimate
 
@@ -75,6 +76,8 @@ def write_page(folder: Path, page: Path) -> Path:
         for quick in (True, False):
             if (place := report_place(folder, name, quick=quick)).is_file():
                 reports[name] = json.loads(place.read_text(encoding="utf-8"))
+    if not reports:
+        raise ScenarioError(f"{folder}: expected reports of experiments, found none")
     pictures = page.with_suffix("")
     lines = [
         "# The published experiments, run again",
