@@ -8,8 +8,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from elephan import _core
 from elephan.scenario import load
+from elephan.settings import assignments
 
 out = Console(width=max(Console().width, 160))
 err = Console(stderr=True)
@@ -29,12 +29,7 @@ def compare_engines(
     """Run scenarios on the simulator and on this kernel's TCP, and show how far they are apart. Needs root."""
     from elephan import engines  # noqa: PLC0415 - only where it is asked for
 
-    changes = {}
-    for text in settings or []:
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise _core.ScenarioError(f"--set: expected KEY=VALUE, found {text!r}")
-        changes[key.strip()] = value.strip()
+    changes = assignments(settings)
     folder = out_dir or Path("results") / "engines"
     pairs = []
     names = [name.strip() for name in cc.split(",") if name.strip()] if cc else [None]

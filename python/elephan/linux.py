@@ -33,7 +33,8 @@ def run(
     """Run a scenario on the kernel, for as long as it says, and return what came of it.
 
     A run that did not keep to its schedule is marked: `run.provenance["quality"]["valid"]` is false and `invalid_because` has
-    the reasons. Commands (lists of words) run meanwhile in the namespaces of the two hosts, 10.0.0.1 and 10.0.0.2.
+    the reasons. Commands (lists of words) run meanwhile in the namespaces of the two hosts, 10.0.0.1 and 10.0.0.2; the
+    word `{cc}` stands for the name that the first flow's algorithm has in the kernel.
 
     Raises `ScenarioError` for what a kernel cannot do, `KernelError` where something is missing.
     """
@@ -50,12 +51,16 @@ def run(
     started = time.perf_counter()
     with kernel.Held() as held:
         names = [_name(held, name, settings) for name, settings in _core.congestion_controls(text)]
+
+        def named(commands: Sequence[Sequence[str]]) -> list[list[str]]:
+            return [[names[0] if word == "{cc}" else word for word in command] for command in commands]
+
         result = _core.run_linux(
             text,
             names,
             large_segments=large_segments,
-            sender_commands=[list(command) for command in sender_commands],
-            listener_commands=[list(command) for command in listener_commands],
+            sender_commands=named(sender_commands),
+            listener_commands=named(listener_commands),
             progress=progress,
         )
     return _convert(scenario, result, time.perf_counter() - started)

@@ -1,6 +1,5 @@
 """The running kernel: loading algorithms, runs on its TCP, and that nothing is left behind, whatever happens."""
 
-import json
 import os
 import random
 import re
@@ -9,13 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
-from elephan import _core, kernel, linux
+from elephan import _core, iperf3, kernel, linux
 from elephan.kernel import build
 from elephan.scenario import dumbbell, flow
 
@@ -73,6 +71,19 @@ def test_what_a_kernel_cannot_do_is_refused():
         linux.run(path(flows=[flow("reno", slow_start="limited")]))
     with pytest.raises(_core.ScenarioError, match=r"tcp.initial_window: expected 10"):
         linux.run(path(tcp={"initial_window": 2}))
+
+
+@pytest.mark.parametrize("flows", [[flow("reno"), flow("bic")], [flow("reno", size="1 MB")]])
+def test_iperf3_stands_for_endless_flows_of_one_algorithm_only(monkeypatch, flows):
+    monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/iperf3")
+    with pytest.raises(_core.ScenarioError, match="expected endless flows of one algorithm"):
+        iperf3.check(path(flows=flows))
+
+
+def test_without_iperf3_there_is_one_clear_line(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(kernel.KernelError, match="iperf3: expected it to be installed"):
+        iperf3.check(path())
 
 
 def test_without_root_there_is_one_clear_line(monkeypatch):
@@ -187,23 +198,14 @@ def test_datagrams_cross_the_link_evenly_and_are_timed():
 
 
 @pytest.mark.usefixtures("machine")
-def test_iperf3_crosses_the_same_link():
-    """An outside check: iperf3 in the hosts' namespaces, on a link that no flow of the plan uses."""
-    iperf3 = shutil.which("iperf3")
-    if iperf3 is None:
+def test_iperf3_finds_on_the_same_link_what_our_traffic_does():
+    if shutil.which("iperf3") is None:
         pytest.skip("iperf3: expected it to be installed (apt-get install iperf3), found none")
-    with tempfile.TemporaryDirectory() as place:
-        said = Path(place) / "said.json"
-        client = f"sleep 0.5; {iperf3} -c 10.0.0.2 -t 4 -J > {said}.part && mv {said}.part {said}"
-        run = linux.run(
-            path(flows=[flow("reno", start="6900 ms")], duration="7 s", measure={"from": "1 s", "to": "4 s"}),
-            listener_commands=[[iperf3, "-s", "-1"]],
-            sender_commands=[["sh", "-c", client]],
-        )
-        received = json.loads(said.read_text())["end"]["sum_received"]["bits_per_second"]
-    carried = run.summary.links[0].utilisation * 20e6
-    assert received == pytest.approx(carried * 1448 / 1500, rel=0.15)
-    assert received > 14e6
+    found = iperf3.check(path("scalable", duration="6 s", measure={"from": "2 s"}))
+    assert found.goodput_bit_s == pytest.approx(found.own.summary.goodput_bit_s, rel=0.15)
+    # What it says crossed the link of the scenario.
+    assert found.links.summary.utilisation * 20e6 * 1448 / 1500 == pytest.approx(found.goodput_bit_s, rel=0.15)
+    assert found.links.summary.utilisation > 0.7
 
 
 @pytest.mark.usefixtures("machine")

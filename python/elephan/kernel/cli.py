@@ -1,29 +1,24 @@
 """`elephan kernel`: the published algorithms in the running kernel."""
 
-import json
 import platform
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from elephan import _core, kernel
+from elephan import kernel
+from elephan.cells import number
 from elephan.kernel import build, libbpf
 from elephan.kernel.loader import BTF, known
+from elephan.scenario import load as load_scenario
+from elephan.settings import assignments, parameter
 
 app = typer.Typer(help="The published algorithms in the running Linux kernel.", no_args_is_help=True)
 out = Console(width=max(Console().width, 132))
 
 Name = Annotated[str, typer.Argument(help="Name of the algorithm, as in `elephan cc list`.")]
-
-
-def _value(text: str) -> float | bool | str:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
-        return text
-    return value if isinstance(value, bool | float | int | str) else text
 
 
 @app.command("load")
@@ -32,12 +27,7 @@ def load(
     settings: Annotated[list[str] | None, typer.Option("--set", help="PARAMETER=VALUE, such as a=0.02.")] = None,
 ) -> None:
     """Load an algorithm: any program can then choose it, until it is unloaded."""
-    chosen = {}
-    for pair in settings or []:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise _core.ScenarioError(f"--set: expected PARAMETER=VALUE, found {pair!r}")
-        chosen[key.strip()] = _value(value.strip())
+    chosen = {key: parameter(text) for key, text in assignments(settings, form="PARAMETER=VALUE").items()}
     registered = kernel.load(name, chosen)
     out.print(
         f'loaded as {registered}: setsockopt(TCP_CONGESTION, "{registered}"), or iperf3 -C {registered}', markup=False
@@ -61,6 +51,28 @@ def list_() -> None:
     for entry in kernel.algorithms().values():
         table.add_row(entry.name, entry.title, entry.registered, "yes" if entry.registered in there else "no")
     out.print(table)
+
+
+@app.command("iperf3")
+def iperf3(
+    file: Annotated[Path, typer.Argument(help="A scenario file with endless flows of one algorithm.")],
+    settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, such as path.rtt=162ms.")] = None,
+) -> None:
+    """Run a scenario with Elephan's traffic, then with iperf3's over the same links: an outside check. Needs root."""
+    from elephan.iperf3 import check  # noqa: PLC0415 - only where it is asked for
+
+    found = check(load_scenario(file, assignments(settings)))
+    table = Table(title=f"{found.own.scenario.name}: measured by Elephan, and by iperf3", title_justify="left")
+    for head in ("", "Elephan", "iperf3"):
+        table.add_column(head, justify="right" if head else "left")
+    own, links = found.own.summary, found.links.summary
+    table.add_row("goodput, Mbit/s", f"{own.goodput_bit_s / 1e6:.2f}", f"{found.goodput_bit_s / 1e6:.2f}")
+    table.add_row("the link's utilisation", number(own.utilisation), number(links.utilisation))
+    table.add_row("segments sent again", f"{found.own_retransmits}", f"{found.retransmits}")
+    out.print(table)
+    for who, run in (("Elephan", found.own), ("iperf3", found.links)):
+        for reason in run.provenance["quality"]["invalid_because"]:
+            out.print(f"with {who}'s traffic the run is not valid: {reason}", markup=False)
 
 
 @app.command("status")

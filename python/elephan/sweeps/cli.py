@@ -13,6 +13,7 @@ from rich.table import Table
 
 from elephan import _core
 from elephan.scenario import load
+from elephan.settings import assignments
 from elephan.sweeps import tables
 from elephan.sweeps.dataset import Dataset, SweepError
 from elephan.sweeps.loop import Sweep, SweepRun, sweep
@@ -26,17 +27,6 @@ err = Console(stderr=True)
 Folder = Annotated[Path, typer.Argument(help="The folder of a sweep.")]
 Where = Annotated[list[str] | None, typer.Option("--where", help="KEY=VALUE: only runs with this setting.")]
 Form = Annotated[str, typer.Option("--format", help="text, csv, markdown or latex.")]
-
-
-def pairs(texts: list[str] | None, what: str) -> dict[str, str]:
-    """KEY=VALUE, as options have it."""
-    found = {}
-    for text in texts or []:
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise _core.ScenarioError(f"{what}: expected KEY=VALUE, found {text!r}")
-        found[key.strip()] = value.strip()
-    return found
 
 
 def _words(text: str | None) -> list[str]:
@@ -68,7 +58,7 @@ def sweep_command(
     max_repeat: Annotated[int | None, typer.Option(help="With --until: at most so many repeats.")] = None,
 ) -> None:
     """Run every point of a scenario's sweep that its folder does not have yet."""
-    scenario = load(file, pairs(settings, "--set"))
+    scenario = load(file, assignments(settings))
     folder = folder or Path("results") / scenario.name
     systems = [
         (kind, text) for kind, text in (("slurm", slurm), ("pbs", pbs), ("htcondor", htcondor)) if text is not None
@@ -196,7 +186,7 @@ def table_command(
         "rows": _words(rows),
         "cols": _words(cols),
         "metrics": _words(metric),
-        "where": pairs(where, "--where"),
+        "where": assignments(where, "--where"),
         "interval": interval,
         "centre": stat,
     }
@@ -224,7 +214,7 @@ def paired_command(
         raise _core.ScenarioError(f"--between: expected KEY=FIRST,SECOND, found {between!r}")
     with _mistakes():
         grid = tables.paired(
-            folder, key=key, first=both[0], second=both[1], metric=metric, where=pairs(where, "--where")
+            folder, key=key, first=both[0], second=both[1], metric=metric, where=assignments(where, "--where")
         )
         _print([grid], _form(form))
 

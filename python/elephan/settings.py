@@ -1,0 +1,26 @@
+"""Settings as a command line has them: `--set KEY=VALUE`."""
+
+import json
+from collections.abc import Sequence
+
+from elephan import _core
+
+
+def assignments(texts: Sequence[str] | None, option: str = "--set", form: str = "KEY=VALUE") -> dict[str, str]:
+    """The keys and values of an option that was given several times. Raises `ScenarioError` where one has no `=`."""
+    found = {}
+    for text in texts or ():
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise _core.ScenarioError(f"{option}: expected {form}, found {text!r}")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def parameter(text: str) -> float | bool | str:
+    """A parameter's value: a number, true or false, or else a word."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    return value if isinstance(value, bool | float | int | str) else text
