@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from elephan import _core, theory
+from elephan.cells import significant
 from elephan.theory import FIGURES, MODELLED, Model, plot_response
 
 app = typer.Typer(help="What theory says: response functions, recovery, fairness, stability.", no_args_is_help=True)
@@ -105,7 +106,7 @@ def _print(title: str, heads: list[str], rows: list[list[str | float | None]], *
     for head in heads[1:]:
         table.add_column(head, justify="right")
     for row in rows:
-        table.add_row(*("-" if v is None else v if isinstance(v, str) else f"{v:.4g}" for v in row))
+        table.add_row(*("-" if v is None else v if isinstance(v, str) else significant(v) for v in row))
     out.print(table)
 
 

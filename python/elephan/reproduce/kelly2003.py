@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from elephan import fluid
+from elephan.cells import significant
 from elephan.reproduce.lab import Lab, Report, Row, estimate, exactly, experiment, figures, mean
 from elephan.results import Run
 from elephan.theory import FIGURES, Model, plot_response
@@ -194,7 +195,7 @@ def figure_3(lab: Lab) -> Report:
         "K06",
         bound,
         "late over early swing of 100 flows in the fluid model, by buffer: "
-        + ", ".join(f"{b}: {s:.2g}" for b, s in swings.items())
+        + ", ".join(f"{b}: {significant(s, 2)}" for b, s in swings.items())
         + "; swings without end from pi/(2 a) = 157 packets on, the bound of 100 is sufficient",
     )
     report.draw = lambda: plot_response(

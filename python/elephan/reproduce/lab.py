@@ -255,7 +255,7 @@ def changed_alone(
     lines = [f"| choice | system | {' | '.join(metrics)} |", f"| --- | --- |{' ---: |' * len(metrics)}"]
     for what, system, *_ in changes:
         pair = next(flat), next(flat)
-        cells = [" → ".join(estimate(runs, read).text(2) for runs in pair) for read in metrics.values()]
+        cells = [" → ".join(estimate(runs, read).text() for runs in pair) for read in metrics.values()]
         lines.append(f"| {what} | {system} | {' | '.join(cells)} |")
     return Report(notes=["\n".join(lines)])
 

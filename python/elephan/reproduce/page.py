@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from elephan._core import ScenarioError
+from elephan.cells import measured
 from elephan.reproduce.lab import EXPERIMENTS, SOURCES, Experiment, Report, claims
-from elephan.sweeps.statistics import Estimate
 
 NAMES = {
     "kelly2003": "Scalable TCP (Kelly 2003)",
@@ -17,17 +17,6 @@ NAMES = {
     "nabeshima2004": "Convergence of HighSpeed TCP (Nabeshima and Yata 2004)",
     "ltcp2003": "Layered TCP (Bhandarkar, Jain and Reddy)",
 }
-
-
-def _shown(value: float | None, uncertainty: float | None = None) -> str:
-    if value is None:
-        return "never"
-    return f"{value:.4g}" + (f" ± {uncertainty:.2g}" if uncertainty else "")
-
-
-def _ours(estimate: Estimate) -> str:
-    text = _shown(estimate.mean, estimate.half_width)
-    return text if estimate.values == estimate.repeats else f"{text} ({estimate.values}/{estimate.repeats})"
 
 
 def report_place(folder: Path, name: str, *, quick: bool) -> Path:
@@ -49,8 +38,8 @@ def report_of(one: Experiment, report: Report, *, quick: bool) -> dict[str, Any]
                 "group": r.group,
                 "system": r.system,
                 "unit": r.unit,
-                "published": _shown(r.published, r.uncertainty),
-                "ours": _ours(r.ours),
+                "published": "never" if r.published is None else measured(r.published, r.uncertainty),
+                "ours": r.ours.text(),
                 "deviation": r.deviation,
                 "band": r.band,
                 "agrees": r.agrees,

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from elephan._core import ScenarioError
+from elephan.cells import measured, significant
 
 LEVEL = 0.95
 # Resamples of a bootstrap interval: Efron and Tibshirani 1993, section 14.3, want 1000 or more; the order of the last
@@ -87,20 +88,25 @@ class Estimate:
             self.repeats,
         )
 
-    def text(self, digits: int, centre: Literal["mean", "median"] = "mean") -> str:
+    def text(self, digits: int | None = None, centre: Literal["mean", "median"] = "mean") -> str:
         """The estimate as `207.6 ± 1.3`, with the number of repeats in which it is defined where that is not all.
 
-        A median, whose interval is not symmetric, is `207.6 [206.0, 209.1]`.
+        With `digits` after the point, or as many as fit its size. A median, whose interval is not symmetric, is
+        `207.6 [206.0, 209.1]`.
         """
         value = self.mean if centre == "mean" else self.median
         if value is None:
             return "never"
-        text = f"{value:.{digits}f}"
-        if self.low is not None and self.half_width is not None:
-            if centre == "mean":
-                text += f" ± {self.half_width:.{digits}f}"
-            else:
-                text += f" [{self.low:.{digits}f}, {self.high:.{digits}f}]"
+
+        def shown(number: float | None) -> str:
+            return significant(number or 0.0) if digits is None else f"{number:.{digits}f}"
+
+        if self.half_width is None:
+            text = shown(value)
+        elif centre == "median":
+            text = f"{shown(value)} [{shown(self.low)}, {shown(self.high)}]"
+        else:
+            text = measured(value, self.half_width) if digits is None else f"{shown(value)} ± {shown(self.half_width)}"
         return text if self.values == self.repeats else f"{text} ({self.values}/{self.repeats})"
 
 

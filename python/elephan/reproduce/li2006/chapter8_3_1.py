@@ -2,6 +2,7 @@
 
 import math
 
+from elephan.cells import significant
 from elephan.reproduce.lab import Lab, Report, estimate, experiment, mean
 from elephan.reproduce.li2006.cells import (
     CHOICES,
@@ -111,7 +112,7 @@ def figure_8_18(lab: Lab) -> Report:
             rule.append((rate, rtt, queue >= 2 * alpha, lost < 0.01 * max(overhead["Scalable TCP"], 1), lost))
     fits = all(enough == quiet for *_, enough, quiet, _ in rule)
     text = "; ".join(
-        f"{c} Mbit/s {r} ms: buffer {'holds' if e else 'is below'} both alphas, overhead {x:.2g}"
+        f"{c} Mbit/s {r} ms: buffer {'holds' if e else 'is below'} both alphas, overhead {significant(x, 2)}"
         for c, r, e, _, x in rule
     )
     report.check("L26", fits, text)
