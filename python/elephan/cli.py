@@ -22,6 +22,7 @@ from elephan.report.cli import report
 from elephan.reproduce import cli as reproduce_cli
 from elephan.results import Run, new_folder
 from elephan.scenario import Scenario, load, schema
+from elephan.settings import assignments
 from elephan.sweeps import cli as sweep_commands
 from elephan.ui.cli import ui
 
@@ -54,16 +55,6 @@ out = Console(width=max(Console().width, 132))
 err = Console(stderr=True)
 
 Force = Annotated[bool, typer.Option("--force", help="Replace the results folder where there is one.")]
-
-
-def _settings(pairs: list[str]) -> dict[str, str]:
-    settings = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise _core.ScenarioError(f"--set: expected KEY=VALUE, found {pair!r}")
-        settings[key.strip()] = value.strip()
-    return settings
 
 
 def _summary_tables(run: Run) -> Iterator[Table]:
@@ -200,7 +191,7 @@ def run(
     force: Force = False,
 ) -> None:
     """Run a scenario file, print what came of it, and write a results folder."""
-    changes = _settings(settings or [])
+    changes = assignments(settings)
     if seed is not None:
         changes["seed"] = str(seed)
     if engine is not None:
@@ -348,7 +339,7 @@ def scenario_check(
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, such as path.rtt=162ms.")] = None,
 ) -> None:
     """Check a scenario file: exit code 0 where it can be run, 2 with a line for each mistake where not."""
-    expansion = _core.Expansion(load(file, _settings(settings or [])).to_json())
+    expansion = _core.Expansion(load(file, assignments(settings)).to_json())
     points = expansion.points * expansion.repeats
     out.print(f"{file}: good, {points} run{'s' if points > 1 else ''}")
 

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -12,6 +12,7 @@ from rich.table import Table
 
 from elephan import _core, theory
 from elephan.cells import significant
+from elephan.settings import assignments, parameter
 from elephan.theory import FIGURES, MODELLED, Model, plot_response
 
 app = typer.Typer(help="What theory says: response functions, recovery, fairness, stability.", no_args_is_help=True)
@@ -29,15 +30,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothin
 
 def _models(cc: str, settings: list[str] | None) -> dict[str, Model]:
     names = [name.strip() for name in cc.split(",") if name.strip()]
-    values: dict[str, Any] = {}
-    for pair in settings or []:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise _core.ScenarioError(f"--set: expected KEY=VALUE, found {pair!r}")
-        try:
-            values[key.strip()] = json.loads(value)
-        except json.JSONDecodeError:
-            values[key.strip()] = value.strip()
+    values = {key: parameter(text) for key, text in assignments(settings).items()}
     if values and len(names) != 1:
         raise _core.ScenarioError(f"--set: expected one algorithm to set it for, found {len(names)}")
     if not names:
