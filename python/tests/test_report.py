@@ -147,6 +147,7 @@ def test_a_reproduction_shows_what_was_printed_beside_ours(tmp_path: Path) -> No
     row = {"group": "goodput", "system": "htcp", "unit": "Mbit/s", "published": "210 ± 3", "ours": "215 ± 1"}
     found = {
         "name": "li2006/table-8.1",
+        "code": "0.1.0+abc",
         "title": "Goodput of two flows",
         "quick": False,
         "rows": [{**row, "deviation": 0.0238, "band": 0.1, "agrees": True}],
@@ -167,6 +168,7 @@ def test_a_reproduction_shows_what_was_printed_beside_ours(tmp_path: Path) -> No
     assert {tile.name: tile.value for tile in content.tiles}["agrees"] == "1"
     assert content.tables[0].rows == [["goodput", "htcp", "Mbit/s", "210 ± 3", "215 ± 1", "+2.4", "10", "agrees"]]
     assert content.tables[1].rows[0][:2] == ["L1", "refuted"]
+    assert ("experiments", "1 by Elephan 0.1.0+abc") in content.facts
 
 
 def test_a_picture_gives_its_data() -> None:

@@ -12,6 +12,7 @@ from elephan.reproduce.catalogue import EXPERIMENTS
 from elephan.reproduce.lab import SOURCES, Lab, Row, claims, data_folder, exactly, figures, verdict
 from elephan.reproduce.li2006.systems import SYSTEMS
 from elephan.sweeps.statistics import Estimate
+from elephan.sweeps.worker import code_version
 
 
 def row(published, ours, uncertainty=None, band=0.1):
@@ -60,6 +61,26 @@ def test_a_reproduction_from_formulas_is_kept_and_put_on_the_page(tmp_path):
         f"Of {len(EXPERIMENTS)} experiments 0 were run in full, 2 by `--quick`, {len(EXPERIMENTS) - 2} not yet:" in page
     )
     assert "| kelly2003/table-3 | 2 GB transfers completed in 20 minutes, by number of flows | not yet | |" in page
+
+
+def test_the_page_says_which_code_made_its_reports(tmp_path):
+    runner = CliRunner()
+    names = ("ltcp2003/section-2", "kelly2003/table-1")
+    for name in names:
+        assert runner.invoke(app, ["reproduce", name, "--quick", "--out", str(tmp_path)]).exit_code == 0
+    arguments = ["reproduce", "page", "--out", str(tmp_path), "--page", str(tmp_path / "page.md")]
+    assert runner.invoke(app, arguments).exit_code == 0
+    page = (tmp_path / "page.md").read_text()
+    assert f"Written by Elephan {code_version()}" in page
+    assert "So were all reports." in page
+    assert "other code" not in page.lower()
+    place = tmp_path / "quick" / f"{names[0]}.json"
+    place.write_text(json.dumps({**json.loads(place.read_text()), "code": "0.0.9+abc"}))
+    assert runner.invoke(app, arguments).exit_code == 0
+    page = (tmp_path / "page.md").read_text()
+    assert "1 of 2 reports were made by it too; 1 by 0.0.9+abc: marked *other code*." in page
+    assert "| --quick, *other code* |" in page
+    assert page.count("*Other code* than this page's: made by Elephan 0.0.9+abc.") == 1
 
 
 def test_a_page_of_nothing_is_refused(tmp_path):

@@ -54,12 +54,16 @@ def read(folder: Path) -> Content:
     for report in reports.values():
         counts.update(report["verdicts"].values())
         counts.update(check["verdict"] for check in report["checks"])
+    made = Counter(report.get("code", "of an unknown version") for report in reports.values())
     quick = any(report["quick"] for report in reports.values())
     return Content(
         kind="reproduction",
         title="The published experiments, run again",
         subtitle=f"{len(reports)} experiments" + ("; some with fewer and shorter runs (--quick)" if quick else ""),
-        facts=[("report made by", f"Elephan {_core.__version__}")],
+        facts=[
+            ("report made by", f"Elephan {_core.__version__}"),
+            *(("experiments", f"{count} by Elephan {code}") for code, count in sorted(made.items())),
+        ],
         command="\n".join(
             f"elephan reproduce {name}{' --quick' if report['quick'] else ''}" for name, report in reports.items()
         ),

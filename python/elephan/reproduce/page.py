@@ -9,6 +9,7 @@ from typing import Any
 from elephan._core import ScenarioError
 from elephan.cells import measured
 from elephan.reproduce.lab import EXPERIMENTS, SOURCES, Experiment, Report, claims
+from elephan.sweeps.worker import code_version
 
 NAMES = {
     "kelly2003": "Scalable TCP (Kelly 2003)",
@@ -77,6 +78,8 @@ def write_page(folder: Path, page: Path) -> Path:
         "Claims are *confirmed*, *refuted* or *untestable here*. Parameters come from the sources; where they are silent the choice is",
         "listed. Nothing was tuned.",
         "",
+        _versions(reports),
+        "",
         *_overview(reports),
         "",
         *_contents(reports),
@@ -90,6 +93,27 @@ def write_page(folder: Path, page: Path) -> Path:
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return page
+
+
+def made_by(report: dict[str, Any]) -> str:
+    """The version of the package and of the code that made a report."""
+    return str(report.get("code", "an unknown version"))
+
+
+def _other(report: dict[str, Any]) -> bool:
+    return made_by(report) != code_version()
+
+
+def _versions(reports: dict[str, dict[str, Any]]) -> str:
+    """Which code wrote the page, and which made its reports."""
+    here = code_version()
+    others = Counter(made_by(report) for report in reports.values() if _other(report))
+    text = f"Written by Elephan {here} (package version, and a hash of the code that makes results). "
+    if not others:
+        return text + "So were all reports."
+    told = ", ".join(f"{count} by {version}" for version, count in sorted(others.items()))
+    same = f"{len(reports) - others.total()} of {len(reports)} reports were made by it too; "
+    return text + same + f"{told}: marked *other code*."
 
 
 def _overview(reports: dict[str, dict[str, Any]]) -> list[str]:
@@ -112,7 +136,8 @@ def _contents(reports: dict[str, dict[str, Any]]) -> list[str]:
             continue
         verdicts = Counter([*report["verdicts"].values(), *(c["verdict"] for c in report["checks"])])
         text = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-        lines.append(f"| {name} | {one.title} | {'--quick' if report['quick'] else 'in full'} | {text} |")
+        how = ("--quick" if report["quick"] else "in full") + (", *other code*" if _other(report) else "")
+        lines.append(f"| {name} | {one.title} | {how} | {text} |")
     kinds = Counter("not yet" if n not in reports else "quick" if reports[n]["quick"] else "full" for n in EXPERIMENTS)
     head = f"Of {len(EXPERIMENTS)} experiments {kinds['full']} were run in full, {kinds['quick']} by `--quick`, {kinds['not yet']} not yet:"
     return [head, "", *lines]
@@ -126,6 +151,8 @@ def _section(report: dict[str, Any], folder: Path, pictures: Path) -> list[str]:
         f"    elephan reproduce {name}{' --quick' if report['quick'] else ''}",
         "",
     ]
+    if _other(report):
+        lines += [f"*Other code* than this page's: made by Elephan {made_by(report)}.", ""]
     if report["scenario"]:
         lines += [f"Scenario: `scenarios/published/{report['scenario']}.toml`.", ""]
     for choice in report["choices"]:
