@@ -68,13 +68,13 @@ class Evidence:
 
 
 EVIDENCE = (
-    Evidence("utilisation, alone", "", "throughput", "alone", lambda s: s.utilisation, digits=3),
-    Evidence("utilisation, two", "", "throughput", "two", lambda s: s.utilisation, digits=3),
+    Evidence("utilisation, alone", "%", "throughput", "alone", lambda s: s.utilisation, 100, 1),
+    Evidence("utilisation, two", "%", "throughput", "two", lambda s: s.utilisation, 100, 1),
     Evidence("fairness, two", "", "fairness", "two", lambda s: s.fairness),
     Evidence("friendliness", "", "fairness", "friendly", lambda s: s.fairness),
     Evidence("RTT fairness", "", "fairness", "rtts", lambda s: s.fairness),
-    Evidence("retransmitted, alone", "%", "overhead", "alone", _retransmitted, 100, 4),
-    Evidence("retransmitted, two", "%", "overhead", "two", _retransmitted, 100, 4),
+    Evidence("retransmitted, alone", "1e-6", "overhead", "alone", _retransmitted, 1e6, 0),
+    Evidence("retransmitted, two", "1e-6", "overhead", "two", _retransmitted, 1e6, 0),
     Evidence("fair share", "s", "convergence", "two", lambda s: s.fair_share_s, digits=0),
 )
 # On a dedicated circuit is no Standard TCP, and on one with a single user no other flow.

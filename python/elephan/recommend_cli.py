@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from elephan import _core
+from elephan.cells import number
 from elephan.progress import progress_bar
 from elephan.recommend import ALGORITHMS, EVIDENCE, PUBLISHED, Recommendation, weights_of
 from elephan.recommend import recommend as run_recommendation
@@ -57,12 +58,12 @@ def recommend(
     evidence = [e for e in EVIDENCE if e.name in found[0].evidence]
     heads = [f"{e.name}{', ' + e.unit if e.unit else ''}".replace(", ", "\n") for e in evidence]
     for head in ("score", *counted, *heads):
-        table.add_column(head, justify="right")
+        table.add_column(head, justify="right", no_wrap=True)
     for r in found:
         table.add_row(
             r.cc,
             r.score.text(3),
-            *(r.scores[key].text(2) for key in counted),
+            *(number(r.scores[key].mean) for key in counted),
             *(r.evidence[e.name].scaled(e.factor).text(e.digits) for e in evidence),
         )
     out.print(table)
