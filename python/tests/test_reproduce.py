@@ -65,22 +65,22 @@ def test_a_reproduction_from_formulas_is_kept_and_put_on_the_page(tmp_path):
 
 def test_the_page_says_which_code_made_its_reports(tmp_path):
     runner = CliRunner()
-    names = ("ltcp2003/section-2", "kelly2003/table-1")
+    names = ("ltcp2003/section-2", "kelly2003/table-1", "li2006/section-5.4")
     for name in names:
         assert runner.invoke(app, ["reproduce", name, "--quick", "--out", str(tmp_path)]).exit_code == 0
     arguments = ["reproduce", "page", "--out", str(tmp_path), "--page", str(tmp_path / "page.md")]
     assert runner.invoke(app, arguments).exit_code == 0
     page = (tmp_path / "page.md").read_text()
-    assert f"Written by Elephan {code_version()}" in page
-    assert "So were all reports." in page
+    assert f"All reports were made by Elephan {code_version()}" in page
     assert "other code" not in page.lower()
     place = tmp_path / "quick" / f"{names[0]}.json"
     place.write_text(json.dumps({**json.loads(place.read_text()), "code": "0.0.9+abc"}))
     assert runner.invoke(app, arguments).exit_code == 0
     page = (tmp_path / "page.md").read_text()
-    assert "1 of 2 reports were made by it too; 1 by 0.0.9+abc: marked *other code*." in page
+    assert f"2 of 3 reports were made by Elephan {code_version()}" in page
+    assert "; 1 by 0.0.9+abc: marked *other code*." in page
     assert "| --quick, *other code* |" in page
-    assert page.count("*Other code* than this page's: made by Elephan 0.0.9+abc.") == 1
+    assert page.count("*Other code*: made by Elephan 0.0.9+abc.") == 1
 
 
 def test_a_page_of_nothing_is_refused(tmp_path):

@@ -1,5 +1,6 @@
 """Sweeps on one machine: what is run, what is kept, and what is said when something goes wrong."""
 
+import ast
 import asyncio
 import contextlib
 import os
@@ -15,7 +16,7 @@ import pytest
 from sweep_scenarios import SMALL, assert_same, fail_at, small
 
 import elephan
-from elephan.sweeps import dataset, loop, schedulers
+from elephan.sweeps import dataset, loop, schedulers, worker
 
 
 def counts(sweep: elephan.Sweep) -> tuple[int, int]:
@@ -315,3 +316,16 @@ def test_a_sweep_that_is_stopped_goes_on(how: signal.Signals, tmp_path: Path):
     assert frame["status"].to_list() == ["ok"] * 48
     whole = elephan.sweep(path, tmp_path / "whole").run()
     assert_same(whole.folder, out)
+
+
+def test_the_version_of_the_code_is_of_all_that_makes_results():
+    """What a worker imports of the package is hashed, or only shows results."""
+    package = Path(worker.__file__).parent.parent
+    shows = {"cells", "plots", "report", "registry", "kernel.errors"}
+    hashed = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in worker.MAKES_RESULTS}
+    for name in worker.MAKES_RESULTS:
+        for line in ast.walk(ast.parse((package / name).read_text(encoding="utf-8"))):
+            if isinstance(line, ast.ImportFrom) and (line.module or "").partition(".")[0] == "elephan":
+                module = (line.module or "").removeprefix("elephan").removeprefix(".")
+                for imported in [module] if module else [alias.name for alias in line.names]:
+                    assert imported in hashed | shows | {"_core"}, f"{name} imports {imported}"

@@ -9,7 +9,6 @@ from typing import Any
 from elephan._core import ScenarioError
 from elephan.cells import measured
 from elephan.reproduce.lab import EXPERIMENTS, SOURCES, Experiment, Report, claims
-from elephan.sweeps.worker import code_version
 
 NAMES = {
     "kelly2003": "Scalable TCP (Kelly 2003)",
@@ -88,7 +87,7 @@ def write_page(folder: Path, page: Path) -> Path:
         lines += ["", f"## {NAMES[source]}", ""]
         for name, report in reports.items():
             if name.startswith(f"{source}/"):
-                lines += _section(report, folder, pictures)
+                lines += _section(report, _usual(reports), folder, pictures)
     lines += _untested(reports)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -100,20 +99,20 @@ def made_by(report: dict[str, Any]) -> str:
     return str(report.get("code", "an unknown version"))
 
 
-def _other(report: dict[str, Any]) -> bool:
-    return made_by(report) != code_version()
+def _usual(reports: dict[str, dict[str, Any]]) -> str:
+    """The code that made most of the reports."""
+    return Counter(made_by(report) for report in reports.values()).most_common(1)[0][0]
 
 
 def _versions(reports: dict[str, dict[str, Any]]) -> str:
-    """Which code wrote the page, and which made its reports."""
-    here = code_version()
-    others = Counter(made_by(report) for report in reports.values() if _other(report))
-    text = f"Written by Elephan {here} (package version, and a hash of the code that makes results). "
+    """Which code made the reports."""
+    usual = _usual(reports)
+    others = Counter(made_by(report) for report in reports.values() if made_by(report) != usual)
+    text = f"made by Elephan {usual} (package version, and a hash of the code that makes results)"
     if not others:
-        return text + "So were all reports."
+        return f"All reports were {text}."
     told = ", ".join(f"{count} by {version}" for version, count in sorted(others.items()))
-    same = f"{len(reports) - others.total()} of {len(reports)} reports were made by it too; "
-    return text + same + f"{told}: marked *other code*."
+    return f"{len(reports) - others.total()} of {len(reports)} reports were {text}; {told}: marked *other code*."
 
 
 def _overview(reports: dict[str, dict[str, Any]]) -> list[str]:
@@ -128,6 +127,7 @@ def _overview(reports: dict[str, dict[str, Any]]) -> list[str]:
 
 def _contents(reports: dict[str, dict[str, Any]]) -> list[str]:
     """What was run in full, what by `--quick`, what not yet."""
+    usual = _usual(reports)
     lines = ["| experiment | what | run | verdicts |", "| --- | --- | --- | --- |"]
     for name, one in EXPERIMENTS.items():
         report = reports.get(name)
@@ -136,14 +136,14 @@ def _contents(reports: dict[str, dict[str, Any]]) -> list[str]:
             continue
         verdicts = Counter([*report["verdicts"].values(), *(c["verdict"] for c in report["checks"])])
         text = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-        how = ("--quick" if report["quick"] else "in full") + (", *other code*" if _other(report) else "")
+        how = ("--quick" if report["quick"] else "in full") + ("" if made_by(report) == usual else ", *other code*")
         lines.append(f"| {name} | {one.title} | {how} | {text} |")
     kinds = Counter("not yet" if n not in reports else "quick" if reports[n]["quick"] else "full" for n in EXPERIMENTS)
     head = f"Of {len(EXPERIMENTS)} experiments {kinds['full']} were run in full, {kinds['quick']} by `--quick`, {kinds['not yet']} not yet:"
     return [head, "", *lines]
 
 
-def _section(report: dict[str, Any], folder: Path, pictures: Path) -> list[str]:
+def _section(report: dict[str, Any], usual: str, folder: Path, pictures: Path) -> list[str]:
     name = report["name"]
     lines = [
         f"### {name}: {report['title']}",
@@ -151,8 +151,8 @@ def _section(report: dict[str, Any], folder: Path, pictures: Path) -> list[str]:
         f"    elephan reproduce {name}{' --quick' if report['quick'] else ''}",
         "",
     ]
-    if _other(report):
-        lines += [f"*Other code* than this page's: made by Elephan {made_by(report)}.", ""]
+    if made_by(report) != usual:
+        lines += [f"*Other code*: made by Elephan {made_by(report)}.", ""]
     if report["scenario"]:
         lines += [f"Scenario: `scenarios/published/{report['scenario']}.toml`.", ""]
     for choice in report["choices"]:

@@ -25,16 +25,20 @@ class VersionMismatchError(RuntimeError):
     """A worker has other code than the client; its results would not be the same."""
 
 
+# What makes results, beside the extension module. What shows them is not here: a changed table runs nothing again.
+MAKES_RESULTS = (
+    *("scenario.py", "simulate.py", "fluid.py", "linux.py", "results.py", "summary.py"),
+    *("kernel/__init__.py", "kernel/build.py", "kernel/libbpf.py", "kernel/loader.py"),
+    *("sweeps/worker.py", "sweeps/statistics.py"),
+)
+
+
 @functools.cache
 def code_version() -> str:
-    """The version of the package, and a hash of the code that makes results: other code makes other results.
-
-    That is the extension module, the modules of the package itself, and two of this folder; reports and pages are not.
-    """
-    here = Path(__file__).parent
-    sources = [*sorted(here.parent.glob("*.py")), here / "worker.py", here / "statistics.py"]
+    """The version of the package, and a hash of the code that makes results: other code makes other results."""
+    package = Path(__file__).parent.parent
     digest = hashlib.blake2b(digest_size=6)
-    for path in (Path(str(_core.__file__)), *sources):
+    for path in (Path(str(_core.__file__)), *(package / name for name in MAKES_RESULTS)):
         digest.update(path.read_bytes())
     return f"{_core.__version__}+{digest.hexdigest()}"
 
