@@ -104,10 +104,12 @@ def figure_8_27(lab: Lab) -> Report:
         f"share of the capacity: {listed(used, 3)}",
     )
     far = {
-        key: of(c, "fairness", "Scalable TCP", lambda k, r: k == 250 and r < 162)
+        f"{name}, {key}": of(c, "fairness", name, lambda k, r: k == 250 and r < 162)
+        for name in ("Scalable TCP", "Standard TCP")
         for key, c in (("small", small), ("large", cells))
     }
-    report.check("L40", far["large"] < 0.1, f"Scalable TCP at 250 Mbit/s: {listed(far, 3)}")
+    # Cured it would be no less fair than Standard TCP behind the same buffers.
+    report.check("L40", far["Scalable TCP, large"] < far["Standard TCP, large"], f"at 250 Mbit/s: {listed(far, 3)}")
     quick = {n: of(cells, "fairness", n, lambda c, r: c > 10 and r < 162) for n in SYSTEMS}
     fairer = {n for n in NEW if quick[n] >= quick["Standard TCP"]}
     report.check(
