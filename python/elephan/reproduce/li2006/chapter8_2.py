@@ -1,11 +1,12 @@
 """Li 2006, sections 8.2.1 and 8.2.2: windows under random loss, and the size of the queue."""
 
 from functools import partial
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from elephan import _core
 from elephan.reproduce.lab import Lab, Report, Row, estimate, experiment, mean
-from elephan.reproduce.li2006.cells import CHOICES, timing
+from elephan.reproduce.li2006.cells import CHOICES, late_fairness, timing
 from elephan.reproduce.li2006.systems import METRICS, NEW, SYSTEMS, cc_of, listed
 from elephan.theory import FIGURES, Model, plot_response
 
@@ -148,11 +149,11 @@ def figure_8_6(lab: Lab) -> Report:
         used > _core.utilisation_of(0.5, 0.5),
         f"at 50 %: utilisation {used:.3f}, one flow by equation 5.6 {_core.utilisation_of(0.5, 0.5):.3f}, share of flows that back off in an epoch {together:.2f}",
     )
-    fair = {n: min(value("fairness", n, q) for q in sizes if q >= 5) for n in names}
+    fair = {n: min(fmean(map(late_fairness, found[n, q])) for q in sizes if q >= 5) for n in names}
     report.check(
         "L15",
         min(fair, key=lambda n: fair[n]) == "Scalable TCP" and sorted(fair.values())[1] > 0.6,
-        f"least over the queue sizes: {listed(fair)}",
+        f"second half of the tests, least over the queue sizes: {listed(fair)}",
     )
     over = {n: [value("overhead", n, q) for q in sizes if q >= 5] for n in names}
     above = all(x > y for n in NEW if n != "FAST" for x, y in zip(over[n], over["Standard TCP"], strict=True))
