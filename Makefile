@@ -83,7 +83,7 @@ $(VENV)/built: $(VENV)/installed pyproject.toml Cargo.toml Cargo.lock $(shell fi
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
 	touch $@
 
-reproduction: $(VENV)/built ## The published experiments, all of them: more than an hour; writes docs/reproduction.md.
+reproduction: $(VENV)/built ## The published experiments, all of them: hours; writes docs/reproduction.md.
 	$(BIN)/elephan reproduce all --page docs/reproduction.md
 
 clean:

@@ -94,14 +94,19 @@ def write_page(folder: Path, page: Path) -> Path:
     return page
 
 
+# Early reports do not say which code made them.
+UNKNOWN = "an unknown version"
+
+
 def made_by(report: dict[str, Any]) -> str:
     """The version of the package and of the code that made a report."""
-    return str(report.get("code", "an unknown version"))
+    return str(report.get("code", UNKNOWN))
 
 
 def _usual(reports: dict[str, dict[str, Any]]) -> str:
-    """The code that made most of the reports."""
-    return Counter(made_by(report) for report in reports.values()).most_common(1)[0][0]
+    """The code that made most of the reports that say which did."""
+    told = Counter(made_by(report) for report in reports.values() if "code" in report)
+    return told.most_common(1)[0][0] if told else UNKNOWN
 
 
 def _versions(reports: dict[str, dict[str, Any]]) -> str:
