@@ -40,10 +40,13 @@ fn option(name: &str, default: f64) -> f64 {
     at.and_then(|at| words.get(at + 1)?.parse().ok()).unwrap_or(default)
 }
 
-fn print_validity(runs: &[Measured]) {
-    let stolen = runs.iter().map(|m| m.quality.stolen_s * 1e3).collect();
+/// How late packets left the emulator, and what the machine did to it.
+fn print_quality(runs: &[Measured]) {
+    let of = |read: &dyn Fn(&Measured) -> f64| median(runs.iter().map(read).collect()) * 1e3;
     let valid = runs.iter().filter(|m| m.quality.invalid_because.is_empty()).count();
-    println!("  taken by the host       {:>8.0} ms of processor time", median(stolen));
+    println!("  lateness, mean          {:>8.3} ms", of(&|m| m.quality.lateness_mean_s));
+    println!("  lateness, 99 %          {:>8.3} ms", of(&|m| m.quality.lateness_p99_s));
+    println!("  taken by the host       {:>8.0} ms of processor time", of(&|m| m.quality.stolen_s));
     println!("  valid                   {valid:>8} of {}", runs.len());
 }
 
@@ -65,9 +68,7 @@ fn main() {
         of(&|m| m.quality.emulator_busy_s / m.quality.packets as f64 * 1e6)
     );
     println!("  taken out of its time   {:>8.1} ms", of(&|m| m.quality.slipped_s * 1e3));
-    println!("  lateness, mean          {:>8.3} ms", of(&|m| m.quality.lateness_mean_s * 1e3));
-    println!("  lateness, 99 %          {:>8.3} ms", of(&|m| m.quality.lateness_p99_s * 1e3));
-    print_validity(&capacity);
+    print_quality(&capacity);
     let delay: Vec<Measured> = (0..runs).map(|_| measure(DELAY, seconds)).collect();
     let of = |read: &dyn Fn(&elephan_metrics::StreamSummary) -> f64| {
         median(delay.iter().map(|m| read(&m.outcome.summary.streams[0])).collect())
@@ -78,5 +79,5 @@ fn main() {
     println!("  delay beyond, median    {:>8.3} ms", of(&|s| beyond(s.delay_p50_s)));
     println!("  delay beyond, 99 %      {:>8.3} ms", of(&|s| beyond(s.delay_p99_s)));
     println!("  lost                    {:>8.0} of {:.0}", of(&|s| s.lost as f64), of(&|s| s.sent as f64));
-    print_validity(&delay);
+    print_quality(&delay);
 }
