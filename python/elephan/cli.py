@@ -22,7 +22,7 @@ from elephan.report.cli import report
 from elephan.reproduce import cli as reproduce_cli
 from elephan.results import Run, new_folder
 from elephan.scenario import Scenario, load, schema
-from elephan.settings import assignments
+from elephan.settings import assignments, words
 from elephan.sweeps import cli as sweep_commands
 from elephan.ui.cli import ui
 
@@ -260,7 +260,7 @@ def compare(
     from elephan.compare import compare as run_comparison
     from elephan.metrics import METRICS
 
-    names = [name.strip() for name in cc.split(",") if name.strip()]
+    names = words(cc)
     folder = out_dir or Path("results") / _file_name(
         f"compare-{rate}-{rtt}-{buffer}-{flows}-flows-{duration}-seed-{seed}"
     )

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from elephan.scenario import load
-from elephan.settings import assignments
+from elephan.settings import assignments, words
 
 out = Console(width=max(Console().width, 160))
 err = Console(stderr=True)
@@ -32,7 +32,7 @@ def compare_engines(
     changes = assignments(settings)
     folder = out_dir or Path("results") / "engines"
     pairs = []
-    names = [name.strip() for name in cc.split(",") if name.strip()] if cc else [None]
+    names: list[str | None] = [*words(cc)] or [None]
     todo = [
         (f"{scenario.name} {name or ''}".strip(), scenario)
         for path in files

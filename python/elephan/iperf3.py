@@ -88,9 +88,8 @@ def check(scenario: Scenario) -> Check:
                 ["sh", "-c", f'sleep {START_S}; exec "$@"', "sh", *client, "-O", str(omitted), "-t", str(counted)]
             ],
         )
-        found: dict[str, Any] = (
-            json.loads(said.read_text(encoding="utf-8")) if said.exists() else {"error": "it did not end"}
-        )
+        text = said.read_text(encoding="utf-8") if said.exists() else ""
+    found: dict[str, Any] = json.loads(text) if text else {"error": "it did not end"}
     if "error" in found:
         raise kernel.KernelError(f"iperf3: {found['error']}")
     sent, received = found["end"]["sum_sent"], found["end"]["sum_received"]

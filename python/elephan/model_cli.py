@@ -12,7 +12,7 @@ from rich.table import Table
 
 from elephan import _core, theory
 from elephan.cells import significant
-from elephan.settings import assignments, parameter
+from elephan.settings import assignments, parameter, words
 from elephan.theory import FIGURES, MODELLED, Model, plot_response
 
 app = typer.Typer(help="What theory says: response functions, recovery, fairness, stability.", no_args_is_help=True)
@@ -29,7 +29,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothin
 
 
 def _models(cc: str, settings: list[str] | None) -> dict[str, Model]:
-    names = [name.strip() for name in cc.split(",") if name.strip()]
+    names = words(cc)
     values = {key: parameter(text) for key, text in assignments(settings).items()}
     if values and len(names) != 1:
         raise _core.ScenarioError(f"--set: expected one algorithm to set it for, found {len(names)}")

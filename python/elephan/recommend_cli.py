@@ -12,6 +12,7 @@ from elephan.cells import number
 from elephan.progress import progress_bar
 from elephan.recommend import ALGORITHMS, EVIDENCE, PUBLISHED, Recommendation, weights_of
 from elephan.recommend import recommend as run_recommendation
+from elephan.settings import assignments, words
 from elephan.sweeps.statistics import Estimate
 
 out = Console(width=max(Console().width, 170))
@@ -34,14 +35,13 @@ def recommend(
 ) -> None:
     """Rank the algorithms for a path, by experiments on it and the ordered criteria of Li 2006, Table 2.2."""
     weights: dict[str, float] = {}
-    for pair in weight or []:
-        key, _, value = pair.partition("=")
+    for key, text in assignments(weight, "--weight", "CRITERION=WEIGHT").items():
         try:
-            weights[key.strip()] = float(value)
+            weights[key] = float(text)
         except ValueError as error:
-            raise _core.ScenarioError(f"--weight: expected CRITERION=WEIGHT, found {pair!r}") from error
+            raise _core.ScenarioError(f"--weight: expected CRITERION=WEIGHT, found {f'{key}={text}'!r}") from error
     counted = weights_of(shared, weights)
-    names = [name.strip() for name in cc.split(",") if name.strip()]
+    names = words(cc)
     if not names:
         raise _core.ScenarioError(f"--cc: expected algorithms separated by commas, found {cc!r}")
     with progress_bar(f"{len(names)} algorithms") as progress:

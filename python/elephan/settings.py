@@ -1,4 +1,4 @@
-"""Settings as a command line has them: `--set KEY=VALUE`."""
+"""Settings as a command line has them: `--set KEY=VALUE`, and words with commas between them."""
 
 import json
 from collections.abc import Sequence
@@ -15,6 +15,11 @@ def assignments(texts: Sequence[str] | None, option: str = "--set", form: str = 
             raise _core.ScenarioError(f"{option}: expected {form}, found {text!r}")
         found[key.strip()] = value.strip()
     return found
+
+
+def words(text: str | None) -> list[str]:
+    """What stands between commas."""
+    return [word.strip() for word in (text or "").split(",") if word.strip()]
 
 
 def parameter(text: str) -> float | bool | str:

@@ -16,6 +16,7 @@ import pytest
 from elephan import _core, iperf3, kernel, linux
 from elephan.kernel import build
 from elephan.scenario import dumbbell, flow
+from elephan.simulate import run as simulate
 
 # `.ci/run` sets this where the machine can: then what is missing is a failure.
 REQUIRED = os.environ.get("ELEPHAN_KERNEL") == "required"
@@ -34,6 +35,15 @@ def machine():
 def path(cc="reno", duration="3 s", **keys):
     settings = {"rate": "20 Mbit/s", "rtt": "20 ms", "buffer": "100% bdp", "tcp": {"rto_min": "200 ms"}}
     return dumbbell(**{**settings, "duration": duration, "flows": [flow(cc)], "engine": "linux", **keys})
+
+
+def undisturbed(attempt, runs=lambda found: [found], attempts=3):
+    """What an attempt finds on the kernel, made again where the machine was too busy for its runs, or its host was."""
+    for _ in range(attempts):
+        found = attempt()
+        if all(run.provenance["quality"]["valid"] for run in runs(found)):
+            break
+    return found
 
 
 def names():
@@ -78,6 +88,20 @@ def test_iperf3_stands_for_endless_flows_of_one_algorithm_only(monkeypatch, flow
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/iperf3")
     with pytest.raises(_core.ScenarioError, match="expected endless flows of one algorithm"):
         iperf3.check(path(flows=flows))
+
+
+def test_an_iperf3_that_did_not_end_is_told_in_one_line(monkeypatch):
+    """Its log is there from its start on, and empty until its end."""
+    monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/iperf3")
+
+    def run(scenario, sender_commands=(), **_):
+        for command in sender_commands:
+            Path(command[command.index("--logfile") + 1]).touch()
+        return simulate(scenario.with_settings({"engine": "sim"}))
+
+    monkeypatch.setattr(linux, "run", run)
+    with pytest.raises(kernel.KernelError, match="iperf3: it did not end"):
+        iperf3.check(path())
 
 
 def test_without_iperf3_there_is_one_clear_line(monkeypatch):
@@ -147,13 +171,15 @@ def test_what_the_verifier_refuses_is_told_with_its_words(monkeypatch, tmp_path)
 def test_parameters_reach_the_kernel():
     """Scalable with b = 1/2 in place of 1/8 gives up more, and so carries less over a short buffer."""
     keys = {"buffer": "10% bdp", "duration": "8 s", "measure": {"from": "2 s"}}
-    gentle, harsh = (linux.run(path({"name": "scalable", "b": b}, **keys)) for b in (0.125, 0.5))
+    gentle, harsh = (
+        undisturbed(lambda b=b: linux.run(path({"name": "scalable", "b": b}, **keys))) for b in (0.125, 0.5)
+    )
     assert gentle.summary.flows[0].cwnd_mean_segments > harsh.summary.flows[0].cwnd_mean_segments
 
 
 @pytest.mark.usefixtures("machine")
 def test_a_run_has_the_results_of_a_simulation_and_the_kernels_own_columns(tmp_path):
-    run = linux.run(path("htcp", duration="4 s", measure={"from": "1 s"}))
+    run = undisturbed(lambda: linux.run(path("htcp", duration="4 s", measure={"from": "1 s"})))
     summary = run.summary
     assert 15e6 < summary.goodput_bit_s < 20e6 * 1448 / 1500
     assert summary.links[0].dropped > 0
@@ -163,7 +189,8 @@ def test_a_run_has_the_results_of_a_simulation_and_the_kernels_own_columns(tmp_p
     assert simulated["path"] == run.scenario.document["path"]
     frame = run.flows
     assert {"cwnd_segments", "srtt_s", "goodput_bit_s", "pacing_rate_bit_s", "rwnd_limited_s"} <= set(frame.columns)
-    assert frame["srtt_s"].max() < 0.06
+    # 20 ms of path, and 20 ms of queue at most; a pause of the machine lengthens some samples, not half of them.
+    assert 0.02 <= frame["srtt_s"].median() < 0.045
     run.save(tmp_path / "run")
     again = type(run).load(tmp_path / "run")
     assert again.provenance["engine"] == "linux"
@@ -173,7 +200,7 @@ def test_a_run_has_the_results_of_a_simulation_and_the_kernels_own_columns(tmp_p
 @pytest.mark.usefixtures("machine")
 def test_flows_with_round_trips_and_transfers_of_their_own():
     flows = [flow("reno"), flow("reno", rtt="60 ms"), flow("reno", size="100 kB", transfers=3, start="1 s")]
-    run = linux.run(path(flows=flows, duration="6 s", rate="50 Mbit/s"))
+    run = undisturbed(lambda: linux.run(path(flows=flows, duration="6 s", rate="50 Mbit/s")))
     frame = run.flows
     smallest = {number: frame.filter(frame["flow"] == number)["min_rtt_s"].min() for number in (0, 1)}
     assert 0.020 <= smallest[0] < 0.025
@@ -186,7 +213,8 @@ def test_flows_with_round_trips_and_transfers_of_their_own():
 @pytest.mark.usefixtures("machine")
 def test_datagrams_cross_the_link_evenly_and_are_timed():
     """10 Mbit/s of datagrams over 10 ms one way: all arrive, none before its time."""
-    run = linux.run(path(flows=[], cbr=[{"rate": "10 Mbit/s"}], duration="3 s", measure={"from": "500 ms"}))
+    stream = {"rate": "10 Mbit/s"}
+    run = undisturbed(lambda: linux.run(path(flows=[], cbr=[stream], duration="3 s", measure={"from": "500 ms"})))
     stream = run.summary.streams[0]
     # 1500 bytes each: 833.3 in a second, less what the machine kept the sender waiting for.
     seconds = 2.5 - run.provenance["quality"]["streams_slipped_s"]
@@ -201,7 +229,8 @@ def test_datagrams_cross_the_link_evenly_and_are_timed():
 def test_iperf3_finds_on_the_same_link_what_our_traffic_does():
     if shutil.which("iperf3") is None:
         pytest.skip("iperf3: expected it to be installed (apt-get install iperf3), found none")
-    found = iperf3.check(path("scalable", duration="6 s", measure={"from": "2 s"}))
+    scenario = path("scalable", duration="6 s", measure={"from": "2 s"})
+    found = undisturbed(lambda: iperf3.check(scenario), lambda found: [found.own, found.links])
     assert found.goodput_bit_s == pytest.approx(found.own.summary.goodput_bit_s, rel=0.15)
     # What it says crossed the link of the scenario.
     assert found.links.summary.utilisation * 20e6 * 1448 / 1500 == pytest.approx(found.goodput_bit_s, rel=0.15)

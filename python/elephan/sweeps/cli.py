@@ -13,7 +13,7 @@ from rich.table import Table
 
 from elephan import _core
 from elephan.scenario import load
-from elephan.settings import assignments
+from elephan.settings import assignments, words
 from elephan.sweeps import tables
 from elephan.sweeps.dataset import Dataset, SweepError
 from elephan.sweeps.loop import Sweep, SweepRun, sweep
@@ -27,10 +27,6 @@ err = Console(stderr=True)
 Folder = Annotated[Path, typer.Argument(help="The folder of a sweep.")]
 Where = Annotated[list[str] | None, typer.Option("--where", help="KEY=VALUE: only runs with this setting.")]
 Form = Annotated[str, typer.Option("--format", help="text, csv, markdown or latex.")]
-
-
-def _words(text: str | None) -> list[str]:
-    return [word.strip() for word in (text or "").split(",") if word.strip()]
 
 
 @contextmanager
@@ -183,9 +179,9 @@ def table_command(
     if interval not in ("t", "bootstrap"):
         raise _core.ScenarioError(f"--interval: expected t or bootstrap, found {interval!r}")
     options: Any = {
-        "rows": _words(rows),
-        "cols": _words(cols),
-        "metrics": _words(metric),
+        "rows": words(rows),
+        "cols": words(cols),
+        "metrics": words(metric),
         "where": assignments(where, "--where"),
         "interval": interval,
         "centre": stat,
@@ -209,7 +205,7 @@ def paired_command(
 ) -> None:
     """Compare two settings on common random numbers: difference, effect size and p-values."""
     key, equals, values = between.partition("=")
-    both = _words(values)
+    both = words(values)
     if not equals or len(both) != 2:
         raise _core.ScenarioError(f"--between: expected KEY=FIRST,SECOND, found {between!r}")
     with _mistakes():

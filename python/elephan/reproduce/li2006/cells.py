@@ -9,6 +9,7 @@ import polars as pl
 from elephan.reproduce.lab import Lab, estimate
 from elephan.reproduce.li2006.systems import METRICS, SYSTEMS, cc_of
 from elephan.results import Run
+from elephan.sweeps.statistics import Estimate
 from elephan.theory import SETTLED_S, epoch_s
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ CHOICES = (
     "BIC's S_max = 32 and smooth_part = 20 (Xu 2004).",
     "The kernel's cap of cwnd at what is in flight, and the hosts' cost of ACKs, are left out.",
 )
+# Where fairness is read.
+LATE = "second half of the tests"
 Cells = dict[tuple[str, int, int], list[Run]]
 
 
@@ -98,14 +101,19 @@ def all_cells(lab: Lab, key: str, systems: Sequence[str] = tuple(SYSTEMS)) -> Ce
     return grid(lab, scenario, cells, make, lab.pick(5, 1))
 
 
-def of(cells: Cells, metric: str, name: str, where: Callable[[int, int], bool] = lambda *_: True) -> float:
-    """The mean of a metric over the cells of an algorithm (over all their repeats)."""
+def _over(cells: Cells, name: str, where: Callable[[int, int], bool], read: Callable[[Run], float | None]) -> float:
+    """What is read from the runs of an algorithm: the mean over its cells of the mean over their repeats."""
     found = [
         e.mean
         for (system, rate, rtt), runs in cells.items()
-        if system == name and where(rate, rtt) and (e := estimate(runs, METRICS[metric][1])).mean is not None
+        if system == name and where(rate, rtt) and (e := Estimate.of([read(run) for run in runs])).mean is not None
     ]
     return sum(found) / len(found) if found else math.nan
+
+
+def of(cells: Cells, metric: str, name: str, where: Callable[[int, int], bool] = lambda *_: True) -> float:
+    """The mean of a metric over the cells of an algorithm (over all their repeats)."""
+    return _over(cells, name, where, lambda run: METRICS[metric][1](run.summary))
 
 
 def late_fairness(run: Run) -> float:
@@ -125,12 +133,7 @@ def settled(cells: Cells, name: str, where: Callable[[int, int], bool] = lambda 
     Table 8.2 prints it of one cell, and there the second half is near to what is printed: BicTCP's flows of unequal round-trip
     times share as 0.02 in it, 0.01 in print, and 0.13 from the start of the second flow on.
     """
-    found = [
-        sum(map(late_fairness, runs)) / len(runs)
-        for (system, rate, rtt), runs in cells.items()
-        if system == name and where(rate, rtt)
-    ]
-    return sum(found) / len(found)
+    return _over(cells, name, where, late_fairness)
 
 
 def at(rate: int | None, rtt: int | None) -> Callable[[int, int], bool]:

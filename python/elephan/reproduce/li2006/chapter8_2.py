@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from elephan import _core
 from elephan.reproduce.lab import Lab, Report, Row, estimate, experiment, mean
-from elephan.reproduce.li2006.cells import CHOICES, late_fairness, timing
+from elephan.reproduce.li2006.cells import CHOICES, LATE, late_fairness, timing
 from elephan.reproduce.li2006.systems import METRICS, NEW, SYSTEMS, cc_of, listed
 from elephan.theory import FIGURES, Model, plot_response
 
@@ -153,7 +153,7 @@ def figure_8_6(lab: Lab) -> Report:
     report.check(
         "L15",
         min(fair, key=lambda n: fair[n]) == "Scalable TCP" and sorted(fair.values())[1] > 0.6,
-        f"second half of the tests, least over the queue sizes: {listed(fair)}",
+        f"{LATE}, least over the queue sizes: {listed(fair)}",
     )
     over = {n: [value("overhead", n, q) for q in sizes if q >= 5] for n in names}
     above = all(x > y for n in NEW if n != "FAST" for x, y in zip(over[n], over["Standard TCP"], strict=True))

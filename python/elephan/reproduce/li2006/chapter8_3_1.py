@@ -6,6 +6,7 @@ from elephan.cells import significant
 from elephan.reproduce.lab import Lab, Report, experiment
 from elephan.reproduce.li2006.cells import (
     CHOICES,
+    LATE,
     SCENARIOS,
     all_cells,
     at,
@@ -22,7 +23,6 @@ from elephan.reproduce.li2006.cells import (
 from elephan.reproduce.li2006.systems import SYSTEMS, listed
 
 SYM = next(iter(SCENARIOS))
-LATE = "second half of the tests"
 
 
 @experiment(

@@ -6,6 +6,7 @@ from elephan import _core
 from elephan.reproduce.lab import Lab, Report, estimate, experiment, mean
 from elephan.reproduce.li2006.cells import (
     CHOICES,
+    LATE,
     RATES,
     SCENARIOS,
     Cells,
@@ -38,7 +39,7 @@ def figure_8_22(lab: Lab) -> Report:
     best = sorted((n for n in goodput if n != "FAST"), key=lambda n: -goodput[n])[:2]
     report.check("L33", set(best) == {"Scalable TCP", "BicTCP"}, f"Mbit/s: {listed(goodput, 1)}")
     slow, quick = ({n: _late(cells, n, rates) for n in SYSTEMS} for rates in ((10,), (100, 250)))
-    told = f"at 100 and 250 Mbit/s, second half of the tests: {listed(quick, 3)}"
+    told = f"at 100 and 250 Mbit/s, {LATE}: {listed(quick, 3)}"
     spread = [max(v.values()) / max(min(v.values()), 1e-9) for v in (slow, quick)]
     report.check(
         "L34",
@@ -51,14 +52,12 @@ def figure_8_22(lab: Lab) -> Report:
         settled(cells, "Standard TCP", at(c, r)) / max(settled(cells, "Scalable TCP", at(c, r)), 1e-9)
         for c in (100, 250) for r in {r for *_, r in cells if r < 162}
     )  # fmt: skip
-    report.check(
-        "L36", ratio >= 30, f"Standard over Scalable TCP's fairness, second half of the tests, at most {ratio:.0f}"
-    )
+    report.check("L36", ratio >= 30, f"Standard over Scalable TCP's fairness, {LATE}, at most {ratio:.0f}")
     locked = {n: quick[n] for n in ("Scalable TCP", "BicTCP", "HighSpeed TCP", "FAST")}
     report.check(
         "L37",
         max(locked.values()) < 0.15,
-        f"fairness at 100 and 250 Mbit/s, second half of the tests: {listed(locked, 3)}",
+        f"fairness at 100 and 250 Mbit/s, {LATE}: {listed(locked, 3)}",
     )
     report.draw = lines(cells, "fairness", "Li 2006, figure 8.25: fairness, flow 1 has 162 ms, small buffers", log=True)
     return report
@@ -117,14 +116,14 @@ def figure_8_27(lab: Lab) -> Report:
     report.check(
         "L40",
         far["Scalable TCP, large"] < far["Standard TCP, large"],
-        f"at 250 Mbit/s, second half of the tests: {listed(far, 3)}",
+        f"at 250 Mbit/s, {LATE}: {listed(far, 3)}",
     )
     quick = {n: _late(cells, n, (100, 250)) for n in SYSTEMS}
     fairer = {n for n in NEW if quick[n] >= quick["Standard TCP"]}
     report.check(
         "L70",
         fairer <= {"H-TCP", "FAST"} and "H-TCP" in fairer,
-        f"fairness at 100 and 250 Mbit/s, second half of the tests: {listed(quick, 3)}",
+        f"fairness at 100 and 250 Mbit/s, {LATE}: {listed(quick, 3)}",
     )
     report.draw = lines(cells, "fairness", "Li 2006, figure 8.28: fairness, flow 1 has 162 ms, large buffers", log=True)
     return report

@@ -24,7 +24,7 @@ REASONS = {
     "fairness": "the slow approach to equal shares is within the measured time; the group of the second half of a test has less of it",
 }
 
-LATE = (
+UNEQUAL = (
     "flows that still take from each other do so longer in the short tests of --quick. With unequal round-trip times the printed values are of "
     "flows that lose together, and here the one with the shorter time loses more often, Standard TCP's 2.7 times (li2006/synchronisation), "
     "which makes up for its growth; FAST shares by its alphas, 20 below 100 Mbit/s and 200 above"
@@ -89,7 +89,7 @@ def table_8_2(lab: Lab) -> Report:
             report.rows.append(
                 Row(group, row.system, row.unit, row.published, row.uncertainty, late[row.system], row.band)
             )
-            report.reasons[group] = LATE
+            report.reasons[group] = UNEQUAL
     goodput = {r.system: mean(r.ours) for r in table_8_1(lab).rows if r.group.endswith("asym-small")}
     fair = {r.system: mean(r.ours) for r in report.rows if r.group.endswith("asym-small")}
     best, worst = sorted(goodput, key=lambda n: -goodput[n])[:2], sorted(fair, key=lambda n: fair[n])[:3]
