@@ -84,27 +84,25 @@ class Trajectory:
 
 
 class _Integration:
-    """The equations on their way through time."""
+    """The equations on their way through time: a state is the windows of all classes and the averaged queue."""
 
-    def __init__(self, core: _core.Fluid, classes: list[FlowClass], buffer: float, times: np.ndarray[Any, Any]) -> None:
+    def __init__(self, core: _core.Fluid, classes: list[FlowClass], times: np.ndarray[Any, Any]) -> None:
         n = len(classes)
-        self.core, self.classes, self.buffer, self.n = core, classes, buffer, n
+        self.core, self.classes, self.n = core, classes, n
         self.shortest = min(c.rtt_s for c in classes)
         self.active, self.slow = np.zeros(n, bool), np.zeros(n, bool)
         # Expected losses of a flow of each class: in its slow start, and in all.
         self.met, self.lost = np.zeros(n), np.zeros(n)
-        self.state, self.t = np.zeros(2 * n + 2), 0.0
+        self.state, self.t = np.zeros(n + 1), 0.0
         self.history = _History(self.state.copy())
         self.times, self.taken = times, 0
-        self.samples, self.losses = np.zeros((len(times), 2 * n + 2)), np.zeros((len(times), n))
+        self.samples, self.losses = np.zeros((len(times), n + 1)), np.zeros((len(times), n))
 
     def change_flows(self, now: float) -> None:
         """Start the classes that start now, and stop those that stop."""
         for i, c in enumerate(self.classes):
             if c.start_s == now and not self.active[i]:
                 self.active[i], self.slow[i], self.state[i] = True, c.window < c.ssthresh, c.window
-                # It has not lost yet: its age begins here.
-                self.state[self.n + 2 + i] = 0.0
             if c.stop_s == now:
                 self.active[i], self.slow[i], self.state[i] = False, False, 0.0
 
@@ -152,8 +150,7 @@ class _Integration:
     def bounded(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         state = y.copy()
         state[: self.n] = np.where(self.active, np.maximum(state[: self.n], 1.0), 0.0)
-        state[self.n] = min(max(state[self.n], 0.0), self.buffer)
-        state[self.n + 1] = max(state[self.n + 1], 0.0)
+        state[self.n] = max(state[self.n], 0.0)
         return state
 
     def count_losses(self, state: np.ndarray[Any, Any], t: float, step: float) -> bool:
@@ -190,7 +187,7 @@ def integrate(
     `queue` is `droptail`, `red` with its numbers in `red` (minimum, maximum, max_p, weight, gentle, wait), or `power`.
     """
     core = _core.Fluid(rate, buffer, queue, [(c.cc, c.flows, c.rtt_s) for c in classes], random_loss, red)
-    course = _Integration(core, classes, buffer, np.arange(0.0, duration_s + sample_s / 2, sample_s))
+    course = _Integration(core, classes, np.arange(0.0, duration_s + sample_s / 2, sample_s))
     stops = {c.stop_s for c in classes if c.stop_s is not None}
     edges = sorted({0.0, duration_s} | {t for t in stops | {c.start_s for c in classes} if t < duration_s})
     for now, then in pairwise(edges):
@@ -205,7 +202,7 @@ def integrate(
         windows=samples[:, :n],
         rates=samples[:, :n] / rounds,
         rtts=rounds,
-        queue=np.clip(samples[:, n], 0.0, buffer),
+        queue=np.array([core.queue(row) for row in rows]),
         loss=np.array([core.loss(row) for row in rows]),
         offered=np.array([core.offered(row) for row in rows]),
         losses=course.losses,

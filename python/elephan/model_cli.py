@@ -261,20 +261,20 @@ def agreement(
     red = {"name": "red", "min_th": 100, "max_th": 600, "max_p": 0.02, "ecn": False}
     if queue not in ("red", "droptail"):
         raise _core.ScenarioError(f"--queue: expected red or droptail, found {queue!r}")
-    paths = [t.strip() for t in rtts.split(",")]
+    paths = words(rtts)
     if flows < len(paths):
         raise _core.ScenarioError(f"--flows: expected one or more for each of {len(paths)} times, found {flows}")
     for text, option in ((duration, "--duration"), *((t, "--rtts") for t in paths)):
         _seconds(text, option)
     rows: list[list[str | float | None]] = []
-    for name in cc.split(","):
+    for name in words(cc):
         found = theory.agreement(
-            name.strip(), flows=flows, rate=rate, rtts=paths, buffer=buffer,
+            name, flows=flows, rate=rate, rtts=paths, buffer=buffer,
             queue=red if queue == "red" else queue, duration=duration,
         )  # fmt: skip
         for what, simulated, model in found:
             share = 100 * (model / simulated - 1) if simulated else None
-            rows.append([name.strip(), what, simulated, model, share])
+            rows.append([name, what, simulated, model, share])
     heads = ["cc", "quantity", "simulated", "model", "deviation\n%"]
     _print(f"{flows} flows, {rate}, {rtts}, buffer {buffer}, {queue}", heads, rows, as_json=as_json)
 
@@ -297,7 +297,7 @@ def plot(
     if not picture.parent.is_dir():
         raise _core.ScenarioError(f"--to: expected a picture in a folder that is there, found {str(picture)!r}")
     for key in parts:
-        names = [name.strip() for name in cc.split(",")] if cc else list(FIGURES[key].cc)
+        names = words(cc) or list(FIGURES[key].cc)
         place = picture.with_stem(picture.stem + key.removeprefix(figure))
         plot_response(FIGURES[key], names, points, most_s=most_s).savefig(place)
         out.print(f"{place}")

@@ -10,14 +10,14 @@ from elephan.results import Run
 RED = {"name": "red", "min_th": 100, "max_th": 600, "max_p": 0.02, "ecn": False}
 
 
-def hundred(engine, queue="droptail", rate="300 Mbit/s", **keys):
+def hundred(engine, queue="droptail", rate="300 Mbit/s", cc="reno", **keys):
     return elephan.dumbbell(
         rate=rate,
         rtt="30 ms",
         buffer="50% bdp",
         path={"queue": queue},
         flows=[
-            elephan.flow("reno", count=10, rtt=f"{30 + 10 * i} ms", start={"uniform": ["0 s", "4 s"]})
+            elephan.flow(cc, count=10, rtt=f"{30 + 10 * i} ms", start={"uniform": ["0 s", "4 s"]})
             for i in range(10)
         ],
         duration="30 s",
@@ -53,9 +53,15 @@ def test_delays_make_scalable_tcp_swing_where_linear_theory_says():
     assert swing(180) > 0.9
 
 
-@pytest.mark.parametrize(("queue", "rate"), [("droptail", "300 Mbit/s"), (RED, "1 Gbit/s")])
-def test_the_model_agrees_with_the_simulator_at_a_hundred_flows(queue, rate):
-    simulated, model = (elephan.run(hundred(engine, queue, rate)).summary for engine in ("sim", "model"))
+@pytest.mark.parametrize(
+    ("cc", "queue", "rate"),
+    [
+        ("reno", "droptail", "300 Mbit/s"),
+        *((cc, RED, "1 Gbit/s") for cc in ("reno", "hstcp", "scalable", "ltcp", "htcp", "cubic")),
+    ],
+)
+def test_the_model_agrees_with_the_simulator_at_a_hundred_flows(cc, queue, rate):
+    simulated, model = (elephan.run(hundred(engine, queue, rate, cc)).summary for engine in ("sim", "model"))
     assert model.goodput_bit_s == pytest.approx(simulated.goodput_bit_s, rel=0.1)
     assert model.links[0].queue_mean_packets == pytest.approx(simulated.links[0].queue_mean_packets, rel=0.1)
 

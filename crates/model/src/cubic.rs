@@ -25,13 +25,6 @@ impl Cubic {
         cubic.max(Standard { a: 1.0, beta: 0.5 }.window(p))
     }
 
-    /// The inverse of [`Self::window`].
-    pub(crate) fn supporting_loss(&self, w: f64, rtt: f64) -> f64 {
-        let factor = self.c * (3.0 + self.beta) / (4.0 * (1.0 - self.beta));
-        let cubic = rtt * libm::cbrt(factor) / libm::pow(w, 4.0 / 3.0);
-        cubic.max(1.5 / (w * w))
-    }
-
     /// Increase of the Reno-friendly window for each round trip (section 4.3).
     fn friendly(&self) -> f64 {
         3.0 * (1.0 - self.beta) / (1.0 + self.beta)
@@ -75,8 +68,6 @@ mod tests {
         ] {
             let found = it.published(p, rtt).unwrap();
             assert!((found / printed - 1.0).abs() < 0.01, "{p} {rtt}: {found} for {printed}");
-            let Algorithm::Cubic(cubic) = &it else { panic!("cubic") };
-            assert!((cubic.supporting_loss(found, rtt) / p - 1.0).abs() < 1e-9);
         }
     }
 }

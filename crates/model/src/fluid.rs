@@ -7,31 +7,40 @@
 //! R(t)  = T + q(t)/C                                     round-trip time
 //! x(t)  = w(t)/R(t)                                      a flow's rate
 //! dw/dt = x' (1 - p') a(w)/w  -  (1 - exp(-p' w'))/R' b(w) w (1 + c^2)
-//! dq/dt = sum of n x (1 - p)  -  C                       at 0 and at the buffer's end as the bounds allow
-//! dg/dt = 1  -  (1 - exp(-p' w'))/R' g                   mean time since a flow of the class lost
+//! C     = sum of n x (1 - p)                             while something is queued
 //! ```
 //!
 //! Primes are values one round-trip time earlier, when the packets were sent that are acknowledged or missed now. `p` is what the
 //! queue drops. A window answers at most one loss in a round trip, hence the exponential. `c^2` is the squared coefficient of
-//! variation of windows within the class: losses hit large windows more often, so the mean square counts. `g` is what H-TCP's
-//! increase depends on: ages are taken to be exponential about it. `n` only multiplies rates: a million flows cost what one costs.
+//! variation of windows within the class: losses hit large windows more often, so the mean square counts. `n` only multiplies
+//! rates: a million flows cost what one costs.
+//!
+//! Acknowledgments clock new packets out as fast as the link lets old ones through, so what is in flight and not on the path is
+//! in the queue, at once (the static link model of Wang, Wei and Low 2005). Integrating rates, `dq/dt = sum of n x (1 - p) - C`, has
+//! the queue follow the windows a round-trip time late: RED then swings where the simulator does not.
+//!
+//! Where the increase depends on the last loss (H-TCP, BIC-TCP, CUBIC), `a` and `b` are those of flows that lose independently of each
+//! other ([`crate::independent`]): `b w (1 + c^2)` is then what a loss takes on average where losses and growth keep `w`.
 //!
 //! Where it does not hold: few flows (the mean of a sawtooth is no sawtooth: below about ten flows a single loss moves the queue by
-//! more than its slope allows); flows that lose together, as a DropTail queue makes flows of like round-trip times do; windows of a
-//! few packets, since timeouts are left out; slow start, which is left out; bursts within a round trip, which fill small buffers that
-//! the fluid leaves empty.
+//! more than its slope allows); flows that lose together, as a DropTail queue makes flows of like round-trip times do, and as a queue
+//! does that swings by more than a window; windows of a few packets, since timeouts are left out; slow start, which is left out;
+//! bursts within a round trip, which fill small buffers that the fluid leaves empty.
 
-use crate::algorithm::Algorithm;
+use elephan_cc::parameter::Value;
+use elephan_cc::registry;
+
+use crate::algorithm::{Algorithm, Error};
+use crate::independent::{Curves, Steady};
 
 /// A class of flows that are alike.
 #[derive(Clone, Debug)]
-pub struct Class {
-    /// Their algorithm.
-    pub algorithm: Algorithm,
-    /// How many they are.
-    pub flows: f64,
-    /// Round-trip time without queueing, s.
-    pub rtt: f64,
+struct Class {
+    algorithm: Algorithm,
+    flows: f64,
+    rtt: f64,
+    /// Steady states under independent losses, where the increase depends on the last one.
+    curves: Option<Curves>,
 }
 
 /// What the link does with packets that find others waiting.
@@ -60,9 +69,9 @@ pub enum Queue {
     Power,
 }
 
-/// A link and the flows on it.
-#[derive(Clone, Debug)]
-pub struct Network {
+/// A link.
+#[derive(Clone, Copy, Debug)]
+pub struct Link {
     /// Rate, packets/s.
     pub rate: f64,
     /// What the queue holds, packets.
@@ -71,8 +80,13 @@ pub struct Network {
     pub queue: Queue,
     /// Probability of a loss on the wire.
     pub random_loss: f64,
-    /// The flows.
-    pub classes: Vec<Class>,
+}
+
+/// A link and the flows on it.
+#[derive(Clone, Debug)]
+pub struct Network {
+    link: Link,
+    classes: Vec<Class>,
 }
 
 /// What was one round-trip time ago, as a class sees it.
@@ -90,64 +104,111 @@ impl Earlier {
     }
 }
 
-/// A state is the windows of all classes, the queue, and the averaged queue, in packets; then for each class the mean time since a
-/// flow lost, in s.
+/// A state is the mean windows of all classes in segments, and the averaged queue in packets.
 impl Network {
-    /// Numbers in a state.
-    pub fn len(&self) -> usize {
-        2 * self.classes.len() + 2
+    /// A link without flows.
+    pub fn new(link: Link) -> Self {
+        Self { link, classes: Vec::new() }
     }
 
-    /// Whether no class is there.
-    pub fn is_empty(&self) -> bool {
-        self.classes.is_empty()
+    /// Adds `flows` flows of the algorithm `name`, with the published parameters except for `settings`, and a round-trip time
+    /// without queueing of `rtt` s.
+    pub fn add(
+        &mut self,
+        name: &str,
+        settings: &[(&str, Value<'_>)],
+        flows: f64,
+        rtt: f64,
+    ) -> Result<(), Error> {
+        let algorithm = Algorithm::new(name, settings)?;
+        let depends_on_the_last_loss =
+            matches!(algorithm, Algorithm::Htcp(_) | Algorithm::Bic(_) | Algorithm::Cubic(_));
+        let curves = depends_on_the_last_loss.then(|| {
+            let rule = registry::find(name).expect("a name that has a model").build(settings);
+            let Link { rate, buffer, .. } = self.link;
+            let rule = rule.expect("settings that the model has taken");
+            Curves::new(&rule, rtt, rtt + buffer / rate, (rate * rtt + buffer) / flows)
+        });
+        self.classes.push(Class { algorithm, flows, rtt, curves });
+        Ok(())
     }
 
-    fn queue(&self, state: &[f64]) -> f64 {
-        state[self.classes.len()].clamp(0.0, self.buffer)
+    /// Packets queued: those in flight that are not on the path.
+    pub fn queue(&self, state: &[f64]) -> f64 {
+        let Link { rate, buffer, queue, .. } = self.link;
+        if queue == Queue::Power {
+            return 0.0;
+        }
+        let kept = 1.0 - self.early_drop_probability(state);
+        let mut queued = 0.0;
+        // What arrives falls with the queue and is convex in it: Newton's steps from below do not pass the root, and are few.
+        for _ in 0..64 {
+            let (mut excess, mut slope) = (-rate, 0.0);
+            for (class, w) in self.classes.iter().zip(state) {
+                let rtt = class.rtt + queued / rate;
+                let arriving = class.flows * w * kept / rtt;
+                excess += arriving;
+                slope += arriving / (rtt * rate);
+            }
+            if excess <= rate * 1e-12 {
+                return queued;
+            }
+            queued += excess / slope;
+            if queued >= buffer {
+                return buffer;
+            }
+        }
+        queued
     }
 
     /// Round-trip time of class `i`, s.
     pub fn rtt(&self, i: usize, state: &[f64]) -> f64 {
-        self.classes[i].rtt + self.queue(state) / self.rate
+        self.classes[i].rtt + self.queue(state) / self.link.rate
+    }
+
+    /// Round-trip times of all classes, s.
+    pub fn rtts(&self, state: &[f64]) -> Vec<f64> {
+        let waiting = self.queue(state) / self.link.rate;
+        self.classes.iter().map(|c| c.rtt + waiting).collect()
     }
 
     /// What all flows send, packets/s.
     pub fn offered(&self, state: &[f64]) -> f64 {
-        let each = self.classes.iter().enumerate().map(|(i, c)| c.flows * state[i] / self.rtt(i, state));
-        each.sum()
+        let waiting = self.queue(state) / self.link.rate;
+        self.classes.iter().zip(state).map(|(c, w)| c.flows * w / (c.rtt + waiting)).sum()
+    }
+
+    /// Probability that RED drops a packet.
+    fn early_drop_probability(&self, state: &[f64]) -> f64 {
+        let Queue::Red { min, max, max_p, gentle, wait, .. } = self.link.queue else { return 0.0 };
+        let average = state[self.classes.len()];
+        let spread = |p: f64| if wait { 2.0 * p / 3.0 } else { 2.0 * p / (1.0 + p) };
+        if average < min {
+            0.0
+        } else if average < max {
+            spread(max_p * (average - min) / (max - min))
+        } else if gentle {
+            spread((max_p + (1.0 - max_p) * (average - max) / max).min(1.0))
+        } else {
+            1.0
+        }
     }
 
     /// Probability that the queue drops a packet.
     pub fn drop_probability(&self, state: &[f64]) -> f64 {
-        let excess = || {
-            let full = state[self.classes.len()] >= self.buffer;
-            if full { (1.0 - self.rate / self.offered(state)).max(0.0) } else { 0.0 }
-        };
-        match self.queue {
-            Queue::DropTail => excess(),
-            Queue::Power => libm::pow(self.offered(state) / self.rate, self.buffer).min(1.0),
-            Queue::Red { min, max, max_p, gentle, wait, .. } => {
-                let average = state[self.classes.len() + 1];
-                let spread = |p: f64| if wait { 2.0 * p / 3.0 } else { 2.0 * p / (1.0 + p) };
-                let p = if average < min {
-                    0.0
-                } else if average < max {
-                    spread(max_p * (average - min) / (max - min))
-                } else if gentle {
-                    spread((max_p + (1.0 - max_p) * (average - max) / max).min(1.0))
-                } else {
-                    1.0
-                };
-                p.max(excess())
-            }
+        let Link { rate, buffer, queue, .. } = self.link;
+        if queue == Queue::Power {
+            return libm::pow(self.offered(state) / rate, buffer).min(1.0);
         }
+        let full = self.queue(state) >= buffer;
+        let excess = if full { (1.0 - rate / self.offered(state)).max(0.0) } else { 0.0 };
+        self.early_drop_probability(state).max(excess)
     }
 
     /// What is lost of what a flow sends: in the queue or on the wire.
     pub fn loss(&self, state: &[f64]) -> f64 {
         let dropped = self.drop_probability(state);
-        dropped + (1.0 - dropped) * self.random_loss
+        dropped + (1.0 - dropped) * self.link.random_loss
     }
 
     fn earlier(&self, i: usize, state: &[f64]) -> Earlier {
@@ -156,70 +217,50 @@ impl Network {
 
     /// The derivative of `now`, for each second. `before[i]` is the state one round-trip time of class `i` ago.
     pub fn derivative(&self, now: &[f64], before: &[&[f64]]) -> Vec<f64> {
-        let classes = 0..self.classes.len();
-        let earlier: Vec<Earlier> = classes.clone().map(|i| self.earlier(i, before[i])).collect();
-        let mut change: Vec<f64> = classes
-            .clone()
+        let waiting = self.queue(now);
+        let mut change: Vec<f64> = (0..self.classes.len())
             .map(|i| {
-                let slope = self.window_slope(i, now, earlier[i]);
+                let rtt = self.classes[i].rtt + waiting / self.link.rate;
+                let slope = self.window_slope(i, now[i].max(1.0), rtt, self.earlier(i, before[i]));
                 if now[i] <= 1.0 { slope.max(0.0) } else { slope }
             })
             .collect();
-        let arriving = self.offered(now) * (1.0 - self.drop_probability(now));
-        let mut queue = arriving - self.rate;
-        let waiting = now[self.classes.len()];
-        if matches!(self.queue, Queue::Power)
-            || waiting <= 0.0 && queue < 0.0
-            || waiting >= self.buffer && queue > 0.0
-        {
-            queue = 0.0;
-        }
-        change.push(queue);
         // The average is taken at each arrival: ln(1 - weight) for each packet (Misra, Gong and Towsley 2000, section 3).
-        let average = match self.queue {
+        let average = match self.link.queue {
             Queue::Red { weight, .. } => {
-                -libm::log1p(-weight) * self.offered(now) * (waiting - now[self.classes.len() + 1])
+                -libm::log1p(-weight) * self.offered(now) * (waiting - now[self.classes.len()])
             }
             Queue::DropTail | Queue::Power => 0.0,
         };
         change.push(average);
-        change.extend(classes.map(|i| 1.0 - earlier[i].losses() * now[self.classes.len() + 2 + i]));
         change
     }
 
-    fn window_slope(&self, i: usize, now: &[f64], earlier: Earlier) -> f64 {
-        let Class { algorithm, rtt, .. } = &self.classes[i];
-        let (w, Earlier { window, rtt: round, loss }) = (now[i].max(1.0), earlier);
+    /// By how much the window `w` of class `i` changes in a second, at a round-trip time of `rtt` s.
+    fn window_slope(&self, i: usize, w: f64, rtt: f64, earlier: Earlier) -> f64 {
+        let Class { algorithm, rtt: shortest, curves, .. } = &self.classes[i];
+        let Earlier { window, rtt: round, loss } = earlier;
         let acknowledged = window / round * (1.0 - loss);
         let losses = earlier.losses();
         if let Algorithm::Fast(fast) = algorithm {
             // Equation 6.18 every other round trip: (gamma/2)(alpha - w (1 - T/R)) in one.
-            let queued = w * (1.0 - rtt / round);
+            let queued = w * (1.0 - shortest / round);
             let gain = fast.gamma / 2.0 * (fast.alpha - queued) / w;
             return acknowledged * gain - losses * 0.5 * w;
         }
-        let (a, b) = match algorithm {
-            // The time since the last loss is what its increase depends on, and its decrease on the queue that the loss met.
-            Algorithm::Htcp(htcp) => {
-                let it = htcp.clone().with_max_rtt(*rtt, round);
-                let age = now[self.classes.len() + 2 + i].max(1e-3);
-                (2.0 * (1.0 - it.beta) * it.mean_alpha(1.0 / age, *rtt), 1.0 - it.beta)
-            }
-            Algorithm::Cubic(cubic) => {
-                ((1.0 - cubic.beta) * w * w * cubic.supporting_loss(w, round), 1.0 - cubic.beta)
-            }
-            _ => (algorithm.increase(w, round), 1.0 - algorithm.beta(w)),
-        };
-        acknowledged * a / w - losses * b * w * (1.0 + self.spread(i, w))
+        if let Some(curves) = curves {
+            let Steady { loss, gain, .. } = curves.at(w, rtt);
+            let steady = Earlier { window: w, rtt, loss };
+            let taken = w / rtt * (1.0 - loss) * gain / steady.losses();
+            return acknowledged * gain - losses * taken;
+        }
+        let taken = (1.0 - algorithm.beta(w)) * w * (1.0 + self.spread(i, w));
+        acknowledged * algorithm.increase(w, round) / w - losses * taken
     }
 
-    /// The squared coefficient of variation of windows in class `i`: that of independent losses. None for algorithms whose increase
-    /// is taken from their response function.
+    /// The squared coefficient of variation of windows in class `i`: that of independent losses.
     fn spread(&self, i: usize, w: f64) -> f64 {
-        match &self.classes[i].algorithm {
-            Algorithm::Htcp(_) | Algorithm::Bic(_) | Algorithm::Cubic(_) | Algorithm::Fast(_) => 0.0,
-            it => it.variation(w, self.classes[i].rtt).powi(2),
-        }
+        self.classes[i].algorithm.variation(w, self.classes[i].rtt).powi(2)
     }
 }
 
@@ -227,97 +268,89 @@ impl Network {
 mod tests {
     use super::*;
 
-    fn reno(flows: f64, rtt: f64) -> Class {
-        Class { algorithm: Algorithm::new("reno", &[]).unwrap(), flows, rtt }
-    }
-
     fn red() -> Queue {
         Queue::Red { min: 50.0, max: 150.0, max_p: 0.1, weight: 0.002, gentle: true, wait: true }
     }
 
+    /// A link of 10 000 packets/s with flows of a round-trip time of 100 ms each.
+    fn network(name: &str, flows: f64, buffer: f64, queue: Queue) -> Network {
+        let mut network = Network::new(Link { rate: 1e4, buffer, queue, random_loss: 0.0 });
+        network.add(name, &[], flows, 0.1).unwrap();
+        network
+    }
+
     #[test]
     fn the_equilibrium_is_the_response_function() {
-        // By hand: 100 flows on 10 000 packets/s, 100 packets queued, so R = 110 ms and w = 11; the window stands still where
-        // (1 - p) / R = (1 - exp(-p w))/R w/2 (1 + 1/8).
-        let network = Network {
-            rate: 1e4,
-            buffer: 1000.0,
-            queue: red(),
-            random_loss: 0.0,
-            classes: vec![reno(100.0, 0.1)],
-        };
-        let slope = |average: f64| {
-            let state = [11.0, 100.0, average, 1.0];
-            network.derivative(&state, &[&state])
-        };
-        // A mean age of 1 s stands still where a flow loses once in a second.
-        let once = -(1.0 - 0.11f64).ln() / 11.0;
-        assert!(slope(50.0 + 1500.0 * once)[3].abs() < 1e-12);
-        let balance = |p: f64| (1.0 - p) - (1.0 - (-p * 11.0f64).exp()) * 5.5 * 1.125;
-        for average in [55.0, 70.0, 100.0, 140.0] {
+        // By hand: 100 flows on 10 000 packets/s with a window of 11 (1 + p): what is not dropped is 100 packets more than the path
+        // holds, so R = 110 ms; the window stands still where (1 - p)/R = (1 - exp(-p w))/R w/2 (1 + 1/8).
+        let network = network("reno", 100.0, 1000.0, red());
+        for average in [50.0, 55.0, 70.0, 100.0, 140.0] {
             let p = 2.0 / 3.0 * 0.1 * (average - 50.0) / 100.0;
-            let expected = balance(p) / 0.11;
-            assert!((slope(average)[0] - expected).abs() < 0.02 * expected.abs() + 1e-6, "{average}");
-            // What is sent is the rate; what is dropped is missing from the queue.
-            assert!((slope(average)[1] + 1e4 * p).abs() < 1e-6);
+            let w = 11.0 / (1.0 - p);
+            let state = [w, average];
+            assert!((network.queue(&state) - 100.0).abs() < 1e-6, "{average}");
+            let found = network.derivative(&state, &[&state]);
+            let expected = ((1.0 - p) - (1.0 - (-p * w).exp()) * w / 2.0 * 1.125) / 0.11;
+            assert!((found[0] - expected).abs() < 0.02 * expected.abs() + 1e-6, "{average}");
+            // The average goes towards the queue by 0.002 of the way for each packet that arrives, dropped or not.
+            let towards = -(1.0 - 0.002f64).ln() * 1e4 / (1.0 - p) * (100.0 - average);
+            assert!((found[1] - towards).abs() < 1e-6 * towards.abs() + 1e-9, "{average}");
         }
     }
 
     #[test]
     fn the_queue_keeps_within_its_buffer() {
-        let network = Network {
-            rate: 1e4,
-            buffer: 100.0,
-            queue: Queue::DropTail,
-            random_loss: 0.0,
-            classes: vec![reno(10.0, 0.1)],
-        };
-        let full = [200.0, 100.0, 0.0, 1.0];
-        assert_eq!(network.derivative(&full, &[&full])[1], 0.0);
+        let network = network("reno", 10.0, 100.0, Queue::DropTail);
+        let full = [200.0, 0.0];
+        assert_eq!(network.queue(&full), 100.0);
         // 2000/0.11 offered, 1e4 served.
         assert!((network.loss(&full) - (1.0 - 1e4 / (2000.0 / 0.11))).abs() < 1e-12);
-        let idle = [10.0, 0.0, 0.0, 1.0];
-        assert_eq!((network.derivative(&idle, &[&idle])[1], network.loss(&idle)), (0.0, 0.0));
+        let idle = [10.0, 0.0];
+        assert_eq!((network.queue(&idle), network.loss(&idle)), (0.0, 0.0));
+    }
+
+    #[test]
+    fn flows_of_different_round_trip_times_share_one_queue() {
+        let mut network = network("reno", 50.0, 1000.0, Queue::DropTail);
+        network.add("reno", &[], 50.0, 0.05).unwrap();
+        // 400 packets queued are 40 ms: 50 * 14/0.14 + 50 * 9/0.09 = 10 000 packets/s.
+        let state = [14.0, 9.0, 0.0];
+        assert!((network.queue(&state) - 400.0).abs() < 1e-6);
+        let [far, near] = network.rtts(&state)[..] else { panic!("two classes") };
+        assert!((far - 0.14).abs() < 1e-9 && (near - 0.09).abs() < 1e-9);
+        assert!((network.offered(&state) - 1e4).abs() < 1e-6);
     }
 
     #[test]
     fn red_above_its_thresholds() {
-        let network = Network {
-            rate: 1e4,
-            buffer: 1000.0,
-            queue: red(),
-            random_loss: 0.0,
-            classes: vec![reno(1.0, 0.1)],
-        };
-        let p = |average: f64| network.drop_probability(&[10.0, 100.0, average]);
+        let network = network("reno", 1.0, 1000.0, red());
+        let p = |average: f64| network.drop_probability(&[10.0, average]);
         assert_eq!((p(49.0), p(300.0)), (0.0, 2.0 / 3.0));
         assert!((p(100.0) - 0.1 / 3.0).abs() < 1e-12 && (p(225.0) - 1.1 / 3.0).abs() < 1e-12);
     }
 
     #[test]
-    fn htcp_grows_by_the_age_of_its_losses() {
-        let classes = vec![Class { algorithm: Algorithm::new("htcp", &[]).unwrap(), flows: 1.0, rtt: 0.1 }];
-        let network =
-            Network { rate: 1e4, buffer: 1000.0, queue: Queue::DropTail, random_loss: 0.0, classes };
-        let slope = |age: f64| {
-            let state = [50.0, 0.0, 0.0, age];
-            network.derivative(&state, &[&state])
-        };
-        // By hand, ages exponential about 2 s: alpha = 1 + exp(-1/2)(10 * 2 + 2^2/2) = 14.34; 0.4 of it in each 0.1 s.
-        assert!((slope(2.0)[0] - 0.4 * 14.344 / 0.1).abs() < 0.01, "{:?}", slope(2.0));
-        // Nothing is lost: age is time.
-        assert_eq!(slope(2.0)[3], 1.0);
-        assert!((slope(0.0)[0] - 4.0).abs() < 1e-6);
+    fn what_depends_on_the_last_loss_rests_where_independent_losses_leave_it() {
+        for name in ["htcp", "bic", "cubic"] {
+            let network = network(name, 100.0, 1000.0, red());
+            // 11 segments each, but for what is dropped: 100 packets queued.
+            let steady = network.classes[0].curves.as_ref().unwrap().at(11.0, 0.11);
+            let average = |loss: f64| 50.0 + 100.0 * loss / (2.0 / 3.0 * 0.1);
+            let slope = |loss: f64| {
+                let state = [11.0 / (1.0 - loss), average(loss)];
+                network.derivative(&state, &[&state])[0]
+            };
+            assert!(slope(0.8 * steady.loss) > 0.0 && slope(1.25 * steady.loss) < 0.0, "{name}");
+        }
     }
 
     #[test]
     fn fast_rests_where_its_equilibrium_is() {
         let Ok(Algorithm::Fast(fast)) = Algorithm::new("fast", &[]) else { panic!("fast") };
         let rest = fast.equilibrium(2.0, 1e4, 0.1);
-        let classes = vec![Class { algorithm: Algorithm::Fast(fast), flows: 2.0, rtt: 0.1 }];
-        let network =
-            Network { rate: 1e4, buffer: 1000.0, queue: Queue::DropTail, random_loss: 0.0, classes };
-        let state = [rest.window, rest.queue, 0.0, 1.0];
-        assert!(network.derivative(&state, &[&state])[..2].iter().all(|d| d.abs() < 1e-6));
+        let network = network("fast", 2.0, 1000.0, Queue::DropTail);
+        let state = [rest.window, 0.0];
+        assert!((network.queue(&state) - rest.queue).abs() < 1e-6);
+        assert!(network.derivative(&state, &[&state])[0].abs() < 1e-6);
     }
 }

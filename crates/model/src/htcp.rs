@@ -6,11 +6,10 @@ use crate::solve;
 /// H-TCP.
 ///
 /// The fraction that a loss leaves adapts to the round-trip times seen, `T_min/T_max` within 1/2 and `beta_max` (equation 6.10); here
-/// it is `beta_max`, right for a path whose queue is short. [`Htcp::with_max_rtt`] gives that of another path.
+/// it is `beta_max`, right for a path whose queue is short.
 #[derive(Clone, Debug)]
 pub struct Htcp {
     delta_l: f64,
-    beta_max: f64,
     scaling: Scaling,
     /// Fraction of the window that a loss leaves.
     pub beta: f64,
@@ -31,15 +30,7 @@ impl Htcp {
             "seconds" => Scaling::Seconds,
             _ => Scaling::Off,
         };
-        let beta_max = settings.number("beta_max");
-        Self { delta_l: settings.number("delta_l"), beta_max, scaling, beta: beta_max }
-    }
-
-    /// On a path whose round-trip time varies from `min_rtt` to `max_rtt`, in s.
-    #[must_use]
-    pub fn with_max_rtt(mut self, min_rtt: f64, max_rtt: f64) -> Self {
-        self.beta = (min_rtt / max_rtt).clamp(0.5, self.beta_max);
-        self
+        Self { delta_l: settings.number("delta_l"), scaling, beta: settings.number("beta_max") }
     }
 
     fn scale(&self, rtt: f64) -> f64 {
@@ -88,17 +79,6 @@ impl Htcp {
             |target: f64| self.time((target - self.beta * w) * rtt / (2.0 * (1.0 - self.beta)), rtt);
         (reached(to) - reached(w)) / rtt
     }
-
-    /// Mean of alpha under independent losses at rate `losses_per_s`: the time since the last one is exponential, and
-    /// the transform of equation 6.9 is `1 + exp(-l Delta_L)(10/l + 1/(2 l^2))` for a scale of 1.
-    pub(crate) fn mean_alpha(&self, losses_per_s: f64, rtt: f64) -> f64 {
-        let (l, low, scale) = (losses_per_s, self.low_speed(rtt), self.scale(rtt));
-        let over = low - self.delta_l;
-        // From `low` on alpha is scale (1 + 10 x + x^2/4), and before it 1.
-        let value = scale * (1.0 + 10.0 * over + over * over / 4.0);
-        let slope = scale * (10.0 + over / 2.0);
-        1.0 + libm::exp(-l * low) * (value - 1.0 + slope / l + scale / 2.0 / (l * l))
-    }
 }
 
 #[cfg(test)]
@@ -124,21 +104,6 @@ mod tests {
         for (rtt, scale) in [(0.1, 1.0), (0.01, 0.1), (0.2, 2.0), (0.05, 0.5)] {
             let summed: f64 = (0..50_000).map(|i| alpha((f64::from(i) + 0.5) * 1e-4, scale) * 1e-4).sum();
             assert!((published().gained(5.0, rtt) / summed - 1.0).abs() < 1e-4, "{rtt}");
-        }
-    }
-
-    #[test]
-    fn mean_alpha_is_the_mean_over_exponential_ages() {
-        for (rtt, scale) in [(0.1, 1.0), (0.02, 0.2)] {
-            for l in [0.1, 1.0, 5.0] {
-                let step = 1e-3;
-                let summed: f64 = (0..200_000)
-                    .map(|i| (f64::from(i) + 0.5) * step)
-                    .map(|t| l * libm::exp(-l * t) * alpha(t, scale) * step)
-                    .sum();
-                let found = published().mean_alpha(l, rtt);
-                assert!((found / summed - 1.0).abs() < 5e-3, "{rtt} {l}: {found} {summed}");
-            }
         }
     }
 }

@@ -9,6 +9,7 @@
 //! - [`Algorithm`]: response function, its inverse, recovery, doubling, halving, variation, fairness of each algorithm.
 //! - [`standard`]: the square root law and PFTK. [`tekala`]: Scalable TCP's window over time and among others.
 //! - [`utilisation`]: of one AIMD flow, by its buffer. [`aimd`]: the matrix model of flows that share a link.
+//! - [`independent`]: what an algorithm comes to under independent losses.
 //! - [`fluid`]: windows and queue as delay differential equations. [`stability`]: Kelly's condition.
 
 pub mod aimd;
@@ -19,6 +20,7 @@ mod fast;
 pub mod fluid;
 mod highspeed;
 mod htcp;
+pub mod independent;
 pub mod ltcp;
 mod scalable;
 mod solve;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use elephan_cc::parameter::Value;
 use elephan_metrics::{FlowSummary, LinkSummary, Summary};
-use elephan_model::fluid::{Class, Network, Queue};
+use elephan_model::fluid::{Link, Network, Queue};
 use elephan_model::stability::{self, LossModel};
 use elephan_model::{Algorithm, aimd, standard, tekala, utilisation};
 use elephan_net::{Limit, Loss};
@@ -21,11 +21,14 @@ fn bad(message: impl ToString) -> PyErr {
     ScenarioError::new_err(message.to_string())
 }
 
-/// The model of a `cc` as a scenario gives it, in JSON: a name, or a table with `name` and parameters.
-fn algorithm(cc: &str) -> PyResult<Algorithm> {
+/// What `make` makes of a `cc` as a scenario gives it, in JSON: a name, or a table with `name` and parameters.
+fn with_cc<T>(
+    cc: &str,
+    make: impl FnOnce(&str, &[(&str, Value<'_>)]) -> Result<T, elephan_model::Error>,
+) -> PyResult<T> {
     let json: Json = serde_json::from_str(cc).map_err(bad)?;
     if let Json::String(name) = &json {
-        return Algorithm::new(name, &[]).map_err(bad);
+        return make(name, &[]).map_err(bad);
     }
     let table = json.as_object().ok_or_else(|| bad("cc: expected a name or a table"))?;
     let name = table.get("name").and_then(Json::as_str).ok_or_else(|| bad("cc.name: expected a name"))?;
@@ -42,7 +45,7 @@ fn algorithm(cc: &str) -> PyResult<Algorithm> {
             Ok((key.as_str(), value))
         })
         .collect::<PyResult<_>>()?;
-    Algorithm::new(name, &settings).map_err(bad)
+    make(name, &settings).map_err(bad)
 }
 
 /// The steady state of an algorithm; see `elephan_model::Algorithm`.
@@ -53,7 +56,7 @@ pub struct Model(Algorithm);
 impl Model {
     #[new]
     fn new(cc: &str) -> PyResult<Self> {
-        algorithm(cc).map(Self)
+        with_cc(cc, Algorithm::new).map(Self)
     }
     fn published(&self, loss: f64, rtt: f64) -> Option<f64> {
         self.0.published(loss, rtt)
@@ -128,18 +131,21 @@ impl Fluid {
             }
             _ => return Err(bad(format!("queue: expected droptail, red or power, found {queue:?}"))),
         };
-        let classes = classes
-            .into_iter()
-            .map(|(cc, flows, rtt)| Ok(Class { algorithm: algorithm(&cc)?, flows, rtt }))
-            .collect::<PyResult<_>>()?;
-        Ok(Self(Network { rate, buffer, queue, random_loss, classes }))
+        let mut network = Network::new(Link { rate, buffer, queue, random_loss });
+        for (cc, flows, rtt) in classes {
+            with_cc(&cc, |name, settings| network.add(name, settings, flows, rtt))?;
+        }
+        Ok(Self(network))
     }
     fn derivative(&self, now: Vec<f64>, before: Vec<Vec<f64>>) -> Vec<f64> {
         let before: Vec<&[f64]> = before.iter().map(Vec::as_slice).collect();
         self.0.derivative(&now, &before)
     }
     fn rtts(&self, state: Vec<f64>) -> Vec<f64> {
-        (0..self.0.classes.len()).map(|i| self.0.rtt(i, &state)).collect()
+        self.0.rtts(&state)
+    }
+    fn queue(&self, state: Vec<f64>) -> f64 {
+        self.0.queue(&state)
     }
     fn offered(&self, state: Vec<f64>) -> f64 {
         self.0.offered(&state)
