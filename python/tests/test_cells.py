@@ -1,6 +1,6 @@
 import pytest
 
-from elephan.cells import measured, significant
+from elephan.cells import deviation, measured, significant
 from elephan.sweeps.statistics import Estimate
 
 
@@ -34,3 +34,10 @@ def test_an_estimate_has_digits_of_its_own_or_those_asked_for():
     assert Estimate.of([0.5, None]).text() == "0.5 (1/2)"
     assert Estimate.of([0.5, 0.52]).text(3) == "0.510 ± 0.127"
     assert Estimate.of([None]).text() == "never"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.1234, "+12.3"), (-0.1234, "-12.3"), (-0.0004, "+0.0"), (0.0, "+0.0"), (None, "-")]
+)
+def test_what_is_hardly_off_is_not_below(share, text):
+    assert deviation(share) == text

@@ -17,8 +17,7 @@ def hundred(engine, queue="droptail", rate="300 Mbit/s", cc="reno", **keys):
         buffer="50% bdp",
         path={"queue": queue},
         flows=[
-            elephan.flow(cc, count=10, rtt=f"{30 + 10 * i} ms", start={"uniform": ["0 s", "4 s"]})
-            for i in range(10)
+            elephan.flow(cc, count=10, rtt=f"{30 + 10 * i} ms", start={"uniform": ["0 s", "4 s"]}) for i in range(10)
         ],
         duration="30 s",
         engine=engine,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan import _core
+from elephan.cells import deviation
 from elephan.report.content import Content, Head, Picture, Table, Tile
 
 # Verdicts, best first, and what they mean.
@@ -88,7 +89,7 @@ def _tables(name: str, report: dict[str, Any]) -> list[Table]:
                 row["unit"],
                 row["published"],
                 row["ours"],
-                "-" if row["deviation"] is None else f"{100 * row['deviation']:+.1f}",
+                deviation(row["deviation"]),
                 f"{100 * row['band']:g}",
                 "agrees" if row["agrees"] else "",
             ]

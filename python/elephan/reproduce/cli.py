@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from elephan import _core
+from elephan.cells import deviation
 
 out = Console(width=max(Console().width, 132))
 err = Console(stderr=True)
@@ -106,7 +107,7 @@ def _print(report: dict[str, Any]) -> None:
         table.add_column(head, justify="right")
     table.add_column("")
     for row in report["rows"]:
-        shown = "-" if row["deviation"] is None else f"{100 * row['deviation']:+.1f}"
+        shown = deviation(row["deviation"])
         table.add_row(
             f"{row['group']}, {row['unit']}", row["system"], row["published"], row["ours"], shown,
             f"{100 * row['band']:g}", "agrees" if row["agrees"] else "",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan._core import ScenarioError
-from elephan.cells import measured
+from elephan.cells import deviation, measured
 from elephan.reproduce.lab import EXPERIMENTS, SOURCES, Experiment, Report, claims
 
 NAMES = {
@@ -171,14 +171,13 @@ def _section(report: dict[str, Any], usual: str, folder: Path, pictures: Path) -
         lines += [f"![{report['title']}]({pictures.name}/{place.name})", ""]
     if report["rows"]:
         lines += [
-            "| quantity | system | published | ours | deviation | band |",
+            "| quantity | system | published | ours | deviation, % | band, % |",
             "| --- | --- | ---: | ---: | ---: | ---: |",
         ]
         for row in report["rows"]:
-            deviation = "-" if row["deviation"] is None else f"{100 * row['deviation']:+.1f} %"
             lines.append(
-                f"| {row['group']}, {row['unit']} | {row['system']} | {row['published']} | {row['ours']} | {deviation} "
-                f"| {100 * row['band']:g} % |"
+                f"| {row['group']}, {row['unit']} | {row['system']} | {row['published']} | {row['ours']} "
+                f"| {deviation(row['deviation'])} | {100 * row['band']:g} |"
             )
         lines.append("")
         for group, verdict in report["verdicts"].items():
