@@ -23,9 +23,9 @@
 //! other ([`crate::independent`]): `b w (1 + c^2)` is then what a loss takes on average where losses and growth keep `w`.
 //!
 //! Where it does not hold: few flows (the mean of a sawtooth is no sawtooth: below about ten flows a single loss moves the queue by
-//! more than its slope allows); flows that lose together, as a DropTail queue makes flows of like round-trip times do, and as a queue
-//! does that swings by more than a window; windows of a few packets, since timeouts are left out; slow start, which is left out;
-//! bursts within a round trip, which fill small buffers that the fluid leaves empty.
+//! more than its slope allows); flows that lose together, as those of like round-trip times do at a DropTail queue, and BIC-TCP's where
+//! RED's average is slower than they grow; windows of a few packets, since timeouts are left out; slow start, which is left out; bursts
+//! within a round trip, which fill small buffers that the fluid leaves empty.
 
 use elephan_cc::parameter::Value;
 use elephan_cc::registry;
