@@ -54,7 +54,8 @@ def convergence_s(run: Run, flow: int, share_bit_s: float) -> float:
 def _times(
     lab: Lab, what: str, cases: Sequence[tuple[str, int, int]], *, background: bool = False
 ) -> dict[tuple[str, int, int], Estimate]:
-    repeats = lab.pick(15, 2)
+    # Packets of web users make the runs with background the costly ones.
+    repeats = lab.pick(5 if background else 15, 2)
     scenarios = [
         _scenario(lab, cc, n, rate, seed, background=background)
         for cc, n, rate in cases
