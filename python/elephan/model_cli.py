@@ -124,12 +124,13 @@ def response(
         losses = given if window is None else [model.core.loss(window, seconds)]
         for p in losses:
             r = model.response(p, seconds, packet)
-            rows.append([name, p, r.published, r.window, r.peak, r.rate_bit_s / 1e6])
+            rows.append([name, p, r.published, r.window, model.independent(p, seconds), r.peak, r.rate_bit_s / 1e6])
     heads = [
         "cc",
         "loss rate",
         "mean window\nas published",
         "mean window\nof the sawtooth",
+        "mean window,\nindependent losses",
         "window\nat a loss",
         "rate\nMbit/s",
     ]

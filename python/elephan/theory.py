@@ -51,7 +51,8 @@ class Model:
     """
 
     def __init__(self, cc: str | Mapping[str, Any]) -> None:
-        self.core = _core.Model(json.dumps(cc if isinstance(cc, str) else dict(cc)))
+        self.cc = json.dumps(cc if isinstance(cc, str) else dict(cc))
+        self.core = _core.Model(self.cc)
 
     def response(self, loss: float, rtt_s: float, packet_bytes: float = 1500) -> Response:
         """The response function at `loss`, the share of packets lost."""
@@ -60,6 +61,13 @@ class Model:
         window = self.core.window(loss, rtt_s)
         rate = window * packet_bytes * 8 / rtt_s
         return Response(loss, self.core.published(loss, rtt_s), window, self.core.peak(loss, rtt_s), rate)
+
+    def independent(self, loss: float, rtt_s: float) -> float | None:
+        """The mean window in segments where each packet is lost with probability `loss` (`elephan-model`'s `independent`).
+
+        None for FAST, and below one loss in a million packets, where the rule would have to run for too long.
+        """
+        return _core.independent_window(self.cc, loss, rtt_s) if loss >= 1e-6 else None
 
     def recovery(self, window: float, rtt_s: float) -> Recovery:
         """What one loss costs at `window` segments."""

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use elephan_cc::parameter::Value;
+use elephan_cc::registry;
 use elephan_metrics::{FlowSummary, LinkSummary, Summary};
 use elephan_model::fluid::{Link, Network, Queue};
 use elephan_model::stability::{self, LossModel};
-use elephan_model::{Algorithm, aimd, standard, tekala, utilisation};
+use elephan_model::{Algorithm, aimd, independent, standard, tekala, utilisation};
 use elephan_net::{Limit, Loss};
 use elephan_scenario::Plan;
 use elephan_scenario::plan::Setting;
@@ -103,6 +104,19 @@ impl Model {
         let (claiming, loss) = (it.claiming_speed_up(k), it.supporting_loss(k));
         Some((layer.step, layer.from, claiming, it.recovery_speed_up(k), loss))
     }
+}
+
+/// Mean window of an algorithm under independent losses; none for FAST, which lives by its queue.
+#[pyfunction]
+fn independent_window(cc: &str, loss: f64, rtt: f64) -> PyResult<Option<f64>> {
+    with_cc(cc, |name, settings| {
+        if let Algorithm::Fast(_) = Algorithm::new(name, settings)? {
+            return Ok(None);
+        }
+        let rule = registry::find(name).expect("a name that has a model").build(settings);
+        let rule = rule.expect("settings that the model has taken");
+        Ok(Some(independent::steady(&rule, loss, rtt, rtt).window))
+    })
 }
 
 /// Windows and queue as differential equations; see `elephan_model::fluid::Network`.
@@ -368,6 +382,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     for function in [
         wrap_pyfunction!(fluid_plan, module)?,
         wrap_pyfunction!(empty_summary, module)?,
+        wrap_pyfunction!(independent_window, module)?,
         wrap_pyfunction!(pftk_bit_s, module)?,
         wrap_pyfunction!(utilisation_of, module)?,
         wrap_pyfunction!(aimd_shares, module)?,
