@@ -1,4 +1,4 @@
-"""The command line: `elephan compare`, `run`, `cc`, `scenario`, `plot`."""
+"""The command line: `elephan compare`, `run`, `scenario`, `plot`, and what other modules add to it."""
 
 import json
 import re
@@ -11,18 +11,19 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from elephan import _core, model_cli, queue_cli, recommend_cli
+from elephan import _core, model_cli, recommend_cli
 from elephan.cells import drops, number, percent
 from elephan.engines_cli import compare_engines
 from elephan.kernel import KernelError
 from elephan.kernel.cli import app as kernel_app
 from elephan.progress import progress_bar
-from elephan.registry import Algorithm, algorithms, slow_starts
+from elephan.registry_cli import cc_app, queue_app
 from elephan.report.cli import report
 from elephan.reproduce import cli as reproduce_cli
 from elephan.results import Run, new_folder
 from elephan.scenario import Scenario, load, schema
 from elephan.settings import assignments, words
+from elephan.summary import LinkSummary
 from elephan.sweeps import cli as sweep_commands
 from elephan.ui.cli import ui
 
@@ -32,12 +33,11 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-cc_app = typer.Typer(help="The congestion control algorithms and slow starts.", no_args_is_help=True)
 scenario_app = typer.Typer(help="Scenario files.", no_args_is_help=True)
 app.add_typer(model_cli.app, name="model")
 app.command()(reproduce_cli.reproduce)
 app.command()(recommend_cli.recommend)
-app.add_typer(queue_cli.app, name="queue")
+app.add_typer(queue_app, name="queue")
 app.add_typer(cc_app, name="cc")
 app.add_typer(scenario_app, name="scenario")
 app.add_typer(kernel_app, name="kernel")
@@ -55,6 +55,17 @@ out = Console(width=max(Console().width, 132))
 err = Console(stderr=True)
 
 Force = Annotated[bool, typer.Option("--force", help="Replace the results folder where there is one.")]
+
+
+def _class_table(link: LinkSummary) -> Table:
+    table = Table(title=f"classes of {link.name}", title_justify="left")
+    table.add_column("class")
+    for head in ("throughput\nMbit/s, IP packets", "offered\npackets", "dropped", "queueing\nms, mean"):
+        table.add_column(head, justify="right")
+    for one in link.classes:
+        throughput, delay = number(one.throughput_bit_s, 1e-6), number(one.queue_delay_mean_s, 1e3)
+        table.add_row(one.name, throughput, str(one.offered), str(one.dropped), delay)
+    return table
 
 
 def _summary_tables(run: Run) -> Iterator[Table]:
@@ -118,7 +129,9 @@ def _summary_tables(run: Run) -> Iterator[Table]:
             number(link.queue_mean_packets, digits=1),
         )
     yield links
-    yield from queue_cli.class_tables(summary.links)
+    for link in summary.links:
+        if link.classes:
+            yield _class_table(link)
 
 
 def _hosts_table(run: Run) -> Table:
@@ -295,42 +308,6 @@ def compare(
         table.add_row(name, *(estimates[metric.name].text(metric.digits) for metric in METRICS))
     out.print(table)
     out.print(f"results, table and plots in {folder}")
-
-
-def _entries() -> list[Algorithm]:
-    return [*algorithms(), *slow_starts()]
-
-
-@cc_app.command("list")
-def cc_list() -> None:
-    """List the congestion control algorithms, and the slow starts."""
-    for title, entries in (
-        ("congestion control (cc)", algorithms()),
-        ("slow start (slow_start)", slow_starts()),
-    ):
-        table = Table(title=title, title_justify="left")
-        for head in ("name", "what it is", "source", "parameters"):
-            table.add_column(head)
-        for entry in entries:
-            table.add_row(entry.name, entry.title, entry.source, ", ".join(p.name for p in entry.parameters))
-        out.print(table)
-
-
-@cc_app.command("show")
-def cc_show(name: Annotated[str, typer.Argument(help="Name of an algorithm or a slow start.")]) -> None:
-    """Show an algorithm's parameters, their defaults, ranges and sources."""
-    found = next((entry for entry in _entries() if entry.name == name), None)
-    if found is None:
-        raise _core.ScenarioError(f"cc: expected one of {', '.join(e.name for e in _entries())}, found {name!r}")
-    out.print(f"[bold]{found.name}[/]: {found.title}\nsource: {found.source}")
-    if not found.parameters:
-        return
-    table = Table()
-    for head in ("parameter", "default", "range", "meaning"):
-        table.add_column(head)
-    for p in found.parameters:
-        table.add_row(p.name, json.dumps(p.default), p.range, p.meaning)
-    out.print(table)
 
 
 @scenario_app.command("check")
