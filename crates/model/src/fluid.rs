@@ -28,10 +28,9 @@
 //! within a round trip, which fill small buffers that the fluid leaves empty.
 
 use elephan_cc::parameter::Value;
-use elephan_cc::registry;
 
 use crate::algorithm::{Algorithm, Error};
-use crate::independent::{Curves, Steady};
+use crate::independent::{Curves, Steady, rule};
 
 /// A class of flows that are alike.
 #[derive(Clone, Debug)]
@@ -124,10 +123,8 @@ impl Network {
         let depends_on_the_last_loss =
             matches!(algorithm, Algorithm::Htcp(_) | Algorithm::Bic(_) | Algorithm::Cubic(_));
         let curves = depends_on_the_last_loss.then(|| {
-            let rule = registry::find(name).expect("a name that has a model").build(settings);
             let Link { rate, buffer, .. } = self.link;
-            let rule = rule.expect("settings that the model has taken");
-            Curves::new(&rule, rtt, rtt + buffer / rate, (rate * rtt + buffer) / flows)
+            Curves::new(&rule(name, settings), rtt, rtt + buffer / rate, (rate * rtt + buffer) / flows)
         });
         self.classes.push(Class { algorithm, flows, rtt, curves });
         Ok(())

@@ -9,7 +9,8 @@
 //! Means over [`LOSSES`] losses are good for three per cent.
 
 use elephan_cc::algorithm::{Ack, Cause, Congestion};
-use elephan_cc::registry::AnyAlgorithm;
+use elephan_cc::parameter::Value;
+use elephan_cc::registry::{self, AnyAlgorithm};
 use elephan_cc::slow_start::SlowStart;
 use elephan_cc::{Controller, Quantisation};
 use elephan_units::{Seed, Time};
@@ -36,6 +37,12 @@ pub struct Steady {
     pub loss: f64,
     /// Segments that the window grows by for each one acknowledged.
     pub gain: f64,
+}
+
+/// The rule of the algorithm `name`, for which [`crate::Algorithm::new`] has a model with these settings.
+pub fn rule(name: &str, settings: &[(&str, Value<'_>)]) -> AnyAlgorithm {
+    let entry = registry::find(name).expect("a name that has a model");
+    entry.build(settings).expect("settings that the model has taken")
 }
 
 /// Lets `rule` run at loss probability `loss` with round-trip times of `rtt` s, on a path that had `min_rtt` s.
@@ -148,19 +155,13 @@ impl Curves {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use elephan_cc::registry;
-
-    fn rule(name: &str) -> AnyAlgorithm {
-        registry::find(name).unwrap().build(&[]).unwrap()
-    }
-
     #[test]
     fn standard_tcp_has_the_window_of_independent_losses() {
         // sqrt(1.5/p) of a periodic sawtooth; independent losses of a fluid AIMD make sqrt(1.31^2/p) (Ott, Kemperman and
         // Mathis 1996, where the constant of sqrt(2/p) is 0.93 to 1.31 by what is counted). Less the standstill of a round trip in
         // each epoch of 0.6 sqrt(2/p) or so.
         for p in [1e-3, 1e-4] {
-            let found = steady(&rule("reno"), p, 0.1, 0.1);
+            let found = steady(&rule("reno", &[]), p, 0.1, 0.1);
             let expected = 1.31 / p.sqrt();
             assert!((found.window / expected - 1.0).abs() < 0.05, "{p}: {} for {expected}", found.window);
         }
@@ -169,7 +170,7 @@ mod tests {
     #[test]
     fn growth_makes_up_for_losses() {
         // Scalable TCP grows by 0.01 for each segment outside repairs, and gives up an eighth.
-        let found = steady(&rule("scalable"), 1e-3, 0.1, 0.1);
+        let found = steady(&rule("scalable", &[]), 1e-3, 0.1, 0.1);
         assert!(found.gain < 0.01 && found.gain > 0.008, "{found:?}");
     }
 
@@ -179,14 +180,14 @@ mod tests {
         for (name, p, simulated) in
             [("htcp", 1.2e-3, 45.8), ("htcp", 5e-4, 85.1), ("bic", 1.2e-3, 60.5), ("bic", 5e-4, 125.8)]
         {
-            let found = steady(&rule(name), p, 0.05, 0.05);
+            let found = steady(&rule(name, &[]), p, 0.05, 0.05);
             assert!((found.window / simulated - 1.0).abs() < 0.05, "{name} {p}: {found:?}");
         }
     }
 
     #[test]
     fn a_curve_goes_through_what_was_run() {
-        let rule = rule("bic");
+        let rule = rule("bic", &[]);
         let curves = Curves::new(&rule, 0.05, 0.1, 100.0);
         let run = steady(&rule, MOST_LOSS * LESS_LOSS * LESS_LOSS, 0.05, 0.1);
         let read = curves.at(run.window, 0.1);

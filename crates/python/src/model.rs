@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use elephan_cc::parameter::Value;
-use elephan_cc::registry;
 use elephan_metrics::{FlowSummary, LinkSummary, Summary};
 use elephan_model::fluid::{Link, Network, Queue};
 use elephan_model::stability::{self, LossModel};
@@ -113,9 +112,7 @@ fn independent_window(cc: &str, loss: f64, rtt: f64) -> PyResult<Option<f64>> {
         if let Algorithm::Fast(_) = Algorithm::new(name, settings)? {
             return Ok(None);
         }
-        let rule = registry::find(name).expect("a name that has a model").build(settings);
-        let rule = rule.expect("settings that the model has taken");
-        Ok(Some(independent::steady(&rule, loss, rtt, rtt).window))
+        Ok(Some(independent::steady(&independent::rule(name, settings), loss, rtt, rtt).window))
     })
 }
 
