@@ -6,7 +6,7 @@
 //!
 //! The rule itself, of `elephan-cc`, runs quarter by quarter of a round trip. A packet is lost with probability `p`; a round trip
 //! later the sender learns of it, and answers with it what else was lost meanwhile; and for one more it repairs, without growth.
-//! Means over [`LOSSES`] losses are good for three per cent.
+//! Means over `LOSSES` losses are good for three per cent.
 
 use elephan_cc::algorithm::{Ack, Cause, Congestion};
 use elephan_cc::parameter::Value;
