@@ -26,11 +26,9 @@ bench: ## How fast the simulator is; BENCH="--seconds 10" for less.
 	cargo run --release --quiet -p elephan-tcp --example loopback
 
 bench-emulator: ## How much the link emulator of the linux engine carries, and how exactly; needs root. Writes docs/kernel.md.
-	cargo build --release --quiet -p elephan-linux --example emulator --example devices
+	cargo build --release --quiet -p elephan-linux --example emulator
 	cargo run --release --quiet -p elephan-linux --example emulator -- $(BENCH) | sed '1i ```text' | sed '$$a ```' \
 	    | $(PYTHON) scripts/insert.py docs/kernel.md emulator
-	cargo run --release --quiet -p elephan-linux --example devices | sed '1i ```text' | sed '$$a ```' \
-	    | $(PYTHON) scripts/insert.py docs/kernel.md devices
 
 engines: $(VENV)/built kernel-tools ## Simulator and kernel side by side, 12 minutes, needs root; writes docs/kernel.md.
 	$(BIN)/elephan compare-engines scenarios/engines/one-20.toml scenarios/engines/one-100.toml scenarios/engines/two-20.toml scenarios/engines/two-100.toml --cc reno,hstcp,hstcp-fc,scalable,htcp,bic,fast,ltcp --markdown --force \
