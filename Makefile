@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench bench-emulator engines kernel-tools bench-sweep bench-peers published web screenshots docs measured clean
+.PHONY: demo test lint bench bench-emulator engines kernel-tools bench-sweep bench-peers published web screenshots docs measured declared clean
 
 demo: $(VENV)/built ## Compare four algorithms: a table, plots, half a minute.
 	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
@@ -20,6 +20,7 @@ lint: $(VENV)/built ## Formatting, and warnings as errors.
 	$(BIN)/ruff check python scripts
 	$(BIN)/ruff format --check python scripts
 	$(BIN)/mypy
+	$(BIN)/python scripts/declared.py --check
 
 bench: ## How fast the simulator is; BENCH="--seconds 10" for less.
 	cargo run --release --quiet -p elephan-sim --example bench -- $(BENCH)
@@ -61,6 +62,10 @@ docs: $(VENV)/built $(VENV)/docs ## Build the documentation's site into site/, a
 	$(BIN)/python scripts/docs/pages.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "open site/index.html"
+
+declared: $(VENV)/built ## Write what Python and the documents take from the declarations in crates/metrics.
+	$(BIN)/python scripts/declared.py
+	$(BIN)/ruff format --quiet python/elephan/summary.py
 
 measured: $(VENV)/built ## Measure every algorithm and queue for the documentation, a quarter of an hour; writes docs/measured.json.
 	$(BIN)/python scripts/docs/measure.py

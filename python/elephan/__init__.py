@@ -9,6 +9,7 @@ True
 
 from elephan._core import ScenarioError, __version__
 from elephan.compare import Comparison, compare
+from elephan.metrics import impact
 from elephan.registry import Algorithm, Parameter, algorithms, slow_starts
 from elephan.results import Run
 from elephan.scenario import Scenario, dumbbell, flow, load, schema
@@ -21,7 +22,6 @@ from elephan.summary import (
     StreamSummary,
     Summary,
     TransferSummary,
-    impact,
 )
 from elephan.sweeps import Dataset, Sweep, SweepError, SweepRun, sweep
 

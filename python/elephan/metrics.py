@@ -1,13 +1,17 @@
-"""The metrics of a run as tables, plots and reports show them: one list for all of them."""
+"""The metrics of a run as tables, plots and reports show them. They are declared in crates/metrics/src/summary.rs."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from elephan import _core
 from elephan.summary import Summary
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A column of tables: what it is called and counted in there, where a summary has it, and what it means."""
+    """A column of tables: its title and unit there, where a summary has it, what it means, and which values are better."""
 
     name: str
     unit: str
@@ -15,6 +19,8 @@ class Metric:
     factor: float
     digits: int
     meaning: str
+    source: str
+    better: Literal["higher", "lower", "neither"]
 
     def read(self, summary: Summary) -> float | None:
         """The metric of a run, in its unit; none where it is undefined."""
@@ -25,71 +31,38 @@ class Metric:
         return None if value is None else value * self.factor
 
 
-# docs/metrics/ has the definitions and their sources.
-METRICS = (
-    Metric(
-        "goodput",
-        "Mbit/s, application bytes",
-        "goodput_bit_s",
-        1e-6,
-        1,
-        "Application bytes delivered in order over the measuring window, all flows together.",
-    ),
-    Metric(
-        "utilisation",
-        "%, IP packets",
-        "utilisation",
-        100,
-        1,
-        "Bytes that the bottleneck served, as a share of what its rate allows; counts IP packets.",
-    ),
-    Metric("fairness", "least/most", "fairness", 1, 2, "Smallest goodput over largest."),
-    Metric(
-        "stability",
-        "std/mean, 1 s",
-        "stability",
-        1,
-        3,
-        "Standard deviation of a flow's goodput over its mean, mean over flows; samples of 1 s.",
-    ),
-    Metric(
-        "convergence",
-        "s to 80 %",
-        "convergence_s",
-        1,
-        1,
-        "Time from the start of the newest flow until its goodput is within a factor 0.8 of its own average.",
-    ),
-    Metric(
-        "fair share",
-        "s to 80 %",
-        "fair_share_s",
-        1,
-        1,
-        "Time from the start of the newest flow until its goodput is within a factor 0.8 of an equal share.",
-    ),
-    Metric(
-        "overhead",
-        "1e-7/(Mbit/s)",
-        "overhead_s_bit",
-        1e13,
-        2,
-        "Retransmitted over transferred bytes, summed over flows, over the aggregate goodput.",
-    ),
-    Metric(
-        "loss",
-        "% of packets",
-        "loss_rate",
-        100,
-        4,
-        "Packets dropped or lost over packets offered at the bottleneck.",
-    ),
-    Metric(
-        "queueing",
-        "ms, mean",
-        "queue_delay_mean_s",
-        1e3,
-        1,
-        "Mean time between arrival and start of service at the bottleneck.",
-    ),
-)
+def metrics_of(part: str) -> tuple[Metric, ...]:
+    """The metrics that tables show of a part of a summary, such as `FlowSummary`."""
+    return tuple(
+        Metric(
+            name=field["title"],
+            column=field["name"],
+            meaning=field["meaning"],
+            source=field["source"],
+            **field["shown"],
+        )
+        for field in json.loads(_core.declared_fields())
+        if field["part"] == part and field["shown"] is not None
+    )
+
+
+METRICS = metrics_of("Summary")
+
+
+def impact(reference: Summary, changed: Summary, replaced: Sequence[int]) -> float | None:
+    """Compute the impact on Standard TCP (Li 2006, equation 9.1) of other flows in place of some of its own.
+
+    Both runs have the same flows but for those numbered `replaced`, which use Standard TCP in `reference` and another algorithm
+    in `changed`. The result is what the remaining flows got without the others over what they got with them: above 1 they were
+    harmed. `None` where they got nothing beside the others.
+    """
+
+    def remaining(summary: Summary) -> float:
+        return sum(flow.goodput_bit_s for number, flow in enumerate(summary.flows) if number not in replaced)
+
+    if len(reference.flows) != len(changed.flows):
+        raise ValueError(
+            f"impact: expected runs of as many flows, found {len(reference.flows)} and {len(changed.flows)}"
+        )
+    with_others = remaining(changed)
+    return _core.impact(remaining(reference), with_others) if with_others > 0 else None

@@ -28,53 +28,8 @@ from elephan.summary import Summary
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# What each column means; its name ends with its unit where it has one.
-MEANINGS = {
-    "time_s": "time of the sample",
-    "flow": "number of the flow",
-    "label": "what the flow is called",
-    "cwnd_segments": "congestion window",
-    "ssthresh_segments": "slow-start threshold; infinite before the first congestion event",
-    "srtt_s": "smoothed round-trip time; zero before the first sample",
-    "rto_s": "retransmission timeout",
-    "pipe_bytes": "payload bytes thought to be in flight (RFC 6675)",
-    "goodput_bit_s": "application bytes delivered in order since the last sample, as a rate",
-    "delivered_bytes": "application bytes delivered in order since the flow began",
-    "sent_bytes": "payload bytes sent since the flow began, retransmissions included",
-    "retransmits": "segments retransmitted since the flow began",
-    "timeouts": "retransmission timeouts since the flow began",
-    "congestion_events": "reductions of the window since the flow began",
-    "pacing_rate_bit_s": "rate at which the kernel paces; infinite where it does not",
-    "min_rtt_s": "smallest round-trip time that the kernel has seen",
-    "delivery_rate_bit_s": "rate at which the kernel saw data delivered",
-    "busy_s": "time with data to send or on its way, since the flow began",
-    "rwnd_limited_s": "of that, time in which the receiver's window was the limit",
-    "sndbuf_limited_s": "of that, time in which the sender's buffer was the limit",
-    "link": "name of the link",
-    "packets": "packets waiting, the one in service not counted",
-    "bytes": "bytes: waiting in a queue, of a transfer, or of a segment's payload",
-    "open": "connections that are open",
-    "opened": "connections opened since the run began",
-    "finished": "transfers that ended since the run began",
-    "sent": "packets sent since the stream began",
-    "received": "packets received since the stream began",
-    "missing": "packets that were overtaken: lost, or still on their way",
-    "offered": "packets offered since the run began",
-    "dropped": "packets dropped since the run began, for one of the four reasons",
-    "dropped_full": "packets dropped for want of room since the run began",
-    "dropped_early": "packets dropped by the queue discipline before the queue was full",
-    "dropped_policed": "packets dropped by a policer since the run began",
-    "dropped_down": "packets dropped since the link was down",
-    "lost": "packets lost on the wire since the run began",
-    "marked": "packets marked since the run began",
-    "utilisation": "bytes transmitted since the last sample, as a share of what the rate allows",
-    "index": "number of the transfer within its flow",
-    "start_s": "when the transfer's connection was opened",
-    "end_s": "when all of it was acknowledged; NaN where the run ended first",
-    "kind": "what happened",
-    "seq": "sequence number of the segment, or of the acknowledgment, as on the wire",
-}
-UNITS = {"s": "s", "segments": "segments", "bytes": "B", "s_bit": "s/bit"}
+# Columns that are not the extension module's own: the label of a flow stands beside its number.
+LABEL = {"unit": "1", "meaning": "label of the flow"}
 NO_LINK = 2**32 - 1
 
 # What `run.json` has besides, where a run was on a kernel.
@@ -85,13 +40,16 @@ TABLES = ("flows", "queues", "transfers", "crowds", "streams", "events")
 OPTIONAL = ("crowds", "streams", "events")
 
 
-def _unit(name: str) -> str:
-    return "bit/s" if name.endswith("_bit_s") else UNITS.get(name.rsplit("_", 1)[-1], "1") if "_" in name else "1"
+@cache
+def _declared() -> dict[tuple[str, str], dict[str, str]]:
+    """Unit and meaning of each column of each table, as Parquet keeps them."""
+    columns = json.loads(_core.declared_columns())
+    return {(one["table"], one["name"]): {"unit": one["unit"], "meaning": one["meaning"]} for one in columns}
 
 
 @cache
-def _described(name: str, kind: pa.DataType) -> pa.Field:
-    return pa.field(name, kind, metadata={"unit": _unit(name), "meaning": MEANINGS[name]})
+def _described(table: str, name: str, kind: pa.DataType) -> pa.Field:
+    return pa.field(name, kind, metadata=LABEL if name == "label" else _declared()[table, name])
 
 
 @dataclass(frozen=True)
@@ -125,7 +83,8 @@ class Run:
             if column == "flow" and name != "events":
                 columns["label"] = pa.array(self.labels, pa.string()).take(columns["flow"])
         return pa.Table.from_arrays(
-            list(columns.values()), schema=pa.schema([_described(key, column.type) for key, column in columns.items()])
+            list(columns.values()),
+            schema=pa.schema([_described(name, key, column.type) for key, column in columns.items()]),
         )
 
     def _frame(self, name: str) -> pl.DataFrame:

@@ -1,210 +1,236 @@
-"""What a run was worth, with types. The definitions stand in the Rust crate `elephan-metrics`, and in docs/metrics/."""
+"""The summary of a run, with types. Made by `make declared` from crates/metrics/src/summary.rs; change it there."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, is_dataclass
-from typing import Any
+from typing import Any, Self
 
-from elephan import _core
+import msgspec
 
 
-@dataclass(frozen=True)
-class HostSummary:
-    """The host of a flow's sender over the measuring window, where sending costs it something."""
-
-    busy: float
-    dropped: int
-    backlog_max_packets: int
-    stalls: int
-
-
-@dataclass(frozen=True)
-class FlowSummary:
-    """A flow over the measuring window. `None` stands for what is undefined."""
-
-    label: str
-    start_s: float | None
-    goodput_bit_s: float
-    stability: float | None
-    convergence_s: float | None
-    sent_bytes: int
-    retransmitted_bytes: int
-    cwnd_mean_segments: float | None
-    srtt_mean_s: float | None
-    congestion_events: int
-    timeouts: int
-    host: HostSummary | None = None
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a summary. `None` stands for what is undefined."""
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "FlowSummary":
-        """Read what the simulator wrote."""
-        host = data.get("host")
-        return cls(**{**data, "host": None if host is None else HostSummary(**host)})
-
-
-@dataclass(frozen=True)
-class TransferSummary:
-    """Transfers, or pages, that ended in the measuring window."""
-
-    count: int
-    bytes: int
-    mean_s: float | None
-    p50_s: float | None
-    p95_s: float | None
-    p99_s: float | None
-
-
-@dataclass(frozen=True)
-class CrowdSummary:
-    """A crowd of short flows over the measuring window: web users, or flows that arrive by themselves."""
-
-    label: str
-    goodput_bit_s: float
-    delivered_bytes: int
-    opened: int
-    failed: int
-    sent_bytes: int
-    retransmitted_bytes: int
-    timeouts: int
-    transfers: TransferSummary | None
-    pages: TransferSummary | None
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "CrowdSummary":
-        """Read what the simulator wrote."""
-        nested = {name: _transfers(data[name]) for name in ("transfers", "pages")}
-        return cls(**{**data, **nested})
-
-
-def _transfers(data: dict[str, Any] | None) -> TransferSummary | None:
-    return None if data is None else TransferSummary(**{"bytes": 0, **data})
-
-
-@dataclass(frozen=True)
-class StreamSummary:
-    """A stream of datagrams over the measuring window, at its receiver. Packets lost are those that a later one overtook."""
-
-    label: str
-    start_s: float | None
-    goodput_bit_s: float
-    sent: int
-    received: int
-    lost: int
-    reordered: int
-    delay_mean_s: float | None
-    delay_p50_s: float | None
-    delay_p99_s: float | None
-    delay_max_s: float | None
-    jitter_s: float | None
-
-
-@dataclass(frozen=True)
-class ClassSummary:
-    """A class of a scheduler, over the measuring window. Throughput counts IP packets."""
-
-    name: str
-    offered: int
-    dropped: int
-    throughput_bit_s: float
-    queue_delay_mean_s: float | None
-    guaranteed_bit_s: float | None = None
-    qos_efficiency: float | None = None
-
-
-@dataclass(frozen=True)
-class LinkSummary:
-    """A link with a rate, over the measuring window."""
-
-    name: str
-    utilisation: float | None
-    offered: int
-    dropped: int
-    lost: int
-    marked: int
-    queue_delay_mean_s: float
-    queue_delay_p50_s: float
-    queue_delay_p95_s: float
-    queue_delay_p99_s: float
-    queue_mean_packets: float
-    queue_max_packets: int
-    dropped_full: int = 0
-    dropped_early: int = 0
-    dropped_policed: int = 0
-    dropped_down: int = 0
-    classes: tuple[ClassSummary, ...] = ()
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "LinkSummary":
-        """Read what the simulator wrote."""
-        return cls(**{**data, "classes": tuple(ClassSummary(**one) for one in data.get("classes", ()))})
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A run over its measuring window. Goodput counts application bytes, utilisation IP packets."""
-
-    from_s: float
-    to_s: float
-    goodput_bit_s: float
-    utilisation: float | None
-    fairness: float | None
-    jain: float | None
-    stability: float | None
-    convergence_s: float | None
-    fair_share_s: float | None
-    overhead_s_bit: float | None
-    loss_rate: float | None
-    queue_delay_mean_s: float
-    congestion_epochs: int
-    synchronisation: float | None
-    flows: tuple[FlowSummary, ...]
-    crowds: tuple[CrowdSummary, ...]
-    streams: tuple[StreamSummary, ...]
-    links: tuple[LinkSummary, ...]
-    transfers: TransferSummary | None
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "Summary":
-        """Read what `to_dict` or the simulator wrote."""
-        return cls(
-            **{
-                **data,
-                "flows": tuple(FlowSummary.from_dict(flow) for flow in data["flows"]),
-                "crowds": tuple(CrowdSummary.from_dict(crowd) for crowd in data.get("crowds", ())),
-                "streams": tuple(StreamSummary(**stream) for stream in data.get("streams", ())),
-                "links": tuple(LinkSummary.from_dict(link) for link in data["links"]),
-                "transfers": _transfers(data["transfers"]),
-            }
-        )
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Read what an engine or `to_dict` wrote. Raises `ValueError` with the place of what is wrong."""
+        try:
+            return msgspec.convert(data, cls)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"summary: {error}") from error
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and lists, for JSON."""
-        plain: dict[str, Any] = _plain(self)
+        plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
 
 
-def _plain(value: Any) -> Any:
-    # `dataclasses.asdict` copies every number deeply, which takes as long as a short run.
-    if isinstance(value, float | int | str | None):
-        return value
-    if is_dataclass(value):
-        return {key: _plain(one) for key, one in vars(value).items()}
-    return [_plain(one) for one in value] if isinstance(value, tuple | list) else value
+class HostSummary(Part, frozen=True, kw_only=True):
+    """The host of a flow's sender over the measuring window."""
+
+    busy: float
+    """Share of the time in which its processor was busy."""
+    dropped: int
+    """Packets dropped because its backlog was full."""
+    backlog_max_packets: int
+    """Maximum of its backlog since the run began. Unit: packets."""
+    stalls: int
+    """Window reductions because its device queue was full."""
 
 
-def impact(reference: Summary, changed: Summary, replaced: Sequence[int]) -> float | None:
-    """Compute the impact on Standard TCP (Li 2006, equation 9.1) of other flows in place of some of its own.
+class FlowSummary(Part, frozen=True, kw_only=True):
+    """A flow over the measuring window."""
 
-    Both runs have the same flows but for those numbered `replaced`, which use Standard TCP in `reference` and another algorithm
-    in `changed`. The result is what the remaining flows got without the others over what they got with them: above 1 they were
-    harmed. `None` where they got nothing beside the others.
-    """
+    label: str
+    """Its label."""
+    start_s: float | None = None
+    """Time at which it started; none where it did not. Unit: s."""
+    goodput_bit_s: float
+    """Application bytes delivered in order. Unit: bit/s."""
+    stability: float | None = None
+    """Standard deviation of its goodput over the mean. Source: Li 2006, equation 7.4."""
+    convergence_s: float | None = None
+    """Time from its start until its goodput is within a factor of 0.8 of its own average. Unit: s. Source: Li 2006, section 7.1.3."""
+    sent_bytes: int
+    """Payload bytes sent, retransmissions included. Unit: B."""
+    retransmitted_bytes: int
+    """Payload bytes retransmitted. Unit: B."""
+    cwnd_mean_segments: float | None = None
+    """Mean congestion window over the samples. Unit: segments."""
+    srtt_mean_s: float | None = None
+    """Mean smoothed round-trip time over the samples. Unit: s."""
+    congestion_events: int
+    """Reductions of the congestion window."""
+    timeouts: int
+    """Retransmission timeouts."""
+    host: HostSummary | None = None
+    """The host of its sender, where sending costs it something."""
 
-    def remaining(summary: Summary) -> float:
-        return sum(flow.goodput_bit_s for number, flow in enumerate(summary.flows) if number not in replaced)
 
-    if len(reference.flows) != len(changed.flows):
-        raise ValueError(
-            f"impact: expected runs of as many flows, found {len(reference.flows)} and {len(changed.flows)}"
-        )
-    with_others = remaining(changed)
-    return _core.impact(remaining(reference), with_others) if with_others > 0 else None
+class TransferSummary(Part, frozen=True, kw_only=True):
+    """Transfers, or pages, that finished in the measuring window."""
+
+    count: int
+    """How many finished."""
+    bytes: int
+    """Their payload. Unit: B."""
+    mean_s: float | None = None
+    """Mean completion time, from the opening of the connection until the FIN was acknowledged. Unit: s."""
+    p50_s: float | None = None
+    """Median completion time, to 1 %. Unit: s."""
+    p95_s: float | None = None
+    """95th percentile of the completion time, to 1 %. Unit: s."""
+    p99_s: float | None = None
+    """99th percentile of the completion time, to 1 %. Unit: s."""
+
+
+class CrowdSummary(Part, frozen=True, kw_only=True):
+    """A crowd of short flows over the measuring window: web users, or flows that arrive at random."""
+
+    label: str
+    """Its label."""
+    goodput_bit_s: float
+    """Application bytes delivered in order, all its connections together. Unit: bit/s."""
+    delivered_bytes: int
+    """The same, in bytes. Unit: B."""
+    opened: int
+    """Connections opened."""
+    failed: int
+    """Connections that gave up after too many timeouts."""
+    sent_bytes: int
+    """Payload bytes sent, retransmissions included. Unit: B."""
+    retransmitted_bytes: int
+    """Payload bytes retransmitted. Unit: B."""
+    timeouts: int
+    """Retransmission timeouts."""
+    transfers: TransferSummary | None = None
+    """Its transfers that finished; for web users, the objects."""
+    pages: TransferSummary | None = None
+    """Pages that finished: from the request for the first object until the last object has arrived. None without web users."""
+
+
+class StreamSummary(Part, frozen=True, kw_only=True):
+    """A stream of datagrams over the measuring window, at its receiver."""
+
+    label: str
+    """Its label."""
+    start_s: float | None = None
+    """Time at which it started; none where it did not. Unit: s."""
+    goodput_bit_s: float
+    """Payload received. Unit: bit/s."""
+    sent: int
+    """Packets sent."""
+    received: int
+    """Packets received."""
+    lost: int
+    """Packets that did not arrive although a later one did. Source: RFC 3550, appendix A.3."""
+    reordered: int
+    """Packets that arrived after one that was sent later. Source: RFC 4737."""
+    delay_mean_s: float | None = None
+    """Mean one-way delay. Unit: s."""
+    delay_p50_s: float | None = None
+    """Median one-way delay, to 1 %. Unit: s."""
+    delay_p99_s: float | None = None
+    """99th percentile of the one-way delay, to 1 %. Unit: s."""
+    delay_max_s: float | None = None
+    """Maximum one-way delay. Unit: s."""
+    jitter_s: float | None = None
+    """Interarrival jitter at the end. Unit: s. Source: RFC 3550, section 6.4.1."""
+
+
+class ClassSummary(Part, frozen=True, kw_only=True):
+    """A class of a scheduler over the measuring window."""
+
+    name: str
+    """Its name."""
+    offered: int
+    """Packets offered."""
+    dropped: int
+    """Packets of it that were dropped."""
+    throughput_bit_s: float
+    """IP packets transmitted. Unit: bit/s."""
+    guaranteed_bit_s: float | None = None
+    """What its weight guaranteed it of the link; none without weights, or where they changed. Unit: bit/s."""
+    qos_efficiency: float | None = None
+    """QoS efficiency factor: throughput achieved over throughput guaranteed. Source: Li 2006, equations 9.2 and 9.3."""
+    queue_delay_mean_s: float | None = None
+    """Mean queueing delay of its packets. Unit: s."""
+
+
+class LinkSummary(Part, frozen=True, kw_only=True):
+    """A link over the measuring window."""
+
+    name: str
+    """Its name."""
+    utilisation: float | None = None
+    """IP packets transmitted, as a share of its rate."""
+    offered: int
+    """Packets offered."""
+    dropped: int
+    """Packets dropped, for one of the four reasons below."""
+    lost: int
+    """Packets lost on the wire."""
+    marked: int
+    """Packets marked."""
+    queue_delay_mean_s: float
+    """Mean queueing delay of the packets. Unit: s."""
+    queue_delay_p50_s: float
+    """Median queueing delay. Unit: s."""
+    queue_delay_p95_s: float
+    """95th percentile of the queueing delay. Unit: s."""
+    queue_delay_p99_s: float
+    """99th percentile of the queueing delay. Unit: s."""
+    queue_mean_packets: float
+    """Mean number of packets waiting, the one in service not counted. Unit: packets."""
+    queue_max_packets: int
+    """Maximum number of packets waiting. Unit: packets."""
+    dropped_full: int
+    """Packets dropped because the queue was full."""
+    dropped_early: int
+    """Packets dropped by the queue discipline before the queue was full."""
+    dropped_policed: int
+    """Packets dropped by a policer."""
+    dropped_down: int
+    """Packets dropped because the link was down."""
+    classes: tuple[ClassSummary, ...] = ()
+    """Each class of a scheduler, a class's own classes after it; empty for other disciplines."""
+
+
+class Summary(Part, frozen=True, kw_only=True):
+    """The metrics of a run over its measuring window. `null` stands for what is undefined."""
+
+    from_s: float
+    """Start of the measuring window. Unit: s."""
+    to_s: float
+    """End of the measuring window. Unit: s."""
+    goodput_bit_s: float
+    """Application bytes delivered in order over the measuring window, all flows together. Unit: bit/s. Source: RFC 5166, section 2.1.1."""
+    utilisation: float | None = None
+    """IP packets that the bottleneck transmitted, as a share of what its rate allows."""
+    fairness: float | None = None
+    """Minimum of the flows' goodputs over their maximum. Source: Li 2006, equation 7.9."""
+    jain: float | None = None
+    """Jain's index of the flows' goodputs. Source: Jain, Chiu and Hawe 1984."""
+    stability: float | None = None
+    """Standard deviation of a flow's goodput over its mean, averaged over the flows; samples of `measure.interval`. Source: Li 2006, equations 7.4 and 7.5."""
+    convergence_s: float | None = None
+    """Time from the start of the newest flow until its goodput is within a factor of 0.8 of its own average. Unit: s. Source: Li 2006, section 7.1.3."""
+    fair_share_s: float | None = None
+    """Time from the start of the newest flow until its goodput is within a factor of 0.8 of an equal share of the aggregate. Unit: s."""
+    overhead_s_bit: float | None = None
+    """Retransmitted over transferred bytes, summed over flows, over the aggregate goodput. Unit: s/bit. Source: Li 2006, equations 7.10 and 7.11."""
+    loss_rate: float | None = None
+    """Packets dropped or lost at the bottleneck, as a share of those offered to it."""
+    queue_delay_mean_s: float
+    """Mean time between arrival and start of service at the bottleneck. Unit: s."""
+    congestion_epochs: int
+    """Congestion epochs: groups of window reductions within one round-trip time."""
+    synchronisation: float | None = None
+    """Mean share of the active flows that reduce their window in a congestion epoch."""
+    flows: tuple[FlowSummary, ...] = ()
+    """Each flow."""
+    crowds: tuple[CrowdSummary, ...] = ()
+    """Each crowd of short flows."""
+    streams: tuple[StreamSummary, ...] = ()
+    """Each stream of datagrams."""
+    links: tuple[LinkSummary, ...] = ()
+    """Each link with a rate."""
+    transfers: TransferSummary | None = None
+    """Transfers of flows that finished in the measuring window; none where no flow has any."""

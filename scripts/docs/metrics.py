@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from elephan.compare import METRICS
+from elephan.metrics import METRICS
+from elephan.sweeps import names
 
 # Pages of metrics that no table of a comparison has: where each is in summary.json, and its unit there.
 OTHERS = {
@@ -17,7 +18,6 @@ OTHERS = {
     "datagrams": ("`streams[]`: `lost`, `reordered`, `delay_*_s`, `jitter_s`", "packets, s"),
     "hosts": ("`flows[].host`: `busy`, `backlog_max_packets`, `dropped`, `stalls`", "1, packets"),
 }
-UNITS = {"goodput_bit_s": "bit/s", "overhead_s_bit": "s/bit"}
 # What was measured of each algorithm: experiment and number, as in `MEASURES` of pages.py.
 OF_ALGORITHMS = {
     "utilisation": [("alone", "utilisation"), ("small", "utilisation"), ("lossy", "utilisation")],
@@ -39,10 +39,9 @@ def generated(
         path = folder / f"{page}.md"
         if page in pages:
             metric = pages[page]
-            si = UNITS.get(metric.column, "s" if metric.column.endswith("_s") else "1")
             rows = [
                 ["tables and reports", f"`{metric.name}`", metric.unit],
-                ["`summary.json`, `index.parquet`", f"`{metric.column}`", si],
+                ["`summary.json`, `index.parquet`", f"`{metric.column}`", names.unit(metric.column)],
             ]
         else:
             where, unit = OTHERS[page]

@@ -13,10 +13,10 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use elephan_metrics::LinkSample;
+use elephan_metrics::trace::QueueTrace;
 use elephan_net::{Limit, Link};
 use elephan_scenario::Plan;
 use elephan_sim::links::{self, LinkRecord};
-use elephan_sim::trace::QueueTrace;
 use elephan_units::Time;
 use hdrhistogram::Histogram;
 

@@ -27,9 +27,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use elephan_metrics::Outcome;
+use elephan_metrics::trace::{KernelTrace, QueueTrace};
 use elephan_scenario::Plan;
-use elephan_sim::trace::QueueTrace;
-use elephan_sim::{Control, Outcome, SoFar};
+use elephan_sim::{Control, SoFar};
 use elephan_units::Time;
 
 pub use unsupported::unsupported;
@@ -38,7 +39,7 @@ use crate::clock::{Clock, Processors, Urgency, make_urgent, stolen_s};
 use crate::emulator::{Direction, Emulated, Emulator};
 use crate::hosts::{Common, LISTENER, SENDER, Shared};
 use crate::namespace::{DEVICE, DeviceDrops, Namespace, device_drops};
-use crate::observe::{KernelTrace, Sampled, Sampler};
+use crate::observe::{Sampled, Sampler};
 use crate::streams::Progress;
 
 /// A run is valid while 99 % of its packets were handed over no later than this, or than this share of the shortest

@@ -4,8 +4,8 @@ use std::os::fd::AsFd;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
+use elephan_metrics::trace::{FlowRow, FlowTrace, KernelRow, KernelTrace, StreamTrace, TransferTrace};
 use elephan_metrics::{Collector, FlowSample, Setup};
-use elephan_sim::trace::{FlowTrace, StreamTrace, TransferTrace};
 use elephan_units::Time;
 
 use crate::hosts::{Common, Occurrence, Totals};
@@ -16,18 +16,6 @@ use crate::tcp_info::{CA_CWR, CA_LOSS, INFINITE_SSTHRESH, TcpInfo, tcp_info};
 const LOOKS_PER_RTT: u64 = 8;
 /// No more often than this.
 const SHORTEST_INTERVAL: Time = Time::from_millis(1);
-
-/// What only a kernel tells, beside the simulator's columns and row by row with them.
-#[derive(Clone, Debug, Default)]
-#[allow(missing_docs, reason = "python/elephan/results.py says what each column means")]
-pub struct KernelTrace {
-    pub pacing_rate_bit_s: Vec<f64>,
-    pub min_rtt_s: Vec<f64>,
-    pub delivery_rate_bit_s: Vec<f64>,
-    pub busy_s: Vec<f64>,
-    pub rwnd_limited_s: Vec<f64>,
-    pub sndbuf_limited_s: Vec<f64>,
-}
 
 /// What a sampler leaves behind.
 pub struct Sampled {
@@ -161,11 +149,7 @@ impl<'a> Sampler<'a> {
                 if let Some(end) = end {
                     self.collector.transfer(bytes, start, end);
                 }
-                self.transfers.flow.push(flow);
-                self.transfers.index.push(index);
-                self.transfers.start_s.push(start.secs_f64());
-                self.transfers.end_s.push(end.map_or(f64::NAN, Time::secs_f64));
-                self.transfers.bytes.push(bytes);
+                self.transfers.add(flow, index, bytes, start, end);
             }
         }
     }
@@ -207,32 +191,35 @@ impl<'a> Sampler<'a> {
             let delivered = known.sample.delivered_bytes;
             let since = delivered - std::mem::replace(&mut known.traced_bytes, delivered);
             let in_flight = (info.unacked + info.retrans).saturating_sub(info.sacked + info.lost);
-            let (trace, kernel) = (&mut self.flows, &mut self.kernel);
-            trace.time_s.push(now.secs_f64());
-            trace.flow.push(number as u32);
-            trace.cwnd_segments.push(f64::from(info.snd_cwnd));
-            trace.ssthresh_segments.push(match info.snd_ssthresh {
-                INFINITE_SSTHRESH.. => f64::INFINITY,
-                segments => f64::from(segments),
+            self.flows.push(FlowRow {
+                time_s: now.secs_f64(),
+                flow: number as u32,
+                cwnd_segments: f64::from(info.snd_cwnd),
+                ssthresh_segments: match info.snd_ssthresh {
+                    INFINITE_SSTHRESH.. => f64::INFINITY,
+                    segments => f64::from(segments),
+                },
+                srtt_s: f64::from(info.rtt) * 1e-6,
+                rto_s: f64::from(info.rto) * 1e-6,
+                pipe_bytes: u64::from(in_flight) * u64::from(info.snd_mss),
+                goodput_bit_s: if span > 0.0 { since as f64 * 8.0 / span } else { 0.0 },
+                delivered_bytes: delivered,
+                sent_bytes: known.totals.bytes_sent,
+                retransmits: known.totals.total_retrans,
+                timeouts: known.totals.total_rto as u32,
+                congestion_events: known.congestion_events as u32,
             });
-            trace.srtt_s.push(f64::from(info.rtt) * 1e-6);
-            trace.rto_s.push(f64::from(info.rto) * 1e-6);
-            trace.pipe_bytes.push(u64::from(in_flight) * u64::from(info.snd_mss));
-            trace.goodput_bit_s.push(if span > 0.0 { since as f64 * 8.0 / span } else { 0.0 });
-            trace.delivered_bytes.push(delivered);
-            trace.sent_bytes.push(known.totals.bytes_sent);
-            trace.retransmits.push(known.totals.total_retrans);
-            trace.timeouts.push(known.totals.total_rto as u32);
-            trace.congestion_events.push(known.congestion_events as u32);
-            kernel.pacing_rate_bit_s.push(match info.pacing_rate {
-                u64::MAX => f64::INFINITY,
-                bytes => bytes as f64 * 8.0,
+            self.kernel.push(KernelRow {
+                pacing_rate_bit_s: match info.pacing_rate {
+                    u64::MAX => f64::INFINITY,
+                    bytes => bytes as f64 * 8.0,
+                },
+                min_rtt_s: f64::from(info.min_rtt) * 1e-6,
+                delivery_rate_bit_s: info.delivery_rate as f64 * 8.0,
+                busy_s: known.totals.busy_us as f64 * 1e-6,
+                rwnd_limited_s: known.totals.rwnd_limited_us as f64 * 1e-6,
+                sndbuf_limited_s: known.totals.sndbuf_limited_us as f64 * 1e-6,
             });
-            kernel.min_rtt_s.push(f64::from(info.min_rtt) * 1e-6);
-            kernel.delivery_rate_bit_s.push(info.delivery_rate as f64 * 8.0);
-            kernel.busy_s.push(known.totals.busy_us as f64 * 1e-6);
-            kernel.rwnd_limited_s.push(known.totals.rwnd_limited_us as f64 * 1e-6);
-            kernel.sndbuf_limited_s.push(known.totals.sndbuf_limited_us as f64 * 1e-6);
         }
         self.samples.trace(self.common.plan, self.streams, now, span);
         self.last_trace = now;

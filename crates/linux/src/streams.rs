@@ -9,9 +9,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use elephan_metrics::trace::{StreamRow, StreamTrace};
 use elephan_metrics::{Received, Reception, StreamSummary};
 use elephan_scenario::Plan;
-use elephan_sim::trace::StreamTrace;
 use elephan_traffic::Source;
 use elephan_units::Time;
 
@@ -264,13 +264,14 @@ impl Samples {
             let received = progress.reception.received();
             let since = received.packets - std::mem::replace(&mut self.sampled[number], received.packets);
             let bits = since as f64 * plan.streams[number].datagrams.payload_bytes() as f64 * 8.0;
-            let trace = &mut self.trace;
-            trace.time_s.push(time.secs_f64());
-            trace.flow.push((plan.flows.len() + number) as u32);
-            trace.sent.push(progress.sent);
-            trace.received.push(received.packets);
-            trace.missing.push(received.lost());
-            trace.goodput_bit_s.push(if span > 0.0 { bits / span } else { 0.0 });
+            self.trace.push(StreamRow {
+                time_s: time.secs_f64(),
+                flow: (plan.flows.len() + number) as u32,
+                sent: progress.sent,
+                received: received.packets,
+                missing: received.lost(),
+                goodput_bit_s: if span > 0.0 { bits / span } else { 0.0 },
+            });
         }
     }
 }

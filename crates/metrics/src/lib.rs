@@ -9,12 +9,17 @@
 mod collector;
 mod completions;
 mod epochs;
+pub mod field;
 pub mod formula;
+mod outcome;
 mod reception;
-mod summary;
+pub mod summary;
+pub mod table;
+pub mod trace;
 
 pub use collector::{Collector, FlowSample, HostSample, LinkSample, Setup};
 pub use completions::Completions;
+pub use outcome::Outcome;
 pub use reception::{Received, Reception};
 pub use summary::{
     ClassSummary, CrowdSummary, FlowSummary, HostSummary, LinkSummary, StreamSummary, Summary,

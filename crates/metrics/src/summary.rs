@@ -1,222 +1,258 @@
-//! The result of a run, as it is written.
+//! The result of a run, as it is written. To add a metric, add its line here, and its value where it is computed.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::field::{Field, summary};
 
-/// What a run was worth, over its measuring window. `null` stands for what is undefined: a ratio of nothing, a flow that did
-/// not converge.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Summary {
-    /// Start of the measuring window, s.
-    pub from_s: f64,
-    /// End of the measuring window, s.
-    pub to_s: f64,
-    /// Application bytes delivered in order, all flows together, bit/s.
-    pub goodput_bit_s: f64,
-    /// IP packets that the bottleneck served, as a share of its rate.
-    pub utilisation: Option<f64>,
-    /// Smallest goodput over largest (thesis, equation 7.9).
-    pub fairness: Option<f64>,
-    /// Jain's index of the goodputs.
-    pub jain: Option<f64>,
-    /// Mean over flows of the standard deviation of goodput over its mean (thesis, equations 7.4 and 7.5).
-    pub stability: Option<f64>,
-    /// 80 % convergence time of the flow that started last, against its own average in the measuring window
-    /// (thesis, section 7.1.3), s.
-    pub convergence_s: Option<f64>,
-    /// Time from the start of the flow that started last until its short-term goodput is within 80 % of an equal
-    /// share of the aggregate, s.
-    pub fair_share_s: Option<f64>,
-    /// Retransmitted over transferred bytes, summed over flows, over the aggregate goodput (thesis, equations 7.10 and
-    /// 7.11), 1/(bit/s).
-    pub overhead_s_bit: Option<f64>,
-    /// Packets dropped or lost at the bottleneck, as a share of those offered to it.
-    pub loss_rate: Option<f64>,
-    /// Mean queueing delay at the bottleneck, s.
-    pub queue_delay_mean_s: f64,
-    /// Congestion epochs: groups of reductions within one round-trip time.
-    pub congestion_epochs: u64,
-    /// Mean share of the active flows that back off in an epoch.
-    pub synchronisation: Option<f64>,
-    /// Each flow.
-    pub flows: Vec<FlowSummary>,
-    /// Each crowd of short flows.
-    pub crowds: Vec<CrowdSummary>,
-    /// Each stream of datagrams.
-    pub streams: Vec<StreamSummary>,
-    /// Each link that has a rate.
-    pub links: Vec<LinkSummary>,
-    /// Transfers of flows that ended in the measuring window; none where no flow has any.
-    pub transfers: Option<TransferSummary>,
+summary! {
+    /// The metrics of a run over its measuring window. `null` stands for what is undefined.
+    pub struct Summary {
+        /// Start of the measuring window.
+        from_s: f64, "s", "measured from";
+        /// End of the measuring window.
+        to_s: f64, "s", "measured to";
+        /// Application bytes delivered in order over the measuring window, all flows together.
+        goodput_bit_s: f64, "bit/s", "goodput" ["RFC 5166, section 2.1.1"] => Higher "Mbit/s, application bytes" 1e-6 1;
+        /// IP packets that the bottleneck transmitted, as a share of what its rate allows.
+        utilisation: Option<f64>, "1", "utilisation" => Higher "%, IP packets" 100.0 1;
+        /// Minimum of the flows' goodputs over their maximum.
+        fairness: Option<f64>, "1", "fairness" ["Li 2006, equation 7.9"] => Higher "least/most" 1.0 2;
+        /// Jain's index of the flows' goodputs.
+        jain: Option<f64>, "1", "Jain's index" ["Jain, Chiu and Hawe 1984"];
+        /// Standard deviation of a flow's goodput over its mean, averaged over the flows; samples of `measure.interval`.
+        stability: Option<f64>, "1", "stability" ["Li 2006, equations 7.4 and 7.5"] => Lower "std/mean, 1 s" 1.0 3;
+        /// Time from the start of the newest flow until its goodput is within a factor of 0.8 of its own average.
+        convergence_s: Option<f64>, "s", "convergence" ["Li 2006, section 7.1.3"] => Lower "s to 80 %" 1.0 1;
+        /// Time from the start of the newest flow until its goodput is within a factor of 0.8 of an equal share of the aggregate.
+        fair_share_s: Option<f64>, "s", "fair share" => Lower "s to 80 %" 1.0 1;
+        /// Retransmitted over transferred bytes, summed over flows, over the aggregate goodput.
+        overhead_s_bit: Option<f64>, "s/bit", "overhead" ["Li 2006, equations 7.10 and 7.11"] => Lower "1e-7/(Mbit/s)" 1e13 2;
+        /// Packets dropped or lost at the bottleneck, as a share of those offered to it.
+        loss_rate: Option<f64>, "1", "loss" => Lower "% of packets" 100.0 4;
+        /// Mean time between arrival and start of service at the bottleneck.
+        queue_delay_mean_s: f64, "s", "queueing" => Lower "ms, mean" 1e3 1;
+        /// Congestion epochs: groups of window reductions within one round-trip time.
+        congestion_epochs: u64, "1", "congestion epochs";
+        /// Mean share of the active flows that reduce their window in a congestion epoch.
+        synchronisation: Option<f64>, "1", "synchronisation";
+        /// Each flow.
+        flows: Vec<FlowSummary>, "", "flows";
+        /// Each crowd of short flows.
+        crowds: Vec<CrowdSummary>, "", "crowds of short flows";
+        /// Each stream of datagrams.
+        streams: Vec<StreamSummary>, "", "streams of datagrams";
+        /// Each link with a rate.
+        links: Vec<LinkSummary>, "", "links";
+        /// Transfers of flows that finished in the measuring window; none where no flow has any.
+        transfers: Option<TransferSummary>, "", "transfers";
+    }
 }
 
-/// A flow over the measuring window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FlowSummary {
-    /// What tables and plots call it.
-    pub label: String,
-    /// When it started, s; none where it did not.
-    pub start_s: Option<f64>,
-    /// Application bytes delivered in order, bit/s.
-    pub goodput_bit_s: f64,
-    /// Standard deviation of goodput over its mean (thesis, equation 7.4).
-    pub stability: Option<f64>,
-    /// 80 % convergence time against its own average (thesis, section 7.1.3), s.
-    pub convergence_s: Option<f64>,
-    /// Payload bytes sent, retransmissions included.
-    pub sent_bytes: u64,
-    /// Payload bytes retransmitted.
-    pub retransmitted_bytes: u64,
-    /// Mean congestion window over the samples, segments.
-    pub cwnd_mean_segments: Option<f64>,
-    /// Mean smoothed round-trip time over the samples, s.
-    pub srtt_mean_s: Option<f64>,
-    /// Reductions of the window.
-    pub congestion_events: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// The sender's host, where sending costs it something.
-    pub host: Option<HostSummary>,
+summary! {
+    /// A flow over the measuring window.
+    pub struct FlowSummary {
+        /// Its label.
+        label: String, "", "flow";
+        /// Time at which it started; none where it did not.
+        start_s: Option<f64>, "s", "start" => Neither "s" 1.0 2;
+        /// Application bytes delivered in order.
+        goodput_bit_s: f64, "bit/s", "goodput" => Higher "Mbit/s" 1e-6 2;
+        /// Standard deviation of its goodput over the mean.
+        stability: Option<f64>, "1", "stability" ["Li 2006, equation 7.4"] => Lower "std/mean" 1.0 3;
+        /// Time from its start until its goodput is within a factor of 0.8 of its own average.
+        convergence_s: Option<f64>, "s", "convergence" ["Li 2006, section 7.1.3"] => Lower "s" 1.0 1;
+        /// Payload bytes sent, retransmissions included.
+        sent_bytes: u64, "B", "bytes sent";
+        /// Payload bytes retransmitted.
+        retransmitted_bytes: u64, "B", "bytes retransmitted";
+        /// Mean congestion window over the samples.
+        cwnd_mean_segments: Option<f64>, "segments", "mean cwnd" => Neither "segments" 1.0 1;
+        /// Mean smoothed round-trip time over the samples.
+        srtt_mean_s: Option<f64>, "s", "mean RTT" => Neither "ms" 1e3 1;
+        /// Reductions of the congestion window.
+        congestion_events: u64, "1", "reductions" => Neither "" 1.0 0;
+        /// Retransmission timeouts.
+        timeouts: u64, "1", "timeouts" => Lower "" 1.0 0;
+        /// The host of its sender, where sending costs it something.
+        host: Option<HostSummary>, "", "host";
+    }
 }
 
-/// The host of a flow's sender over the measuring window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct HostSummary {
-    /// Share of the time that its processor was busy.
-    pub busy: f64,
-    /// Packets that found its backlog full.
-    pub dropped: u64,
-    /// Most packets in its backlog since the run began.
-    pub backlog_max_packets: u64,
-    /// Reductions of the window because its device queue was full.
-    pub stalls: u64,
+summary! {
+    /// The host of a flow's sender over the measuring window.
+    pub struct HostSummary {
+        /// Share of the time in which its processor was busy.
+        busy: f64, "1", "processor busy" => Neither "%" 100.0 1;
+        /// Packets dropped because its backlog was full.
+        dropped: u64, "1", "dropped" => Lower "by backlog" 1.0 0;
+        /// Maximum of its backlog since the run began.
+        backlog_max_packets: u64, "packets", "backlog" => Neither "packets, most" 1.0 0;
+        /// Window reductions because its device queue was full.
+        stalls: u64, "1", "stalls" => Lower "device queue full" 1.0 0;
+    }
 }
 
-/// A crowd of short flows over the measuring window: web users, or flows that arrive by themselves.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CrowdSummary {
-    /// What tables and plots call it.
-    pub label: String,
-    /// Application bytes delivered in order, all its connections together, bit/s.
-    pub goodput_bit_s: f64,
-    /// The same, in bytes.
-    pub delivered_bytes: u64,
-    /// Connections opened.
-    pub opened: u64,
-    /// Connections that gave up after too many timeouts.
-    pub failed: u64,
-    /// Payload bytes sent, retransmissions included.
-    pub sent_bytes: u64,
-    /// Payload bytes retransmitted.
-    pub retransmitted_bytes: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// Its transfers that ended; of web users, the objects.
-    pub transfers: Option<TransferSummary>,
-    /// Pages that ended: from asking for the first object until the last has arrived. None where there are no web users.
-    pub pages: Option<TransferSummary>,
+summary! {
+    /// A crowd of short flows over the measuring window: web users, or flows that arrive at random.
+    pub struct CrowdSummary {
+        /// Its label.
+        label: String, "", "crowd";
+        /// Application bytes delivered in order, all its connections together.
+        goodput_bit_s: f64, "bit/s", "goodput" => Higher "Mbit/s" 1e-6 2;
+        /// The same, in bytes.
+        delivered_bytes: u64, "B", "delivered" => Higher "MB" 1e-6 1;
+        /// Connections opened.
+        opened: u64, "1", "opened";
+        /// Connections that gave up after too many timeouts.
+        failed: u64, "1", "failed" => Lower "" 1.0 0;
+        /// Payload bytes sent, retransmissions included.
+        sent_bytes: u64, "B", "bytes sent";
+        /// Payload bytes retransmitted.
+        retransmitted_bytes: u64, "B", "bytes retransmitted";
+        /// Retransmission timeouts.
+        timeouts: u64, "1", "timeouts" => Lower "" 1.0 0;
+        /// Its transfers that finished; for web users, the objects.
+        transfers: Option<TransferSummary>, "", "transfers";
+        /// Pages that finished: from the request for the first object until the last object has arrived. None without web users.
+        pages: Option<TransferSummary>, "", "pages";
+    }
 }
 
-/// A stream of datagrams over the measuring window, at its receiver.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct StreamSummary {
-    /// What tables and plots call it.
-    pub label: String,
-    /// When it started, s; none where it did not.
-    pub start_s: Option<f64>,
-    /// Payload received, bit/s.
-    pub goodput_bit_s: f64,
-    /// Packets sent.
-    pub sent: u64,
-    /// Packets received.
-    pub received: u64,
-    /// Packets that did not arrive though a later one did (RFC 3550, appendix A.3).
-    pub lost: u64,
-    /// Packets that arrived after one that was sent later (RFC 4737).
-    pub reordered: u64,
-    /// Mean one-way delay, s.
-    pub delay_mean_s: Option<f64>,
-    /// Half of the packets took no longer, to 1 %, s.
-    pub delay_p50_s: Option<f64>,
-    /// 99 % of the packets took no longer, to 1 %, s.
-    pub delay_p99_s: Option<f64>,
-    /// The longest one-way delay, s.
-    pub delay_max_s: Option<f64>,
-    /// Interarrival jitter at the end (RFC 3550, section 6.4.1), s.
-    pub jitter_s: Option<f64>,
+summary! {
+    /// A stream of datagrams over the measuring window, at its receiver.
+    pub struct StreamSummary {
+        /// Its label.
+        label: String, "", "stream";
+        /// Time at which it started; none where it did not.
+        start_s: Option<f64>, "s", "start";
+        /// Payload received.
+        goodput_bit_s: f64, "bit/s", "goodput" => Higher "Mbit/s" 1e-6 2;
+        /// Packets sent.
+        sent: u64, "1", "sent" => Neither "packets" 1.0 0;
+        /// Packets received.
+        received: u64, "1", "received" => Neither "packets" 1.0 0;
+        /// Packets that did not arrive although a later one did.
+        lost: u64, "1", "lost" ["RFC 3550, appendix A.3"];
+        /// Packets that arrived after one that was sent later.
+        reordered: u64, "1", "reordered" ["RFC 4737"] => Lower "packets" 1.0 0;
+        /// Mean one-way delay.
+        delay_mean_s: Option<f64>, "s", "delay" => Lower "ms, mean" 1e3 3;
+        /// Median one-way delay, to 1 %.
+        delay_p50_s: Option<f64>, "s", "delay, median";
+        /// 99th percentile of the one-way delay, to 1 %.
+        delay_p99_s: Option<f64>, "s", "delay" => Lower "ms, 99 %" 1e3 3;
+        /// Maximum one-way delay.
+        delay_max_s: Option<f64>, "s", "delay, maximum";
+        /// Interarrival jitter at the end.
+        jitter_s: Option<f64>, "s", "jitter" ["RFC 3550, section 6.4.1"] => Lower "ms" 1e3 3;
+    }
 }
 
-/// A link over the measuring window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LinkSummary {
-    /// Its name.
-    pub name: String,
-    /// IP packets served, as a share of its rate.
-    pub utilisation: Option<f64>,
-    /// Packets offered.
-    pub offered: u64,
-    /// Packets dropped, for one of the four reasons below.
-    pub dropped: u64,
-    /// Packets that the wire lost.
-    pub lost: u64,
-    /// Packets marked.
-    pub marked: u64,
-    /// Mean queueing delay of the packets, s.
-    pub queue_delay_mean_s: f64,
-    /// Median queueing delay, s.
-    pub queue_delay_p50_s: f64,
-    /// 95 % of the packets waited no longer, s.
-    pub queue_delay_p95_s: f64,
-    /// 99 % of the packets waited no longer, s.
-    pub queue_delay_p99_s: f64,
-    /// Mean number of packets waiting, the one in service not counted.
-    pub queue_mean_packets: f64,
-    /// Most packets waiting at once.
-    pub queue_max_packets: u64,
-    /// Packets dropped for want of room.
-    pub dropped_full: u64,
-    /// Packets dropped by the discipline before the queue was full.
-    pub dropped_early: u64,
-    /// Packets dropped by a policer.
-    pub dropped_policed: u64,
-    /// Packets dropped since the link was down.
-    pub dropped_down: u64,
-    /// Each class of a scheduler, a class's own classes after it; empty for other disciplines.
-    pub classes: Vec<ClassSummary>,
+summary! {
+    /// A link over the measuring window.
+    pub struct LinkSummary {
+        /// Its name.
+        name: String, "", "link";
+        /// IP packets transmitted, as a share of its rate.
+        utilisation: Option<f64>, "1", "utilisation" => Higher "%" 100.0 1;
+        /// Packets offered.
+        offered: u64, "1", "offered" => Neither "packets" 1.0 0;
+        /// Packets dropped, for one of the four reasons below.
+        dropped: u64, "1", "dropped" => Lower "packets" 1.0 0;
+        /// Packets lost on the wire.
+        lost: u64, "1", "lost" => Lower "packets" 1.0 0;
+        /// Packets marked.
+        marked: u64, "1", "marked" => Neither "packets" 1.0 0;
+        /// Mean queueing delay of the packets.
+        queue_delay_mean_s: f64, "s", "queueing" => Lower "ms, mean" 1e3 2;
+        /// Median queueing delay.
+        queue_delay_p50_s: f64, "s", "queueing, median";
+        /// 95th percentile of the queueing delay.
+        queue_delay_p95_s: f64, "s", "queueing" => Lower "ms, 95 %" 1e3 2;
+        /// 99th percentile of the queueing delay.
+        queue_delay_p99_s: f64, "s", "queueing" => Lower "ms, 99 %" 1e3 2;
+        /// Mean number of packets waiting, the one in service not counted.
+        queue_mean_packets: f64, "packets", "queue" => Lower "packets, mean" 1.0 1;
+        /// Maximum number of packets waiting.
+        queue_max_packets: u64, "packets", "queue" => Neither "packets, most" 1.0 0;
+        /// Packets dropped because the queue was full.
+        dropped_full: u64, "1", "dropped: queue full";
+        /// Packets dropped by the queue discipline before the queue was full.
+        dropped_early: u64, "1", "dropped: queue discipline";
+        /// Packets dropped by a policer.
+        dropped_policed: u64, "1", "dropped: policer";
+        /// Packets dropped because the link was down.
+        dropped_down: u64, "1", "dropped: link down";
+        /// Each class of a scheduler, a class's own classes after it; empty for other disciplines.
+        classes: Vec<ClassSummary>, "", "classes";
+    }
 }
 
-/// A class of a scheduler over the measuring window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ClassSummary {
-    /// Its name.
-    pub name: String,
-    /// Packets offered.
-    pub offered: u64,
-    /// Packets of it that were dropped.
-    pub dropped: u64,
-    /// IP packets served, bit/s.
-    pub throughput_bit_s: f64,
-    /// What its weight guaranteed it of the link, bit/s; none without weights, or where they changed.
-    pub guaranteed_bit_s: Option<f64>,
-    /// QoS efficiency factor: what it achieved over what it was guaranteed (thesis, equations 9.2 and 9.3).
-    pub qos_efficiency: Option<f64>,
-    /// Mean queueing delay of its packets, s.
-    pub queue_delay_mean_s: Option<f64>,
+summary! {
+    /// A class of a scheduler over the measuring window.
+    pub struct ClassSummary {
+        /// Its name.
+        name: String, "", "class";
+        /// Packets offered.
+        offered: u64, "1", "offered" => Neither "packets" 1.0 0;
+        /// Packets of it that were dropped.
+        dropped: u64, "1", "dropped" => Lower "packets" 1.0 0;
+        /// IP packets transmitted.
+        throughput_bit_s: f64, "bit/s", "throughput" => Higher "Mbit/s, IP packets" 1e-6 2;
+        /// What its weight guaranteed it of the link; none without weights, or where they changed.
+        guaranteed_bit_s: Option<f64>, "bit/s", "guaranteed" => Neither "Mbit/s" 1e-6 2;
+        /// QoS efficiency factor: throughput achieved over throughput guaranteed.
+        qos_efficiency: Option<f64>, "1", "QoS efficiency" ["Li 2006, equations 9.2 and 9.3"] => Higher "used/guaranteed" 1.0 2;
+        /// Mean queueing delay of its packets.
+        queue_delay_mean_s: Option<f64>, "s", "queueing" => Lower "ms, mean" 1e3 2;
+    }
 }
 
-/// Transfers, or pages, that ended in the measuring window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TransferSummary {
-    /// How many ended.
-    pub count: u64,
-    /// Their payload.
-    pub bytes: u64,
-    /// Mean completion time, from opening the connection until the FIN was acknowledged, s.
-    pub mean_s: Option<f64>,
-    /// Median completion time, to 1 %, s.
-    pub p50_s: Option<f64>,
-    /// 95 % took no longer, to 1 %, s.
-    pub p95_s: Option<f64>,
-    /// 99 % took no longer, to 1 %, s.
-    pub p99_s: Option<f64>,
+summary! {
+    /// Transfers, or pages, that finished in the measuring window.
+    pub struct TransferSummary {
+        /// How many finished.
+        count: u64, "1", "finished" => Neither "" 1.0 0;
+        /// Their payload.
+        bytes: u64, "B", "payload";
+        /// Mean completion time, from the opening of the connection until the FIN was acknowledged.
+        mean_s: Option<f64>, "s", "completion" => Lower "s, mean" 1.0 3;
+        /// Median completion time, to 1 %.
+        p50_s: Option<f64>, "s", "completion" => Lower "s, median" 1.0 3;
+        /// 95th percentile of the completion time, to 1 %.
+        p95_s: Option<f64>, "s", "completion" => Lower "s, 95 %" 1.0 3;
+        /// 99th percentile of the completion time, to 1 %.
+        p99_s: Option<f64>, "s", "completion" => Lower "s, 99 %" 1.0 3;
+    }
+}
+
+/// The parts of a summary and their figures.
+pub const PARTS: [(&str, &[Field]); 8] = [
+    ("Summary", Summary::FIELDS),
+    ("FlowSummary", FlowSummary::FIELDS),
+    ("HostSummary", HostSummary::FIELDS),
+    ("CrowdSummary", CrowdSummary::FIELDS),
+    ("StreamSummary", StreamSummary::FIELDS),
+    ("LinkSummary", LinkSummary::FIELDS),
+    ("ClassSummary", ClassSummary::FIELDS),
+    ("TransferSummary", TransferSummary::FIELDS),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_ends_with_the_unit() {
+        let ends = [
+            ("_s_bit", "s/bit"),
+            ("_bit_s", "bit/s"),
+            ("_segments", "segments"),
+            ("_packets", "packets"),
+            ("_s", "s"),
+        ];
+        for field in PARTS.iter().flat_map(|(_, fields)| *fields).filter(|field| !field.unit.is_empty()) {
+            let by_name = ends.iter().find(|(end, _)| field.name.ends_with(end)).map(|(_, unit)| *unit);
+            let counted = if field.name.ends_with("bytes") { "B" } else { "1" };
+            assert_eq!(field.unit, by_name.unwrap_or(counted), "{}", field.name);
+        }
+    }
 }

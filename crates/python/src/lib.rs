@@ -5,6 +5,7 @@ mod linux;
 mod live;
 mod model;
 mod sweep;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,17 +14,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use elephan_cc::parameter::{Parameter, Range, Value};
 use elephan_cc::registry::Entry;
 use elephan_cc::{registry, slow_start};
+use elephan_metrics::Outcome;
+use elephan_metrics::table::Table;
+use elephan_metrics::trace::{
+    CrowdTrace, EventKind, EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace,
+};
 use elephan_scenario::{Buffer, Plan, Scenario};
-use elephan_sim::trace::EventKind;
-use elephan_sim::{Control, Error, Outcome, SoFar};
+use elephan_sim::{Control, Error, SoFar};
 use elephan_units::{Rate, Time};
-use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
 
 use crate::sweep::Cancel;
+use crate::tables::columns;
 
 pyo3::create_exception!(
     _core,
@@ -139,20 +144,6 @@ fn run_many(
         .collect()
 }
 
-/// Hands a column over to numpy without a copy.
-fn column<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyArray1<T>> {
-    values.into_pyarray(py)
-}
-
-/// A dictionary of columns out of a struct of them.
-macro_rules! columns {
-    ($py:ident, $trace:expr, $($name:ident),+) => {{
-        let dict = PyDict::new($py);
-        $( dict.set_item(stringify!($name), column($py, $trace.$name))?; )+
-        dict
-    }};
-}
-
 fn convert<'py>(py: Python<'py>, outcome: Outcome, plan: &Plan) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     let summary = serde_json::to_string(&outcome.summary).expect("a summary is always JSON");
@@ -162,50 +153,12 @@ fn convert<'py>(py: Python<'py>, outcome: Outcome, plan: &Plan) -> PyResult<Boun
     let flows = plan.flows.iter().chain(plan.crowds.iter().map(|crowd| &crowd.flow));
     let labels: Vec<String> = flows.map(|flow| flow.label.clone()).chain(streams).collect();
     result.set_item("labels", labels)?;
-    let flows = columns!(
-        py,
-        outcome.flows,
-        time_s,
-        flow,
-        cwnd_segments,
-        ssthresh_segments,
-        srtt_s,
-        rto_s,
-        pipe_bytes,
-        goodput_bit_s,
-        delivered_bytes,
-        sent_bytes,
-        retransmits,
-        timeouts,
-        congestion_events
-    );
-    result.set_item("flows", flows)?;
-    let queues = columns!(
-        py,
-        outcome.queues,
-        time_s,
-        link,
-        packets,
-        bytes,
-        offered,
-        dropped,
-        lost,
-        marked,
-        utilisation,
-        dropped_full,
-        dropped_early,
-        dropped_policed,
-        dropped_down
-    );
-    result.set_item("queues", queues)?;
-    let streams = columns!(py, outcome.streams, time_s, flow, sent, received, missing, goodput_bit_s);
-    result.set_item("streams", streams)?;
-    let crowds =
-        columns!(py, outcome.crowds, time_s, flow, open, opened, finished, delivered_bytes, goodput_bit_s);
-    result.set_item("crowds", crowds)?;
-    result.set_item("transfers", columns!(py, outcome.transfers, flow, index, start_s, end_s, bytes))?;
-    let events = columns!(py, outcome.events, time_s, kind, flow, link, seq, bytes, cwnd_segments);
-    result.set_item("events", events)?;
+    result.set_item(FlowTrace::NAME, columns(py, outcome.flows)?)?;
+    result.set_item(QueueTrace::NAME, columns(py, outcome.queues)?)?;
+    result.set_item(StreamTrace::NAME, columns(py, outcome.streams)?)?;
+    result.set_item(CrowdTrace::NAME, columns(py, outcome.crowds)?)?;
+    result.set_item(TransferTrace::NAME, columns(py, outcome.transfers)?)?;
+    result.set_item(EventTrace::NAME, columns(py, outcome.events)?)?;
     result.set_item("segments_delivered", outcome.segments_delivered)?;
     result.set_item("events_handled", outcome.events_handled)?;
     Ok(result)
@@ -319,5 +272,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_function(function)?;
     }
     linux::register(module)?;
+    tables::register(module)?;
     model::register(module)
 }

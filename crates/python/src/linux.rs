@@ -75,11 +75,11 @@ mod engine {
 
     use elephan_linux::{Error, Measured, Options};
     use elephan_sim::{Control, SoFar};
-    use numpy::IntoPyArray;
     use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 
     use super::{Py, PyAny, PyDict, PyDictMethods, PyResult, Python, ScenarioError, json, plan, pyfunction};
     use crate::convert;
+    use crate::tables::columns;
 
     struct Progress<'a>(Option<&'a Py<PyAny>>);
 
@@ -133,14 +133,7 @@ mod engine {
             Error::Kernel(_, ref cause) => PyOSError::new_err((cause.raw_os_error(), error.to_string())),
         })?;
         let result = convert(py, outcome, &plan)?;
-        let columns = PyDict::new(py);
-        columns.set_item("pacing_rate_bit_s", kernel.pacing_rate_bit_s.into_pyarray(py))?;
-        columns.set_item("min_rtt_s", kernel.min_rtt_s.into_pyarray(py))?;
-        columns.set_item("delivery_rate_bit_s", kernel.delivery_rate_bit_s.into_pyarray(py))?;
-        columns.set_item("busy_s", kernel.busy_s.into_pyarray(py))?;
-        columns.set_item("rwnd_limited_s", kernel.rwnd_limited_s.into_pyarray(py))?;
-        columns.set_item("sndbuf_limited_s", kernel.sndbuf_limited_s.into_pyarray(py))?;
-        result.set_item("kernel", columns)?;
+        result.set_item("kernel", columns(py, kernel)?)?;
         let quality = json!({
             "valid": quality.invalid_because.is_empty(),
             "invalid_because": quality.invalid_because,

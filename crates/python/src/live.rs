@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use elephan_sim::trace::{FlowTrace, QueueTrace};
 use elephan_sim::{Control, SoFar};
 use elephan_units::{Rate, Time};
-use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
+
+use crate::tables::live_rows;
 
 /// Hands the samples over as they come.
 struct Watched {
@@ -17,34 +17,6 @@ struct Watched {
     callback: Py<PyAny>,
     /// Rows of flows and of queues that were handed over, and what the callback raised.
     state: Mutex<(usize, usize, Option<PyErr>)>,
-}
-
-/// A dictionary of the rows of some columns from `$from` on.
-macro_rules! rows {
-    ($py:ident, $trace:expr, $from:expr, $($name:ident),+) => {{
-        let dict = PyDict::new($py);
-        $( dict.set_item(stringify!($name), PyArray1::from_slice($py, &$trace.$name[$from..]))?; )+
-        dict
-    }};
-}
-
-fn flow_rows<'py>(py: Python<'py>, trace: &FlowTrace, from: usize) -> PyResult<Bound<'py, PyDict>> {
-    Ok(rows!(
-        py,
-        trace,
-        from,
-        time_s,
-        flow,
-        cwnd_segments,
-        ssthresh_segments,
-        srtt_s,
-        goodput_bit_s,
-        retransmits
-    ))
-}
-
-fn queue_rows<'py>(py: Python<'py>, trace: &QueueTrace, from: usize) -> PyResult<Bound<'py, PyDict>> {
-    Ok(rows!(py, trace, from, time_s, link, packets, dropped, lost, marked, utilisation))
 }
 
 impl Control for Watched {
@@ -56,8 +28,8 @@ impl Control for Watched {
         let mut state = self.state.lock().expect("a single thread");
         let told = Python::attach(|py| {
             py.check_signals()?;
-            let flows = flow_rows(py, so_far.flows, state.0)?;
-            let queues = queue_rows(py, so_far.queues, state.1)?;
+            let flows = live_rows(py, so_far.flows, state.0)?;
+            let queues = live_rows(py, so_far.queues, state.1)?;
             self.callback.call1(py, (so_far.now.secs_f64(), flows, queues))?.extract::<bool>(py)
         });
         (state.0, state.1) = (so_far.flows.time_s.len(), so_far.queues.time_s.len());

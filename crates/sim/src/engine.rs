@@ -1,5 +1,6 @@
 //! Virtual time: links, connections, and what happens next.
 
+use elephan_metrics::trace::EventKind;
 use elephan_net::Link;
 use elephan_scenario::plan::{Flow, Plan};
 use elephan_tcp::{Counters, Endpoint, Segment};
@@ -13,7 +14,6 @@ use crate::host::Host;
 use crate::links;
 use crate::packet::{Datagram, Packet};
 use crate::stream::Stream;
-use crate::trace::EventKind;
 
 /// What an engine tells of what it does. All methods are called at the moment they speak of.
 pub trait Observer {

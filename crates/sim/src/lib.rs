@@ -13,19 +13,18 @@ mod observe;
 mod packet;
 mod pcap;
 mod stream;
-pub mod trace;
 
 use std::fmt;
 use std::path::PathBuf;
 
-use elephan_metrics::Summary;
+use elephan_metrics::Outcome;
+use elephan_metrics::trace::{FlowTrace, QueueTrace};
 use elephan_scenario::Plan;
 use elephan_units::Time;
 use rayon::prelude::*;
 
 use crate::engine::Engine;
 use crate::observe::Record;
-use crate::trace::{CrowdTrace, EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace};
 
 /// What a caller may do while a run goes on.
 pub trait Control {
@@ -83,29 +82,6 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-/// What a run leaves behind.
-#[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// What it was worth.
-    pub summary: Summary,
-    /// Samples of the flows.
-    pub flows: FlowTrace,
-    /// Samples of the crowds of short flows.
-    pub crowds: CrowdTrace,
-    /// Samples of the streams of datagrams.
-    pub streams: StreamTrace,
-    /// Samples of the links that have a rate.
-    pub queues: QueueTrace,
-    /// Transfers.
-    pub transfers: TransferTrace,
-    /// Every event, where the plan asks for them.
-    pub events: EventTrace,
-    /// Data segments that were acknowledged, all flows together.
-    pub segments_delivered: u64,
-    /// Events of the engine.
-    pub events_handled: u64,
-}
 
 /// Carries out a plan.
 pub fn run(plan: &Plan, control: &dyn Control) -> Result<Outcome, Error> {

@@ -1,11 +1,10 @@
 //! What changes of a link in mid-run, and what is written down of it, in virtual or in real time.
 
+use elephan_metrics::trace::{QueueRow, QueueTrace};
 use elephan_metrics::{ClassSummary, LinkSample, LinkSummary, formula};
 use elephan_net::{Class, ClassCounters, Link, LinkCounters, Packet, Queue};
 use elephan_scenario::plan::{Change, Measure};
 use elephan_units::Time;
-
-use crate::trace::QueueTrace;
 
 /// Changes a link as the plan says.
 pub fn apply<P: Packet>(change: &Change, link: &mut Link<P>, now: Time) {
@@ -61,19 +60,21 @@ impl LinkRecord {
         let bits = transmitted.saturating_sub(self.transmitted) as f64 * 8.0;
         let allowed = allowed_bits - self.allowed_bits;
         (self.transmitted, self.allowed_bits) = (transmitted, allowed_bits);
-        trace.time_s.push(time.secs_f64());
-        trace.link.push(number);
-        trace.packets.push(waiting.packets);
-        trace.bytes.push(waiting.bytes);
-        trace.offered.push(counters.offered);
-        trace.dropped.push(counters.dropped);
-        trace.lost.push(counters.lost);
-        trace.marked.push(counters.marked);
-        trace.utilisation.push(if allowed > 0.0 { bits / allowed } else { 0.0 });
-        trace.dropped_full.push(counters.dropped_full);
-        trace.dropped_early.push(counters.dropped_early);
-        trace.dropped_policed.push(counters.dropped_policed);
-        trace.dropped_down.push(counters.dropped_down);
+        trace.push(QueueRow {
+            time_s: time.secs_f64(),
+            link: number,
+            packets: waiting.packets,
+            bytes: waiting.bytes,
+            offered: counters.offered,
+            dropped: counters.dropped,
+            lost: counters.lost,
+            marked: counters.marked,
+            utilisation: if allowed > 0.0 { bits / allowed } else { 0.0 },
+            dropped_full: counters.dropped_full,
+            dropped_early: counters.dropped_early,
+            dropped_policed: counters.dropped_policed,
+            dropped_down: counters.dropped_down,
+        });
     }
 
     /// The measuring window begins `now`.

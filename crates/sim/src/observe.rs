@@ -4,6 +4,10 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
+use elephan_metrics::trace::{
+    CrowdRow, CrowdTrace, EventRow, EventTrace, FlowRow, FlowTrace, NO_LINK, QueueTrace, StreamRow,
+    StreamTrace, TransferTrace,
+};
 use elephan_metrics::{
     Collector, Completions, CrowdSummary, FlowSample, HostSample, Received, Setup, StreamSummary,
 };
@@ -19,7 +23,6 @@ use crate::links::LinkRecord;
 use crate::packet::Packet;
 use crate::pcap::Capture;
 use crate::stream::Stream;
-use crate::trace::{CrowdTrace, EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace};
 use crate::{Control, Error, Outcome, SoFar};
 
 /// Traces, metrics and captures of a run. Whether it is `DETAILED`, down to packets, is known when it is compiled, so that a run
@@ -106,20 +109,21 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             let (snapshot, counters) = (sender.snapshot(), flow.counters());
             let delivered = counters.bytes_delivered;
             let since = delivered - std::mem::replace(&mut self.sampled_bytes[number], delivered);
-            let trace = &mut self.flows;
-            trace.time_s.push(now.secs_f64());
-            trace.flow.push(number as u32);
-            trace.cwnd_segments.push(snapshot.cwnd);
-            trace.ssthresh_segments.push(snapshot.ssthresh);
-            trace.srtt_s.push(snapshot.srtt.secs_f64());
-            trace.rto_s.push(snapshot.rto.secs_f64());
-            trace.pipe_bytes.push(snapshot.pipe);
-            trace.goodput_bit_s.push(if span > 0.0 { since as f64 * 8.0 / span } else { 0.0 });
-            trace.delivered_bytes.push(delivered);
-            trace.sent_bytes.push(counters.bytes_sent);
-            trace.retransmits.push(counters.segments_retransmitted);
-            trace.timeouts.push(counters.timeouts as u32);
-            trace.congestion_events.push(counters.reductions as u32);
+            self.flows.push(FlowRow {
+                time_s: now.secs_f64(),
+                flow: number as u32,
+                cwnd_segments: snapshot.cwnd,
+                ssthresh_segments: snapshot.ssthresh,
+                srtt_s: snapshot.srtt.secs_f64(),
+                rto_s: snapshot.rto.secs_f64(),
+                pipe_bytes: snapshot.pipe,
+                goodput_bit_s: if span > 0.0 { since as f64 * 8.0 / span } else { 0.0 },
+                delivered_bytes: delivered,
+                sent_bytes: counters.bytes_sent,
+                retransmits: counters.segments_retransmitted,
+                timeouts: counters.timeouts as u32,
+                congestion_events: counters.reductions as u32,
+            });
         }
         self.trace_crowds(engine, now, span);
         for (number, stream) in engine.streams.iter().enumerate() {
@@ -130,13 +134,14 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             let since =
                 received.packets - std::mem::replace(&mut self.sampled_streams[number], received.packets);
             let bits = since as f64 * self.plan.streams[number].datagrams.payload_bytes() as f64 * 8.0;
-            let trace = &mut self.streams;
-            trace.time_s.push(now.secs_f64());
-            trace.flow.push((self.plan.flows.len() + self.plan.crowds.len() + number) as u32);
-            trace.sent.push(stream.sent);
-            trace.received.push(received.packets);
-            trace.missing.push(received.lost());
-            trace.goodput_bit_s.push(if span > 0.0 { bits / span } else { 0.0 });
+            self.streams.push(StreamRow {
+                time_s: now.secs_f64(),
+                flow: (self.plan.flows.len() + self.plan.crowds.len() + number) as u32,
+                sent: stream.sent,
+                received: received.packets,
+                missing: received.lost(),
+                goodput_bit_s: if span > 0.0 { bits / span } else { 0.0 },
+            });
         }
         for ((number, link), record) in (0u32..).zip(&mut engine.links).zip(&mut self.links) {
             record.sample(number, link, now, now, &mut self.queues);
@@ -186,14 +191,15 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
         for (number, crowd) in engine.crowds.iter().enumerate() {
             let delivered = counters_of(engine, crowd).bytes_delivered;
             let since = delivered - std::mem::replace(&mut self.measured_crowds[number].sampled, delivered);
-            let trace = &mut self.crowds;
-            trace.time_s.push(now.secs_f64());
-            trace.flow.push((self.plan.flows.len() + number) as u32);
-            trace.open.push(engine.slots_of(crowd).filter(|slot| slot.connection.is_some()).count() as u32);
-            trace.opened.push(crowd.opened);
-            trace.finished.push(crowd.finished);
-            trace.delivered_bytes.push(delivered);
-            trace.goodput_bit_s.push(if span > 0.0 { since as f64 * 8.0 / span } else { 0.0 });
+            self.crowds.push(CrowdRow {
+                time_s: now.secs_f64(),
+                flow: (self.plan.flows.len() + number) as u32,
+                open: engine.slots_of(crowd).filter(|slot| slot.connection.is_some()).count() as u32,
+                opened: crowd.opened,
+                finished: crowd.finished,
+                delivered_bytes: delivered,
+                goodput_bit_s: if span > 0.0 { since as f64 * 8.0 / span } else { 0.0 },
+            });
         }
     }
 
@@ -252,7 +258,7 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
     fn note_transfer(&mut self, number: usize, connection: &Connection, end: Option<Time>) {
         if self.plan.trace.transfers {
             let bytes = connection.size.unwrap_or(0);
-            self.transfers.push(number as u32, connection.transfer, bytes, connection.opened_at, end);
+            self.transfers.add(number as u32, connection.transfer, bytes, connection.opened_at, end);
         }
     }
 
@@ -347,15 +353,16 @@ impl<const DETAILED: bool> Observer for Record<'_, DETAILED> {
         if !self.plan.trace.events {
             return;
         }
-        let events = &mut self.events;
-        events.time_s.push(now.secs_f64());
-        events.kind.push(event.kind as u8);
-        events.flow.push(event.flow);
-        events.link.push(event.link.unwrap_or(u32::MAX));
-        events.seq.push(event.segment.map_or(0, |s| if s.len > 0 { s.seq } else { s.ack }));
-        events.bytes.push(event.segment.map_or(0, |s| u32::from(s.len)));
         let sender = engine.flows().get(event.flow as usize).and_then(Running::sender);
-        events.cwnd_segments.push(sender.map_or(0.0, |sender| sender.controller().cwnd()));
+        self.events.push(EventRow {
+            time_s: now.secs_f64(),
+            kind: event.kind as u8,
+            flow: event.flow,
+            link: event.link.unwrap_or(NO_LINK),
+            seq: event.segment.map_or(0, |s| if s.len > 0 { s.seq } else { s.ack }),
+            bytes: event.segment.map_or(0, |s| u32::from(s.len)),
+            cwnd_segments: sender.map_or(0.0, |sender| sender.controller().cwnd()),
+        });
     }
 
     fn congestion(&mut self, flow: u32, now: Time) {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::outcome;
-use elephan_sim::Outcome;
+use elephan_metrics::Outcome;
 
 /// Kelly's web users on a path that is wide enough for them, without start-up.
 fn web(users: u32, more: &str) -> Outcome {

@@ -3,8 +3,8 @@
 mod common;
 
 use common::outcome;
+use elephan_metrics::trace::FlowTrace;
 use elephan_metrics::{FlowSummary, Summary};
-use elephan_sim::trace::FlowTrace;
 
 /// A flow of `cc` on 100 Mbit/s and 40 ms from a host.
 fn run(cc: &str, path: &str, more: &str) -> Summary {

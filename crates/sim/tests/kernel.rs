@@ -3,7 +3,7 @@
 mod common;
 
 use common::outcome;
-use elephan_sim::Outcome;
+use elephan_metrics::Outcome;
 
 fn run(cc: &str, quantisation: &str) -> Outcome {
     outcome(&format!(

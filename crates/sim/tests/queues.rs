@@ -3,8 +3,8 @@
 mod common;
 
 use common::outcome;
+use elephan_metrics::Outcome;
 use elephan_metrics::{LinkSummary, Summary};
-use elephan_sim::Outcome;
 
 /// Reno flows over 100 ms, with twice the bandwidth-delay product of room.
 fn reno_at(rate: &str, flows: u32, queue: &str, stack: &str) -> Outcome {
@@ -190,7 +190,7 @@ fn a_link_that_fails_and_comes_back_accounts_for_everything() {
     assert!(link.lost > 10);
     // Every drop is an event, those of packets that had been accepted too; what is lost on the wire is not.
     let drops = (0..outcome.events.kind.len()).filter(|&i| {
-        outcome.events.kind[i] == elephan_sim::trace::EventKind::Drop as u8 && outcome.events.link[i] == 0
+        outcome.events.kind[i] == elephan_metrics::trace::EventKind::Drop as u8 && outcome.events.link[i] == 0
     });
     assert_eq!(drops.count() as u64, link.dropped);
     let queues = &outcome.queues;

@@ -1,6 +1,5 @@
 """What a worker does: a few runs, and what is kept of them. The same on a thread here and on a machine far away."""
 
-import dataclasses
 import functools
 import hashlib
 import json
@@ -17,7 +16,7 @@ from elephan import _core
 from elephan.results import OPTIONAL, TABLES, Run
 from elephan.scenario import Scenario
 from elephan.simulate import run as simulate
-from elephan.summary import Summary
+from elephan.summary import Part, Summary
 from elephan.sweeps.statistics import mser5
 
 
@@ -102,7 +101,7 @@ def _joined(tables: Sequence[tuple[str, pa.Table]]) -> pa.Table:
 INNER = {
     name
     for name, kind in get_type_hints(Summary).items()
-    if any(dataclasses.is_dataclass(one) for one in get_args(kind)) and type(None) in get_args(kind)
+    if any(isinstance(one, type) and issubclass(one, Part) for one in get_args(kind)) and type(None) in get_args(kind)
 }
 
 

@@ -1,0 +1,27 @@
+//! What an engine gives of a run, whichever engine it is.
+
+use crate::Summary;
+use crate::trace::{CrowdTrace, EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace};
+
+/// What an engine gives of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Its metrics.
+    pub summary: Summary,
+    /// Samples of the flows.
+    pub flows: FlowTrace,
+    /// Samples of the crowds of short flows.
+    pub crowds: CrowdTrace,
+    /// Samples of the streams of datagrams.
+    pub streams: StreamTrace,
+    /// Samples of the links that have a rate.
+    pub queues: QueueTrace,
+    /// Transfers.
+    pub transfers: TransferTrace,
+    /// Every event, where the plan asks for them.
+    pub events: EventTrace,
+    /// Data segments that were acknowledged, all flows together.
+    pub segments_delivered: u64,
+    /// Events of the engine.
+    pub events_handled: u64,
+}

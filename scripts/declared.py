@@ -1,0 +1,131 @@
+"""Writes what other languages and documents take from the declarations in `crates/metrics`: `make declared`.
+
+- `python/elephan/summary.py`: the parts of a summary as typed classes.
+- `docs/results.md`: the tables of columns and figures, between its markers.
+"""
+
+import json
+import sys
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from elephan import _core
+
+ROOT = Path(__file__).parent.parent
+HEAD = '''"""The summary of a run, with types. Made by `make declared` from crates/metrics/src/summary.rs; change it there."""
+
+from typing import Any, Self
+
+import msgspec
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a summary. `None` stands for what is undefined."""
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Read what an engine or `to_dict` wrote. Raises `ValueError` with the place of what is wrong."""
+        try:
+            return msgspec.convert(data, cls)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"summary: {error}") from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionaries and lists, for JSON."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
+'''
+
+
+def python_type(schema: dict[str, Any]) -> tuple[str, str]:
+    """The type of a property of a JSON Schema, and its default where it has one."""
+    if "anyOf" in schema:
+        inner = next(one for one in schema["anyOf"] if one != {"type": "null"})
+        return f"{python_type(inner)[0]} | None", " = None"
+    if "$ref" in schema:
+        return schema["$ref"].rsplit("/", 1)[-1], ""
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if "array" in kinds:
+        return f"tuple[{python_type(schema['items'])[0]}, ...]", " = ()"
+    plain = {"number": "float", "integer": "int", "string": "str"}[kinds[0]]
+    return (f"{plain} | None", " = None") if "null" in kinds else (plain, "")
+
+
+def fields() -> dict[str, list[dict[str, Any]]]:
+    """The declared figures of each part."""
+    declared = json.loads(_core.declared_fields())
+    return {part: list(group) for part, group in groupby(declared, key=lambda field: str(field["part"]))}
+
+
+def explained(field: dict[str, Any]) -> str:
+    """Meaning, unit and source of a figure, in a sentence."""
+    unit = f" Unit: {field['unit']}." if field["unit"] not in ("", "1") else ""
+    source = f" Source: {field['source']}." if field["source"] else ""
+    return f"{field['meaning']}{unit}{source}"
+
+
+def summary_classes() -> str:
+    """The text of python/elephan/summary.py."""
+    schema = json.loads(_core.summary_schema())
+    parts = {**schema["$defs"], "Summary": schema}
+    text = HEAD
+    done: set[str] = set()
+
+    def write(part: str) -> None:
+        nonlocal text
+        if part in done:
+            return
+        done.add(part)
+        lines = [f"class {part}(Part, frozen=True, kw_only=True):", f'    """{parts[part]["description"]}"""', ""]
+        for field in fields()[part]:
+            kind, default = python_type(parts[part]["properties"][field["name"]])
+            for other in parts:
+                if other in kind and other != part:
+                    write(other)
+            lines += [f"    {field['name']}: {kind}{default}", f'    """{explained(field)}"""']
+        text += "\n\n" + "\n".join(lines) + "\n"
+
+    write("Summary")
+    return text
+
+
+def markdown(head: list[str], rows: list[list[str]]) -> str:
+    """A table."""
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows])
+
+
+def columns_page() -> str:
+    """The tables of columns and figures in docs/results.md."""
+    columns = json.loads(_core.declared_columns())
+    text = []
+    for table, group in groupby(columns, key=lambda column: str(column["table"])):
+        rows = [[f"`{c['name']}`", c["unit"], c["type"], c["meaning"]] for c in group]
+        text.append(f"### `{table}.parquet`\n\n{markdown(['column', 'unit', 'type', 'meaning'], rows)}\n")
+    for part, found in fields().items():
+        rows = [[f"`{f['name']}`", f["unit"], f["meaning"], f["source"]] for f in found]
+        text.append(f"### {part}\n\n{markdown(['key', 'unit', 'meaning', 'source'], rows)}\n")
+    return "\n".join(text)
+
+
+def made() -> dict[Path, str]:
+    """Every file that is made, and its text."""
+    page = ROOT / "docs" / "results.md"
+    start, end = "<!-- declared -->\n", "<!-- /declared -->\n"
+    before, _, rest = page.read_text(encoding="utf-8").partition(start)
+    _, _, after = rest.partition(end)
+    return {
+        ROOT / "python" / "elephan" / "summary.py": summary_classes(),
+        page: f"{before}{start}\n{columns_page()}\n{end}{after}",
+    }
+
+
+if __name__ == "__main__":
+    stale = [path for path, text in made().items() if path.read_text(encoding="utf-8") != text]
+    if "--check" in sys.argv[1:]:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)}: expected what `make declared` makes, found something else")
+        sys.exit(bool(stale))
+    for path in stale:
+        path.write_text(made()[path], encoding="utf-8")
+        print(path.relative_to(ROOT))
