@@ -3,10 +3,13 @@
 //! Those who have to be exact wait by looking at the clock. On a virtual machine each sleep means a timer that the host has to set,
 //! which was measured to take 30 to 50 us of CPU time, several times what a packet takes; and nobody knows when a sleep ends.
 
-use std::mem::{size_of, zeroed};
-use std::time::{Duration, Instant};
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use elephan_units::Time;
+use rustix::param::clock_ticks_per_second;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
+use rustix::time::{ClockId, clock_gettime};
 
 /// Time since a run began.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +25,11 @@ impl Clock {
     pub fn now(self) -> Time {
         Time::from_picos(self.0.elapsed().as_nanos() as u64 * 1000)
     }
+}
+
+/// Time on the clock by which the kernel stamps what arrives, in nanoseconds.
+pub fn wall_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }
 
 /// How long a thread rests that else looks at the clock all the time,
@@ -74,36 +82,28 @@ fn sleep(pause: Time) {
 
 /// The processors that a thread may run on.
 #[derive(Clone, Copy)]
-pub struct Processors(libc::cpu_set_t);
+pub struct Processors(CpuSet);
 
 impl Processors {
     /// Those of the calling thread.
     pub fn own() -> Self {
-        // SAFETY: a zeroed set is valid, and as long as it says.
-        unsafe {
-            let mut set: libc::cpu_set_t = zeroed();
-            libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set);
-            Self(set)
-        }
+        Self(sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new()))
     }
 
     /// One of them, and the others. Where there is but one both have it.
     pub fn split(self) -> (Self, Self) {
-        // SAFETY: plain reads and writes within sets.
-        unsafe {
-            let last = (0..libc::CPU_SETSIZE as usize).rfind(|&cpu| libc::CPU_ISSET(cpu, &self.0));
-            let (Some(last), true) = (last, libc::CPU_COUNT(&self.0) > 1) else { return (self, self) };
-            let (mut one, mut others): (libc::cpu_set_t, _) = (zeroed(), self.0);
-            libc::CPU_SET(last, &mut one);
-            libc::CPU_CLR(last, &mut others);
-            (Self(one), Self(others))
-        }
+        let last = (0..CpuSet::MAX_CPU).rfind(|&cpu| self.0.is_set(cpu));
+        let (Some(last), true) = (last, self.0.count() > 1) else { return (self, self) };
+        let (mut one, mut others) = (CpuSet::new(), self.0);
+        one.set(last);
+        others.unset(last);
+        (Self(one), Self(others))
     }
 
     /// Keeps the calling thread to them.
     pub fn keep(&self) {
-        // SAFETY: a set as long as it says. Where it is not allowed the thread stays where it is; lateness will tell.
-        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const self.0) };
+        // Where it is not allowed the thread stays where it is; lateness will tell.
+        let _ = sched_setaffinity(None, &self.0);
     }
 }
 
@@ -127,23 +127,18 @@ pub fn make_urgent(urgency: Urgency) {
         Urgency::Socket => (libc::SCHED_FIFO, 2),
     };
     let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: plain calls about the calling thread.
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
+    #[expect(unsafe_code, reason = "rustix does not have this call")]
+    // SAFETY: the parameters outlive the call, which is about the calling thread.
     unsafe {
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1);
         libc::sched_setscheduler(0, policy, &raw const parameters);
     }
 }
 
 /// CPU time of the calling thread so far, in seconds, softirqs that ran on it included.
 pub fn cpu_s() -> f64 {
-    // SAFETY: a zeroed rusage is valid.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
-        usage
-    };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
 /// Processor time that the host of this virtual machine gave to others so far, of all processors together, s; zero where the kernel
@@ -151,6 +146,5 @@ pub fn cpu_s() -> f64 {
 pub fn stolen_s() -> f64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let ticks: f64 = stat.split_whitespace().nth(8).and_then(|word| word.parse().ok()).unwrap_or(0.0);
-    // SAFETY: a plain call.
-    ticks / unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64
+    ticks / clock_ticks_per_second() as f64
 }

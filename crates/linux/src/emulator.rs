@@ -9,7 +9,7 @@
 //! native XDP takes them, which costs no less (docs/kernel.md). And there are no link-layer addresses to look after.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use elephan_metrics::LinkSample;
@@ -19,6 +19,8 @@ use elephan_scenario::Plan;
 use elephan_sim::links::{self, LinkRecord};
 use elephan_units::Time;
 use hdrhistogram::Histogram;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, read, write};
 
 use crate::clock::{Clock, Rests, Urgency, cpu_s, make_urgent};
 use crate::packet::{Parcel, classify, set_service};
@@ -254,9 +256,7 @@ impl<'a> Emulator<'a> {
         }
         let _ = self.punctuality.lateness.record(late);
         let to = self.directions[usize::from(parcel.direction)].to;
-        // SAFETY: the buffer is as long as it says.
-        let written = unsafe { libc::write(to.as_raw_fd(), packet.as_ptr().cast(), packet.len()) };
-        if written < 0 {
+        if write(to, packet).is_err() {
             self.punctuality.refused += 1;
         }
         self.free.push(parcel.slot);
@@ -278,25 +278,25 @@ impl<'a> Emulator<'a> {
                 let slot = self.slot();
                 let at = slot as usize * self.slot_bytes;
                 let buffer = &mut self.bytes[at..at + self.slot_bytes];
-                // SAFETY: the buffer is as long as it says.
-                let read = unsafe { libc::read(from.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
-                if read <= 0 {
-                    self.free.push(slot);
-                    let error = io::Error::last_os_error();
-                    if read < 0 && error.kind() != io::ErrorKind::WouldBlock {
-                        return Err(error);
+                let bytes = match read(from, &mut *buffer) {
+                    Ok(bytes) if bytes > 0 => bytes,
+                    nothing => {
+                        self.free.push(slot);
+                        match nothing {
+                            Ok(_) | Err(Errno::WOULDBLOCK) => break,
+                            Err(error) => return Err(error.into()),
+                        }
                     }
-                    break;
-                }
+                };
                 count += 1;
-                let Some(flow) = classify(&buffer[..read as usize], from_listener) else {
+                let Some(flow) = classify(&buffer[..bytes], from_listener) else {
                     self.free.push(slot);
                     continue;
                 };
                 // What is not a flow of the plan goes the way of its first: a ping, iperf3.
                 let routes = self.routes.get(flow).or(self.routes.first()).copied().unwrap_or_default();
                 let route = routes[usize::from(from_listener)];
-                let bytes = read as u32;
+                let bytes = bytes as u32;
                 let direction = number as u8;
                 let (service, flow) = (buffer[1], flow as u16);
                 let parcel = Parcel { slot, bytes, route, hop: 0, service, changed: false, direction, flow };
@@ -317,17 +317,11 @@ impl<'a> Emulator<'a> {
     /// Sleeps for `pause`, or until a packet comes from a host; returns for how long at most.
     fn sleep(&mut self, pause: Time) -> Time {
         let pause = pause.min(LONGEST_SLEEP);
-        let device = |direction: &Direction<'_>| libc::pollfd {
-            fd: direction.from.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        let mut devices = [device(&self.directions[0]), device(&self.directions[1])];
-        let timeout = libc::timespec { tv_sec: 0, tv_nsec: (pause.picos() / 1000) as libc::c_long };
-        // SAFETY: as many descriptors as it says. What it returns does not matter: everything is looked at afterwards.
-        unsafe {
-            libc::ppoll(devices.as_mut_ptr(), devices.len() as _, &raw const timeout, std::ptr::null())
-        };
+        let mut devices =
+            self.directions.map(|direction| PollFd::from_borrowed_fd(direction.from, PollFlags::IN));
+        let timeout = Timespec { tv_sec: 0, tv_nsec: (pause.picos() / 1000) as _ };
+        // What it returns does not matter: everything is looked at afterwards.
+        let _ = poll(&mut devices, Some(&timeout));
         pause
     }
 

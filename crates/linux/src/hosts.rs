@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use elephan_scenario::plan::{Flow, Plan};
 use elephan_traffic::Demand;
 use elephan_units::Time;
+use rustix::net::sockopt;
 
 use crate::clock::{Clock, Urgency, cpu_s, make_urgent};
 use crate::packet::FIRST_PORT;
@@ -22,6 +23,8 @@ pub const SENDER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub const LISTENER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 /// What is written at once.
 const CHUNK: usize = 64 * 1024;
+/// What is read at once.
+const READ: usize = 1 << 20;
 /// What is written and not yet sent, at most. A writer that filled the whole of a large buffer at once would hold its processor for
 /// many milliseconds, and keep the emulator from it; this is a few milliseconds of data at 1 Gbit/s.
 const UNSENT: libc::c_int = 512 * 1024;
@@ -119,7 +122,7 @@ pub struct Common<'a> {
 }
 
 /// Room for everything that a path of this flow can hold, several times over, as the kernel counts its own overhead too.
-fn buffer(plan: &Plan, flow: &Flow) -> libc::c_int {
+fn buffer(plan: &Plan, flow: &Flow) -> usize {
     let routes = [flow.forward, flow.reverse];
     let links = routes.iter().flat_map(|&route| &plan.routes[route as usize]);
     let bytes = links.map(|&link| {
@@ -131,7 +134,7 @@ fn buffer(plan: &Plan, flow: &Flow) -> libc::c_int {
         config.rate.map_or(0, |rate| queued.saturating_add(rate.bytes_in(flow.rtt).get()))
     });
     let held = bytes.fold(1 << 20, u64::saturating_add);
-    held.saturating_mul(4).min(1 << 30) as libc::c_int
+    held.saturating_mul(4).min(1 << 30) as usize
 }
 
 /// A flow at the host that sends.
@@ -187,7 +190,7 @@ pub fn send(common: Common<'_>, tell: &Mutex<Vec<Occurrence>>) -> io::Result<f64
             next = next.min(sending.opens);
         }
         let pause = next.since(clock.now()).picos().div_ceil(1_000_000_000);
-        poll.wait(pause as i32, &mut ready)?;
+        poll.wait(pause as u32, &mut ready)?;
         for &key in &ready {
             let number = key as usize;
             let sending = &mut flows[number];
@@ -229,20 +232,11 @@ fn open(common: Common<'_>, number: usize, sending: &mut Sending, poll: &Poll) -
     let flow = &common.plan.flows[number];
     let made = socket::tcp()?;
     socket::set_congestion_control(&made, &common.algorithms[number])?;
-    match flow.tcp.send_buffer {
-        // The kernel doubles it, to make room for its own overhead.
-        Some(bytes) => {
-            socket::set(
-                &made,
-                libc::SOL_SOCKET,
-                libc::SO_SNDBUFFORCE,
-                bytes.get().min(1 << 30) as libc::c_int,
-            )?;
-        }
-        None => socket::set(&made, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, buffer(common.plan, flow))?,
-    }
+    // The kernel doubles it, to make room for its own overhead.
+    let room = flow.tcp.send_buffer.map(|bytes| bytes.get().min(1 << 30) as usize);
+    sockopt::set_socket_send_buffer_size_force(&made, room.unwrap_or_else(|| buffer(common.plan, flow)))?;
     socket::set(&made, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, UNSENT)?;
-    socket::set(&made, libc::IPPROTO_IP, libc::IP_TOS, libc::c_int::from(flow.dscp) << 2)?;
+    socket::set_dscp(&made, flow.dscp)?;
     socket::connect(&made, LISTENER, FIRST_PORT + number as u16)?;
     poll.watch(&made, false, true, number as u64)?;
     sending.opens = Time::MAX;
@@ -275,7 +269,7 @@ fn write(shared: &Shared, sending: &mut Sending, data: &[u8], poll: &Poll, numbe
 fn is_over(shared: &Shared) -> io::Result<bool> {
     let connection = shared.connection.lock().expect("nobody panics with it");
     let Some(socket) = &connection.socket else { return Ok(false) };
-    Ok(socket::discard(socket.as_fd())? == Some(0))
+    Ok(socket::discard(socket.as_fd(), &mut [0])? == Some(0))
 }
 
 fn close(shared: &Shared, sending: &mut Sending) {
@@ -302,10 +296,10 @@ pub fn listen(common: Common<'_>, is_ready: &AtomicBool) -> io::Result<f64> {
             socket::set(&made, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, clamp)?;
         }
         if !flow.tcp.auto_tuning {
-            socket::set(&made, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer(plan, flow))?;
+            sockopt::set_socket_recv_buffer_size_force(&made, buffer(plan, flow))?;
         }
         // Connections take it over.
-        socket::set(&made, libc::IPPROTO_IP, libc::IP_TOS, libc::c_int::from(flow.dscp) << 2)?;
+        socket::set_dscp(&made, flow.dscp)?;
         socket::listen(&made, LISTENER, FIRST_PORT + number as u16)?;
         poll.watch(&made, true, false, number as u64)?;
         listeners.push(made);
@@ -319,6 +313,8 @@ pub fn listen(common: Common<'_>, is_ready: &AtomicBool) -> io::Result<f64> {
     let mut connections: BTreeMap<u64, (usize, OwnedFd)> = BTreeMap::new();
     let mut next_key = listeners.len() as u64;
     let mut ready = Vec::new();
+    // Addresses only: nothing is written there, so it takes no memory.
+    let mut room = vec![0; READ];
     while !stop.load(Ordering::Relaxed) {
         poll.wait(20, &mut ready)?;
         for &key in &ready {
@@ -332,7 +328,7 @@ pub fn listen(common: Common<'_>, is_ready: &AtomicBool) -> io::Result<f64> {
             }
             let Some((flow, connection)) = connections.get(&key) else { continue };
             let over = loop {
-                match socket::discard(connection.as_fd()) {
+                match socket::discard(connection.as_fd(), &mut room) {
                     Ok(None) => break false,
                     Ok(Some(0)) | Err(_) => break true,
                     Ok(Some(bytes)) => {

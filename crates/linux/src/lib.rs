@@ -9,6 +9,7 @@
 #![cfg(target_os = "linux")]
 
 mod clock;
+mod device;
 mod emulator;
 mod hosts;
 mod namespace;
@@ -36,9 +37,10 @@ use elephan_units::Time;
 pub use unsupported::unsupported;
 
 use crate::clock::{Clock, Processors, Urgency, make_urgent, stolen_s};
+use crate::device::{DEVICE, DeviceDrops, device_drops};
 use crate::emulator::{Direction, Emulated, Emulator};
 use crate::hosts::{Common, LISTENER, SENDER, Shared};
-use crate::namespace::{DEVICE, DeviceDrops, Namespace, device_drops};
+use crate::namespace::Namespace;
 use crate::observe::{Sampled, Sampler};
 use crate::streams::Progress;
 
@@ -153,8 +155,8 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
         host.set_ipv4(&stack(plan)).map_err(refused("settings of a namespace"))?;
     }
     let segments = !options.large_segments;
-    let sender_device = sending.within(|| namespace::tun(SENDER, LISTENER, mtu, segments));
-    let listener_device = listening.within(|| namespace::tun(LISTENER, SENDER, mtu, segments));
+    let sender_device = sending.within(|| device::tun(SENDER, LISTENER, mtu, segments));
+    let listener_device = listening.within(|| device::tun(LISTENER, SENDER, mtu, segments));
     let sender_device = sender_device.map_err(refused("a TUN device"))?;
     let listener_device = listener_device.map_err(refused("a TUN device"))?;
     let there = Direction { from: sender_device.as_fd(), to: listener_device.as_fd(), from_listener: false };

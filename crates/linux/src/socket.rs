@@ -1,54 +1,45 @@
 //! Sockets of the two hosts.
 
-use std::ffi::CString;
 use std::io;
-use std::mem::{size_of, size_of_val};
-use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::mem::{MaybeUninit, size_of_val, zeroed};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-use crate::namespace::socket_address;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, sockopt};
 
-/// Takes a system call's answer.
-fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+use crate::clock::wall_ns;
+
+/// An IPv4 socket that does not block.
+fn ipv4(kind: SocketType) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    Ok(net::socket_with(AddressFamily::INET, kind, flags, None)?)
 }
 
 /// A TCP socket that does not block.
 pub fn tcp() -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: the descriptor is owned at once.
-    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, kind, 0))?)) }
+    ipv4(SocketType::STREAM)
 }
 
-/// Sets an option that is a number.
+/// A UDP socket that does not block.
+pub fn udp() -> io::Result<OwnedFd> {
+    ipv4(SocketType::DGRAM)
+}
+
+/// Sets an option that is a number and that rustix does not have.
 pub fn set(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
-    // SAFETY: the value is as long as it says.
-    check(unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            (&raw const value).cast(),
-            size_of_val(&value) as libc::socklen_t,
-        )
-    })
-    .map(|_| ())
+    let length = size_of_val(&value) as libc::socklen_t;
+    #[expect(unsafe_code, reason = "options that rustix does not have")]
+    // SAFETY: the value outlives the call, and is as long as it says.
+    let result =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), length) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Chooses the congestion control by the name that it registered with the kernel.
 pub fn set_congestion_control(socket: &OwnedFd, name: &str) -> io::Result<()> {
-    let text = CString::new(name).expect("names have no zero in them");
-    // SAFETY: the text is as long as it says.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_CONGESTION,
-            text.as_ptr().cast(),
-            name.len() as libc::socklen_t,
-        )
-    };
-    check(result).map(|_| ()).map_err(|error| {
+    sockopt::set_tcp_congestion(socket, name).map_err(io::Error::from).map_err(|error| {
         io::Error::new(
             error.kind(),
             format!("congestion control \"{name}\": expected the kernel to have it: {error}"),
@@ -56,76 +47,79 @@ pub fn set_congestion_control(socket: &OwnedFd, name: &str) -> io::Result<()> {
     })
 }
 
+/// Chooses the codepoint of what is sent.
+pub fn set_dscp(socket: &OwnedFd, dscp: u8) -> io::Result<()> {
+    Ok(sockopt::set_ip_tos(socket, dscp << 2)?)
+}
+
 /// Begins to connect.
 pub fn connect(socket: &OwnedFd, to: Ipv4Addr, port: u16) -> io::Result<()> {
-    let address = socket_address(to, port);
-    // SAFETY: the address is as long as it says.
-    let result = unsafe {
-        libc::connect(
-            socket.as_raw_fd(),
-            (&raw const address).cast(),
-            size_of::<libc::sockaddr_in>() as libc::socklen_t,
-        )
-    };
-    match check(result) {
-        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
-        other => other.map(|_| ()),
+    match net::connect(socket, &SocketAddrV4::new(to, port)) {
+        Err(Errno::INPROGRESS) => Ok(()),
+        other => Ok(other?),
     }
+}
+
+/// Takes a port of an address for a socket.
+pub fn bind(socket: &OwnedFd, at: Ipv4Addr, port: u16) -> io::Result<()> {
+    Ok(net::bind(socket, &SocketAddrV4::new(at, port))?)
 }
 
 /// Listens at a port of an address.
 pub fn listen(socket: &OwnedFd, at: Ipv4Addr, port: u16) -> io::Result<()> {
-    let address = socket_address(at, port);
-    // SAFETY: the address is as long as it says.
-    unsafe {
-        check(libc::bind(
-            socket.as_raw_fd(),
-            (&raw const address).cast(),
-            size_of::<libc::sockaddr_in>() as libc::socklen_t,
-        ))?;
-        check(libc::listen(socket.as_raw_fd(), 64)).map(|_| ())
-    }
+    bind(socket, at, port)?;
+    Ok(net::listen(socket, 64)?)
 }
 
 /// Takes a connection; none where none waits.
 pub fn accept(socket: &OwnedFd) -> io::Result<Option<OwnedFd>> {
-    // SAFETY: no address is asked for, and the descriptor is owned at once.
-    unsafe {
-        let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        let got = libc::accept4(socket.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), flags);
-        would_block(check(got)).map(|got| got.map(|fd| OwnedFd::from_raw_fd(fd)))
-    }
+    would_block(net::accept_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC))
 }
 
-fn would_block<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+fn would_block<T>(result: Result<T, Errno>) -> io::Result<Option<T>> {
     match result {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-        other => other.map(Some),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        other => Ok(Some(other?)),
     }
 }
 
 /// Writes; none where there is no room.
 pub fn send(socket: BorrowedFd<'_>, data: &[u8]) -> io::Result<Option<usize>> {
-    // SAFETY: the data are as long as it says.
-    let sent =
-        unsafe { libc::send(socket.as_raw_fd(), data.as_ptr().cast(), data.len(), libc::MSG_NOSIGNAL) };
-    let result = if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) };
-    would_block(result)
+    would_block(net::send(socket, data, SendFlags::NOSIGNAL))
 }
 
-/// Takes data in order out of the kernel without a copy of them; zero is the end, none that there is nothing now.
-pub fn discard(socket: BorrowedFd<'_>) -> io::Result<Option<usize>> {
-    const MOST: usize = 1 << 20;
-    // SAFETY: with MSG_TRUNC, TCP writes nothing.
-    let got = unsafe { libc::recv(socket.as_raw_fd(), std::ptr::null_mut(), MOST, libc::MSG_TRUNC) };
-    let result = if got < 0 { Err(io::Error::last_os_error()) } else { Ok(got as usize) };
-    would_block(result)
+/// Takes up to as many bytes as `room` has out of the kernel, in order and without a copy: with MSG_TRUNC, TCP writes nothing into
+/// `room`. Returns how many; zero is the end, none that there is nothing now.
+pub fn discard(socket: BorrowedFd<'_>, room: &mut [u8]) -> io::Result<Option<usize>> {
+    would_block(net::recv(socket, room, RecvFlags::TRUNC).map(|(_, taken)| taken))
 }
 
 /// Says that no more will be written.
 pub fn finish(socket: BorrowedFd<'_>) {
-    // SAFETY: a plain call. Where the other side has gone already there is nobody to tell.
-    unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_WR) };
+    // Where the other side has gone already there is nobody to tell.
+    let _ = net::shutdown(socket, Shutdown::Write);
+}
+
+/// Takes the first bytes of a datagram off a socket with SO_TIMESTAMPNS, enough to fill `data`; returns when it arrived, by
+/// [`wall_ns`]. None where no datagram waits, or a shorter one.
+pub fn receive_stamped(socket: &OwnedFd, data: &mut [u8]) -> Option<u64> {
+    let mut part = libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() };
+    let mut control = [0u64; 8];
+    #[expect(unsafe_code, reason = "rustix does not have this control message")]
+    // SAFETY: a zeroed header is valid; all that it points to outlives the call, and is as long as it says; and the only control
+    // message that was asked for is a time.
+    let arrived = unsafe {
+        let mut header: libc::msghdr = zeroed();
+        (header.msg_iov, header.msg_iovlen) = (&raw mut part, 1);
+        (header.msg_control, header.msg_controllen) =
+            (control.as_mut_ptr().cast(), size_of_val(&control) as _);
+        if libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0) < data.len() as isize {
+            return None;
+        }
+        let said = libc::CMSG_FIRSTHDR(&raw const header);
+        (!said.is_null()).then(|| libc::CMSG_DATA(said).cast::<libc::timespec>().read_unaligned())
+    };
+    Some(arrived.map_or_else(wall_ns, |time| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64))
 }
 
 /// Waits for many sockets.
@@ -134,50 +128,38 @@ pub struct Poll(OwnedFd);
 impl Poll {
     /// For none yet.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: the descriptor is owned at once.
-        unsafe { Ok(Self(OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?))) }
+        Ok(Self(epoll::create(epoll::CreateFlags::CLOEXEC)?))
     }
 
     /// Watches a socket, until it is closed; `key` names it.
     pub fn watch(&self, socket: &OwnedFd, readable: bool, writable: bool, key: u64) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, socket, readable, writable, key)
+        Ok(epoll::add(&self.0, socket, epoll::EventData::new_u64(key), flags(readable, writable))?)
     }
 
     /// Watches a known socket for something else.
     pub fn change(&self, socket: &OwnedFd, readable: bool, writable: bool, key: u64) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, socket, readable, writable, key)
-    }
-
-    fn control(
-        &self,
-        how: libc::c_int,
-        socket: &OwnedFd,
-        readable: bool,
-        writable: bool,
-        key: u64,
-    ) -> io::Result<()> {
-        let read = if readable { libc::EPOLLIN } else { 0 };
-        let write = if writable { libc::EPOLLOUT } else { 0 };
-        let mut event = libc::epoll_event { events: (read | write) as u32, u64: key };
-        // SAFETY: both descriptors are open.
-        check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), how, socket.as_raw_fd(), &raw mut event) })
-            .map(|_| ())
+        Ok(epoll::modify(&self.0, socket, epoll::EventData::new_u64(key), flags(readable, writable))?)
     }
 
     /// The keys of sockets that are ready, after at most `milliseconds`.
-    pub fn wait(&self, milliseconds: i32, ready: &mut Vec<u64>) -> io::Result<()> {
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
-        // SAFETY: room for as many events as it says.
-        let count = check(unsafe {
-            libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), events.len() as _, milliseconds)
-        });
+    pub fn wait(&self, milliseconds: u32, ready: &mut Vec<u64>) -> io::Result<()> {
+        let timeout = Timespec {
+            tv_sec: i64::from(milliseconds / 1000),
+            tv_nsec: i64::from(milliseconds % 1000) * 1_000_000,
+        };
+        let mut events = [const { MaybeUninit::uninit() }; 64];
         ready.clear();
-        match count {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            count => {
-                ready.extend(events[..count? as usize].iter().map(|event| event.u64));
-                Ok(())
-            }
+        match epoll::wait(&self.0, &mut events, Some(&timeout)) {
+            Err(Errno::INTR) => {}
+            found => ready.extend(found?.0.iter().map(|event| event.data.u64())),
         }
+        Ok(())
     }
+}
+
+fn flags(readable: bool, writable: bool) -> epoll::EventFlags {
+    let mut flags = epoll::EventFlags::empty();
+    flags.set(epoll::EventFlags::IN, readable);
+    flags.set(epoll::EventFlags::OUT, writable);
+    flags
 }

@@ -4,8 +4,7 @@
 //! kernel says. So the one-way delay has the emulator's lateness in it and nothing else, and is a measure of that too.
 
 use std::io;
-use std::mem::{size_of, zeroed};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,10 +13,11 @@ use elephan_metrics::{Received, Reception, StreamSummary};
 use elephan_scenario::Plan;
 use elephan_traffic::Source;
 use elephan_units::Time;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt;
 
-use crate::clock::{Clock, Rests, Urgency, make_urgent};
+use crate::clock::{Clock, Rests, Urgency, make_urgent, wall_ns};
 use crate::hosts::LISTENER;
-use crate::namespace::socket_address;
 use crate::packet::FIRST_PORT;
 use crate::socket;
 
@@ -28,12 +28,14 @@ const SPIN: Time = Time::from_micros(150);
 const LONGEST_PAUSE: Time = Time::from_micros(500);
 /// No sleep is longer, so that a stop is noticed.
 const LONGEST_SLEEP: Time = Time::from_millis(20);
+/// No wait of the receiver is longer, so that a stop is noticed.
+const LONGEST_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// What arrives is taken so often.
 const BETWEEN_READS: std::time::Duration = std::time::Duration::from_millis(1);
 /// Number and time at the beginning of a payload.
 const STAMP: usize = 16;
 /// A socket holds what arrives while its reader waits for a processor.
-const RECEIVE_BUFFER: libc::c_int = 1 << 26;
+const RECEIVE_BUFFER: usize = 1 << 26;
 
 /// What is known of a stream while it runs.
 pub struct Progress {
@@ -53,26 +55,6 @@ impl Progress {
     }
 }
 
-fn udp() -> io::Result<OwnedFd> {
-    // SAFETY: the descriptor is owned at once.
-    unsafe {
-        let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        let made = libc::socket(libc::AF_INET, kind, 0);
-        if made < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(made)) }
-    }
-}
-
-/// Time on the clock by which the kernel stamps what arrives, in nanoseconds.
-fn wall_ns() -> u64 {
-    // SAFETY: a zeroed timespec is valid.
-    let now = unsafe {
-        let mut now: libc::timespec = zeroed();
-        libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut now);
-        now
-    };
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
 /// The port of stream `number`: after those of the flows.
 fn port(plan: &Plan, number: usize) -> u16 {
     FIRST_PORT + (plan.flows.len() + number) as u16
@@ -83,8 +65,8 @@ pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &Atomi
     make_urgent(Urgency::Socket);
     let mut sources = Vec::new();
     for (number, stream) in plan.streams.iter().enumerate() {
-        let socket = udp()?;
-        socket::set(&socket, libc::IPPROTO_IP, libc::IP_TOS, libc::c_int::from(stream.dscp) << 2)?;
+        let socket = socket::udp()?;
+        socket::set_dscp(&socket, stream.dscp)?;
         socket::connect(&socket, LISTENER, port(plan, number))?;
         let start = stream.start.draw_for("start of stream", plan.seed, number as u64);
         let source = Source::new(&stream.datagrams, plan.seed, number as u64, start);
@@ -125,8 +107,8 @@ pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &Atomi
         payload[8..STAMP].copy_from_slice(&wall_ns().to_ne_bytes());
         progress.sent += 1;
         drop(progress);
-        // SAFETY: the payload is as long as it says. What the host cannot send is missing at the receiver.
-        unsafe { libc::send(socket.as_raw_fd(), payload.as_ptr().cast(), payload.len(), 0) };
+        // What the host cannot send is missing at the receiver.
+        let _ = socket::send(socket.as_fd(), payload);
         source.sent();
     }
     Ok(slipped)
@@ -136,18 +118,10 @@ pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &Atomi
 pub fn listen(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
     let mut sockets = Vec::new();
     for number in 0..plan.streams.len() {
-        let socket = udp()?;
+        let socket = socket::udp()?;
         socket::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-        socket::set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER)?;
-        let address = socket_address(LISTENER, port(plan, number));
-        // SAFETY: the address is as long as it says.
-        let bound = unsafe {
-            let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
-            libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length)
-        };
-        if bound < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER)?;
+        socket::bind(&socket, LISTENER, port(plan, number))?;
         sockets.push(socket);
     }
     Ok(sockets)
@@ -155,13 +129,10 @@ pub fn listen(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
 
 /// Takes what arrives until it is told to stop. It is in no hurry, and leaves the processor to those who are.
 pub fn receive(sockets: &[OwnedFd], clock: Clock, streams: &[Mutex<Progress>], stop: &AtomicBool) {
-    let mut waiting: Vec<libc::pollfd> = sockets
-        .iter()
-        .map(|socket| libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 })
-        .collect();
+    let mut waiting: Vec<_> = sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
     while !stop.load(Ordering::Relaxed) {
-        // SAFETY: as many descriptors as it says.
-        unsafe { libc::poll(waiting.as_mut_ptr(), waiting.len() as libc::nfds_t, 20) };
+        // What it returns does not matter: every socket is looked at afterwards.
+        let _ = poll(&mut waiting, Some(&LONGEST_WAIT));
         for (socket, progress) in sockets.iter().zip(streams) {
             while let Some((number, sent_ns, arrived_ns)) = take(socket) {
                 let delay = Time::from_picos(arrived_ns.saturating_sub(sent_ns) * 1000);
@@ -176,28 +147,10 @@ pub fn receive(sockets: &[OwnedFd], clock: Clock, streams: &[Mutex<Progress>], s
 
 /// The number of a datagram, and when it was sent and when it arrived; none where none waits.
 fn take(socket: &OwnedFd) -> Option<(u64, u64, u64)> {
-    // SAFETY: everything that the header points to outlives the call, and is as long as it says.
-    unsafe {
-        let mut stamp = [0u8; STAMP];
-        let mut control = [0u64; 8];
-        let mut part = libc::iovec { iov_base: stamp.as_mut_ptr().cast(), iov_len: STAMP };
-        let mut header: libc::msghdr = zeroed();
-        (header.msg_iov, header.msg_iovlen) = (&raw mut part, 1);
-        header.msg_control = control.as_mut_ptr().cast();
-        header.msg_controllen = size_of_val(&control) as _;
-        if libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0) < STAMP as isize {
-            return None;
-        }
-        let word = |at: usize| u64::from_ne_bytes(stamp[at..at + 8].try_into().expect("eight bytes"));
-        let said = libc::CMSG_FIRSTHDR(&raw const header);
-        let arrived = if said.is_null() {
-            wall_ns()
-        } else {
-            let time: libc::timespec = libc::CMSG_DATA(said).cast::<libc::timespec>().read_unaligned();
-            time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-        };
-        Some((word(0), word(8), arrived))
-    }
+    let mut stamp = [0; STAMP];
+    let arrived = socket::receive_stamped(socket, &mut stamp)?;
+    let word = |at: usize| u64::from_ne_bytes(stamp[at..at + 8].try_into().expect("eight bytes"));
+    Some((word(0), word(8), arrived))
 }
 
 /// Samples of all streams, and what they were worth.

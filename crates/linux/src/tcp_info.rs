@@ -1,13 +1,12 @@
 //! What the kernel tells of a connection: `struct tcp_info` of include/uapi/linux/tcp.h.
 
 use std::io;
-use std::mem::{size_of, zeroed};
-use std::os::fd::AsRawFd;
-use std::os::fd::BorrowedFd;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// `struct tcp_info`; an older kernel fills less of it, and the rest is zero.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[allow(missing_docs, reason = "the kernel's names, documented there")]
 pub struct TcpInfo {
     pub state: u8,
@@ -80,17 +79,13 @@ pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 /// Asks for it.
 pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
-    // SAFETY: all zeros are a valid value, and the kernel writes no more than it is told there is room for.
-    unsafe {
-        let mut info: TcpInfo = zeroed();
-        let mut length = size_of::<TcpInfo>() as libc::socklen_t;
-        let result = libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            (&raw mut info).cast(),
-            &raw mut length,
-        );
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(info) }
-    }
+    let mut info = TcpInfo::default();
+    let mut length = size_of::<TcpInfo>() as libc::socklen_t;
+    let place = (&raw mut info).cast();
+    #[expect(unsafe_code, reason = "rustix does not have this option")]
+    // SAFETY: the kernel writes no more than it is told there is room for, and all bytes are valid.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, place, &raw mut length)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(info) }
 }

@@ -1,0 +1,135 @@
+//! The network device of a host: a TUN device, whose other end the emulator holds.
+
+use std::fs::File;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+use rustix::ioctl::{Updater, ioctl};
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+
+/// The name of the device of both hosts; each is alone in its namespace.
+pub const DEVICE: &str = "path";
+/// Packets that the device holds until the emulator reads them; no more than a burst of the sender. It is also the most that the kernel
+/// takes since Linux 6.12.117.
+const DEVICE_QUEUE: u32 = 32_767;
+/// The most segments that TCP hands over at once. Not in `libc` (include/uapi/linux/if_link.h).
+const IFLA_GSO_MAX_SEGS: u16 = 40;
+
+/// What the kernel counts of a device that the emulator cannot see.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeviceDrops {
+    /// Packets that the host could not hand to the emulator.
+    pub transmit: u64,
+    /// Packets that the emulator could not hand to the host.
+    pub receive: u64,
+}
+
+/// Reads `/proc/net/dev` of the calling thread's namespace.
+pub fn device_drops(name: &str) -> io::Result<DeviceDrops> {
+    let text = std::fs::read_to_string("/proc/thread-self/net/dev")?;
+    let line = text.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'));
+    let counts: Vec<u64> =
+        line.unwrap_or("").split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let at = |index: usize| counts.get(index).copied().unwrap_or(0);
+    // Columns of that file: eight of receiving, then eight of sending; drops are the fourth of each, errors the third.
+    Ok(DeviceDrops { receive: at(2) + at(3), transmit: at(10) + at(11) })
+}
+
+/// A network device of the calling thread's namespace, set up by messages of rtnetlink(7).
+struct Device {
+    netlink: OwnedFd,
+    index: u32,
+}
+
+impl Device {
+    fn by_name(name: &str) -> io::Result<Self> {
+        // No protocol is NETLINK_ROUTE, which is 0.
+        let netlink = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+        let index = name_to_index(&netlink, name)?;
+        Ok(Self { netlink, index })
+    }
+
+    fn up(&self) -> io::Result<()> {
+        // All other flags off.
+        self.link((libc::IFF_UP | libc::IFF_RUNNING) as u32, u32::MAX, &[])
+    }
+
+    fn set(&self, attributes: &[(u16, u32)]) -> io::Result<()> {
+        let attributes: Vec<_> =
+            attributes.iter().map(|&(kind, value)| (kind, value.to_ne_bytes())).collect();
+        self.link(0, 0, &attributes)
+    }
+
+    /// The address of this end, and that of the other.
+    fn address(&self, own: Ipv4Addr, peer: Ipv4Addr) -> io::Result<()> {
+        // struct ifaddrmsg: family, length of the prefix, flags, scope, device.
+        let mut message = [libc::AF_INET as u8, 32, 0, 0, 0, 0, 0, 0];
+        message[4..].copy_from_slice(&self.index.to_ne_bytes());
+        let attributes = [(libc::IFA_LOCAL, own.octets()), (libc::IFA_ADDRESS, peer.octets())];
+        self.ask(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &message, &attributes)
+    }
+
+    /// Sets those of the `flags` that are in `change`, and `attributes`.
+    fn link(&self, flags: u32, change: u32, attributes: &[(u16, [u8; 4])]) -> io::Result<()> {
+        // struct ifinfomsg: family, type, device, flags, change.
+        let message = [0, self.index, flags, change].map(u32::to_ne_bytes).concat();
+        self.ask(libc::RTM_NEWLINK, 0, &message, attributes)
+    }
+
+    /// Sends a message with attributes of four bytes each, and waits for the kernel's answer.
+    fn ask(&self, kind: u16, flags: i32, message: &[u8], attributes: &[(u16, [u8; 4])]) -> io::Result<()> {
+        // struct nlmsghdr: length, type, flags, number, sender.
+        const HEADER: usize = 16;
+        let length = HEADER + message.len() + 8 * attributes.len();
+        let mut request = Vec::with_capacity(length);
+        request.extend((length as u32).to_ne_bytes());
+        request.extend(kind.to_ne_bytes());
+        request.extend(((libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags) as u16).to_ne_bytes());
+        request.extend([0; 8]);
+        request.extend(message);
+        for (kind, value) in attributes {
+            request.extend(8u16.to_ne_bytes());
+            request.extend(kind.to_ne_bytes());
+            request.extend(value);
+        }
+        send(&self.netlink, &request, SendFlags::empty())?;
+        // A header, and an error number: none for success.
+        let mut answer = [0; 256];
+        recv(&self.netlink, &mut answer, RecvFlags::empty())?;
+        let code = i32::from_ne_bytes([answer[16], answer[17], answer[18], answer[19]]);
+        if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(-code)) }
+    }
+}
+
+/// Makes the loopback device of the calling thread's namespace work.
+pub fn loopback() -> io::Result<()> {
+    Device::by_name("lo")?.up()
+}
+
+/// Makes a TUN device in the calling thread's namespace, from `own` address to `peer`, and returns the emulator's end of it.
+pub fn tun(own: Ipv4Addr, peer: Ipv4Addr, mtu: u32, segment_by_segment: bool) -> io::Result<OwnedFd> {
+    let file = File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
+    let mut request = libc::ifreq {
+        ifr_name: [0; libc::IFNAMSIZ],
+        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: (libc::IFF_TUN | libc::IFF_NO_PI) as _ },
+    };
+    for (to, from) in request.ifr_name.iter_mut().zip(DEVICE.bytes()) {
+        *to = from as libc::c_char;
+    }
+    #[expect(unsafe_code, reason = "rustix has no ioctl of TUN devices")]
+    // SAFETY: TUNSETIFF reads and writes one `ifreq`.
+    unsafe {
+        ioctl(&file, Updater::<{ libc::TUNSETIFF as _ }, libc::ifreq>::new(&mut request))?;
+    }
+    let device = Device::by_name(DEVICE)?;
+    device.set(&[(libc::IFLA_MTU, mtu), (libc::IFLA_TXQLEN, DEVICE_QUEUE)])?;
+    if segment_by_segment {
+        device.set(&[(IFLA_GSO_MAX_SEGS, 1)])?;
+    }
+    device.address(own, peer)?;
+    device.up()?;
+    Ok(file.into())
+}
