@@ -22,9 +22,10 @@ def run(
 ) -> Run:
     """Run a scenario, and return what came of it.
 
-    The interpreter lock is released meanwhile. `progress` is called now and then with the share that is done; `captures`
-    gives the file to write for each link that the scenario's `trace.pcap` names; `cancel`, in place of `progress`, lets another
-    thread stop the run. A sweep has several runs: use `sweep`.
+    The interpreter lock is released meanwhile. `progress` is called every 50 ms with the share that is done; what it raises, or
+    a signal handler, ends the run at once. `captures` gives the file to write for each link that the scenario's `trace.pcap`
+    names; `cancel`, in place of `progress`, lets another thread stop the run, which then raises `KeyboardInterrupt`.
+    A sweep has several runs: use `sweep`.
     """
     if scenario.document.get("sweep"):
         raise _core.ScenarioError("scenario: sweep: expected none for a single run, found one; use sweep()")

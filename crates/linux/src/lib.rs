@@ -274,7 +274,9 @@ fn watch(
             let share = now.secs_f64() / plan.duration.secs_f64();
             // The emulator's own samples come at the end.
             let queues = &QueueTrace::default();
-            if !control.goes_on(&SoFar { now, share, flows: &sampler.flows, queues }) {
+            if control.is_cancelled()
+                || !control.goes_on(&SoFar { now, share, flows: &sampler.flows, queues })
+            {
                 return false;
             }
             next_report = now.saturating_add(REPORT_INTERVAL);

@@ -6,10 +6,11 @@ mod live;
 mod model;
 mod sweep;
 mod tables;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use elephan_cc::parameter::{Parameter, Range, Value};
 use elephan_cc::registry::Entry;
@@ -27,8 +28,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
 
-use crate::sweep::Cancel;
 use crate::tables::columns;
+use crate::watch::{Cancel, watch};
 
 pyo3::create_exception!(
     _core,
@@ -45,36 +46,16 @@ fn run_error(error: Error) -> PyErr {
     match error {
         Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
         Error::Pcap(path, error) => PyOSError::new_err((error.raw_os_error(), error.to_string(), path)),
+        Error::Standstill { .. } => ScenarioError::new_err(error.to_string()),
     }
 }
 
-/// Tells Python of the progress of one or more runs, and listens for Ctrl-C.
+/// What one or more runs share.
 struct Progress<'a> {
-    callback: Option<&'a Py<PyAny>>,
-    cancel: Option<&'a Cancel>,
+    cancel: &'a Cancel,
     captures: BTreeMap<String, PathBuf>,
-    runs: usize,
     /// Progress of all runs together, in millionths of a run.
     done: AtomicU64,
-    cancelled: AtomicBool,
-}
-
-impl Progress<'_> {
-    fn report(&self, share: f64) -> bool {
-        if let Some(cancel) = self.cancel {
-            // The interpreter is left alone: another thread listens for Ctrl-C, and many may be running.
-            return !cancel.is_set();
-        }
-        Python::attach(|py| {
-            if py.check_signals().is_err() {
-                return false;
-            }
-            match self.callback {
-                Some(callback) => callback.call1(py, (share,)).is_ok(),
-                None => true,
-            }
-        })
-    }
 }
 
 /// The progress of one run among several.
@@ -87,13 +68,12 @@ impl Control for OneOf<'_> {
     fn goes_on(&self, so_far: &SoFar<'_>) -> bool {
         let now = (so_far.share * 1e6) as u64;
         let before = self.before.swap(now, Ordering::Relaxed);
-        let done = self.all.done.fetch_add(now - before, Ordering::Relaxed) + now - before;
-        if !self.all.cancelled.load(Ordering::Relaxed)
-            && !self.all.report(done as f64 * 1e-6 / self.all.runs as f64)
-        {
-            self.all.cancelled.store(true, Ordering::Relaxed);
-        }
-        !self.all.cancelled.load(Ordering::Relaxed)
+        self.all.done.fetch_add(now - before, Ordering::Relaxed);
+        true
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.all.cancel.is_set()
     }
 
     fn pcap_file(&self, name: &str) -> Option<PathBuf> {
@@ -109,8 +89,10 @@ fn plan(json: &str) -> PyResult<Plan> {
 
 /// Runs scenarios (JSON) on `threads` threads (0: all cores); results in the same order.
 ///
-/// `captures` gives, for the links that a scenario captures, the files to write; it is for a single scenario.
-/// `cancel` lets another thread stop the runs, in place of `progress`.
+/// The calling thread calls `progress` every 50 ms with the share that is done, and runs signal handlers. What they raise ends
+/// the runs at once, and is raised. `captures` gives, for the links that a scenario captures, the files to write; it is for a
+/// single scenario. `cancel` lets another thread stop the runs, in place of `progress`; a single run then goes on in the
+/// calling thread.
 #[pyfunction]
 #[pyo3(signature = (scenarios, threads=0, progress=None, captures=None, cancel=None))]
 fn run_many(
@@ -122,21 +104,25 @@ fn run_many(
     cancel: Option<Py<Cancel>>,
 ) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let plans = scenarios.iter().map(|json| plan(json)).collect::<PyResult<Vec<Plan>>>()?;
+    let own = Cancel::default();
     let all = Progress {
-        callback: progress.as_ref(),
-        cancel: cancel.as_ref().map(Py::get),
+        cancel: cancel.as_ref().map_or(&own, Py::get),
         captures: captures.unwrap_or_default(),
-        runs: plans.len(),
         done: AtomicU64::new(0),
-        cancelled: AtomicBool::new(false),
     };
     let one_of = |_| OneOf { all: &all, before: AtomicU64::new(0) };
-    let outcomes = py.detach(|| match plans.as_slice() {
+    let run = || match plans.as_slice() {
         [plan] => vec![elephan_sim::run(plan, &one_of(0))],
         plans => elephan_sim::run_many(plans, threads, one_of),
-    });
-    // An exception that a signal handler raised comes first.
-    py.check_signals()?;
+    };
+    let tell = |py: Python<'_>| match &progress {
+        None => Ok(()),
+        Some(progress) => {
+            let share = all.done.load(Ordering::Relaxed) as f64 * 1e-6 / plans.len() as f64;
+            progress.call1(py, (share,)).map(drop)
+        }
+    };
+    let outcomes = if cancel.is_some() { py.detach(run) } else { watch(py, all.cancel, tell, run)? };
     outcomes
         .into_iter()
         .zip(&plans)

@@ -72,6 +72,7 @@ fn congestion_controls(scenario: &str) -> PyResult<Vec<(String, String)>> {
 #[cfg(target_os = "linux")]
 mod engine {
     use std::path::PathBuf;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     use elephan_linux::{Error, Measured, Options};
     use elephan_sim::{Control, SoFar};
@@ -80,17 +81,22 @@ mod engine {
     use super::{Py, PyAny, PyDict, PyDictMethods, PyResult, Python, ScenarioError, json, plan, pyfunction};
     use crate::convert;
     use crate::tables::columns;
+    use crate::watch::{Cancel, watch};
 
-    struct Progress<'a>(Option<&'a Py<PyAny>>);
+    #[derive(Default)]
+    struct Progress {
+        cancel: Cancel,
+        /// The share that is done, in millionths.
+        done: AtomicU64,
+    }
 
-    impl Control for Progress<'_> {
+    impl Control for Progress {
         fn goes_on(&self, so_far: &SoFar<'_>) -> bool {
-            Python::attach(|py| {
-                if py.check_signals().is_err() {
-                    return false;
-                }
-                self.0.is_none_or(|callback| callback.call1(py, (so_far.share,)).is_ok())
-            })
+            self.done.store((so_far.share * 1e6) as u64, Ordering::Relaxed);
+            true
+        }
+        fn is_cancelled(&self) -> bool {
+            self.cancel.is_set()
         }
         fn pcap_file(&self, _: &str) -> Option<PathBuf> {
             None
@@ -104,6 +110,7 @@ mod engine {
     }
 
     /// Runs a scenario (JSON) on the running kernel; `algorithms` are the kernel's names of each flow's congestion control.
+    /// `progress` as in `run_many`.
     #[pyfunction]
     #[pyo3(signature = (scenario, algorithms, large_segments=false, sender_commands=None, listener_commands=None, progress=None))]
     pub fn run_linux<'py>(
@@ -126,8 +133,14 @@ mod engine {
             sender_commands: sender_commands.unwrap_or_default(),
             listener_commands: listener_commands.unwrap_or_default(),
         };
-        let measured = py.detach(|| elephan_linux::run(&plan, &options, &Progress(progress.as_ref())));
-        py.check_signals()?;
+        let control = Progress::default();
+        let tell = |py: Python<'_>| match &progress {
+            None => Ok(()),
+            Some(progress) => {
+                progress.call1(py, (control.done.load(Ordering::Relaxed) as f64 * 1e-6,)).map(drop)
+            }
+        };
+        let measured = watch(py, &control.cancel, tell, || elephan_linux::run(&plan, &options, &control))?;
         let Measured { outcome, kernel, quality } = measured.map_err(|error| match error {
             Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
             Error::Kernel(_, ref cause) => PyOSError::new_err((cause.raw_os_error(), error.to_string())),

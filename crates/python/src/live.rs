@@ -10,16 +10,18 @@ use pyo3::types::PyDict;
 use serde_json::json;
 
 use crate::tables::live_rows;
+use crate::watch::{Cancel, watch};
 
 /// Hands the samples over as they come.
-struct Watched {
+struct Watched<'a> {
     interval: Time,
     callback: Py<PyAny>,
+    cancel: &'a Cancel,
     /// Rows of flows and of queues that were handed over, and what the callback raised.
     state: Mutex<(usize, usize, Option<PyErr>)>,
 }
 
-impl Control for Watched {
+impl Control for Watched<'_> {
     fn interval(&self, _: Time) -> Time {
         self.interval
     }
@@ -27,7 +29,6 @@ impl Control for Watched {
     fn goes_on(&self, so_far: &SoFar<'_>) -> bool {
         let mut state = self.state.lock().expect("a single thread");
         let told = Python::attach(|py| {
-            py.check_signals()?;
             let flows = live_rows(py, so_far.flows, state.0)?;
             let queues = live_rows(py, so_far.queues, state.1)?;
             self.callback.call1(py, (so_far.now.secs_f64(), flows, queues))?.extract::<bool>(py)
@@ -37,6 +38,10 @@ impl Control for Watched {
             state.2 = Some(error);
             false
         })
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_set()
     }
 
     fn pcap_file(&self, _: &str) -> Option<PathBuf> {
@@ -59,17 +64,26 @@ pub fn describe_plan(scenario: &str) -> PyResult<String> {
 
 /// Runs a scenario (JSON) and calls `callback(time_s, flows, queues)` every `interval_s` of simulated time with the samples that
 /// are new; the run pauses until it returns, and ends where it returns false. Nothing is captured.
+///
+/// The calling thread calls `listen()` every 50 ms of real time; what that raises ends the run at once, and is raised. `cancel` lets
+/// another thread stop it.
 #[pyfunction]
+#[pyo3(signature = (scenario, interval_s, callback, cancel=None, listen=None))]
 pub fn run_live<'py>(
     py: Python<'py>,
     scenario: &str,
     interval_s: f64,
     callback: Py<PyAny>,
+    cancel: Option<Py<Cancel>>,
+    listen: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let plan = crate::plan(scenario)?;
     let interval = Time::from_secs_f64(interval_s);
-    let watched = Watched { interval, callback, state: Mutex::new((0, 0, None)) };
-    let outcome = py.detach(|| elephan_sim::run(&plan, &watched));
+    let own = Cancel::default();
+    let cancel = cancel.as_ref().map_or(&own, Py::get);
+    let watched = Watched { interval, callback, cancel, state: Mutex::new((0, 0, None)) };
+    let tell = |py: Python<'_>| listen.as_ref().map_or(Ok(()), |listen| listen.call0(py).map(drop));
+    let outcome = watch(py, cancel, tell, || elephan_sim::run(&plan, &watched))?;
     if let Some(error) = watched.state.into_inner().expect("a single thread").2 {
         return Err(error);
     }

@@ -1,6 +1,4 @@
-//! The points of a sweep, one at a time, and a flag that stops runs from another thread.
-
-use std::sync::atomic::{AtomicBool, Ordering};
+//! The points of a sweep, one at a time.
 
 use elephan_scenario::Scenario;
 use pyo3::exceptions::PyIndexError;
@@ -62,28 +60,5 @@ impl Expansion {
         let mut document = value(&self.at(number, repeat)?.scenario);
         document.sort_all_objects();
         Ok(document.to_string())
-    }
-}
-
-/// Stops runs that go on in other threads.
-#[pyclass(frozen)]
-#[derive(Default)]
-pub struct Cancel(AtomicBool);
-
-#[pymethods]
-impl Cancel {
-    #[new]
-    fn new() -> Self {
-        Self::default()
-    }
-
-    /// Whether they are to stop.
-    pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Stops them, within a hundredth of their simulated time.
-    fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }

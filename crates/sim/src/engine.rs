@@ -13,6 +13,7 @@ use crate::events::Events;
 use crate::host::Host;
 use crate::links;
 use crate::packet::{Datagram, Packet};
+use crate::standstill::Standstill;
 use crate::stream::Stream;
 
 /// What an engine tells of what it does. All methods are called at the moment they speak of.
@@ -36,7 +37,12 @@ pub trait Observer {
     fn tick(&mut self, engine: &mut Engine<'_>, now: Time) -> Result<(), crate::Error>;
     /// When the observer next wants to look; `Time::MAX` for never.
     fn next_tick(&self) -> Time;
+    /// Whether the run is to end at once.
+    fn is_cancelled(&self) -> bool;
 }
+
+/// The engine looks whether it is cancelled after so many steps: well below a millisecond.
+const STEPS_BETWEEN_LOOKS: u64 = 1024;
 
 /// What [`Observer::event`] is told.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +111,35 @@ pub struct Engine<'a> {
     changed: usize,
     /// Events handled.
     pub handled: u64,
+    /// Events handled and packets given to links: whatever goes on without end takes steps.
+    steps: u64,
+    /// After how many steps the engine looks whether it is to stop.
+    look_at: u64,
+    standstill: Standstill,
+    /// Why it stops; none while it goes on.
+    stopped: Option<crate::Error>,
+}
+
+/// Who takes a step.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    /// A link.
+    Link(usize),
+    /// A stream of datagrams.
+    Stream(u32),
+    /// A crowd, whose flows arrive.
+    Crowd(usize),
+    /// The flow of a slot.
+    Slot(u32),
+    /// The observer.
+    Observer,
+}
+
+impl Source {
+    /// Who sent a packet.
+    fn of(packet: &Packet) -> Self {
+        if packet.datagram().is_some() { Self::Stream(packet.flow) } else { Self::Slot(packet.flow) }
+    }
 }
 
 /// The end of a route.
@@ -144,6 +179,10 @@ impl<'a> Engine<'a> {
             first_slot,
             changed: 0,
             handled: 0,
+            steps: 0,
+            look_at: STEPS_BETWEEN_LOOKS,
+            standstill: Standstill::default(),
+            stopped: None,
         };
         engine.populate();
         engine
@@ -208,10 +247,15 @@ impl<'a> Engine<'a> {
         loop {
             let (arrival, link) = self.arrivals.next();
             let (timer, end) = self.timers.next();
-            if arrival.min(timer).min(tick) > self.plan.duration {
+            let now = arrival.min(timer).min(tick);
+            if now > self.plan.duration {
                 return Ok(());
             }
             self.handled += 1;
+            self.steps += 1;
+            if self.steps >= self.look_at {
+                self.look(|engine| engine.source_of(link, arrival, end, timer, now), now, observer)?;
+            }
             if arrival <= timer && arrival <= tick {
                 self.arrive(link, arrival, observer);
             } else if timer <= tick {
@@ -230,6 +274,69 @@ impl<'a> Engine<'a> {
                 }
                 tick = observer.next_tick().min(self.next_change());
             }
+        }
+    }
+
+    /// Sees whether the run is cancelled, and whether time advances.
+    #[cold]
+    fn look<O: Observer>(
+        &mut self,
+        source: impl FnOnce(&Self) -> Source,
+        now: Time,
+        observer: &O,
+    ) -> Result<(), crate::Error> {
+        if let Some(error) = self.stopped.take() {
+            return Err(error);
+        }
+        if observer.is_cancelled() {
+            return Err(crate::Error::Cancelled);
+        }
+        let mut standstill = std::mem::take(&mut self.standstill);
+        let more = standstill.look(self.steps, now, || self.name_of(source(self)))?;
+        self.standstill = standstill;
+        self.look_at = self.steps + more.min(STEPS_BETWEEN_LOOKS);
+        Ok(())
+    }
+
+    /// Whether a loop within an event is to be left, because the run stops: asked after a step.
+    #[inline]
+    fn stops<O: Observer>(&mut self, source: Source, now: Time, observer: &O) -> bool {
+        if self.steps < self.look_at {
+            return false;
+        }
+        self.stopped = self.look(|_| source, now, observer).err();
+        if self.stopped.is_some() {
+            // Whoever is next to look is told too.
+            self.look_at = 0;
+        }
+        self.stopped.is_some()
+    }
+
+    /// Whose the event at `now` is, of the earliest arrival and the earliest timer.
+    fn source_of(&self, link: usize, arrival: Time, end: usize, timer: Time, now: Time) -> Source {
+        if arrival <= now {
+            return Source::Link(link);
+        }
+        if timer > now {
+            return Source::Observer;
+        }
+        let (streams, crowds) = (self.streams.len(), self.crowds.len());
+        match end.checked_sub(self.first_slot) {
+            Some(end) => Source::Slot((end / 2) as u32),
+            None if end < streams => Source::Stream(end as u32),
+            None if end < streams + crowds => Source::Crowd(end - streams),
+            None => Source::Slot((end - streams - crowds) as u32),
+        }
+    }
+
+    fn name_of(&self, source: Source) -> String {
+        let plan = self.plan;
+        match source {
+            Source::Link(link) => format!("link {:?}", plan.links[link].name),
+            Source::Stream(stream) => format!("stream {:?}", plan.streams[stream as usize].label),
+            Source::Crowd(crowd) => format!("arrivals {:?}", plan.crowds[crowd].flow.label),
+            Source::Slot(slot) => format!("flow {:?}", self.plan_of(slot).label),
+            Source::Observer => "samples".to_owned(),
         }
     }
 
@@ -279,6 +386,9 @@ impl<'a> Engine<'a> {
                 END => self.deliver(packet, now, observer),
                 next => self.send(next, &packet.onward(), now, observer),
             }
+            if self.stops(Source::of(packet), now, observer) {
+                return;
+            }
         };
         self.arrivals.schedule(number, next);
     }
@@ -286,6 +396,7 @@ impl<'a> Engine<'a> {
     /// A packet comes to a link.
     #[inline]
     fn send<O: Observer>(&mut self, number: u32, packet: &Packet, now: Time, observer: &mut O) {
+        self.steps += 1;
         let link = &mut self.links[number as usize];
         let was_idle = link.is_idle();
         if link.send(*packet, now) {
@@ -389,7 +500,9 @@ impl<'a> Engine<'a> {
         if end == SENDER && matches!(self.hosts.get(number as usize), Some(Some(_))) {
             self.work(number, now, observer);
         } else {
-            while self.transmit(number, end, now, observer) {}
+            while self.transmit(number, end, now, observer)
+                && !self.stops(Source::Slot(number), now, observer)
+            {}
         }
         if end == SENDER && self.watch(number, now, observer) {
             return;
@@ -446,6 +559,9 @@ impl<'a> Engine<'a> {
             }
             if self.device_has_room(slot, now) && self.transmit(number, SENDER, now, observer) {
                 self.hosts[slot].iter_mut().for_each(|host| host.sent(now));
+                if self.stops(Source::Slot(number), now, observer) {
+                    return;
+                }
                 continue;
             }
             let sender = self.slots[slot].sender();

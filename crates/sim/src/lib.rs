@@ -12,6 +12,7 @@ pub mod links;
 mod observe;
 mod packet;
 mod pcap;
+mod standstill;
 mod stream;
 
 use std::fmt;
@@ -25,6 +26,7 @@ use rayon::prelude::*;
 
 use crate::engine::Engine;
 use crate::observe::Record;
+use crate::standstill::STANDSTILL;
 
 /// What a caller may do while a run goes on.
 pub trait Control {
@@ -34,6 +36,10 @@ pub trait Control {
     }
     /// Says whether the run goes on; false cancels it. A caller that wants it to pause does not return.
     fn goes_on(&self, so_far: &SoFar<'_>) -> bool;
+    /// Whether the run is to end now. Asked every millisecond or so of computing, also while simulated time does not advance.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
     /// Where the packets of link `name` are written, for the links that the plan names.
     fn pcap_file(&self, name: &str) -> Option<PathBuf>;
 }
@@ -70,6 +76,13 @@ pub enum Error {
     Cancelled,
     /// A capture could not be written.
     Pcap(PathBuf, std::io::Error),
+    /// Simulated time stands still: a hundred million events and packets did not advance it.
+    Standstill {
+        /// The simulated time.
+        at: Time,
+        /// Whose events they are.
+        who: String,
+    },
 }
 
 impl fmt::Display for Error {
@@ -77,6 +90,10 @@ impl fmt::Display for Error {
         match self {
             Self::Cancelled => f.write_str("the run was cancelled"),
             Self::Pcap(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Standstill { at, who } => write!(
+                f,
+                "expected simulated time to advance, found it at {at} after {STANDSTILL} events; {who} went on"
+            ),
         }
     }
 }

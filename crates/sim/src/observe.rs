@@ -398,6 +398,10 @@ impl<const DETAILED: bool> Observer for Record<'_, DETAILED> {
     }
 
     fn tick(&mut self, engine: &mut Engine<'_>, now: Time) -> Result<(), Error> {
+        // A sample of a million flows takes long.
+        if self.control.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
         if now == self.next_trace {
             self.trace(engine, now);
             self.next_trace = now + self.plan.trace.interval;
@@ -431,5 +435,9 @@ impl<const DETAILED: bool> Observer for Record<'_, DETAILED> {
 
     fn next_tick(&self) -> Time {
         self.next_trace.min(self.next_sample).min(self.next_edge).min(self.next_report)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.control.is_cancelled()
     }
 }

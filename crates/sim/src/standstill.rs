@@ -1,0 +1,120 @@
+//! Virtual time that does not advance.
+
+use elephan_units::Time;
+
+use crate::Error;
+
+/// So many steps (events, and packets given to links) at one simulated time are a standstill. A million flows that all start
+/// at time zero, over links without a rate, need half as many.
+pub const STANDSTILL: u64 = if cfg!(test) { 1_000_000 } else { 100_000_000 };
+/// Of so many further steps it is noted who takes them,
+const WITNESSED: u64 = 100;
+/// and so many are named.
+const NAMED: usize = 5;
+
+/// Notices that virtual time stands still.
+#[derive(Default)]
+pub struct Standstill {
+    /// The simulated time at the last look, and the steps that had been taken when it was first seen.
+    at: Time,
+    since: u64,
+    /// Who takes steps at that time.
+    who: Vec<String>,
+}
+
+impl Standstill {
+    /// Looks at the clock after `steps` steps. Says after how many more to look at the latest; fails where time stands still.
+    /// `name` says who takes the present step.
+    pub fn look(&mut self, steps: u64, now: Time, name: impl FnOnce() -> String) -> Result<u64, Error> {
+        if now > self.at {
+            *self = Self { at: now, since: steps, who: Vec::new() };
+        }
+        let standing = steps - self.since;
+        if standing < STANDSTILL {
+            return Ok(STANDSTILL - standing);
+        }
+        let name = name();
+        if !self.who.contains(&name) {
+            self.who.push(name);
+        }
+        if standing < STANDSTILL + WITNESSED {
+            return Ok(1);
+        }
+        let more = self.who.len().saturating_sub(NAMED);
+        self.who.truncate(NAMED);
+        if more > 0 {
+            self.who.push(format!("{more} more"));
+        }
+        Err(Error::Standstill { at: now, who: self.who.join(", ") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use elephan_scenario::{Plan, Scenario};
+
+    use super::*;
+    use crate::{Control, SoFar, Uncontrolled, run};
+
+    /// Two flows over links that have neither a rate nor a delay; with `one_link`, over a single link there and back.
+    fn plan(one_link: bool) -> Plan {
+        let text = r#"duration = "10 s"
+            path = { rate = "100 Mbit/s", rtt = "40 ms" }
+            flow = [{ cc = "htcp", label = "first", start = "2 s" }, { cc = "reno", label = "second", start = "3 s" }]"#;
+        let scenario = Scenario::from_toml(text, "test", &[]).unwrap();
+        let mut plan = scenario.resolve("test").unwrap();
+        for link in &mut plan.links {
+            (link.config.rate, link.config.delay) = (None, Time::ZERO);
+        }
+        if one_link {
+            plan.routes.fill(vec![0]);
+        }
+        plan
+    }
+
+    #[test]
+    fn virtual_time_that_stands_still_is_an_error_that_names_who_goes_on() {
+        for one_link in [false, true] {
+            let plan = plan(one_link);
+            let Err(error) = run(&plan, &Uncontrolled) else { panic!("it ended") };
+            let Error::Standstill { at, who } = &error else { panic!("{error}") };
+            assert_eq!(*at, Time::from_secs(2));
+            assert!(who.contains("flow \"first\"") && !who.contains("second"), "{who}");
+            let text = error.to_string();
+            assert!(
+                text.starts_with("expected simulated time to advance, found it at 2 s after 1000000 "),
+                "{text}"
+            );
+        }
+    }
+
+    /// Cancels when it has been asked so often.
+    struct After(u32, AtomicU32);
+
+    impl Control for After {
+        fn goes_on(&self, _: &SoFar<'_>) -> bool {
+            true
+        }
+        fn is_cancelled(&self) -> bool {
+            self.1.fetch_add(1, Ordering::Relaxed) >= self.0
+        }
+        fn pcap_file(&self, _: &str) -> Option<PathBuf> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_run_can_be_cancelled_while_virtual_time_stands_still() {
+        for one_link in [false, true] {
+            let plan = plan(one_link);
+            // Fewer steps than make a standstill, more than there are up to its beginning.
+            let control = After(700, AtomicU32::new(0));
+            assert!(matches!(run(&plan, &control), Err(Error::Cancelled)));
+            // Within an event, whoever stops tells the engine, once.
+            assert!(control.1.into_inner() <= 702);
+        }
+    }
+}
