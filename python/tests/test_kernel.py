@@ -1,5 +1,6 @@
 """The running kernel: loading algorithms, runs on its TCP, and that nothing is left behind, whatever happens."""
 
+import json
 import os
 import random
 import re
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from elephan import _core, iperf3, kernel, linux
-from elephan.kernel import build
+from elephan.kernel import build, libbpf
 from elephan.scenario import dumbbell, flow
 from elephan.simulate import run as simulate
 
@@ -165,6 +166,32 @@ def test_what_the_verifier_refuses_is_told_with_its_words(monkeypatch, tmp_path)
     with pytest.raises(kernel.KernelError, match=r"(?s)reno: the kernel refused the program.*tcp_sock"):
         kernel.load("reno")
     assert "el_reno" not in names()
+
+
+@pytest.mark.usefixtures("machine")
+def test_the_kernel_has_the_values_of_the_parameters():
+    """The maps of constants that loading adds: one of parameters, row by row what the registry says."""
+    array = 2  # BPF_MAP_TYPE_ARRAY
+
+    def tables():
+        return {number: value for number, name, value in libbpf.maps(array) if name == libbpf.PARAMETERS[:15]}
+
+    for name, algorithm in kernel.algorithms().items():
+        settings = {"a": 0.02, "b": 0.25} if name == "scalable" else {}
+        before = set(tables())
+        kernel.load(name, settings)
+        try:
+            (value,) = (value for number, value in tables().items() if number not in before)
+        finally:
+            kernel.unload(name)
+        values = _core.kernel_values(name, json.dumps(settings))
+        rows = [libbpf.ROW.unpack_from(value, at) for at in range(0, len(values) * libbpf.ROW.size, libbpf.ROW.size)]
+        assert [found for _, _, found in rows] == values, algorithm
+        if name == "scalable":
+            assert {text.rstrip(b"\0"): found / 2**bits for text, bits, found in rows[:2]} == {
+                b"a": pytest.approx(0.02),
+                b"b": 0.25,
+            }
 
 
 @pytest.mark.usefixtures("machine")

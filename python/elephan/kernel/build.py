@@ -1,16 +1,13 @@
-"""From the sources to an object for this run: compiled once, then given its parameters and its name.
+"""From the sources to an object that registers under a given name: compiled once, then renamed.
 
-clang compiles for eBPF, once for all kernels; the loader relocates fields to where the running kernel has them. Parameters are
-constants in a section of their own, so that other values are written into the object before the kernel sees it.
+clang compiles for eBPF, once for all kernels; the loader relocates fields to where the running kernel has them.
 """
 
 import hashlib
 import os
 import shutil
-import struct
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from elephan import _core
@@ -18,10 +15,6 @@ from elephan.kernel.errors import KernelError
 
 FLAGS = ("-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3", "-c")
 
-# struct parameter of kernel/elephan.h: a name, the bits behind the point, the value.
-ROW = struct.Struct("<32sQQ")
-PARAMETERS = ".rodata.parameters"
-STRUCT_OPS = ".struct_ops"
 # TCP_CA_NAME_MAX of the kernel.
 NAME_BYTES = 16
 
@@ -69,31 +62,14 @@ def compiled(source: str) -> bytes:
     return data
 
 
-def section(data: bytes, name: str) -> tuple[int, int]:
-    """Where a section of a 64-bit little-endian ELF file is: its offset and size."""
-    (table,) = struct.unpack_from("<Q", data, 0x28)
-    size, count, names = struct.unpack_from("<HHH", data, 0x3A)
-    (names_at,) = struct.unpack_from("<Q", data, table + names * size + 0x18)
-    for number in range(count):
-        header = table + number * size
-        (text_at,) = struct.unpack_from("<I", data, header)
-        start = names_at + text_at
-        if data[start : data.index(0, start)].decode() == name:
-            offset, length = struct.unpack_from("<QQ", data, header + 0x18)
-            return offset, length
-    raise KernelError(f"object: expected a section {name}, found none")
+def renamed(data: bytes, registered: str, name: str) -> bytes:
+    """The object that registers `name` in place of `registered`.
 
-
-def adjusted(data: bytes, registered: str, name: str, values: Sequence[int]) -> bytes:
-    """The object with these values for its parameters, which registers `name` in place of `registered`."""
-    result = bytearray(data)
-    at, _ = section(data, PARAMETERS)
-    for number, value in enumerate(values):
-        text, bits, _ = ROW.unpack_from(result, at + number * ROW.size)
-        ROW.pack_into(result, at + number * ROW.size, text, bits, value)
-    at, length = section(data, STRUCT_OPS)
-    there = bytes(result[at : at + length]).find(registered.encode().ljust(NAME_BYTES, b"\0"))
-    if there < 0 or len(name) >= NAME_BYTES:
-        raise KernelError(f"object: expected a name of less than {NAME_BYTES} bytes and a place for it, found {name!r}")
-    result[at + there : at + there + NAME_BYTES] = name.encode().ljust(NAME_BYTES, b"\0")
-    return bytes(result)
+    Before it is opened, because libbpf before 1.4 does not let a struct_ops be changed afterwards.
+    """
+    place, put = (text.encode().ljust(NAME_BYTES, b"\0") for text in (registered, name))
+    if data.count(place) != 1 or len(name) >= NAME_BYTES:
+        raise KernelError(
+            f"object: expected a name of less than {NAME_BYTES} bytes and one place for it, found {name!r}"
+        )
+    return data.replace(place, put)

@@ -7,7 +7,8 @@ the rest of Elephan builds with Rust and Python alone. (libbpf-rs would need lib
 import ctypes
 import ctypes.util
 import os
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -17,6 +18,9 @@ STRUCT_OPS_MAP = 26  # BPF_MAP_TYPE_STRUCT_OPS
 STRUCT_OPS_ATTACH = 44  # BPF_STRUCT_OPS, an attach type
 LINK_FLAG = 1 << 13  # BPF_F_LINK: the registration lasts as long as a link
 LOG_LINES = 25
+# The section of the parameters in kernel/elephan.h, and one of its rows: a name, the bits behind the point, the value.
+PARAMETERS = b".rodata.parameters"
+ROW = struct.Struct("=32sQQ")
 
 _PRINT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 _log: list[str] = []
@@ -40,11 +44,14 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "bpf_object__open_mem": (ctypes.c_void_p, [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p]),
     "bpf_object__load": (ctypes.c_int, [ctypes.c_void_p]),
     "bpf_object__close": (None, [ctypes.c_void_p]),
+    "bpf_object__find_map_by_name": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p]),
     "bpf_object__next_map": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_void_p]),
     "bpf_map__type": (ctypes.c_int, [ctypes.c_void_p]),
     "bpf_map__fd": (ctypes.c_int, [ctypes.c_void_p]),
     "bpf_map__map_flags": (ctypes.c_uint32, [ctypes.c_void_p]),
     "bpf_map__set_map_flags": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint32]),
+    "bpf_map__initial_value": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_size_t)]),
+    "bpf_map__set_initial_value": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]),
     "bpf_map__attach_struct_ops": (ctypes.c_void_p, [ctypes.c_void_p]),
     "bpf_link__fd": (ctypes.c_int, [ctypes.c_void_p]),
     "bpf_link__disconnect": (None, [ctypes.c_void_p]),
@@ -99,8 +106,24 @@ def _refused(what: str, code: int = 0) -> KernelError:
     return KernelError(f"{what}: {os.strerror(number)}{log}")
 
 
-def register(data: bytes, what: str, *, linked: bool) -> int | None:
-    """Load an object with one struct_ops and register it.
+def _set_parameters(lib: Any, loaded: int, values: Sequence[int]) -> None:
+    """Give the parameters of an object that is not loaded yet their values, in fixed point: constants to the verifier."""
+    size = ctypes.c_size_t(0)
+    table = lib.bpf_object__find_map_by_name(loaded, PARAMETERS)
+    start = lib.bpf_map__initial_value(table, ctypes.byref(size)) if table else None
+    rows = bytearray(ctypes.string_at(start, size.value) if start else b"")
+    if len(rows) < len(values) * ROW.size:
+        raise KernelError(f"object: expected a table of {len(values)} parameters, found {len(rows) // ROW.size}")
+    for number, value in enumerate(values):
+        name, bits, _ = ROW.unpack_from(rows, number * ROW.size)
+        ROW.pack_into(rows, number * ROW.size, name, bits, value)
+    code = lib.bpf_map__set_initial_value(table, bytes(rows), len(rows))
+    if code < 0:
+        raise _refused("object: libbpf refused its parameters", code)
+
+
+def register(data: bytes, what: str, values: Sequence[int], *, linked: bool) -> int | None:
+    """Load an object with one struct_ops, with these values for its parameters, and register it.
 
     `linked` ties the registration to the descriptor that is returned, and so to this process; else it lasts until it is
     deleted.
@@ -116,6 +139,7 @@ def register(data: bytes, what: str, *, linked: bool) -> int | None:
             ops = lib.bpf_object__next_map(loaded, ops)
         if not ops:
             raise KernelError(f"{what}: expected a struct_ops in the object, found none")
+        _set_parameters(lib, loaded, values)
         if linked:
             lib.bpf_map__set_map_flags(ops, lib.bpf_map__map_flags(ops) | LINK_FLAG)
         code = lib.bpf_object__load(loaded)
@@ -139,8 +163,8 @@ def register(data: bytes, what: str, *, linked: bool) -> int | None:
         lib.bpf_object__close(loaded)
 
 
-def struct_ops_maps() -> Iterator[tuple[int, bytes]]:
-    """Every registered struct_ops of the machine: the number of its map, and its value."""
+def maps(kind: int) -> Iterator[tuple[int, bytes, bytes]]:
+    """Every map of that kind (`BPF_MAP_TYPE_`...) in the machine: its number, its name, and the first of its values."""
     lib = library()
     number = ctypes.c_uint32(0)
     zero = ctypes.c_uint32(0)
@@ -151,10 +175,10 @@ def struct_ops_maps() -> Iterator[tuple[int, bytes]]:
         try:
             info, size = MapInfo(), ctypes.c_uint32(ctypes.sizeof(MapInfo))
             lib.bpf_obj_get_info_by_fd(descriptor, ctypes.byref(info), ctypes.byref(size))
-            if info.type == STRUCT_OPS_MAP:
+            if info.type == kind:
                 value = ctypes.create_string_buffer(info.value_size)
                 if lib.bpf_map_lookup_elem(descriptor, ctypes.byref(zero), value) == 0:
-                    yield number.value, value.raw
+                    yield number.value, info.name, value.raw
         finally:
             os.close(descriptor)
 

@@ -92,8 +92,7 @@ def load(name: str, settings: Mapping[str, float | bool | str] | None = None) ->
         raise KernelError(
             f"{name}: expected it not to be loaded, found {algorithm.registered}; `elephan kernel unload {name}` first"
         )
-    data = build.adjusted(build.compiled(algorithm.source), algorithm.registered, algorithm.registered, values)
-    libbpf.register(data, name, linked=False)
+    libbpf.register(build.compiled(algorithm.source), name, values, linked=False)
     return algorithm.registered
 
 
@@ -102,7 +101,7 @@ def loaded() -> list[Loaded]:
     _need()
     found = []
     registered = available()
-    for number, value in libbpf.struct_ops_maps():
+    for number, _, value in libbpf.maps(libbpf.STRUCT_OPS_MAP):
         match = NAME.search(value)
         if match and match[1].decode() in registered:
             # Beginning of the value: a count of references, of which one is the registration's own.
@@ -138,8 +137,8 @@ class Held:
             algorithm = known(name)
             values = _core.kernel_values(name, settings)
             registered = f"el_{os.getpid()}_{len(self._links)}"
-            data = build.adjusted(build.compiled(algorithm.source), algorithm.registered, registered, values)
-            link = libbpf.register(data, name, linked=True)
+            data = build.renamed(build.compiled(algorithm.source), algorithm.registered, registered)
+            link = libbpf.register(data, name, values, linked=True)
             assert link is not None
             self._links.append(link)
             self._names[key] = registered
