@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::arrival::{Moment, Verdict};
 use crate::packet::Packet;
-use crate::queue::{Mistake, Parameters};
+use crate::queue::Parameters;
 use crate::red::{Average, Curve, Spacing, packets_per_second, threshold_rules, thresholds};
+use elephan_units::Mistake;
 
 /// The average is kept between these shares of the way from `min_th` to `max_th`.
 const TARGET: (f64, f64) = (0.4, 0.6);

@@ -11,8 +11,9 @@ use crate::config::Limit;
 use crate::dscp::Codepoints;
 use crate::ledger::Ledger;
 use crate::packet::Packet;
-use crate::queue::{Mistake, Queue};
+use crate::queue::Queue;
 use crate::store::{Store, Stored};
+use elephan_units::Mistake;
 
 /// A class of traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

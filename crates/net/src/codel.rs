@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::{Ledger, Reason};
 use crate::packet::{Ecn, Packet};
-use crate::queue::{Mistake, Parameters};
+use crate::queue::Parameters;
 use crate::store::Stored;
+use elephan_units::Mistake;
 
 /// RFC 8289, section 5.5: a drop state entered so many intervals after the last one begins at the rate where that one ended.
 const MEMORY_INTERVALS: u64 = 16;

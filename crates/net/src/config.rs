@@ -1,8 +1,10 @@
 //! What a scenario can choose of a link.
 
-use elephan_units::{Bytes, Rate, Time};
+use elephan_units::{Bytes, Named, Rate, Time, by_name};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::policer::Policer;
 use crate::queue::Queue;
@@ -17,7 +19,7 @@ pub enum Limit {
 }
 
 /// How a link loses packets apart from its queue.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Loss {
     /// Each packet with the same probability, independently.
@@ -37,10 +39,10 @@ pub enum Loss {
         /// Probability, for each packet, of going from the bad to the good state.
         r: f64,
         /// Loss probability in the bad state.
-        #[serde(default = "certain")]
+        #[schemars(default = "certain")]
         loss_bad: f64,
         /// Loss probability in the good state.
-        #[serde(default)]
+        #[schemars(default)]
         loss_good: f64,
     },
 }
@@ -49,8 +51,56 @@ fn certain() -> f64 {
     1.0
 }
 
+impl<'de> Named<'de> for Loss {
+    const KIND: &'static str = "a loss model";
+
+    fn read<A: MapAccess<'de>>(name: &str, parameters: A) -> Result<Self, A::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Random {
+            probability: f64,
+        }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Periodic {
+            every: u64,
+        }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct GilbertElliott {
+            p: f64,
+            r: f64,
+            #[serde(default = "certain")]
+            loss_bad: f64,
+            #[serde(default)]
+            loss_good: f64,
+        }
+        let parameters = MapAccessDeserializer::new(parameters);
+        match name {
+            "random" => {
+                Random::deserialize(parameters).map(|Random { probability }| Self::Random { probability })
+            }
+            "periodic" => {
+                Periodic::deserialize(parameters).map(|Periodic { every }| Self::Periodic { every })
+            }
+            "gilbert-elliott" => {
+                GilbertElliott::deserialize(parameters).map(|GilbertElliott { p, r, loss_bad, loss_good }| {
+                    Self::GilbertElliott { p, r, loss_bad, loss_good }
+                })
+            }
+            _ => Err(A::Error::unknown_variant(name, &["random", "periodic", "gilbert-elliott"])),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Loss {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        by_name(deserializer)
+    }
+}
+
 /// How a link's delay varies.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Delay {
     /// Each packet waits for up to `max` more, uniformly, without overtaking the one before.
@@ -65,6 +115,37 @@ pub enum Delay {
         /// How long they are held back.
         extra: Time,
     },
+}
+
+impl<'de> Named<'de> for Delay {
+    const KIND: &'static str = "a delay model";
+
+    fn read<A: MapAccess<'de>>(name: &str, parameters: A) -> Result<Self, A::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Jitter {
+            max: Time,
+        }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Reorder {
+            probability: f64,
+            extra: Time,
+        }
+        let parameters = MapAccessDeserializer::new(parameters);
+        match name {
+            "jitter" => Jitter::deserialize(parameters).map(|Jitter { max }| Self::Jitter { max }),
+            "reorder" => Reorder::deserialize(parameters)
+                .map(|Reorder { probability, extra }| Self::Reorder { probability, extra }),
+            _ => Err(A::Error::unknown_variant(name, &["jitter", "reorder"])),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Delay {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        by_name(deserializer)
+    }
 }
 
 /// A link in one direction, resolved to exact numbers.

@@ -18,8 +18,9 @@ use crate::config::Limit;
 use crate::fq_codel::hash;
 use crate::ledger::{Ledger, Reason};
 use crate::packet::Packet;
-use crate::queue::{Mistake, Parameters};
+use crate::queue::Parameters;
 use crate::store::{Packets, Stored};
+use elephan_units::Mistake;
 
 /// Deficit round robin's parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

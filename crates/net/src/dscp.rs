@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use elephan_units::Mistake;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Serialize, Serializer};
 
 /// A codepoint, 0 to 63.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,8 +57,8 @@ const EXPECTED_SET: &str =
     "a codepoint such as \"ef\", \"af41\", \"cs1\" or 46, or a class such as \"af4\" or \"af\"";
 
 impl FromStr for Dscp {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
+    type Err = Mistake;
+    fn from_str(text: &str) -> Result<Self, Mistake> {
         let digit = |at: usize, range: std::ops::RangeInclusive<u8>| {
             text.as_bytes().get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| range.contains(digit))
         };
@@ -71,7 +72,7 @@ impl FromStr for Dscp {
         let named = NAMES.iter().find(|(name, _)| *name == text).map(|&(_, value)| value);
         let number = || text.parse().ok().filter(|&value: &u8| value < 64);
         let value = named.or(by_rule).or_else(number);
-        value.map(Self).ok_or_else(|| format!("expected {EXPECTED}, found \"{text}\""))
+        value.map(Self).ok_or_else(|| Mistake::new("", EXPECTED, format_args!("\"{text}\"")))
     }
 }
 
@@ -87,14 +88,14 @@ impl fmt::Display for Dscp {
 }
 
 impl FromStr for Codepoints {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
+    type Err = Mistake;
+    fn from_str(text: &str) -> Result<Self, Mistake> {
         match text {
             "af" => Ok(Self::Af),
             "af1" | "af2" | "af3" | "af4" => Ok(Self::AfClass(text.as_bytes()[2] - b'0')),
             _ => {
                 let one = text.parse().map(Self::One);
-                one.map_err(|_: String| format!("expected {EXPECTED_SET}, found \"{text}\""))
+                one.map_err(|_: Mistake| Mistake::new("", EXPECTED_SET, format_args!("\"{text}\"")))
             }
         }
     }
@@ -110,27 +111,36 @@ impl fmt::Display for Codepoints {
     }
 }
 
-/// Serde and schema of what is written as a name, or as a number.
-macro_rules! name_or_number {
-    ($type:ty, $expected:ident, $pattern:literal, $description:literal) => {
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+/// Reads what is written as a name, or as a number.
+macro_rules! read_name_or_number {
+    ($type:ty, $expected:expr) => {
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 struct Visitor;
-                impl de::Visitor<'_> for Visitor {
+                impl serde::de::Visitor<'_> for Visitor {
                     type Value = $type;
-                    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                    fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
                         f.write_str($expected)
                     }
-                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$type, E> {
-                        text.parse().map_err(E::custom)
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
+                        text.parse().map_err(|_| E::invalid_value(serde::de::Unexpected::Str(text), &self))
                     }
-                    fn visit_u64<E: de::Error>(self, value: u64) -> Result<$type, E> {
-                        value.to_string().parse().map_err(E::custom)
+                    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<$type, E> {
+                        let read = value.to_string().parse();
+                        read.map_err(|_| E::invalid_value(serde::de::Unexpected::Unsigned(value), &self))
                     }
                 }
                 deserializer.deserialize_any(Visitor)
             }
         }
+    };
+}
+pub(crate) use read_name_or_number;
+
+/// Serde and schema of what is written as a name, or as a number.
+macro_rules! name_or_number {
+    ($type:ty, $expected:ident, $pattern:literal, $description:literal) => {
+        read_name_or_number!($type, $expected);
         impl Serialize for $type {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
@@ -181,7 +191,10 @@ mod tests {
         }
         assert_eq!("63".parse(), Ok(Dscp(63)));
         for wrong in ["64", "af44", "af50", "cs8", "AF11", "", "af"] {
-            assert!(wrong.parse::<Dscp>().unwrap_err().ends_with(&format!("found \"{wrong}\"")), "{wrong}");
+            assert!(
+                wrong.parse::<Dscp>().unwrap_err().to_string().ends_with(&format!("found \"{wrong}\"")),
+                "{wrong}"
+            );
         }
     }
 

@@ -12,8 +12,9 @@ use crate::codel::{Codel, Control, Source};
 use crate::config::Limit;
 use crate::ledger::{Ledger, Reason};
 use crate::packet::Packet;
-use crate::queue::{Mistake, Parameters};
+use crate::queue::Parameters;
 use crate::store::{Packets, Stored};
+use elephan_units::Mistake;
 
 /// RFC 8290, section 4.1: when there is no room, half of the fattest queue goes, but no more packets than these.
 const DROP_BATCH: usize = 64;

@@ -45,7 +45,7 @@ pub use packet::{Ecn, Packet};
 pub use pie::Pie;
 pub use policer::{Exceed, Policer};
 pub use priority::Priority;
-pub use queue::{DISCIPLINES, Discipline, Misread, Mistake, Queue};
+pub use queue::{DISCIPLINES, Discipline, Queue};
 pub use red::Red;
 pub use statistics::QueueStatistics;
 pub use threshold::{DropTail, Threshold};

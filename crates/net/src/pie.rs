@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::arrival::{Moment, Verdict};
 use crate::packet::{Ecn, Packet};
-use crate::queue::{Mistake, Parameters};
+use crate::queue::Parameters;
+use elephan_units::Mistake;
 
 /// RFC 8033, section 4.2: below these probabilities the adjustment is divided by so much.
 const SCALES: [(f64, f64); 6] =

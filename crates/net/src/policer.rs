@@ -2,14 +2,14 @@
 //! (RFC 2475, section 2.3.3).
 
 use std::fmt;
+use std::str::FromStr;
 
-use elephan_units::{Bytes, Rate, Time};
+use elephan_units::{Bytes, Mistake, Rate, Time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::dscp::{Codepoints, Dscp};
+use crate::dscp::{Codepoints, Dscp, read_name_or_number};
 use crate::packet::Packet;
-use crate::queue::Mistake;
 use crate::serializer::PICOS_BITS;
 
 /// A token bucket.
@@ -38,15 +38,15 @@ pub enum Exceed {
     Remark(Dscp),
 }
 
-impl<'de> Deserialize<'de> for Exceed {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = serde_json::Value::deserialize(deserializer)?;
-        match text.as_str() {
-            Some("drop") => Ok(Self::Drop),
-            _ => serde_json::from_value(text).map(Self::Remark).map_err(serde::de::Error::custom),
-        }
+impl FromStr for Exceed {
+    type Err = Mistake;
+    fn from_str(text: &str) -> Result<Self, Mistake> {
+        if text == "drop" { Ok(Self::Drop) } else { text.parse().map(Self::Remark) }
     }
 }
+
+const EXPECTED: &str = "\"drop\", or a codepoint such as \"cs1\" or a number from 0 to 63";
+read_name_or_number!(Exceed, EXPECTED);
 
 impl fmt::Display for Exceed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

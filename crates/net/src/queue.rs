@@ -1,11 +1,12 @@
 //! Every queue discipline by name: to add one, write its file and add its line here.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
+use elephan_units::{Mistake, Named, by_name};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
@@ -21,33 +22,8 @@ use crate::threshold::{DropTail, Threshold};
 use crate::wred::Wred;
 use crate::wrr::Wrr;
 
-/// What cannot work in a discipline's parameters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
-    /// The parameter, such as `min_th` or `class.0.weight`.
-    pub key: String,
-    /// What may stand there.
-    pub expected: String,
-    /// What does.
-    pub found: String,
-}
-
-impl Mistake {
-    /// A mistake at `key`.
-    pub(crate) fn new(key: impl Into<String>, expected: impl fmt::Display, found: impl fmt::Display) -> Self {
-        Self { key: key.into(), expected: expected.to_string(), found: found.to_string() }
-    }
-
-    /// The same mistake in something that is itself below `key`.
-    #[must_use]
-    pub(crate) fn below(mut self, key: &str) -> Self {
-        self.key = if self.key.is_empty() { key.to_owned() } else { format!("{key}.{}", self.key) };
-        self
-    }
-}
-
 /// The parameters of a discipline, as a file gives them: a struct whose schema has the ranges.
-pub(crate) trait Parameters: Serialize + DeserializeOwned + JsonSchema {
+pub(crate) trait Parameters: Serialize + JsonSchema {
     /// What cannot work although each parameter is in its range.
     fn rules(&self) -> Vec<Mistake> {
         Vec::new()
@@ -64,24 +40,6 @@ pub struct Discipline {
     /// Where it is published.
     pub source: &'static str,
     schema: fn(&mut SchemaGenerator) -> Schema,
-}
-
-/// Why a discipline could not be read: below which key, and what is wrong there. As text, the two are kept apart by
-/// [`Misread::SEPARATOR`], so that a reader of files can put the key where it belongs.
-pub struct Misread {
-    key: String,
-    problem: String,
-}
-
-impl Misread {
-    /// Stands between key and problem.
-    pub const SEPARATOR: char = '\u{1f}';
-}
-
-impl fmt::Display for Misread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}{}", self.key, Self::SEPARATOR, self.problem)
-    }
 }
 
 /// Declares the enum of all disciplines and [`DISCIPLINES`].
@@ -112,20 +70,21 @@ macro_rules! disciplines {
                 value.expect("parameters are always JSON")
             }
 
-            fn read(name: &str, settings: Value) -> Result<Self, Misread> {
-                match name {
-                    $( $name => parameters(settings).map(Self::$variant), )+
-                    _ => {
-                        let names: Vec<&str> = DISCIPLINES.iter().map(|known| known.name).collect();
-                        let problem = format!("expected one of {}, found \"{name}\"", names.join(", "));
-                        Err(Misread { key: String::new(), problem })
-                    }
-                }
-            }
-
             /// What cannot work: a parameter out of its range, or two that contradict each other.
             pub fn mistakes(&self) -> Vec<Mistake> {
                 match self { $( Self::$variant(parameters) => mistakes(parameters), )+ }
+            }
+        }
+
+        impl<'de> Named<'de> for Queue {
+            const KIND: &'static str = "a queue discipline";
+
+            fn read<A: MapAccess<'de>>(name: &str, parameters: A) -> Result<Self, A::Error> {
+                let parameters = MapAccessDeserializer::new(parameters);
+                match name {
+                    $( $name => $variant::deserialize(parameters).map(Self::$variant), )+
+                    _ => Err(A::Error::unknown_variant(name, &[$( $name ),+])),
+                }
             }
         }
     };
@@ -188,14 +147,6 @@ impl Default for Queue {
     fn default() -> Self {
         Self::DropTail(DropTail {})
     }
-}
-
-fn parameters<T: Parameters>(settings: Value) -> Result<T, Misread> {
-    serde_path_to_error::deserialize(settings).map_err(|error| {
-        let path = error.path().to_string();
-        let key = if path == "." { String::new() } else { path };
-        Misread { key, problem: error.into_inner().to_string() }
-    })
 }
 
 fn mistakes<T: Parameters>(parameters: &T) -> Vec<Mistake> {
@@ -283,18 +234,7 @@ impl Discipline {
 
 impl<'de> Deserialize<'de> for Queue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        use serde::de::Error;
-        let problem = match Value::deserialize(deserializer)? {
-            Value::String(name) => return Self::read(&name, json!({})).map_err(D::Error::custom),
-            Value::Object(mut table) => match table.shift_remove("name") {
-                Some(Value::String(name)) => {
-                    return Self::read(&name, Value::Object(table)).map_err(D::Error::custom);
-                }
-                _ => "expected the key name with a queue discipline, found a table without it".to_owned(),
-            },
-            other => format!("expected the name of a queue discipline, or a table with it, found {other}"),
-        };
-        Err(D::Error::custom(problem))
+        by_name(deserializer)
     }
 }
 
@@ -368,28 +308,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_names_its_key() {
-        let error = |value| read(value).unwrap_err().replace(Misread::SEPARATOR, "|");
-        assert!(error(json!("blue")).starts_with("|expected one of droptail, threshold, red"));
-        assert!(error(json!(3)).starts_with("expected the name of a queue discipline"));
-        assert!(error(json!({ "name": "red", "max_p": "x" })).starts_with("max_p|invalid type"));
-        assert!(
-            error(json!({ "name": "red", "speed": 1 })).contains("speed|unknown field"),
-            "{}",
-            error(json!({ "name": "red", "speed": 1 }))
-        );
-        let class = json!({ "name": "drr", "class": [{ "name": "a", "weight": "x" }] });
-        assert!(error(class).starts_with("class[0].weight|invalid type"));
-    }
-
-    #[test]
     fn ranges_and_contradictions_are_refused() {
         let mistakes = |value| {
             let mistakes = read(value).unwrap().mistakes();
-            mistakes
-                .into_iter()
-                .map(|m| format!("{}: expected {}, found {}", m.key, m.expected, m.found))
-                .collect::<Vec<_>>()
+            mistakes.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(
             mistakes(json!({ "name": "red", "max_p": 2.0 })),

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::arrival::{Moment, Verdict};
 use crate::packet::Packet;
-use crate::queue::{Mistake, Parameters};
+use crate::queue::Parameters;
+use elephan_units::Mistake;
 
 /// Smallest automatic `min_th`, in packets (Floyd, Gummadi and Shenker 2001, section 5).
 const LEAST_MIN_TH: f64 = 5.0;

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::arrival::{Moment, Verdict};
 use crate::dscp::Codepoints;
 use crate::packet::Packet;
-use crate::queue::{Mistake, Parameters};
+use crate::queue::Parameters;
 use crate::red::{Average, Curve, Spacing, packets_per_second, threshold_rules, thresholds};
+use elephan_units::Mistake;
 
 /// The drop probability of some packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

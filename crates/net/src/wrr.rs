@@ -11,8 +11,9 @@ use crate::classes::{Class, ClassStates, rules};
 use crate::config::Limit;
 use crate::ledger::Ledger;
 use crate::packet::Packet;
-use crate::queue::{Mistake, Parameters};
+use crate::queue::Parameters;
 use crate::store::Stored;
+use elephan_units::Mistake;
 
 /// Weighted round robin's parameters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,9 +1,12 @@
 //! Crowds of short flows in a file: `[[web]]` and `[[arrivals]]`.
 
+use std::fmt;
+
 use elephan_traffic::{Arrivals, Demand, Distribution, Sizes, Web};
 use elephan_units::{Bytes, Rate, Time};
 use schemars::JsonSchema;
-use serde::de::Error as _;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, IntoDeserializer, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
@@ -103,13 +106,38 @@ pub enum SizesFile {
     List(Vec<Bytes>),
 }
 
+/// The table form of sizes.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SizesTable {
+    List(Vec<Bytes>),
+    Exponential(Bytes),
+    Uniform(Bytes, Bytes),
+    Pareto(Pareto<Bytes>),
+}
+
 impl<'de> Deserialize<'de> for SizesFile {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut value = Value::deserialize(deserializer)?;
-        match value.get_mut("list").map(Value::take) {
-            Some(list) => serde_json::from_value(list).map(Self::List).map_err(D::Error::custom),
-            None => serde_json::from_value(value).map(Self::Drawn).map_err(D::Error::custom),
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = SizesFile;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a size such as \"1 MB\", or a table that says how it is drawn")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<SizesFile, E> {
+                Bytes::deserialize(text.into_deserializer()).map(|size| SizesFile::Drawn(Drawn::Always(size)))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<SizesFile, A::Error> {
+                let drawn = |table| Ok(SizesFile::Drawn(Drawn::From(table)));
+                match SizesTable::deserialize(MapAccessDeserializer::new(table))? {
+                    SizesTable::List(list) => Ok(SizesFile::List(list)),
+                    SizesTable::Exponential(mean) => drawn(Table::Exponential(mean)),
+                    SizesTable::Uniform(from, to) => drawn(Table::Uniform(from, to)),
+                    SizesTable::Pareto(pareto) => drawn(Table::Pareto(pareto)),
+                }
+            }
         }
+        deserializer.deserialize_any(Visitor)
     }
 }
 

@@ -26,7 +26,7 @@ fn inline_below(document: &mut Value, scenario: &str, key: &str) -> Result<(), E
                 let folder = Path::new(scenario).parent().unwrap_or(Path::new(""));
                 let sizes = read(&folder.join(path)).map_err(|mut error| {
                     for mistake in &mut error.mistakes {
-                        mistake.problem = format!("{} (read for {key} of {scenario})", mistake.problem);
+                        mistake.note = format!("read for {key} of {scenario}");
                     }
                     error
                 })?;

@@ -1,23 +1,16 @@
 //! The document behind a scenario: read as TOML or JSON, changed key by key, then given its types.
 
 use elephan_units::Time;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Mistake, rephrase};
+use crate::error::{Error, Mistake};
 
 /// Reads TOML.
 pub(crate) fn from_toml(text: &str, file: &str) -> Result<Value, Error> {
     toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
         let message = error.message().replace('`', "\"");
-        Error {
-            file: file.to_owned(),
-            mistakes: vec![Mistake {
-                key: format!("line {line}"),
-                problem: format!("expected TOML, found: {message}"),
-            }],
-        }
+        Error { file: file.to_owned(), mistakes: vec![Mistake::new(format!("line {line}"), "TOML", message)] }
     })
 }
 
@@ -25,10 +18,7 @@ pub(crate) fn from_toml(text: &str, file: &str) -> Result<Value, Error> {
 pub(crate) fn from_json(text: &str, file: &str) -> Result<Value, Error> {
     serde_json::from_str(text).map_err(|error| Error {
         file: file.to_owned(),
-        mistakes: vec![Mistake {
-            key: format!("line {}", error.line()),
-            problem: format!("expected JSON, found: {error}"),
-        }],
+        mistakes: vec![Mistake::new(format!("line {}", error.line()), "JSON", error)],
     })
 }
 
@@ -84,19 +74,6 @@ fn set_below(place: &mut Value, rest: &str, key: &str, value: &Value) -> Result<
         },
         _ => Err(Mistake::new(key, "a key that exists", format_args!("\"{key}\" below a plain value"))),
     }
-}
-
-/// Gives a document its type.
-pub(crate) fn typed<T: DeserializeOwned>(document: Value, prefix: &str) -> Result<T, Mistake> {
-    serde_path_to_error::deserialize(document).map_err(|error| {
-        let path = error.path().to_string();
-        let path = match (prefix.is_empty(), path.as_str()) {
-            (true, path) => path.to_owned(),
-            (false, ".") => prefix.to_owned(),
-            (false, path) => format!("{prefix}.{path}"),
-        };
-        rephrase(&path, &error.into_inner().to_string())
-    })
 }
 
 /// Ranges that several keys share.

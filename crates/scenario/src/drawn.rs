@@ -1,13 +1,14 @@
 //! Quantities that are drawn: `"1 MB"`, `{ exponential = "1 MB" }`, `{ pareto = { minimum = "12 kB", shape = 1.2 } }`.
 
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
+use std::marker::PhantomData;
 
 use elephan_traffic::Distribution;
 use elephan_units::{Bytes, Time};
 use schemars::JsonSchema;
-use serde::de::{DeserializeOwned, Error};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Error, IntoDeserializer, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 
 use crate::error::Mistake;
 
@@ -135,11 +136,29 @@ impl<T: Quantity> Drawn<T> {
 
 impl<'de, T: Quantity> Deserialize<'de> for Drawn<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        if value.is_object() {
-            return serde_json::from_value(value).map(Self::From).map_err(D::Error::custom);
+        struct Visitor<T>(PhantomData<T>);
+        impl<'de, T: Quantity> serde::de::Visitor<'de> for Visitor<T> {
+            type Value = Drawn<T>;
+            fn expecting(&self, f: &mut Formatter) -> fmt::Result {
+                f.write_str("a value, or a table that says how it is drawn")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Drawn<T>, E> {
+                T::deserialize(text.into_deserializer()).map(Drawn::Always)
+            }
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Drawn<T>, E> {
+                T::deserialize(number.into_deserializer()).map(Drawn::Always)
+            }
+            fn visit_i64<E: Error>(self, number: i64) -> Result<Drawn<T>, E> {
+                T::deserialize(number.into_deserializer()).map(Drawn::Always)
+            }
+            fn visit_f64<E: Error>(self, number: f64) -> Result<Drawn<T>, E> {
+                T::deserialize(number.into_deserializer()).map(Drawn::Always)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Drawn<T>, A::Error> {
+                Table::deserialize(MapAccessDeserializer::new(table)).map(Drawn::From)
+            }
         }
-        serde_json::from_value(value).map(Self::Always).map_err(D::Error::custom)
+        deserializer.deserialize_any(Visitor(PhantomData))
     }
 }
 

@@ -4,8 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use elephan_net::{Delay, Loss, Policer, Queue};
-use elephan_units::{Bytes, ParseError, Rate, Time};
+use elephan_units::{Bytes, Mistake, Rate, Time, refuse};
 use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, IntoDeserializer, MapAccess, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -302,23 +304,28 @@ struct StartTable {
 
 impl<'de> Deserialize<'de> for StartFile {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        use serde::de::Error;
-        let value = Value::deserialize(deserializer)?;
-        if value.is_object() {
-            let table: StartTable = serde_json::from_value(value).map_err(D::Error::custom)?;
-            return match table {
-                StartTable { uniform: Some((from, to)), exponential: None, from: None } => {
-                    Ok(Self::Uniform(from, to))
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = StartFile;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a time such as \"17 s\", or a table that says how it is drawn")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<StartFile, E> {
+                Time::deserialize(text.into_deserializer()).map(StartFile::At)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<StartFile, A::Error> {
+                match StartTable::deserialize(MapAccessDeserializer::new(table))? {
+                    StartTable { uniform: Some((from, to)), exponential: None, from: None } => {
+                        Ok(StartFile::Uniform(from, to))
+                    }
+                    StartTable { uniform: None, exponential: Some(mean), from } => {
+                        Ok(StartFile::Exponential { mean, from: from.unwrap_or(Time::ZERO) })
+                    }
+                    _ => Err(refuse("either uniform or exponential (with from)", "both or neither")),
                 }
-                StartTable { uniform: None, exponential: Some(mean), from } => {
-                    Ok(Self::Exponential { mean, from: from.unwrap_or(Time::ZERO) })
-                }
-                _ => Err(D::Error::custom(
-                    "expected either uniform or exponential (with from), found both or neither",
-                )),
-            };
+            }
         }
-        serde_json::from_value(value).map(Self::At).map_err(D::Error::custom)
+        deserializer.deserialize_any(Visitor)
     }
 }
 
@@ -367,9 +374,9 @@ impl Default for Buffer {
 const BUFFER: &str = "a size such as \"20% bdp\", \"500 packets\" or \"750 kB\"";
 
 impl FromStr for Buffer {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let error = || format!("expected {BUFFER}, found \"{text}\"");
+    type Err = Mistake;
+    fn from_str(text: &str) -> Result<Self, Mistake> {
+        let error = || Mistake::new("", BUFFER, format_args!("\"{text}\""));
         let trimmed = text.trim();
         if let Some(number) =
             trimmed.strip_suffix("bdp").map(str::trim_end).and_then(|rest| rest.strip_suffix('%'))
@@ -384,7 +391,7 @@ impl FromStr for Buffer {
         if let Some(number) = trimmed.strip_suffix("packets").or_else(|| trimmed.strip_suffix("packet")) {
             return number.trim().parse().map(Self::Packets).map_err(|_| error());
         }
-        trimmed.parse().map(Self::Bytes).map_err(|_: ParseError| error())
+        trimmed.parse().map(Self::Bytes).map_err(|_: Mistake| error())
     }
 }
 
@@ -408,7 +415,7 @@ impl<'de> Deserialize<'de> for Buffer {
                 f.write_str(BUFFER)
             }
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Buffer, E> {
-                text.parse().map_err(E::custom)
+                text.parse().map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
             }
         }
         deserializer.deserialize_str(Visitor)

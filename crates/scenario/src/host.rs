@@ -5,9 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::document;
 use crate::file::{FlowFile, Scenario};
 use crate::place::Ground;
+use crate::read::typed;
 use crate::resolve::Network;
 
 /// A host that sends: one processor, which does one thing at a time, between a backlog of packets that it did not look at
@@ -63,7 +63,7 @@ impl Scenario {
         let mut table = self.host.clone();
         table.extend(file.host.clone());
         let key = if file.host.is_empty() { "host".to_owned() } else { format!("{key}.host") };
-        let host: Host = network.note_once(document::typed(Value::Object(table), &key))?;
+        let host: Host = network.note_once(typed(Value::Object(table), &key))?;
         for (name, count) in [("max_backlog", Some(host.max_backlog)), ("txqueuelen", host.txqueuelen)] {
             if count == Some(0) {
                 network.wrong(format!("{key}.{name}"), "1 packet or more", "0");

@@ -14,6 +14,7 @@ mod host;
 mod named;
 mod place;
 pub mod plan;
+mod read;
 mod resolve;
 mod routes;
 mod streams;
@@ -53,7 +54,7 @@ impl Scenario {
             document::set(&mut document, key, &document::value_of(value)).map_err(error)?;
         }
         csv::inline(&mut document, file)?;
-        document::typed(document, "").map_err(error)
+        read::typed(document, "").map_err(error)
     }
 
     /// The JSON Schema of the scenario file.

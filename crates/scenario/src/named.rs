@@ -2,8 +2,10 @@
 
 use elephan_cc::parameter::{Parameter, Range, Value as Setting};
 use elephan_cc::{registry, slow_start};
+use elephan_units::{Named, by_name, refuse};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use serde::de::{DeserializeSeed, MapAccess};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::plan::{Cc, Setting as PlanSetting};
@@ -47,50 +49,56 @@ impl Default for SlowStart {
     }
 }
 
-/// Reads a name or a table, and holds it against what is known.
-fn read(value: Value, kind: &str, known: &[Known]) -> Result<Cc, String> {
-    let table = match value {
-        Value::String(name) => Map::from_iter([("name".to_owned(), Value::String(name))]),
-        Value::Object(table) => table,
-        other => return Err(format!("expected the name of {kind}, or a table with it, found {other}")),
-    };
-    let Some(Value::String(name)) = table.get("name") else {
-        return Err(format!("expected the key name with the name of {kind}, found a table without it"));
-    };
+/// Reads the parameters of `name`, each with the range of its declaration.
+fn read<'de, A: MapAccess<'de>>(name: &str, mut parameters: A, known: &[Known]) -> Result<Cc, A::Error> {
     let Some(entry) = known.iter().find(|entry| entry.name == name) else {
         let names: Vec<&str> = known.iter().map(|entry| entry.name).collect();
-        return Err(format!("expected one of {}, found \"{name}\"", names.join(", ")));
+        return Err(refuse(format_args!("one of {}", names.join(", ")), format_args!("\"{name}\"")));
     };
     let mut settings = Vec::new();
-    for (key, value) in &table {
-        if key == "name" {
-            continue;
-        }
-        let Some(parameter) = entry.parameters.iter().find(|parameter| parameter.name == key) else {
-            let names: Vec<&str> = entry.parameters.iter().map(|parameter| parameter.name).collect();
-            return Err(if names.is_empty() {
-                format!("expected no parameters of {name}, found \"{key}\"")
-            } else {
-                format!("expected one of the parameters {} of {name}, found \"{key}\"", names.join(", "))
-            });
-        };
-        settings.push((key.clone(), setting(parameter, value)?));
+    while let Some(key) = parameters.next_key::<String>()? {
+        let setting = parameters.next_value_seed(Asked { entry, parameter: &key })?;
+        settings.push((key, setting));
     }
-    Ok(Cc { name: name.clone(), settings })
+    Ok(Cc { name: name.to_owned(), settings })
 }
 
-fn setting(parameter: &Parameter, value: &Value) -> Result<PlanSetting, String> {
-    let error = || format!("expected {} as {}, found {value}", parameter.range, parameter.name);
+/// A parameter that a file sets.
+struct Asked<'a> {
+    entry: &'a Known,
+    parameter: &'a str,
+}
+
+impl<'de> DeserializeSeed<'de> for Asked<'_> {
+    type Value = PlanSetting;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<PlanSetting, D::Error> {
+        let Known { name, parameters, .. } = self.entry;
+        let found = || format!("\"{}\"", self.parameter);
+        let Some(parameter) = parameters.iter().find(|one| one.name == self.parameter) else {
+            let names: Vec<&str> = parameters.iter().map(|one| one.name).collect();
+            return Err(if names.is_empty() {
+                refuse(format_args!("no parameters of {name}"), found())
+            } else {
+                refuse(format_args!("one of the parameters {} of {name}", names.join(", ")), found())
+            });
+        };
+        let value = Value::deserialize(deserializer)?;
+        setting(parameter, &value).ok_or_else(|| refuse(parameter.range, value))
+    }
+}
+
+fn setting(parameter: &Parameter, value: &Value) -> Option<PlanSetting> {
     match (parameter.range, value) {
         (Range::Number(low, high), Value::Number(number)) => {
-            let number = number.as_f64().ok_or_else(error)?;
-            if low <= number && number <= high { Ok(PlanSetting::Number(number)) } else { Err(error()) }
+            let number = number.as_f64().filter(|&number| low <= number && number <= high)?;
+            Some(PlanSetting::Number(number))
         }
-        (Range::Flag, Value::Bool(flag)) => Ok(PlanSetting::Flag(*flag)),
+        (Range::Flag, Value::Bool(flag)) => Some(PlanSetting::Flag(*flag)),
         (Range::Word(words), Value::String(word)) if words.contains(&word.as_str()) => {
-            Ok(PlanSetting::Word(word.clone()))
+            Some(PlanSetting::Word(word.clone()))
         }
-        _ => Err(error()),
+        _ => None,
     }
 }
 
@@ -153,9 +161,15 @@ fn describe_parameter(parameter: &Parameter) -> Value {
 /// Serde and schema of a type that wraps a name and settings.
 macro_rules! named {
     ($type:ident, $kind:literal, $known:ident) => {
+        impl<'de> Named<'de> for $type {
+            const KIND: &'static str = $kind;
+            fn read<A: MapAccess<'de>>(name: &str, parameters: A) -> Result<Self, A::Error> {
+                read(name, parameters, &$known()).map(Self)
+            }
+        }
         impl<'de> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                read(Value::deserialize(deserializer)?, $kind, &$known()).map(Self).map_err(D::Error::custom)
+                by_name(deserializer)
             }
         }
         impl Serialize for $type {

@@ -8,12 +8,13 @@ use elephan_traffic::{Demand, Start};
 use elephan_units::{Bytes, Rate, Seed, Time};
 use serde_json::{Map, Value};
 
-use crate::document::{self, positive};
+use crate::document::positive;
 use crate::error::{Error, Mistake};
 use crate::file::{FlowFile, Scenario, StartFile, TraceFile, Transfers};
 use crate::named::Algorithm;
 use crate::place::Ground;
 use crate::plan::{Crowd, Flow, Link, Measure, Plan, Stream, Trace};
+use crate::read::typed;
 
 /// The clock ends after 213 days; a run of 200 leaves room for timers.
 const LONGEST: Time = Time::from_secs(200 * 86_400);
@@ -247,7 +248,7 @@ impl Scenario {
         };
         let says_so = table.contains_key("recovery");
         let key = if own.is_empty() { "tcp".to_owned() } else { format!("{key}.tcp") };
-        match network.note_once(document::typed::<Config>(Value::Object(table), &key)) {
+        match network.note_once(typed::<Config>(Value::Object(table), &key)) {
             Some(mut config) => {
                 if let Some(recovery) = implied.filter(|_| !says_so) {
                     config.recovery = recovery;

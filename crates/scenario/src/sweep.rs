@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use crate::document;
 use crate::error::{Error, Mistake};
 use crate::file::Scenario;
+use crate::read::typed;
 
 /// Keys of a sweep that are none of the scenario.
 const REPEAT: &str = "repeat";
@@ -126,7 +127,7 @@ impl Expansion {
         settings
             .iter()
             .try_for_each(|(key, value)| document::set(&mut document, key, value))
-            .and_then(|()| document::typed(document, ""))
+            .and_then(|()| typed(document, ""))
             .map(|scenario| Point { scenario, settings })
             .map_err(|mistake| self.at(number, Error { file: self.file.clone(), mistakes: vec![mistake] }))
     }
@@ -144,8 +145,8 @@ impl Expansion {
         if !self.axes.is_empty() {
             let settings: Vec<String> =
                 self.settings(number).iter().map(|(key, value)| format!("{key} = {value}")).collect();
-            let place = format!(" (at point {} of {}: {})", number + 1, self.points, settings.join(", "));
-            error.mistakes.iter_mut().for_each(|mistake| mistake.problem.push_str(&place));
+            let place = format!("at point {} of {}: {}", number + 1, self.points, settings.join(", "));
+            error.mistakes.iter_mut().for_each(|mistake| mistake.note.clone_from(&place));
         }
         error
     }

@@ -4,7 +4,8 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::str::FromStr;
 
-use crate::parse::{self, ParseError, Unit, as_text};
+use crate::mistake::Mistake;
+use crate::parse::{self, Unit, as_text};
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,8 +64,8 @@ impl Sub for Bytes {
 }
 
 impl FromStr for Bytes {
-    type Err = ParseError;
-    fn from_str(text: &str) -> Result<Self, ParseError> {
+    type Err = Mistake;
+    fn from_str(text: &str) -> Result<Self, Mistake> {
         parse::quantity(text, &UNITS, Self::EXPECTED).map(Self)
     }
 }

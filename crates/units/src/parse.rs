@@ -2,26 +2,7 @@
 
 use std::fmt;
 
-/// Text that is not a quantity of the kind asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseError {
-    expected: &'static str,
-    found: String,
-}
-
-impl ParseError {
-    pub(crate) fn new(expected: &'static str, found: &str) -> Self {
-        Self { expected, found: found.to_owned() }
-    }
-}
-
-impl fmt::Display for ParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "expected {}, found \"{}\"", self.expected, self.found)
-    }
-}
-
-impl std::error::Error for ParseError {}
+use crate::mistake::Mistake;
 
 /// A unit: its spellings and how many base units it is worth.
 pub(crate) type Unit = (&'static [&'static str], u64);
@@ -30,8 +11,8 @@ pub(crate) type Unit = (&'static [&'static str], u64);
 ///
 /// The arithmetic is done in decimal on integers, so that "622.08 Mbit/s" is 622080000 bit/s
 /// exactly. Digits beyond the base unit are rounded to nearest.
-pub(crate) fn quantity(text: &str, units: &[Unit], expected: &'static str) -> Result<u64, ParseError> {
-    let error = || ParseError::new(expected, text);
+pub(crate) fn quantity(text: &str, units: &[Unit], expected: &'static str) -> Result<u64, Mistake> {
+    let error = || Mistake::new("", expected, format_args!("\"{text}\""));
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).ok_or_else(error)?;
     // "1e3 ms" would be split at the exponent, whose letter no unit begins with.
@@ -75,7 +56,7 @@ macro_rules! as_text {
                         f.write_str(<$type>::EXPECTED)
                     }
                     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
-                        text.parse().map_err(E::custom)
+                        text.parse().map_err(|_| E::invalid_value(serde::de::Unexpected::Str(text), &self))
                     }
                 }
                 deserializer.deserialize_str(Visitor)

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::parse::{self, ParseError, Unit, as_text};
+use crate::mistake::Mistake;
+use crate::parse::{self, Unit, as_text};
 use crate::{Bytes, Time};
 
 /// A rate in whole bits per second. On a link it counts IP packets, headers included.
@@ -40,8 +41,8 @@ impl Rate {
 }
 
 impl FromStr for Rate {
-    type Err = ParseError;
-    fn from_str(text: &str) -> Result<Self, ParseError> {
+    type Err = Mistake;
+    fn from_str(text: &str) -> Result<Self, Mistake> {
         parse::quantity(text, &UNITS, Self::EXPECTED).map(Self)
     }
 }

@@ -4,7 +4,8 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 use std::str::FromStr;
 
-use crate::parse::{self, ParseError, Unit, as_text};
+use crate::mistake::Mistake;
+use crate::parse::{self, Unit, as_text};
 
 /// A point on the simulated clock, or a span of it, in whole picoseconds.
 ///
@@ -113,8 +114,8 @@ impl Div<u64> for Time {
 }
 
 impl FromStr for Time {
-    type Err = ParseError;
-    fn from_str(text: &str) -> Result<Self, ParseError> {
+    type Err = Mistake;
+    fn from_str(text: &str) -> Result<Self, Mistake> {
         parse::quantity(text, &UNITS, Self::EXPECTED).map(Self)
     }
 }

@@ -1,0 +1,140 @@
+//! What is wrong with a value that somebody wrote: where, what was expected, and what was found.
+
+use std::fmt;
+
+use serde::de::{self, Expected, Unexpected};
+
+/// One mistake in a file, a setting or an argument. As text: `KEY: expected EXPECTED, found FOUND`.
+///
+/// It is a serde error too, so that a reader of files gives each mistake its key, and words that need no Rust to be understood.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mistake {
+    /// The key, such as `path.rtt` or `flow.1.cc`; empty for the value as a whole.
+    pub key: String,
+    /// What may stand there.
+    pub expected: String,
+    /// What stands there.
+    pub found: String,
+    /// Where else to look, such as the point of a sweep; mostly empty.
+    pub note: String,
+}
+
+impl Mistake {
+    /// A mistake at `key`.
+    pub fn new(key: impl Into<String>, expected: impl fmt::Display, found: impl fmt::Display) -> Self {
+        let (expected, found) = (expected.to_string(), found.to_string());
+        Self { key: key.into(), expected, found, note: String::new() }
+    }
+
+    /// The same mistake in something that is itself below `key`.
+    #[must_use]
+    pub fn below(mut self, key: &str) -> Self {
+        self.key = match (key.is_empty(), self.key.is_empty()) {
+            (true, _) => self.key,
+            (_, true) => key.to_owned(),
+            _ => format!("{key}.{}", self.key),
+        };
+        self
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        write!(f, "expected {}, found {}", self.expected, self.found)?;
+        if !self.note.is_empty() {
+            write!(f, " ({})", self.note)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Mistake {}
+
+impl de::Error for Mistake {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::new("", "a value that can be read", message)
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::new("", Words(expected), Found(found))
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::new("", Words(expected), Found(found))
+    }
+
+    fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
+        Self::new("", Words(expected), format_args!("a list of {length}"))
+    }
+
+    fn unknown_variant(name: &str, known: &'static [&'static str]) -> Self {
+        Self::new("", format_args!("one of {}", known.join(", ")), format_args!("\"{name}\""))
+    }
+
+    fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {
+        let known = known.join(", ");
+        Self::new(name, format_args!("one of the keys {known}"), format_args!("\"{name}\""))
+    }
+
+    fn missing_field(name: &'static str) -> Self {
+        Self::new(name, "a value", "nothing")
+    }
+
+    fn duplicate_field(name: &'static str) -> Self {
+        Self::new(name, "a key once", "it twice")
+    }
+}
+
+/// What serde's own types expect, in words that need no Rust.
+struct Words<'a>(&'a dyn Expected);
+
+impl fmt::Display for Words<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.0.to_string();
+        let words = match text.as_str() {
+            "u8" => "a whole number from 0 to 255",
+            "u16" => "a whole number from 0 to 65535",
+            "u32" => "a whole number from 0 to 4294967295",
+            "u64" | "usize" => "a whole number of 0 or more",
+            "i8" | "i16" | "i32" | "i64" => "a whole number",
+            "f32" | "f64" => "a number",
+            "a boolean" => "true or false",
+            "a string" => "text",
+            "a sequence" => "a list",
+            "a tuple of size 2" => "a list of 2",
+            "a map" => "a table",
+            _ if text.starts_with("struct ") => "a table",
+            _ if text.starts_with("enum ") => "a name, or a table",
+            other => other,
+        };
+        f.write_str(words)
+    }
+}
+
+/// What was found, as it stands in a file.
+struct Found<'a>(Unexpected<'a>);
+
+impl fmt::Display for Found<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Unexpected::Bool(flag) => write!(f, "{flag}"),
+            Unexpected::Unsigned(number) => write!(f, "{number}"),
+            Unexpected::Signed(number) => write!(f, "{number}"),
+            Unexpected::Float(number) => write!(f, "{number}"),
+            Unexpected::Str(text) => write!(f, "\"{text}\""),
+            Unexpected::Unit | Unexpected::Option => f.write_str("nothing"),
+            Unexpected::Seq => f.write_str("a list"),
+            Unexpected::Map => f.write_str("a table"),
+            Unexpected::Other(text) => f.write_str(text),
+            other => write!(f, "{other}"),
+        }
+    }
+}
+
+/// A serde error of a reader that knows what it expected.
+pub fn refuse<E: de::Error>(expected: impl fmt::Display, found: impl fmt::Display) -> E {
+    E::invalid_value(Unexpected::Other(&found.to_string()), &expected.to_string().as_str())
+}
