@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from elephan import _core, model_cli, recommend_cli
+from elephan import _core, model_cli, recommend_cli, signals
 from elephan.cells import drops, number, percent
 from elephan.engines_cli import compare_engines
 from elephan.kernel import KernelError
@@ -48,7 +48,6 @@ app.command()(ui)
 
 BAD_INPUT = 2
 FAILED = 1
-INTERRUPTED = 130
 
 # Wide enough for every table: what is cut off cannot be read, what wraps can.
 out = Console(width=max(Console().width, 132))
@@ -361,12 +360,13 @@ def _root(
 
 def main() -> None:
     """Run the command line: one clear line for each mistake, and never a traceback."""
+    signals.heed()
     try:
         code = app(standalone_mode=False)
     except typer.Exit as stop:
         code = stop.exit_code
     except (typer.Abort, KeyboardInterrupt):
-        code = INTERRUPTED
+        code = FAILED
     except _core.ScenarioError as error:
         err.print(str(error), markup=False, highlight=False, soft_wrap=True)
         code = BAD_INPUT
@@ -385,10 +385,14 @@ def main() -> None:
         code = FAILED
     except Exception as error:
         # What typer itself refuses: unknown options, values out of range.
-        if not hasattr(error, "format_message"):
+        if hasattr(error, "format_message"):
+            err.print(f"elephan: {error.format_message()}", markup=False, highlight=False, soft_wrap=True)
+        elif signals.stopped() is None:
             raise
-        err.print(f"elephan: {error.format_message()}", markup=False, highlight=False, soft_wrap=True)
         code = BAD_INPUT
-    if code == INTERRUPTED:
-        err.print("interrupted; nothing was written")
+    # Not caught above: typer makes an exit code of it, and a library an error of its own.
+    if (stopped := signals.stopped()) is not None:
+        kept = getattr(stopped, "__notes__", ["nothing was written"])
+        err.print("; ".join(["interrupted", *kept]), markup=False, highlight=False, soft_wrap=True)
+        code = 128 + stopped.number
     sys.exit(code or 0)

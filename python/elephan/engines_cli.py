@@ -31,7 +31,7 @@ def compare_engines(
 
     changes = assignments(settings)
     folder = out_dir or Path("results") / "engines"
-    pairs = []
+    pairs: list[engines.Pair] = []
     names: list[str | None] = [*words(cc)] or [None]
     todo = [
         (f"{scenario.name} {name or ''}".strip(), scenario)
@@ -41,8 +41,13 @@ def compare_engines(
     ]
     for number, (name, scenario) in enumerate(todo):
         err.print(f"{number + 1}/{len(todo)}: {name}, {scenario.document['duration']} x {repeat}", highlight=False)
-        made = engines.pair(scenario, name=name, repeat=repeat)
-        made.save(folder / re.sub(r"[^\w.+-]+", "-", name), force=force)
+        try:
+            made = engines.pair(scenario, name=name, repeat=repeat)
+            made.save(folder / re.sub(r"[^\w.+-]+", "-", name), force=force)
+        except KeyboardInterrupt as stopped:
+            if pairs:
+                stopped.add_note(f"{number} of {len(todo)} scenarios are in {folder}")
+            raise
         pairs.append(made)
     if markdown:
         typer.echo(engines.to_markdown(pairs))

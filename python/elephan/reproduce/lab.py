@@ -223,9 +223,12 @@ class Lab:
                     one.result()
                     if self.progress is not None:
                         self.progress(what, done / len(waiting))
-            except BaseException:
+            except BaseException as error:
                 cancel.set()
                 pool.shutdown(cancel_futures=True)
+                made = self.made + sum(not one.cancelled() and one.exception() is None for one in waiting)
+                if isinstance(error, KeyboardInterrupt) and made:
+                    error.add_note(f"finished runs are kept in {self.folder}: {made}")
                 raise
         self.asked, self.made = self.asked + len(places), self.made + len(missing)
         return [Run.load(place) for place in places]

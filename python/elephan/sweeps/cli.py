@@ -1,8 +1,7 @@
 """The commands `elephan sweep`, `table`, `paired` and `query`."""
 
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +17,7 @@ from elephan.sweeps import tables
 from elephan.sweeps.dataset import Dataset, SweepError
 from elephan.sweeps.loop import Sweep, SweepRun, sweep
 
-BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+BAD_INPUT, FAILED = 2, 1
 SHOWN_FAILURES = 5
 
 out = Console(width=max(Console().width, 132))
@@ -102,21 +101,23 @@ def run_sweep(one: Sweep) -> None:
     failures: list[SweepRun] = []
     code = 0
     try:
-        with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+        # The sweep's own end comes first: it writes what has finished.
+        with bar as progress, closing(iter(one)) as runs:
             task = progress.add_task(one.scenario.name, total=None, rate="")
-            for run in one:
+            for run in runs:
                 if not run.ok and len(failures) < SHOWN_FAILURES:
                     failures.append(run)
                 seconds = progress.tasks[0].elapsed or 0
                 rate = (one.done - one.reused) / seconds if seconds else 0
                 text = f"{rate:.3g} runs/s" + (f", {one.failed} failed" if one.failed else "")
                 progress.update(task, total=one.total, completed=one.done, rate=text)
-    except KeyboardInterrupt:
-        # More may have been written than was counted.
-        kept = Dataset(one.folder).index().height
-        err.print(f"interrupted: {kept} of {one.total} runs are in {one.folder}; sweep again to go on", soft_wrap=True)
-        # Not typer's exit, after which the command line says that nothing was written.
-        sys.exit(INTERRUPTED)
+    except KeyboardInterrupt as stopped:
+        if one.total:
+            # More may have been written than was counted.
+            kept = Dataset(one.folder).index().height
+            stopped.add_note(f"{kept} of {one.total} runs are in {one.folder}; sweep again to go on")
+        raise
     for run in failures:
         settings = ", ".join(f"{key} = {value}" for key, value in run.settings.items())
         err.print(

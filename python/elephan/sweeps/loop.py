@@ -5,8 +5,8 @@ import json
 import platform
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -272,7 +272,7 @@ class Sweep:
 
     # The loop.
 
-    def __iter__(self) -> Iterator[SweepRun]:
+    def __iter__(self) -> Generator[SweepRun]:
         with ExitStack() as stack:
             out = stack.enter_context(writer(self.folder))
             have, missing = self._begin(out)
@@ -343,33 +343,36 @@ class Sweep:
                     number += 1
                     sent[number] = waiting.batch()
                     pool.submit(number, [(one.run, one.scenario) for one in sent[number]])
-                for which, outcome in pool.finished():
-                    yield from self._take(sent.pop(which), outcome, waiting, out)
+                finished = [(sent.pop(which), outcome) for which, outcome in pool.finished()]
+                # All are taken before any is given: whoever is given one may stop here.
+                yield from [run for runs, outcome in finished for run in self._take(runs, outcome, waiting, out)]
                 if out.waiting_bytes > FLUSH_BYTES or time.monotonic() - flushed > FLUSH_S:
                     out.flush()
                     flushed = time.monotonic()
             at_once = False
         finally:
             try:
-                pool.close(at_once=at_once)
+                for which, batch in pool.close(at_once=at_once):
+                    self._take(sent.pop(which), batch, waiting, out)
             finally:
                 # Whatever stopped the loop: what has finished is kept.
                 out.flush()
 
-    def _take(
-        self, runs: list[_Run], outcome: Batch | Exception, waiting: "_Waiting", out: Writer
-    ) -> Iterator[SweepRun]:
+    def _take(self, runs: list[_Run], outcome: Batch | Exception, waiting: "_Waiting", out: Writer) -> list[SweepRun]:
+        """Note what came of a batch; a sweep that is stopped finished only its first runs."""
         if isinstance(outcome, Exception):
             if fatal(outcome):
                 raise SweepError(f"{span(one.point + 1 for one in runs)}: {outcome}") from outcome
             if not waiting.convicts(runs):
-                return
+                return []
             batch = Batch([{"run": runs[0].run, "status": "failed", "error": _reason(outcome)}], {})
         else:
             batch = outcome
             waiting.cleared(runs)
+        runs = runs[: len(batch.rows)]
         described = [self._describe(one) for one in runs]
         out.add(batch, described)
+        taken = []
         for one, row, more in zip(runs, batch.rows, described, strict=True):
             waiting.note(work_s(row, more["engine"]))
             extra = self._finished(one, row)
@@ -377,13 +380,15 @@ class Sweep:
             self.total += len(extra)
             self.done += 1
             self.failed += row["status"] == "failed"
-            yield self._result({**more, **row}, reused=False)
+            taken.append(self._result({**more, **row}, reused=False))
+        return taken
 
     def run(self, progress: Callable[["Sweep"], object] | None = None) -> "Sweep":
         """Run what is missing; `progress` is called after each run."""
-        for _ in self:
-            if progress is not None:
-                progress(self)
+        with closing(iter(self)) as runs:
+            for _ in runs:
+                if progress is not None:
+                    progress(self)
         return self
 
     # What came of it.

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from elephan import _core
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 Runs = Sequence[tuple[str, str]]
 # How long a client waits for a scheduler, and for the first worker of a cluster that has just been asked for.
 CONNECT_S = 20
+# How long it waits for a result that is there when a sweep is stopped.
+TAKE_S = 0.5
 
 
 class Scheduler(Protocol):
@@ -35,8 +38,8 @@ class Scheduler(Protocol):
     def finished(self) -> list[tuple[int, Batch | Exception]]:
         """Wait until a batch or more have finished; those, or why they did not."""
 
-    def close(self, *, at_once: bool) -> None:
-        """Let go of what was started; `at_once` does not wait for runs that go on."""
+    def close(self, *, at_once: bool) -> list[tuple[int, Batch]]:
+        """Let go of what was started; `at_once` stops runs that go on. Gives what had finished and was not taken."""
 
 
 class Local:
@@ -61,11 +64,13 @@ class Local:
         done, _ = wait(self._numbers, return_when=FIRST_COMPLETED)
         return [(self._numbers.pop(future), _outcome(future)) for future in done]
 
-    def close(self, *, at_once: bool) -> None:
+    def close(self, *, at_once: bool) -> list[tuple[int, Batch]]:
         """End the threads."""
         if at_once:
             self._cancel.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
+        good = [future for future in self._numbers if not future.cancelled() and future.exception() is None]
+        return [(self._numbers[future], future.result()) for future in good]
 
 
 def _outcome(future: Future[Batch]) -> Batch | Exception:
@@ -142,13 +147,18 @@ class Dask:
             future.release()
         return outcomes
 
-    def close(self, *, at_once: bool) -> None:
+    def close(self, *, at_once: bool) -> list[tuple[int, Batch]]:
         """Take back what was not finished, and leave the cluster as it was."""
+        rest: list[tuple[int, Batch]] = []
         if at_once and self._client.status == "running":
-            self._client.cancel(list(self._futures.values()))
+            finished = [future for future in self._futures.values() if future.status == "finished"]
+            self._client.cancel([future for future in self._futures.values() if future.status != "finished"])
+            with suppress(Exception):  # the connection may be what failed
+                rest = [(self._numbers[future.key], future.result(timeout=TAKE_S)) for future in finished]
         self._futures.clear()
         if self._close_client:
             self._client.close()
+        return rest
 
 
 def fatal(error: Exception) -> bool:

@@ -53,9 +53,11 @@ class Batch:
 def compute(runs: Sequence[tuple[str, str]], code: str, cancel: _core.Cancel | None = None) -> Batch:
     """Run scenarios: pairs of an identity and canonical JSON.
 
-    A run that fails gives a row with its error. Raises `VersionMismatchError` where the client has other code, and
-    `KeyboardInterrupt` where `cancel` was set.
+    A run that fails gives a row with its error. Where `cancel` is set, those that have not finished have no row. Raises
+    `VersionMismatchError` where the client has other code.
     """
+    # With it a run goes on in this thread, whose CPU time is measured.
+    cancel = cancel or _core.Cancel()
     if code_version() != code:
         raise VersionMismatchError(f"expected Elephan {code}, as the client has, found {code_version()}")
     rows: list[dict[str, Any]] = []
@@ -64,7 +66,11 @@ def compute(runs: Sequence[tuple[str, str]], code: str, cancel: _core.Cancel | N
         wall, cpu = time.perf_counter(), time.thread_time()
         try:
             run = simulate(Scenario(json.loads(scenario)), cancel=cancel)
-        except (KeyboardInterrupt, SystemExit):
+        except KeyboardInterrupt:
+            if cancel.is_set():
+                break
+            raise
+        except SystemExit:
             raise
         # A panic of the extension is no `Exception`.
         except BaseException as error:
