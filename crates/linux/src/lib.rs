@@ -12,9 +12,12 @@ mod clock;
 mod device;
 mod emulator;
 mod hosts;
+mod listener;
 mod namespace;
 mod observe;
 mod packet;
+mod quality;
+mod sender;
 mod socket;
 mod streams;
 mod tcp_info;
@@ -34,24 +37,17 @@ use elephan_scenario::Plan;
 use elephan_sim::{Control, SoFar};
 use elephan_units::Time;
 
+pub use quality::Quality;
 pub use unsupported::unsupported;
 
 use crate::clock::{Clock, Processors, Urgency, make_urgent, stolen_s};
-use crate::device::{DEVICE, DeviceDrops, device_drops};
+use crate::device::{DEVICE, device_drops};
 use crate::emulator::{Direction, Emulated, Emulator};
-use crate::hosts::{Common, LISTENER, SENDER, Shared};
+use crate::hosts::{Common, LISTENER, Occurrence, SENDER, Shared};
 use crate::namespace::Namespace;
 use crate::observe::{Sampled, Sampler};
 use crate::streams::Progress;
 
-/// A run is valid while 99 % of its packets were handed over no later than this, or than this share of the shortest
-/// round-trip time, where that is more.
-const LATENESS_LIMIT: Time = Time::from_millis(1);
-const LATENESS_SHARE: u64 = 50;
-/// A run is valid while no more than this share of it was taken out of the emulator's time.
-const SLIP_SHARE: f64 = 0.01;
-/// A run is valid while no more than this share of the senders' busy time was spent on buffers that no scenario asked for.
-const LIMITED_SHARE: f64 = 0.05;
 /// How often a caller is asked whether the run goes on.
 const REPORT_INTERVAL: Time = Time::from_millis(50);
 
@@ -84,47 +80,6 @@ pub struct Measured {
     pub kernel: KernelTrace,
     /// How well the run kept to its schedule, and whether its figures count.
     pub quality: Quality,
-}
-
-/// How far a run in real time can be trusted.
-#[derive(Clone, Debug, Default)]
-pub struct Quality {
-    /// Why its figures do not count; nothing where they do.
-    pub invalid_because: Vec<String>,
-    /// Packets that the emulator handed over.
-    pub packets: u64,
-    /// How late they were: on average,
-    pub lateness_mean_s: f64,
-    /// in the middle,
-    pub lateness_p50_s: f64,
-    /// for 99 % of them at most,
-    pub lateness_p99_s: f64,
-    /// and at worst, s.
-    pub lateness_max_s: f64,
-    /// Pauses of the emulator that the machine imposed and that were taken out of its time: how many,
-    pub slips: u64,
-    /// how long together,
-    pub slipped_s: f64,
-    /// and the longest, s.
-    pub longest_slip_s: f64,
-    /// The same of the sender of datagrams, s: taken out of its time.
-    pub streams_slipped_s: f64,
-    /// Processor time that the host of a virtual machine gave to others meanwhile, of all processors together, s.
-    pub stolen_s: f64,
-    /// Packets that devices between hosts and emulator lost.
-    pub device_drops: u64,
-    /// CPU time of the sending application with its system calls, s,
-    pub sender_cpu_s: f64,
-    /// of the reading application,
-    pub receiver_cpu_s: f64,
-    /// and of the emulator, on whose calls the kernel's TCP processes what arrives, and which waits by looking at the clock.
-    pub emulator_cpu_s: f64,
-    /// Time in which the emulator moved packets, s.
-    pub emulator_busy_s: f64,
-    /// Share of the senders' busy time in which the receiver's window was the limit,
-    pub rwnd_limited: f64,
-    /// and in which the sender's buffer was.
-    pub sndbuf_limited: f64,
 }
 
 /// How a run is carried out, apart from the plan.
@@ -177,7 +132,7 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
         let early = common(Clock::start());
         let listener = scope.spawn({
             let is_ready = &is_ready;
-            move || listening.enter().and_then(|()| hosts::listen(early, is_ready))
+            move || listening.enter().and_then(|()| listener::listen(early, is_ready))
         });
         while !is_ready.load(Ordering::Acquire) && !listener.is_finished() {
             thread::yield_now();
@@ -194,7 +149,7 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
         });
         let sender = scope.spawn({
             let (sending, occurrences, common) = (&sending, &occurrences, common(clock));
-            move || sending.enter().and_then(|()| hosts::send(common, occurrences))
+            move || sending.enter().and_then(|()| sender::send(common, occurrences))
         });
         let streaming = (!plan.streams.is_empty()).then(|| {
             let (streams, stop, arrivals, sending) = (&streams, &stop, &arrivals, &sending);
@@ -231,7 +186,8 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
         let drops =
             [&sending, listening].map(|host| host.within(|| device_drops(DEVICE)).unwrap_or_default());
         let told = std::mem::take(&mut *occurrences.lock().expect("nobody panics with it"));
-        let mut quality = quality(plan, &emulated, drops, limited, late, stolen_s() - stolen_before_s);
+        let mut quality =
+            quality::quality(plan, &emulated, drops, limited, late, stolen_s() - stolen_before_s);
         (quality.receiver_cpu_s, quality.sender_cpu_s) = (receiver_cpu_s, sender_cpu_s);
         Ok(measured(plan, emulated, sampler, told, quality))
     });
@@ -254,7 +210,7 @@ fn watch(
     clock: Clock,
     control: &dyn Control,
     sampler: &mut Sampler<'_>,
-    occurrences: &Mutex<Vec<hosts::Occurrence>>,
+    occurrences: &Mutex<Vec<Occurrence>>,
     has_failed: impl Fn() -> bool,
 ) -> bool {
     let mut next_report = Time::ZERO;
@@ -302,90 +258,11 @@ fn stack(plan: &Plan) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn quality(
-    plan: &Plan,
-    emulated: &Emulated,
-    drops: [DeviceDrops; 2],
-    limited: (f64, f64),
-    streams_slipped: Time,
-    stolen_s: f64,
-) -> Quality {
-    let punctuality = &emulated.punctuality;
-    let lateness = &punctuality.lateness;
-    let seconds = |micros: u64| micros as f64 * 1e-6;
-    let mut quality = Quality {
-        packets: lateness.len(),
-        lateness_mean_s: lateness.mean() * 1e-6,
-        lateness_p50_s: seconds(lateness.value_at_quantile(0.5)),
-        lateness_p99_s: seconds(lateness.value_at_quantile(0.99)),
-        lateness_max_s: seconds(lateness.max()),
-        device_drops: punctuality.refused
-            + drops.iter().map(|drops| drops.transmit + drops.receive).sum::<u64>(),
-        slips: punctuality.slips,
-        slipped_s: punctuality.slipped.secs_f64(),
-        longest_slip_s: punctuality.longest_slip.secs_f64(),
-        streams_slipped_s: streams_slipped.secs_f64(),
-        stolen_s,
-        emulator_cpu_s: punctuality.cpu_s,
-        emulator_busy_s: punctuality.busy.secs_f64(),
-        rwnd_limited: limited.0,
-        sndbuf_limited: limited.1,
-        ..Quality::default()
-    };
-    let shortest = plan.flows.iter().map(|flow| flow.rtt).min().unwrap_or(Time::ZERO);
-    let limit = (shortest / LATENESS_SHARE).max(LATENESS_LIMIT).secs_f64();
-    let mut because = Vec::new();
-    if quality.lateness_p99_s > limit {
-        because.push(format!(
-            "the emulator fell behind: 1 % of the packets were more than {:.2} ms late, expected at most {:.2} ms",
-            quality.lateness_p99_s * 1e3,
-            limit * 1e3
-        ));
-    }
-    let allowed = SLIP_SHARE * plan.duration.secs_f64();
-    for (who, waited_s) in
-        [("emulator", quality.slipped_s), ("sender of datagrams", quality.streams_slipped_s)]
-    {
-        if waited_s > allowed {
-            because.push(format!(
-                "the machine kept the {who} waiting for {:.0} ms in all, expected at most {:.0} ms; its host took {:.0} ms \
-                 of processor time meanwhile",
-                waited_s * 1e3,
-                allowed * 1e3,
-                stolen_s * 1e3
-            ));
-        }
-    }
-    if quality.device_drops > 0 {
-        because.push(format!(
-            "devices lost {} packets that no link dropped, expected none",
-            quality.device_drops
-        ));
-    }
-    let tcp = |chosen: fn(&elephan_tcp::Config) -> bool| plan.flows.iter().any(|flow| chosen(&flow.tcp));
-    if limited.0 > LIMITED_SHARE && !tcp(|tcp| tcp.receive_buffer.is_some() || tcp.auto_tuning) {
-        because.push(format!(
-            "the receiver's buffer was the limit for {:.0} % of the time, expected at most {:.0} %",
-            limited.0 * 100.0,
-            LIMITED_SHARE * 100.0
-        ));
-    }
-    if limited.1 > LIMITED_SHARE && !tcp(|tcp| tcp.send_buffer.is_some()) {
-        because.push(format!(
-            "the sender's buffer was the limit for {:.0} % of the time, expected at most {:.0} %",
-            limited.1 * 100.0,
-            LIMITED_SHARE * 100.0
-        ));
-    }
-    quality.invalid_because = because;
-    quality
-}
-
 fn measured(
     plan: &Plan,
     emulated: Emulated,
     sampler: Sampler<'_>,
-    told: Vec<hosts::Occurrence>,
+    told: Vec<Occurrence>,
     quality: Quality,
 ) -> Measured {
     let Sampled { mut collector, flows, kernel, streams, transfers } = sampler.finish(told);

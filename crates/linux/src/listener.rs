@@ -1,0 +1,85 @@
+//! The host that listens: reads what the flows of a plan send, and forgets it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use elephan_traffic::Demand;
+use rustix::net::sockopt;
+
+use crate::clock::{Urgency, cpu_s, make_urgent};
+use crate::hosts::{Common, LISTENER, buffer};
+use crate::packet::FIRST_PORT;
+use crate::socket::{self, Poll};
+
+/// What is read at once.
+const READ: usize = 1 << 20;
+/// A reader of endless flows lets so much time pass between looks. Woken for each packet, it would take the processor from the emulator
+/// as often, for longer than the packet takes.
+const BETWEEN_READS: std::time::Duration = std::time::Duration::from_millis(1);
+
+/// The host that listens: reads everything, and hangs up when the other side has. Returns its CPU time, s.
+pub fn listen(common: Common<'_>, is_ready: &AtomicBool) -> io::Result<f64> {
+    make_urgent(Urgency::Socket);
+    let Common { plan, shared, stop, .. } = common;
+    let poll = Poll::new()?;
+    let mut listeners = Vec::new();
+    for (number, flow) in plan.flows.iter().enumerate() {
+        let made = socket::tcp()?;
+        if let Some(bytes) = flow.tcp.receive_buffer {
+            // What the listener says that it has room for, whatever the kernel needs for it.
+            let clamp = bytes.get().min(1 << 30) as libc::c_int;
+            socket::set(&made, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, clamp)?;
+        }
+        if !flow.tcp.auto_tuning {
+            sockopt::set_socket_recv_buffer_size_force(&made, buffer(plan, flow))?;
+        }
+        // Connections take it over.
+        socket::set_dscp(&made, flow.dscp)?;
+        socket::listen(&made, LISTENER, FIRST_PORT + number as u16)?;
+        poll.watch(&made, true, false, number as u64)?;
+        listeners.push(made);
+    }
+    is_ready.store(true, Ordering::Release);
+    // Where nobody waits for the end of a transfer, and what waits to be read does not close the window.
+    let may_wait = plan.flows.iter().all(|flow| {
+        flow.demand == Demand::Unlimited && flow.tcp.receive_buffer.is_none() && !flow.tcp.auto_tuning
+    });
+    // Connections have the keys after the listeners'.
+    let mut connections: BTreeMap<u64, (usize, OwnedFd)> = BTreeMap::new();
+    let mut next_key = listeners.len() as u64;
+    let mut ready = Vec::new();
+    // Addresses only: nothing is written there, so it takes no memory.
+    let mut room = vec![0; READ];
+    while !stop.load(Ordering::Relaxed) {
+        poll.wait(20, &mut ready)?;
+        for &key in &ready {
+            if let Some(listener) = listeners.get(key as usize) {
+                while let Some(made) = socket::accept(listener)? {
+                    poll.watch(&made, true, false, next_key)?;
+                    connections.insert(next_key, (key as usize, made));
+                    next_key += 1;
+                }
+                continue;
+            }
+            let Some((flow, connection)) = connections.get(&key) else { continue };
+            let over = loop {
+                match socket::discard(connection.as_fd(), &mut room) {
+                    Ok(None) => break false,
+                    Ok(Some(0)) | Err(_) => break true,
+                    Ok(Some(bytes)) => {
+                        shared[*flow].delivered.fetch_add(bytes as u64, Ordering::Relaxed);
+                    }
+                }
+            };
+            if over {
+                connections.remove(&key);
+            }
+        }
+        if may_wait {
+            std::thread::sleep(BETWEEN_READS);
+        }
+    }
+    Ok(cpu_s())
+}
