@@ -23,7 +23,6 @@ mod streams;
 mod tcp_info;
 mod unsupported;
 
-use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
@@ -52,24 +51,15 @@ use crate::streams::Progress;
 const REPORT_INTERVAL: Time = Time::from_millis(50);
 
 /// Why a run did not end.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It was cancelled.
+    #[error("the run was cancelled")]
     Cancelled,
     /// The kernel refused something: what, and why.
+    #[error("linux engine: {0}: {1}")]
     Kernel(&'static str, io::Error),
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cancelled => f.write_str("the run was cancelled"),
-            Self::Kernel(what, error) => write!(f, "linux engine: {what}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// What a run on the kernel leaves behind, beside what the simulator leaves.
 #[derive(Clone, Debug)]

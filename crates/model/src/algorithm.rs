@@ -8,8 +8,6 @@
 //! Not counted: the round trip in which the window stands still while a loss is repaired, timeouts, whole windows. So both
 //! forms hold for windows of more than about ten segments and climbs of more than a few round trips.
 
-use std::fmt;
-
 use elephan_cc::parameter::{ParameterError, Value};
 use elephan_cc::registry::{self, Entry};
 
@@ -54,27 +52,18 @@ pub enum Algorithm {
 }
 
 /// Why there is no model of an algorithm.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
     /// No algorithm of that name has a model.
+    #[error("cc: expected one of {MODELLED}, found \"{0}\"")]
     Unknown(String),
     /// A setting that the algorithm refuses.
+    #[error("cc.{name}: {0}", name = .0.name())]
     Setting(ParameterError),
 }
 
 /// Names of algorithms that have a model.
 const MODELLED: &str = "tahoe, reno, newreno, sack, hstcp, hstcp-fc, scalable, htcp, bic, fast, ltcp, cubic";
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown(name) => write!(f, "cc: expected one of {MODELLED}, found \"{name}\""),
-            Self::Setting(error) => write!(f, "cc.{}: {error}", error.name()),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// The values of an algorithm's parameters: published ones, except for those that are set.
 pub(crate) struct Settings<'a> {
