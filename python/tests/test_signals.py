@@ -168,6 +168,31 @@ def test_the_linux_engine_stops(arguments: tuple[str, ...], tmp_path: Path) -> N
         assert stop(one, signal.SIGTERM) == (143, NOTHING)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_page_ends_with_its_runs(number: int, tmp_path: Path) -> None:
+    more = """
+from elephan.ui import live
+main_of = live.LiveRuns.__init__
+document = {"duration": "100000 s", "path": {"rate": "1 Gbit/s", "rtt": "20 ms"}, "flow": [{"cc": "htcp"}],
+            "measure": {"interval": "100 s"}, "trace": {"interval": "100 s"}}
+def with_a_run(self, limits, results):
+    main_of(self, live.Limits(packets=10**11), results)
+    self.start(document, 0.0)
+    pathlib.Path("ready").touch()
+live.LiveRuns.__init__ = with_a_run
+"""
+    with elephan(tmp_path, "ui", "--port", "0", "--no-browser", more=more) as one:
+        wait_for(one, lambda: _listens(one.pid))
+        assert stop(one, number) == (128 + number, "interrupted; results are in results")
+
+
+def _listens(pid: int) -> bool:
+    """Whether a process has a socket that accepts connections."""
+    mine = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
+    lines = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    return any(line[3] == "0A" and f"socket:[{line[9]}]" in mine for line in lines)
+
+
 def test_a_second_signal_ends_the_process_at_once(tmp_path: Path) -> None:
     (tmp_path / "scenario.toml").write_text(SCENARIO)
     # It cleans up for a minute, and Python does not come to its own handlers meanwhile.

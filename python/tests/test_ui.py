@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 import elephan
 from elephan.ui.library import Library
 from elephan.ui.limits import Limits
-from elephan.ui.live import LiveRun, LiveRuns
+from elephan.ui.live import LiveRun, LiveRuns, TooManyError
 from elephan.ui.server import application
 
 HOST = "127.0.0.1:8765"
@@ -226,6 +226,59 @@ def test_computing_without_end_is_stopped(tmp_path: Path) -> None:
     run = LiveRun(DOCUMENT, Limits(computing_s=0.0), lambda run: _saved(tmp_path, run), 0.0)
     _wait(run)
     assert json.loads(run.messages[-1])["text"].startswith("expected at most 0 s of computing")
+
+
+# No sample between its beginning and its end, an hour of computing later.
+SILENT = {
+    **DOCUMENT,
+    "duration": "100000 s",
+    "path": {"rate": "1 Gbit/s", "rtt": "20 ms", "buffer": "50% bdp"},
+    "measure": {"interval": "10000 s"},
+    "trace": {"interval": "100000 s"},
+}
+
+
+def test_cancelling_acts_at_once_and_frees_the_slot_when_the_run_has_ended(tmp_path: Path) -> None:
+    runs = LiveRuns(Limits(runs=1, packets=10**11), tmp_path)
+    run = runs.start(SILENT, 0.0)
+    time.sleep(0.3)
+    run.control(cancel=True)
+    # Its thread may have ended already.
+    assert run.state in ("cancelling", "cancelled")
+    assert run.is_over == (run.state == "cancelled")
+    _wait(run, 2.0)
+    assert run.state == "cancelled"
+    told = [m for m in map(json.loads, run.messages) if m["type"] != "samples"]
+    assert [(m["type"], m.get("state")) for m in told] == [
+        ("start", "running"),
+        ("state", "cancelling"),
+        ("cancelled", None),
+    ]
+    again = runs.start(SILENT, 0.0)
+    # Stands still between cancelling and the end, as a slow machine's would.
+    again.state = "cancelling"
+    with pytest.raises(TooManyError):
+        runs.start(SILENT, 0.0)
+    again.state = "running"
+    runs.cancel_all()
+    runs.join()
+    assert again.is_over
+    assert again.past() == {"flows": {}, "queues": {}}
+
+
+def test_a_change_takes_effect_where_no_sample_comes() -> None:
+    run = LiveRun(SILENT, Limits(packets=10**11), lambda _: "saved", 0.0)
+    while not run._has_begun:
+        time.sleep(0.01)
+    run.change(lambda document, _: document.update(duration="2 s", trace={"interval": "1 s"}, measure={}))
+    _wait(run)
+    assert run.state == "done"
+
+
+def test_the_time_limit_acts_where_simulated_time_does_not_advance() -> None:
+    run = LiveRun(SILENT, Limits(packets=10**11, computing_s=0.3), lambda _: "saved", 0.0)
+    _wait(run, 2.5)
+    assert json.loads(run.messages[-1])["text"].startswith("expected at most 0.3 s of computing")
 
 
 @pytest.mark.parametrize("table", ['{ csv = "/etc/passwd" }', '{ file = "/etc/passwd" }'])

@@ -26,7 +26,7 @@ export interface About {
 export interface RunState {
   id: string;
   name: string;
-  state: "running" | "paused" | "done" | "cancelled" | "failed";
+  state: "running" | "paused" | "cancelling" | "done" | "cancelled" | "failed";
   time_s: number;
   duration_s: number;
 }

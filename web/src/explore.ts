@@ -236,7 +236,7 @@ export class Explore {
 
   private paintBar(): void {
     const run = this.run;
-    const active = run !== null && !run.isOver;
+    const active = run !== null && (run.state === "running" || run.state === "paused");
     const button = (text: string, act: () => void, kind = "", extra: Record<string, unknown> = {}) => h("button", { type: "button", class: kind || undefined, onclick: act, ...extra }, text);
     const speeds = h("select", { "aria-label": "Speed" }, ...SPEEDS.map(([value, text]) => h("option", { value, selected: value === this.speed }, text)));
     speeds.addEventListener("change", () => {
@@ -244,7 +244,7 @@ export class Explore {
       if (active) void this.attempt(api.control(run.id, { speed: Number(this.speed) }));
     });
     const focused = document.activeElement instanceof HTMLElement && this.bar.contains(document.activeElement) ? document.activeElement.textContent : null;
-    const states: Record<string, string> = { running: "running", paused: "paused", done: "finished", cancelled: "cancelled", failed: "stopped" };
+    const states: Record<string, string> = { running: "running", paused: "paused", cancelling: "being cancelled", done: "finished", cancelled: "cancelled", failed: "stopped" };
     const parts = [
       button(run === null ? "Start" : "Start anew", () => void this.start(), active ? "plain" : "", { id: "start" }),
       ...(active

@@ -2,13 +2,18 @@
 
 import ipaddress
 import secrets
+import signal
 import socket
 from pathlib import Path
-from typing import Annotated
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from elephan import _core
+
+if TYPE_CHECKING:
+    import uvicorn
 
 
 def ui(
@@ -45,7 +50,24 @@ def ui(
     app = application(results, hosts=names, token=token)
     # A page keeps its stream of messages open: it is not waited for at the end.
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
-    uvicorn.Server(config).run(sockets=[listener])
+    try:
+        _ends_at_logout(uvicorn.Server(config)).run(sockets=[listener])
+    except KeyboardInterrupt as stopped:
+        stopped.add_note(f"results are in {results}")
+        raise
+
+
+def _ends_at_logout(server: "uvicorn.Server") -> "uvicorn.Server":
+    """Let SIGHUP end the server in order, too; afterwards it means what it meant before."""
+    handled = signal.getsignal(signal.SIGHUP)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGHUP, handled)
+        server.handle_exit(number, frame)
+
+    if handled is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, stop)
+    return server
 
 
 def _is_loopback(host: str) -> bool:

@@ -28,6 +28,8 @@ from elephan.ui.limits import Limits, amount, check, refuse
 # Messages are sent no more often than this: a screen shows no more.
 SECONDS_BETWEEN = 0.04
 MOST_CALLS = 50_000
+# How long a server that stops waits for its runs.
+JOIN_S = 0.5
 
 Columns = dict[str, np.ndarray[Any, Any]]
 
@@ -61,6 +63,8 @@ class LiveRun:
         self._condition = threading.Condition()
         self._listeners: set[Callable[[], None]] = set()
         self._restart_at: float | None = None
+        # Ends the simulation that goes on, also where its time does not advance.
+        self._cancel = _core.Cancel()
         self._has_begun = False
         self._kept: dict[str, list[Columns]] = {"flows": [], "queues": []}
         self._fresh: dict[str, list[Columns]] = {"flows": [], "queues": []}
@@ -77,7 +81,7 @@ class LiveRun:
 
     @property
     def is_over(self) -> bool:
-        """Whether it goes on no more."""
+        """Whether it has ended, and holds no samples any more."""
         return self.state in ("done", "cancelled", "failed")
 
     @property
@@ -88,7 +92,7 @@ class LiveRun:
     @property
     def is_interrupted(self) -> bool:
         """Whether it is to end, or to begin anew with another scenario."""
-        return self.state == "cancelled" or self._restart_at is not None
+        return self.state == "cancelling" or self._restart_at is not None
 
     def describe(self) -> dict[str, Any]:
         """For a list of runs."""
@@ -108,13 +112,15 @@ class LiveRun:
             if not self.goes_on:
                 return
             if cancel:
-                self.state = "cancelled"
+                self.state = "cancelling"
+                self._cancel.set()
             elif pause is not None:
                 self.state = "paused" if pause else "running"
             if speed is not None:
                 self.speed = speed
             self._condition.notify_all()
-        self._tell({"type": "state", "state": self.state, "speed": self.speed, "time_s": self.time_s})
+            # Before the run's own thread can tell of its end.
+            self._tell({"type": "state", "state": self.state, "speed": self.speed, "time_s": self.time_s})
 
     def change(self, make: Callable[[dict[str, Any], str], None]) -> None:
         """Change the scenario from the next sample on: `make` is given the document and that time. Raises `ScenarioError`."""
@@ -126,7 +132,12 @@ class LiveRun:
             self.scenario = checked(document, self.limits)
             self.document = document
             self._restart_at = self.time_s
+            self._cancel.set()
             self._condition.notify_all()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until it has ended, for so long at most."""
+        self._thread.join(timeout_s)
 
     # ---- The run's own thread ----
 
@@ -143,16 +154,18 @@ class LiveRun:
             watcher = _Watcher(self, until)
             started = time.perf_counter()
             try:
-                result = _core.run_live(scenario.to_json(), self._interval(), watcher)
+                result = _core.run_live(scenario.to_json(), self._interval(), watcher, self._cancel, watcher.listen)
             except KeyboardInterrupt:
                 result = None
             except Exception as error:
                 self._fail(f"{error}")
                 return
             with self._condition:
-                changed = self._restart_at if self.state != "cancelled" else None
+                changed = self._restart_at if self.state != "cancelling" else None
                 self._restart_at = None
-                if changed is None and self.state != "cancelled":
+                if changed is not None:
+                    self._cancel = _core.Cancel()
+                elif self.state != "cancelling":
                     # From here on there is nothing left to change.
                     self.state = "saving"
             if changed is not None:
@@ -160,8 +173,9 @@ class LiveRun:
                 self._introduce("changed")
                 continue
             self._flush()
-            if result is None or self.state == "cancelled":
-                self._tell({"type": "cancelled", "time_s": self.time_s})
+            if result is None or self.state == "cancelling":
+                del result
+                self._end("cancelled")
             else:
                 self._finish(from_columns(scenario, result, time.perf_counter() - started))
             return
@@ -172,14 +186,16 @@ class LiveRun:
         except OSError as error:
             self._fail(f"{error.filename or 'results'}: {error.strerror}; nothing was written")
             return
-        with self._condition:
-            self.state = "done"
-        self._tell({"type": "done", "folder": folder, "time_s": self.time_s, "wall_s": run.provenance["wall_time_s"]})
+        self._end("done", folder=folder, wall_s=run.provenance["wall_time_s"])
 
     def _fail(self, text: str) -> None:
+        self._end("failed", text=text)
+
+    def _end(self, state: str, **more: Any) -> None:
+        self._kept, self._fresh = {"flows": [], "queues": []}, {"flows": [], "queues": []}
         with self._condition:
-            self.state = "failed"
-        self._tell({"type": "failed", "text": text, "time_s": self.time_s})
+            self.state = state
+        self._tell({"type": state, "time_s": self.time_s, **more})
 
     def look(self, time_s: float, flows: Columns, queues: Columns) -> bool:
         """New samples; waits for its time, or while paused. False ends or restarts the run."""
@@ -281,15 +297,23 @@ class _Watcher:
         self._replayed: dict[str, list[Columns]] | None = {"flows": [], "queues": []} if until is not None else None
         self._pace = _Pace(self._until)
         self._told = 0.0
-        self._left = time.perf_counter()
+        # When the simulator went on computing; none while it is here.
+        self._left: float | None = time.perf_counter()
         self._spent = 0.0
+
+    def listen(self) -> None:
+        """Raise where the simulator has computed for too long. Called all the time, also where simulated time stands still."""
+        left = self._left
+        spent = self._spent + (0.0 if left is None else time.perf_counter() - left)
+        if spent > self._run.limits.computing_s:
+            most = f"expected at most {self._run.limits.computing_s:g} s of computing on this page"
+            raise RuntimeError(f"{most}; stopped at {self._run.time_s:.1f} s of simulated time")
 
     def __call__(self, time_s: float, flows: Columns, queues: Columns) -> bool:
         run = self._run
-        self._spent += time.perf_counter() - self._left
-        if self._spent > run.limits.computing_s:
-            most = f"expected at most {run.limits.computing_s:g} s of computing on this page"
-            raise RuntimeError(f"{most}; stopped at {time_s:.1f} s of simulated time")
+        self.listen()
+        now, left, self._left = time.perf_counter(), self._left, None
+        self._spent += now - (left or now)
         if self._replayed is not None:
             self._replayed["flows"].append(flows)
             self._replayed["queues"].append(queues)
@@ -374,8 +398,14 @@ class LiveRuns:
 
     def cancel_all(self) -> None:
         """End every run: the server stops."""
-        for run in self._runs.values():
+        for run in list(self._runs.values()):
             run.control(cancel=True)
+
+    def join(self) -> None:
+        """Wait until every run has ended, for a moment at most."""
+        deadline = time.monotonic() + JOIN_S
+        for run in list(self._runs.values()):
+            run.join(max(deadline - time.monotonic(), 0.0))
 
     def _save(self, run: Run) -> str:
         """Write the results folder, under a name that is free; returns the name."""

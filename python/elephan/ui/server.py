@@ -58,6 +58,7 @@ def application(
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
         api.runs.cancel_all()
+        await run_in_threadpool(api.runs.join)
 
     static = resources.files("elephan.ui") / "static"
     routes = [
