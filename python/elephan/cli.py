@@ -1,14 +1,13 @@
 """The command line: `elephan compare`, `run`, `scenario`, `plot`, and what other modules add to it."""
 
 import json
-import re
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from elephan import _core, model_cli, recommend_cli, signals
@@ -25,6 +24,7 @@ from elephan.scenario import Scenario, load, schema
 from elephan.settings import assignments, words
 from elephan.summary import LinkSummary
 from elephan.sweeps import cli as sweep_commands
+from elephan.text import Terminal, accept_any_letter, file_name
 from elephan.ui.cli import ui
 
 app = typer.Typer(
@@ -49,9 +49,8 @@ app.command()(ui)
 BAD_INPUT = 2
 FAILED = 1
 
-# Wide enough for every table: what is cut off cannot be read, what wraps can.
-out = Console(width=max(Console().width, 132))
-err = Console(stderr=True)
+out = Terminal(least_width=132)
+err = Terminal(stderr=True)
 
 Force = Annotated[bool, typer.Option("--force", help="Replace the results folder where there is one.")]
 
@@ -215,36 +214,50 @@ def run(
     if pcap:
         changes["trace.pcap"] = json.dumps(pcap)
     scenario = load(file, changes)
-    folder = out_dir or Path("results") / _file_name(scenario.name)
+    folder = out_dir or Path("results") / file_name(scenario.name)
     if scenario.document.get("sweep"):
         raise _core.ScenarioError(f"{file}: expected a single run, found a sweep; use `elephan sweep {file}`")
     with new_folder(folder, force=force) as place:
-        _run_one(scenario, place, as_json=as_json)
-    if not as_json:
-        out.print(f"results in {folder}")
+        result = _run_one(scenario, place)
+    # What was run is kept from here on, whatever becomes of showing it.
+    _show(result, folder, as_json=as_json)
 
 
-def _file_name(text: str) -> str:
-    return re.sub(r"[^\w.+-]+", "-", text).strip("-.") or "run"
+def _captures(links: list[str], place: Path) -> dict[str, str]:
+    """A file for each link; names that are alike as file names are numbered."""
+    files: dict[str, str] = {}
+    for link in dict.fromkeys(links):
+        name = taken = file_name(link)
+        number = 1
+        while str(place / f"{taken}.pcap") in files.values():
+            number += 1
+            taken = f"{name}-{number}"
+        files[link] = str(place / f"{taken}.pcap")
+    return files
 
 
-def _run_one(scenario: Scenario, place: Path, *, as_json: bool) -> None:
-    from elephan import plots
+def _run_one(scenario: Scenario, place: Path) -> Run:
     from elephan.simulate import run as simulate
 
-    captures = {link: str(place / f"{_file_name(link)}.pcap") for link in scenario.document["trace"]["pcap"]}
+    captures = _captures(scenario.document["trace"]["pcap"], place)
     with progress_bar(scenario.name) as progress:
         result = simulate(scenario, progress=progress, captures=captures)
     result.write_into(place)
+    return result
+
+
+def _show(result: Run, folder: Path, *, as_json: bool) -> None:
+    from elephan import plots
+
     if as_json:
         typer.echo(json.dumps(result.summary.to_dict(), indent=2))
         return
-    for what in ("cwnd", "goodput"):
-        plots.over_time(result, what).savefig(place / f"{what}.png")
     for table in _summary_tables(result):
         out.print(table)
     for reason in result.provenance.get("quality", {}).get("invalid_because", ()):
-        err.print(f"invalid run: {reason}", markup=False, highlight=False, soft_wrap=True)
+        err.message(f"invalid run: {reason}")
+    plots.save_beside(folder, {what: partial(plots.over_time, result, what) for what in ("cwnd", "goodput")})
+    out.print(f"results in {folder}")
 
 
 @app.command()
@@ -273,7 +286,7 @@ def compare(
     from elephan.metrics import METRICS
 
     names = words(cc)
-    folder = out_dir or Path("results") / _file_name(
+    folder = out_dir or Path("results") / file_name(
         f"compare-{rate}-{rtt}-{buffer}-{flows}-flows-{duration}-seed-{seed}"
     )
     if folder.exists() and not force:
@@ -333,11 +346,13 @@ def plot(
     to: Annotated[Path | None, typer.Option("--to", help="The picture. [default: FOLDER/WHAT.png]")] = None,
 ) -> None:
     """Draw a quantity over time from a results folder."""
+    from elephan import plots
+
     if not (folder / "run.json").is_file():
         raise _core.ScenarioError(f"{folder}: expected a results folder with run.json, found none")
     picture = to or folder / f"{what}.png"
     try:
-        Run.load(folder).plot(what).savefig(picture)
+        plots.save(Run.load(folder).plot(what), picture)
     except ValueError as error:
         raise _core.ScenarioError(str(error)) from error
     out.print(f"{picture}")
@@ -345,7 +360,7 @@ def plot(
 
 def _version(value: bool) -> None:
     if value:
-        typer.echo(f"elephan {_core.__version__}")
+        out.message(f"elephan {_core.__version__}")
         raise typer.Exit
 
 
@@ -361,6 +376,7 @@ def _root(
 def main() -> None:
     """Run the command line: one clear line for each mistake, and never a traceback."""
     signals.heed()
+    accept_any_letter()
     try:
         code = app(standalone_mode=False)
     except typer.Exit as stop:

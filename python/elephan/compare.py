@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from elephan.results import Run, new_folder, write_json
 from elephan.scenario import Scenario, dumbbell, flow
 from elephan.simulate import run_many
 from elephan.sweeps.statistics import Estimate
+from elephan.text import markdown_table
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,7 @@ class Comparison:
             [name, *(estimates[metric.name].text(metric.digits) for metric in METRICS)]
             for name, estimates in self.estimates().items()
         ]
-        lines = [head, ["---"] * len(head), *rows]
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+        return markdown_table(head, rows)
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
         """Write one results folder for each run, the table, and plots of cwnd and goodput over time."""
@@ -69,10 +70,9 @@ class Comparison:
                     run.write_into(inner)
             self.to_frame().write_csv(place / "table.csv")
             (place / "table.md").write_text(self.to_markdown(), encoding="utf-8")
-            for what in ("cwnd", "goodput"):
-                plots.comparison(self, what).savefig(place / f"{what}.png")
             names = {name: [run.scenario.document["seed"] for run in runs] for name, runs in self.runs.items()}
             write_json(place / "comparison.json", {"runs": names})
+        plots.save_beside(Path(folder), {what: partial(plots.comparison, self, what) for what in ("cwnd", "goodput")})
         return Path(folder)
 
 

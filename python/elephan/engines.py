@@ -12,6 +12,7 @@ from elephan import linux
 from elephan.results import Run, new_folder, write_json
 from elephan.scenario import Scenario
 from elephan.simulate import run as simulate
+from elephan.text import markdown_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,16 +114,18 @@ class Pair:
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
         """Write the results of all runs, the figures and the differences."""
+        from elephan import plots  # noqa: PLC0415 - matplotlib takes a second to import
+
         with new_folder(folder, force=force) as place:
             for number, run in enumerate((self.sim, *self.linux)):
                 inner = place / ("sim" if number == 0 else f"linux-{number}")
                 inner.mkdir()
                 run.write_into(inner)
-            self.plot().savefig(place / "cwnd.png")
             write_json(
                 place / "difference.json",
                 {q.name: dict(zip(("sim", "linux"), self.values(q), strict=True)) for q in QUANTITIES},
             )
+        plots.save_beside(Path(folder), {"cwnd": self.plot})
         return Path(folder)
 
 
@@ -174,6 +177,4 @@ def heads() -> list[str]:
 
 def to_markdown(pairs: Sequence[Pair]) -> str:
     """All pairs as a Markdown table; each cell has the simulator's value, the kernel's, and the difference."""
-    head = heads()
-    lines = [head, ["---"] * len(head), *rows(pairs)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+    return markdown_table(heads(), rows(pairs))

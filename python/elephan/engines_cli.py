@@ -1,18 +1,17 @@
 """`elephan compare-engines`: a scenario on the simulator and on the running kernel."""
 
-import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from elephan.scenario import load
 from elephan.settings import assignments, words
+from elephan.text import Terminal, echo, file_name
 
-out = Console(width=max(Console().width, 160))
-err = Console(stderr=True)
+out = Terminal(least_width=160)
+err = Terminal(stderr=True)
 
 
 def compare_engines(
@@ -43,14 +42,14 @@ def compare_engines(
         err.print(f"{number + 1}/{len(todo)}: {name}, {scenario.document['duration']} x {repeat}", highlight=False)
         try:
             made = engines.pair(scenario, name=name, repeat=repeat)
-            made.save(folder / re.sub(r"[^\w.+-]+", "-", name), force=force)
+            made.save(folder / file_name(name), force=force)
         except KeyboardInterrupt as stopped:
             if pairs:
                 stopped.add_note(f"{number} of {len(todo)} scenarios are in {folder}")
             raise
         pairs.append(made)
     if markdown:
-        typer.echo(engines.to_markdown(pairs))
+        echo(engines.to_markdown(pairs) + "\n")
         return
     table = Table(title="simulator / kernel (difference; ! beyond the aim)", title_justify="left")
     for head in engines.heads():

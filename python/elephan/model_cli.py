@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from elephan import _core, theory
 from elephan.cells import significant
 from elephan.settings import assignments, parameter, words
+from elephan.text import Terminal
 from elephan.theory import FIGURES, MODELLED, Model, plot_response
 
 app = typer.Typer(help="What theory says: response functions, recovery, fairness, stability.", no_args_is_help=True)
 plot_app = typer.Typer(help="Figures of theory, with simulated points.", no_args_is_help=True)
 app.add_typer(plot_app, name="plot")
-out = Console(width=max(Console().width, 132))
+out = Terminal(least_width=132)
 
 EVERY = ",".join(MODELLED)
 CcOption = Annotated[str, typer.Option("--cc", help=f"Algorithms, separated by commas, of {', '.join(MODELLED)}.")]
@@ -291,6 +291,8 @@ def plot(
     to: Annotated[Path | None, typer.Option("--to", help="The picture. [default: response-FIGURE.png]")] = None,
 ) -> None:
     """Draw published response functions (Kelly's figure 3, the thesis' 8.1 and 9.1) with simulated points over the curves."""
+    from elephan import plots  # noqa: PLC0415 - matplotlib takes a second to import
+
     parts = [key for key in FIGURES if key == figure or key.startswith(f"{figure}-")]
     if not parts:
         raise _core.ScenarioError(f"--figure: expected one of {', '.join(FIGURES)}, found {figure!r}")
@@ -300,5 +302,5 @@ def plot(
     for key in parts:
         names = words(cc) or list(FIGURES[key].cc)
         place = picture.with_stem(picture.stem + key.removeprefix(figure))
-        plot_response(FIGURES[key], names, points, most_s=most_s).savefig(place)
+        plots.save(plot_response(FIGURES[key], names, points, most_s=most_s), place)
         out.print(f"{place}")

@@ -1,7 +1,12 @@
 """Figures: one style for all of them, in one place."""
 
+import contextlib
+import os
+import tempfile
 import textwrap
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -12,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from elephan.metrics import METRICS
+from elephan.text import Terminal, drawn, visible
 
 if TYPE_CHECKING:
     from elephan.compare import Comparison
@@ -55,6 +61,40 @@ MOST_LINES = len(COLOURS)
 MOST_POINTS = 2000
 
 
+@contextlib.contextmanager
+def any_letters() -> Iterator[None]:
+    """Draw letters that the font lacks as boxes, without a warning for each."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a picture of the kind that its name ends with, PNG without an ending; as a whole or not at all."""
+    handle, name = tempfile.mkstemp(prefix=".elephan-", suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    place = Path(name)
+    try:
+        with any_letters():
+            figure.savefig(place, format=path.suffix.lstrip(".") or "png")
+        place.chmod(0o644)
+        place.replace(path)
+    except BaseException:
+        place.unlink(missing_ok=True)
+        raise
+
+
+def save_beside(folder: Path, figures: Mapping[str, Callable[[], Figure]]) -> None:
+    """Draw figures into a results folder that is complete, as `NAME.png`. One that fails is a line on standard error."""
+    for name, draw in figures.items():
+        picture = folder / f"{name}.png"
+        try:
+            save(draw(), picture)
+        except Exception as error:
+            reason = visible(str(error)) or type(error).__name__
+            Terminal(stderr=True).message(f"{picture}: expected a picture, found: {reason}")
+
+
 def _thin(time: np.ndarray[Any, Any], value: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Keep the smallest and largest value of each of `MOST_POINTS / 2` bins, so that no peak is hidden."""
     if len(value) <= MOST_POINTS:
@@ -76,10 +116,17 @@ def _lines(axes: Axes, run: "Run", what: str) -> None:
     for name, chosen in lines[:MOST_LINES]:
         line = frame.filter(chosen)
         time, value = _thin(line["time_s"].to_numpy(), line[column].to_numpy() * factor)
-        axes.plot(time, value, label=name)
+        axes.plot(time, value, label=drawn(name))
     axes.set_ylabel(label)
     axes.set_ylim(bottom=0)
     axes.set_xlim(0, run.summary.to_s)
+
+
+def _legend(axes: Axes, most: int, letters: int, **style: Any) -> None:
+    """A legend with at most `most` columns, and fewer where the axes are not as wide: they take so many letters."""
+    labels = axes.get_legend_handles_labels()[1]
+    longest = max(map(len, labels), default=0) + 5
+    axes.legend(ncols=max(1, min(most, letters // longest)), **style)
 
 
 def engines(pair: "Pair") -> Figure:
@@ -89,7 +136,7 @@ def engines(pair: "Pair") -> Figure:
         axes = figure.subplots(2, 1, sharex=True, sharey=True)
         for place, run, title in zip(axes, (pair.sim, pair.counted[0]), ("simulator", "kernel"), strict=True):
             _lines(place, run, "cwnd")
-            place.set_title(f"{pair.name}: {title}")
+            place.set_title(f"{drawn(pair.name, 80)}: {title}")
         axes[1].set_xlabel("time (s)")
         if len(pair.sim.labels) > 1:
             axes[0].legend()
@@ -105,8 +152,8 @@ def over_time(run: "Run", what: str = "cwnd") -> Figure:
         axes = figure.subplots()
         _lines(axes, run, what)
         axes.set_xlabel("time (s)")
-        axes.set_title(run.scenario.name)
-        axes.legend(loc="upper right", ncols=4)
+        axes.set_title(drawn(run.scenario.name, 80))
+        _legend(axes, 4, 110, loc="upper right")
         return figure
 
 
@@ -120,7 +167,7 @@ def comparison(result: "Comparison", what: str = "cwnd") -> Figure:
         grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         for axes, name in zip(grid.flat, names, strict=False):
             _lines(axes, result.runs[name][0], what)
-            axes.set_title(name)
+            axes.set_title(drawn(name))
             axes.set_ylabel("")
         for axes in list(grid.flat)[len(names) :]:
             axes.set_visible(False)
@@ -167,7 +214,7 @@ def of_tables(content: "Content") -> list[Figure]:
         lines = [content.subtitle, "", *(f"{fact}: {value}" for fact, value in content.facts), "", *content.notes]
         if content.command:
             lines += ["", *_wrapped(content.command, 95)]
-        first.text(0.08, 0.94, content.title, fontsize=15, weight="bold", va="top")
+        first.text(0.08, 0.94, drawn(content.title, 60), fontsize=15, weight="bold", va="top")
         text = "\n".join(line for long in lines for line in _wrapped(long, 105))
         first.text(0.08, 0.91, text, fontsize=8.5, va="top", linespacing=1.5)
         tiles = [[tile.name, tile.value, tile.unit] for tile in content.tiles]
@@ -181,13 +228,14 @@ def of_tables(content: "Content") -> list[Figure]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width) or [""]
+    return [drawn(line, width) for line in textwrap.wrap(visible(text), width)] or [""]
 
 
 def _cells(figure: Figure, where: tuple[float, float, float, float], head: list[str], rows: list[list[str]]) -> None:
     axes = figure.add_axes(where)
     axes.axis("off")
-    cells = axes.table(rows, colLabels=head, loc="upper left", cellLoc="right", edges="horizontal")
+    shown = [[drawn(cell) for cell in row] for row in rows]
+    cells = axes.table(shown, colLabels=head, loc="upper left", cellLoc="right", edges="horizontal")
     cells.auto_set_font_size(False)
     cells.set_fontsize(6.5 if len(head) > 8 else 8)
     cells.auto_set_column_width(list(range(len(head))))
@@ -203,10 +251,13 @@ def _table_page(table: "Table", start: int) -> Figure:
     # Wide tables lie across.
     figure = Figure(figsize=PAGE[::-1] if len(table.head) > 6 else PAGE)
     figure.set_layout_engine("none")
-    figure.text(0.06, 0.94, table.title, fontsize=12, weight="bold", va="top")
-    heads = [f"{head.text}\n{head.unit.replace(', ', chr(10))}" if head.unit else head.text for head in table.head]
+    figure.text(0.06, 0.94, drawn(table.title, 80), fontsize=12, weight="bold", va="top")
+    heads = [
+        f"{drawn(head.text)}\n{head.unit.replace(', ', chr(10))}" if head.unit else drawn(head.text)
+        for head in table.head
+    ]
     _cells(figure, (0.06, 0.1, 0.88, 0.78), heads, table.rows[start : start + 45])
-    figure.text(0.06, 0.9, table.note, fontsize=7.5, va="top")
+    figure.text(0.06, 0.9, "\n".join(_wrapped(table.note, 120)), fontsize=7.5, va="top")
     return figure
 
 
@@ -222,20 +273,21 @@ def _group(group: "Group", title: str) -> Figure:
     for axes in list(grid.flat)[len(charts) :]:
         axes.set_visible(False)
     figure.supxlabel("time (s)", fontsize=9)
-    figure.suptitle(f"{title}: {group.title.lower()}", fontsize=10, x=0.01, ha="left")
+    figure.set_label(f"{title}: {group.title.lower()}")
+    figure.suptitle(f"{drawn(title, 60)}: {group.title.lower()}", fontsize=10, x=0.01, ha="left")
     return figure
 
 
 def _over_time(axes: Axes, chart: "Chart") -> None:
     for line in chart.lines:
         time, value = _thin(chart.time_s, line.values)
-        style = {"linestyle": ":", "linewidth": 0.7} if line.minor else {"label": line.name}
+        style = {"linestyle": ":", "linewidth": 0.7} if line.minor else {"label": drawn(line.name)}
         drawstyle = "steps-pre" if chart.steps else "default"
         axes.plot(time, value, color=COLOURS[line.colour % len(COLOURS)], drawstyle=drawstyle, **style)
-    axes.set_title(f"{chart.title} ({chart.unit})", fontsize=9)
+    axes.set_title(f"{drawn(chart.title)} ({chart.unit})", fontsize=9)
     axes.set_ylim(0, axes.get_ylim()[1] * 1.03)
     if len(chart.lines) > 1:
-        axes.legend(loc="lower right", bbox_to_anchor=(1, 0.98), ncols=8, fontsize=7, borderpad=0)
+        _legend(axes, 8, 140, loc="lower right", bbox_to_anchor=(1, 0.98), fontsize=7, borderpad=0)
 
 
 def _metrics(runs: "Runs") -> Figure:
@@ -266,21 +318,22 @@ def _metrics(runs: "Runs") -> Figure:
                 markersize=3.5,
                 capsize=2.5,
                 color=COLOURS[number % len(COLOURS)],
-                label=name,
+                label=drawn(name),
             )
         axes.set_title(f"{metric.name} ({metric.unit.split(',')[0]})", fontsize=8)
         axes.set_ylim(0, axes.get_ylim()[1] * 1.05)
         if along is None:
             axes.set_xlim(-0.6, len(names) - 0.4)
-            axes.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=7)
+            axes.set_xticks(range(len(names)), [drawn(name, 20) for name in names], rotation=45, ha="right", fontsize=7)
         else:
             named = {axis[r][along] or 0.0: str(row[along]) for r, row in enumerate(runs.settings)}
             if len(named) <= 6:
-                axes.set_xticks(list(named), list(named.values()), fontsize=7)
-            axes.set_xlabel(runs.keys[along], fontsize=7)
+                axes.set_xticks(list(named), [drawn(name, 20) for name in named.values()], fontsize=7)
+            axes.set_xlabel(drawn(runs.keys[along]), fontsize=7)
     if along is not None and len(names) > 1:
         handles, labels = grid.flat[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=6)
+        columns = max(1, min(6, 110 // (max(map(len, labels)) + 5)))
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns)
     return figure
 
 
@@ -297,13 +350,13 @@ def _xy(spec: "Points") -> Figure:
             marker="o" if one.points else "",
             markersize=3.5,
             color=COLOURS[one.colour % 8],
-            label=one.name,
+            label=drawn(one.name),
         )
     axes.set_xscale("log" if spec.x.log else "linear")
     axes.set_yscale("log" if spec.y.log else "linear")
     axes.set_xlabel(spec.x.label)
     axes.set_ylabel(spec.y.label)
-    axes.set_title(spec.title)
+    axes.set_title(drawn(spec.title, 80))
     axes.legend()
     return figure
 

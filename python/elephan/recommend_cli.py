@@ -4,7 +4,6 @@ import json
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from elephan import _core
@@ -14,8 +13,9 @@ from elephan.recommend import ALGORITHMS, EVIDENCE, PUBLISHED, Recommendation, w
 from elephan.recommend import recommend as run_recommendation
 from elephan.settings import assignments, words
 from elephan.sweeps.statistics import Estimate
+from elephan.text import Terminal
 
-out = Console(width=max(Console().width, 170))
+out = Terminal(least_width=170)
 
 
 def recommend(
@@ -69,10 +69,7 @@ def recommend(
     out.print(table)
     best = found[0]
     equal = [r.cc for r in found[1:] if best.apart(r) is False]
-    out.print(
-        f"[bold]{best.cc}[/]" + (f"; {repeat} repeats do not tell it apart from {', '.join(equal)}" if equal else ""),
-        highlight=False,
-    )
+    out.strong(best.cc, f"; {repeat} repeats do not tell it apart from {', '.join(equal)}" if equal else "")
     out.print(f"Li 2006, Table 10.1 recommends for such paths: {PUBLISHED[shared]}", highlight=False)
 
 

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from elephan import _core
 from elephan.registry import Algorithm, algorithms, queues, slow_starts
+from elephan.text import Terminal
 
 cc_app = typer.Typer(help="The congestion control algorithms and slow starts.", no_args_is_help=True)
 queue_app = typer.Typer(help="The queue disciplines.", no_args_is_help=True)
 
-out = Console(width=max(Console().width, 132))
+out = Terminal(least_width=132)
 
 
 def _list(title: str, entries: Sequence[Algorithm]) -> None:
@@ -30,7 +30,7 @@ def _show(kind: str, entries: Sequence[Algorithm], name: str) -> None:
     found = next((entry for entry in entries if entry.name == name), None)
     if found is None:
         raise _core.ScenarioError(f"{kind}: expected one of {', '.join(e.name for e in entries)}, found {name!r}")
-    out.print(f"[bold]{found.name}[/]: {found.title}\nsource: {found.source}")
+    out.strong(found.name, f": {found.title}\nsource: {found.source}")
     if not found.parameters:
         return
     table = Table()

@@ -32,6 +32,28 @@ pub(crate) fn value_of(text: &str) -> Value {
         .map_or_else(|_| Value::String(text.to_owned()), |one| one.value)
 }
 
+/// Refuses text with control characters: names and labels reach terminals, pictures, tables and files.
+pub(crate) fn printable(document: &Value, key: &str) -> Result<(), Mistake> {
+    let below = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
+    let check = |text: &str, key: &str| {
+        if text.contains(char::is_control) {
+            return Err(Mistake::new(key, "text without control characters", format_args!("{text:?}")));
+        }
+        Ok(())
+    };
+    match document {
+        Value::String(text) => check(text, key),
+        Value::Array(items) => {
+            items.iter().enumerate().try_for_each(|(index, item)| printable(item, &below(&index.to_string())))
+        }
+        Value::Object(table) => table.iter().try_for_each(|(name, value)| {
+            check(name, key)?;
+            printable(value, &below(name))
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+    }
+}
+
 /// Sets `key`, such as `path.rtt`, `flow.1.cc`, or `flow.cc` for every flow. Tables on the way are made.
 pub(crate) fn set(document: &mut Value, key: &str, value: &Value) -> Result<(), Mistake> {
     set_below(document, key, key, value)
@@ -96,6 +118,21 @@ mod tests {
         assert_eq!(value_of("162ms"), json!("162ms"));
         assert_eq!(value_of("\"20% bdp\""), json!("20% bdp"));
         assert_eq!(value_of("{ name = \"scalable\", a = 0.02 }"), json!({ "name": "scalable", "a": 0.02 }));
+    }
+
+    #[test]
+    fn control_characters_are_refused_wherever_they_are() {
+        let problem = |document: Value| printable(&document, "").map_err(|mistake| mistake.to_string());
+        assert_eq!(
+            problem(json!({ "name": "[/x] $ \u{202e} \u{1f418}", "flow": [{ "count": 2 }, null, true] })),
+            Ok(())
+        );
+        let at =
+            |key| Err(format!("{key}: expected text without control characters, found \"a\\u{{1b}}[1m\\n\""));
+        let text = "a\u{1b}[1m\n";
+        assert_eq!(problem(json!({ "name": text })), at("name"));
+        assert_eq!(problem(json!({ "flow": [{}, { "label": text }] })), at("flow.1.label"));
+        assert_eq!(problem(json!({ "sweep": { text: 1 } })), at("sweep"));
     }
 
     #[test]

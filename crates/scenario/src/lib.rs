@@ -53,6 +53,7 @@ impl Scenario {
         for (key, value) in overrides {
             document::set(&mut document, key, &document::value_of(value)).map_err(error)?;
         }
+        document::printable(&document, "").map_err(error)?;
         csv::inline(&mut document, file)?;
         read::typed(document, "").map_err(error)
     }

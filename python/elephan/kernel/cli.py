@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from elephan import kernel
@@ -14,9 +13,10 @@ from elephan.kernel import build, libbpf
 from elephan.kernel.loader import BTF, known
 from elephan.scenario import load as load_scenario
 from elephan.settings import assignments, parameter
+from elephan.text import Terminal
 
 app = typer.Typer(help="The published algorithms in the running Linux kernel.", no_args_is_help=True)
-out = Console(width=max(Console().width, 132))
+out = Terminal(least_width=132)
 
 Name = Annotated[str, typer.Argument(help="Name of the algorithm, as in `elephan cc list`.")]
 
@@ -29,9 +29,7 @@ def load(
     """Load an algorithm: any program can then choose it, until it is unloaded."""
     chosen = {key: parameter(text) for key, text in assignments(settings, form="PARAMETER=VALUE").items()}
     registered = kernel.load(name, chosen)
-    out.print(
-        f'loaded as {registered}: setsockopt(TCP_CONGESTION, "{registered}"), or iperf3 -C {registered}', markup=False
-    )
+    out.print(f'loaded as {registered}: setsockopt(TCP_CONGESTION, "{registered}"), or iperf3 -C {registered}')
 
 
 @app.command("unload")
@@ -72,7 +70,7 @@ def iperf3(
     out.print(table)
     for who, run in (("Elephan", found.own), ("iperf3", found.links)):
         for reason in run.provenance["quality"]["invalid_because"]:
-            out.print(f"with {who}'s traffic the run is not valid: {reason}", markup=False)
+            out.print(f"with {who}'s traffic the run is not valid: {reason}")
 
 
 @app.command("status")
@@ -86,7 +84,7 @@ def status() -> None:
         out.print("libbpf none")
     lines = kernel.missing()
     for line in lines:
-        out.print(f"missing: {line}", markup=False, highlight=False)
+        out.print(f"missing: {line}", highlight=False)
     if lines:
         raise typer.Exit(1)
     table = Table(title="loaded", title_justify="left")

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from elephan.text import Terminal
+
 
 def report(
     folder: Annotated[
@@ -22,4 +24,4 @@ def report(
     kind = kind or (out.suffix.lstrip(".") if out is not None and out.suffix else "html")
     target = out or folder / f"report.{kind}"
     write(read(folder), target, kind)
-    typer.echo(f"{target}")
+    Terminal().message(f"{target}")

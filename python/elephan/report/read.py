@@ -16,6 +16,7 @@ from elephan.report.content import Axis, Chart, Content, Group, Head, Line, Poin
 from elephan.results import Run
 from elephan.sweeps.dataset import Dataset
 from elephan.sweeps.statistics import Estimate
+from elephan.text import file_name
 from elephan.theory import MODELLED, Model
 
 # Lines of a chart: as many as there are colours that all readers tell apart.
@@ -54,7 +55,7 @@ def _run(folder: Path) -> Content:
         title=run.scenario.name,
         subtitle=f"{_network(document)}; metrics count from {window}",
         facts=[*_engine(run), ("measuring window", window), *_versions(folder / "run.json")],
-        command=f"elephan run {_file(run.scenario.name)}",
+        command=f"elephan run {file_name(run.scenario.name)}.toml",
         scenario=_core.to_toml(run.scenario.to_json()),
         tiles=[_tile(metric, metric.read(summary)) for metric in METRICS],
         tables=tables.of_run(run),
@@ -95,7 +96,7 @@ def _engine(run: Run) -> list[tuple[str, str]]:
 
 def _repeatable(run: Run) -> list[str]:
     """What the command gives when it is run again."""
-    file = f"{_file(run.scenario.name)} is the scenario below."
+    file = f"{file_name(run.scenario.name)}.toml is the scenario below."
     match run.provenance["engine"]:
         case "linux":
             quality = run.provenance["quality"]
@@ -273,7 +274,7 @@ def _sweep(folder: Path) -> Content:
             ("runs", f"{index.height:,}" + (f", and {failed:,} that failed" if failed else "")),
             ("code", description["code"]),
         ],
-        command=f"elephan sweep {_file(description['name'])}",
+        command=f"elephan sweep {file_name(description['name'])}.toml",
         scenario=_core.to_toml(json.dumps(description["scenario"])),
         tables=[table, *_failures(every, keys)],
         runs=Runs(
@@ -466,10 +467,6 @@ def _network(document: Mapping[str, Any]) -> str:
 def _versions(run_json: Path) -> list[tuple[str, str]]:
     description = json.loads(run_json.read_text(encoding="utf-8"))
     return [("versions", f"Elephan {description['elephan']}, Python {description['python']}")]
-
-
-def _file(name: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in name).strip("-.") + ".toml"
 
 
 def _list(values: Sequence[int]) -> str:

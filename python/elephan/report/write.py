@@ -3,13 +3,16 @@
 import contextlib
 import html
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
+from urllib.parse import quote
 
 from elephan import _core
 from elephan.report.content import Content, Table
+from elephan.text import markdown, markdown_table, visible
 
 # Nothing is fetched from anywhere.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
@@ -66,29 +69,29 @@ def _markdown(content: Content, place: Path, out: Path) -> None:
     """Tables as text, and each figure in a file beside it."""
     from elephan import plots  # noqa: PLC0415 - matplotlib takes a second to import
 
-    lines = [f"# {content.title}", "", f"{content.subtitle}.", ""]
+    lines = [f"# {markdown(content.title)}", "", f"{markdown(content.subtitle)}.", ""]
     if content.command:
-        lines += [f"    {content.command}", ""]
+        lines += [f"    {visible(content.command)}", ""]
     if content.tiles:
-        lines += ["| metric | value | unit |", "| --- | --- | --- |"]
-        lines += [f"| {tile.name} | {tile.value} | {tile.unit} |" for tile in content.tiles] + [""]
+        lines += [markdown_table(["metric", "value", "unit"], [[t.name, t.value, t.unit] for t in content.tiles])]
     for table in content.tables:
-        lines += [f"## {table.title}", "", *_table(table), ""]
+        lines += [f"## {markdown(table.title)}", "", _table(table)]
         if table.note:
-            lines += [table.note, ""]
+            lines += [markdown(table.note), ""]
     for number, figure in enumerate(plots.of_content(content)):
         picture = out.with_name(f"{out.stem}-{number + 1}.png")
-        figure.savefig(picture)
-        lines += [f"![{figure.get_suptitle() or content.title}]({picture.name})", ""]
-    lines += ["## What was run", "", *(f"- {fact}: {value}" for fact, value in content.facts)]
-    lines += ["", *content.notes, "", "```toml", content.scenario.rstrip(), "```", ""]
+        plots.save(figure, picture)
+        lines += [f"![{markdown(str(figure.get_label()) or content.title)}]({quote(picture.name)})", ""]
+    lines += ["## What was run", "", *(f"- {fact}: {markdown(value)}" for fact, value in content.facts)]
+    # A fence is longer than any in it.
+    fence = max(["``", *re.findall("`+", content.scenario)], key=len) + "`"
+    lines += ["", *map(markdown, content.notes), "", f"{fence}toml", content.scenario.rstrip(), fence, ""]
     place.write_text("\n".join(lines), encoding="utf-8")
 
 
-def _table(table: Table) -> list[str]:
+def _table(table: Table) -> str:
     heads = [f"{head.text} ({head.unit})" if head.unit else head.text for head in table.head]
-    rows = [heads, ["---:" if head.numeric else "---" for head in table.head], *table.rows]
-    return ["| " + " | ".join(row) + " |" for row in rows]
+    return markdown_table(heads, table.rows, [head.numeric for head in table.head])
 
 
 def _pdf(content: Content, place: Path, _: Path) -> None:
@@ -96,7 +99,8 @@ def _pdf(content: Content, place: Path, _: Path) -> None:
 
     from elephan import plots  # noqa: PLC0415
 
-    with PdfPages(place, metadata={"Title": content.title, "Creator": f"Elephan {_core.__version__}"}) as pages:
+    metadata = {"Title": visible(content.title), "Creator": f"Elephan {_core.__version__}"}
+    with plots.any_letters(), PdfPages(place, metadata=metadata) as pages:
         for figure in [*plots.of_tables(content), *plots.of_content(content)]:
             pages.savefig(figure)
 
@@ -105,10 +109,10 @@ def _picture(content: Content, place: Path, out: Path) -> None:
     from elephan import plots  # noqa: PLC0415
 
     figures = plots.of_content(content)
-    figures[0].savefig(place, format=out.suffix.lstrip("."))
+    plots.save(figures[0], place)
     # Further figures of a report with several stand beside the first.
     for number, figure in enumerate(figures[1:], start=2):
-        figure.savefig(out.with_name(f"{out.stem}-{number}{out.suffix}"))
+        plots.save(figure, out.with_name(f"{out.stem}-{number}{out.suffix}"))
 
 
 FORMATS: dict[str, Callable[[Content, Path, Path], None]] = {

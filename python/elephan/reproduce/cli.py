@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from elephan import _core
 from elephan.cells import deviation
+from elephan.text import Terminal
 
-out = Console(width=max(Console().width, 132))
-err = Console(stderr=True)
+out = Terminal(least_width=132)
+err = Terminal(stderr=True)
 
 
 def reproduce(
@@ -93,7 +93,7 @@ def _keep(folder: Path, report: dict[str, Any]) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     figure = report.pop("figure", None)
     if figure is not None:
-        figure.savefig(place.with_suffix(".png"))
+        plots.save(figure, place.with_suffix(".png"))
         plots.data_of(figure).write_csv(place.with_suffix(".csv"))
         report["picture"] = str(place.with_suffix(".png").relative_to(folder))
     place.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
@@ -116,8 +116,6 @@ def _print(report: dict[str, Any]) -> None:
         out.print(table)
         for group, found in report["verdicts"].items():
             reason = report["reasons"].get(group, "") if found != "agrees" else ""
-            out.print(f"[bold]{found}[/]: {group}{'; ' + reason if reason else ''}", highlight=False)
+            out.strong(found, f": {group}{'; ' + reason if reason else ''}")
     for check in report["checks"]:
-        out.print(
-            f"[bold]{check['claim']} {check['verdict']}[/]: {check['text']} ({check['evidence']})", highlight=False
-        )
+        out.strong(f"{check['claim']} {check['verdict']}", f": {check['text']} ({check['evidence']})")

@@ -6,22 +6,23 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from elephan import _core
+from elephan.progress import NameColumn
 from elephan.scenario import load
 from elephan.settings import assignments, words
 from elephan.sweeps import tables
 from elephan.sweeps.dataset import Dataset, SweepError
 from elephan.sweeps.loop import Sweep, SweepRun, sweep
+from elephan.text import Terminal, echo
 
 BAD_INPUT, FAILED = 2, 1
 SHOWN_FAILURES = 5
 
-out = Console(width=max(Console().width, 132))
-err = Console(stderr=True)
+out = Terminal(least_width=132)
+err = Terminal(stderr=True)
 
 Folder = Annotated[Path, typer.Argument(help="The folder of a sweep.")]
 Where = Annotated[list[str] | None, typer.Option("--where", help="KEY=VALUE: only runs with this setting.")]
@@ -34,7 +35,7 @@ def _mistakes() -> Iterator[None]:
     try:
         yield
     except SweepError as error:
-        err.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        err.message(str(error))
         raise typer.Exit(FAILED) from error
 
 
@@ -91,7 +92,7 @@ def _cluster(stack: ExitStack, kind: str, text: str, jobs: int, folder: Path) ->
 def run_sweep(one: Sweep) -> None:
     """Run a sweep with a progress bar, and say what came of it. Raises `typer.Exit` where it was not all good."""
     columns = (
-        TextColumn("{task.description}"),
+        NameColumn(),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"),
@@ -120,16 +121,11 @@ def run_sweep(one: Sweep) -> None:
         raise
     for run in failures:
         settings = ", ".join(f"{key} = {value}" for key, value in run.settings.items())
-        err.print(
-            f"point {run.point}, repeat {run.repeat} ({settings}): {run.error}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        err.message(f"point {run.point}, repeat {run.repeat} ({settings}): {run.error}")
         code = FAILED
     if one.failed > len(failures):
         more = f'elephan query {one.folder} "select point, repeat, error from runs where error is not null"'
-        err.print(f"and {one.failed - len(failures)} more: {more}", markup=False, highlight=False, soft_wrap=True)
+        err.message(f"and {one.failed - len(failures)} more: {more}")
     new = one.done - one.reused
     out.print(
         f"{one.done} runs in {one.folder}: {new} new, {one.reused} known before, {one.failed} failed", soft_wrap=True
@@ -141,11 +137,11 @@ def run_sweep(one: Sweep) -> None:
 def _print(grids: list[tables.Grid], form: str) -> None:
     for grid in grids:
         if form == "csv":
-            typer.echo(grid.to_csv(), nl=False)
+            echo(grid.to_csv())
         elif form == "markdown":
-            typer.echo(grid.to_markdown())
+            echo(grid.to_markdown() + "\n")
         elif form == "latex":
-            typer.echo(grid.to_latex())
+            echo(grid.to_latex() + "\n")
         else:
             shown = Table(title=grid.title or None, title_justify="left")
             for number, head in enumerate(grid.heads):
@@ -189,7 +185,7 @@ def table_command(
     }
     with _mistakes():
         if _form(form) == "csv":
-            typer.echo(tables.long_csv(folder, **options), nl=False)
+            echo(tables.long_csv(folder, **options))
         else:
             _print(tables.table(folder, **options), form)
         failed = tables.Selection.of(folder, options["where"]).failed

@@ -1,7 +1,5 @@
 """Tables of a sweep: estimates over repeats by settings, and paired comparisons; as text, CSV, Markdown or LaTeX."""
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from elephan._core import ScenarioError
 from elephan.sweeps import names
 from elephan.sweeps.dataset import Dataset, SweepError
 from elephan.sweeps.statistics import Estimate, Interval, Paired, holm
+from elephan.text import csv_table, latex, markdown, markdown_table, visible
 
 Format = Literal["text", "csv", "markdown", "latex"]
 FORMATS = ("text", "csv", "markdown", "latex")
@@ -34,29 +33,20 @@ class Grid:
 
     def to_csv(self) -> str:
         """As CSV."""
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([self.heads, *self.lines])
-        return text.getvalue()
+        return csv_table([self.heads, *self.lines])
 
     def to_markdown(self) -> str:
         """As Markdown."""
-        rule = ["---"] * self.left + ["---:"] * (len(self.heads) - self.left)
-        lines = [self.heads, rule, *self.lines]
-        body = "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
-        return f"{self.title}\n\n{body}\n" if self.title else f"{body}\n"
+        body = markdown_table(self.heads, self.lines, [number >= self.left for number in range(len(self.heads))])
+        return f"{markdown(self.title)}\n\n{body}" if self.title else body
 
     def to_latex(self) -> str:
         """As LaTeX, for the package `booktabs`."""
-        lines = [" & ".join(map(_latex, line)) + r" \\" for line in (self.heads, *self.lines)]
+        lines = [" & ".join(map(latex, line)) + r" \\" for line in (self.heads, *self.lines)]
         columns = "l" * self.left + "r" * (len(self.heads) - self.left)
         body = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
-        comment = [f"% {self.title}"] if self.title else []
+        comment = [f"% {visible(self.title)}"] if self.title else []
         return "\n".join([*comment, rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}"]) + "\n"
-
-
-def _latex(text: str) -> str:
-    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
-    return "".join(special.get(letter, f"\\{letter}" if letter in "&%$#_{}" else letter) for letter in text)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elephan import _core
+from elephan.text import Terminal
 
 if TYPE_CHECKING:
     import uvicorn
@@ -44,7 +45,7 @@ def ui(
     names = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")) if is_local else frozenset()
     shown = f"[{host}]" if ":" in host else host
     url = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
-    typer.echo(f"Elephan is at {url}\nresults in {results}; Ctrl-C ends it")
+    Terminal().message(f"Elephan is at {url}\nresults in {results}; Ctrl-C ends it")
     if not no_browser and is_local:
         typer.launch(url)
     app = application(results, hosts=names, token=token)

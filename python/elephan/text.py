@@ -1,0 +1,148 @@
+"""Names, labels, paths and messages are text, wherever they are shown.
+
+Whoever writes a scenario chooses its names, and a results folder may come from anyone. Nothing in them is markup,
+mathematics, a formula, or a command to a terminal: each function here writes a text so that it is read as itself. What
+is kept (JSON, Parquet) has every text unchanged.
+"""
+
+import csv
+import io
+import re
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+# They join the letters of some scripts, and the parts of some emoji.
+JOINERS = "\u200c\u200d"
+# What names of files are cut to, bytes: file systems take 255, and an ending and a number come behind.
+MOST_FILE_NAME = 180
+
+MARKDOWN = str.maketrans(
+    {
+        **{letter: f"\\{letter}" for letter in "\\`*_[]|#"},
+        **{"<": "&lt;", ">": "&gt;", "&": "&amp;"},
+        **{letter: f"&#{ord(letter)};" for letter in "$~@"},
+    }
+)
+# What some dialects of Markdown take for an address, or for the name of an emoji.
+ADDRESS = re.compile(r":(?=[/\w])|(?<=www)\.", re.IGNORECASE)
+LATEX = str.maketrans(
+    {
+        **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "±": r"$\pm$",
+    }
+)
+
+
+def visible(text: str) -> str:
+    r"""A text on one line, in which nothing acts: control and formatting characters are written as `\x1b`, `\u202e`, `\n`."""
+    return text if text.isprintable() else "".join(map(_letter, text))
+
+
+def _letter(letter: str) -> str:
+    is_shown = letter.isprintable() or letter in JOINERS or unicodedata.category(letter) == "Zs"
+    return letter if is_shown else letter.encode("unicode_escape").decode("ascii")
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def short(text: str, most: int = 40) -> str:
+    """A visible text of at most `most` characters; `…` stands for the rest."""
+    shown = visible(text)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+def drawn(text: str, most: int = 40) -> str:
+    """A text for matplotlib: a dollar is a dollar, and a label that begins with `_` is in the legend."""
+    shown = short(text, most).replace("$", r"\$")
+    return f" {shown}" if shown.startswith("_") else shown
+
+
+def markdown(text: str) -> str:
+    """A text within a line of Markdown, or a cell of a table there: no emphasis, code, links, pictures, mathematics or HTML."""
+    return ADDRESS.sub(lambda found: f"&#{ord(found[0])};", visible(text).translate(MARKDOWN))
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[bool] = ()) -> str:
+    """A table of texts as Markdown; `right` tells of each column whether it is set to the right."""
+    rule = ["---:" if number < len(right) and right[number] else "---" for number in range(len(heads))]
+    lines = [[markdown(cell) for cell in heads], rule, *([markdown(cell) for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def latex(text: str) -> str:
+    r"""A text for LaTeX, in any place: behind `\\`, a bracket or a star would belong to the command."""
+    shown = visible(text).translate(LATEX)
+    return "{}" + shown if shown.startswith(("[", "*")) else shown
+
+
+def spreadsheet(text: str) -> str:
+    """A text as a cell of CSV: what a spreadsheet would take for a formula, and is no number, has an apostrophe before it."""
+    if len(text) < 2 or text[0] not in "=+-@\t\r":
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
+
+
+def csv_table(rows: Iterable[Sequence[str]]) -> str:
+    """Lines of texts as CSV."""
+    made = io.StringIO()
+    csv.writer(made, lineterminator="\n").writerows([spreadsheet(cell) for cell in row] for row in rows)
+    return made.getvalue()
+
+
+def file_name(text: str) -> str:
+    """The name of a file or folder for what is called `text`: one name, and not a hidden one."""
+    plain = re.sub(r"[^\w.+-]+", "-", text).encode()[:MOST_FILE_NAME].decode(errors="ignore")
+    return plain.strip("-.") or "run"
+
+
+class Terminal(Console):
+    """A console for which a string is text: no markup, no names of emoji, no escape sequences.
+
+    `least_width` is in columns: what is cut off cannot be read, what wraps can.
+    """
+
+    def __init__(self, *, least_width: int = 0, stderr: bool = False):
+        super().__init__(stderr=stderr)
+        self.width = max(self.width, least_width)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Everything that is printed as a string, cells and titles of tables among it, comes by here."""
+        return super().render_str(_lines(text), **{**options, "markup": False, "emoji": False})
+
+    def message(self, text: str) -> None:
+        """Print a message on one line, however long it is."""
+        self.print(text, highlight=False, soft_wrap=True)
+
+    def strong(self, text: str, rest: str) -> None:
+        """Print a message that begins with what matters."""
+        self.print(Text.assemble(self.render_str(text, style="bold"), self.render_str(rest)), highlight=False)
+
+
+def echo(text: str) -> None:
+    """Write a text to standard output as it is, for programs and papers; visible where that is a terminal."""
+    typer.echo(_lines(text) if sys.stdout.isatty() else text, nl=False)
+
+
+def accept_any_letter() -> None:
+    """From now on, what the encoding of the terminal lacks is shown as an escape; else a run would end in an error for it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
