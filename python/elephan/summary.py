@@ -114,15 +114,15 @@ class StreamSummary(Part, frozen=True, kw_only=True):
     start_s: float | None = None
     """Time at which it started; none where it did not. Unit: s."""
     goodput_bit_s: float
-    """Payload received. Unit: bit/s."""
+    """Payload that arrived, whenever it was sent. Unit: bit/s."""
     sent: int
     """Packets sent."""
     received: int
-    """Packets received."""
+    """Of those sent, packets received."""
     lost: int
-    """Packets that did not arrive although a later one did. Source: RFC 3550, appendix A.3."""
+    """Of those sent, packets that did not arrive although a later one did. What is on its way at the end is neither received nor lost. Source: RFC 3550, appendix A.3."""
     reordered: int
-    """Packets that arrived after one that was sent later. Source: RFC 4737."""
+    """Of those received, packets that arrived after one that was sent later. Source: RFC 4737."""
     delay_mean_s: float | None = None
     """Mean one-way delay. Unit: s."""
     delay_p50_s: float | None = None
@@ -164,11 +164,11 @@ class LinkSummary(Part, frozen=True, kw_only=True):
     offered: int
     """Packets offered."""
     dropped: int
-    """Packets dropped, for one of the four reasons below."""
+    """Of those offered, packets dropped, for one of the four reasons below."""
     lost: int
-    """Packets lost on the wire."""
+    """Of those offered, packets lost on the wire."""
     marked: int
-    """Packets marked."""
+    """Of those offered, packets marked."""
     queue_delay_mean_s: float
     """Mean queueing delay of the packets. Unit: s."""
     queue_delay_p50_s: float

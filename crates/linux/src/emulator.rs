@@ -115,6 +115,12 @@ impl<'a> Emulator<'a> {
             link.keep_drops();
             link.keep_lost();
         }
+        // A window from the beginning has the first instant, too.
+        let mut records = vec![LinkRecord::default(); links.len()];
+        let is_open = plan.measure.from == Time::ZERO;
+        if is_open {
+            records.iter_mut().zip(&mut links).for_each(|(record, link)| record.open(link, Time::ZERO));
+        }
         let streams = plan.streams.iter().map(|stream| [stream.forward; 2]);
         let routes = plan.flows.iter().map(|flow| [flow.forward, flow.reverse]).chain(streams).collect();
         Self {
@@ -139,8 +145,8 @@ impl<'a> Emulator<'a> {
             },
             queues: QueueTrace::default(),
             next_trace: Time::ZERO,
-            next_edge: plan.measure.from,
-            records: vec![LinkRecord::default(); links.len()],
+            next_edge: if is_open { plan.measure.to } else { plan.measure.from },
+            records,
             samples: Vec::new(),
             links,
         }
@@ -340,7 +346,7 @@ impl<'a> Emulator<'a> {
         }
         if self.next_edge == self.plan.measure.from {
             for (before, link) in self.records.iter_mut().zip(&mut self.links) {
-                before.open(link, &self.plan.measure, now);
+                before.open(link, now);
             }
             self.next_edge = self.plan.measure.to;
         } else {

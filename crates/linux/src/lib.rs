@@ -107,7 +107,7 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
     let there = Direction { from: sender_device.as_fd(), to: listener_device.as_fd(), from_listener: false };
     let back = Direction { from: listener_device.as_fd(), to: sender_device.as_fd(), from_listener: true };
     let shared: Vec<Shared> = plan.flows.iter().map(|_| Shared::default()).collect();
-    let streams: Vec<Mutex<Progress>> = plan.streams.iter().map(|_| Progress::new(plan)).collect();
+    let streams: Vec<Mutex<Progress>> = plan.streams.iter().map(|_| Progress::new()).collect();
     let arrivals = listening.within(|| streams::listen(plan)).map_err(refused("a socket for datagrams"))?;
     let (stop, is_ready) = (AtomicBool::new(false), AtomicBool::new(false));
     let occurrences = Mutex::new(Vec::new());
@@ -143,7 +143,7 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
         });
         let streaming = (!plan.streams.is_empty()).then(|| {
             let (streams, stop, arrivals, sending) = (&streams, &stop, &arrivals, &sending);
-            scope.spawn(move || streams::receive(arrivals, clock, streams, stop));
+            scope.spawn(move || streams::receive(arrivals, streams, stop));
             scope.spawn(move || sending.enter().and_then(|()| streams::send(plan, clock, streams, stop)))
         });
         let mut commands = Vec::new();

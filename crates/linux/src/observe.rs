@@ -89,7 +89,7 @@ impl<'a> Sampler<'a> {
             next_look: Time::ZERO,
             next_trace: Time::ZERO,
             next_sample: Time::ZERO,
-            next_edge: plan.measure.from,
+            next_edge: if plan.measure.from == Time::ZERO { plan.measure.to } else { plan.measure.from },
             last_trace: Time::ZERO,
             common,
         }
@@ -127,7 +127,7 @@ impl<'a> Sampler<'a> {
                 }
             }
             if opens {
-                self.samples.open_window(self.streams);
+                Samples::open_window(self.streams);
             } else {
                 self.samples.close_window(plan, self.streams);
             }

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use elephan_metrics::trace::{StreamRow, StreamTrace};
-use elephan_metrics::{Received, Reception, StreamSummary};
+use elephan_metrics::{Reception, StreamSummary};
 use elephan_scenario::Plan;
 use elephan_traffic::Source;
 use elephan_units::Time;
@@ -48,10 +48,9 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of a stream of `plan` that has not begun.
-    pub fn new(plan: &Plan) -> Mutex<Self> {
-        let reception = Reception::new(plan.measure.from, plan.measure.to);
-        Mutex::new(Self { started: None, sent: 0, reception })
+    /// Of a stream that has not begun.
+    pub fn new() -> Mutex<Self> {
+        Mutex::new(Self { started: None, sent: 0, reception: Reception::new() })
     }
 }
 
@@ -128,7 +127,7 @@ pub fn listen(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
 }
 
 /// Takes what arrives until it is told to stop. It is in no hurry, and leaves the processor to those who are.
-pub fn receive(sockets: &[OwnedFd], clock: Clock, streams: &[Mutex<Progress>], stop: &AtomicBool) {
+pub fn receive(sockets: &[OwnedFd], streams: &[Mutex<Progress>], stop: &AtomicBool) {
     let mut waiting: Vec<_> = sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
     while !stop.load(Ordering::Relaxed) {
         // What it returns does not matter: every socket is looked at afterwards.
@@ -137,7 +136,7 @@ pub fn receive(sockets: &[OwnedFd], clock: Clock, streams: &[Mutex<Progress>], s
             while let Some((number, sent_ns, arrived_ns)) = take(socket) {
                 let delay = Time::from_picos(arrived_ns.saturating_sub(sent_ns) * 1000);
                 let mut progress = progress.lock().expect("nobody panics with it");
-                progress.reception.receive(number, delay, clock.now());
+                progress.reception.receive(number, delay);
             }
         }
         // The kernel has written down when each came. Woken for each, this thread would keep the emulator waiting as often.
@@ -158,7 +157,6 @@ pub struct Samples {
     /// Samples, with the simulator's columns.
     pub trace: StreamTrace,
     sampled: Vec<u64>,
-    measured: Vec<(u64, Received)>,
     /// What each did in the measuring window.
     pub summaries: Vec<StreamSummary>,
 }
@@ -167,43 +165,26 @@ impl Samples {
     /// Of the streams of `plan`, before they begin.
     pub fn new(plan: &Plan) -> Self {
         let count = plan.streams.len();
-        Self {
-            trace: StreamTrace::default(),
-            sampled: vec![0; count],
-            measured: vec![(0, Received::default()); count],
-            summaries: Vec::new(),
-        }
+        Self { trace: StreamTrace::default(), sampled: vec![0; count], summaries: Vec::new() }
     }
 
     /// The measuring window begins.
-    pub fn open_window(&mut self, streams: &[Mutex<Progress>]) {
-        for (before, progress) in self.measured.iter_mut().zip(streams) {
-            let progress = progress.lock().expect("nobody panics with it");
-            *before = (progress.sent, progress.reception.received());
+    pub fn open_window(streams: &[Mutex<Progress>]) {
+        for progress in streams {
+            let mut progress = progress.lock().expect("nobody panics with it");
+            let sent = progress.sent;
+            progress.reception.measure(sent);
         }
     }
 
     /// The measuring window ends.
     pub fn close_window(&mut self, plan: &Plan, streams: &[Mutex<Progress>]) {
-        let span = plan.measure.to.since(plan.measure.from).secs_f64();
-        for ((stream, progress), (sent, before)) in plan.streams.iter().zip(streams).zip(&self.measured) {
+        let span = plan.measure.to.since(plan.measure.from);
+        for (stream, progress) in plan.streams.iter().zip(streams) {
             let progress = progress.lock().expect("nobody panics with it");
-            let (reception, after) = (&progress.reception, progress.reception.received());
-            let received = after.packets - before.packets;
-            self.summaries.push(StreamSummary {
-                label: stream.label.clone(),
-                start_s: progress.started.map(Time::secs_f64),
-                goodput_bit_s: (received * stream.datagrams.payload_bytes()) as f64 * 8.0 / span,
-                sent: progress.sent - sent,
-                received,
-                lost: after.lost().saturating_sub(before.lost()),
-                reordered: after.reordered - before.reordered,
-                delay_mean_s: reception.delay_mean_s(),
-                delay_p50_s: reception.delay_quantile_s(0.5),
-                delay_p99_s: reception.delay_quantile_s(0.99),
-                delay_max_s: reception.delay_max_s(),
-                jitter_s: reception.jitter_s(),
-            });
+            let (payload, label) = (stream.datagrams.payload_bytes(), stream.label.clone());
+            let (started, sent) = (progress.started, progress.sent);
+            self.summaries.push(progress.reception.summary(label, started, sent, payload, span));
         }
     }
 

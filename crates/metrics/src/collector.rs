@@ -12,6 +12,8 @@ const EPSILON: f64 = 0.8;
 /// The short-term average looks back over so many round-trip times. The thesis makes it proportional to the path's delay
 /// and leaves the constant open; 25 are two seconds at 82 ms, less than any epoch of the published paths.
 const SHORT_TERM_RTTS: f64 = 25.0;
+/// A link may be ahead of its rate by one packet: one that it began to serve before the rate fell.
+const LARGEST_PACKET_BITS: f64 = 8.0 * 65_535.0;
 
 /// What a collector has to know beforehand.
 #[derive(Clone, Debug)]
@@ -121,9 +123,10 @@ impl Collector {
         }
     }
 
-    /// Whether something that happens at `now` counts.
+    /// Whether something that happens at `now` is in the measuring window: after its beginning until its end, that included. A
+    /// window from the beginning of the run has that instant, too.
     pub fn measures(&self, now: Time) -> bool {
-        self.setup.from <= now && now <= self.setup.to
+        (self.setup.from < now || self.setup.from == Time::ZERO) && now <= self.setup.to
     }
 
     /// A flow opened its first connection.
@@ -163,7 +166,8 @@ impl Collector {
 
     /// A flow's counters at a sampling time, from its start to the end of the measuring window.
     pub fn sample(&mut self, flow: u32, sample: &FlowSample, now: Time) {
-        let within = self.measures(now);
+        // A sample is a state, not an event: those of both ends are the window's.
+        let within = self.setup.from <= now && now <= self.setup.to;
         let record = &mut self.flows[flow as usize];
         // A flow that starts with this sample has had no time to deliver anything.
         if record.started.is_none_or(|started| started >= now) {
@@ -216,6 +220,13 @@ impl Collector {
         let (mut utilisation, mut loss_rate, mut queue_delay_mean_s) = (None, None, 0.0);
         for link in &self.links {
             let mut summary = link.summary.clone();
+            debug_assert!(
+                link.bytes as f64 * 8.0 <= link.allowed_bits + LARGEST_PACKET_BITS,
+                "{} transmitted {} bytes, where its rate allowed {} bits",
+                summary.name,
+                link.bytes,
+                link.allowed_bits
+            );
             summary.utilisation = finite(link.bytes as f64 * 8.0 / link.allowed_bits);
             if link.is_bottleneck {
                 utilisation = summary.utilisation;
@@ -226,7 +237,7 @@ impl Collector {
         }
         let (congestion_epochs, synchronisation) = self.epochs.finish();
         let transfers = self.completions.summary();
-        Summary {
+        let summary = Summary {
             from_s: self.setup.from.secs_f64(),
             to_s: self.setup.to.secs_f64(),
             goodput_bit_s: aggregate,
@@ -246,7 +257,9 @@ impl Collector {
             streams: self.streams,
             links,
             transfers,
-        }
+        };
+        debug_assert_eq!(summary.check(), Ok(()));
+        summary
     }
 
     fn rates(&self, deliveries: &[f32]) -> Vec<f64> {

@@ -6,6 +6,7 @@
 //!
 //! Goodput counts application bytes, delivered once and in order. Utilisation counts IP packets.
 
+mod check;
 mod collector;
 mod completions;
 mod epochs;

@@ -3,6 +3,8 @@
 use elephan_units::Time;
 use hdrhistogram::Histogram;
 
+use crate::summary::StreamSummary;
+
 /// The smallest delay that is told apart: percentiles are right to 1 % above it.
 const MICROSECOND: u64 = 1_000_000;
 
@@ -24,12 +26,16 @@ impl Received {
     }
 }
 
-/// The receiver of a stream.
+/// The receiver of a stream. A packet belongs to the measuring window in which it was sent: by their numbers, no packet is
+/// received or lost there that was not sent there.
 #[derive(Clone, Debug)]
 pub struct Reception {
     received: Received,
-    /// Where delays count: from the first to the second.
-    window: (Time, Time),
+    /// Number of the first packet of the measuring window, and what had arrived when that began.
+    first: u64,
+    before: Received,
+    /// What has arrived since of packets that had been sent before it.
+    earlier: Received,
     delays: Histogram<u64>,
     delay_sum: u128,
     delay_max: Time,
@@ -38,12 +44,20 @@ pub struct Reception {
     jitter_s: f64,
 }
 
+impl Default for Reception {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Reception {
-    /// A receiver that has received nothing; delays count from `from` to `to`.
-    pub fn new(from: Time, to: Time) -> Self {
+    /// A receiver that has received nothing; its measuring window begins with the first packet.
+    pub fn new() -> Self {
         Self {
             received: Received::default(),
-            window: (from, to),
+            first: 0,
+            before: Received::default(),
+            earlier: Received::default(),
             delays: Histogram::new(2).expect("two digits are a valid precision"),
             delay_sum: 0,
             delay_max: Time::ZERO,
@@ -52,8 +66,18 @@ impl Reception {
         }
     }
 
+    /// The measuring window begins anew with packet `first`, the next that is sent.
+    pub fn measure(&mut self, first: u64) {
+        let (received, last, jitter_s) = (self.received, self.last, self.jitter_s);
+        *self = Self { received, before: received, first, last, jitter_s, ..Self::new() };
+    }
+
     /// Packet `number`, counted from 0, arrives `delay` after it was sent.
-    pub fn receive(&mut self, number: u64, delay: Time, now: Time) {
+    pub fn receive(&mut self, number: u64, delay: Time) {
+        if number < self.first {
+            self.earlier.packets += 1;
+            self.earlier.reordered += u64::from(number < self.received.expected);
+        }
         let received = &mut self.received;
         received.packets += 1;
         received.reordered += u64::from(number < received.expected);
@@ -63,7 +87,7 @@ impl Reception {
             let difference = delay.since(last).max(last.since(delay)).secs_f64();
             self.jitter_s += (difference - self.jitter_s) / 16.0;
         }
-        if self.window.0 <= now && now <= self.window.1 {
+        if number >= self.first {
             self.delays.record((delay.picos() / MICROSECOND).max(1)).expect("it grows with its values");
             self.delay_sum += u128::from(delay.picos());
             self.delay_max = self.delay_max.max(delay);
@@ -73,6 +97,34 @@ impl Reception {
     /// What was counted.
     pub fn received(&self) -> Received {
         self.received
+    }
+
+    /// What the stream was worth in the measuring window, which lasts for `span` and ends now: so many packets were sent since the
+    /// stream started, of `payload` bytes each.
+    pub fn summary(
+        &self,
+        label: String,
+        started: Option<Time>,
+        sent: u64,
+        payload: u64,
+        span: Time,
+    ) -> StreamSummary {
+        let arrived = self.received.packets - self.before.packets;
+        let received = arrived - self.earlier.packets;
+        StreamSummary {
+            label,
+            start_s: started.map(Time::secs_f64),
+            goodput_bit_s: (arrived * payload) as f64 * 8.0 / span.secs_f64(),
+            sent: sent - self.first,
+            received,
+            lost: self.received.expected.max(self.first) - self.first - received,
+            reordered: self.received.reordered - self.before.reordered - self.earlier.reordered,
+            delay_mean_s: self.delay_mean_s(),
+            delay_p50_s: self.delay_quantile_s(0.5),
+            delay_p99_s: self.delay_quantile_s(0.99),
+            delay_max_s: self.delay_max_s(),
+            jitter_s: self.jitter_s(),
+        }
     }
 
     /// Mean one-way delay in the window, s; none without packets.
@@ -101,46 +153,50 @@ impl Reception {
 mod tests {
     use super::*;
 
-    fn reception() -> Reception {
-        Reception::new(Time::ZERO, Time::from_secs(10))
-    }
-
     #[test]
     fn a_gap_is_a_loss_until_it_is_filled() {
-        let mut reception = reception();
+        let mut reception = Reception::new();
         for number in [0, 1, 4] {
-            reception.receive(number, Time::from_millis(10), Time::from_secs(1));
+            reception.receive(number, Time::from_millis(10));
         }
         assert_eq!(reception.received().lost(), 2);
-        reception.receive(2, Time::from_millis(10), Time::from_secs(1));
+        reception.receive(2, Time::from_millis(10));
         let received = reception.received();
         assert_eq!((received.lost(), received.reordered, received.packets), (1, 1, 4));
     }
 
     #[test]
-    fn delays_count_in_the_window_only() {
-        let mut reception = reception();
-        for (ms, s) in [(10, 1), (20, 2), (90, 11)] {
-            reception.receive(0, Time::from_millis(ms), Time::from_secs(s));
+    fn a_packet_belongs_to_the_window_in_which_it_was_sent() {
+        let mut reception = Reception::new();
+        reception.receive(0, Time::from_millis(80));
+        // Packets 1 to 3 were sent before the window; 2 is lost, and 3 arrives after 4.
+        reception.measure(4);
+        for (number, ms) in [(1, 90), (4, 10), (3, 70), (7, 20), (6, 30)] {
+            reception.receive(number, Time::from_millis(ms));
         }
-        assert!((reception.delay_mean_s().unwrap() - 0.015).abs() < 1e-12);
-        assert_eq!(reception.delay_max_s(), Some(0.02));
-        assert!((reception.delay_quantile_s(0.5).unwrap() / 0.01 - 1.0).abs() < 0.01);
+        let summary = reception.summary("s".into(), None, 9, 1000, Time::from_secs(1));
+        assert_eq!((summary.sent, summary.received, summary.lost, summary.reordered), (5, 3, 1, 1));
+        // What arrives in the window is its goodput, whenever it was sent.
+        assert_eq!(summary.goodput_bit_s, 40_000.0);
+        assert!((summary.delay_mean_s.unwrap() - 0.020).abs() < 1e-12);
+        assert_eq!(summary.delay_max_s, Some(0.030));
+        assert!((summary.delay_p50_s.unwrap() / 0.020 - 1.0).abs() < 0.01);
+        assert_eq!(reception.received().lost(), 2);
     }
 
     #[test]
     fn jitter_by_hand() {
         // RFC 3550: J = 0 + (4 - 0)/16 = 0.25 ms, then 0.25 + (4 - 0.25)/16 = 0.484375 ms.
-        let mut reception = reception();
+        let mut reception = Reception::new();
         for (number, ms) in [(0, 10), (1, 14), (2, 10)] {
-            reception.receive(number, Time::from_millis(ms), Time::ZERO);
+            reception.receive(number, Time::from_millis(ms));
         }
         assert!((reception.jitter_s().unwrap() - 0.484_375e-3).abs() < 1e-12);
     }
 
     #[test]
     fn nothing_received_has_no_delay() {
-        let reception = reception();
+        let reception = Reception::new();
         assert_eq!(
             (reception.delay_mean_s(), reception.jitter_s(), reception.delay_quantile_s(0.5)),
             (None, None, None)

@@ -123,15 +123,15 @@ summary! {
         label: String, "", "stream";
         /// Time at which it started; none where it did not.
         start_s: Option<f64>, "s", "start";
-        /// Payload received.
+        /// Payload that arrived, whenever it was sent.
         goodput_bit_s: f64, "bit/s", "goodput" => Higher "Mbit/s" 1e-6 2;
         /// Packets sent.
         sent: u64, "1", "sent" => Neither "packets" 1.0 0;
-        /// Packets received.
+        /// Of those sent, packets received.
         received: u64, "1", "received" => Neither "packets" 1.0 0;
-        /// Packets that did not arrive although a later one did.
+        /// Of those sent, packets that did not arrive although a later one did. What is on its way at the end is neither received nor lost.
         lost: u64, "1", "lost" ["RFC 3550, appendix A.3"];
-        /// Packets that arrived after one that was sent later.
+        /// Of those received, packets that arrived after one that was sent later.
         reordered: u64, "1", "reordered" ["RFC 4737"] => Lower "packets" 1.0 0;
         /// Mean one-way delay.
         delay_mean_s: Option<f64>, "s", "delay" => Lower "ms, mean" 1e3 3;
@@ -155,11 +155,11 @@ summary! {
         utilisation: Option<f64>, "1", "utilisation" => Higher "%" 100.0 1;
         /// Packets offered.
         offered: u64, "1", "offered" => Neither "packets" 1.0 0;
-        /// Packets dropped, for one of the four reasons below.
+        /// Of those offered, packets dropped, for one of the four reasons below.
         dropped: u64, "1", "dropped" => Lower "packets" 1.0 0;
-        /// Packets lost on the wire.
+        /// Of those offered, packets lost on the wire.
         lost: u64, "1", "lost" => Lower "packets" 1.0 0;
-        /// Packets marked.
+        /// Of those offered, packets marked.
         marked: u64, "1", "marked" => Neither "packets" 1.0 0;
         /// Mean queueing delay of the packets.
         queue_delay_mean_s: f64, "s", "queueing" => Lower "ms, mean" 1e3 2;

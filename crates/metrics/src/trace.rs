@@ -160,6 +160,31 @@ table! {
     }
 }
 
+impl EventTrace {
+    /// Puts the events in order of time. They are told of in order, but for packets that a queue drops when their turn comes: a
+    /// link decides that as of then, when somebody next looks.
+    pub fn sort(&mut self) {
+        if self.time_s.is_sorted() {
+            return;
+        }
+        let mut order: Vec<usize> = (0..self.time_s.len()).collect();
+        order.sort_by(|&a, &b| self.time_s[a].total_cmp(&self.time_s[b]));
+        let mut sorted = Self::with_capacity(order.len());
+        for row in order {
+            sorted.push(EventRow {
+                time_s: self.time_s[row],
+                kind: self.kind[row],
+                flow: self.flow[row],
+                link: self.link[row],
+                seq: self.seq[row],
+                bytes: self.bytes[row],
+                cwnd_segments: self.cwnd_segments[row],
+            });
+        }
+        *self = sorted;
+    }
+}
+
 /// The number of a link in [`EventTrace`] where there is none.
 pub const NO_LINK: u32 = u32::MAX;
 

@@ -96,6 +96,8 @@ pub struct ClassCounters {
     pub bytes_served: u64,
     /// Sum of their queueing delays, s.
     pub delay_sum_s: f64,
+    /// Of those dropped, packets that had been offered before the measuring window and were dropped in it.
+    pub dropped_earlier: u64,
     /// The share of the rate that its weight stands for now; of weighted schedulers it is a guarantee.
     pub rate_share: f64,
 }
@@ -113,7 +115,14 @@ impl<P: Packet> ClassState<P> {
     /// The packet of this class that is served next.
     #[inline]
     pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Stored<P>> {
-        let stored = self.store.dequeue(now, ledger)?;
+        let before = ledger.earlier.dropped;
+        let stored = self.store.dequeue(now, ledger);
+        self.counters.dropped_earlier += ledger.earlier.dropped - before;
+        let stored = stored?;
+        if ledger.clearing {
+            self.counters.dropped_earlier += u64::from(ledger.is_earlier(stored.arrived));
+            return Some(stored);
+        }
         self.counters.served += 1;
         self.counters.bytes_served += u64::from(stored.packet.bytes());
         self.counters.delay_sum_s += now.since(stored.arrived).secs_f64();
@@ -165,7 +174,10 @@ impl<P: Packet> ClassStates<P> {
         let number = usize::from(self.table[usize::from(packet.dscp() & 63)]);
         let class = &mut self.states[number];
         class.counters.offered += 1;
-        class.store.enqueue(packet, now, ledger).then_some(number)
+        let before = ledger.earlier.dropped;
+        let accepted = class.store.enqueue(packet, now, ledger);
+        class.counters.dropped_earlier += ledger.earlier.dropped - before;
+        accepted.then_some(number)
     }
 
     pub fn waiting(&self) -> Waiting {

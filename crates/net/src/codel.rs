@@ -101,11 +101,10 @@ impl Control {
     /// Tells a packet's sender of congestion: true where it was marked and goes on.
     fn notify<P: Packet>(&self, stored: &mut Stored<P>, now: Time, ledger: &mut Ledger<P>) -> bool {
         if self.codel.ecn && stored.packet.ecn() != Ecn::NotCapable {
-            stored.packet.mark();
-            ledger.counters.marked += 1;
+            ledger.mark(stored);
             return true;
         }
-        ledger.discard(&stored.packet, Reason::Early, now);
+        ledger.discard(stored, Reason::Early, now);
         false
     }
 

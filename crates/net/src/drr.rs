@@ -73,7 +73,7 @@ impl<P: Packet> Queues<P> {
                 return None;
             };
             waiting.remove(stored.packet.bytes());
-            ledger.discard(&stored.packet, Reason::Full, now);
+            ledger.discard(&stored, Reason::Full, now);
         }
         waiting.add(packet.bytes());
         queues[own].push(packet, now);

@@ -143,7 +143,7 @@ impl<P: Packet> FqCodelState<P> {
                 let Some(stored) = fattest.packets.pop() else { break };
                 dropped += u64::from(stored.packet.bytes());
                 self.packets -= 1;
-                ledger.discard(&stored.packet, Reason::Full, now);
+                ledger.discard(&stored, Reason::Full, now);
             }
             self.bytes -= dropped;
             if dropped == 0 {

@@ -2,6 +2,8 @@
 
 use elephan_units::Time;
 
+use crate::store::Stored;
+
 /// Why a queue, or the link itself, dropped a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -44,6 +46,24 @@ pub struct LinkCounters {
 }
 
 impl LinkCounters {
+    /// What was counted since `before`, less `earlier`.
+    #[must_use]
+    pub fn since(&self, before: &Self, earlier: &Self) -> Self {
+        Self {
+            offered: self.offered - before.offered - earlier.offered,
+            dropped: self.dropped - before.dropped - earlier.dropped,
+            dropped_full: self.dropped_full - before.dropped_full - earlier.dropped_full,
+            dropped_early: self.dropped_early - before.dropped_early - earlier.dropped_early,
+            dropped_policed: self.dropped_policed - before.dropped_policed - earlier.dropped_policed,
+            dropped_down: self.dropped_down - before.dropped_down - earlier.dropped_down,
+            lost: self.lost - before.lost - earlier.lost,
+            marked: self.marked - before.marked - earlier.marked,
+            delivered: self.delivered - before.delivered - earlier.delivered,
+            bytes_accepted: self.bytes_accepted - before.bytes_accepted - earlier.bytes_accepted,
+            bytes_discarded: self.bytes_discarded - before.bytes_discarded - earlier.bytes_discarded,
+        }
+    }
+
     /// Counts a dropped packet.
     pub(crate) fn drop(&mut self, reason: Reason) {
         self.dropped += 1;
@@ -60,6 +80,12 @@ impl LinkCounters {
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger<P> {
     pub counters: LinkCounters,
+    /// When the packets of the measuring window begin to be offered.
+    pub first: Time,
+    /// Drops, losses and marks of packets that had been offered before that.
+    pub earlier: LinkCounters,
+    /// Whether the queue is emptied because the link goes down: what is taken from it is not served.
+    pub clearing: bool,
     /// When, and which; nothing is kept unless [`crate::Link::keep_drops`] asks for it.
     pub drops: Option<Vec<(Time, P)>>,
     /// Packets that the wire lost, where somebody asks for them.
@@ -68,15 +94,32 @@ pub(crate) struct Ledger<P> {
 
 impl<P: crate::Packet> Ledger<P> {
     pub fn new() -> Self {
-        Self { counters: LinkCounters::default(), drops: None, lost: None }
+        let counters = LinkCounters::default();
+        Self { counters, first: Time::ZERO, earlier: counters, clearing: false, drops: None, lost: None }
+    }
+
+    /// Whether a packet that was offered at `arrived` was so before the measuring window.
+    #[inline]
+    pub fn is_earlier(&self, arrived: Time) -> bool {
+        arrived < self.first
     }
 
     /// A packet that had been accepted is dropped.
-    pub fn discard(&mut self, packet: &P, reason: Reason, now: Time) {
+    pub fn discard(&mut self, stored: &Stored<P>, reason: Reason, now: Time) {
         self.counters.drop(reason);
-        self.counters.bytes_discarded += u64::from(packet.bytes());
-        if let Some(drops) = &mut self.drops {
-            drops.push((now, *packet));
+        self.counters.bytes_discarded += u64::from(stored.packet.bytes());
+        if self.is_earlier(stored.arrived) {
+            self.earlier.drop(reason);
         }
+        if let Some(drops) = &mut self.drops {
+            drops.push((now, stored.packet));
+        }
+    }
+
+    /// A packet that had been accepted is marked.
+    pub fn mark(&mut self, stored: &mut Stored<P>) {
+        stored.packet.mark();
+        self.counters.marked += 1;
+        self.earlier.marked += u64::from(self.is_earlier(stored.arrived));
     }
 }

@@ -72,6 +72,9 @@ pub struct Link<P> {
     index: u64,
     /// Changes of the losses so far: each has random streams of its own.
     loss_changes: u64,
+    /// Numbers of packets of the ring that were offered before the measuring window: all below the first, and those of the
+    /// second, which waited in the store when it began.
+    earlier: (u64, Vec<u64>),
 }
 
 impl<P: Packet> Link<P> {
@@ -105,6 +108,7 @@ impl<P: Packet> Link<P> {
             seed,
             index,
             loss_changes: 0,
+            earlier: (0, Vec::new()),
         }
     }
 
@@ -204,6 +208,11 @@ impl<P: Packet> Link<P> {
             let service = self.serializer.as_mut().map_or(Time::ZERO, |serializer| serializer.next(bytes));
             let finish = start.saturating_add(service);
             self.statistics.record(start.since(stored.arrived), 0, stored.arrived);
+            if self.ledger.is_earlier(stored.arrived) {
+                let held = self.varied.as_ref().map_or(0, |varied| varied.len());
+                let counters = &self.ledger.counters;
+                self.earlier.1.push(counters.delivered + counters.lost + (held + self.ring.len()) as u64);
+            }
             (self.free_at, self.next_start, self.service_rate) = (finish, finish, self.config.rate);
             self.ring.push_back(Entry { finish, packet: stored.packet });
             self.served += 1;
@@ -279,10 +288,22 @@ impl<P: Packet> Link<P> {
             if arrival > now {
                 return None;
             }
+            let number = self.number();
             if let Some(packet) = self.off_the_wire() {
-                self.varied.as_mut()?.hold(packet, arrival);
+                self.varied.as_mut()?.hold(packet, number, arrival);
             }
         }
+    }
+
+    /// The number of the ring's head: so many packets have left the ring before it since the link last went down.
+    fn number(&self) -> u64 {
+        let counters = &self.ledger.counters;
+        counters.delivered + counters.lost + self.varied.as_ref().map_or(0, |varied| varied.len()) as u64
+    }
+
+    /// Whether packet `number` of the ring was offered before the measuring window.
+    fn is_earlier(&self, number: u64) -> bool {
+        number < self.earlier.0 || self.earlier.1.binary_search(&number).is_ok()
     }
 
     /// Takes the head of the ring off the wire, when its time has come; none where the wire lost it.
@@ -298,6 +319,7 @@ impl<P: Packet> Link<P> {
         }
         // Copied once: what popping returns would be copied again.
         let packet = if self.losses.loses() {
+            self.ledger.earlier.lost += u64::from(self.is_earlier(self.number()));
             self.ledger.counters.lost += 1;
             if let Some(lost) = &mut self.ledger.lost {
                 lost.push(entry.packet);
@@ -406,10 +428,11 @@ impl<P: Packet> Link<P> {
         let (seed, index) = (self.seed, self.index);
         while let Some(entry) = self.ring.front().filter(|entry| entry.finish <= now) {
             let arrival = entry.finish.saturating_add(self.config.delay);
+            let number = self.number();
             if let Some(packet) = self.off_the_wire() {
                 self.varied
                     .get_or_insert_with(|| Box::new(Varied::new(None, seed, index)))
-                    .hold(packet, arrival);
+                    .hold(packet, number, arrival);
             }
         }
         self.config.delay = delay;
@@ -449,14 +472,19 @@ impl<P: Packet> Link<P> {
         }
         // What had left the transmitter stays transmitted.
         let transmitted = self.transmitted(now);
+        let ring: Vec<_> = (self.number()..).zip(self.ring.drain(..).map(|entry| entry.packet)).collect();
         let varied = self.varied.as_mut().map(|varied| varied.clear()).unwrap_or_default();
-        for packet in self.ring.drain(..).map(|entry| entry.packet).chain(varied) {
+        for (number, packet) in ring.into_iter().chain(varied) {
             self.ledger.counters.drop(Reason::Down);
+            if self.is_earlier(number) {
+                self.ledger.earlier.drop(Reason::Down);
+            }
             if let Some(drops) = &mut self.ledger.drops {
                 drops.push((now, packet));
             }
         }
         (self.served, self.free_at, self.next_start) = (0, now, now);
+        self.earlier = (0, Vec::new());
         self.ledger.counters.bytes_discarded += self.transmitted(now) - transmitted;
     }
 
@@ -465,9 +493,19 @@ impl<P: Packet> Link<P> {
         &self.statistics
     }
 
-    /// Restricts [`Link::statistics`] to packets that arrive from `from` on, before `to`.
-    pub fn measure(&mut self, from: Time, to: Time) {
-        self.statistics = QueueStatistics::new(from, to);
+    /// The measuring window begins: [`Link::statistics`] and [`Link::earlier`] start anew. Its packets are those that are offered
+    /// from `first` on; all that was offered until now was so before.
+    pub fn measure(&mut self, first: Time) {
+        self.statistics = QueueStatistics::new(first);
+        self.ledger.first = first;
+        self.ledger.earlier = LinkCounters::default();
+        self.earlier = (self.number() + self.ring.len() as u64, Vec::new());
+    }
+
+    /// What the counters have of drops, losses and marks, since the measuring window began, of packets that had been offered
+    /// before it.
+    pub fn earlier(&self) -> &LinkCounters {
+        &self.ledger.earlier
     }
 
     /// The link's settings.

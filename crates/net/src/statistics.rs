@@ -14,8 +14,7 @@ const UNIT_PICOS: u64 = 100_000;
 /// queue's length (Little's law), so that nothing needs to be sampled.
 #[derive(Clone, Debug)]
 pub struct QueueStatistics {
-    from: Time,
-    to: Time,
+    first: Time,
     packets: u64,
     /// Sum of delays, in picoseconds.
     sum: u128,
@@ -26,20 +25,20 @@ pub struct QueueStatistics {
 
 impl Default for QueueStatistics {
     fn default() -> Self {
-        Self::new(Time::ZERO, Time::MAX)
+        Self::new(Time::ZERO)
     }
 }
 
 impl QueueStatistics {
-    /// Counts packets that arrive from `from` on, before `to`.
-    pub fn new(from: Time, to: Time) -> Self {
-        Self { from, to, packets: 0, sum: 0, most_packets: 0, delays: None }
+    /// Counts packets that arrive from `first` on.
+    pub fn new(first: Time) -> Self {
+        Self { first, packets: 0, sum: 0, most_packets: 0, delays: None }
     }
 
     /// A packet arrived and will wait for `delay`, as one of `waiting` packets.
     #[inline]
     pub(crate) fn record(&mut self, delay: Time, waiting: u64, now: Time) {
-        if now < self.from || now >= self.to {
+        if now < self.first {
             return;
         }
         self.packets += 1;
@@ -57,7 +56,7 @@ impl QueueStatistics {
     /// So many packets wait after a packet arrived.
     #[inline]
     pub(crate) fn record_length(&mut self, waiting: u64, now: Time) {
-        if self.from <= now && now < self.to {
+        if now >= self.first {
             self.most_packets = self.most_packets.max(waiting);
         }
     }

@@ -142,10 +142,12 @@ impl<P: Packet> Store<P> {
 
     /// Drops everything.
     pub fn clear(&mut self, now: Time, ledger: &mut Ledger<P>) {
+        ledger.clearing = true;
         // What a discipline drops early of its own accord meanwhile is gone too.
         while let Some(stored) = self.dequeue(now, ledger) {
-            ledger.discard(&stored.packet, Reason::Down, now);
+            ledger.discard(&stored, Reason::Down, now);
         }
+        ledger.clearing = false;
     }
 }
 

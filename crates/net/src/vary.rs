@@ -13,8 +13,6 @@ pub struct Varied<P> {
     delay: Option<Delay>,
     stream: Stream,
     held: BinaryHeap<Reverse<Held<P>>>,
-    /// Packets held so far: among equal arrivals, the first in is the first out.
-    count: u64,
     /// The latest arrival so far: with jitter, no packet overtakes it.
     latest: Time,
 }
@@ -23,11 +21,11 @@ impl<P> Varied<P> {
     /// The delays of link number `index`; none where packets have been told when they arrive.
     pub fn new(delay: Option<Delay>, seed: Seed, index: u64) -> Self {
         let stream = seed.stream("delay on link", index);
-        Self { delay, stream, held: BinaryHeap::new(), count: 0, latest: Time::ZERO }
+        Self { delay, stream, held: BinaryHeap::new(), latest: Time::ZERO }
     }
 
-    /// Takes in a packet that came to the end of the wire at `now`.
-    pub fn hold(&mut self, packet: P, now: Time) {
+    /// Takes in packet `number` of the wire, which came to its end at `now`. Among equal arrivals, the first in is the first out.
+    pub fn hold(&mut self, packet: P, number: u64, now: Time) {
         let arrival = match self.delay {
             None => now,
             Some(Delay::Jitter { max }) => {
@@ -40,8 +38,7 @@ impl<P> Varied<P> {
                 if held { now.saturating_add(extra) } else { now }
             }
         };
-        self.count += 1;
-        self.held.push(Reverse(Held { key: (arrival, self.count), packet }));
+        self.held.push(Reverse(Held { key: (arrival, number), packet }));
     }
 
     /// When the next packet arrives; `Time::MAX` for none.
@@ -57,9 +54,9 @@ impl<P> Varied<P> {
         self.held.pop().map(|Reverse(held)| held.packet)
     }
 
-    /// Takes everything, in the order of arrival.
-    pub fn clear(&mut self) -> Vec<P> {
-        std::iter::from_fn(|| self.take(Time::MAX)).collect()
+    /// Takes everything, with its numbers, in the order of arrival.
+    pub fn clear(&mut self) -> Vec<(u64, P)> {
+        std::iter::from_fn(|| self.held.pop()).map(|Reverse(held)| (held.key.1, held.packet)).collect()
     }
 
     /// Packets held.

@@ -3,6 +3,7 @@
 //! [`run`] carries out a [`Plan`] and returns an [`Outcome`]: the summary, and columns of samples. Nothing here reads a
 //! clock: one plan gives one outcome, to the bit.
 
+mod check;
 mod connection;
 mod crowd;
 mod engine;
@@ -24,6 +25,7 @@ use elephan_scenario::Plan;
 use elephan_units::Time;
 use rayon::prelude::*;
 
+pub use crate::check::check;
 use crate::engine::Engine;
 use crate::observe::Record;
 use crate::standstill::STANDSTILL;
@@ -103,15 +105,17 @@ impl std::error::Error for Error {}
 /// Carries out a plan.
 pub fn run(plan: &Plan, control: &dyn Control) -> Result<Outcome, Error> {
     let mut engine = Engine::new(plan);
-    if plan.trace.events || !plan.trace.pcap.is_empty() {
-        let mut record = Record::<true>::new(plan, control)?;
+    let outcome = if plan.trace.events || !plan.trace.pcap.is_empty() {
+        let mut record = Record::<true>::new(plan, control, &mut engine)?;
         engine.run(&mut record)?;
-        record.finish(&mut engine)
+        record.finish(&mut engine)?
     } else {
-        let mut record = Record::<false>::new(plan, control)?;
+        let mut record = Record::<false>::new(plan, control, &mut engine)?;
         engine.run(&mut record)?;
-        record.finish(&mut engine)
-    }
+        record.finish(&mut engine)?
+    };
+    debug_assert_eq!(check(plan, &outcome), Ok(()));
+    Ok(outcome)
 }
 
 /// Carries out plans on `threads` threads (0: one for each core), each under a control of its own. Outcomes come in the order of

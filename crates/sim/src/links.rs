@@ -77,10 +77,10 @@ impl LinkRecord {
         });
     }
 
-    /// The measuring window begins `now`.
-    pub fn open<P: Packet>(&mut self, link: &mut Link<P>, measure: &Measure, now: Time) {
+    /// The measuring window begins after `now`; where that is the beginning of the run, it has that instant, too.
+    pub fn open<P: Packet>(&mut self, link: &mut Link<P>, now: Time) {
         self.start = State::of(link, now);
-        link.measure(now, measure.to);
+        link.measure(if now == Time::ZERO { now } else { now.saturating_add(Time::from_picos(1)) });
     }
 
     /// The measuring window ends `now`.
@@ -94,7 +94,7 @@ impl LinkRecord {
     ) -> LinkSample {
         let span = measure.to.since(measure.from);
         let (start, end) = (&self.start, State::of(link, now));
-        let (before, after, queue) = (&start.counters, &end.counters, link.statistics());
+        let (counted, queue) = (end.counters.since(&start.counters, link.earlier()), link.statistics());
         let classes = end.classes.iter().enumerate().map(|(number, after)| {
             let none = ClassCounters::default();
             let before = start.classes.get(number).unwrap_or(&none);
@@ -114,20 +114,20 @@ impl LinkRecord {
             summary: LinkSummary {
                 name: name.to_owned(),
                 utilisation: None,
-                offered: after.offered - before.offered,
-                dropped: after.dropped - before.dropped,
-                lost: after.lost - before.lost,
-                marked: after.marked - before.marked,
+                offered: counted.offered,
+                dropped: counted.dropped,
+                lost: counted.lost,
+                marked: counted.marked,
                 queue_delay_mean_s: queue.mean_delay_s(),
                 queue_delay_p50_s: queue.delay_quantile_s(0.5),
                 queue_delay_p95_s: queue.delay_quantile_s(0.95),
                 queue_delay_p99_s: queue.delay_quantile_s(0.99),
                 queue_mean_packets: queue.mean_packets(span),
                 queue_max_packets: queue.most_packets(),
-                dropped_full: after.dropped_full - before.dropped_full,
-                dropped_early: after.dropped_early - before.dropped_early,
-                dropped_policed: after.dropped_policed - before.dropped_policed,
-                dropped_down: after.dropped_down - before.dropped_down,
+                dropped_full: counted.dropped_full,
+                dropped_early: counted.dropped_early,
+                dropped_policed: counted.dropped_policed,
+                dropped_down: counted.dropped_down,
                 classes: classes.collect(),
             },
             allowed_bits: end.allowed_bits - start.allowed_bits,
@@ -160,7 +160,7 @@ fn class_summary(
     ClassSummary {
         name: after.name.clone(),
         offered: after.offered - before.offered,
-        dropped: after.dropped - before.dropped,
+        dropped: after.dropped - before.dropped - after.dropped_earlier,
         throughput_bit_s,
         guaranteed_bit_s,
         qos_efficiency: guaranteed_bit_s

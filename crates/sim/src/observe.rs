@@ -8,9 +8,7 @@ use elephan_metrics::trace::{
     CrowdRow, CrowdTrace, EventRow, EventTrace, FlowRow, FlowTrace, NO_LINK, QueueTrace, StreamRow,
     StreamTrace, TransferTrace,
 };
-use elephan_metrics::{
-    Collector, Completions, CrowdSummary, FlowSample, HostSample, Received, Setup, StreamSummary,
-};
+use elephan_metrics::{Collector, Completions, CrowdSummary, FlowSample, HostSample, Setup};
 use elephan_scenario::Plan;
 use elephan_tcp::{Counters, Endpoint};
 use elephan_units::Time;
@@ -22,7 +20,6 @@ use crate::host::HostCounters;
 use crate::links::LinkRecord;
 use crate::packet::Packet;
 use crate::pcap::Capture;
-use crate::stream::Stream;
 use crate::{Control, Error, Outcome, SoFar};
 
 /// Traces, metrics and captures of a run. Whether it is `DETAILED`, down to packets, is known when it is compiled, so that a run
@@ -47,16 +44,15 @@ pub struct Record<'a, const DETAILED: bool> {
     links: Vec<LinkRecord>,
     /// Bytes delivered of each flow at its last sample.
     sampled_bytes: Vec<u64>,
-    /// Packets received of each stream at its last sample; sent and received at the start of the measuring window.
+    /// Packets received of each stream at its last sample.
     sampled_streams: Vec<u64>,
-    measured_streams: Vec<(u64, Received)>,
     /// Of each crowd, what is counted in the measuring window, and bytes delivered at its last sample.
     measured_crowds: Vec<CrowdRecord>,
     last_trace: Time,
 }
 
 impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
-    pub fn new(plan: &'a Plan, control: &'a dyn Control) -> Result<Self, Error> {
+    pub fn new(plan: &'a Plan, control: &'a dyn Control, engine: &mut Engine<'_>) -> Result<Self, Error> {
         let bottleneck = &plan.links[plan.bottleneck as usize];
         let collector = Collector::new(Setup {
             from: plan.measure.from,
@@ -76,7 +72,7 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
                 captures[number] = Some((path, capture));
             }
         }
-        Ok(Self {
+        let mut record = Self {
             plan,
             control,
             collector,
@@ -96,9 +92,13 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             sampled_bytes: vec![0; plan.flows.len()],
             sampled_streams: vec![0; plan.streams.len()],
             measured_crowds: plan.crowds.iter().map(|_| CrowdRecord::default()).collect(),
-            measured_streams: vec![(0, Received::default()); plan.streams.len()],
             last_trace: Time::ZERO,
-        })
+        };
+        if plan.measure.from == Time::ZERO {
+            record.open_window(engine, Time::ZERO);
+            record.next_edge = plan.measure.to;
+        }
+        Ok(record)
     }
 
     /// Samples of every flow that has started, and of every link with a rate.
@@ -164,11 +164,11 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             (record.first, record.opened, record.failed) =
                 (counters_of(engine, crowd), crowd.opened, crowd.failed);
         }
-        for (before, stream) in self.measured_streams.iter_mut().zip(&engine.streams) {
-            *before = (stream.sent, stream.reception.received());
+        for stream in &mut engine.streams {
+            stream.reception.measure(stream.sent);
         }
         for (record, link) in self.links.iter_mut().zip(&mut engine.links) {
-            record.open(link, &self.plan.measure, now);
+            record.open(link, now);
         }
     }
 
@@ -180,8 +180,10 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             let summary = self.measure_crowd(number, crowd, &counters_of(engine, crowd));
             self.collector.crowd(summary);
         }
-        for (number, stream) in engine.streams.iter().enumerate() {
-            let summary = self.measure_stream(number, stream);
+        let span = self.plan.measure.to.since(self.plan.measure.from);
+        for (stream, plan) in engine.streams.iter().zip(&self.plan.streams) {
+            let (payload, label) = (plan.datagrams.payload_bytes(), plan.label.clone());
+            let summary = stream.reception.summary(label, stream.started, stream.sent, payload, span);
             self.collector.stream(summary);
         }
         self.measure_links(engine, now);
@@ -218,28 +220,6 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             timeouts: after.timeouts - record.first.timeouts,
             transfers: record.transfers.summary(),
             pages: record.pages.summary(),
-        }
-    }
-
-    fn measure_stream(&self, number: usize, stream: &Stream) -> StreamSummary {
-        let (plan, (sent, before)) = (&self.plan.streams[number], self.measured_streams[number]);
-        let span = self.plan.measure.to.since(self.plan.measure.from).secs_f64();
-        let (after, reception) = (stream.reception.received(), &stream.reception);
-        let received = after.packets - before.packets;
-        StreamSummary {
-            label: plan.label.clone(),
-            start_s: stream.started.map(Time::secs_f64),
-            goodput_bit_s: (received * plan.datagrams.payload_bytes()) as f64 * 8.0 / span,
-            sent: stream.sent - sent,
-            received,
-            // What was missing before the window and filled a gap in it makes fewer.
-            lost: after.lost().saturating_sub(before.lost()),
-            reordered: after.reordered - before.reordered,
-            delay_mean_s: reception.delay_mean_s(),
-            delay_p50_s: reception.delay_quantile_s(0.5),
-            delay_p99_s: reception.delay_quantile_s(0.99),
-            delay_max_s: reception.delay_max_s(),
-            jitter_s: reception.jitter_s(),
         }
     }
 
@@ -282,6 +262,7 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
                 self.note_transfer(self.plan.flows.len() + number, connection, None);
             }
         }
+        self.events.sort();
         let segments = |bytes: u64, mss: u32| bytes.div_ceil(u64::from(mss));
         let flows = engine.flows().iter().zip(&self.plan.flows);
         let crowds = engine.crowds.iter().zip(&self.plan.crowds);

@@ -28,7 +28,7 @@ impl Stream {
             stop: stream.stop.unwrap_or(Time::MAX),
             started: None,
             sent: 0,
-            reception: Reception::new(plan.measure.from, plan.measure.to),
+            reception: Reception::new(),
         }
     }
 
@@ -48,6 +48,6 @@ impl Stream {
 
     /// A packet arrives.
     pub fn receive(&mut self, datagram: Datagram, now: Time) {
-        self.reception.receive(datagram.number, now - datagram.sent_at, now);
+        self.reception.receive(datagram.number, now - datagram.sent_at);
     }
 }

@@ -15,8 +15,8 @@ fn a_stream_below_the_rate_loses_nothing_and_waits_for_nothing() {
     .summary;
     let stream = &summary.streams[0];
     assert_eq!((stream.lost, stream.reordered), (0, 0));
-    // 40 Mbit/s of packets of 1500 bytes for 9 s; 1472 of them are payload.
-    assert!(stream.received.abs_diff(30_000) <= 1, "{stream:?}");
+    // 40 Mbit/s of packets of 1500 bytes for 9 s, of which those of the last 30.12 ms are on their way; 1472 bytes are payload.
+    assert_eq!((stream.sent, stream.received), (30_000, 30_000 - 101), "{stream:?}");
     assert!((stream.goodput_bit_s / 40e6 - 1472.0 / 1500.0).abs() < 1e-4);
     // Half of the round trip, and 120 us of serialisation.
     assert!((stream.delay_mean_s.unwrap() - 0.03012).abs() < 1e-9, "{stream:?}");
@@ -33,11 +33,13 @@ fn a_stream_above_the_rate_loses_the_rest_and_fills_the_queue() {
     )
     .summary;
     let stream = &summary.streams[0];
-    let share = stream.lost as f64 / stream.sent as f64;
+    let share = stream.lost as f64 / (stream.received + stream.lost) as f64;
     assert!((share - 0.2).abs() < 0.002, "{stream:?}");
     // 10 ms of propagation; 50 packets of 1.2 ms in front at most, and its own service.
     assert!((stream.delay_max_s.unwrap() - (0.010 + 51.0 * 0.0012)).abs() < 0.0012, "{stream:?}");
-    assert!(summary.links[0].dropped.abs_diff(stream.lost) <= 1, "{summary:?}");
+    // Of the packets of the last 71 ms nobody at the receiver knows; a fifth of them was dropped.
+    let unknown = summary.links[0].dropped - stream.lost;
+    assert!(unknown.abs_diff((0.0712 * 12.5e6 / 12_000.0 / 5.0) as u64) <= 1, "{summary:?}");
 }
 
 #[test]

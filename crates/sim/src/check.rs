@@ -1,0 +1,156 @@
+//! What must hold of every run, whatever its plan.
+
+use std::collections::BTreeMap;
+
+use elephan_scenario::Plan;
+
+use crate::Outcome;
+
+/// Bits by which what was counted may be ahead of a link's rate: a packet of the largest size that it began to serve before its
+/// rate fell.
+const LARGEST_PACKET_BITS: f64 = 8.0 * 65_535.0;
+
+/// Nothing where `holds`, else what is wrong.
+fn need(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(what()) }
+}
+
+/// A counter of somebody, from sample to sample.
+fn grows<T: Copy + PartialOrd + std::fmt::Debug>(
+    name: &str,
+    who: &[u32],
+    column: &[T],
+) -> Result<(), String> {
+    need(who.len() == column.len(), || format!("{name}: {} rows of {}", column.len(), who.len()))?;
+    let mut last: BTreeMap<u32, T> = BTreeMap::new();
+    for (&who, &value) in who.iter().zip(column) {
+        if let Some(before) = last.insert(who, value) {
+            need(before <= value, || format!("{name} of {who} fell from {before:?} to {value:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// A column of numbers that are finite and not negative.
+fn amounts(name: &str, column: &[f64]) -> Result<(), String> {
+    let wrong = column.iter().find(|value| !value.is_finite() || **value < 0.0);
+    need(wrong.is_none(), || format!("{name} of {wrong:?}"))
+}
+
+/// What of an outcome cannot be, in one line; [`crate::run`] asks in debug builds.
+pub fn check(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
+    outcome.summary.check()?;
+    flows(plan, outcome)?;
+    others(outcome)?;
+    links(plan, outcome)?;
+    let order = outcome.events.time_s.windows(2).position(|pair| pair[0] > pair[1]);
+    need(order.is_none(), || format!("events out of order at row {order:?}"))
+}
+
+fn flows(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
+    let trace = &outcome.flows;
+    grows("time_s of flow", &trace.flow, &trace.time_s)?;
+    grows("delivered_bytes of flow", &trace.flow, &trace.delivered_bytes)?;
+    grows("sent_bytes of flow", &trace.flow, &trace.sent_bytes)?;
+    grows("retransmits of flow", &trace.flow, &trace.retransmits)?;
+    grows("timeouts of flow", &trace.flow, &trace.timeouts)?;
+    grows("congestion_events of flow", &trace.flow, &trace.congestion_events)?;
+    amounts("cwnd_segments", &trace.cwnd_segments)?;
+    amounts("srtt_s", &trace.srtt_s)?;
+    amounts("rto_s", &trace.rto_s)?;
+    amounts("goodput_bit_s of flow", &trace.goodput_bit_s)?;
+    let threshold = trace.ssthresh_segments.iter().find(|value| value.is_nan() || **value < 0.0);
+    need(threshold.is_none(), || format!("ssthresh_segments of {threshold:?}"))?;
+    // Since the beginning of the run, no more can have been delivered than the bottleneck let through.
+    let bottleneck = plan.bottleneck;
+    let rates =
+        plan.changes.iter().filter(|change| change.link == bottleneck).filter_map(|change| change.rate);
+    let link = plan.links.get(bottleneck as usize);
+    let rate = link.and_then(|link| link.config.rate).map(|rate| rates.fold(rate, Ord::max));
+    let mut through = BTreeMap::<u32, u64>::new();
+    for (row, &flow) in trace.flow.iter().enumerate() {
+        let (sent, delivered) = (trace.sent_bytes[row], trace.delivered_bytes[row]);
+        need(delivered <= sent, || format!("flow {flow}: {delivered} bytes delivered of {sent} sent"))?;
+        if plan.routes[plan.flows[flow as usize].forward as usize].contains(&bottleneck) {
+            through.insert(flow, delivered);
+        }
+        let is_last = trace.time_s.get(row + 1).is_none_or(|&next| next > trace.time_s[row]);
+        if let (true, Some(rate)) = (is_last, rate) {
+            let bits = through.values().map(|&bytes| bytes as f64 * 8.0).sum::<f64>();
+            let allowed = rate.bits_per_sec() as f64 * trace.time_s[row] * (1.0 + 1e-9);
+            need(bits <= allowed + LARGEST_PACKET_BITS, || {
+                format!("{bits} bits delivered by {} s through {rate}", trace.time_s[row])
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn others(outcome: &Outcome) -> Result<(), String> {
+    let trace = &outcome.crowds;
+    grows("time_s of crowd", &trace.flow, &trace.time_s)?;
+    grows("opened of crowd", &trace.flow, &trace.opened)?;
+    grows("finished of crowd", &trace.flow, &trace.finished)?;
+    grows("delivered_bytes of crowd", &trace.flow, &trace.delivered_bytes)?;
+    amounts("goodput_bit_s of crowd", &trace.goodput_bit_s)?;
+    for (opened, finished) in trace.opened.iter().zip(&trace.finished) {
+        need(finished <= opened, || format!("a crowd: {finished} finished of {opened} opened"))?;
+    }
+    let trace = &outcome.streams;
+    grows("time_s of stream", &trace.flow, &trace.time_s)?;
+    grows("sent of stream", &trace.flow, &trace.sent)?;
+    grows("received of stream", &trace.flow, &trace.received)?;
+    amounts("goodput_bit_s of stream", &trace.goodput_bit_s)?;
+    for (row, sent) in trace.sent.iter().enumerate() {
+        let (received, missing) = (trace.received[row], trace.missing[row]);
+        need(received + missing <= *sent, || {
+            format!("a stream: {received} received and {missing} missing of {sent}")
+        })?;
+    }
+    let trace = &outcome.transfers;
+    for (&start, &end) in trace.start_s.iter().zip(&trace.end_s) {
+        need(end.is_nan() || start <= end, || format!("a transfer from {start} s to {end} s"))?;
+    }
+    Ok(())
+}
+
+fn links(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
+    let trace = &outcome.queues;
+    grows("time_s of link", &trace.link, &trace.time_s)?;
+    for (name, column) in [
+        ("offered", &trace.offered),
+        ("dropped", &trace.dropped),
+        ("lost", &trace.lost),
+        ("marked", &trace.marked),
+        ("dropped_full", &trace.dropped_full),
+        ("dropped_early", &trace.dropped_early),
+        ("dropped_policed", &trace.dropped_policed),
+        ("dropped_down", &trace.dropped_down),
+    ] {
+        grows(name, &trace.link, column)?;
+    }
+    amounts("utilisation of link", &trace.utilisation)?;
+    let mut last = vec![0.0; plan.links.len()];
+    for (row, &link) in trace.link.iter().enumerate() {
+        let (offered, gone) = (trace.offered[row], trace.dropped[row] + trace.lost[row]);
+        need(gone + trace.packets[row] <= offered, || {
+            format!("link {link}: {gone} gone and {} waiting of {offered}", trace.packets[row])
+        })?;
+        let reasons =
+            [&trace.dropped_full, &trace.dropped_early, &trace.dropped_policed, &trace.dropped_down];
+        let sum = reasons.iter().map(|column| column[row]).sum::<u64>();
+        need(sum == trace.dropped[row], || {
+            format!("link {link}: {} dropped, for {sum} reasons", trace.dropped[row])
+        })?;
+        // Where the rate changes, the share is of what it was on average.
+        let changes = plan.changes.iter().any(|change| change.link == link);
+        let span = trace.time_s[row] - std::mem::replace(&mut last[link as usize], trace.time_s[row]);
+        if let (false, Some(rate)) = (changes, plan.links[link as usize].config.rate) {
+            let ahead = (trace.utilisation[row] - 1.0) * rate.bits_per_sec() as f64 * span;
+            need(ahead <= LARGEST_PACKET_BITS, || {
+                format!("link {link}: utilisation of {} in {span} s", trace.utilisation[row])
+            })?;
+        }
+    }
+    Ok(())
+}

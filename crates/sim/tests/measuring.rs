@@ -1,0 +1,66 @@
+//! Which packets the counters of a measuring window count.
+
+mod common;
+
+use common::outcome;
+use elephan_metrics::Summary;
+
+/// A path whose delay is as long as its measuring window.
+fn summary(path: &str, rest: &str) -> Summary {
+    outcome(&format!(
+        "duration = \"2 s\"\npath = {{ rate = \"10 Mbit/s\", rtt = \"400 ms\", {path} }}\n{rest}\n"
+    ))
+    .summary
+}
+
+#[test]
+fn what_is_lost_was_offered() {
+    // All that is sent at the very instant when the window opens is lost, and nothing else is sent for a second.
+    let loss = "loss = { name = \"random\", probability = 1 }";
+    for from in ["", "measure = { from = \"1 ms\" }", "measure = { from = \"50 ms\" }"] {
+        let summary = summary(loss, &format!("flow = [{{ cc = \"reno\", count = 10 }}]\n{from}"));
+        let link = &summary.links[0];
+        assert_eq!(link.lost, link.offered, "{from} {link:?}");
+        assert_eq!(summary.loss_rate, Some(1.0));
+        // The first of each flow, and the same again after a second.
+        assert_eq!(link.offered, if from.is_empty() { 20 } else { 10 });
+    }
+}
+
+#[test]
+fn what_is_received_was_sent() {
+    // One packet each 20 ms, the first at 0 s; half of the round-trip time and 1.2 ms on their way.
+    let sent_and_received = |from: &str| {
+        let cbr = "cbr = [{ rate = \"600 kbit/s\" }]";
+        let summary = summary("", &format!("{cbr}\nmeasure = {{ from = \"{from}\", to = \"1.99 s\" }}"));
+        let stream = &summary.streams[0];
+        assert_eq!((stream.lost, stream.reordered), (0, 0));
+        (stream.sent, stream.received, stream.goodput_bit_s)
+    };
+    assert_eq!(sent_and_received("0 s"), (100, 90, 90.0 * 1472.0 * 8.0 / 1.99));
+    // What was on its way at the opening was not sent in the window; it is goodput, though.
+    assert_eq!(sent_and_received("0.99 s"), (50, 40, 50.0 * 1472.0 * 8.0));
+    // The packet that is sent at the very instant is not the window's.
+    assert_eq!(sent_and_received("1 s").0, 49);
+}
+
+#[test]
+fn what_is_dropped_from_a_queue_was_offered() {
+    // The queue that was filled before the window opens is dropped in it, with all that is on the wire.
+    for queue in ["\"codel\"", "\"fq-codel\"", "\"drr\"", "{ name = \"wrr\", class = [{ name = \"all\" }] }"]
+    {
+        let down = "event = [{ at = \"1 s\", link = \"bottleneck\", up = false }]";
+        let rest = format!(
+            "cbr = [{{ rate = \"12 Mbit/s\", stop = \"800 ms\" }}]\n{down}\nmeasure = {{ from = \"0.9 s\" }}"
+        );
+        let vary = "vary = { name = \"jitter\", max = \"50 ms\" }";
+        let summary = summary(&format!("buffer = \"300 packets\", queue = {queue}, {vary}"), &rest);
+        let link = &summary.links[0];
+        assert_eq!((link.offered, link.dropped, link.dropped_down), (0, 0, 0), "{queue} {link:?}");
+        for class in &link.classes {
+            assert_eq!((class.offered, class.dropped), (0, 0), "{class:?}");
+            // What the link dropped when it went down was not served.
+            assert!(class.throughput_bit_s <= 1e6 + 12_000.0, "{class:?}");
+        }
+    }
+}
