@@ -251,8 +251,8 @@ impl Endpoint {
     fn says_nothing(&self, segment: &Segment) -> bool {
         let window = u64::from(segment.window) << self.peer_shift;
         self.sender.is_silent()
-            && segment.ack == sequence::wire(self.sender.una(), self.iss.wrapping_add(1))
-            && self.sender.una() + window == self.sender.window_edge()
+            && segment.ack == sequence::wire(self.sender.space().una, self.iss.wrapping_add(1))
+            && self.sender.space().una + window == self.sender.space().window_edge
             && segment.sack.is_empty()
             && !segment.flags.contains(Flags::ECE)
     }
@@ -260,7 +260,7 @@ impl Endpoint {
     #[inline(never)]
     fn on_ack(&mut self, segment: &Segment, now: Time) {
         let origin = self.iss.wrapping_add(1);
-        let una = self.sender.una();
+        let una = self.sender.space().una;
         let mut blocks = [(0, 0); 4];
         let mut count = 0;
         if self.sack {
@@ -317,7 +317,7 @@ impl Endpoint {
         if self.sender.take_probe() {
             // An old sequence number, for which the peer must answer; as Linux probes.
             let mut probe = self.acknowledgment(now);
-            probe.seq = sequence::wire(self.sender.una(), self.iss);
+            probe.seq = sequence::wire(self.sender.space().una, self.iss);
             return Some(probe);
         }
         if self.receiver.ack_now {
@@ -341,7 +341,7 @@ impl Endpoint {
         std::mem::take(&mut self.send_reset).then(|| {
             let mut segment = self.acknowledgment(now);
             // What the peer expects, as far as we know: a reset counts nowhere else.
-            segment.seq = sequence::wire(self.sender.una(), self.iss.wrapping_add(1));
+            segment.seq = sequence::wire(self.sender.space().una, self.iss.wrapping_add(1));
             segment.flags |= Flags::RST;
             segment
         })
@@ -357,7 +357,7 @@ impl Endpoint {
             flags |= Flags::ECE;
         }
         Segment {
-            seq: sequence::wire(self.sender.next(), self.iss.wrapping_add(1)),
+            seq: sequence::wire(self.sender.space().next, self.iss.wrapping_add(1)),
             ack: self.due(),
             window: window.min(65_535) as u16,
             flags,
@@ -421,7 +421,7 @@ impl Endpoint {
     /// acknowledged cumulatively, from the oldest to the block's end (Linux 2.4, net/ipv4/tcp_input.c, `tcp_sacktag_write_queue`), and
     /// for each block those that wait to be sent again.
     pub fn sack_walk(&self, segment: &Segment) -> (u64, u64) {
-        let una = sequence::wire(self.sender.una(), self.iss.wrapping_add(1));
+        let una = sequence::wire(self.sender.space().una, self.iss.wrapping_add(1));
         let blocks = segment.sack.as_slice();
         let below =
             |&(_, right): &(u32, u32)| self.sender.segments_below(right.wrapping_sub(una).cast_signed());
@@ -430,7 +430,7 @@ impl Endpoint {
 
     /// Whether everything written was acknowledged, the FIN too where there was one.
     pub fn is_finished(&self) -> bool {
-        self.sender.is_finished()
+        self.sender.space().is_finished()
     }
 
     /// Whether the peer's FIN, and all before it, has arrived.
@@ -440,7 +440,7 @@ impl Endpoint {
 
     /// Whether the application has closed.
     pub fn is_closed(&self) -> bool {
-        self.sender.is_closed()
+        self.sender.space().closed
     }
 
     /// Whether the handshake is over.

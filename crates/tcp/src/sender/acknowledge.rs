@@ -3,10 +3,11 @@
 use elephan_cc::Ack;
 use elephan_units::Time;
 
-use super::recovery::Phase;
+use super::phase::{Phase, RecoveryWindow};
 use super::rtt::ticks;
-use super::scoreboard::{DUP_THRESH, Delivered};
-use super::{Acknowledgment, Sender};
+use super::scoreboard::Delivered;
+use super::settings::Repair;
+use super::{Acknowledgment, Duplicates, Round, Sender};
 use crate::config::ByteCounting;
 use crate::endpoint::Counters;
 
@@ -27,73 +28,65 @@ pub struct Before {
 impl Sender {
     /// An acknowledgment arrived.
     pub fn on_ack(&mut self, ack: &Acknowledgment<'_>, counters: &mut Counters, now: Time) {
-        if ack.offset > self.next {
+        if ack.offset > self.space.next {
             return;
         }
         self.burst = 0;
-        let before = Before { una: self.una, pipe: self.board.pipe(), open: self.phase == Phase::Open };
-        let window_changed = self.take_window(ack);
+        let before = Before { una: self.space.una, pipe: self.board.pipe(), open: self.phase.is_open() };
+        let window_changed = self.space.take_window(ack.offset, ack.window);
 
         let mut delivered = Delivered::new(now.since(self.rtt.min()));
-        let advanced = ack.offset > self.una;
+        let advanced = ack.offset > self.space.una;
         if advanced {
-            self.una = ack.offset;
+            self.space.una = ack.offset;
             self.board.acknowledge(ack.offset, &mut delivered);
             counters.bytes_acked += delivered.cumulative;
-            self.tries = 0;
+            self.timer.tries = 0;
         }
-        let duplicate_reported = self.sack && self.take_blocks(ack, &mut delivered);
+        let sack = self.settings.sack();
+        let duplicate_reported = sack && self.take_blocks(ack, &mut delivered);
         self.delivered += delivered.bytes;
         let rtt = self.take_rtt(&delivered, ack.echoed, now);
 
         // RFC 5681, section 2; with SACK, RFC 6675, section 2: it tells of new data.
         let duplicate = ack.offset == before.una
             && !ack.has_data
-            && self.outstanding() > 0
-            && if self.sack { delivered.bytes > 0 } else { !window_changed };
+            && self.space.outstanding() > 0
+            && if sack { delivered.bytes > 0 } else { !window_changed };
         if advanced {
-            self.dupacks = 0;
-            self.before_dupacks = None;
+            self.duplicates = None;
         } else if duplicate {
-            self.dupacks += 1;
-            self.before_dupacks.get_or_insert(self.next);
+            self.duplicates.get_or_insert(Duplicates { count: 0, next: self.space.next }).count += 1;
         }
 
-        if duplicate_reported && self.is_spurious() {
+        if duplicate_reported && self.undo.is_spurious() {
             self.undo_reduction(counters);
-        } else if self.sack {
-            self.repair_with_sack(before, counters, now);
+        } else if let Repair::Sack { fack, descent, .. } = self.settings.repair {
+            self.repair_with_sack(fack, descent, before, counters, now);
         } else {
             self.repair_without_sack(advanced, duplicate, &delivered, counters, now);
         }
         if ack.ece {
             self.on_ece(before, counters, now);
         }
-        if let Some(prr) = &mut self.prr {
-            prr.on_ack(delivered.bytes, self.board.pipe(), self.controller.ssthresh(), self.mss);
-        }
-        if let Some(halving) = &mut self.halving {
-            halving.on_ack(self.board.pipe() as f64 / f64::from(self.mss), self.controller.ssthresh());
-            self.controller.moderate(halving.cwnd());
+        if let Phase::Sack(recovery) = &mut self.phase {
+            let (pipe, ssthresh, mss) = (self.board.pipe(), self.controller.ssthresh(), self.settings.mss);
+            match &mut recovery.window {
+                RecoveryWindow::Controller => {}
+                RecoveryWindow::Proportional(prr) => prr.on_ack(delivered.bytes, pipe, ssthresh, mss),
+                RecoveryWindow::Halving(halving) => {
+                    halving.on_ack(pipe as f64 / f64::from(mss), ssthresh);
+                    self.controller.moderate(halving.cwnd());
+                }
+            }
         }
         if delivered.bytes > 0 || advanced {
             self.tell_controller(&delivered, rtt, before, ack.ece, now);
         }
-        if self.moderate && self.phase == Phase::Open && delivered.segments > MAX_BURST {
+        if self.settings.moderate && self.phase.is_open() && delivered.segments > MAX_BURST {
             self.controller.moderate(self.segments(self.board.pipe()) + MAX_BURST as f64);
         }
         self.restart_timer(advanced, now);
-    }
-
-    /// Takes the peer's window; returns whether it changed. As in Linux (`tcp_may_update_window`), an ACK
-    /// of nothing new can open or close the window, but not move its edge back: it may be an old one.
-    fn take_window(&mut self, ack: &Acknowledgment<'_>) -> bool {
-        let edge = ack.offset + ack.window;
-        let changed = edge != self.window_edge && ack.offset == self.una;
-        if ack.offset > self.una || changed && (edge > self.window_edge || ack.window == 0) {
-            self.window_edge = edge;
-        }
-        changed
     }
 
     /// Selective acknowledgments; returns whether the first block reported a duplicate (RFC 2883).
@@ -104,12 +97,12 @@ impl Sender {
         let duplicate =
             left < ack.offset || blocks.get(1).is_some_and(|&second| second.0 <= left && right <= second.1);
         if duplicate {
-            self.undo.on_duplicate(left, right, self.mss);
+            self.undo.on_duplicate(left, right, self.settings.mss);
             blocks = &blocks[1..];
         }
         for &(left, right) in blocks {
-            if right > self.una && right <= self.next {
-                self.board.sack(left.max(self.una), right, self.mss, delivered);
+            if right > self.space.una && right <= self.space.next {
+                self.board.sack(left.max(self.space.una), right, self.settings.mss, delivered);
             }
         }
         duplicate
@@ -127,7 +120,7 @@ impl Sender {
             // What arrived long before the hole was filled is acknowledged with it, where nothing reported it then. The echo
             // is of the segment that moved the left edge, or of an older one (RFC 7323, section 4.3).
             (Some((sent_at, _)), Some(_))
-                if self.sack && echoed.is_some_and(|echo| ticks(sent_at) >= echo) =>
+                if self.settings.sack() && echoed.is_some_and(|echo| ticks(sent_at) >= echo) =>
             {
                 sent_at
             }
@@ -135,8 +128,8 @@ impl Sender {
             _ => return None,
         };
         let rtt = now - sent_at;
-        if self.timestamps || self.una > self.timed_from {
-            self.timed_from = self.next;
+        if self.settings.timestamps || self.space.una > self.timed_from {
+            self.timed_from = self.space.next;
             self.rtt.sample(rtt);
         } else {
             self.rtt.observe(rtt);
@@ -159,15 +152,14 @@ impl Sender {
         marked: bool,
         now: Time,
     ) {
-        if self.una > self.round_end {
-            self.round += 1;
-            self.round_end = self.next;
+        if self.space.una > self.round.end {
+            self.round = Round { number: self.round.number + 1, end: self.space.next };
         }
-        let in_recovery = matches!(self.phase, Phase::Recovery { .. });
+        let in_recovery = self.phase.is_fast_recovery();
         let limited = self.limited_at.is_some_and(|at| before.una <= at)
             || self.controller.in_slow_start() && self.segments(2 * before.pipe) > self.controller.cwnd();
-        let held_back = marked && !matches!(self.phase, Phase::Restart { .. });
-        let grows = limited && !in_recovery && !held_back && (before.open || self.phase != Phase::Open);
+        let held_back = marked && !self.phase.is_restart();
+        let grows = limited && !in_recovery && !held_back && (before.open || !self.phase.is_open());
         self.controller.on_ack(&Ack {
             now,
             segments: if grows { self.worth(delivered) } else { 0.0 },
@@ -177,9 +169,9 @@ impl Sender {
             min_rtt: self.rtt.min(),
             srtt: self.rtt.srtt(),
             delivered_since: delivered.newest.map(|(_, before)| self.delivered - before),
-            round: self.round,
+            round: self.round.number,
             in_recovery,
-            mss: self.mss,
+            mss: self.settings.mss,
         });
     }
 
@@ -188,7 +180,7 @@ impl Sender {
         if delivered.segments == 0 {
             return 0.0;
         }
-        match self.byte_counting {
+        match self.settings.byte_counting {
             ByteCounting::PerAck => 1.0,
             ByteCounting::Abc { limit } => {
                 let acked = self.segments(delivered.cumulative);
@@ -196,29 +188,8 @@ impl Sender {
                     return acked;
                 }
                 // RFC 3465, section 2.3: L = 1 in the slow start after a timeout.
-                let restart = matches!(self.phase, Phase::Restart { .. });
-                acked.min(if restart { 1.0 } else { f64::from(limit) })
+                acked.min(if self.phase.is_restart() { 1.0 } else { f64::from(limit) })
             }
-        }
-    }
-
-    /// RFC 6298, section 5.
-    fn restart_timer(&mut self, advanced: bool, now: Time) {
-        if self.board.is_empty() {
-            // Nothing to wait for, or the peer's closed window, for which a probe was answered.
-            self.tries = 0;
-            self.deadline = Time::MAX;
-            if self.may_send_new() {
-                self.rtt.forget_back_off();
-            }
-        } else if advanced {
-            // RFC 6582, section 4, the impatient variant: only the first partial ACK restarts it.
-            let partial = !self.sack && matches!(self.phase, Phase::Recovery { .. });
-            if partial && self.partial_seen {
-                return;
-            }
-            self.partial_seen |= partial;
-            self.deadline = now + self.rtt.rto();
         }
     }
 
@@ -226,12 +197,7 @@ impl Sender {
     /// transmit added (section 3.2, step 2). It is never more than the window, beyond which only segments
     /// count that have left the network.
     pub(super) fn flight_size(&self, una: u64) -> f64 {
-        let sent = self.before_dupacks.unwrap_or(self.next) - una;
-        self.segments(sent).min(self.controller.cwnd())
-    }
-
-    /// Whether three duplicate ACKs without SACK mean a loss (RFC 6582, section 3.2, step 2).
-    pub(super) fn duplicates_tell_of_loss(&self) -> bool {
-        self.dupacks >= DUP_THRESH && self.repaired_until != Some(self.una)
+        let next = self.duplicates.map_or(self.space.next, |duplicates| duplicates.next);
+        self.segments(next - una).min(self.controller.cwnd())
     }
 }

@@ -1,0 +1,101 @@
+//! What the sender goes by: the stack's settings, and what both ends agreed on. Fixed once the connection is open.
+
+use crate::config::{ByteCounting, Config, Recovery};
+
+/// What the sender goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Payload of a full segment, in bytes.
+    pub mss: u32,
+    /// How losses are found and repaired.
+    pub repair: Repair,
+    /// What an ACK is worth in window growth.
+    pub byte_counting: ByteCounting,
+    /// Whether the first two duplicate ACKs let a new segment go each (RFC 3042).
+    pub limited_transmit: bool,
+    /// Whether `cwnd` is set to what is in flight on an ACK of many segments.
+    pub moderate: bool,
+    /// Whether segments carry timestamps.
+    pub timestamps: bool,
+    /// Whether both ends take part in ECN.
+    pub ecn: bool,
+    /// Segments that may go back to back for each ACK.
+    pub burst_limit: u32,
+    /// The window to start from after an idle time, in segments.
+    pub initial_window: u32,
+}
+
+/// How losses are found and repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// Fast retransmit, then slow start from one segment.
+    Tahoe,
+    /// Fast recovery, until the first ACK of new data.
+    Reno,
+    /// Fast recovery, until the whole window at the loss is acknowledged.
+    NewReno,
+    /// Fast recovery with selective acknowledgments.
+    Sack {
+        /// Whether all holes far enough below the highest block are lost (forward acknowledgment).
+        fack: bool,
+        /// Whether reductions that D-SACK shows to have been spurious are undone.
+        undo: bool,
+        /// How the window comes down.
+        descent: Descent,
+    },
+}
+
+/// How the window comes down to `ssthresh` in a recovery with selective acknowledgments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Descent {
+    /// At once (RFC 6675).
+    AtOnce,
+    /// In proportion to what is delivered (RFC 6937).
+    Proportional,
+    /// By a segment for every second ACK (Linux 2.4).
+    Halving,
+}
+
+impl Settings {
+    /// The settings of this stack, before the handshake.
+    pub fn new(config: &Config) -> Self {
+        Self {
+            mss: config.mss(),
+            repair: Repair::new(config),
+            byte_counting: config.byte_counting,
+            limited_transmit: config.limited_transmit,
+            moderate: config.moderate_cwnd,
+            timestamps: config.timestamps,
+            ecn: config.ecn,
+            burst_limit: config.burst_limit.unwrap_or(u32::MAX),
+            initial_window: config.initial_window,
+        }
+    }
+
+    /// Whether losses are repaired with selective acknowledgments.
+    #[inline]
+    pub fn sack(&self) -> bool {
+        matches!(self.repair, Repair::Sack { .. })
+    }
+}
+
+impl Repair {
+    fn new(config: &Config) -> Self {
+        match config.recovery {
+            Recovery::Tahoe => Self::Tahoe,
+            Recovery::Reno => Self::Reno,
+            Recovery::NewReno => Self::NewReno,
+            Recovery::Sack => Self::Sack {
+                fack: config.fack,
+                undo: config.dsack,
+                descent: if config.prr {
+                    Descent::Proportional
+                } else if config.rate_halving {
+                    Descent::Halving
+                } else {
+                    Descent::AtOnce
+                },
+            },
+        }
+    }
+}

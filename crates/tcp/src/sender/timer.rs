@@ -1,0 +1,108 @@
+//! The timer of the sending half: for retransmission, and where nothing is outstanding for a closed window.
+
+use elephan_cc::Cause;
+use elephan_units::Time;
+
+use super::Sender;
+use super::phase::Phase;
+use crate::endpoint::Counters;
+
+/// RFC 9293, section 3.8.3: give up after R2, at least 100 s. Linux's `tcp_retries2`: 15 timeouts in a row.
+const MAX_TRIES: u8 = 15;
+
+/// The retransmission timer, or the persist timer where nothing is outstanding.
+#[derive(Clone, Copy, Debug)]
+pub struct Timer {
+    /// When it runs out; `Time::MAX` when off.
+    pub deadline: Time,
+    /// Timeouts in a row without progress.
+    pub tries: u8,
+    /// A zero-window probe is due.
+    pub probe: bool,
+}
+
+impl Timer {
+    /// Off.
+    pub fn new() -> Self {
+        Self { deadline: Time::MAX, tries: 0, probe: false }
+    }
+
+    /// Whether it is off.
+    pub fn is_off(&self) -> bool {
+        self.deadline == Time::MAX
+    }
+}
+
+impl Sender {
+    /// Gives what is outstanding a whole timeout from now.
+    pub(super) fn start_timer(&mut self, now: Time) {
+        self.timer.deadline = now + self.rtt.rto();
+    }
+
+    /// An ACK was taken, which `advanced` the left edge or not (RFC 6298, section 5).
+    pub(super) fn restart_timer(&mut self, advanced: bool, now: Time) {
+        if self.board.is_empty() {
+            // Nothing to wait for, or the peer's closed window, for which a probe was answered.
+            self.timer.tries = 0;
+            self.timer.deadline = Time::MAX;
+            if self.may_send_new() {
+                self.rtt.forget_back_off();
+            }
+        } else if advanced {
+            // RFC 6582, section 4, the impatient variant: only the first partial ACK restarts it.
+            if let Phase::Reno(recovery) = &mut self.phase
+                && std::mem::replace(&mut recovery.partial_seen, true)
+            {
+                return;
+            }
+            self.start_timer(now);
+        }
+    }
+
+    /// Whether the retransmission or persist timer has run out; acts on it.
+    pub fn on_timer(&mut self, counters: &mut Counters, now: Time) {
+        if now < self.timer.deadline {
+            return;
+        }
+        self.burst = 0;
+        self.rtt.back_off();
+        self.start_timer(now);
+        if self.board.is_empty() {
+            // The persist timer: ask whether a closed window has opened (RFC 9293, section 3.8.6.1).
+            self.timer.probe = true;
+        } else {
+            counters.timeouts += 1;
+            // RFC 5681, section 3.1: ssthresh is held when the same segment times out again. It is held
+            // too when the window that the segment was sent in has been answered.
+            if self.timer.tries > 0 || self.front_is_answered(now) {
+                self.controller.collapse();
+                self.note_reduction();
+            } else {
+                self.reduce(Cause::Timeout, self.space.una, counters, now);
+            }
+            self.board.all_is_lost();
+            self.phase = Phase::Restart { recover: self.space.next };
+            self.duplicates = None;
+        }
+        self.timer.tries = self.timer.tries.saturating_add(1);
+    }
+
+    /// Whether a zero-window probe is due; asking takes it.
+    pub fn take_probe(&mut self) -> bool {
+        std::mem::take(&mut self.timer.probe)
+    }
+
+    /// Whether so many timeouts in a row brought no progress that the peer must be gone.
+    pub fn is_hopeless(&self) -> bool {
+        self.timer.tries > MAX_TRIES
+    }
+
+    /// When [`Sender::on_timer`] is due, or pacing lets the next segment go; `Time::MAX` for never.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        match &self.pacer {
+            Some(pacer) if self.may_send_something() => self.timer.deadline.min(pacer.next()),
+            _ => self.timer.deadline,
+        }
+    }
+}
