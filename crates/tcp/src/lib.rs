@@ -42,7 +42,6 @@
 
 mod config;
 mod endpoint;
-mod handshake;
 mod receiver;
 mod segment;
 mod sender;

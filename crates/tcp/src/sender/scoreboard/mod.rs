@@ -3,67 +3,22 @@
 //! Everything an ACK asks of it is constant time when amortised over the segments, with selective
 //! acknowledgments too: a segment is pushed once, selectively acknowledged once, marked lost once for
 //! each time it is lost, and popped once. Segments are counted by a serial number, the `id`.
+//! Which are lost is in `losses.rs`, which is sent again next in `next.rs`.
+
+mod losses;
+mod next;
+mod record;
 
 use std::collections::VecDeque;
 
 use elephan_units::Time;
 
-/// Selectively acknowledged.
-const SACKED: u8 = 1;
-/// Thought lost.
-const LOST: u8 = 2;
-/// A retransmission of it is thought to be in flight.
-const IN_FLIGHT_AGAIN: u8 = 4;
-/// Retransmitted at least once: its ACK is ambiguous (Karn).
-const RETRANSMITTED: u8 = 8;
-/// Carries the FIN.
-const FIN: u8 = 16;
+use record::{FIN, IN_FLIGHT_AGAIN, LOST, Record, SACKED};
+
+pub use record::is_later;
 
 /// Duplicate ACK threshold (RFC 5681, section 3.2; RFC 6675, section 2).
 pub const DUP_THRESH: u64 = 3;
-
-/// A segment that was sent. 32 bytes, because a window of a million of them is walked at line rate.
-#[derive(Clone, Copy, Debug)]
-pub struct Record {
-    /// Offset of its first byte.
-    pub offset: u64,
-    /// When it was last sent.
-    pub sent_at: Time,
-    /// Bytes that had been delivered when it was last sent.
-    pub delivered: u64,
-    /// Which transmission it was, counted from the start of the connection and wrapping.
-    transmission: u32,
-    /// Payload bytes.
-    pub len: u16,
-    flags: u8,
-}
-
-impl Record {
-    /// Offset after its last byte; a FIN takes one.
-    pub fn end(&self) -> u64 {
-        self.offset + u64::from(self.len) + u64::from(self.is_fin())
-    }
-    /// Whether it carries the FIN.
-    pub fn is_fin(&self) -> bool {
-        self.flags & FIN != 0
-    }
-    /// Whether its last transmission came after number `transmission`.
-    pub fn was_sent_after(&self, transmission: u32) -> bool {
-        is_later(self.transmission, transmission)
-    }
-    /// Whether it was ever retransmitted.
-    pub fn was_retransmitted(&self) -> bool {
-        self.flags & RETRANSMITTED != 0
-    }
-    /// Bytes that it adds to the pipe: RFC 6675's SetPipe.
-    fn in_pipe(&self) -> u64 {
-        if self.flags & SACKED != 0 {
-            return 0;
-        }
-        let copies = u64::from(self.flags & LOST == 0) + u64::from(self.flags & IN_FLIGHT_AGAIN != 0);
-        copies * u64::from(self.len)
-    }
-}
 
 /// What an ACK delivered.
 #[derive(Clone, Copy, Debug)]
@@ -142,6 +97,11 @@ impl Scoreboard {
     /// The oldest segment outstanding.
     pub fn front(&self) -> Option<&Record> {
         self.records.front()
+    }
+
+    /// The oldest segment's id, for a retransmission whatever is known of it.
+    pub fn front_id(&self) -> Option<u64> {
+        (!self.records.is_empty()).then_some(self.first)
     }
 
     /// Segments outstanding.
@@ -305,200 +265,9 @@ impl Scoreboard {
         delivered.bytes += u64::from(record.len);
     }
 
-    /// Marks what RFC 6675's IsLost() calls lost: unacknowledged with `DUP_THRESH` segments
-    /// selectively acknowledged above it; with `fack`, everything that far below the highest one.
-    ///
-    /// Returns the offset of the highest segment that was newly found, where one was.
-    pub fn detect_losses(&mut self, fack: bool) -> Option<u64> {
-        let &(_, highest) = self.runs.back()?;
-        let boundary = if fack {
-            highest.saturating_sub(DUP_THRESH)
-        } else {
-            // The third selectively acknowledged segment from above.
-            let mut missing = DUP_THRESH;
-            let mut boundary = 0;
-            for &(left, right) in self.runs.iter().rev() {
-                if right - left >= missing {
-                    boundary = right - missing;
-                    break;
-                }
-                missing -= right - left;
-            }
-            boundary
-        };
-        let mut found = None;
-        for id in self.examined.max(self.first)..boundary {
-            if self.mark_lost(id) {
-                found = Some(self.get(id).offset);
-            }
-        }
-        self.examined = self.examined.max(boundary);
-        found
-    }
-
-    /// Marks the oldest segment lost: three duplicate ACKs, or a partial ACK, without SACK.
-    pub fn front_is_lost(&mut self) {
-        if !self.records.is_empty() {
-            self.mark_lost(self.first);
-        }
-    }
-
-    fn mark_lost(&mut self, id: u64) -> bool {
-        let record = self.get_mut(id);
-        if record.flags & (SACKED | LOST) != 0 {
-            return false;
-        }
-        record.flags |= LOST;
-        let (len, again) = (u64::from(record.len), record.flags & IN_FLIGHT_AGAIN != 0);
-        self.pipe -= len;
-        if !again {
-            self.waiting += 1;
-            self.retransmit_from = self.retransmit_from.min(id);
-        }
-        true
-    }
-
-    /// Finds retransmissions that were lost: `DUP_THRESH` later transmissions arrived.
-    ///
-    /// The order of transmission stands in for RFC 8985's times; RFC 6675 leaves these to the timer.
-    /// Returns the last transmission that was found lost.
-    pub fn detect_lost_retransmissions(&mut self) -> Option<u32> {
-        let mut found = None;
-        while let Some(&(id, transmission)) = self.retransmissions.front() {
-            if self.is_current(id, transmission) {
-                if !is_later(self.latest_arrived, transmission.wrapping_add(DUP_THRESH as u32 - 1)) {
-                    break;
-                }
-                found = Some(transmission);
-                let record = self.get_mut(id);
-                record.flags &= !IN_FLIGHT_AGAIN;
-                let (len, lost) = (u64::from(record.len), record.flags & LOST != 0);
-                self.pipe -= len;
-                if lost {
-                    self.waiting += 1;
-                    self.lost_again.push_back(id);
-                }
-            }
-            self.retransmissions.pop_front();
-        }
-        found
-    }
-
-    /// Whether this is the last transmission of a segment that is not known to have arrived.
-    fn is_current(&self, id: u64, transmission: u32) -> bool {
-        id >= self.first && {
-            let record = self.get(id);
-            record.flags & SACKED == 0 && record.transmission == transmission
-        }
-    }
-
     /// Transmissions so far, new and again, wrapping.
     pub fn transmissions(&self) -> u32 {
         self.transmissions
-    }
-
-    /// A timeout: everything that is not selectively acknowledged is lost (RFC 6675, section 5.1).
-    pub fn all_is_lost(&mut self) {
-        // A receiver that lets go of what it acknowledged selectively (RFC 2018, section 8).
-        if self.records.front().is_some_and(|record| record.flags & SACKED != 0) {
-            self.runs.clear();
-            for record in &mut self.records {
-                record.flags &= !SACKED;
-            }
-        }
-        self.waiting = 0;
-        for record in &mut self.records {
-            record.flags &= !IN_FLIGHT_AGAIN;
-            if record.flags & SACKED == 0 {
-                record.flags |= LOST;
-                self.waiting += 1;
-            }
-        }
-        self.pipe = 0;
-        self.retransmissions.clear();
-        self.lost_again.clear();
-        self.examined = self.next_id();
-        self.retransmit_from = self.first;
-    }
-
-    /// RFC 6675's NextSeg, rule 1: the first segment that is lost and was not sent again since.
-    pub fn next_lost(&mut self) -> Option<u64> {
-        if self.waiting == 0 {
-            return None;
-        }
-        while let Some(&id) = self.lost_again.front() {
-            if id >= self.first && self.get(id).flags & (SACKED | LOST | IN_FLIGHT_AGAIN) == LOST {
-                return Some(id);
-            }
-            self.lost_again.pop_front();
-        }
-        for id in self.retransmit_from.max(self.first)..self.next_id() {
-            if self.get(id).flags & (SACKED | LOST | IN_FLIGHT_AGAIN) == LOST {
-                self.retransmit_from = id;
-                return Some(id);
-            }
-        }
-        None
-    }
-
-    /// Whether some segment is neither known to have arrived nor known to be lost, with one above it
-    /// that arrived; [`Scoreboard::next_unknown`] says which.
-    pub fn has_unknown(&self) -> bool {
-        self.runs.back().is_some_and(|&(_, highest)| self.unknown_from.max(self.examined) < highest)
-    }
-
-    /// NextSeg, rule 3: the first segment below the highest selectively acknowledged one that is not
-    /// known to have arrived and was never sent again.
-    pub fn next_unknown(&mut self) -> Option<u64> {
-        let &(_, highest) = self.runs.back()?;
-        let from = self.unknown_from.max(self.examined).max(self.first);
-        let found = (from..highest).find(|&id| self.get(id).flags & (SACKED | LOST | RETRANSMITTED) == 0);
-        self.unknown_from = found.unwrap_or(highest).max(from);
-        found
-    }
-
-    /// NextSeg, rule 4: the last segment outstanding that is not known to have arrived.
-    pub fn last_unknown(&self) -> Option<u64> {
-        let above = self.runs.back().map_or(self.first, |&(_, right)| right);
-        let last = self.next_id().checked_sub(1)?;
-        (last >= above && last >= self.first).then_some(last)
-    }
-
-    /// The oldest segment's id, for a retransmission whatever is known of it.
-    pub fn front_id(&self) -> Option<u64> {
-        (!self.records.is_empty()).then_some(self.first)
-    }
-
-    /// Segment `id` is sent again; returns what to send.
-    pub fn retransmit(&mut self, id: u64, now: Time, delivered: u64) -> Record {
-        let transmission = self.next_transmission();
-        let record = self.get_mut(id);
-        let waited = record.flags & (LOST | IN_FLIGHT_AGAIN) == LOST;
-        let again = record.flags & IN_FLIGHT_AGAIN != 0;
-        record.flags |= IN_FLIGHT_AGAIN | RETRANSMITTED;
-        (record.sent_at, record.delivered, record.transmission) = (now, delivered, transmission);
-        let record = *record;
-        self.waiting -= u64::from(waited);
-        if !again {
-            self.pipe += u64::from(record.len);
-        }
-        if self.keeps_retransmissions {
-            self.retransmissions.push_back((id, transmission));
-        }
-        record
-    }
-
-    /// No segment is taken to be lost: an undo. What stays unacknowledged is looked at again.
-    pub fn nothing_is_lost(&mut self) {
-        for record in &mut self.records {
-            if record.flags & (SACKED | LOST) == LOST {
-                record.flags &= !LOST;
-                self.pipe += u64::from(record.len);
-            }
-        }
-        self.waiting = 0;
-        self.lost_again.clear();
-        self.examined = self.first;
     }
 
     /// Recounts what is kept as counters, for tests.
@@ -512,11 +281,6 @@ impl Scoreboard {
         let in_runs: Vec<u64> = self.runs.iter().flat_map(|&(left, right)| left..right).collect();
         assert_eq!(sacked, in_runs, "runs");
     }
-}
-
-/// Whether transmission `a` came after `b`; they count from the start of the connection, and wrap.
-pub fn is_later(a: u32, b: u32) -> bool {
-    a.wrapping_sub(b).cast_signed() > 0
 }
 
 #[cfg(test)]

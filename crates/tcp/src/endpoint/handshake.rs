@@ -2,8 +2,8 @@
 
 use elephan_units::Time;
 
+use super::{Endpoint, State};
 use crate::config::Config;
-use crate::endpoint::{Endpoint, State};
 use crate::segment::{Flags, Segment};
 use crate::sender::{Agreement, ticks};
 
@@ -53,7 +53,7 @@ impl Handshake {
 impl Endpoint {
     /// A segment before the connection is established; returns whether it now is, and the segment to be
     /// taken as one of it.
-    pub(crate) fn on_handshake(&mut self, segment: &Segment, now: Time) -> bool {
+    pub(super) fn on_handshake(&mut self, segment: &Segment, now: Time) -> bool {
         let syn = segment.flags.contains(Flags::SYN);
         let acknowledges_us = segment.flags.contains(Flags::ACK) && segment.ack == self.iss.wrapping_add(1);
         match self.state {
@@ -118,7 +118,7 @@ impl Endpoint {
         self.sender.establish((tries == 1).then(|| now - sent_at), tries, self.ecn);
     }
 
-    pub(crate) fn on_handshake_timer(&mut self, now: Time) {
+    pub(super) fn on_handshake_timer(&mut self, now: Time) {
         if now < self.handshake.deadline {
             return;
         }
@@ -130,7 +130,7 @@ impl Endpoint {
     }
 
     /// The SYN or SYN-ACK, where one is to be sent.
-    pub(crate) fn poll_handshake(&mut self, now: Time) -> Option<Segment> {
+    pub(super) fn poll_handshake(&mut self, now: Time) -> Option<Segment> {
         if !std::mem::take(&mut self.handshake.send) {
             return None;
         }

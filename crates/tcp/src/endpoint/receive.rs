@@ -1,0 +1,126 @@
+//! What a segment that arrives means to each half.
+
+use elephan_units::Time;
+
+use super::{Endpoint, State};
+use crate::segment::{Flags, Segment};
+use crate::sender::{Acknowledgment, TICK, ticks};
+use crate::sequence;
+
+impl Endpoint {
+    /// A segment arrived. `congestion_experienced` is the IP header's mark.
+    pub fn on_segment(&mut self, segment: &Segment, congestion_experienced: bool, now: Time) {
+        if segment.flags.contains(Flags::RST) {
+            self.on_reset(segment);
+            return;
+        }
+        match self.state {
+            State::Established => self.on_established(segment, congestion_experienced, now),
+            State::Listen | State::SynSent | State::SynReceived => {
+                if self.on_handshake(segment, now) {
+                    self.on_established(segment, congestion_experienced, now);
+                }
+            }
+            State::Reset => {}
+        }
+    }
+
+    /// A reset counts only where it names the byte that is due (RFC 5961, section 3.2).
+    fn on_reset(&mut self, segment: &Segment) {
+        let counts = match self.state {
+            State::Listen | State::Reset => false,
+            State::SynSent => segment.flags.contains(Flags::ACK) && segment.ack == self.iss.wrapping_add(1),
+            State::SynReceived | State::Established => segment.seq == self.due(),
+        };
+        if counts {
+            self.state = State::Reset;
+        }
+    }
+
+    fn on_established(&mut self, segment: &Segment, congestion_experienced: bool, now: Time) {
+        if segment.flags.contains(Flags::SYN) {
+            // The peer did not get our last ACK of the handshake.
+            self.receiver.ack_now = true;
+            return;
+        }
+        let origin = self.irs.wrapping_add(1);
+        let is_ack_alone = segment.seq_len() == 0;
+        let last_ack = sequence::wire(self.last_ack, origin);
+        if self.timestamps && segment.timestamps {
+            let age = self.ts_recent.wrapping_sub(segment.ts_val).cast_signed();
+            if age > 0 && !(is_ack_alone && self.may_be_reordered(age)) {
+                // PAWS (RFC 7323, section 5.3): a segment from a window long past.
+                let left = sequence::expand(segment.seq, origin, self.receiver.next());
+                self.receiver.report_duplicate(left, left + u64::from(segment.seq_len()));
+                return;
+            }
+            if age <= 0 && segment.seq.wrapping_sub(last_ack).cast_signed() <= 0 {
+                self.ts_recent = segment.ts_val;
+            }
+        }
+        if segment.flags.contains(Flags::ACK) && !self.says_nothing(segment) {
+            self.on_ack(segment, now);
+        }
+        if !is_ack_alone {
+            self.on_data(segment, origin, congestion_experienced, now);
+        } else if segment.seq.wrapping_sub(last_ack).cast_signed() < 0 {
+            // A zero-window probe, or an old duplicate: say where we are.
+            self.receiver.ack_now = true;
+        }
+    }
+
+    /// ACKs without data overtake each other harmlessly; Linux too takes them for up to a timeout
+    /// (net/ipv4/tcp_input.c, `tcp_disordered_ack`).
+    fn may_be_reordered(&self, age: i32) -> bool {
+        TICK * u64::from(age.unsigned_abs()) <= self.sender.rtt().rto()
+    }
+
+    fn on_data(&mut self, segment: &Segment, origin: u32, marked: bool, now: Time) {
+        // RFC 3168, section 6.1.3: echo until the sender says that it reduced.
+        if segment.flags.contains(Flags::CWR) {
+            self.echo = false;
+        }
+        self.echo |= marked && self.ecn;
+        let echo = (self.timestamps && segment.ts_ecr > 0)
+            .then(|| TICK * u64::from(ticks(now).wrapping_sub(segment.ts_ecr)));
+        let left = sequence::expand(segment.seq, origin, self.receiver.next());
+        let fin = segment.flags.contains(Flags::FIN);
+        self.receiver.receive(left, left + u64::from(segment.len), fin, echo, now);
+        self.counters.bytes_delivered = self.receiver.delivered();
+    }
+
+    /// Whether an acknowledgment leaves the sending half as it is: most data that a mere receiver gets.
+    #[inline]
+    fn says_nothing(&self, segment: &Segment) -> bool {
+        let window = u64::from(segment.window) << self.peer_shift;
+        self.sender.is_silent()
+            && segment.ack == sequence::wire(self.sender.space().una, self.iss.wrapping_add(1))
+            && self.sender.space().una + window == self.sender.space().window_edge
+            && segment.sack.is_empty()
+            && !segment.flags.contains(Flags::ECE)
+    }
+
+    #[inline(never)]
+    fn on_ack(&mut self, segment: &Segment, now: Time) {
+        let origin = self.iss.wrapping_add(1);
+        let una = self.sender.space().una;
+        let mut blocks = [(0, 0); 4];
+        let mut count = 0;
+        if self.sack {
+            for &(left, right) in segment.sack.as_slice() {
+                let left = sequence::expand(left, origin, una);
+                blocks[count] = (left, left + u64::from(right.wrapping_sub(sequence::wire(left, origin))));
+                count += 1;
+            }
+        }
+        let ack = Acknowledgment {
+            offset: sequence::expand(segment.ack, origin, una),
+            window: u64::from(segment.window) << self.peer_shift,
+            blocks: &blocks[..count],
+            has_data: segment.len > 0,
+            ece: self.ecn && segment.flags.contains(Flags::ECE),
+            echoed: (self.timestamps && segment.timestamps).then_some(segment.ts_ecr),
+        };
+        self.sender.on_ack(&ack, &mut self.counters, now);
+    }
+}

@@ -1,0 +1,51 @@
+//! What an endpoint tells of itself: what it counted, and how it stands.
+
+use elephan_units::Time;
+
+/// What an endpoint has counted since it began; all only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Data segments sent, retransmissions included.
+    pub segments_sent: u64,
+    /// Payload bytes sent, retransmissions included.
+    pub bytes_sent: u64,
+    /// Segments retransmitted.
+    pub segments_retransmitted: u64,
+    /// Payload bytes retransmitted.
+    pub bytes_retransmitted: u64,
+    /// Payload bytes of ours that the peer acknowledged cumulatively.
+    pub bytes_acked: u64,
+    /// Payload bytes of the peer's that were handed to the application, once and in order.
+    pub bytes_delivered: u64,
+    /// Reductions for a loss found by duplicate or selective ACKs: at most one for each window of data.
+    pub loss_events: u64,
+    /// Reductions for an ECN echo.
+    pub ecn_events: u64,
+    /// Reductions because the host's own device queue was full (Web100's SendStalls).
+    pub stalls: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Times that the controller was told of congestion, whatever the cause.
+    pub reductions: u64,
+    /// Reductions undone.
+    pub undos: u64,
+}
+
+/// What a trace samples of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Snapshot {
+    /// Congestion window, in segments.
+    pub cwnd: f64,
+    /// Slow-start threshold, in segments; infinite until the first congestion event.
+    pub ssthresh: f64,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub srtt: Time,
+    /// Smallest round-trip time; zero before the first sample.
+    pub min_rtt: Time,
+    /// Retransmission timeout.
+    pub rto: Time,
+    /// RFC 6675's pipe: bytes thought to be in flight.
+    pub pipe: u64,
+    /// Whether the sender repairs a loss.
+    pub in_recovery: bool,
+}

@@ -1,0 +1,105 @@
+//! Which segment goes next, and what stands in its header.
+
+use elephan_units::Time;
+
+use super::{Endpoint, State};
+use crate::segment::{Flags, Segment};
+use crate::sender::{Transmission, ticks};
+use crate::sequence;
+
+impl Endpoint {
+    /// The next segment to send, until there is none.
+    #[inline(always)]
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        self.capable = false;
+        if self.state != State::Established {
+            return self.poll_unestablished(now);
+        }
+        if !self.sender.is_silent()
+            && let Some(transmission) = self.sender.poll(&mut self.counters, now)
+        {
+            return Some(self.data(transmission, now));
+        }
+        if self.sender.take_probe() {
+            // An old sequence number, for which the peer must answer; as Linux probes.
+            let mut probe = self.acknowledgment(now);
+            probe.seq = sequence::wire(self.sender.space().una, self.iss);
+            return Some(probe);
+        }
+        if self.receiver.ack_now {
+            let mut segment = self.acknowledgment(now);
+            if self.sack {
+                // 40 bytes of options: four blocks, or three beside timestamps (RFC 2018, section 3).
+                let blocks = if self.timestamps { 3 } else { 4 };
+                segment.sack = self.receiver.take_blocks(self.irs.wrapping_add(1), blocks);
+            }
+            self.receiver.acknowledged();
+            return Some(segment);
+        }
+        None
+    }
+
+    #[inline(never)]
+    fn poll_unestablished(&mut self, now: Time) -> Option<Segment> {
+        if self.state != State::Reset {
+            return self.poll_handshake(now);
+        }
+        std::mem::take(&mut self.send_reset).then(|| {
+            let mut segment = self.acknowledgment(now);
+            // What the peer expects, as far as we know: a reset counts nowhere else.
+            segment.seq = sequence::wire(self.sender.space().una, self.iss.wrapping_add(1));
+            segment.flags |= Flags::RST;
+            segment
+        })
+    }
+
+    /// A segment without data that acknowledges what arrived.
+    #[inline(always)]
+    fn acknowledgment(&mut self, now: Time) -> Segment {
+        let window = self.receiver.advertise() >> self.our_shift;
+        self.last_ack = self.receiver.next();
+        let mut flags = Flags::ACK;
+        if self.echo {
+            flags |= Flags::ECE;
+        }
+        Segment {
+            seq: sequence::wire(self.sender.space().next, self.iss.wrapping_add(1)),
+            ack: self.due(),
+            window: window.min(65_535) as u16,
+            flags,
+            ts_val: ticks(now),
+            ts_ecr: self.ts_recent,
+            timestamps: self.timestamps,
+            ..Segment::default()
+        }
+    }
+
+    #[inline(always)]
+    fn data(&mut self, transmission: Transmission, now: Time) -> Segment {
+        let mut segment = self.acknowledgment(now);
+        // SACK blocks would not fit beside a full segment: they go in an ACK of their own.
+        if !(self.sack && self.receiver.has_blocks()) {
+            self.receiver.acknowledged();
+        }
+        segment.seq = sequence::wire(transmission.offset, self.iss.wrapping_add(1));
+        segment.len = transmission.len;
+        if transmission.push {
+            segment.flags |= Flags::PSH;
+        }
+        if transmission.fin {
+            segment.flags |= Flags::FIN;
+        }
+        if transmission.cwr {
+            segment.flags |= Flags::CWR;
+        }
+        self.capable = self.ecn && !transmission.again && transmission.len > 0;
+        segment
+    }
+
+    /// Whether the segment that [`Endpoint::poll_transmit`] returned last is to be sent ECN-capable
+    /// (ECT(0)): data that is sent for the first time, where the handshake agreed on ECN (RFC 3168,
+    /// sections 6.1.4 and 6.1.5).
+    pub fn ecn_capable(&self) -> bool {
+        self.capable
+    }
+}

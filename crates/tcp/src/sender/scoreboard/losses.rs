@@ -1,0 +1,130 @@
+//! Which segments are lost: RFC 6675's IsLost(), retransmissions that did not arrive, and what a timeout means.
+
+use super::record::{IN_FLIGHT_AGAIN, LOST, SACKED, is_later};
+use super::{DUP_THRESH, Scoreboard};
+
+impl Scoreboard {
+    /// Marks what RFC 6675's IsLost() calls lost: unacknowledged with `DUP_THRESH` segments
+    /// selectively acknowledged above it; with `fack`, everything that far below the highest one.
+    ///
+    /// Returns the offset of the highest segment that was newly found, where one was.
+    pub fn detect_losses(&mut self, fack: bool) -> Option<u64> {
+        let &(_, highest) = self.runs.back()?;
+        let boundary = if fack {
+            highest.saturating_sub(DUP_THRESH)
+        } else {
+            // The third selectively acknowledged segment from above.
+            let mut missing = DUP_THRESH;
+            let mut boundary = 0;
+            for &(left, right) in self.runs.iter().rev() {
+                if right - left >= missing {
+                    boundary = right - missing;
+                    break;
+                }
+                missing -= right - left;
+            }
+            boundary
+        };
+        let mut found = None;
+        for id in self.examined.max(self.first)..boundary {
+            if self.mark_lost(id) {
+                found = Some(self.get(id).offset);
+            }
+        }
+        self.examined = self.examined.max(boundary);
+        found
+    }
+
+    /// Marks the oldest segment lost: three duplicate ACKs, or a partial ACK, without SACK.
+    pub fn front_is_lost(&mut self) {
+        if !self.records.is_empty() {
+            self.mark_lost(self.first);
+        }
+    }
+
+    fn mark_lost(&mut self, id: u64) -> bool {
+        let record = self.get_mut(id);
+        if record.flags & (SACKED | LOST) != 0 {
+            return false;
+        }
+        record.flags |= LOST;
+        let (len, again) = (u64::from(record.len), record.flags & IN_FLIGHT_AGAIN != 0);
+        self.pipe -= len;
+        if !again {
+            self.waiting += 1;
+            self.retransmit_from = self.retransmit_from.min(id);
+        }
+        true
+    }
+
+    /// Finds retransmissions that were lost: `DUP_THRESH` later transmissions arrived.
+    ///
+    /// The order of transmission stands in for RFC 8985's times; RFC 6675 leaves these to the timer.
+    /// Returns the last transmission that was found lost.
+    pub fn detect_lost_retransmissions(&mut self) -> Option<u32> {
+        let mut found = None;
+        while let Some(&(id, transmission)) = self.retransmissions.front() {
+            if self.is_current(id, transmission) {
+                if !is_later(self.latest_arrived, transmission.wrapping_add(DUP_THRESH as u32 - 1)) {
+                    break;
+                }
+                found = Some(transmission);
+                let record = self.get_mut(id);
+                record.flags &= !IN_FLIGHT_AGAIN;
+                let (len, lost) = (u64::from(record.len), record.flags & LOST != 0);
+                self.pipe -= len;
+                if lost {
+                    self.waiting += 1;
+                    self.lost_again.push_back(id);
+                }
+            }
+            self.retransmissions.pop_front();
+        }
+        found
+    }
+
+    /// Whether this is the last transmission of a segment that is not known to have arrived.
+    fn is_current(&self, id: u64, transmission: u32) -> bool {
+        id >= self.first && {
+            let record = self.get(id);
+            record.flags & SACKED == 0 && record.transmission == transmission
+        }
+    }
+
+    /// A timeout: everything that is not selectively acknowledged is lost (RFC 6675, section 5.1).
+    pub fn all_is_lost(&mut self) {
+        // A receiver that lets go of what it acknowledged selectively (RFC 2018, section 8).
+        if self.records.front().is_some_and(|record| record.flags & SACKED != 0) {
+            self.runs.clear();
+            for record in &mut self.records {
+                record.flags &= !SACKED;
+            }
+        }
+        self.waiting = 0;
+        for record in &mut self.records {
+            record.flags &= !IN_FLIGHT_AGAIN;
+            if record.flags & SACKED == 0 {
+                record.flags |= LOST;
+                self.waiting += 1;
+            }
+        }
+        self.pipe = 0;
+        self.retransmissions.clear();
+        self.lost_again.clear();
+        self.examined = self.next_id();
+        self.retransmit_from = self.first;
+    }
+
+    /// No segment is taken to be lost: an undo. What stays unacknowledged is looked at again.
+    pub fn nothing_is_lost(&mut self) {
+        for record in &mut self.records {
+            if record.flags & (SACKED | LOST) == LOST {
+                record.flags &= !LOST;
+                self.pipe += u64::from(record.len);
+            }
+        }
+        self.waiting = 0;
+        self.lost_again.clear();
+        self.examined = self.first;
+    }
+}

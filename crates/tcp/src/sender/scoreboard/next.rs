@@ -1,0 +1,70 @@
+//! Which segment is sent again next: RFC 6675's NextSeg().
+
+use elephan_units::Time;
+
+use super::Scoreboard;
+use super::record::{IN_FLIGHT_AGAIN, LOST, RETRANSMITTED, Record, SACKED};
+
+impl Scoreboard {
+    /// RFC 6675's NextSeg, rule 1: the first segment that is lost and was not sent again since.
+    pub fn next_lost(&mut self) -> Option<u64> {
+        if self.waiting == 0 {
+            return None;
+        }
+        while let Some(&id) = self.lost_again.front() {
+            if id >= self.first && self.get(id).flags & (SACKED | LOST | IN_FLIGHT_AGAIN) == LOST {
+                return Some(id);
+            }
+            self.lost_again.pop_front();
+        }
+        for id in self.retransmit_from.max(self.first)..self.next_id() {
+            if self.get(id).flags & (SACKED | LOST | IN_FLIGHT_AGAIN) == LOST {
+                self.retransmit_from = id;
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// Whether some segment is neither known to have arrived nor known to be lost, with one above it
+    /// that arrived; [`Scoreboard::next_unknown`] says which.
+    pub fn has_unknown(&self) -> bool {
+        self.runs.back().is_some_and(|&(_, highest)| self.unknown_from.max(self.examined) < highest)
+    }
+
+    /// NextSeg, rule 3: the first segment below the highest selectively acknowledged one that is not
+    /// known to have arrived and was never sent again.
+    pub fn next_unknown(&mut self) -> Option<u64> {
+        let &(_, highest) = self.runs.back()?;
+        let from = self.unknown_from.max(self.examined).max(self.first);
+        let found = (from..highest).find(|&id| self.get(id).flags & (SACKED | LOST | RETRANSMITTED) == 0);
+        self.unknown_from = found.unwrap_or(highest).max(from);
+        found
+    }
+
+    /// NextSeg, rule 4: the last segment outstanding that is not known to have arrived.
+    pub fn last_unknown(&self) -> Option<u64> {
+        let above = self.runs.back().map_or(self.first, |&(_, right)| right);
+        let last = self.next_id().checked_sub(1)?;
+        (last >= above && last >= self.first).then_some(last)
+    }
+
+    /// Segment `id` is sent again; returns what to send.
+    pub fn retransmit(&mut self, id: u64, now: Time, delivered: u64) -> Record {
+        let transmission = self.next_transmission();
+        let record = self.get_mut(id);
+        let waited = record.flags & (LOST | IN_FLIGHT_AGAIN) == LOST;
+        let again = record.flags & IN_FLIGHT_AGAIN != 0;
+        record.flags |= IN_FLIGHT_AGAIN | RETRANSMITTED;
+        (record.sent_at, record.delivered, record.transmission) = (now, delivered, transmission);
+        let record = *record;
+        self.waiting -= u64::from(waited);
+        if !again {
+            self.pipe += u64::from(record.len);
+        }
+        if self.keeps_retransmissions {
+            self.retransmissions.push_back((id, transmission));
+        }
+        record
+    }
+}

@@ -1,0 +1,62 @@
+//! A segment that was sent, and what is known of it.
+
+use elephan_units::Time;
+
+/// Selectively acknowledged.
+pub(super) const SACKED: u8 = 1;
+/// Thought lost.
+pub(super) const LOST: u8 = 2;
+/// A retransmission of it is thought to be in flight.
+pub(super) const IN_FLIGHT_AGAIN: u8 = 4;
+/// Retransmitted at least once: its ACK is ambiguous (Karn).
+pub(super) const RETRANSMITTED: u8 = 8;
+/// Carries the FIN.
+pub(super) const FIN: u8 = 16;
+
+/// A segment that was sent. 32 bytes, because a window of a million of them is walked at line rate.
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    /// Offset of its first byte.
+    pub offset: u64,
+    /// When it was last sent.
+    pub sent_at: Time,
+    /// Bytes that had been delivered when it was last sent.
+    pub delivered: u64,
+    /// Which transmission it was, counted from the start of the connection and wrapping.
+    pub(super) transmission: u32,
+    /// Payload bytes.
+    pub len: u16,
+    pub(super) flags: u8,
+}
+
+impl Record {
+    /// Offset after its last byte; a FIN takes one.
+    pub fn end(&self) -> u64 {
+        self.offset + u64::from(self.len) + u64::from(self.is_fin())
+    }
+    /// Whether it carries the FIN.
+    pub fn is_fin(&self) -> bool {
+        self.flags & FIN != 0
+    }
+    /// Whether its last transmission came after number `transmission`.
+    pub fn was_sent_after(&self, transmission: u32) -> bool {
+        is_later(self.transmission, transmission)
+    }
+    /// Whether it was ever retransmitted.
+    pub fn was_retransmitted(&self) -> bool {
+        self.flags & RETRANSMITTED != 0
+    }
+    /// Bytes that it adds to the pipe: RFC 6675's SetPipe.
+    pub(super) fn in_pipe(&self) -> u64 {
+        if self.flags & SACKED != 0 {
+            return 0;
+        }
+        let copies = u64::from(self.flags & LOST == 0) + u64::from(self.flags & IN_FLIGHT_AGAIN != 0);
+        copies * u64::from(self.len)
+    }
+}
+
+/// Whether transmission `a` came after `b`; they count from the start of the connection, and wrap.
+pub fn is_later(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b).cast_signed() > 0
+}
