@@ -1,9 +1,7 @@
 //! Explicit congestion notification (RFC 3168).
 #![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
-mod common;
-
-use common::{IRS, ISS, Script, config, controller, eager, ms};
+use crate::common::{IRS, ISS, Script, config, controller, eager, ms};
 use elephan_tcp::{Config, Endpoint, Flags, Recovery, Segment};
 use elephan_units::Time;
 

@@ -1,10 +1,8 @@
 //! The receiving half: when it acknowledges, what it reports, how much it admits.
 #![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
-mod common;
-
-use common::pipe::{Faults, Pipe};
-use common::{Script, config, eager, ms, stamped};
+use crate::common::pipe::{Faults, Pipe};
+use crate::common::{Script, config, eager, ms, stamped};
 use elephan_tcp::{Config, DelayedAck, Flags, Segment};
 use elephan_units::{Bytes, Time};
 
@@ -103,7 +101,7 @@ fn the_window_field_is_scaled() {
     // Window scaling (RFC 7323, section 2): a buffer of 1 MB needs a shift of 4; a SYN's window has none.
     let config = Config { receive_buffer: Some(Bytes::new(1_000_000)), ..eager() };
     let mut tcp = Script::opening(
-        elephan_tcp::Endpoint::connect(&config, common::controller("reno", &config), 7),
+        elephan_tcp::Endpoint::connect(&config, crate::common::controller("reno", &config), 7),
         Time::ZERO,
     );
     tcp.pump();
@@ -125,10 +123,11 @@ fn the_window_field_is_scaled() {
 fn without_scaling_the_window_is_64_kib() {
     // RFC 7323, section 2.2: both SYNs must carry the option.
     let mut tcp = Script::opening(
-        elephan_tcp::Endpoint::listen(&eager(), common::controller("reno", &eager()), 7),
+        elephan_tcp::Endpoint::listen(&eager(), crate::common::controller("reno", &eager()), 7),
         ms(100),
     );
-    let syn = Segment { seq: common::IRS, flags: Flags::SYN, mss: 1000, window: 500, ..Segment::default() };
+    let syn =
+        Segment { seq: crate::common::IRS, flags: Flags::SYN, mss: 1000, window: 500, ..Segment::default() };
     tcp.receive(syn);
     let answer = tcp.take_bare(1)[0];
     assert_eq!((answer.window_scale_plus_one, answer.window, answer.sack_permitted), (0, 65_535, false));
@@ -208,7 +207,7 @@ fn two_way_data_keeps_its_sack_blocks() {
     tcp.data(4).write(1);
     tcp.take_bare(0);
     let data = tcp.take_data()[0];
-    assert_eq!(data.ack, common::IRS.wrapping_add(1).wrapping_add(5000));
+    assert_eq!(data.ack, crate::common::IRS.wrapping_add(1).wrapping_add(5000));
     tcp.until(1000);
     tcp.take_bare(0);
 }

@@ -3,7 +3,6 @@
 //!
 //! Segments carry 1000 bytes and are spoken of by number, counted from 0. Times are in milliseconds
 //! since the end of the handshake, which has shown a round-trip time of 100 ms.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod pipe;
 

@@ -1,9 +1,7 @@
 //! The retransmission timer (RFC 6298), what it does to the windows, and the persist timer.
 #![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
-mod common;
-
-use common::{Script, config, ms, stamped};
+use crate::common::{Script, config, ms, stamped};
 use elephan_tcp::{Config, DelayedAck, Flags, Recovery};
 use elephan_units::{Bytes, Time};
 
@@ -237,7 +235,7 @@ fn a_closed_window_is_probed() {
     tcp.until(1099).silent();
     tcp.until(1100);
     let probe = tcp.take_bare(1)[0];
-    assert_eq!((probe.len, probe.seq), (0, common::ISS.wrapping_add(2000)));
+    assert_eq!((probe.len, probe.seq), (0, crate::common::ISS.wrapping_add(2000)));
     tcp.until(1200).ack(2);
     tcp.until(3199).silent();
     tcp.until(3200).take_bare(1);

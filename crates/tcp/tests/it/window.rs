@@ -1,8 +1,6 @@
 //! How far the window opens, what lets it grow, and what keeps segments back.
 
-mod common;
-
-use common::{Script, config, ms};
+use crate::common::{Script, config, ms};
 use elephan_cc::Quantisation;
 use elephan_tcp::{ByteCounting, Config};
 use elephan_units::Bytes;

@@ -1,8 +1,6 @@
 //! What must hold over any path: every byte arrives once and in order, and the connection ends.
 
-mod common;
-
-use common::pipe::{Faults, Pipe, is_data};
+use crate::common::pipe::{Faults, Pipe, is_data};
 use elephan_cc::Quantisation;
 use elephan_tcp::{ByteCounting, Config, DelayedAck, Recovery};
 use elephan_units::{Bytes, Time};

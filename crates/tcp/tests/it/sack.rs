@@ -1,9 +1,7 @@
 //! Losses that selective acknowledgments show (RFC 6675), and its options.
 #![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
-mod common;
-
-use common::{Script, config, stamped};
+use crate::common::{Script, config, stamped};
 use elephan_tcp::Config;
 
 /// Ten segments are sent; number 0 is lost, and 1, 2 and 3 are reported one by one.

@@ -1,8 +1,6 @@
 //! Losses that duplicate ACKs show: the Tahoe, Reno and NewReno forms, without SACK.
 
-mod common;
-
-use common::{Script, config};
+use crate::common::{Script, config};
 use elephan_tcp::{Config, Recovery};
 use elephan_units::Time;
 

@@ -1,9 +1,7 @@
 //! Reordering and duplication: what is no loss, and what is taken back.
 #![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
-mod common;
-
-use common::{Script, config};
+use crate::common::{Script, config};
 use elephan_tcp::{Config, Segment};
 
 /// Segment 0 is late: 1, 2 and 3 overtake it, and it is sent again.
@@ -110,7 +108,7 @@ fn what_is_lost_after_an_undo_is_found_again() {
 fn a_receiver_reports_what_it_got_twice() {
     // D-SACK blocks (RFC 2883, section 4): below the cumulative ACK; within a run beyond a hole, followed by
     // that run; and each once.
-    let mut tcp = Script::receiver(common::eager());
+    let mut tcp = Script::receiver(crate::common::eager());
     tcp.data(0).take_bare(1);
     tcp.data(0);
     assert_eq!(tcp.acked(), (1000, vec![0..1000]));
@@ -130,7 +128,10 @@ fn a_receiver_reports_what_it_got_twice() {
 fn paws_drops_segments_from_a_window_long_past() {
     // PAWS (RFC 7323, section 5): a segment whose timestamp is older than the last one in order is
     // acknowledged and dropped, although its numbers fit.
-    let mut tcp = Script::receiver(Config { delayed_ack: common::eager().delayed_ack, ..common::stamped() });
+    let mut tcp = Script::receiver(Config {
+        delayed_ack: crate::common::eager().delayed_ack,
+        ..crate::common::stamped()
+    });
     tcp.until(100).data(0).take_bare(1);
     let old = Segment { seq: tcp.bare_segment().seq.wrapping_add(1000), len: 1000, ..tcp.bare_segment() };
     tcp.receive(Segment { ts_val: old.ts_val.wrapping_sub(1), ..old });
@@ -144,7 +145,7 @@ fn paws_drops_segments_from_a_window_long_past() {
 #[test]
 fn paws_lets_overtaken_acks_pass() {
     // Linux (tcp_disordered_ack): an ACK without data that was overtaken is harmless; its news count.
-    let mut tcp = Script::sender(common::stamped());
+    let mut tcp = Script::sender(crate::common::stamped());
     tcp.write(100).sent();
     tcp.until(100);
     let overtaken = Segment { ack: tcp.bare_segment().ack.wrapping_add(2000), ..tcp.bare_segment() };

@@ -1,9 +1,7 @@
 //! How a connection opens and ends, and what its numbers do in between.
 
-mod common;
-
-use common::pipe::{Faults, Pipe};
-use common::{IRS, ISS, Script, config, controller, ms, stamped};
+use crate::common::pipe::{Faults, Pipe};
+use crate::common::{IRS, ISS, Script, config, controller, ms, stamped};
 use elephan_tcp::{Config, Endpoint, Flags, Recovery, Segment};
 use elephan_units::{Bytes, Time};
 
@@ -76,7 +74,7 @@ fn a_peer_that_never_answers_is_given_up() {
 fn a_lost_last_ack_does_not_matter() {
     // The ACK of the handshake is lost: data acknowledges the SYN-ACK too, and a SYN-ACK that comes
     // again is answered.
-    let config = common::eager();
+    let config = crate::common::eager();
     let mut b = Script::opening(Endpoint::listen(&config, controller("reno", &config), ISS), ms(100));
     b.receive(Segment { seq: IRS, flags: Flags::SYN, mss: 1460, ..Segment::default() });
     b.take_bare(1);

@@ -1,0 +1,13 @@
+//! Tests of the endpoint from outside, all in one binary.
+
+mod common;
+
+mod duplicates;
+mod marks;
+mod opening;
+mod properties;
+mod receiving;
+mod reordering;
+mod sack;
+mod timers;
+mod window;
