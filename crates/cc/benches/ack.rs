@@ -39,7 +39,6 @@ impl Connection {
                 rtt: Some(rtt),
                 min_rtt: rtt,
                 srtt: rtt,
-                delivered_since: Some(14_480_000),
                 round: 0,
                 in_recovery: false,
                 mss: 1448,
@@ -68,8 +67,6 @@ impl Connection {
                     flight_size: ceiling,
                     delivered: self.ack.delivered,
                     min_rtt: self.ack.min_rtt,
-                    srtt: self.ack.srtt,
-                    mss: self.ack.mss,
                 });
             }
         }

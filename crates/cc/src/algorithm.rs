@@ -37,9 +37,6 @@ pub struct Ack {
     pub min_rtt: Time,
     /// The smoothed round-trip time (RFC 6298); zero before the first sample.
     pub srtt: Time,
-    /// Bytes delivered since the newest acknowledged segment was sent, where that is known: what
-    /// [`Ack::delivery_rate`] is made of.
-    pub delivered_since: Option<u64>,
     /// Round trips completed: grows by one when data sent after its last growth is acknowledged.
     pub round: u64,
     /// Whether the sender is in fast recovery, when `cwnd` must not grow. Not so after a timeout:
@@ -47,15 +44,6 @@ pub struct Ack {
     pub in_recovery: bool,
     /// Payload of a full segment, in bytes.
     pub mss: u32,
-}
-
-impl Ack {
-    /// The rate at which the network delivered the newest acknowledged segment's window, in segments per second
-    /// (draft-cheng-iccrg-delivery-rate-estimation, over the round-trip time, which no burst of ACKs can shorten).
-    pub fn delivery_rate(&self) -> Option<f64> {
-        let rtt = self.rtt.filter(|&rtt| rtt > Time::ZERO)?;
-        Some(self.delivered_since? as f64 / f64::from(self.mss) / rtt.secs_f64())
-    }
 }
 
 /// Why the window must come down.
@@ -82,10 +70,6 @@ pub struct Congestion {
     pub delivered: f64,
     /// The smallest round-trip time of the connection.
     pub min_rtt: Time,
-    /// The smoothed round-trip time.
-    pub srtt: Time,
-    /// Payload of a full segment, in bytes.
-    pub mss: u32,
 }
 
 /// How the window moves at an ACK below `ssthresh`.
@@ -118,11 +102,6 @@ pub trait Algorithm: Send {
 
     /// A start of the algorithm's own, in place of slow start: asked at every ACK below `ssthresh`.
     fn start(&mut self, _window: &Window, _ack: &Ack) -> Option<Start> {
-        None
-    }
-
-    /// The rate at which to pace, in segments per second, where the algorithm sets one.
-    fn pacing_rate(&self) -> Option<f64> {
         None
     }
 

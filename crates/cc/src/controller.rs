@@ -82,11 +82,6 @@ impl Controller {
         self.state.window.in_slow_start()
     }
 
-    /// The rate at which the algorithm wants to be paced, in segments per second.
-    pub fn pacing_rate(&self) -> Option<f64> {
-        self.state.algorithm.pacing_rate()
-    }
-
     /// An ACK that told the sender something new.
     pub fn on_ack(&mut self, ack: &Ack) {
         let State { window, algorithm, slow_start, .. } = &mut self.state;

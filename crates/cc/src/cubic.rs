@@ -149,6 +149,19 @@ mod tests {
     }
 
     #[test]
+    fn an_ack_counts_for_each_segment_that_it_acknowledges() {
+        // As above, with ACKs of two segments: W_est = 70 + 2 * 0.5294118/70 = 70.0151261 at t = 0; at t = 2 the cubic
+        // function is 96.2040118, and 2 * (96.2040118 - 70.0151261)/70.0151261 = 0.7480920.
+        let mut history = History::of("cubic").at(100.0);
+        history.loss();
+        history.ack(2.0);
+        close(history.cwnd(), 70.015_126_1, 1e-7);
+        history.wait(2.0);
+        history.ack(2.0);
+        close(history.cwnd(), 70.763_218_1, 1e-6);
+    }
+
+    #[test]
     fn after_a_timeout_the_function_starts_flat() {
         // Timeout at 100: ssthresh 70, slow start to 70. Then W_max = 70, K = 0: after 5 s
         // W_cubic(5.1) = 70 + 0.4 * 132.651 = 123.0604, at most 1.5 * 70.0076: 0.5 segments for one.

@@ -20,8 +20,6 @@ pub fn loss(flight_size: f64) -> Congestion {
         flight_size,
         delivered: 0.0,
         min_rtt: Time::from_millis(100),
-        srtt: Time::from_millis(100),
-        mss: 1460,
     }
 }
 
@@ -35,7 +33,6 @@ pub fn ack(rtt: Time) -> Ack {
         rtt: Some(rtt),
         min_rtt: Time::from_millis(100),
         srtt: rtt,
-        delivered_since: None,
         round: 0,
         in_recovery: false,
         mss: 1460,
@@ -152,7 +149,6 @@ impl History {
             now: self.now,
             cause,
             min_rtt: self.min_rtt,
-            srtt: self.rtt,
             delivered: self.delivered,
             ..loss(self.cwnd())
         });

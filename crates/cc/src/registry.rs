@@ -93,13 +93,6 @@ macro_rules! registry {
                 }
             }
 
-            fn pacing_rate(&self) -> Option<f64> {
-                match self {
-                    $( Self::$variant(algorithm) => algorithm.pacing_rate(), )+
-                    Self::External(algorithm) => algorithm.pacing_rate(),
-                }
-            }
-
             fn boxed(&self) -> Box<dyn Algorithm> {
                 Box::new(self.clone())
             }

@@ -79,7 +79,6 @@ impl Pair {
                     rtt: Some(rtt),
                     min_rtt: self.min_rtt,
                     srtt: rtt,
-                    delivered_since: None,
                     round: self.round,
                     in_recovery: false,
                     mss: 1448,
@@ -98,8 +97,6 @@ impl Pair {
                 flight_size: controller.cwnd(),
                 delivered,
                 min_rtt: self.min_rtt,
-                srtt: self.min_rtt,
-                mss: 1448,
             });
         }
         self.compare();
@@ -201,8 +198,6 @@ fn a_decrease_rounds_as_the_published_kernels_do() {
         flight_size: 18.0,
         delivered: 0.0,
         min_rtt: Time::from_millis(50),
-        srtt: Time::from_millis(50),
-        mss: 1448,
     };
     let window = Window { cwnd: 18.0, ssthresh: 2.0 };
     assert_eq!(scalable.decrease(&window, &event), 16.0);

@@ -71,7 +71,6 @@ pub fn steady(rule: &AnyAlgorithm, loss: f64, min_rtt: f64, rtt: f64) -> Steady 
             rtt: Some(rtt),
             min_rtt,
             srtt: rtt,
-            delivered_since: None,
             round: step / u64::from(STEPS),
             in_recovery: until_repaired > 0,
             mss: MSS,
@@ -90,15 +89,7 @@ pub fn steady(rule: &AnyAlgorithm, loss: f64, min_rtt: f64, rtt: f64) -> Steady 
             Some(1) => {
                 let flight_size = controller.cwnd();
                 let cause = Cause::Loss;
-                controller.on_congestion(&Congestion {
-                    now,
-                    cause,
-                    flight_size,
-                    delivered,
-                    min_rtt,
-                    srtt: rtt,
-                    mss: MSS,
-                });
+                controller.on_congestion(&Congestion { now, cause, flight_size, delivered, min_rtt });
                 losses += 1;
                 (until_loss, until_known, until_repaired) = (draw(), None, STEPS);
             }

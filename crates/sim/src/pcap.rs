@@ -147,7 +147,6 @@ fn options(segment: &Segment) -> Vec<u8> {
         }
     }
     debug_assert_eq!(bytes.len() as u32, segment.options_bytes());
-    debug_assert!(segment.flags.contains(Flags::NONE));
     bytes
 }
 

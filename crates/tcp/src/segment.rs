@@ -7,8 +7,6 @@ use std::ops::{BitOr, BitOrAssign};
 pub struct Flags(u8);
 
 impl Flags {
-    /// No flag.
-    pub const NONE: Self = Self(0);
     /// No more data from the sender.
     pub const FIN: Self = Self(0x01);
     /// Synchronise sequence numbers.

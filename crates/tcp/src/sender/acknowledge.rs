@@ -116,10 +116,10 @@ impl Sender {
     /// section 3).
     fn take_rtt(&mut self, delivered: &Delivered, echoed: Option<u32>, now: Time) -> Option<Time> {
         let sent_at = match (delivered.newest, delivered.ambiguous) {
-            (Some((sent_at, _)), None) => sent_at,
+            (Some(sent_at), None) => sent_at,
             // What arrived long before the hole was filled is acknowledged with it, where nothing reported it then. The echo
             // is of the segment that moved the left edge, or of an older one (RFC 7323, section 4.3).
-            (Some((sent_at, _)), Some(_))
+            (Some(sent_at), Some(_))
                 if self.settings.sack() && echoed.is_some_and(|echo| ticks(sent_at) >= echo) =>
             {
                 sent_at
@@ -168,7 +168,6 @@ impl Sender {
             rtt,
             min_rtt: self.rtt.min(),
             srtt: self.rtt.srtt(),
-            delivered_since: delivered.newest.map(|(_, before)| self.delivered - before),
             round: self.round.number,
             in_recovery,
             mss: self.settings.mss,

@@ -20,13 +20,11 @@ impl Pacer {
         self.next
     }
 
-    /// A segment left: at the algorithm's rate, or at a gain times `cwnd / srtt`.
+    /// A segment left: at a gain times `cwnd / srtt`, once there is a round-trip time.
     pub fn on_sent(&mut self, controller: &Controller, srtt: Time, now: Time) {
-        let rate = controller.pacing_rate().or_else(|| {
+        if srtt > Time::ZERO {
             let gain = if controller.in_slow_start() { SLOW_START_GAIN } else { AVOIDANCE_GAIN };
-            (srtt > Time::ZERO).then(|| gain * controller.cwnd() / srtt.secs_f64())
-        });
-        if let Some(rate) = rate.filter(|&rate| rate > 0.0) {
+            let rate = gain * controller.cwnd() / srtt.secs_f64();
             self.next = now + Time::from_secs_f64(1.0 / rate);
         }
     }

@@ -192,8 +192,6 @@ impl Sender {
             flight_size: self.flight_size(una),
             delivered: self.segments(self.delivered),
             min_rtt: self.rtt.min(),
-            srtt: self.rtt.srtt(),
-            mss: self.settings.mss,
         });
     }
 

@@ -152,7 +152,7 @@ impl Sender {
             return None;
         }
         let offset = self.space.next;
-        self.board.push(offset, len, fin, now, self.delivered);
+        self.board.push(offset, len, fin, now);
         self.space.next += bytes + u64::from(fin);
         let push = self.space.next >= self.space.written;
         Some(Transmission {
@@ -193,7 +193,7 @@ impl Sender {
             // not run into it. Only that of the oldest segment does, for which the timer runs.
             self.start_timer(now);
         }
-        let record = self.board.retransmit(id, now, self.delivered);
+        let record = self.board.retransmit(id, now);
         self.undo.on_retransmission(record.offset, record.end());
         let push = record.end() >= self.space.written;
         Transmission {

@@ -9,5 +9,6 @@ mod properties;
 mod receiving;
 mod reordering;
 mod sack;
+mod segment;
 mod timers;
 mod window;

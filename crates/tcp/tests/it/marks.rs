@@ -137,3 +137,66 @@ fn an_echo_does_not_hold_back_the_repair_after_a_timeout() {
     tcp.until(1200).ack(3);
     assert_eq!((tcp.cwnd(), tcp.sent(), tcp.end.counters().reductions), (3.0, vec![3, 4, 5], 1));
 }
+
+/// An end that offered ECN or not, and whose peer answered its SYN with these flags.
+fn answered(offers: bool, flags: Flags) -> Script {
+    let config = Config { ecn: offers, ..config() };
+    let mut tcp = Script::opening(Endpoint::connect(&config, controller("reno", &config), ISS), Time::ZERO);
+    tcp.pump();
+    tcp.take_bare(1);
+    tcp.now = ms(100);
+    let answer =
+        Segment { seq: IRS, flags: Flags::SYN | Flags::ACK | flags, mss: 1460, ..tcp.bare_segment() };
+    tcp.receive(Segment { window: 65_535, sack_permitted: true, ..answer });
+    tcp.take_bare(1);
+    tcp
+}
+
+#[test]
+fn without_an_agreement_nothing_is_made_of_marks() {
+    // Section 6.1.1: only where the SYN offered ECN and the SYN-ACK accepted it, with ECE and without CWR (some hosts
+    // reflect the bits of the SYN), do the bits mean something afterwards.
+    for (offers, flags, agreed) in [
+        (true, Flags::ECE, true),
+        (true, Flags::ACK, false),
+        (true, Flags::ECE | Flags::CWR, false),
+        (false, Flags::ECE, false),
+    ] {
+        let mut tcp = answered(offers, flags);
+        tcp.window = 60_000 << 7;
+        // As a sender: no reduction for an echo, and no CWR.
+        tcp.write(100).sent();
+        tcp.ece = true;
+        tcp.until(100).ack(2);
+        let expected = if agreed { (1, 5.0) } else { (0, 12.0) };
+        assert_eq!((tcp.end.counters().reductions, tcp.cwnd()), expected, "{offers}, {flags:?}");
+        tcp.ack(10);
+        assert_eq!(tcp.take_data().iter().any(|segment| segment.flags.contains(Flags::CWR)), agreed);
+        // As a receiver: no echo of a mark.
+        tcp.marked = true;
+        tcp.ece = false;
+        tcp.data(0).data(1);
+        assert_eq!(tcp.take_bare(1)[0].flags.contains(Flags::ECE), agreed, "{offers}, {flags:?}");
+    }
+}
+
+#[test]
+fn a_listener_agrees_only_to_a_whole_offer() {
+    // Section 6.1.1: an offer is ECE and CWR on the SYN.
+    for (flags, agrees) in [(Flags::ECE | Flags::CWR, true), (Flags::ECE, false), (Flags::CWR, false)] {
+        let mut tcp = Script::opening(Endpoint::listen(&ecn(), controller("reno", &ecn()), ISS), Time::ZERO);
+        tcp.receive(Segment { seq: IRS, ack: 0, flags: Flags::SYN | flags, mss: 1460, ..tcp.bare_segment() });
+        assert_eq!(tcp.take_bare(1)[0].flags.contains(Flags::ECE), agrees, "{flags:?}");
+    }
+}
+
+#[test]
+fn no_reduction_is_announced_without_an_agreement() {
+    // CWR (section 6.1.2) after a loss too is for the peer that echoes marks.
+    let mut tcp = Script::sender(config());
+    tcp.write(100).sent();
+    tcp.until(100).sack(0, &[1..4]).sack(0, &[1..10]);
+    assert_eq!(tcp.end.counters().reductions, 1);
+    let data = tcp.take_data();
+    assert!(data.len() > 1 && data.iter().all(|segment| !segment.flags.contains(Flags::CWR)));
+}

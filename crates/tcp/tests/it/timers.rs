@@ -78,6 +78,40 @@ fn what_arrived_long_before_gives_no_sample() {
 }
 
 #[test]
+fn an_ack_of_what_was_sent_again_gives_no_sample() {
+    // Karn's algorithm: 0 is lost, and the reports of what arrived above it too. The ACK at 1100 ms is of the second
+    // transmission of 0, and of 1 to 9, which arrived a second ago: none of them shows a round-trip time, and the
+    // timeout stays doubled. Where timestamps say which transmission of 0 it answers, that one shows it.
+    let newreno = |config| Config { recovery: Recovery::NewReno, ..config };
+    for (config, srtt, rto) in [
+        (config(), 100, 2000),
+        (newreno(config()), 100, 2000),
+        (newreno(stamped()), 100, 1000),
+        (stamped(), 100, 1000),
+    ] {
+        let mut tcp = Script::sender(config);
+        tcp.write(10).sent();
+        tcp.until(1000);
+        tcp.echo = tcp.take_data()[0].ts_val;
+        tcp.until(1100).ack(10);
+        let found = tcp.snapshot();
+        assert_eq!((found.srtt, found.rto, found.min_rtt), (ms(srtt), ms(rto), ms(100)), "{config:?}");
+    }
+}
+
+#[test]
+fn an_echo_of_the_original_gives_no_sample_of_the_retransmission() {
+    // RFC 7323, section 4.3: the peer echoes the segment that filled the hole. Here it was the original, which was
+    // only late: nothing says when 1 to 9, which are acknowledged with it, arrived.
+    let mut tcp = Script::sender(Config { recovery: Recovery::NewReno, ..stamped() });
+    tcp.write(10);
+    tcp.echo = tcp.take_data()[0].ts_val;
+    tcp.until(1000).sent();
+    tcp.until(1050).ack(10);
+    assert_eq!((tcp.snapshot().srtt, tcp.snapshot().rto), (ms(100), ms(2000)));
+}
+
+#[test]
 fn samples_are_finer_than_the_timestamp_clock() {
     // The sample is the time since the segment was sent: with ticks of 1 ms it is exact all the same.
     let mut tcp = Script::sender(stamped());

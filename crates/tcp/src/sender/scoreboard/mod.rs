@@ -31,8 +31,8 @@ pub struct Delivered {
     pub cumulative: u64,
     /// Segments newly acknowledged cumulatively.
     pub segments: u64,
-    /// The newest of these segments that was sent only once: when, and what was delivered by then.
-    pub newest: Option<(Time, u64)>,
+    /// The newest of these segments that was sent only once: when.
+    pub newest: Option<Time>,
     /// The first of these segments that was sent more than once: when it was sent last.
     pub ambiguous: Option<Time>,
 }
@@ -133,10 +133,10 @@ impl Scoreboard {
     }
 
     /// A new segment was sent.
-    pub fn push(&mut self, offset: u64, len: u16, fin: bool, now: Time, delivered: u64) {
+    pub fn push(&mut self, offset: u64, len: u16, fin: bool, now: Time) {
         let transmission = self.next_transmission();
         let flags = if fin { FIN } else { 0 };
-        self.records.push_back(Record { offset, sent_at: now, delivered, transmission, len, flags });
+        self.records.push_back(Record { offset, sent_at: now, transmission, len, flags });
         self.pipe += u64::from(len);
     }
 
@@ -175,8 +175,8 @@ impl Scoreboard {
             if record.sent_at > delivered.horizon {
                 return;
             }
-        } else if delivered.newest.is_none_or(|(sent_at, _)| sent_at <= record.sent_at) {
-            delivered.newest = Some((record.sent_at, record.delivered));
+        } else if delivered.newest.is_none_or(|sent_at| sent_at <= record.sent_at) {
+            delivered.newest = Some(record.sent_at);
         }
         if is_later(record.transmission, self.latest_arrived) {
             self.latest_arrived = record.transmission;

@@ -50,13 +50,13 @@ impl Scoreboard {
     }
 
     /// Segment `id` is sent again; returns what to send.
-    pub fn retransmit(&mut self, id: u64, now: Time, delivered: u64) -> Record {
+    pub fn retransmit(&mut self, id: u64, now: Time) -> Record {
         let transmission = self.next_transmission();
         let record = self.get_mut(id);
         let waited = record.flags & (LOST | IN_FLIGHT_AGAIN) == LOST;
         let again = record.flags & IN_FLIGHT_AGAIN != 0;
         record.flags |= IN_FLIGHT_AGAIN | RETRANSMITTED;
-        (record.sent_at, record.delivered, record.transmission) = (now, delivered, transmission);
+        (record.sent_at, record.transmission) = (now, transmission);
         let record = *record;
         self.waiting -= u64::from(waited);
         if !again {

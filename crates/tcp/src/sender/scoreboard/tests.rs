@@ -6,7 +6,7 @@ const MSS: u32 = 1000;
 fn sent(count: u64) -> Scoreboard {
     let mut board = Scoreboard::new(true);
     for id in 0..count {
-        board.push(id * 1000, 1000, false, Time::from_millis(id), 0);
+        board.push(id * 1000, 1000, false, Time::from_millis(id));
     }
     board
 }
@@ -42,9 +42,9 @@ fn a_lost_retransmission_is_found_by_later_arrivals() {
     let mut delivered = Delivered::new(Time::MAX);
     board.sack(1000, 5000, MSS, &mut delivered);
     board.detect_losses(false);
-    board.retransmit(0, Time::from_millis(50), 0);
+    board.retransmit(0, Time::from_millis(50));
     for id in 6..10 {
-        board.push(id * 1000, 1000, false, Time::from_millis(60 + id), 0);
+        board.push(id * 1000, 1000, false, Time::from_millis(60 + id));
     }
     board.sack(1000, 8000, MSS, &mut delivered);
     board.detect_lost_retransmissions();
@@ -60,7 +60,7 @@ fn short_segments_are_found_too() {
     let mut board = Scoreboard::new(true);
     let mut offset = 0;
     for len in [1000, 10, 1000, 1, 999, 1000] {
-        board.push(offset, len, false, Time::ZERO, 0);
+        board.push(offset, len, false, Time::ZERO);
         offset += u64::from(len);
     }
     let mut delivered = Delivered::new(Time::MAX);
@@ -104,7 +104,7 @@ proptest! {
             let mut delivered = Delivered::new(Time::MAX);
             match step {
                 Step::Push => {
-                    board.push(next * 1000, 1000, false, now, 0);
+                    board.push(next * 1000, 1000, false, now);
                     next += 1;
                 }
                 Step::Ack(count) => {
@@ -123,12 +123,12 @@ proptest! {
                 }
                 Step::Retransmit => {
                     if let Some(id) = board.next_lost() {
-                        board.retransmit(id, now, 0);
+                        board.retransmit(id, now);
                     }
                 }
                 Step::Rescue => {
                     if let Some(id) = board.last_unknown() {
-                        board.retransmit(id, now, 0);
+                        board.retransmit(id, now);
                     }
                 }
                 // A receiver that keeps what it acknowledged never leaves a front like this.
