@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use elephan_tcp::{Flags, IP_HEADER, Segment, TCP_HEADER};
+use elephan_tcp::{IP_HEADER, Segment, TCP_HEADER};
 use elephan_units::Time;
 
 use crate::packet::Packet;
@@ -164,7 +164,7 @@ fn checksum(bytes: &[u8], start: u32) -> u16 {
 mod tests {
     use super::*;
     use crate::packet::Datagram;
-    use elephan_tcp::SackBlocks;
+    use elephan_tcp::{Flags, SackBlocks};
     use proptest::prelude::*;
 
     #[test]

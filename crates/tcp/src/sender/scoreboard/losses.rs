@@ -126,5 +126,6 @@ impl Scoreboard {
         self.waiting = 0;
         self.lost_again.clear();
         self.examined = self.first;
+        self.unknown_from = self.first;
     }
 }

@@ -269,19 +269,9 @@ impl Scoreboard {
     pub fn transmissions(&self) -> u32 {
         self.transmissions
     }
-
-    /// Recounts what is kept as counters, for tests.
-    #[cfg(test)]
-    pub fn check(&self) {
-        assert_eq!(self.pipe, self.records.iter().map(Record::in_pipe).sum::<u64>(), "pipe");
-        let waiting = self.records.iter().filter(|r| r.flags & (SACKED | LOST | IN_FLIGHT_AGAIN) == LOST);
-        assert_eq!(self.waiting, waiting.count() as u64, "waiting");
-        let sacked: Vec<u64> =
-            (self.first..self.next_id()).filter(|&id| self.get(id).flags & SACKED != 0).collect();
-        let in_runs: Vec<u64> = self.runs.iter().flat_map(|&(left, right)| left..right).collect();
-        assert_eq!(sacked, in_runs, "runs");
-    }
 }
 
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,452 @@
+//! The scoreboard beside a plain model of it: what is known of each segment, and the rules as the RFCs state them,
+//! looked up anew each time. Whatever is sent, acknowledged, lost and sent again, both must agree.
+
+use proptest::prelude::*;
+use proptest::strategy::Just;
+use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
+
+use super::tests::check;
+use super::*;
+
+const MSS: u32 = 1000;
+
+/// A segment that was sent.
+#[derive(Clone, Debug)]
+struct Segment {
+    offset: u64,
+    len: u16,
+    fin: bool,
+    sent_at: Time,
+    /// Which transmission its last was.
+    transmission: u32,
+    arrived: bool,
+    lost: bool,
+    /// A retransmission is in flight.
+    again: bool,
+    /// It was ever sent again.
+    ambiguous: bool,
+}
+
+impl Segment {
+    fn end(&self) -> u64 {
+        self.offset + u64::from(self.len) + u64::from(self.fin)
+    }
+    fn waits(&self) -> bool {
+        self.lost && !self.arrived && !self.again
+    }
+}
+
+/// All segments since the connection began; those below `first` are acknowledged cumulatively.
+#[derive(Clone, Debug)]
+struct Model {
+    finds_lost_retransmissions: bool,
+    segments: Vec<Segment>,
+    first: usize,
+    una: u64,
+    now: Time,
+    transmissions: u32,
+    latest_arrived: u32,
+    /// Those whose retransmission was lost, in the order in which that was found.
+    lost_again: VecDeque<usize>,
+    /// What the last transition delivered or found.
+    outcome: Outcome,
+}
+
+/// What a transition says.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Outcome {
+    bytes: u64,
+    cumulative: u64,
+    segments: u64,
+    newest: Option<Time>,
+    ambiguous: Option<Time>,
+    /// Offset of the highest segment newly found lost, and the last retransmission found lost.
+    lost: Option<u64>,
+    lost_again: Option<u32>,
+    /// The segment that is sent again.
+    again: Option<usize>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Send {
+        len: u16,
+        fin: bool,
+    },
+    /// Everything up to so many bytes beyond what was acknowledged; what was sent after `age` was too late for it.
+    Acknowledge {
+        bytes: u64,
+        age: u64,
+    },
+    /// So many bytes, from so many beyond what was acknowledged.
+    Sack {
+        from: u64,
+        bytes: u64,
+        age: u64,
+    },
+    Detect {
+        fack: bool,
+    },
+    FrontIsLost,
+    SendLost,
+    SendUnknown,
+    SendLast,
+    SendFront,
+    Timeout,
+    Undo,
+}
+
+impl Model {
+    fn outstanding(&self) -> impl Iterator<Item = (usize, &Segment)> {
+        self.segments.iter().enumerate().skip(self.first)
+    }
+
+    fn next(&self) -> u64 {
+        self.segments.last().map_or(0, Segment::end)
+    }
+
+    fn has_arrived(&self, id: usize) -> bool {
+        self.segments[id].arrived
+    }
+
+    fn arrives(&mut self, id: usize, horizon: Time) {
+        let segment = &mut self.segments[id];
+        segment.arrived = true;
+        self.outcome.bytes += u64::from(segment.len);
+        if segment.ambiguous {
+            self.outcome.ambiguous = self.outcome.ambiguous.or(Some(segment.sent_at));
+        } else {
+            self.outcome.newest = self.outcome.newest.max(Some(segment.sent_at));
+        }
+        // Too soon for a retransmission, it was the original.
+        if !segment.ambiguous || segment.sent_at <= horizon {
+            self.latest_arrived = self.latest_arrived.max(segment.transmission);
+        }
+    }
+
+    /// Segments above `id` that arrived.
+    fn arrived_above(&self, id: usize) -> usize {
+        self.outstanding().filter(|&(other, segment)| other > id && segment.arrived).count()
+    }
+
+    /// The highest segment that arrived.
+    fn highest(&self) -> Option<usize> {
+        self.outstanding().filter(|(_, segment)| segment.arrived).map(|(id, _)| id).last()
+    }
+
+    fn send_again(&mut self, id: usize) {
+        self.transmissions += 1;
+        let segment = &mut self.segments[id];
+        (segment.sent_at, segment.transmission) = (self.now, self.transmissions);
+        (segment.again, segment.ambiguous) = (true, true);
+    }
+
+    /// RFC 6675's NextSeg, rule 1; before it, what was lost twice.
+    fn next_lost(&mut self) -> Option<usize> {
+        while self.lost_again.pop_front_if(|id| *id < self.first || !self.segments[*id].waits()).is_some() {}
+        let first = || self.outstanding().find(|(_, segment)| segment.waits()).map(|(id, _)| id);
+        self.lost_again.front().copied().or_else(first)
+    }
+
+    /// Rule 3: below the highest that arrived, nothing known, and never sent again.
+    fn next_unknown(&self) -> Option<usize> {
+        let highest = self.highest()?;
+        let unknown = |(id, s): &(usize, &Segment)| *id < highest && !s.arrived && !s.lost && !s.ambiguous;
+        self.outstanding().find(unknown).map(|(id, _)| id)
+    }
+
+    /// Losses, and lost retransmissions.
+    fn detect(&mut self, fack: bool) {
+        for id in self.first..self.segments.len() {
+            // RFC 6675's IsLost(); with forward acknowledgment, three below the highest that arrived.
+            let is_lost = if fack {
+                self.highest().is_some_and(|highest| id + 3 <= highest)
+            } else {
+                self.arrived_above(id) >= 3
+            };
+            let segment = &mut self.segments[id];
+            if is_lost && !segment.arrived && !segment.lost {
+                segment.lost = true;
+                self.outcome.lost = Some(segment.offset);
+            }
+        }
+        let mut overtaken = Vec::new();
+        for id in self.first..self.segments.len() {
+            let segment = &mut self.segments[id];
+            // Three that were sent later arrived.
+            let is_overtaken = segment.transmission + 3 <= self.latest_arrived;
+            if self.finds_lost_retransmissions && segment.again && !segment.arrived && is_overtaken {
+                segment.again = false;
+                overtaken.push((segment.transmission, id));
+            }
+        }
+        overtaken.sort_unstable();
+        self.outcome.lost_again = overtaken.last().map(|&(transmission, _)| transmission);
+        let segments = &self.segments;
+        self.lost_again.extend(overtaken.iter().map(|&(_, id)| id).filter(|&id| segments[id].lost));
+    }
+
+    /// What has not arrived is lost.
+    fn time_out(&mut self) {
+        let first = self.first;
+        let outstanding = &mut self.segments[first..];
+        // A receiver that let go of what it had reported.
+        if outstanding.first().is_some_and(|front| front.arrived) {
+            for segment in outstanding.iter_mut() {
+                segment.arrived = false;
+            }
+        }
+        for segment in outstanding {
+            segment.lost |= !segment.arrived;
+            segment.again = false;
+        }
+        self.lost_again.clear();
+    }
+
+    /// RFC 6675's pipe: originals that are not known to have arrived or to be lost, and retransmissions.
+    fn pipe(&self) -> u64 {
+        let copies = |segment: &Segment| u64::from(!segment.lost) + u64::from(segment.again);
+        let missing = self.outstanding().filter(|(_, segment)| !segment.arrived);
+        missing.map(|(_, segment)| copies(segment) * u64::from(segment.len)).sum()
+    }
+}
+
+impl ReferenceStateMachine for Model {
+    type State = Self;
+    type Transition = Step;
+
+    fn init_state() -> BoxedStrategy<Self> {
+        any::<bool>()
+            .prop_map(|finds_lost_retransmissions| Self {
+                finds_lost_retransmissions,
+                segments: Vec::new(),
+                first: 0,
+                una: 0,
+                now: Time::ZERO,
+                transmissions: 0,
+                latest_arrived: 0,
+                lost_again: VecDeque::new(),
+                outcome: Outcome::default(),
+            })
+            .boxed()
+    }
+
+    fn transitions(state: &Self) -> BoxedStrategy<Step> {
+        let outstanding = state.next() - state.una;
+        let len = prop_oneof![3 => Just(MSS as u16), 1 => 1..MSS as u16];
+        let age = 0u64..40;
+        // Blocks mostly end where segments do.
+        let edge = prop_oneof![
+            3 => (0..=state.segments.len() - state.first).prop_map({
+                let ends: Vec<u64> = std::iter::once(state.una)
+                    .chain(state.outstanding().map(|(_, s)| s.end()))
+                    .map(|end| end - state.una)
+                    .collect();
+                move |at| ends[at.min(ends.len() - 1)]
+            }),
+            1 => 0..=outstanding,
+        ];
+        prop_oneof![
+            8 => (len, prop::bool::weighted(0.01)).prop_map(|(len, fin)| Step::Send { len, fin }),
+            2 => (edge.clone(), age.clone()).prop_map(|(bytes, age)| Step::Acknowledge { bytes, age }),
+            6 => (edge.clone(), edge, age).prop_map(|(a, b, age)| Step::Sack { from: a.min(b), bytes: a.abs_diff(b), age }),
+            6 => any::<bool>().prop_map(|fack| Step::Detect { fack }),
+            1 => Just(Step::FrontIsLost),
+            5 => Just(Step::SendLost),
+            1 => Just(Step::SendUnknown),
+            1 => Just(Step::SendLast),
+            1 => Just(Step::SendFront),
+            1 => Just(Step::Timeout),
+            1 => Just(Step::Undo),
+        ]
+        .boxed()
+    }
+
+    fn preconditions(state: &Self, step: &Step) -> bool {
+        match *step {
+            Step::Send { .. } => !state.segments.last().is_some_and(|last| last.fin),
+            Step::Acknowledge { bytes, .. } => state.una + bytes <= state.next(),
+            Step::Sack { from, bytes, .. } => state.una + from + bytes <= state.next(),
+            _ => true,
+        }
+    }
+
+    fn apply(mut state: Self, step: &Step) -> Self {
+        state.now += Time::from_millis(1);
+        state.outcome = Outcome::default();
+        let horizon = |age: u64| state.now.since(Time::from_millis(age));
+        match *step {
+            Step::Send { len, fin } => {
+                state.transmissions += 1;
+                state.segments.push(Segment {
+                    offset: state.next(),
+                    len,
+                    fin,
+                    sent_at: state.now,
+                    transmission: state.transmissions,
+                    arrived: false,
+                    lost: false,
+                    again: false,
+                    ambiguous: false,
+                });
+            }
+            Step::Acknowledge { bytes, age } => {
+                let horizon = horizon(age);
+                state.una += bytes;
+                while state.first < state.segments.len() && state.segments[state.first].end() <= state.una {
+                    let id = state.first;
+                    state.first += 1;
+                    state.outcome.segments += 1;
+                    state.outcome.cumulative += u64::from(state.segments[id].len);
+                    if !state.has_arrived(id) {
+                        state.arrives(id, horizon);
+                    }
+                }
+            }
+            Step::Sack { from, bytes, age } => {
+                let horizon = horizon(age);
+                let (left, right) = (state.una + from, state.una + from + bytes);
+                for id in state.first..state.segments.len() {
+                    let segment = &state.segments[id];
+                    if segment.offset >= left && segment.end() <= right && !segment.arrived {
+                        state.arrives(id, horizon);
+                    }
+                }
+            }
+            Step::Detect { fack } => state.detect(fack),
+            Step::FrontIsLost => {
+                if let Some(front) = state.segments.get_mut(state.first)
+                    && !front.arrived
+                {
+                    front.lost = true;
+                }
+            }
+            Step::SendLost => state.outcome.again = state.next_lost(),
+            Step::SendUnknown => state.outcome.again = state.next_unknown(),
+            // Rule 4.
+            Step::SendLast => {
+                let last = state.outstanding().last().filter(|(_, segment)| !segment.arrived);
+                state.outcome.again = last.map(|(id, _)| id);
+            }
+            Step::SendFront => {
+                let front = state.outstanding().next().filter(|(_, segment)| !segment.arrived);
+                state.outcome.again = front.map(|(id, _)| id);
+            }
+            Step::Timeout => state.time_out(),
+            Step::Undo => {
+                let first = state.first;
+                for segment in &mut state.segments[first..] {
+                    segment.lost &= segment.arrived;
+                }
+                state.lost_again.clear();
+            }
+        }
+        if let Some(id) = state.outcome.again {
+            state.send_again(id);
+        }
+        state
+    }
+}
+
+/// Transmissions begin here, so that their numbers wrap.
+const BEGIN: u32 = u32::MAX - 50;
+
+/// The scoreboard under test.
+struct Board;
+
+impl StateMachineTest for Board {
+    type SystemUnderTest = Scoreboard;
+    type Reference = Model;
+
+    fn init_test(model: &Model) -> Scoreboard {
+        let board = Scoreboard::new(model.finds_lost_retransmissions);
+        Scoreboard { transmissions: BEGIN, latest_arrived: BEGIN, ..board }
+    }
+
+    fn apply(mut board: Scoreboard, model: &Model, step: Step) -> Scoreboard {
+        let now = model.now;
+        let new = |age: u64| Delivered::new(now.since(Time::from_millis(age)));
+        let told = |delivered: &Delivered| Outcome {
+            bytes: delivered.bytes,
+            cumulative: delivered.cumulative,
+            segments: delivered.segments,
+            newest: delivered.newest,
+            ambiguous: delivered.ambiguous,
+            ..Outcome::default()
+        };
+        let again = match step {
+            Step::SendLost => board.next_lost(),
+            Step::SendUnknown => board.next_unknown(),
+            Step::SendLast => board.last_unknown(),
+            Step::SendFront if model.outcome.again.is_some() => board.front_id(),
+            _ => None,
+        };
+        if let Some(id) = again {
+            let record = board.retransmit(id, now);
+            let segment = &model.segments[id as usize];
+            assert_eq!(
+                (record.offset, record.len, record.is_fin()),
+                (segment.offset, segment.len, segment.fin),
+                "what is sent again"
+            );
+        }
+        let mut outcome = Outcome { again: again.map(|id| id as usize), ..Outcome::default() };
+        match step {
+            Step::Send { len, fin } => {
+                let offset = model.segments.last().expect("it was sent").offset;
+                board.push(offset, len, fin, now);
+            }
+            Step::Acknowledge { age, .. } => {
+                let mut delivered = new(age);
+                board.acknowledge(model.una, &mut delivered);
+                outcome = told(&delivered);
+            }
+            Step::Sack { from, bytes, age } => {
+                let mut delivered = new(age);
+                board.sack(model.una + from, model.una + from + bytes, MSS, &mut delivered);
+                outcome = told(&delivered);
+            }
+            Step::Detect { fack } => {
+                outcome.lost = board.detect_losses(fack);
+                let number = board.detect_lost_retransmissions();
+                outcome.lost_again = number.map(|number| number.wrapping_sub(BEGIN));
+            }
+            Step::FrontIsLost => board.front_is_lost(),
+            Step::Timeout => board.all_is_lost(),
+            Step::Undo => board.nothing_is_lost(),
+            Step::SendLost | Step::SendUnknown | Step::SendLast | Step::SendFront => {}
+        }
+        assert_eq!(outcome, model.outcome);
+        board
+    }
+
+    fn check_invariants(board: &Scoreboard, model: &Model) {
+        check(board);
+        assert_eq!(board.pipe(), model.pipe(), "pipe");
+        assert_eq!(board.len(), model.outstanding().count() as u64, "outstanding");
+        assert_eq!(board.is_empty(), model.outstanding().next().is_none());
+        let waiting = model.outstanding().filter(|(_, segment)| segment.waits()).count() as u64;
+        assert_eq!((board.waiting(), board.has_waiting()), (waiting, waiting > 0), "waiting");
+        assert_eq!(board.transmissions(), BEGIN.wrapping_add(model.transmissions));
+        // It may look where there is none, but never misses one.
+        assert!(board.has_unknown() || model.next_unknown().is_none(), "unknown");
+        let (front, first) = (board.front(), model.outstanding().next());
+        assert_eq!(front.map(|front| front.offset), first.map(|(_, segment)| segment.offset), "front");
+        assert_eq!(board.front_id(), first.map(|(id, _)| id as u64));
+        for (record, (_, segment)) in board.records.iter().zip(model.outstanding()) {
+            assert_eq!(record.end(), segment.end());
+            assert_eq!(record.sent_at, segment.sent_at);
+            for number in [0, segment.transmission - 1, segment.transmission, model.transmissions] {
+                let later = record.was_sent_after(BEGIN.wrapping_add(number));
+                assert_eq!(later, segment.transmission > number);
+            }
+        }
+    }
+}
+
+prop_state_machine! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_scoreboard_agrees_with_its_model(sequential 1..120 => Board);
+}
