@@ -35,7 +35,7 @@ def told(function):
         return function(*arguments, **named)
     return call
 
-for name in ("run_many", "run_linux"):
+for name in ("run_many", "run_linux", "independent_window"):
     setattr(_core, name, told(getattr(_core, name)))
 fluid.integrate = told(fluid.integrate)
 {more}
@@ -105,6 +105,8 @@ COMPARE = ("--rate", "1 Gbit/s", "--duration", "100000 s", "--repeat", "3")
         (signal.SIGINT, ("compare", *COMPARE)),
         (signal.SIGTERM, ("compare", *COMPARE)),
         (signal.SIGHUP, ("recommend", "--duration", "100000 s")),
+        # Forty seconds of one computation in Rust.
+        (signal.SIGTERM, ("model", "response", "--cc", "reno", "--loss", "1e-9")),
         (signal.SIGINT, ("model", "agreement", "--duration", "100000 s")),
         (signal.SIGTERM, ("model", "plot", "response", "--most", "100000 s")),
     ],

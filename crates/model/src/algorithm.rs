@@ -51,7 +51,7 @@ pub enum Algorithm {
     Cubic(Cubic),
 }
 
-/// Why there is no model of an algorithm.
+/// Why there is no model of an algorithm, or no answer of one.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
     /// No algorithm of that name has a model.
@@ -60,6 +60,9 @@ pub enum Error {
     /// A setting that the algorithm refuses.
     #[error("cc.{name}: {0}", name = .0.name())]
     Setting(ParameterError),
+    /// A computation was cancelled.
+    #[error("the computation was cancelled")]
+    Cancelled,
 }
 
 /// Names of algorithms that have a model.

@@ -118,14 +118,17 @@ impl Network {
         settings: &[(&str, Value<'_>)],
         flows: f64,
         rtt: f64,
+        is_cancelled: &dyn Fn() -> bool,
     ) -> Result<(), Error> {
         let algorithm = Algorithm::new(name, settings)?;
         let depends_on_the_last_loss =
             matches!(algorithm, Algorithm::Htcp(_) | Algorithm::Bic(_) | Algorithm::Cubic(_));
         let curves = depends_on_the_last_loss.then(|| {
             let Link { rate, buffer, .. } = self.link;
-            Curves::new(&rule(name, settings), rtt, rtt + buffer / rate, (rate * rtt + buffer) / flows)
+            let most = (rate * rtt + buffer) / flows;
+            Curves::new(&rule(name, settings), rtt, rtt + buffer / rate, most, is_cancelled)
         });
+        let curves = curves.transpose()?;
         self.classes.push(Class { algorithm, flows, rtt, curves });
         Ok(())
     }
@@ -272,7 +275,7 @@ mod tests {
     /// A link of 10 000 packets/s with flows of a round-trip time of 100 ms each.
     fn network(name: &str, flows: f64, buffer: f64, queue: Queue) -> Network {
         let mut network = Network::new(Link { rate: 1e4, buffer, queue, random_loss: 0.0 });
-        network.add(name, &[], flows, 0.1).unwrap();
+        network.add(name, &[], flows, 0.1, &|| false).unwrap();
         network
     }
 
@@ -309,7 +312,7 @@ mod tests {
     #[test]
     fn flows_of_different_round_trip_times_share_one_queue() {
         let mut network = network("reno", 50.0, 1000.0, Queue::DropTail);
-        network.add("reno", &[], 50.0, 0.05).unwrap();
+        network.add("reno", &[], 50.0, 0.05, &|| false).unwrap();
         // 400 packets queued are 40 ms: 50 * 14/0.14 + 50 * 9/0.09 = 10 000 packets/s.
         let state = [14.0, 9.0, 0.0];
         assert!((network.queue(&state) - 400.0).abs() < 1e-6);

@@ -16,6 +16,8 @@ use elephan_cc::{Controller, Quantisation};
 use elephan_units::{Seed, Time};
 use rand::RngExt;
 
+use crate::Error;
+
 /// Losses over which means are taken, and those before them that let the start be forgotten.
 const LOSSES: u32 = 5_000;
 const FORGOTTEN: u32 = 100;
@@ -27,6 +29,9 @@ const LESS_LOSS: f64 = 0.5;
 const LEAST_LOSS: f64 = 1e-9;
 /// Payload of a segment in bytes, which rules that count segments do not heed.
 const MSS: u32 = 1448;
+
+/// So many steps take less than a millisecond.
+const STEPS_BETWEEN_LOOKS: u64 = 1024;
 
 /// The steady state at one loss probability and one round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,8 +50,15 @@ pub fn rule(name: &str, settings: &[(&str, Value<'_>)]) -> AnyAlgorithm {
     entry.build(settings).expect("settings that the model has taken")
 }
 
-/// Lets `rule` run at loss probability `loss` with round-trip times of `rtt` s, on a path that had `min_rtt` s.
-pub fn steady(rule: &AnyAlgorithm, loss: f64, min_rtt: f64, rtt: f64) -> Steady {
+/// Lets `rule` run at loss probability `loss` with round-trip times of `rtt` s, on a path that had `min_rtt` s. That takes longer the
+/// fewer losses there are; it fails where `is_cancelled`, which is asked every millisecond or so, says so.
+pub fn steady(
+    rule: &AnyAlgorithm,
+    loss: f64,
+    min_rtt: f64,
+    rtt: f64,
+    is_cancelled: &dyn Fn() -> bool,
+) -> Result<Steady, Error> {
     let (rule, slow_start) = (rule.clone(), SlowStart::Standard);
     let mut controller = Controller::new(rule, slow_start, Quantisation::None, 10.0).with_ssthresh(2.0);
     let (min_rtt, rtt) = (Time::from_secs_f64(min_rtt), Time::from_secs_f64(rtt));
@@ -63,6 +75,9 @@ pub fn steady(rule: &AnyAlgorithm, loss: f64, min_rtt: f64, rtt: f64) -> Steady 
         now += rtt.mul_f64(1.0 / f64::from(STEPS));
         delivered += segments;
         step += 1;
+        if step % STEPS_BETWEEN_LOOKS == 0 && is_cancelled() {
+            return Err(Error::Cancelled);
+        }
         controller.on_ack(&Ack {
             now,
             segments: if until_repaired > 0 { 0.0 } else { segments },
@@ -96,7 +111,7 @@ pub fn steady(rule: &AnyAlgorithm, loss: f64, min_rtt: f64, rtt: f64) -> Steady 
             Some(more) => until_known = Some(more - 1),
         }
     }
-    Steady { window: acknowledged / rounds, loss, gain: grown / acknowledged }
+    Ok(Steady { window: acknowledged / rounds, loss, gain: grown / acknowledged })
 }
 
 /// Steady states of a rule by window and round-trip time.
@@ -108,22 +123,28 @@ pub struct Curves {
 }
 
 impl Curves {
-    /// For round-trip times from `min_rtt` to `max_rtt`, in s, and windows up to `most` segments.
-    pub fn new(rule: &AnyAlgorithm, min_rtt: f64, max_rtt: f64, most: f64) -> Self {
+    /// For round-trip times from `min_rtt` to `max_rtt`, in s, and windows up to `most` segments. Fails as [`steady`] does.
+    pub fn new(
+        rule: &AnyAlgorithm,
+        min_rtt: f64,
+        max_rtt: f64,
+        most: f64,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Self, Error> {
         let curve = |rtt: f64| {
             let mut states: Vec<Steady> = Vec::new();
             let mut loss = MOST_LOSS;
             while states.len() < 2 || loss > LEAST_LOSS && states[states.len() - 1].window < most {
-                let state = steady(rule, loss, min_rtt, rtt);
+                let state = steady(rule, loss, min_rtt, rtt, is_cancelled)?;
                 // Draws may let a curve stand still; it is to rise.
                 if states.last().is_none_or(|last| last.window < state.window) {
                     states.push(state);
                 }
                 loss *= LESS_LOSS;
             }
-            states
+            Ok(states)
         };
-        Self { shortest: (min_rtt, curve(min_rtt)), longest: (max_rtt, curve(max_rtt)) }
+        Ok(Self { shortest: (min_rtt, curve(min_rtt)?), longest: (max_rtt, curve(max_rtt)?) })
     }
 
     /// The steady state with mean window `w` at `rtt` s: loss and gain are powers of the window between the points that were run,
@@ -152,7 +173,7 @@ mod tests {
         // Mathis 1996, where the constant of sqrt(2/p) is 0.93 to 1.31 by what is counted). Less the standstill of a round trip in
         // each epoch of 0.6 sqrt(2/p) or so.
         for p in [1e-3, 1e-4] {
-            let found = steady(&rule("reno", &[]), p, 0.1, 0.1);
+            let found = steady(&rule("reno", &[]), p, 0.1, 0.1, &|| false).unwrap();
             let expected = 1.31 / p.sqrt();
             assert!((found.window / expected - 1.0).abs() < 0.05, "{p}: {} for {expected}", found.window);
         }
@@ -161,7 +182,7 @@ mod tests {
     #[test]
     fn growth_makes_up_for_losses() {
         // Scalable TCP grows by 0.01 for each segment outside repairs, and gives up an eighth.
-        let found = steady(&rule("scalable", &[]), 1e-3, 0.1, 0.1);
+        let found = steady(&rule("scalable", &[]), 1e-3, 0.1, 0.1, &|| false).unwrap();
         assert!(found.gain < 0.01 && found.gain > 0.008, "{found:?}");
     }
 
@@ -171,7 +192,7 @@ mod tests {
         for (name, p, simulated) in
             [("htcp", 1.2e-3, 45.8), ("htcp", 5e-4, 85.1), ("bic", 1.2e-3, 60.5), ("bic", 5e-4, 125.8)]
         {
-            let found = steady(&rule(name, &[]), p, 0.05, 0.05);
+            let found = steady(&rule(name, &[]), p, 0.05, 0.05, &|| false).unwrap();
             assert!((found.window / simulated - 1.0).abs() < 0.05, "{name} {p}: {found:?}");
         }
     }
@@ -179,8 +200,8 @@ mod tests {
     #[test]
     fn a_curve_goes_through_what_was_run() {
         let rule = rule("bic", &[]);
-        let curves = Curves::new(&rule, 0.05, 0.1, 100.0);
-        let run = steady(&rule, MOST_LOSS * LESS_LOSS * LESS_LOSS, 0.05, 0.1);
+        let curves = Curves::new(&rule, 0.05, 0.1, 100.0, &|| false).unwrap();
+        let run = steady(&rule, MOST_LOSS * LESS_LOSS * LESS_LOSS, 0.05, 0.1, &|| false).unwrap();
         let read = curves.at(run.window, 0.1);
         assert!((read.loss / run.loss - 1.0).abs() < 1e-6, "{read:?} {run:?}");
         assert!((read.gain / run.gain - 1.0).abs() < 1e-6, "{read:?} {run:?}");
@@ -189,5 +210,11 @@ mod tests {
         let middle = curves.at(50.0, 0.075).loss;
         assert!(middle >= near.min(far) && middle <= near.max(far));
         assert!(curves.at(1e4, 0.05).loss < curves.at(1e3, 0.05).loss);
+    }
+
+    #[test]
+    fn a_long_run_can_be_cancelled() {
+        assert_eq!(steady(&rule("reno", &[]), 1e-15, 0.1, 0.1, &|| true), Err(Error::Cancelled));
+        assert!(Curves::new(&rule("htcp", &[]), 0.1, 0.1, 1e6, &|| true).is_err());
     }
 }

@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 
 use crate::ScenarioError;
+use crate::watch::{Cancel, watch};
 
 fn bad(message: impl ToString) -> PyErr {
     ScenarioError::new_err(message.to_string())
@@ -107,13 +108,17 @@ impl Model {
 
 /// Mean window of an algorithm under independent losses; none for FAST, which lives by its queue.
 #[pyfunction]
-fn independent_window(cc: &str, loss: f64, rtt: f64) -> PyResult<Option<f64>> {
-    with_cc(cc, |name, settings| {
+fn independent_window(py: Python<'_>, cc: &str, loss: f64, rtt: f64) -> PyResult<Option<f64>> {
+    let cancel = Cancel::default();
+    let work = |name: &str, settings: &[(&str, Value<'_>)]| {
         if let Algorithm::Fast(_) = Algorithm::new(name, settings)? {
             return Ok(None);
         }
-        Ok(Some(independent::steady(&independent::rule(name, settings), loss, rtt, rtt).window))
-    })
+        let rule = independent::rule(name, settings);
+        let steady = independent::steady(&rule, loss, rtt, rtt, &|| cancel.is_set())?;
+        Ok(Some(steady.window))
+    };
+    watch(py, &cancel, |_| Ok(()), || with_cc(cc, work))?
 }
 
 /// Windows and queue as differential equations; see `elephan_model::fluid::Network`.
@@ -127,6 +132,7 @@ impl Fluid {
     #[new]
     #[pyo3(signature = (rate, buffer, queue, classes, random_loss=0.0, red=None))]
     fn new(
+        py: Python<'_>,
         rate: f64,
         buffer: f64,
         queue: &str,
@@ -143,9 +149,14 @@ impl Fluid {
             _ => return Err(bad(format!("queue: expected droptail, red or power, found {queue:?}"))),
         };
         let mut network = Network::new(Link { rate, buffer, queue, random_loss });
-        for (cc, flows, rtt) in classes {
-            with_cc(&cc, |name, settings| network.add(name, settings, flows, rtt))?;
-        }
+        let cancel = Cancel::default();
+        let is_cancelled = || cancel.is_set();
+        let work = || {
+            classes.iter().try_for_each(|(cc, flows, rtt)| {
+                with_cc(cc, |name, settings| network.add(name, settings, *flows, *rtt, &is_cancelled))
+            })
+        };
+        watch(py, &cancel, |_| Ok(()), work)??;
         Ok(Self(network))
     }
     fn derivative(&self, now: Vec<f64>, before: Vec<Vec<f64>>) -> Vec<f64> {
