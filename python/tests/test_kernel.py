@@ -309,3 +309,38 @@ def test_nothing_is_left_when_a_run_is_killed_at_any_moment(tmp_path):
         if out.exists():
             assert (out / "summary.json").exists()
     assert not [entry for entry in kernel.loaded() if re.fullmatch(r"el_\d+_\d+", entry.registered)]
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_commands_of_a_run_end_with_it_however_it_ends(how):
+    """They hold the namespace that they run in."""
+    words = ["sleep", f"1{os.getpid()}.{int(how)}"]
+    program = (
+        "from elephan import linux; from elephan.scenario import dumbbell, flow\n"
+        f"linux.run(dumbbell(rate='20 Mbit/s', rtt='20 ms', buffer='100% bdp', tcp={{'rto_min': '200 ms'}}, duration='60 s',"
+        f" flows=[flow('reno')], engine='linux'), listener_commands=[{words}], sender_commands=[{words}])"
+    )
+
+    def running():
+        found = 0
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                found += entry.read_bytes() == "\0".join([*words, ""]).encode()
+            except OSError:
+                continue
+        return found
+
+    before = namespaces()
+    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 20
+    while running() < 2:
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(how)
+    process.wait(timeout=20)
+    deadline = time.monotonic() + 10
+    while running() or namespaces() - before:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

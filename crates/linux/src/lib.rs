@@ -9,6 +9,7 @@
 #![cfg(target_os = "linux")]
 
 mod clock;
+mod commands;
 mod device;
 mod emulator;
 mod hosts;
@@ -25,7 +26,6 @@ mod unsupported;
 
 use std::io;
 use std::os::fd::AsFd;
-use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -146,30 +146,28 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
             scope.spawn(move || streams::receive(arrivals, streams, stop));
             scope.spawn(move || sending.enter().and_then(|()| streams::send(plan, clock, streams, stop)))
         });
-        let mut commands = Vec::new();
-        for (host, lines) in [(listening, &options.listener_commands), (&sending, &options.sender_commands)] {
-            for line in lines {
-                commands.push(host.within(|| start(line)));
-            }
-        }
+        let lines: [(&Namespace, &[Vec<String>]); 2] =
+            [(listening, &options.listener_commands), (&sending, &options.sender_commands)];
+        let commands = lines.iter().any(|(_, lines)| !lines.is_empty()).then(|| {
+            let stop = &stop;
+            scope.spawn(move || commands::run(&lines, stop))
+        });
         let mut sampler = Sampler::new(common(clock), &streams);
         make_urgent(Urgency::Socket);
         let went_on = watch(plan, clock, control, &mut sampler, &occurrences, || {
-            listener.is_finished() || sender.is_finished() || emulator.is_finished()
+            listener.is_finished()
+                || sender.is_finished()
+                || emulator.is_finished()
+                || commands.as_ref().is_some_and(thread::ScopedJoinHandle::is_finished)
         });
         make_urgent(Urgency::Ordinary);
         let limited = sampler.limited();
         stop.store(true, Ordering::Relaxed);
-        for child in commands.iter_mut().flatten() {
-            // It may have ended by itself.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
         let receiver_cpu_s = join(listener).map_err(refused("the listening host"))?;
         let sender_cpu_s = join(sender).map_err(refused("the sending host"))?;
         let late = streaming.map_or(Ok(Time::ZERO), join).map_err(refused("the streams' sender"))?;
         let emulated = join(emulator).map_err(refused("the emulator"))?;
-        commands.into_iter().collect::<io::Result<Vec<_>>>().map_err(refused("a command"))?;
+        commands.map_or(Ok(()), join).map_err(refused("a command"))?;
         if !went_on {
             return Err(Error::Cancelled);
         }
@@ -187,11 +185,6 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
 
 fn join<T>(thread: thread::ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<T> {
     thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
-}
-
-fn start(line: &[String]) -> io::Result<std::process::Child> {
-    let program = line.first().map_or("", String::as_str);
-    Command::new(program).args(&line[1..]).stdin(Stdio::null()).spawn()
 }
 
 /// Samples until the plan is over; returns whether it went on to its end.

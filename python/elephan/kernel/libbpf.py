@@ -153,7 +153,8 @@ def register(data: bytes, what: str, values: Sequence[int], *, linked: bool) -> 
         if not linked:
             return None
         if lib.bpf_link__fd(link) != lib.bpf_map__fd(ops):
-            return os.dup(lib.bpf_link__fd(link))
+            # Of a link of its own, which libbpf does not close.
+            return int(lib.bpf_link__fd(link))
         # libbpf before 1.2 fills the map and leaves the link to its caller.
         made = int(lib.bpf_link_create(lib.bpf_map__fd(ops), 0, STRUCT_OPS_ATTACH, None))
         if made < 0:
