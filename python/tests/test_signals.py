@@ -105,8 +105,8 @@ COMPARE = ("--rate", "1 Gbit/s", "--duration", "100000 s", "--repeat", "3")
         (signal.SIGINT, ("compare", *COMPARE)),
         (signal.SIGTERM, ("compare", *COMPARE)),
         (signal.SIGHUP, ("recommend", "--duration", "100000 s")),
-        # Forty seconds of one computation in Rust.
-        (signal.SIGTERM, ("model", "response", "--cc", "reno", "--loss", "1e-9")),
+        # Computations of about a second each, in Rust.
+        (signal.SIGTERM, ("model", "response", "--cc", "reno", "--loss", ",".join(["1e-6"] * 100))),
         (signal.SIGINT, ("model", "agreement", "--duration", "100000 s")),
         (signal.SIGTERM, ("model", "plot", "response", "--most", "100000 s")),
     ],
