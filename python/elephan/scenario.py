@@ -45,7 +45,7 @@ class Scenario:
 
 
 def _checked(text: str, file: str, settings: Mapping[str, str], *, as_json: bool) -> Scenario:
-    return Scenario(json.loads(_core.load_scenario(text, file, list(settings.items()), as_json)))
+    return Scenario(json.loads(_core.load_scenario(text, file, list(settings.items()), as_json, files=True)))
 
 
 def load(path: str | Path, settings: Mapping[str, str] | None = None) -> Scenario:

@@ -20,7 +20,7 @@ use elephan_metrics::table::Table;
 use elephan_metrics::trace::{
     CrowdTrace, EventKind, EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace,
 };
-use elephan_scenario::{Buffer, Plan, Scenario};
+use elephan_scenario::{Buffer, Files, Plan, Scenario, Syntax, parse};
 use elephan_sim::{Control, Error, SoFar};
 use elephan_units::{Rate, Time};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
@@ -150,13 +150,30 @@ fn convert<'py>(py: Python<'py>, outcome: Outcome, plan: &Plan) -> PyResult<Boun
     Ok(result)
 }
 
-/// Reads a scenario (TOML, or JSON where `json`), sets `overrides`, checks that it works at every point of its sweep,
-/// and returns it as JSON with all defaults written out.
+/// Reads a text (TOML, or JSON where `json`) as a plain document, of which nothing is checked, and returns it as JSON.
 #[pyfunction]
-#[pyo3(signature = (text, file, overrides, json=false))]
-fn load_scenario(text: &str, file: &str, overrides: Vec<(String, String)>, json: bool) -> PyResult<String> {
-    let read = if json { Scenario::from_json } else { Scenario::from_toml };
-    let scenario = read(text, file, &overrides).map_err(scenario_error)?;
+#[pyo3(signature = (text, file, json=false))]
+fn parse_document(text: &str, file: &str, json: bool) -> PyResult<String> {
+    let syntax = if json { Syntax::Json } else { Syntax::Toml };
+    Ok(parse(text, file, syntax).map_err(scenario_error)?.to_string())
+}
+
+/// Reads a scenario (TOML, or JSON where `json`), sets `overrides`, checks that it works at every point of its sweep,
+/// and returns it as JSON with all defaults written out. Files that it names are read only where `files` allows it.
+#[pyfunction]
+#[pyo3(signature = (text, file, overrides, json=false, files=false))]
+fn load_scenario(
+    text: &str,
+    file: &str,
+    overrides: Vec<(String, String)>,
+    json: bool,
+    files: bool,
+) -> PyResult<String> {
+    let syntax = if json { Syntax::Json } else { Syntax::Toml };
+    let files = if files { Files::Allowed } else { Files::Refused };
+    let scenario = parse(text, file, syntax)
+        .and_then(|document| Scenario::from_document(document, file, &overrides, files))
+        .map_err(scenario_error)?;
     scenario.expansion(file).and_then(|expansion| expansion.check()).map_err(scenario_error)?;
     Ok(serde_json::to_string(&scenario).expect("a scenario is always JSON"))
 }
@@ -245,6 +262,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     for function in [
         wrap_pyfunction!(run_many, module)?,
         wrap_pyfunction!(load_scenario, module)?,
+        wrap_pyfunction!(parse_document, module)?,
         wrap_pyfunction!(schema, module)?,
         wrap_pyfunction!(impact, module)?,
         wrap_pyfunction!(to_toml, module)?,

@@ -10,19 +10,32 @@ use crate::error::{Error, Mistake};
 /// The column that counts.
 const COLUMN: &str = "bytes";
 
+/// Whether the files that a scenario names are read for it. A scenario from elsewhere has no business with the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Files {
+    /// They are read: the scenario is of whoever runs it.
+    Allowed,
+    /// A scenario that names one is refused.
+    Refused,
+}
+
 /// Replaces every table `{ csv = "FILE" }` of a document by `{ list = [...] }`. Relative paths begin at the scenario's folder.
-pub(crate) fn inline(document: &mut Value, scenario: &str) -> Result<(), Error> {
-    inline_below(document, scenario, "")
+pub(crate) fn inline(document: &mut Value, scenario: &str, files: Files) -> Result<(), Error> {
+    inline_below(document, scenario, "", files)
 }
 
 /// The same for the part of a document at `key`, which a mistake names: a sweep may have many such tables.
-fn inline_below(document: &mut Value, scenario: &str, key: &str) -> Result<(), Error> {
+fn inline_below(document: &mut Value, scenario: &str, key: &str, files: Files) -> Result<(), Error> {
     let below = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
     match document {
         Value::Object(table) => {
             if table.len() == 1
                 && let Some(Value::String(path)) = table.get("csv")
             {
+                if files == Files::Refused {
+                    let mistake = Mistake::new(below("csv"), "no file, but sizes in a list", "a file");
+                    return Err(Error { file: scenario.to_owned(), mistakes: vec![mistake] });
+                }
                 let folder = Path::new(scenario).parent().unwrap_or(Path::new(""));
                 let sizes = read(&folder.join(path)).map_err(|mut error| {
                     for mistake in &mut error.mistakes {
@@ -33,12 +46,12 @@ fn inline_below(document: &mut Value, scenario: &str, key: &str) -> Result<(), E
                 *document = json!({ "list": sizes });
                 return Ok(());
             }
-            table.iter_mut().try_for_each(|(name, value)| inline_below(value, scenario, &below(name)))
+            table.iter_mut().try_for_each(|(name, value)| inline_below(value, scenario, &below(name), files))
         }
         Value::Array(items) => items
             .iter_mut()
             .enumerate()
-            .try_for_each(|(index, value)| inline_below(value, scenario, &below(&index.to_string()))),
+            .try_for_each(|(index, value)| inline_below(value, scenario, &below(&index.to_string()), files)),
         _ => Ok(()),
     }
 }

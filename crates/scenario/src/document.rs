@@ -5,8 +5,26 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Mistake};
 
-/// Reads TOML.
-pub(crate) fn from_toml(text: &str, file: &str) -> Result<Value, Error> {
+/// How a scenario is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syntax {
+    /// TOML 1.1.
+    Toml,
+    /// JSON of the same form.
+    Json,
+}
+
+/// Reads a text as a plain document: tables, lists, numbers and text, of which nothing is checked yet.
+///
+/// `file` is what errors call it.
+pub fn parse(text: &str, file: &str, syntax: Syntax) -> Result<Value, Error> {
+    match syntax {
+        Syntax::Toml => from_toml(text, file),
+        Syntax::Json => from_json(text, file),
+    }
+}
+
+fn from_toml(text: &str, file: &str) -> Result<Value, Error> {
     toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
         let message = error.message().replace('`', "\"");
@@ -14,8 +32,7 @@ pub(crate) fn from_toml(text: &str, file: &str) -> Result<Value, Error> {
     })
 }
 
-/// Reads JSON.
-pub(crate) fn from_json(text: &str, file: &str) -> Result<Value, Error> {
+fn from_json(text: &str, file: &str) -> Result<Value, Error> {
     serde_json::from_str(text).map_err(|error| Error {
         file: file.to_owned(),
         mistakes: vec![Mistake::new(format!("line {}", error.line()), "JSON", error)],

@@ -25,6 +25,8 @@ use serde_json::Value;
 
 pub use changes::EventFile;
 pub use crowds::{ArrivalsFile, SizesFile, WebFile};
+pub use csv::Files;
+pub use document::{Syntax, parse};
 pub use drawn::Drawn;
 pub use error::{Error, Mistake};
 pub use file::{
@@ -36,25 +38,32 @@ pub use streams::{CbrFile, OnOffFile};
 pub use sweep::{Expansion, Point};
 
 impl Scenario {
-    /// Reads a scenario from TOML, after setting `overrides` (key and value as on a command line).
+    /// Reads a scenario from TOML, after setting `overrides` (key and value as on a command line). No file is read for it.
     ///
     /// `file` is what errors call it.
     pub fn from_toml(text: &str, file: &str, overrides: &[(String, String)]) -> Result<Self, Error> {
-        Self::from_document(document::from_toml(text, file)?, file, overrides)
+        Self::from_document(parse(text, file, Syntax::Toml)?, file, overrides, Files::Refused)
     }
 
     /// Reads a scenario from JSON, of the same form as the TOML file.
     pub fn from_json(text: &str, file: &str, overrides: &[(String, String)]) -> Result<Self, Error> {
-        Self::from_document(document::from_json(text, file)?, file, overrides)
+        Self::from_document(parse(text, file, Syntax::Json)?, file, overrides, Files::Refused)
     }
 
-    fn from_document(mut document: Value, file: &str, overrides: &[(String, String)]) -> Result<Self, Error> {
+    /// Reads a scenario from a document that [`parse`] gave. With [`Files::Allowed`], files that it names are read, relative
+    /// to the folder of `file`.
+    pub fn from_document(
+        mut document: Value,
+        file: &str,
+        overrides: &[(String, String)],
+        files: Files,
+    ) -> Result<Self, Error> {
         let error = |mistake| Error { file: file.to_owned(), mistakes: vec![mistake] };
         for (key, value) in overrides {
             document::set(&mut document, key, &document::value_of(value)).map_err(error)?;
         }
         document::printable(&document, "").map_err(error)?;
-        csv::inline(&mut document, file)?;
+        csv::inline(&mut document, file, files)?;
         read::typed(document, "").map_err(error)
     }
 

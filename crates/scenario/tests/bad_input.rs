@@ -1,6 +1,6 @@
 //! What cannot work is refused, with file, key, expected and found; and nothing makes the reader panic.
 
-use elephan_scenario::Scenario;
+use elephan_scenario::{Files, Scenario, Syntax, parse};
 use proptest::prelude::*;
 
 const GOOD: &str = r#"
@@ -190,7 +190,7 @@ fn traffic_has_its_mistakes_too() {
         (
             "arrivals.0.size",
             "{ csv = \"nowhere.csv\" }",
-            "nowhere.csv: expected a CSV file with a column \"bytes\"",
+            "arrivals.0.size.csv: expected no file, but sizes in a list, found a file",
         ),
         (
             "arrivals.0.size.pareto.shape",
@@ -336,7 +336,8 @@ fn a_csv_file_names_its_lines() {
         ("", "line 1: expected names of columns"),
     ] {
         std::fs::write(folder.join("sizes.csv"), text).unwrap();
-        let read = Scenario::from_toml(TRAFFIC, &scenario, &set);
+        let document = parse(TRAFFIC, &scenario, Syntax::Toml).unwrap();
+        let read = Scenario::from_document(document, &scenario, &set, Files::Allowed);
         let error = read.as_ref().map_or_else(ToString::to_string, |_| "no error".to_owned());
         let told = error.strip_prefix(&format!("{}: ", folder.join("sizes.csv").display())).unwrap_or(&error);
         assert!(told.starts_with(expected), "{text:?}:\n  {error}\n  {expected}");
