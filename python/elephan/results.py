@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elephan import _core
+from elephan.reading import damage, inside, read_json
 from elephan.scenario import Scenario
 from elephan.summary import Summary
 
@@ -70,8 +71,9 @@ class Run:
     def table(self, name: str) -> pa.Table:
         """The samples `name`, one of `TABLES`, as Arrow columns that tell their unit and meaning."""
         if self.folder is not None:
-            path = self.folder / f"{name}.parquet"
-            return pq.read_table(path) if path.exists() else pa.table({})
+            path = inside(self.folder, f"{name}.parquet")
+            with damage(self.folder):
+                return pq.read_table(path) if path.exists() else pa.table({})
         names: dict[str, Sequence[str]] = {"link": self.links, "kind": _core.EVENT_KINDS}
         columns: dict[str, pa.Array] = {}
         for column, values in self.columns.get(name, {}).items():
@@ -154,19 +156,19 @@ class Run:
 
     @classmethod
     def load(cls, folder: str | Path) -> "Run":
-        """Read a results folder; the frames are read when they are asked for."""
+        """Read a results folder; the frames are read when they are asked for. Raises `ScenarioError` for a damaged one."""
         folder = Path(folder)
-        description = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
         keys = ("elephan", "engine", "wall_time_s", "segments_delivered", "events_handled")
-        return cls(
-            scenario=Scenario(description["scenario"]),
-            summary=Summary.from_dict(summary),
-            links=tuple(description["links"]),
-            labels=tuple(description["labels"]),
-            provenance={key: description[key] for key in (*keys, *LINUX_KEYS) if key in description},
-            folder=folder,
-        )
+        description, summary = read_json(folder, "run.json"), read_json(folder, "summary.json")
+        with damage(folder):
+            return cls(
+                scenario=Scenario(description["scenario"]),
+                summary=Summary.from_dict(summary),
+                links=tuple(description["links"]),
+                labels=tuple(description["labels"]),
+                provenance={key: description[key] for key in (*keys, *LINUX_KEYS) if key in description},
+                folder=folder,
+            )
 
 
 def write_json(path: Path, value: object) -> None:

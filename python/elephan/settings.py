@@ -1,5 +1,6 @@
-"""Settings as a command line has them: `--set KEY=VALUE`, and words with commas between them."""
+"""Settings as a command line has them: `--set KEY=VALUE`, words with commas between them, and addresses."""
 
+import ipaddress
 import json
 from collections.abc import Sequence
 
@@ -29,3 +30,11 @@ def parameter(text: str) -> float | bool | str:
     except json.JSONDecodeError:
         return text
     return value if isinstance(value, bool | float | int | str) else text
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, which no other reaches by that name."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -344,3 +344,20 @@ def test_commands_of_a_run_end_with_it_however_it_ends(how):
     while running() or namespaces() - before:
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_damaged_object_in_the_cache_is_compiled_anew(tmp_path, monkeypatch):
+    compiler, count = tmp_path / "clang", tmp_path / "count"
+    compiler.write_text(f'#!/bin/sh\necho once >> {count}\nfor out; do :; done\nhead -c 5000 /bin/sh > "$out"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CLANG", str(compiler))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    good = build.compiled("scalable.bpf.c")
+    (kept,) = build.cache().glob("*/*.bpf.o")
+    whole = kept.read_bytes()
+    for damaged in (whole[:2000], b"", whole[:-1], good, whole.replace(b"ELF", b"elf")):
+        kept.write_bytes(damaged)
+        assert build.compiled("scalable.bpf.c") == good
+        assert kept.read_bytes() == whole
+    assert build.compiled("scalable.bpf.c") == good
+    assert count.read_text().count("once") == 6

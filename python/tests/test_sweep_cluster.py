@@ -14,7 +14,7 @@ from distributed import Client
 from sweep_scenarios import SMALL, assert_same, small
 
 import elephan
-from elephan.sweeps import cluster, loop, schedulers
+from elephan.sweeps import cli, cluster, loop, schedulers
 
 # Long enough that something can happen meanwhile.
 LONG = SMALL.replace("3 s", "120 s").replace("repeat = 2", "repeat = 8")
@@ -31,14 +31,18 @@ def process(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         one.wait()
 
 
+TLS = [("ca-file", "ca"), ("cert", "cert"), ("key", "key")]
 Cluster = tuple[str, subprocess.Popen[bytes], list[subprocess.Popen[bytes]]]
 
 
 @contextmanager
-def cluster_of(place: Path, count: int, *more: str) -> Iterator[Cluster]:
+def cluster_of(place: Path, count: int, *more: str, tls: Path | None = None) -> Iterator[Cluster]:
     """The address of a scheduler, its process, and those of its workers."""
     file = place / "scheduler.json"
     options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
+    if tls is not None:
+        certificates = [f"--tls-{what}={tls / name}.pem" for what, name in TLS]
+        options, more = [*options, "--protocol", "tls", *certificates], (*more, *certificates)
     with ExitStack() as stack:
         scheduler = stack.enter_context(process("-m", "distributed.cli.dask_scheduler", *options))
         options = ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--local-directory", str(place), *more]
@@ -49,7 +53,7 @@ def cluster_of(place: Path, count: int, *more: str) -> Iterator[Cluster]:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         address = json.loads(file.read_text())["address"]
-        with Client(address, set_as_default=False) as client:
+        with schedulers.connect(address, tls) as client:
             client.wait_for_workers(count, timeout=60)
         yield address, scheduler, workers
 
@@ -215,3 +219,84 @@ def test_the_jobs_of_pbs_and_htcondor_too(tmp_path: Path):
 def test_options_that_are_none_are_refused(options: str, tmp_path: Path):
     with pytest.raises(elephan.ScenarioError, match="cluster options: expected"):
         cluster.cluster("slurm", options, tmp_path)
+
+
+def certificates(folder: Path) -> Path:
+    """An authority of our own, and a certificate of it, as SECURITY.md says how to make them."""
+    folder.mkdir()
+    text = (Path(__file__).parents[2] / "SECURITY.md").read_text()
+    commands = [line.strip() for line in text.splitlines() if line.startswith("    openssl ")]
+    assert len(commands) == 3
+    for command in commands:
+        subprocess.run(command, shell=True, cwd=folder, check=True, capture_output=True, timeout=60)
+    return folder
+
+
+def run_sweep(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", "from elephan.cli import main; main()", "sweep", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_with_tls_only_those_with_a_certificate_take_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path, good, other = file_of(tmp_path, SMALL), certificates(tmp_path / "tls"), certificates(tmp_path / "other")
+    with cluster_of(tmp_path, 1, tls=good) as (address, _, _):
+        assert address.startswith("tls://")
+        ran = run_sweep(str(path), "--out", str(tmp_path / "far"), "--scheduler", address, "--tls", str(good))
+        assert ran.returncode == 0, ran.stderr
+        assert "12 new" in ran.stdout
+        assert "warning" not in ran.stderr
+        monkeypatch.setattr(schedulers, "CONNECT_S", 5)
+        begun = time.monotonic()
+        for folder, told in ((other, "certificate verify failed"), (None, "TLS expects")):
+            with pytest.raises(elephan.SweepError, match=f"^{address}: expected a Dask scheduler.*{told}") as error:
+                schedulers.connect(address, folder)
+            assert "\n" not in str(error.value)
+        assert time.monotonic() - begun < 60
+        with pytest.raises(elephan.SweepError, match="expected a Dask scheduler, found none"):
+            schedulers.connect(address.replace("tls", "tcp"))
+        ran = run_sweep(str(path), "--out", str(tmp_path / "no"), "--scheduler", address, "--tls", str(other))
+        assert ran.returncode == 1
+        assert len(ran.stderr.strip().splitlines()) == 1, ran.stderr
+        assert not (tmp_path / "no" / "index.parquet").exists()
+    elephan.sweep(small(), tmp_path / "here").run()
+    assert_same(tmp_path / "here", tmp_path / "far")
+
+
+def test_what_is_no_tls_is_refused_in_a_line(tmp_path: Path):
+    path, folder = file_of(tmp_path, SMALL), tmp_path / "tls"
+    folder.mkdir()
+    for more, told in (
+        (["--scheduler", "tcp://127.0.0.1:9", "--tls", str(folder)], "expected a scheduler at tls://host:port"),
+        (["--scheduler", "tls://127.0.0.1:9", "--tls", str(folder)], f"--tls: expected a file {folder}/ca.pem"),
+        (["--tls", str(folder)], "--tls: expected a cluster with it, found none"),
+    ):
+        ran = run_sweep(str(path), "--out", str(tmp_path / "out"), *more)
+        assert ran.returncode == 2, ran.stderr
+        (line,) = ran.stderr.strip().splitlines()
+        assert told in line
+
+
+@pytest.mark.parametrize(
+    ("address", "is_open"),
+    [
+        ("tcp://10.0.0.1:8786", True),
+        ("cluster:8786", True),
+        ("tcp://[2001:db8::1]:8786", True),
+        ("tcp://127.0.0.1:8786", False),
+        ("127.0.0.1:8786", False),
+        ("tcp://localhost:8786", False),
+        ("tcp://[::1]:8786", False),
+        ("tls://10.0.0.1:8786", False),
+    ],
+)
+def test_an_open_scheduler_is_warned_of(address: str, is_open: bool):
+    assert cli._is_open(address) is is_open
+
+
+def test_the_jobs_of_a_batch_system_have_the_certificates(tmp_path: Path):
+    tls = certificates(tmp_path / "tls")
+    with cluster.cluster("slurm", "--partition=cpu", tmp_path / "jobs", tls) as made:
+        assert made.scheduler_address.startswith("tls://")
+        script = made.job_script()
+    assert f"--tls-ca-file {tls}/ca.pem" in script
+    assert f"--tls-key {tls}/key.pem" in script

@@ -28,8 +28,8 @@ LIMITS = Limits(runs=2, request_bytes=20_000, flows=10, samples=10_000, packets=
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[TestClient]:
-    app = application(tmp_path / "results", limits=LIMITS, hosts=frozenset({HOST}))
-    with TestClient(app, base_url=f"http://{HOST}", follow_redirects=False) as client:
+    app = application(tmp_path / "results", limits=LIMITS, hosts=frozenset({HOST}), token="secret")
+    with TestClient(app, base_url=f"http://{HOST}", cookies={"elephan-8765": "secret"}) as client:
         yield client
 
 
@@ -289,7 +289,7 @@ def test_no_file_is_read_for_a_page(client: TestClient, table: str) -> None:
     started = client.post("/api/runs", json={"document": {**DOCUMENT, "flow": [flow]}})
     for answer in (opened, started):
         assert answer.status_code == 422
-        assert "expected no file on this page" in answer.json()["mistakes"][0]["problem"]
+        assert answer.json()["mistakes"][0]["key"].startswith("flow.0.size")
         assert "root:" not in answer.text
 
 
@@ -327,15 +327,31 @@ def test_others_are_refused(client: TestClient, headers: dict[str, str], status:
     assert client.post("/api/check", content=b"{}", headers={**plain, **headers}).status_code == status
 
 
-def test_elsewhere_a_token_is_needed(tmp_path: Path) -> None:
-    app = application(tmp_path, hosts=frozenset(), token="secret")
-    with TestClient(app, follow_redirects=False) as client:
-        assert client.get("/").status_code == 401
-        assert client.get("/api/about", params={"token": "guess"}).status_code == 401
-        first = client.get("/", params={"token": "secret"})
-        assert first.status_code == 303
-        assert "token" not in first.headers["location"]
+@pytest.mark.parametrize("hosts", [frozenset({HOST}), frozenset()])
+def test_a_token_is_needed_here_and_elsewhere(tmp_path: Path, hosts: frozenset[str]) -> None:
+    app = application(tmp_path, hosts=hosts, token="secret")
+    with TestClient(app, base_url=f"http://{HOST}") as client:
+        for path in ("/", "/?token=guess", "/?token=%FF", "/?token=", "/api/about?token=secret", "/static/app.js"):
+            assert client.get(path).status_code == 401, path
+        assert client.get("/", headers={"cookie": "elephan-8765=guess; elephan-token=secret"}).status_code == 401
+        # From a file, or another program: what a browser says of such a visit.
+        first = client.get("/", params={"token": "secret"}, headers={"sec-fetch-site": "cross-site"})
+        assert first.status_code == 200
+        assert "secret" not in first.text
+        cookie = first.headers["set-cookie"]
+        assert cookie == "elephan-8765=secret; HttpOnly; Path=/; SameSite=strict"
         assert client.get("/api/about").status_code == 200
+        assert "secret" not in client.get("/").text
+
+
+def test_every_answer_has_the_headers_that_browsers_heed(client: TestClient) -> None:
+    for path in ("/", "/?token=secret", "/?token=guess", "/static/app.js", "/api/about", "/api/content?name=no", "/no"):
+        headers = client.get(path).headers
+        assert headers["content-security-policy"].startswith("default-src 'none'"), path
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cache-control"] == "no-store"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ export interface ResultEntry {
   kind: string;
   title: string;
   written: string;
+  /** Why it cannot be read; empty where it can. */
+  problem: string;
 }
 
 /** What the server refused, line by line. */

@@ -188,10 +188,11 @@ export class Explore {
     void this.listGoing();
   }
 
-  private connection(state: "good" | "lost" | "anew"): void {
+  private connection(state: "good" | "lost" | "shut" | "anew"): void {
     this.banner.hidden = state === "good";
     this.banner.className = "banner bad";
     if (state === "lost") this.banner.replaceChildren("The server does not answer. Trying again; what came so far stays.");
+    if (state === "shut") this.banner.replaceChildren("The server was started anew. Open the address that it printed; what came so far stays here.");
     if (state === "anew") {
       const again = h("button", { type: "button" }, "run it again");
       again.addEventListener("click", () => {

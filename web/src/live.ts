@@ -1,7 +1,7 @@
 // A run as it comes: messages of the server, turned into lines that grow.
 
 import type { About, Mistake, Table } from "./api";
-import { api } from "./api";
+import { api, Refusal } from "./api";
 import type { ChartData, ChartLine } from "./timechart";
 
 export const MOST_LINES = 8;
@@ -87,7 +87,7 @@ export class LiveRun {
     readonly id: string,
     private readonly about: About,
     private readonly changed: () => void,
-    private readonly connection: (state: "good" | "lost" | "anew") => void,
+    private readonly connection: (state: "good" | "lost" | "shut" | "anew") => void,
   ) {
     this.clear();
     this.connect();
@@ -130,7 +130,11 @@ export class LiveRun {
   private async await(): Promise<void> {
     while (!this.stopped) {
       await new Promise((done) => setTimeout(done, 700));
-      const about = await api.about().catch(() => null);
+      const about = await api.about().catch((error: unknown) => {
+        // Another server, which has another token, and none of this run.
+        if (error instanceof Refusal && error.status === 401) this.connection("shut");
+        return null;
+      });
       if (about === null) continue;
       if (about.boot === this.about.boot) {
         this.connect();

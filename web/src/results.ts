@@ -14,14 +14,14 @@ export async function resultsList(): Promise<HTMLElement> {
   const compare = h("button", { type: "button", disabled: true }, "compare the chosen");
   compare.addEventListener("click", () => (location.hash = `#/compare/${[...chosen].map(encodeURIComponent).join("/")}`));
   const rows = results.map((result) => {
-    const box = h("input", { type: "checkbox", "aria-label": `Choose ${result.name}`, disabled: result.kind !== "run" });
+    const box = h("input", { type: "checkbox", "aria-label": `Choose ${result.name}`, disabled: result.kind !== "run" || result.problem !== "" });
     box.addEventListener("change", () => {
       if (box.checked) chosen.add(result.name);
       else chosen.delete(result.name);
       compare.disabled = chosen.size < 2;
     });
     const written = new Date(result.written).toLocaleString();
-    return h("tr", {}, h("td", {}, box), h("th", { scope: "row" }, h("a", { href: `#/results/${result.name}` }, result.name)), h("td", {}, result.kind), h("td", {}, result.title), h("td", {}, written));
+    return h("tr", {}, h("td", {}, box), h("th", { scope: "row" }, h("a", { href: `#/results/${result.name.split("/").map(encodeURIComponent).join("/")}` }, result.name)), h("td", {}, result.kind), result.problem ? h("td", { class: "error" }, `damaged: ${result.problem}`) : h("td", {}, result.title), h("td", {}, written));
   });
   return h(
     "section",

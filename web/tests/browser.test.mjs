@@ -156,6 +156,13 @@ test("a server that dies in mid-run is missed, found again, and runs it again", 
   const kept = await samples();
   assert.ok(kept > 5);
   server = await serve(folder, server.port);
+  // It has another token: the page is told so, and waits until its address was opened once.
+  await page.waitForSelector(".banner:has-text('Open the address that it printed')", { timeout: 20_000 });
+  const other = await context.newPage();
+  await other.goto(server.url);
+  await other.waitForSelector("#start");
+  assert.ok(!other.url().includes("token"), other.url());
+  await other.close();
   await page.waitForSelector(".banner:has-text('started anew')", { timeout: 20_000 });
   assert.ok((await samples()) >= kept);
   await page.click("text=run it again");

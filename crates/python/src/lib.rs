@@ -240,8 +240,11 @@ fn quantity(text: &str) -> Option<(f64, &'static str)> {
 /// A document (JSON) as a scenario file.
 #[pyfunction]
 fn to_toml(json: &str) -> PyResult<String> {
-    let value: toml::Table = serde_json::from_str(json).map_err(|e| PyValueError::new_err(e.to_string()))?;
-    toml::to_string_pretty(&value).map_err(|e| PyValueError::new_err(e.to_string()))
+    let error = |problem: String| {
+        ScenarioError::new_err(format!("scenario: expected what TOML can say, found: {problem}"))
+    };
+    let value: toml::Table = serde_json::from_str(json).map_err(|e| error(e.to_string()))?;
+    toml::to_string_pretty(&value).map_err(|e| error(e.to_string()))
 }
 
 /// Every queue discipline: name, title, source and parameters, as JSON.

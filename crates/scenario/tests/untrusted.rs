@@ -45,6 +45,13 @@ fn no_file_is_read_unless_that_is_allowed() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// Heads of tables, each within the one before.
+fn deeper_and_deeper(open: &str, close: &str) -> String {
+    let heads: Vec<String> =
+        (1..300).map(|depth| format!("{open}{}{close}", vec!["a"; depth].join("."))).collect();
+    heads.join("\n")
+}
+
 #[test]
 fn depth_is_refused_or_read_and_never_ends_the_process() {
     let n = 120_000;
@@ -56,8 +63,8 @@ fn depth_is_refused_or_read_and_never_ends_the_process() {
         format!("x = {{ {dotted} = 1 }}"),
         format!("x = {}1{}", "[".repeat(n), "]".repeat(n)),
         format!("x = {}1{}", "{a=".repeat(n / 3), "}".repeat(n / 3)),
-        (0..300).map(|depth| format!("[{}]\n", vec!["a"; depth + 1].join("."))).collect(),
-        (0..300).map(|depth| format!("[[{}]]\n", vec!["a"; depth + 1].join("."))).collect(),
+        deeper_and_deeper("[", "]"),
+        deeper_and_deeper("[[", "]]"),
     ] {
         if let Ok(document) = parse(&text, "scenario", Syntax::Toml) {
             // What is read is no deeper than what JSON may be.

@@ -31,7 +31,7 @@ def cache() -> Path:
 
 
 def compiled(source: str) -> bytes:
-    """The object of a source file of `kernel/`, from the cache where it is there.
+    """The object of a source file of `kernel/`, from the cache where it is there. In the cache a digest stands before it.
 
     Raises `KernelError` where there is no clang, or where it refuses the file.
     """
@@ -41,7 +41,10 @@ def compiled(source: str) -> bytes:
     folder = cache() / digest.hexdigest()[:16]
     kept = folder / source.replace(".bpf.c", ".bpf.o")
     if kept.is_file():
-        return kept.read_bytes()
+        digest_kept, data = kept.read_bytes().partition(b"\n")[::2]
+        if digest_kept.decode("ascii", "replace") == hashlib.sha256(data).hexdigest():
+            return data
+        # Damaged: it is made anew.
     compiler = clang()
     if compiler is None:
         raise KernelError("clang: expected it to be installed (apt-get install clang), found none")
@@ -57,7 +60,7 @@ def compiled(source: str) -> bytes:
         data = made.read_bytes()
     # Under another name first, so that two at a time do not read half a file.
     part = kept.with_suffix(f".{os.getpid()}")
-    part.write_bytes(data)
+    part.write_bytes(hashlib.sha256(data).hexdigest().encode() + b"\n" + data)
     part.rename(kept)
     return data
 

@@ -19,9 +19,12 @@ def report(
     ] = None,
 ) -> None:
     """Write what came of a run, a comparison or a sweep as one file to hand round."""
-    from elephan.report import read, write  # noqa: PLC0415 - Polars and matplotlib take a second to import
+    # Polars and matplotlib take a second to import.
+    from elephan.reading import damage  # noqa: PLC0415
+    from elephan.report import read, write  # noqa: PLC0415
 
     kind = kind or (out.suffix.lstrip(".") if out is not None and out.suffix else "html")
     target = out or folder / f"report.{kind}"
-    write(read(folder), target, kind)
+    with damage(folder):
+        write(read(folder), target, kind)
     Terminal().message(f"{target}")

@@ -11,6 +11,7 @@ import polars as pl
 from elephan import _core
 from elephan.compare import Comparison
 from elephan.metrics import METRICS, Metric
+from elephan.reading import damage, inside, read_json
 from elephan.report import reproduction, series, tables
 from elephan.report.content import Axis, Chart, Content, Group, Head, Line, Points, Runs, Series, Table, Tile
 from elephan.results import Run
@@ -34,7 +35,7 @@ def kind_of(folder: Path) -> str | None:
 
 
 def read(folder: str | Path) -> Content:
-    """Read a results folder of any kind. Raises `ScenarioError` where it is none."""
+    """Read a results folder of any kind. Raises `ScenarioError` where it is none, or damaged."""
     folder = Path(folder)
     readers = {"run": _run, "comparison": _comparison, "sweep": _sweep, "reproduction": reproduction.read}
     kind = kind_of(folder)
@@ -42,7 +43,8 @@ def read(folder: str | Path) -> Content:
         raise _core.ScenarioError(
             f"{folder}: expected the results of a run, a comparison, a sweep or a reproduction, found none of them"
         )
-    return readers[kind](folder)
+    with damage(folder):
+        return readers[kind](folder)
 
 
 def _run(folder: Path) -> Content:
@@ -54,7 +56,7 @@ def _run(folder: Path) -> Content:
         kind="run",
         title=run.scenario.name,
         subtitle=f"{_network(document)}; metrics count from {window}",
-        facts=[*_engine(run), ("measuring window", window), *_versions(folder / "run.json")],
+        facts=[*_engine(run), ("measuring window", window), *_versions(folder)],
         command=f"elephan run {file_name(run.scenario.name)}.toml",
         scenario=_core.to_toml(run.scenario.to_json()),
         tiles=[_tile(metric, metric.read(summary)) for metric in METRICS],
@@ -112,8 +114,8 @@ def _repeatable(run: Run) -> list[str]:
 
 
 def _comparison(folder: Path) -> Content:
-    names: dict[str, list[int]] = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))["runs"]
-    folders = {name: [folder / "runs" / f"{name}-{k}" for k in range(len(seeds))] for name, seeds in names.items()}
+    names: dict[str, list[int]] = read_json(folder, "comparison.json")["runs"]
+    folders = {name: [inside(folder, f"runs/{name}-{k}") for k in range(len(seeds))] for name, seeds in names.items()}
     result = Comparison({name: [Run.load(one) for one in ones] for name, ones in folders.items()})
     first = next(iter(result.runs.values()))[0]
     document = first.scenario.document
@@ -143,7 +145,7 @@ def _comparison(folder: Path) -> Content:
         facts=[
             ("engine", str(first.provenance["engine"])),
             ("seeds", _list(seeds)),
-            *_versions(folders[next(iter(names))][0] / "run.json"),
+            *_versions(folders[next(iter(names))][0]),
         ],
         command=command,
         scenario=_core.to_toml(first.scenario.to_json()),
@@ -180,12 +182,17 @@ def _side_by_side(folders: Mapping[str, Path], result: Comparison, what: str) ->
     return found
 
 
-def read_beside(folders: Sequence[Path]) -> Content:
-    """Several runs beside each other. Raises `ScenarioError` where one of the results is no single run."""
-    for folder in folders:
+def read_beside(folders: Mapping[str, Path]) -> Content:
+    """Several runs beside each other, by name. Raises `ScenarioError` where one of the results is no single run, or damaged."""
+    for name, folder in folders.items():
         if not (folder / "run.json").is_file():
-            raise _core.ScenarioError(f"{folder.name}: expected the results of a single run, found another kind")
-    runs = {folder.name: Run.load(folder) for folder in folders}
+            raise _core.ScenarioError(f"{name}: expected the results of a single run, found another kind")
+    runs = {name: Run.load(folder) for name, folder in folders.items()}
+    with damage(Path(" and ".join(folders))):
+        return _beside(runs, folders)
+
+
+def _beside(runs: Mapping[str, Run], folders: Mapping[str, Path]) -> Content:
     rows = [
         [
             name,
@@ -200,8 +207,8 @@ def read_beside(folders: Sequence[Path]) -> Content:
         *(Head(metric.name, metric.unit) for metric in METRICS),
     ]
     lines: dict[str, list[tuple[str, Chart, Line]]] = {}
-    for (name, run), folder in zip(runs.items(), folders, strict=True):
-        for chart in charts(folder, run):
+    for name, run in runs.items():
+        for chart in charts(folders[name], run):
             for line in chart.lines:
                 if not line.minor:
                     lines.setdefault(chart.id, []).append((name, chart, line))
@@ -210,7 +217,7 @@ def read_beside(folders: Sequence[Path]) -> Content:
         kind="comparison",
         title=" beside ".join(runs),
         subtitle=f"{len(runs)} runs; metrics are those of each run's own measuring window",
-        facts=_versions(folders[0] / "run.json"),
+        facts=_versions(next(iter(folders.values()))),
         command="",
         scenario=_core.to_toml(first.scenario.to_json()),
         tables=[Table("Metrics", head, rows)],
@@ -464,8 +471,8 @@ def _network(document: Mapping[str, Any]) -> str:
     return f"{flows} {plural}, {path['rate']}, {path['rtt']}, buffer {path['buffer']}"
 
 
-def _versions(run_json: Path) -> list[tuple[str, str]]:
-    description = json.loads(run_json.read_text(encoding="utf-8"))
+def _versions(folder: Path) -> list[tuple[str, str]]:
+    description = read_json(folder, "run.json")
     return [("versions", f"Elephan {description['elephan']}, Python {description['python']}")]
 
 

@@ -1,13 +1,13 @@
 """What `elephan reproduce` found, as a report: published numbers beside ours, and verdicts on claims."""
 
 import base64
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from elephan import _core
 from elephan.cells import deviation
+from elephan.reading import inside, read_json
 from elephan.report.content import Content, Head, Picture, Table, Tile
 
 # Verdicts, best first, and what they mean.
@@ -40,10 +40,10 @@ def experiments(folder: Path) -> dict[str, dict[str, Any]]:
     for path in (path for where in ("*", "quick/*", "full/*") for path in sorted(folder.glob(f"{where}/*.json"))):
         if path.name not in ("run.json", "summary.json", "comparison.json", "sweep.json"):
             try:
-                report = json.loads(path.read_text(encoding="utf-8"))
-            except ValueError:  # somebody else's file
+                report = read_json(folder, str(path.relative_to(folder)))
+            except (_core.ScenarioError, OSError):  # somebody else's file
                 continue
-            if isinstance(report, dict) and {"name", "rows", "verdicts", "checks"} <= report.keys():
+            if {"name", "rows", "verdicts", "checks"} <= report.keys() and isinstance(report["name"], str):
                 found[report["name"]] = report
     return dict(sorted(found.items()))
 
@@ -72,7 +72,7 @@ def read(folder: Path) -> Content:
         tiles=[Tile(name, str(counts[name]), "", meaning) for name, meaning in VERDICTS.items()],
         tables=[table for name, report in reports.items() for table in _tables(name, report)],
         pictures=[
-            Picture(f"{name}: {report['title']}", _png(folder / report["picture"]), _data(folder / report["picture"]))
+            Picture(f"{name}: {report['title']}", _png(folder, report["picture"]), _data(folder, report["picture"]))
             for name, report in reports.items()
             if report.get("picture") and (folder / report["picture"]).is_file()
         ],
@@ -111,11 +111,11 @@ def _reason(report: dict[str, Any], group: str, verdict: str) -> str:
     return f" ({reason})" if reason and verdict != "agrees" else ""
 
 
-def _png(path: Path) -> str:
-    return "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()
+def _png(folder: Path, name: str) -> str:
+    return "data:image/png;base64," + base64.b64encode(inside(folder, name).read_bytes()).decode()
 
 
-def _data(picture: Path) -> str:
+def _data(folder: Path, name: str) -> str:
     """What a picture draws, as CSV; nothing where it was not kept."""
-    path = picture.with_suffix(".csv")
+    path = inside(folder, str(Path(name).with_suffix(".csv")))
     return path.read_text(encoding="utf-8") if path.is_file() else ""

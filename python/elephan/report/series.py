@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from elephan.reading import inside
+
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
 # Values of a chart that a report carries, all lines together: 1.6 MB. What is more is thinned, and said.
@@ -82,5 +84,5 @@ def packed(values: Numbers, *, exact: bool = False) -> dict[str, str]:
 
 def columns(folder: Path, name: str, wanted: list[str]) -> pl.DataFrame:
     """Some columns of a results file; an empty frame where there is no such file."""
-    path = folder / f"{name}.parquet"
+    path = inside(folder, f"{name}.parquet")
     return pl.read_parquet(path, columns=wanted) if path.exists() else pl.DataFrame()

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -12,10 +13,11 @@ from rich.table import Table
 from elephan import _core
 from elephan.progress import NameColumn
 from elephan.scenario import load
-from elephan.settings import assignments, words
+from elephan.settings import assignments, is_loopback, words
 from elephan.sweeps import tables
 from elephan.sweeps.dataset import Dataset, SweepError
 from elephan.sweeps.loop import Sweep, SweepRun, sweep
+from elephan.sweeps.schedulers import connect
 from elephan.text import Terminal, echo
 
 BAD_INPUT, FAILED = 2, 1
@@ -44,7 +46,8 @@ def sweep_command(
     folder: Annotated[Path | None, typer.Option("--out", help="The sweep's folder. [default: results/NAME]")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, such as path.rtt=162ms.")] = None,
     workers: Annotated[int, typer.Option(min=0, help="Threads of this machine. [default: all cores]")] = 0,
-    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler: tcp://host:8786.")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler: tls://host:8786.")] = None,
+    tls: Annotated[Path | None, typer.Option(help="Of a cluster: folder with ca.pem, cert.pem and key.pem.")] = None,
     slurm: Annotated[str | None, typer.Option(help='Run as Slurm jobs with these options: "--partition=cpu".')] = None,
     pbs: Annotated[str | None, typer.Option(help='Run as PBS jobs: "-q cpu -l walltime=2:00:00".')] = None,
     htcondor: Annotated[str | None, typer.Option(help='Run as HTCondor jobs: "request_cpus=4".')] = None,
@@ -61,10 +64,14 @@ def sweep_command(
     ]
     if len(systems) + (scheduler is not None) > 1:
         raise _core.ScenarioError("sweep: expected one of --scheduler, --slurm, --pbs and --htcondor, found more")
+    if tls is not None and not systems and scheduler is None:
+        raise _core.ScenarioError("--tls: expected a cluster with it, found none")
+    if tls is None and (systems or (scheduler is not None and _is_open(scheduler))):
+        err.message("warning: without --tls, whoever reaches the cluster's scheduler runs code as you; see SECURITY.md")
     with _mistakes(), ExitStack() as stack:
-        where: Any = scheduler
+        where: Any = None if scheduler is None else stack.enter_context(connect(scheduler, tls))
         for kind, text in systems:
-            where = _cluster(stack, kind, text, jobs, folder)
+            where = _cluster(stack, kind, text, jobs, folder, tls)
         run_sweep(
             sweep(
                 scenario,
@@ -78,10 +85,16 @@ def sweep_command(
         )
 
 
-def _cluster(stack: ExitStack, kind: str, text: str, jobs: int, folder: Path) -> Any:
+def _is_open(scheduler: str) -> bool:
+    """Whether a scheduler's protocol is in the clear, and crosses a network."""
+    address = urlsplit(scheduler if "://" in scheduler else f"tcp://{scheduler}")
+    return address.scheme == "tcp" and not is_loopback(address.hostname or "")
+
+
+def _cluster(stack: ExitStack, kind: str, text: str, jobs: int, folder: Path, tls: Path | None) -> Any:
     from elephan.sweeps.cluster import cluster  # noqa: PLC0415 - an extra
 
-    made = stack.enter_context(cluster(kind, text, folder / "jobs"))
+    made = stack.enter_context(cluster(kind, text, folder / "jobs", tls))
     made.scale(jobs=jobs)
     client = stack.enter_context(made.get_client())
     err.print(f"waiting for the first of {jobs} jobs")

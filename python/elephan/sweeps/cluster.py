@@ -7,6 +7,7 @@ from typing import Any
 
 from elephan._core import ScenarioError
 from elephan.sweeps.dataset import SweepError
+from elephan.sweeps.schedulers import security
 
 # A run needs little: its samples, and a few packets for each that is in flight.
 MEMORY = "2GB"
@@ -73,8 +74,8 @@ def settings(kind: str, text: str) -> dict[str, Any]:
     return arguments
 
 
-def cluster(kind: str, text: str, logs: Path) -> Any:
-    """A cluster whose workers are jobs of a batch system; `scale(jobs=N)` asks for them."""
+def cluster(kind: str, text: str, logs: Path, tls: Path | None = None) -> Any:
+    """A cluster whose workers are jobs of a batch system, with TLS of the files in `tls`; `scale(jobs=N)` asks for them."""
     try:
         import dask_jobqueue  # noqa: PLC0415 - the `cluster` extra
     except ImportError as error:
@@ -82,4 +83,5 @@ def cluster(kind: str, text: str, logs: Path) -> Any:
             'dask-jobqueue: expected it for a cluster, found none; pip install "elephan[cluster]"'
         ) from error
     make = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "htcondor": "HTCondorCluster"}[kind]
-    return getattr(dask_jobqueue, make)(**settings(kind, text), processes=1, log_directory=str(logs))
+    more = {} if tls is None else {"security": security(tls.absolute()), "protocol": "tls://"}
+    return getattr(dask_jobqueue, make)(**settings(kind, text), processes=1, log_directory=str(logs), **more)

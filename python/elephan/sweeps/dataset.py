@@ -10,8 +10,8 @@ A part is written under another name and renamed; that of the index comes last, 
 
 import contextlib
 import fcntl
-import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -21,6 +21,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from elephan._core import ScenarioError
+from elephan.reading import inside, read_json
 from elephan.results import TABLES, write_json
 from elephan.sweeps import names
 from elephan.sweeps.worker import Batch
@@ -28,6 +30,11 @@ from elephan.sweeps.worker import Batch
 INDEX, SUPERSEDED, DESCRIPTION = "index.parquet", "superseded.parquet", "sweep.json"
 # Columns that are text even where a part has none of it.
 TEXT = {"run", "engine", "code", "status", "error", "summary", "scenario"}
+# Columns of every row.
+NEEDED = {"run", "point", "repeat", "status"}
+# What a description has at least, for those who read it.
+KEYS = {"name": str, "code": str, "settings": list, "described": list, "scenario": dict}
+PART = re.compile(r"part-\d{6,}\.parquet", re.ASCII)
 # What is long, and seldom wanted.
 LONG = ("summary", "scenario")
 
@@ -59,19 +66,24 @@ class Dataset:
         """What the folder holds. Raises `SweepError` where it is none of a sweep."""
         path = self.folder / DESCRIPTION
         try:
-            text = path.read_text(encoding="utf-8")
+            description = read_json(self.folder, DESCRIPTION)
         except (FileNotFoundError, NotADirectoryError):
             raise SweepError(f"{self.folder}: expected the folder of a sweep with {DESCRIPTION}, found none") from None
-        try:
-            description: dict[str, Any] = json.loads(text)
-        except ValueError as error:
-            raise SweepError(f"{path}: expected JSON, found: {error}") from error
+        except ScenarioError as error:
+            raise SweepError(str(error)) from error
+        for key, kind in KEYS.items():
+            if not isinstance(description.get(key), kind):
+                raise SweepError(f"{path}: expected {key} as a sweep writes it, found {description.get(key)!r:.40}")
         return description
 
     def index(self, *, long: bool = False) -> pl.DataFrame:
         """A row for each run, in the order of the points; with the summaries and scenarios as JSON if `long`."""
-        frame = self._rows([self.folder / INDEX, *self._parts("index")], long=long)
+        frame = self._rows(self.index_parts(), long=long)
         return frame if frame.is_empty() else frame.sort("point", "repeat")
+
+    def index_parts(self) -> list[Path]:
+        """The files of the index: the newest last."""
+        return [path for path in (inside(self.folder, INDEX), *self._parts("index")) if path.exists()]
 
     def short_names(self, frame: pl.DataFrame) -> dict[str, str]:
         """The short name of each column of the index that has one."""
@@ -96,16 +108,17 @@ class Dataset:
         return span(self.index().filter(pl.col("part") == _number(path))["point"])
 
     def _parts(self, name: str) -> list[Path]:
-        return sorted((self.folder / name).glob("part-*.parquet"))
+        found = sorted(path.name for path in (self.folder / name).glob("part-*.parquet") if PART.fullmatch(path.name))
+        return [inside(self.folder, f"{name}/{file}") for file in found]
 
     @staticmethod
     def _rows(paths: Iterable[Path], *, long: bool) -> pl.DataFrame:
         frames = []
         for path in paths:
-            if not path.exists():
-                continue
             try:
                 present = pq.read_schema(path).names
+                if missing := ", ".join(sorted(NEEDED - set(present))):
+                    raise pa.ArrowInvalid(f"no column {missing}")
                 frames.append(pl.read_parquet(path, columns=[c for c in present if long or c not in LONG], glob=False))
             except (pa.ArrowInvalid, pl.exceptions.PolarsError, OSError) as error:
                 reason = str(error).strip().splitlines()[0]
@@ -148,8 +161,8 @@ class Writer(Dataset):
 
     def known(self) -> pl.DataFrame:
         """Every row that was ever of this sweep."""
-        paths = [self.folder / SUPERSEDED, self.folder / INDEX, *self._parts("index")]
-        return self._rows(paths, long=True)
+        aside = inside(self.folder, SUPERSEDED)
+        return self._rows([*([aside] if aside.exists() else []), *self.index_parts()], long=True)
 
     def begin(self, description: Mapping[str, Any], known: pl.DataFrame, described: pl.DataFrame) -> None:
         """Make the index one of the rows of `described`, which tell run and settings, as far as they are known.

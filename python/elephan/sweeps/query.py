@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from elephan._core import ScenarioError
 from elephan.results import TABLES
-from elephan.sweeps.dataset import INDEX, Dataset, SweepError
+from elephan.sweeps.dataset import Dataset, SweepError
 
 # What is shown without a question.
 COLUMNS = "select table_name, column_name, data_type from information_schema.columns order by all"
@@ -33,8 +33,7 @@ def query(folder: str | Path, sql: str | None = None) -> pa.Table:
             for name in wanted:
                 _view(connection, name, "*", data.samples(name))
             if sql is None or "summaries" in sql:
-                parts = [data.folder / INDEX, *sorted((data.folder / "index").glob("part-*.parquet"))]
-                _view(connection, "summaries", "run, scenario, summary", [path for path in parts if path.exists()])
+                _view(connection, "summaries", "run, scenario, summary", data.index_parts())
             found = connection.sql(sql or COLUMNS)
             return pa.table({}) if found is None else found.to_arrow_table()
     except duckdb.Error as error:

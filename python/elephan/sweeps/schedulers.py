@@ -4,10 +4,12 @@ Both take batches, and give them back as they finish. What a batch holds is none
 """
 
 import os
+import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from elephan import _core
@@ -16,10 +18,12 @@ from elephan.sweeps.dataset import SweepError
 from elephan.sweeps.worker import Batch, VersionMismatchError, code_version, compute
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Security
 
 # Identity and canonical JSON of each run.
 Runs = Sequence[tuple[str, str]]
+# Those who speak in a cluster, each with a certificate.
+ROLES = ("client", "scheduler", "worker")
 # How long a client waits for a scheduler, and for the first worker of a cluster that has just been asked for.
 CONNECT_S = 20
 # How long it waits for a result that is there when a sweep is stopped.
@@ -166,20 +170,53 @@ def fatal(error: Exception) -> bool:
     return isinstance(error, VersionMismatchError | ImportError | AttributeError | SweepError)
 
 
-def scheduler(where: "str | Client | None", workers: int = 0) -> Scheduler:
-    """A scheduler: threads here where `where` is None, a Dask cluster by its address or client."""
-    if where is None:
-        return Local(workers)
+def security(folder: Path) -> "Security":
+    """TLS for a cluster, of the files `ca.pem`, `cert.pem` and `key.pem` of a folder.
+
+    Who has a certificate of that authority takes part, and nobody else. Raises `ScenarioError` where a file is missing.
+    """
+    from distributed import Security  # noqa: PLC0415 - the `cluster` extra
+
+    ca, cert, key = (folder / name for name in ("ca.pem", "cert.pem", "key.pem"))
+    for file in (ca, cert, key):
+        if not file.is_file():
+            raise _core.ScenarioError(f"--tls: expected a file {file}, found none")
+    own = {f"tls_{who}_{what}": str(file) for who in ROLES for what, file in (("cert", cert), ("key", key))}
+    return Security(tls_ca_file=str(ca), require_encryption=True, **own)
+
+
+def connect(address: str, tls: Path | None = None) -> "Client":
+    """A client of a Dask scheduler, with TLS of the files in `tls`. Raises `SweepError` where no scheduler answers."""
     try:
         from distributed import Client  # noqa: PLC0415 - the `cluster` extra
     except ImportError as error:
         raise SweepError('dask: expected it for a cluster, found none; pip install "elephan[cluster]"') from error
-    if isinstance(where, Client):
-        return Dask(where, close_client=False)
+    if tls is not None and not address.startswith("tls://"):
+        raise _core.ScenarioError(f"--tls: expected a scheduler at tls://host:port, found {address}")
     try:
-        client = Client(where, timeout=CONNECT_S, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise SweepError(f"{where}: expected a Dask scheduler, found none ({error})") from error
+        more = {} if tls is None else {"security": security(tls)}
+        return Client(address, timeout=CONNECT_S, set_as_default=False, **more)
+    except _core.ScenarioError:
+        raise
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        # What OpenSSL says of a certificate is in the cause.
+        reason = next((str(one) for one in _causes(error) if isinstance(one, ssl.SSLError)), str(error))
+        raise SweepError(f"{address}: expected a Dask scheduler, found none ({reason})") from error
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def scheduler(where: "str | Client | None", workers: int = 0) -> Scheduler:
+    """A scheduler: threads here where `where` is None, a Dask cluster by its address or client."""
+    if where is None:
+        return Local(workers)
+    if not isinstance(where, str):
+        return Dask(where, close_client=False)
+    client = connect(where)
     try:
         return Dask(client, close_client=True)
     except BaseException:

@@ -1,9 +1,10 @@
 """`elephan ui`."""
 
-import ipaddress
+import html
 import secrets
 import signal
 import socket
+import tempfile
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elephan import _core
+from elephan.settings import is_loopback
 from elephan.text import Terminal
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ def ui(
         "results"
     ),
     host: Annotated[
-        str, typer.Option(help="The address to listen on; one that others reach needs a token.")
+        str, typer.Option(help="The address to listen on; others reach one that is not this machine's own.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8765,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
@@ -30,10 +32,11 @@ def ui(
     """Explore on a local page: start runs, watch them live, change them, open results."""
     import uvicorn  # noqa: PLC0415 - only the page needs a server
 
+    from elephan.ui.connections import uvicorn_options  # noqa: PLC0415
     from elephan.ui.server import application  # noqa: PLC0415
 
-    is_local = host == "localhost" or _is_loopback(host)
-    token = None if is_local else secrets.token_urlsafe(24)
+    # On this machine, too, others may have an account.
+    token = secrets.token_urlsafe(24)
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -41,21 +44,27 @@ def ui(
     except (OSError, OverflowError) as error:
         raise _core.ScenarioError(f"--host {host} --port {port}: expected a free address, found: {error}") from error
     port = listener.getsockname()[1]
-    # Over the loopback only these names are ours; elsewhere the token tells friend from foe.
+    # Over the loopback only these names are ours.
+    is_local = is_loopback(host)
     names = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")) if is_local else frozenset()
     shown = f"[{host}]" if ":" in host else host
-    url = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
+    url = f"http://{shown}:{port}/?token={token}"
     Terminal().message(f"Elephan is at {url}\nresults in {results}; Ctrl-C ends it")
-    if not no_browser and is_local:
-        typer.launch(url)
-    app = application(results, hosts=names, token=token)
-    # A page keeps its stream of messages open: it is not waited for at the end.
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
-    try:
-        _ends_at_logout(uvicorn.Server(config)).run(sockets=[listener])
-    except KeyboardInterrupt as stopped:
-        stopped.add_note(f"results are in {results}")
-        raise
+    app = application(results, token=token, hosts=names)
+    with tempfile.NamedTemporaryFile("w", prefix="elephan-", suffix=".html", encoding="utf-8") as door:
+        # Everybody may read the browser's command line, and only we this file.
+        door.write(
+            f'<!doctype html><meta http-equiv="refresh" content="0;url={html.escape(url)}"><title>Elephan</title>'
+        )
+        door.flush()
+        if not no_browser and is_local:
+            typer.launch(door.name)
+        server = uvicorn.Server(uvicorn.Config(app, **uvicorn_options()))
+        try:
+            _ends_at_logout(server).run(sockets=[listener])
+        except KeyboardInterrupt as stopped:
+            stopped.add_note(f"results are in {results}")
+            raise
 
 
 def _ends_at_logout(server: "uvicorn.Server") -> "uvicorn.Server":
@@ -69,10 +78,3 @@ def _ends_at_logout(server: "uvicorn.Server") -> "uvicorn.Server":
     if handled is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, stop)
     return server
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

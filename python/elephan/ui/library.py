@@ -1,11 +1,15 @@
 """The results folder, as a page sees it: names of results, and what they say. Nothing outside it."""
 
-import json
+import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from elephan._core import ScenarioError
+from elephan.reading import damage, read_json
 from elephan.report import Content, kind_of, read, read_beside
+from elephan.sweeps.dataset import Dataset
 
 # How deep results lie: results/NAME, results/GROUP/NAME, a run within a sweep.
 DEEPEST = 3
@@ -18,43 +22,73 @@ class Library:
         self.root = root
 
     def all(self) -> list[dict[str, Any]]:
-        """All results, newest first: name, kind, title and when they were written."""
+        """All results, newest first: name, kind, title, when they were written, and why they cannot be read, if so."""
         found = list(self._under(self.root, 1)) if self.root.is_dir() else []
         return sorted(found, key=lambda entry: str(entry["written"]), reverse=True)
 
-    def _under(self, folder: Path, depth: int) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+    def _under(self, folder: Path, depth: int) -> Iterator[dict[str, Any]]:
         for inner in sorted(folder.iterdir()):
             if inner.name.startswith(".") or inner.is_symlink() or not inner.is_dir():
                 continue
-            kind = kind_of(inner)
-            if kind is not None:
-                found.append(self._entry(inner, kind))
-            elif depth < DEEPEST:
-                found.extend(self._under(inner, depth + 1))
-        return found
+            kind = None
+            try:
+                with damage(inner):
+                    kind = kind_of(inner)
+                    if kind is not None:
+                        yield self._entry(inner, kind, _title(inner, kind), "")
+                    elif depth < DEEPEST:
+                        yield from self._under(inner, depth + 1)
+            except (ScenarioError, OSError) as error:
+                yield self._entry(inner, kind or "folder", inner.name, str(error))
 
-    def _entry(self, folder: Path, kind: str) -> dict[str, Any]:
-        written = datetime.fromtimestamp(folder.stat().st_mtime, UTC)
-        title = folder.name
-        if kind == "run":
-            title = json.loads((folder / "run.json").read_text(encoding="utf-8"))["scenario"]["name"]
+    def _entry(self, folder: Path, kind: str, title: str, problem: str) -> dict[str, Any]:
         name = folder.relative_to(self.root).as_posix()
-        return {"name": name, "kind": kind, "title": title, "written": written.isoformat(timespec="seconds")}
+        written = ""
+        if folder.is_dir():
+            written = datetime.fromtimestamp(folder.stat().st_mtime, UTC).isoformat(timespec="seconds")
+        return {
+            "name": _text(name),
+            "kind": kind,
+            "title": _text(title),
+            "written": written,
+            "problem": _text(problem.replace(f"{self.root}{os.sep}", "")),
+        }
 
     def folder(self, name: str) -> Path | None:
         """The folder of a result; none where there is none of that name within the results folder."""
-        root = self.root.resolve()
         if "\0" in name:
             return None
-        folder = (root / name).resolve()
-        if folder == root or not folder.is_relative_to(root) or not folder.is_dir() or kind_of(folder) is None:
+        root, folder = os.path.realpath(self.root), os.path.realpath(self.root / name)
+        # What may not be a name, such as one of 5000 characters, is no folder either.
+        if folder == root or os.path.commonpath([root, folder]) != root or not os.path.isdir(folder):  # noqa: PTH112
             return None
-        return folder
+        return Path(folder) if kind_of(Path(folder)) is not None else None
 
     def content(self, names: list[str]) -> Content | None:
-        """What a result says, or what several runs say beside each other; none where one of the names has no result."""
-        found = [folder for folder in map(self.folder, names) if folder is not None]
-        if not found or len(found) < len(names):
+        """What a result says, or what several runs say beside each other; none where one of the names has no result.
+
+        Raises `ScenarioError` for damaged results.
+        """
+        found = {name: folder for name in names if (folder := self.folder(name)) is not None}
+        if not found or len(found) < len(set(names)):
             return None
-        return read(found[0]) if len(found) == 1 else read_beside(found)
+        if len(set(found.values())) < len(names):
+            raise ScenarioError("name: expected different results, found one twice")
+        return read(*found.values()) if len(found) == 1 else read_beside(found)
+
+
+def _title(folder: Path, kind: str) -> str:
+    """What a result is called. Raises `ScenarioError` where it is damaged, as far as that shows in its description."""
+    match kind:
+        case "run":
+            return str(read_json(folder, "run.json")["scenario"]["name"])
+        case "sweep":
+            return str(Dataset(folder).description()["name"])
+        case "comparison":
+            read_json(folder, "comparison.json")
+    return folder.name
+
+
+def _text(text: str) -> str:
+    """A text of the disk as JSON takes it: names of files may be any bytes, and JSON files may have halves of characters."""
+    return text.encode("utf-8", "replace").decode()

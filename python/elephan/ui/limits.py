@@ -1,11 +1,15 @@
 """What a page may ask for: how large a scenario, how many runs, and no files but those of the results folder."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from elephan import _core
 from elephan.scenario import Scenario
+
+# Tables that stand for flows.
+FLOWS = ("flow", "web", "arrivals", "cbr", "on_off")
 
 
 @dataclass(frozen=True)
@@ -16,8 +20,12 @@ class Limits:
     runs: int = 2
     # Bytes of a request.
     request_bytes: int = 256_000
+    # Seconds in which all of a request must have come.
+    request_s: float = 10.0
     flows: int = 500
     links: int = 200
+    # Tables of any other kind, such as events.
+    tables: int = 1000
     # Rows of samples, of flows and of links together: about 100 bytes each, here and on the page.
     samples: int = 1_000_000
     # Full packets that all links with a rate could carry in the simulated time: about half a minute of computing.
@@ -39,28 +47,37 @@ def amount(text: str) -> float:
     return quantity[0]
 
 
-def check(scenario: Scenario, limits: Limits) -> None:
-    """Raise `ScenarioError` with a line for each reason why a page may not have this scenario run."""
+def checked(document: Mapping[str, Any], limits: Limits) -> Scenario:
+    """A scenario that a page may have run. Raises `ScenarioError` with a line for each reason why it may not."""
+    scenario = loaded(document, limits)
     problems = [f"scenario: {line}" for line in _problems(scenario.document, limits)]
     if problems:
         raise _core.ScenarioError("\n".join(problems))
+    return scenario
 
 
-def refuse(document: Any, limits: Limits) -> None:
-    """Raise `ScenarioError` for what may not even be loaded, which reads files and makes all flows and points of a sweep."""
-    if not isinstance(document, Mapping):
-        return
-    problems = [
-        f"{key}: expected no file on this page, found one; use the command line" for key in _files(document, "")
-    ]
-    if document.get("sweep"):
-        problems.append("sweep: expected none on this page, found one; `elephan sweep FILE` carries it out")
-    for kind in ("flow", "web", "arrivals", "cbr", "on_off"):
-        flows = _count(document.get(kind))
-        if flows > limits.flows:
-            problems.append(f"{kind}: expected at most {limits.flows} flows on this page, found {flows}")
+def loaded(document: Any, limits: Limits) -> Scenario:
+    """A scenario that a page may look at: no file is read for it. Raises `ScenarioError`.
+
+    Loading makes all flows and links, so that their number is looked at before.
+    """
+    problems = list(_too_many(document, limits)) if isinstance(document, Mapping) else []
     if problems:
         raise _core.ScenarioError("\n".join(f"scenario: {problem}" for problem in problems))
+    return Scenario(json.loads(_core.load_scenario(json.dumps(document), "scenario", [], json=True)))
+
+
+def _too_many(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:
+    """What would be much to load. What has a wrong type is refused by the loader, before it makes anything of it."""
+    if document.get("sweep"):
+        yield "sweep: expected none on this page, found one; `elephan sweep FILE` carries it out"
+    for key, tables in document.items():
+        number = _count(tables)
+        what, most = ("links", limits.links) if key == "link" else (f"{key} tables", limits.tables)
+        if key in FLOWS:
+            what, most = "flows", limits.flows
+        if number > most:
+            yield f"{key}: expected at most {most} {what} on this page, found {number}"
 
 
 def _count(tables: Any) -> int:
@@ -68,7 +85,7 @@ def _count(tables: Any) -> int:
 
     def number(table: Any, key: str) -> int:
         value = table.get(key, 1) if isinstance(table, Mapping) else 1
-        return value if isinstance(value, int) else 1
+        return max(value, 1) if isinstance(value, int) else 1
 
     return sum(number(one, "count") * number(one, "users") for one in tables) if isinstance(tables, list) else 0
 
@@ -79,11 +96,9 @@ def _problems(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:
     for key in ("events", "pcap"):
         if document.get("trace", {}).get(key):
             yield f"trace.{key}: expected none on this page, found some; use the command line"
-    flows = sum(_count(document.get(kind)) for kind in ("flow", "web", "arrivals", "cbr", "on_off"))
+    flows = sum(_count(document.get(kind)) for kind in FLOWS)
     path = document.get("path")
     links = document.get("link", [])
-    if len(links) > limits.links:
-        yield f"link: expected at most {limits.links} links on this page, found {len(links)}"
     rates = [path["rate"]] if path else [link["rate"] for link in links if link.get("rate")]
     if not rates:
         yield "link: expected a link with a rate, found none"
@@ -102,20 +117,6 @@ def _problems(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:
     packets = int(sum(amount(rate) for rate in rates) * duration / (8 * packet))
     if packets > limits.packets:
         yield f"duration: expected at most {limits.packets} packets on this page, found {packets}; use the command line"
-
-
-def _files(value: Any, key: str) -> Iterator[str]:
-    """Keys that name a file."""
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            where = f"{key}.{name}" if key else name
-            if name in ("file", "csv"):
-                yield where
-            else:
-                yield from _files(inner, where)
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from _files(inner, f"{key}.{number}")
 
 
 def mistakes(error: Exception) -> list[dict[str, str]]:

@@ -21,9 +21,8 @@ import numpy as np
 
 from elephan import _core
 from elephan.results import Run
-from elephan.scenario import Scenario
 from elephan.simulate import from_columns
-from elephan.ui.limits import Limits, amount, check, refuse
+from elephan.ui.limits import Limits, amount, checked
 
 # Messages are sent no more often than this: a screen shows no more.
 SECONDS_BETWEEN = 0.04
@@ -36,14 +35,6 @@ Columns = dict[str, np.ndarray[Any, Any]]
 
 class TooManyError(Exception):
     """As many runs go on as the server takes."""
-
-
-def checked(document: Mapping[str, Any], limits: Limits) -> Scenario:
-    """A scenario of a page. Raises `ScenarioError`."""
-    refuse(document, limits)
-    scenario = Scenario(json.loads(_core.load_scenario(json.dumps(document), "scenario", [], True)))
-    check(scenario, limits)
-    return scenario
 
 
 class LiveRun:

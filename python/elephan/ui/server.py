@@ -5,51 +5,59 @@ import contextlib
 import hmac
 import json
 import secrets
-import tomllib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import (
     HTMLResponse,
     JSONResponse,
     PlainTextResponse,
-    RedirectResponse,
     Response,
     StreamingResponse,
 )
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from elephan import _core
+from elephan.reading import damage
 from elephan.registry import algorithms, slow_starts
+from elephan.report import Content
 from elephan.report.write import page as report_page
 from elephan.scenario import schema
 from elephan.ui.library import Library
-from elephan.ui.limits import Limits, mistakes, refuse
-from elephan.ui.live import LiveRun, LiveRuns, TooManyError, checked
+from elephan.ui.limits import Limits, checked, loaded, mistakes
+from elephan.ui.live import LiveRun, LiveRuns, TooManyError
 
 # Only from this page: no frames, no scripts or connections elsewhere.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 )
-COOKIE = "elephan-token"
-Call = Callable[[Request], Awaitable[Response]]
+# For every answer, whatever it is.
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+# Not a redirect: a cookie for this site only is not sent along with one that began elsewhere, in a file or another program.
+ENTERED = '<!doctype html><meta http-equiv="refresh" content="0;url=/"><title>Elephan</title>'
 
 
-def application(
-    results: Path, *, limits: Limits | None = None, hosts: frozenset[str], token: str | None = None
-) -> ASGIApp:
+def application(results: Path, *, token: str, hosts: frozenset[str], limits: Limits | None = None) -> ASGIApp:
     """The web app over a results folder.
 
-    `hosts` are the values of the Host header that are answered; `token`, where it is set, must be in the first request's URL.
+    `token` must be in the URL of a browser's first request, `/?token=...`, and is in a cookie from then on. `hosts` are the
+    values of the Host header that are answered; all are where there are none.
     """
     limits = limits or Limits()
     api = _Api(LiveRuns(limits, results), Library(results), limits)
@@ -77,13 +85,21 @@ def application(
         Route("/api/content", api.content),
         Route("/api/report", api.report),
     ]
-    return _Guard(Starlette(routes=routes, lifespan=lifespan), hosts, token, limits)
+    handlers: Any = {
+        _core.ScenarioError: lambda _, error: JSONResponse({"mistakes": mistakes(error)}, status_code=422),
+        # Of the results folder: a run that cannot be saved says so itself.
+        OSError: lambda _, error: _error(422, f"results: expected files that can be read, found {error.strerror}"),
+        TooManyError: lambda _, error: _error(429, str(error)),
+        HTTPException: lambda _, error: _error(error.status_code, f"request: {error.detail}"),
+    }
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+    return _Guard(app, hosts, token, limits)
 
 
 class _Guard:
-    """Lets in who may: this host, this origin, this token, and requests of a reasonable size."""
+    """Lets in who may: this host, this origin, this token, and requests of a reasonable size that come in a reasonable time."""
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str], token: str | None, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], token: str, limits: Limits) -> None:
         self._app, self._hosts, self._token, self._limits = app, hosts, token, limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,68 +107,106 @@ class _Guard:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        answer = self._refuse(request)
-        if answer is None and self._token is not None and "token" in request.query_params:
-            # From here on the cookie stands for it, so that the address can be shown to others.
-            answer = RedirectResponse("/", status_code=303)
-            answer.set_cookie(COOKIE, self._token, httponly=True, samesite="strict")
+        answer = self._refuse(request) or self._enter(request)
+        if answer is None and request.method == "POST":
+            try:
+                async with asyncio.timeout(self._limits.request_s):
+                    receive = _again(await _whole(receive), receive)
+            except TimeoutError:
+                answer = _error(408, f"request: expected all of it within {self._limits.request_s:g} s, found a part")
 
-        async def send_guarded(message: Any) -> None:
+        async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                extra = {
-                    "Content-Security-Policy": POLICY,
-                    "X-Content-Type-Options": "nosniff",
-                    "Referrer-Policy": "no-referrer",
-                }
                 have = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [
-                    *message["headers"],
-                    *((k.lower().encode(), v.encode()) for k, v in extra.items() if k.lower().encode() not in have),
-                ]
+                more = ((name.lower().encode(), value.encode()) for name, value in HEADERS.items())
+                message["headers"] = [*message["headers"], *((name, value) for name, value in more if name not in have)]
             await send(message)
 
         await (answer or self._app)(scope, receive, send_guarded)
+
+    def _cookie(self, request: Request) -> str:
+        # Cookies do not tell the ports of a host apart, so that each server needs a name of its own.
+        return f"elephan-{request.scope['server'][1]}"
+
+    def _is_token(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode("utf-8", "replace"), self._token.encode())
+
+    def _enter(self, request: Request) -> Response | None:
+        """Exchange the token in the address for a cookie, so that the address can be shown to others from here on."""
+        if request.url.path != "/" or "token" not in request.query_params:
+            return None
+        answer = HTMLResponse(ENTERED)
+        answer.set_cookie(self._cookie(request), self._token, path="/", httponly=True, samesite="strict")
+        return answer
 
     def _refuse(self, request: Request) -> Response | None:  # noqa: PLR0911 - one for each reason
         headers = request.headers
         host = headers.get("host", "")
         # A page elsewhere may let its own name lead here (DNS rebinding): it cannot change the Host header.
         if self._hosts and host not in self._hosts:
-            return _error(421, f"host: expected one of {', '.join(sorted(self._hosts))}, found {host!r}")
+            return _error(421, f"host: expected one of {', '.join(sorted(self._hosts))}, found {host[:100]!r}")
+        if request.url.path == "/" and (given := request.query_params.get("token")) is not None:
+            # Wherever the browser comes from: who knows the token may enter.
+            return None if request.method == "GET" and self._is_token(given) else _no_token()
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
-            return _error(403, f"origin: expected this page's own, found {origin!r}")
+        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+            return _error(403, f"origin: expected this page's own, found {origin[:100]!r}")
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return _error(403, "origin: expected this page's own, found another site's")
-        if self._token is not None:
-            given = request.query_params.get("token") or request.cookies.get(COOKIE, "")
-            if not hmac.compare_digest(given.encode(), self._token.encode()):
-                return _error(401, "token: expected the one that `elephan ui` printed, found another or none")
+        if not self._is_token(request.cookies.get(self._cookie(request), "")):
+            return _no_token()
         if request.method == "POST":
             if headers.get("content-type", "").split(";")[0] != "application/json":
                 return _error(415, "content-type: expected application/json")
-            length = headers.get("content-length", "")
-            if not length.isdigit():
+            length = _number(headers.get("content-length", ""))
+            if length is None:
                 return _error(411, "content-length: expected a number of bytes, found none")
-            if int(length) > self._limits.request_bytes:
+            if length > self._limits.request_bytes:
                 return _error(413, f"request: expected at most {self._limits.request_bytes} bytes, found {length}")
         return None
+
+
+async def _whole(receive: Receive) -> Message:
+    """A request's body in one piece, which is no longer than its head said."""
+    body, more = b"", True
+    while more:
+        message = await receive()
+        if message["type"] != "http.request":
+            return message
+        body, more = body + message.get("body", b""), message.get("more_body", False)
+    return {"type": "http.request", "body": body, "more_body": False}
+
+
+def _again(message: Message, receive: Receive) -> Receive:
+    """Give a message that was received already, then those to come."""
+    waiting = [message]
+
+    async def give() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return give
+
+
+def _number(text: str) -> int | None:
+    """A number in a header, in digits that everybody reads alike; none where it is no such number."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
 def _error(status: int, text: str) -> Response:
     return JSONResponse({"mistakes": [{"key": "", "problem": text}]}, status_code=status)
 
 
-def _scenario_error(error: Exception) -> Response:
-    return JSONResponse({"mistakes": mistakes(error)}, status_code=422)
+def _no_token() -> Response:
+    return _error(401, "token: expected that of the address which `elephan ui` printed; open that address")
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    """The JSON object that was sent."""
+    """The JSON object that was sent, as the loader of scenarios reads it."""
     try:
-        body = json.loads(await request.body())
-    except (ValueError, RecursionError):
-        body = None
+        text = (await request.body()).decode()
+    except UnicodeDecodeError as error:
+        raise _core.ScenarioError("request: expected UTF-8 text, found other bytes") from error
+    body = json.loads(_core.parse_document(text, "request", json=True))
     if not isinstance(body, dict):
         raise _core.ScenarioError("request: expected a JSON object, found something else")
     return body
@@ -163,18 +217,6 @@ def _part(body: Mapping[str, Any], key: str) -> dict[str, Any]:
     if not isinstance(part, dict):
         raise _core.ScenarioError(f"{key}: expected a table, found {'nothing' if part is None else 'something else'}")
     return part
-
-
-def _is_json(text: str) -> bool:
-    return text.lstrip().startswith("{")
-
-
-def _parsed(text: str) -> Any:
-    """A scenario file as it is; nothing where it is none, which loading it says better."""
-    try:
-        return json.loads(text) if _is_json(text) else tomllib.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _speed(body: Mapping[str, Any], default: float | None) -> float | None:
@@ -196,7 +238,7 @@ class _Api:
 
     async def home(self, _: Request) -> Response:
         page = (resources.files("elephan.ui") / "static" / "index.html").read_text(encoding="utf-8")
-        return HTMLResponse(page, headers={"Cache-Control": "no-store"})
+        return HTMLResponse(page)
 
     async def about(self, _: Request) -> Response:
         """All that the page's controls are made from."""
@@ -217,85 +259,63 @@ class _Api:
 
     async def check(self, request: Request) -> Response:
         """Check a scenario: nothing wrong, or a line for each mistake."""
-        try:
-            document = _part(await _body(request), "document")
-            scenario = await run_in_threadpool(checked, document, self.limits)
-        except _core.ScenarioError as error:
-            return _scenario_error(error)
+        document = _part(await _body(request), "document")
+        scenario = await run_in_threadpool(checked, document, self.limits)
         return JSONResponse({"mistakes": [], "resolved": scenario.document})
 
     async def file(self, request: Request) -> Response:
         """A scenario as a file."""
-        try:
-            document = _part(await _body(request), "document")
-            await run_in_threadpool(checked, document, self.limits)
-            text = _core.to_toml(json.dumps(document))
-        except _core.ScenarioError as error:
-            return _scenario_error(error)
-        except ValueError as error:
-            return _error(422, str(error))
-        return PlainTextResponse(text, media_type="application/toml")
+        document = _part(await _body(request), "document")
+        await run_in_threadpool(checked, document, self.limits)
+        return PlainTextResponse(_core.to_toml(json.dumps(document)), media_type="application/toml")
 
     async def open(self, request: Request) -> Response:
         """A scenario file as a document."""
-        try:
-            text = (await _body(request)).get("text")
-            if not isinstance(text, str):
-                raise _core.ScenarioError("text: expected a scenario file, found something else")
-            refuse(_parsed(text), self.limits)
-            resolved = await run_in_threadpool(_core.load_scenario, text, "scenario", [], _is_json(text))
-        except _core.ScenarioError as error:
-            return _scenario_error(error)
-        return JSONResponse({"document": json.loads(resolved)})
+        text = (await _body(request)).get("text")
+        if not isinstance(text, str):
+            raise _core.ScenarioError("text: expected a scenario file, found something else")
+        is_json = text.lstrip().startswith("{")
+        document = json.loads(await run_in_threadpool(_core.parse_document, text, "scenario", is_json))
+        return JSONResponse({"document": (await run_in_threadpool(loaded, document, self.limits)).document})
 
     async def list_runs(self, _: Request) -> Response:
         return JSONResponse([run.describe() for run in self.runs.all()])
 
     async def start(self, request: Request) -> Response:
-        try:
-            body = await _body(request)
-            speed = _speed(body, 0.0) or 0.0
-            run = await run_in_threadpool(self.runs.start, _part(body, "document"), speed)
-        except _core.ScenarioError as error:
-            return _scenario_error(error)
-        except TooManyError as error:
-            return _error(429, str(error))
+        body = await _body(request)
+        speed = _speed(body, 0.0) or 0.0
+        run = await run_in_threadpool(self.runs.start, _part(body, "document"), speed)
         return JSONResponse(run.describe(), status_code=201)
 
-    async def control(self, request: Request) -> Response:
+    def _run(self, request: Request) -> LiveRun:
         run = self.runs.get(request.path_params["id"])
         if run is None:
-            return _no_run()
-        try:
-            body = await _body(request)
-            pause, cancel = body.get("pause"), body.get("cancel", False)
-            if not isinstance(pause, bool | None) or not isinstance(cancel, bool):
-                raise _core.ScenarioError("control: expected pause and cancel to be true or false")
-            run.control(pause=pause, speed=_speed(body, None), cancel=cancel)
-        except _core.ScenarioError as error:
-            return _scenario_error(error)
+            raise HTTPException(404, "expected one of this server's runs, found none; it may have been started anew")
+        return run
+
+    async def control(self, request: Request) -> Response:
+        run, body = self._run(request), await _body(request)
+        pause, cancel = body.get("pause"), body.get("cancel", False)
+        if not isinstance(pause, bool | None) or not isinstance(cancel, bool):
+            raise _core.ScenarioError("control: expected pause and cancel to be true or false")
+        run.control(pause=pause, speed=_speed(body, None), cancel=cancel)
         return JSONResponse(run.describe())
 
     async def change(self, request: Request) -> Response:
         """Add a flow (`flow`), stop one (`stop`: its number in the file), or change a link (`event`), from now on."""
-        run = self.runs.get(request.path_params["id"])
-        if run is None:
-            return _no_run()
-        try:
-            body = await _body(request)
-            await run_in_threadpool(run.change, _changes(body))
-        except _core.ScenarioError as error:
-            return _scenario_error(error)
+        run, body = self._run(request), await _body(request)
+        await run_in_threadpool(run.change, _changes(body))
         return JSONResponse({"document": run.document})
 
     async def messages(self, request: Request) -> Response:
         """All messages of a run from the first, or from where the page left off; then those to come, as they come."""
-        run = self.runs.get(request.path_params["id"])
-        if run is None:
-            return _no_run()
-        last = request.headers.get("last-event-id", "")
-        start = int(last) + 1 if last.isdigit() else 0
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        run, last, start = self._run(request), request.headers.get("last-event-id", ""), 0
+        if last:
+            number = _number(last)
+            if number is None or number >= len(run.messages):
+                raise HTTPException(400, f"last-event-id: expected the number of a message, found {last[:40]!r}")
+            start = number + 1
+        headers = {"X-Accel-Buffering": "no"}
         return StreamingResponse(_follow(run, start), media_type="text/event-stream", headers=headers)
 
     async def list_results(self, _: Request) -> Response:
@@ -303,36 +323,27 @@ class _Api:
 
     async def content(self, request: Request) -> Response:
         """What a result says, or what several runs say beside each other."""
-        try:
-            content = await run_in_threadpool(self.library.content, request.query_params.getlist("name"))
-        except _core.ScenarioError as error:
-            return _scenario_error(error)
+        names = request.query_params.getlist("name")
+        return Response(await run_in_threadpool(self._show, names, Content.to_json), media_type="application/json")
+
+    def _show(self, names: list[str], how: Callable[[Content], str]) -> str:
+        content = self.library.content(names)
         if content is None:
-            return _no_result()
-        return Response(await run_in_threadpool(content.to_json), media_type="application/json")
+            raise HTTPException(404, "expected names in the results folder, found another or none")
+        # Values of a wrong type only show when they are written.
+        with damage(Path(", ".join(names))):
+            return how(content)
 
     async def report(self, request: Request) -> Response:
         """The report, as a file to keep."""
         name = request.query_params.get("name", "")
-        content = await run_in_threadpool(self.library.content, [name])
-        if content is None:
-            return _no_result()
-        page = await run_in_threadpool(report_page, content)
-        file = name.replace("/", "-")
-        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{_quoted(file)}.html"}
+        page = await run_in_threadpool(self._show, [name], report_page)
+        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{_quoted(name)[:200]}.html"}
         return HTMLResponse(page, headers=headers)
 
 
 def _quoted(text: str) -> str:
     return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-_.") else "_" for letter in text)
-
-
-def _no_run() -> Response:
-    return _error(404, "run: expected one of this server's runs, found none; it may have been started anew")
-
-
-def _no_result() -> Response:
-    return _error(404, "results: expected a name in the results folder, found none")
 
 
 def _changes(body: Mapping[str, Any]) -> Callable[[dict[str, Any], str], None]:
@@ -343,7 +354,7 @@ def _changes(body: Mapping[str, Any]) -> Callable[[dict[str, Any], str], None]:
             document.setdefault("flow", []).append({**_part(body, "flow"), "start": now})
         elif "event" in body:
             document.setdefault("event", []).append({"at": now, **_part(body, "event")})
-        elif isinstance(body.get("stop"), int) and 0 <= body["stop"] < len(document["flow"]):
+        elif type(body.get("stop")) is int and 0 <= body["stop"] < len(document.get("flow", [])):
             document["flow"][body["stop"]]["stop"] = now
         else:
             raise _core.ScenarioError("change: expected flow, event, or stop with the number of a flow, found neither")
