@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench bench-emulator engines kernel-tools bench-sweep bench-peers published web screenshots docs measured declared clean
+.PHONY: demo test lint audit pins memcheck bench bench-emulator engines kernel-tools bench-sweep bench-peers published web screenshots docs measured declared clean
 
 demo: $(VENV)/built ## Compare four algorithms: a table, plots, half a minute.
 	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
@@ -21,6 +21,20 @@ lint: $(VENV)/built ## Formatting, and warnings as errors.
 	$(BIN)/ruff format --check python scripts
 	$(BIN)/mypy
 	$(BIN)/python scripts/declared.py --check
+
+audit: $(VENV)/audit ## Advisories, licences and sources of what we depend on; passes over data that cannot be reached.
+	scripts/audit.sh $(VENV)/audit
+
+# UPGRADE=--upgrade takes the newest versions, UPGRADE="--upgrade-package NAME" that of one; without it only what changed is resolved.
+PINS := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(UPGRADE)
+pins: export UV_CUSTOM_COMPILE_COMMAND := make pins
+pins: $(VENV)/audit ## Write the pinned requirements anew, with their hashes.
+	$(VENV)/audit/bin/$(PINS) --extra cluster pyproject.toml requirements-dev.in -o requirements.txt
+	$(VENV)/audit/bin/$(PINS) --constraint requirements.txt requirements-docs.in -o requirements-docs.txt
+	$(VENV)/audit/bin/$(PINS) requirements-audit.in -o requirements-audit.txt
+
+memcheck: ## Run the C of the kernel's algorithms, and the Rust that calls it, under valgrind: two minutes. Miri cannot call C.
+	cargo test --quiet -p elephan-kernel --lib --config 'target."cfg(all())".runner = ["valgrind", "--quiet", "--error-exitcode=1"]'
 
 bench: ## How fast the simulator is; BENCH="--seconds 10" for less.
 	cargo run --release --quiet -p elephan-sim --example bench -- $(BENCH)
@@ -53,10 +67,10 @@ published: $(VENV)/built ## The published comparison of two flows; writes docs/p
 	$(PYTHON) scripts/insert.py docs/published.md table < results/published/table.md
 
 web: ## Build the page of reports and of `elephan ui` anew, out of web/. Needs Node 20 or newer; what is built is committed, so users do not.
-	cd web && npm ci --silent --no-audit --no-fund && npm run --silent build
+	cd web && npm ci --silent --no-fund && npm run --silent build
 
 screenshots: $(VENV)/built ## Take the pictures of `elephan ui` in docs/ anew; needs what `make web` needs, and chromium.
-	cd web && npm ci --silent --no-audit --no-fund && ELEPHAN=$(CURDIR)/$(BIN)/elephan npm run --silent screenshots
+	cd web && npm ci --silent --no-fund && ELEPHAN=$(CURDIR)/$(BIN)/elephan npm run --silent screenshots
 
 docs: $(VENV)/built $(VENV)/docs ## Build the documentation's site into site/, and check its links.
 	$(BIN)/python scripts/docs/pages.py
@@ -75,11 +89,16 @@ measured: $(VENV)/built ## Measure every algorithm and queue for the documentati
 $(VENV)/installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("Elephan needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	touch $@
+
+$(VENV)/audit: requirements-audit.txt
+	$(PYTHON) -m venv $@
+	$@/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-audit.txt
 	touch $@
 
 $(VENV)/docs: $(VENV)/installed requirements-docs.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-docs.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.txt
 	touch $@
 
 $(VENV)/built: $(VENV)/installed pyproject.toml Cargo.toml Cargo.lock $(shell find crates kernel -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)
