@@ -84,15 +84,21 @@ def save(figure: Figure, path: Path) -> None:
         raise
 
 
-def save_beside(folder: Path, figures: Mapping[str, Callable[[], Figure]]) -> None:
-    """Draw figures into a results folder that is complete, as `NAME.png`. One that fails is a line on standard error."""
+def save_beside(folder: Path, figures: Mapping[str, Callable[[], Figure]]) -> list[str]:
+    """Draw figures into a results folder that is complete, as `NAME.png`; returns the names of those that are there.
+
+    One that fails is a line on standard error.
+    """
+    there = []
     for name, draw in figures.items():
         picture = folder / f"{name}.png"
         try:
             save(draw(), picture)
+            there.append(name)
         except Exception as error:
             reason = visible(str(error)) or type(error).__name__
             Terminal(stderr=True).message(f"{picture}: expected a picture, found: {reason}")
+    return there
 
 
 def _thin(time: np.ndarray[Any, Any], value: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

@@ -19,6 +19,7 @@ import pytest
 import elephan
 from elephan import _core, plots, report, signals, text
 from elephan.cli import main
+from elephan.reproduce.cli import _keep
 from elephan.sweeps.dataset import Dataset
 
 # What a terminal, a picture, Markdown, LaTeX, HTML, a spreadsheet or a format string would take for something else than text.
@@ -292,6 +293,20 @@ def test_a_plot_that_fails_is_one_line_and_the_results_stand(
         assert all("png: expected a picture, found: out of \\x1b[31mink\\nand paper" in line for line in lines)
         assert not list((tmp_path / kept).parent.glob("*.png"))
         assert not list(tmp_path.rglob(".elephan-*"))
+
+
+def test_a_report_of_an_experiment_stands_without_its_picture(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> None:
+        raise RuntimeError("no ink")
+
+    for draw, picture in ((broken, None), (plots.Figure, "full/source/x.png")):
+        _keep(tmp_path, {"name": "source/x", "quick": False, "draw": draw})
+        kept = json.loads((tmp_path / "full" / "source" / "x.json").read_text())
+        assert kept.get("picture") == picture
+        assert picture is None or (tmp_path / picture).is_file()
+    assert capfd.readouterr().err.splitlines() == [f"{tmp_path}/full/source/x.png: expected a picture, found: no ink"]
 
 
 def test_a_terminal_that_lacks_letters_shows_escapes(tmp_path: Path) -> None:

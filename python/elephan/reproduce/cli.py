@@ -4,7 +4,7 @@ import json
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -12,6 +12,9 @@ from rich.table import Table
 from elephan import _core
 from elephan.cells import deviation
 from elephan.text import Terminal
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 out = Terminal(least_width=132)
 err = Terminal(stderr=True)
@@ -91,12 +94,17 @@ def _keep(folder: Path, report: dict[str, Any]) -> None:
 
     place = report_place(folder, report["name"], quick=report["quick"])
     place.parent.mkdir(parents=True, exist_ok=True)
-    figure = report.pop("figure", None)
-    if figure is not None:
-        plots.save(figure, place.with_suffix(".png"))
-        plots.data_of(figure).write_csv(place.with_suffix(".csv"))
-        report["picture"] = str(place.with_suffix(".png").relative_to(folder))
+    draw = report.pop("draw")
     place.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+    def draw_and_tell() -> "Figure":
+        figure: Figure = draw()
+        plots.data_of(figure).write_csv(place.with_suffix(".csv"))
+        return figure
+
+    if draw is not None and plots.save_beside(place.parent, {place.stem: draw_and_tell}):
+        report["picture"] = str(place.with_suffix(".png").relative_to(folder))
+        place.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
 def _print(report: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ def report_place(folder: Path, name: str, *, quick: bool) -> Path:
 
 
 def report_of(one: Experiment, report: Report, *, quick: bool) -> dict[str, Any]:
-    """A report as it is kept: text and numbers, and its figure if it has one."""
+    """A report as it is kept: text and numbers, and what draws its figure if it has one."""
     texts = claims(one.source)
     return {
         "name": one.name,
@@ -53,7 +53,7 @@ def report_of(one: Experiment, report: Report, *, quick: bool) -> dict[str, Any]
             for c in report.checks
         ],
         "notes": report.notes,
-        "figure": report.draw() if report.draw is not None else None,
+        "draw": report.draw,
     }
 
 
