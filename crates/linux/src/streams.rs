@@ -100,6 +100,9 @@ pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &Atomi
             slipped += late;
         }
         let (socket, source, _, payload) = &mut sources[number];
+        if !source.leaves() {
+            continue;
+        }
         let mut progress = streams[number].lock().expect("nobody panics with it");
         progress.started.get_or_insert(due);
         payload[..8].copy_from_slice(&progress.sent.to_ne_bytes());

@@ -11,8 +11,9 @@ use elephan_units::Time;
 pub struct Epochs {
     span: Time,
     began: Option<Time>,
-    /// Flows that backed off in the present epoch.
-    flows: Vec<u32>,
+    /// How many flows backed off in the present epoch, and of each flow the last epoch in which it did, counted from 1.
+    flows: u32,
+    last: Vec<u64>,
     active: usize,
     /// Epochs closed so far, and the sum of their shares.
     closed: u64,
@@ -22,7 +23,7 @@ pub struct Epochs {
 impl Epochs {
     /// No epoch yet; `span` is the longest round-trip time of the flows.
     pub fn new(span: Time) -> Self {
-        Self { span, began: None, flows: Vec::new(), active: 0, closed: 0, shares: 0.0 }
+        Self { span, began: None, flows: 0, last: Vec::new(), active: 0, closed: 0, shares: 0.0 }
     }
 
     /// `flow` reduced its window while `active` flows were on their way.
@@ -32,16 +33,20 @@ impl Epochs {
             self.began = Some(now);
         }
         self.active = active;
-        if !self.flows.contains(&flow) {
-            self.flows.push(flow);
+        let (flow, present) = (flow as usize, self.closed + 1);
+        if self.last.len() <= flow {
+            self.last.resize(flow + 1, 0);
+        }
+        if std::mem::replace(&mut self.last[flow], present) != present {
+            self.flows += 1;
         }
     }
 
     fn close(&mut self) {
         if self.began.is_some() {
             self.closed += 1;
-            self.shares += self.flows.len() as f64 / self.active.max(1) as f64;
-            self.flows.clear();
+            self.shares += f64::from(self.flows) / self.active.max(1) as f64;
+            self.flows = 0;
         }
     }
 
@@ -61,6 +66,7 @@ mod tests {
         let mut epochs = Epochs::new(Time::from_millis(100));
         epochs.reduction(0, 2, Time::from_millis(1000));
         epochs.reduction(1, 2, Time::from_millis(1050));
+        epochs.reduction(1, 2, Time::from_millis(1060));
         epochs.reduction(0, 2, Time::from_millis(5000));
         let (count, rate) = epochs.finish();
         assert_eq!((count, rate), (2, 0.75));

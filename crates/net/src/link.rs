@@ -338,6 +338,12 @@ impl<P: Packet> Link<P> {
         self.waiting
     }
 
+    /// When the packet in service leaves the transmitter and the next begins; not after `now` where nothing is in service.
+    pub fn next_start(&mut self, now: Time) -> Time {
+        self.serve(now);
+        self.next_start
+    }
+
     /// Bytes that the transmitter has put on the wire by `now`: none of what waits, and of the packet in service what
     /// has left, to the nearest byte.
     pub fn transmitted(&mut self, now: Time) -> u64 {

@@ -26,6 +26,9 @@ const DECAY: f64 = 0.98;
 const SAFE: f64 = 0.2;
 /// Section 5.4: between these sums of probabilities since the last drop, drops are random.
 const ACCUMULATED: (f64, f64) = (0.85, 8.5);
+/// At most so many updates are made up for at a packet, the last of those that are due. They take a few milliseconds; at the RFC's
+/// interval they are four hours without a packet.
+const MOST_UPDATES: u64 = 1_000_000;
 
 /// PIE's parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -136,6 +139,8 @@ impl PieState {
 
     /// The updates that are due: each at the delay of its own time, which nothing has changed since.
     fn catch_up(&mut self, moment: &Moment) {
+        let missed = moment.now.since(self.next_update).picos() / self.pie.t_update.picos();
+        self.next_update += self.pie.t_update * missed.saturating_sub(MOST_UPDATES);
         while self.next_update <= moment.now {
             let at = self.next_update;
             if self.drop_prob == 0.0 && self.qdelay_old == Time::ZERO && moment.busy_until <= at {
@@ -247,6 +252,15 @@ mod tests {
         assert_eq!(pie.judge(&parcel(0), &idle), Verdict::Accept);
         assert_eq!((pie.drop_prob, pie.burst_allowance), (0.0, ms(150)));
         assert!(pie.next_update > idle.now && pie.next_update <= idle.now + ms(15));
+    }
+
+    #[test]
+    fn a_packet_makes_up_for_a_bounded_number_of_updates() {
+        // A queue that is busy for a second has a million million updates of a picosecond.
+        let mut pie = state(&Pie { t_update: Time::from_picos(1), ..Pie::default() });
+        let moment = busy(Time::from_secs(1), ms(100));
+        assert_ne!(pie.judge(&parcel(0), &moment), Verdict::Drop);
+        assert_eq!(pie.next_update, moment.now + Time::from_picos(1));
     }
 
     #[test]

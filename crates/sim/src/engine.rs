@@ -452,11 +452,13 @@ impl<'a> Engine<'a> {
     fn emit<O: Observer>(&mut self, number: usize, now: Time, observer: &mut O) {
         let stream = &mut self.streams[number];
         let plan = &self.plan.streams[number];
-        let datagram = Datagram { number: stream.send(now), sent_at: now };
+        let sent = stream.send(now);
+        self.timers.schedule(number, stream.next());
+        let Some(sent) = sent else { return };
+        let datagram = Datagram { number: sent, sent_at: now };
         let at = self.routes[plan.forward as usize];
         let packet =
             Packet::of_datagram(datagram, plan.datagrams.packet, number as u32, at).with_dscp(plan.dscp);
-        self.timers.schedule(number, stream.next());
         if O::DETAILED {
             let (kind, segment) = (EventKind::Send, Some(&packet.segment));
             let flow = self.number_of(&packet);
@@ -511,6 +513,8 @@ impl<'a> Engine<'a> {
         // Timers are lazy: one that moved back stays, fires early, and finds its new time then.
         let due = connection.due(end);
         if due < connection.wakes[end] {
+            // What a busy host did not let go is past its time.
+            let due = due.max(now);
             connection.wakes[end] = due;
             self.timers.schedule(self.first_slot + 2 * number as usize + end, due);
         }
@@ -635,7 +639,27 @@ impl<'a> Engine<'a> {
             self.tell(EventKind::Timeout, number as u32, None, now, observer);
         }
         self.pump(number as u32, end, now, observer);
+        self.hold(number, end, now);
         self.give_up(number as u32, now, observer);
+    }
+
+    /// A sender's timer that was answered and is still due waits for its host: for the processor, whose own event comes when it is
+    /// free, or for room in the queue of the device. Its later timers do not wait.
+    fn hold(&mut self, slot: usize, end: usize, now: Time) {
+        let (SENDER, Some(Some(host))) = (end, self.hosts.get(slot)) else { return };
+        let Some(connection) = &mut self.slots[slot].connection else { return };
+        if connection.wakes[SENDER] > now {
+            return;
+        }
+        let room = if host.is_free(now) {
+            let device = self.hops[connection.routes[SENDER] as usize] as usize;
+            self.links[device].next_start(now)
+        } else {
+            Time::MAX
+        };
+        let next = room.min(connection.ends[SENDER].poll_timeout_after(now));
+        connection.wakes[SENDER] = next;
+        self.timers.schedule(self.first_slot + 2 * slot + SENDER, next);
     }
 
     /// A connection of a crowd whose sender gave up after too many timeouts makes room for the next.

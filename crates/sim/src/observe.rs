@@ -22,6 +22,9 @@ use crate::packet::Packet;
 use crate::pcap::Capture;
 use crate::{Control, Error, Outcome, SoFar};
 
+/// Room for so many samples of flows is taken beforehand, 1.5 GB of addresses; what is more is added as it comes.
+const MOST_ROWS_AT_FIRST: u64 = 1 << 24;
+
 /// Traces, metrics and captures of a run. Whether it is `DETAILED`, down to packets, is known when it is compiled, so that a run
 /// that keeps no events and captures nothing does not even ask.
 pub struct Record<'a, const DETAILED: bool> {
@@ -62,6 +65,7 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             bottleneck: bottleneck.config.rate,
         });
         let samples = plan.duration.picos() / plan.trace.interval.picos() + 1;
+        let rows = samples.saturating_mul(plan.flows.len() as u64).min(MOST_ROWS_AT_FIRST);
         let mut captures: Vec<_> = plan.links.iter().map(|_| None).collect();
         for (number, link) in plan.links.iter().enumerate() {
             if plan.trace.pcap.contains(&link.name)
@@ -76,7 +80,7 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
             plan,
             control,
             collector,
-            flows: FlowTrace::with_capacity(plan.flows.len() * samples as usize),
+            flows: FlowTrace::with_capacity(rows as usize),
             crowds: CrowdTrace::default(),
             streams: StreamTrace::default(),
             queues: QueueTrace::default(),

@@ -32,18 +32,21 @@ impl Stream {
         }
     }
 
-    /// When it next sends; `Time::MAX` once it has stopped.
+    /// When it next sends, or not before when; `Time::MAX` once it has stopped.
     pub fn next(&self) -> Time {
         let next = self.source.next();
         if next < self.stop { next } else { Time::MAX }
     }
 
-    /// A packet leaves; its number.
-    pub fn send(&mut self, now: Time) -> u64 {
+    /// The time of [`Stream::next`] has come; the number of the packet that leaves, where one does.
+    pub fn send(&mut self, now: Time) -> Option<u64> {
+        if !self.source.leaves() {
+            return None;
+        }
         self.started.get_or_insert(now);
         self.source.sent();
         self.sent += 1;
-        self.sent - 1
+        Some(self.sent - 1)
     }
 
     /// A packet arrives.

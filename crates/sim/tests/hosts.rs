@@ -206,3 +206,42 @@ fn a_backlog_that_was_full_takes_nothing_until_it_is_empty() {
     let dropped = |throttle| flow(&run("reno", "", &host(throttle))).host.as_ref().unwrap().dropped;
     assert!(dropped(true) > dropped(false) && dropped(false) > 0);
 }
+
+#[test]
+fn a_busy_processor_is_not_woken_again_and_again_by_a_timer_that_is_due() {
+    // Pacing lets the next segment go while the processor looks at an ACK.
+    let outcome = outcome(
+        r#"duration = "3 s"
+        path = { rate = "100 Mbit/s", rtt = "20 ms" }
+        tcp = { pacing = true }
+        host = { ack = "10 us" }
+        flow = [{ cc = "reno" }]"#,
+    );
+    assert!(outcome.summary.flows[0].goodput_bit_s > 80e6, "{:?}", outcome.summary);
+    // A segment, half an ACK, the processor and the pacer for each: about five events.
+    assert!(outcome.events_handled < 8 * outcome.segments_delivered, "{} events", outcome.events_handled);
+    assert!(outcome.flows.time_s.is_sorted());
+}
+
+#[test]
+fn a_timer_that_is_due_waits_until_the_device_has_room() {
+    // A SYN takes 4.8 s, and is due again after one.
+    let slow = outcome(
+        r#"duration = "60 s"
+        path = { rate = "100 Mbit/s", rtt = "20 ms", access_rate = "100 bit/s" }
+        host = { txqueuelen = 1 }
+        flow = [{ cc = "reno" }]"#,
+    );
+    assert!(slow.events_handled < 1000, "{} events", slow.events_handled);
+    // With pacing a segment goes when there is room for it, before the next ACK. Windows are halved at each stall.
+    let paced = outcome(
+        r#"duration = "10 s"
+        path = { rate = "100 Mbit/s", rtt = "20 ms", access_rate = "1 Mbit/s" }
+        tcp = { pacing = true }
+        host = { txqueuelen = 2 }
+        flow = [{ cc = "reno" }]
+        measure = { from = "2 s" }"#,
+    );
+    assert!(paced.summary.flows[0].goodput_bit_s > 0.85e6, "{:?}", paced.summary);
+    assert!(paced.events_handled < 12 * paced.segments_delivered + 1000, "{} events", paced.events_handled);
+}

@@ -72,7 +72,12 @@ pub struct Source {
     bits_per_sec: u64,
     /// End of the present on period.
     on_until: Time,
+    /// Whether `next` lies in an on period, or there are periods left to pass before it does.
+    is_on: bool,
 }
+
+/// So many on and off periods are passed at a time: where a packet needs millions of them, others have their turn meanwhile.
+const PERIODS: u32 = 1000;
 
 impl Source {
     /// Source number `index` of a run, which begins, on, at `start`. The rate and the burst are not zero.
@@ -85,11 +90,12 @@ impl Source {
             next: start,
             left: datagrams.burst,
             burst: datagrams.burst,
-            distance: Time::from_picos((picos / u128::from(bits_per_sec)) as u64),
+            distance: Time::from_picos((picos / u128::from(bits_per_sec)).try_into().unwrap_or(u64::MAX)),
             rest: (picos % u128::from(bits_per_sec)) as u64,
             carry: 0,
             bits_per_sec,
             on_until: Time::MAX,
+            is_on: true,
         };
         if let Pattern::OnOff { on, .. } = source.pattern {
             source.on_until = start.saturating_add(Time::from_secs_f64(on.draw(&mut source.stream)));
@@ -97,9 +103,18 @@ impl Source {
         source
     }
 
-    /// When the next packet leaves.
+    /// When the next packet leaves, or not before when: [`Source::leaves`] tells the two apart.
     pub fn next(&self) -> Time {
-        self.next
+        if self.is_on { self.next } else { self.on_until }
+    }
+
+    /// The time of [`Source::next`] has come: whether a packet leaves. If not, there is a later time to ask at.
+    pub fn leaves(&mut self) -> bool {
+        let leaves = self.is_on;
+        if !leaves {
+            self.pass_periods();
+        }
+        leaves
     }
 
     /// The packet that was next has left.
@@ -113,17 +128,25 @@ impl Source {
         self.carry += self.rest;
         if self.carry >= self.bits_per_sec {
             self.carry -= self.bits_per_sec;
-            distance += Time::from_picos(1);
+            distance = distance.saturating_add(Time::from_picos(1));
         }
         self.next = self.next.saturating_add(distance);
-        if let Pattern::OnOff { on, off } = self.pattern {
-            while self.next >= self.on_until && self.next < Time::MAX {
-                let beyond = self.next - self.on_until;
-                let off = Time::from_secs_f64(off.draw(&mut self.stream));
-                let on_from = self.on_until.saturating_add(off);
-                self.next = on_from.saturating_add(beyond);
-                self.on_until = on_from.saturating_add(Time::from_secs_f64(on.draw(&mut self.stream)));
+        self.pass_periods();
+    }
+
+    /// Moves what is beyond the end of an on period behind the next off period, and so on.
+    fn pass_periods(&mut self) {
+        let Pattern::OnOff { on, off } = self.pattern else { return };
+        for _ in 0..PERIODS {
+            self.is_on = self.next < self.on_until || self.next == Time::MAX;
+            if self.is_on {
+                return;
             }
+            let beyond = self.next - self.on_until;
+            let off = Time::from_secs_f64(off.draw(&mut self.stream));
+            let on_from = self.on_until.saturating_add(off);
+            self.next = on_from.saturating_add(beyond);
+            self.on_until = on_from.saturating_add(Time::from_secs_f64(on.draw(&mut self.stream)));
         }
     }
 }
@@ -142,8 +165,11 @@ mod tests {
         let mut source = Source::new(datagrams, Seed::new(SEED), 0, Time::ZERO);
         let mut times = Vec::new();
         while source.next() < Time::from_secs(seconds) {
-            times.push(source.next());
-            source.sent();
+            let next = source.next();
+            if source.leaves() {
+                times.push(next);
+                source.sent();
+            }
         }
         times
     }
@@ -187,5 +213,28 @@ mod tests {
         // Pareto: one of 10^1.5 = 31.6 is longer than ten times the smallest.
         let long = gaps.iter().filter(|gap| **gap > 1.0).count() as f64;
         assert!((long / offs * 31.62 - 1.0).abs() < 0.1, "seed {SEED}: {long} of {offs}");
+    }
+
+    #[test]
+    fn a_burst_that_takes_years_of_on_periods_takes_no_longer_than_is_simulated() {
+        // 1000 packets at 1 kbit/s are 12 000 s of being on, a microsecond at a time.
+        let (on, off) = (Distribution::Constant(1e-6), Distribution::Exponential(1e-6));
+        let slow = Datagrams { pattern: Pattern::OnOff { on, off }, ..cbr("1 kbit/s", 1000) };
+        assert_eq!(times(&slow, 2), [Time::ZERO; 1000]);
+        // What is passed in pieces is what is passed at once: 12 ms of being on, 20 us at a time, 600 periods, or 6000 for ten packets.
+        let pattern =
+            Pattern::OnOff { on: Distribution::Constant(20e-6), off: Distribution::Constant(20e-6) };
+        let bursts = times(&Datagrams { pattern, ..cbr("1 Mbit/s", 10) }, 1);
+        let starts: Vec<Time> = bursts.chunks(10).map(|burst| burst[0]).collect();
+        assert_eq!(starts, [0, 240, 480, 720, 960].map(Time::from_millis));
+    }
+
+    #[test]
+    fn a_pause_longer_than_the_clock_is_no_short_one() {
+        // 40 packets of 65 535 bytes are 243 days, and the clock ends after 213.
+        let slow = Datagrams { packet: 65_535, ..cbr("1 bit/s", 40) };
+        let mut source = Source::new(&slow, Seed::new(SEED), 0, Time::ZERO);
+        (0..40).for_each(|_| source.sent());
+        assert_eq!(source.next(), Time::MAX);
     }
 }

@@ -155,6 +155,16 @@ impl Endpoint {
         }
     }
 
+    /// The same without what is due at `now`: for a caller that has answered it, and cannot send yet what would come of it.
+    pub fn poll_timeout_after(&self, now: Time) -> Time {
+        let timers = match self.state {
+            State::Established => [self.receiver.deadline, self.sender.timer()],
+            State::Listen | State::SynSent | State::SynReceived => [self.handshake.deadline(), Time::MAX],
+            State::Reset => [Time::MAX; 2],
+        };
+        timers.into_iter().filter(|&timer| timer > now).min().unwrap_or(Time::MAX)
+    }
+
     /// Whether [`Endpoint::poll_transmit`] would give a data segment.
     pub fn would_send(&self, now: Time) -> bool {
         self.state == State::Established && self.sender.would_send(now)
