@@ -21,7 +21,7 @@ from elephan.report.cli import report
 from elephan.reproduce import cli as reproduce_cli
 from elephan.results import Run, new_folder
 from elephan.scenario import Scenario, load, schema
-from elephan.settings import assignments, words
+from elephan.settings import Large, assignments, words
 from elephan.summary import LinkSummary
 from elephan.sweeps import cli as sweep_commands
 from elephan.text import Terminal, accept_any_letter, file_name
@@ -199,6 +199,7 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
     trace: Annotated[str | None, typer.Option(help="`events` keeps every event.")] = None,
     pcap: Annotated[list[str] | None, typer.Option(help="Name of a link whose packets are captured.")] = None,
+    large: Large = False,
     force: Force = False,
 ) -> None:
     """Run a scenario file, print what came of it, and write a results folder."""
@@ -213,7 +214,7 @@ def run(
         changes["trace.events"] = "true"
     if pcap:
         changes["trace.pcap"] = json.dumps(pcap)
-    scenario = load(file, changes)
+    scenario = load(file, changes, large=large)
     folder = out_dir or Path("results") / file_name(scenario.name)
     if scenario.document.get("sweep"):
         raise _core.ScenarioError(f"{file}: expected a single run, found a sweep; use `elephan sweep {file}`")
@@ -279,6 +280,7 @@ def compare(
         Path | None, typer.Option("--out", help="The results folder. [default: results/compare-...]")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the estimates as JSON, and nothing else.")] = False,
+    large: Large = False,
     force: Force = False,
 ) -> None:
     """Compare algorithms on one path: a table with 95 % confidence intervals, and plots."""
@@ -302,6 +304,7 @@ def compare(
             repeat=repeat,
             seed=seed,
             start_within=start_within,
+            large=large,
             progress=progress,
         )
     result.save(folder, force=force)
@@ -326,11 +329,20 @@ def compare(
 def scenario_check(
     file: Annotated[Path, typer.Argument(help="The scenario file.")],
     settings: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, such as path.rtt=162ms.")] = None,
+    large: Large = False,
 ) -> None:
-    """Check a scenario file: exit code 0 where it can be run, 2 with a line for each mistake where not."""
-    expansion = _core.Expansion(load(file, assignments(settings)).to_json())
+    """Check a scenario file: exit code 0 where it can be run, 2 with a line for each mistake where not.
+
+    Of a good one it tells the largest run: upper bounds of its events, its rows and its memory.
+    """
+    text = load(file, assignments(settings), large=large).to_json()
+    expansion, most = _core.Expansion(text), _core.estimate(text)
     points = expansion.points * expansion.repeats
     out.print(f"{file}: good, {points} run{'s' if points > 1 else ''}")
+    figures = (("events", "events", 1.0), ("rows", "rows", 1.0), ("bytes", "MB of memory", 1e-6))
+    for name, unit, scale in figures:
+        amount, key = most[name]
+        out.print(f"at most {amount * scale:.2g} {unit}, most of them for {key}", highlight=False, soft_wrap=True)
 
 
 @scenario_app.command("schema")

@@ -88,6 +88,7 @@ def scenarios(
     seed: int,
     start_within: str,
     keys: dict[str, Any],
+    large: bool = False,
 ) -> dict[str, list[Scenario]]:
     """Make the scenarios of a comparison: for each algorithm, one for each repeat.
 
@@ -106,6 +107,7 @@ def scenarios(
                 duration=duration,
                 seed=seed + k,
                 flows=[{**one, "cc": name} for one in [first, *others]],
+                large=large,
                 **keys,
             )
             for k in range(repeat)
@@ -126,6 +128,7 @@ def compare(
     seed: int = 1,
     start_within: str = "20 s",
     threads: int = 0,
+    large: bool = False,
     progress: Callable[[float], object] | None = None,
     **keys: Any,
 ) -> Comparison:
@@ -133,7 +136,7 @@ def compare(
 
     The first flow starts at once and the others at random times within `start_within`, so that they meet it at any phase of
     its congestion epoch (Li 2006, section 8.1.3). Metrics count from then to the end. `keys` are further tables of the
-    scenario file, such as `tcp={"initial_window": 2}`.
+    scenario file, such as `tcp={"initial_window": 2}`; `large` is as for `load`.
     """
     made = scenarios(
         cc=cc,
@@ -146,6 +149,7 @@ def compare(
         seed=seed,
         start_within=start_within,
         keys=keys,
+        large=large,
     )
     every = [scenario for repeats in made.values() for scenario in repeats]
     runs = iter(run_many(every, threads=threads, progress=progress))

@@ -129,7 +129,7 @@ class Pair:
         return Path(folder)
 
 
-def pair(scenario: Scenario, *, name: str | None = None, repeat: int = 1) -> Pair:
+def pair(scenario: Scenario, *, name: str | None = None, repeat: int = 1, large: bool = False) -> Pair:
     """Run a scenario on both engines, `repeat` times on the kernel. Raises as `linux.run` does.
 
     A run that the machine disturbed tells nothing of the kernel: it is carried out again, up to `ATTEMPTS` times.
@@ -137,10 +137,10 @@ def pair(scenario: Scenario, *, name: str | None = None, repeat: int = 1) -> Pai
     runs: list[Run] = []
     for _ in range(repeat):
         for _ in range(ATTEMPTS):
-            runs.append(linux.run(scenario.with_settings({"engine": "linux"})))
+            runs.append(linux.run(scenario.with_settings({"engine": "linux"}, large=large)))
             if not _reasons(runs[-1]):
                 break
-    sim = simulate(scenario.with_settings({"engine": "sim"}))
+    sim = simulate(scenario.with_settings({"engine": "sim"}, large=large))
     return Pair(name or scenario.name, sim, tuple(runs))
 
 

@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from elephan.scenario import load
-from elephan.settings import assignments, words
+from elephan.settings import Large, assignments, words
 from elephan.text import Terminal, echo, file_name
 
 out = Terminal(least_width=160)
@@ -23,6 +23,7 @@ def compare_engines(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the table as Markdown, and nothing else.")
     ] = False,
+    large: Large = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the folder where there is one.")] = False,
 ) -> None:
     """Run scenarios on the simulator and on this kernel's TCP, and show how far they are apart. Needs root."""
@@ -36,12 +37,12 @@ def compare_engines(
         (f"{scenario.name} {name or ''}".strip(), scenario)
         for path in files
         for name in names
-        for scenario in [load(path, {**changes, **({"flow.cc": name} if name else {})})]
+        for scenario in [load(path, {**changes, **({"flow.cc": name} if name else {})}, large=large)]
     ]
     for number, (name, scenario) in enumerate(todo):
         err.print(f"{number + 1}/{len(todo)}: {name}, {scenario.document['duration']} x {repeat}", highlight=False)
         try:
-            made = engines.pair(scenario, name=name, repeat=repeat)
+            made = engines.pair(scenario, name=name, repeat=repeat, large=large)
             made.save(folder / file_name(name), force=force)
         except KeyboardInterrupt as stopped:
             if pairs:

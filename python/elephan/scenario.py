@@ -39,26 +39,28 @@ class Scenario:
                 expanded.append((Scenario(json.loads(scenario)), {**json.loads(settings), **more}))
         return expanded
 
-    def with_settings(self, settings: Mapping[str, str]) -> "Scenario":
+    def with_settings(self, settings: Mapping[str, str], *, large: bool = False) -> "Scenario":
         """The scenario with other values for some keys, such as `{"path.rtt": "162 ms"}`."""
-        return _checked(self.to_json(), "scenario", settings, as_json=True)
+        return _checked(self.to_json(), "scenario", settings, as_json=True, large=large)
 
 
-def _checked(text: str, file: str, settings: Mapping[str, str], *, as_json: bool) -> Scenario:
-    return Scenario(json.loads(_core.load_scenario(text, file, list(settings.items()), as_json, files=True)))
+def _checked(text: str, file: str, settings: Mapping[str, str], *, as_json: bool, large: bool) -> Scenario:
+    document = _core.load_scenario(text, file, list(settings.items()), as_json, files=True, large=large)
+    return Scenario(json.loads(document))
 
 
-def load(path: str | Path, settings: Mapping[str, str] | None = None) -> Scenario:
+def load(path: str | Path, settings: Mapping[str, str] | None = None, *, large: bool = False) -> Scenario:
     """Read a scenario file (TOML; JSON where its name ends so), with other values for some keys.
 
-    Raises `ScenarioError` for a file that is wrong, and `OSError` for one that cannot be read.
+    What would take more events, rows or memory than the limits allow is refused, unless it may be `large`. Raises
+    `ScenarioError` for a file that is wrong, and `OSError` for one that cannot be read.
     """
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise _core.ScenarioError(f"{path}: expected UTF-8 text, found other bytes") from error
-    return _checked(text, str(path), settings or {}, as_json=path.suffix == ".json")
+    return _checked(text, str(path), settings or {}, as_json=path.suffix == ".json", large=large)
 
 
 def flow(cc: str | Mapping[str, Any], **keys: Any) -> dict[str, Any]:
@@ -80,13 +82,14 @@ def dumbbell(
     seed: int = 1,
     name: str = "run",
     path: Mapping[str, Any] | None = None,
+    large: bool = False,
     **keys: Any,
 ) -> Scenario:
     """Make a scenario of one bottleneck between all senders and all receivers.
 
     `rate` counts IP packets; `rtt` is without queueing; `buffer` is a share of the bandwidth-delay product, packets or
     bytes. `path` has further keys of the file's `[path]` (`loss`, `queue`, `reverse`, ...), `keys` further tables of the
-    file (`tcp`, `measure`, `trace`, `sweep`). Raises `ScenarioError` where it cannot work.
+    file (`tcp`, `measure`, `trace`, `sweep`); `large` is as for `load`. Raises `ScenarioError` where it cannot work.
     """
     document = {
         "name": name,
@@ -96,7 +99,7 @@ def dumbbell(
         "flow": list(flows),
         **keys,
     }
-    return _checked(json.dumps(document), "scenario", {}, as_json=True)
+    return _checked(json.dumps(document), "scenario", {}, as_json=True, large=large)
 
 
 def schema() -> dict[str, Any]:

@@ -3,8 +3,16 @@
 import ipaddress
 import json
 from collections.abc import Sequence
+from typing import Annotated
+
+import typer
 
 from elephan import _core
+
+# An option of every command that loads a scenario.
+Large = Annotated[
+    bool, typer.Option("--large", help="Run what is beyond the limits of events, rows and memory (docs/scenario.md).")
+]
 
 
 def assignments(texts: Sequence[str] | None, option: str = "--set", form: str = "KEY=VALUE") -> dict[str, str]:

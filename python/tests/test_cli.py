@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from elephan import ScenarioError, dumbbell, flow, load
+
 EXAMPLES = sorted(Path("scenarios/examples").glob("*.toml"))
 SMALL = """
 duration = "3 s"
@@ -100,6 +102,9 @@ def test_every_example_runs(path: Path, tmp_path: Path):
             "small.toml: path.queue.max_th: expected a number above min_th = 9, found 5",
         ),
         (["plot", "nowhere"], "nowhere: expected a results folder with run.json, found none"),
+        (["run", "small.toml", "--set", "measure.interval=1ps"], "small.toml: measure.interval: expected at most 1e11 events"),
+        (["sweep", "small.toml", "--set", "sweep.repeat=10000000"], "small.toml: sweep.repeat: expected at most 1e6 runs"),
+        (["compare", "--rate", "900 Tbit/s", "--rtt", "1 us"], "scenario: path.rate: expected at most 1e11 events"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_clear_line_and_exit_code_2(arguments: list[str], message: str, scenario: Path):
@@ -108,6 +113,18 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(arguments: list[str], messa
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert not (scenario.parent / "results").exists() or not list((scenario.parent / "results").iterdir())
+
+
+def test_a_large_scenario_is_loaded_where_that_is_asked_for(scenario: Path):
+    checked = elephan("scenario", "check", str(scenario), "--set", "trace.interval=1ps", "--large")
+    assert checked.returncode == 0, checked.stderr
+    assert "most of them for trace.interval" in checked.stdout
+    interval = {"trace.interval": "1 ps"}
+    with pytest.raises(ScenarioError, match=r"trace\.interval: expected at most 1e8 rows of samples"):
+        load(scenario, interval)
+    assert load(scenario, interval, large=True).document["trace"]["interval"] == "1 ps"
+    path = {"rate": "1 Mbit/s", "rtt": "20 ms", "buffer": "9 packets", "duration": "2 s", "flows": [flow("reno")]}
+    assert dumbbell(**path, large=True, measure={"interval": "1 ps"}).to_json()
 
 
 def test_cc_list_and_show():

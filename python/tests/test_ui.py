@@ -23,7 +23,7 @@ DOCUMENT: dict[str, Any] = {
     "path": {"rate": "5 Mbit/s", "rtt": "20 ms", "buffer": "50% bdp"},
     "flow": [{"cc": "htcp"}],
 }
-LIMITS = Limits(runs=2, request_bytes=20_000, flows=10, samples=10_000, packets=100_000)
+LIMITS = Limits(runs=2, request_bytes=20_000, flows=10, samples=10_000, events=1_000_000)
 
 
 @pytest.fixture
@@ -193,13 +193,15 @@ def test_mistakes_come_by_key_in_the_words_of_the_command_line(client: TestClien
 @pytest.mark.parametrize(
     ("change", "key"),
     [
-        ({"duration": "1000 h"}, "duration"),
+        ({"duration": "10 h"}, "path.rate"),
         ({"flow": [{"cc": "reno", "count": 11}]}, "flow"),
         ({"flow": [{"cc": "reno", "count": 10**7}]}, "flow"),
         ({"web": [{"cc": "reno", "users": 10**7}]}, "web"),
         ({"sweep": {"repeat": 10**12}}, "sweep"),
-        ({"arrivals": [{"cc": "reno", "per_second": 1e9, "size": "1 kB"}]}, "arrivals"),
+        ({"arrivals": [{"cc": "reno", "per_second": 1e9, "size": "1 kB"}]}, "arrivals.0.per_second"),
         ({"trace": {"interval": "10 us"}}, "trace.interval"),
+        ({"measure": {"interval": "1 ps"}}, "measure.interval"),
+        ({"measure": {"interval": "10 ns"}}, "measure.interval"),
         ({"trace": {"pcap": ["bottleneck"]}}, "trace.pcap"),
         ({"trace": {"events": True}}, "trace.events"),
         ({"sweep": {"path.rtt": ["40 ms", "80 ms"]}}, "sweep"),
@@ -239,7 +241,7 @@ SILENT = {
 
 
 def test_cancelling_acts_at_once_and_frees_the_slot_when_the_run_has_ended(tmp_path: Path) -> None:
-    runs = LiveRuns(Limits(runs=1, packets=10**11), tmp_path)
+    runs = LiveRuns(Limits(runs=1, events=10**12), tmp_path)
     run = runs.start(SILENT, 0.0)
     time.sleep(0.3)
     run.control(cancel=True)
@@ -267,7 +269,7 @@ def test_cancelling_acts_at_once_and_frees_the_slot_when_the_run_has_ended(tmp_p
 
 
 def test_a_change_takes_effect_where_no_sample_comes() -> None:
-    run = LiveRun(SILENT, Limits(packets=10**11), lambda _: "saved", 0.0)
+    run = LiveRun(SILENT, Limits(events=10**12), lambda _: "saved", 0.0)
     while not run._has_begun:
         time.sleep(0.01)
     run.change(lambda document, _: document.update(duration="2 s", trace={"interval": "1 s"}, measure={}))
@@ -276,7 +278,7 @@ def test_a_change_takes_effect_where_no_sample_comes() -> None:
 
 
 def test_the_time_limit_acts_where_simulated_time_does_not_advance() -> None:
-    run = LiveRun(SILENT, Limits(packets=10**11, computing_s=0.3), lambda _: "saved", 0.0)
+    run = LiveRun(SILENT, Limits(events=10**12, computing_s=0.3), lambda _: "saved", 0.0)
     _wait(run, 2.5)
     assert json.loads(run.messages[-1])["text"].startswith("expected at most 0.3 s of computing")
 

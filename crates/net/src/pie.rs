@@ -147,11 +147,11 @@ impl PieState {
                 // Nothing changes any more until now.
                 self.burst_allowance = self.pie.max_burst;
                 let missed = moment.now.since(at).picos() / self.pie.t_update.picos();
-                self.next_update = at + self.pie.t_update * (missed + 1);
+                self.next_update = at.saturating_add(self.pie.t_update * (missed + 1));
                 return;
             }
             self.update(moment.busy_until.since(at));
-            self.next_update = at + self.pie.t_update;
+            self.next_update = at.saturating_add(self.pie.t_update);
         }
     }
 

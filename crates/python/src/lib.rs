@@ -1,6 +1,7 @@
 //! The Python extension module `elephan._core`: converts and forwards. Its callers are in `python/elephan`.
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
+mod estimate;
 mod linux;
 mod live;
 mod model;
@@ -158,23 +159,27 @@ fn parse_document(text: &str, file: &str, json: bool) -> PyResult<String> {
     Ok(parse(text, file, syntax).map_err(scenario_error)?.to_string())
 }
 
-/// Reads a scenario (TOML, or JSON where `json`), sets `overrides`, checks that it works at every point of its sweep,
-/// and returns it as JSON with all defaults written out. Files that it names are read only where `files` allows it.
+/// Reads a scenario (TOML, or JSON where `json`), sets `overrides`, checks that it works at every point of its sweep and that no
+/// point is beyond the limits of events, rows and memory unless it may be `large`, and returns it as JSON with all defaults written
+/// out. Files that it names are read only where `files` allows it.
 #[pyfunction]
-#[pyo3(signature = (text, file, overrides, json=false, files=false))]
+#[pyo3(signature = (text, file, overrides, json=false, files=false, large=false))]
 fn load_scenario(
+    py: Python<'_>,
     text: &str,
     file: &str,
     overrides: Vec<(String, String)>,
     json: bool,
     files: bool,
+    large: bool,
 ) -> PyResult<String> {
     let syntax = if json { Syntax::Json } else { Syntax::Toml };
     let files = if files { Files::Allowed } else { Files::Refused };
     let scenario = parse(text, file, syntax)
         .and_then(|document| Scenario::from_document(document, file, &overrides, files))
         .map_err(scenario_error)?;
-    scenario.expansion(file).and_then(|expansion| expansion.check()).map_err(scenario_error)?;
+    let expansion = scenario.expansion(file).map_err(scenario_error)?;
+    estimate::check(py, &expansion, large)?;
     Ok(serde_json::to_string(&scenario).expect("a scenario is always JSON"))
 }
 
@@ -266,6 +271,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(run_many, module)?,
         wrap_pyfunction!(load_scenario, module)?,
         wrap_pyfunction!(parse_document, module)?,
+        wrap_pyfunction!(estimate::estimate, module)?,
         wrap_pyfunction!(schema, module)?,
         wrap_pyfunction!(impact, module)?,
         wrap_pyfunction!(to_toml, module)?,

@@ -201,6 +201,14 @@ impl<'a> CrowdFile<'a> {
         }
     }
 
+    /// The users of one crowd; none of what arrives by itself.
+    pub fn users(self) -> Option<u64> {
+        match self {
+            Self::Web(file) => Some(file.users),
+            Self::Arrivals(_) => None,
+        }
+    }
+
     pub fn common(self) -> Common<'a> {
         of_both!(self, file => file.common())
     }

@@ -59,6 +59,10 @@ fn inline_below(document: &mut Value, scenario: &str, key: &str, files: Files) -
 /// The sizes in column `bytes` of a CSV file, whose first line names the columns.
 fn read(path: &Path) -> Result<Vec<Bytes>, Error> {
     let error = |mistake| Error { file: path.display().to_string(), mistakes: vec![mistake] };
+    // A device or a pipe may have no end.
+    if path.metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(error(Mistake::new("", "a CSV file with a column \"bytes\"", "no regular file")));
+    }
     let text = std::fs::read_to_string(path)
         .map_err(|problem| error(Mistake::new("", "a CSV file with a column \"bytes\"", problem)))?;
     let mut lines = text.lines().enumerate();

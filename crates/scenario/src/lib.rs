@@ -9,6 +9,7 @@ mod csv;
 mod document;
 mod drawn;
 mod error;
+pub mod estimate;
 mod file;
 mod host;
 mod named;
@@ -29,6 +30,7 @@ pub use csv::Files;
 pub use document::{Syntax, parse};
 pub use drawn::Drawn;
 pub use error::{Error, Mistake};
+pub use estimate::Estimate;
 pub use file::{
     Buffer, Engine, FlowFile, LinkFile, MeasureFile, Path, Reverse, Scenario, StartFile, TraceFile, Transfers,
 };

@@ -10,6 +10,9 @@ use crate::plan::Stream;
 use crate::resolve::Network;
 use crate::traffic::{Common, traffic};
 
+/// Packets that leave at one instant. No buffer holds more of them, and simulated time stands still meanwhile.
+const MOST_IN_A_BURST: u32 = 1_000_000;
+
 traffic! {
     /// Datagrams (UDP) at a constant rate, whatever becomes of them.
     pub struct CbrFile {
@@ -98,8 +101,8 @@ impl<'a> StreamFile<'a> {
             let expected = "a size from 29 to 65535 bytes, which has room for the headers";
             network.wrong(format!("{key}.packet"), expected, format_args!("\"{packet}\""));
         }
-        if burst == 0 {
-            network.wrong(format!("{key}.burst"), "1 packet or more", "0");
+        if !(1..=MOST_IN_A_BURST).contains(&burst) {
+            network.wrong(format!("{key}.burst"), format_args!("from 1 to {MOST_IN_A_BURST} packets"), burst);
         }
         let pattern = match self {
             Self::Cbr(_) => Pattern::Constant,

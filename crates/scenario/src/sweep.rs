@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::document;
 use crate::error::{Error, Mistake};
+use crate::estimate::{Estimate, check_runs};
 use crate::file::Scenario;
 use crate::read::typed;
 
@@ -132,12 +133,16 @@ impl Expansion {
             .map_err(|mistake| self.at(number, Error { file: self.file.clone(), mistakes: vec![mistake] }))
     }
 
-    /// Checks that every point works.
-    pub fn check(&self) -> Result<(), Error> {
-        (0..self.points).try_for_each(|number| {
-            let plan = self.point(number)?.scenario.resolve(&self.file);
-            plan.map(|_| ()).map_err(|error| self.at(number, error))
-        })
+    /// Checks that every point works and that, unless it may be `large`, nothing is beyond the limits of [`crate::estimate`].
+    /// A point is checked when it is asked for, the first with the number of runs. Gives the estimate of each.
+    pub fn check(&self, large: bool) -> impl Iterator<Item = Result<Estimate, Error>> {
+        let runs = check_runs(self.points, self.repeats).filter(|_| !large);
+        let refused = runs.map(|mistake| Err(Error { file: self.file.clone(), mistakes: vec![mistake] }));
+        let estimate = move |number| {
+            let estimate = self.point(number)?.scenario.check(&self.file, large);
+            estimate.map_err(|error| self.at(number, error))
+        };
+        refused.into_iter().chain((0..self.points).map(estimate))
     }
 
     /// Says at which point of a sweep a mistake is. People count from 1.
@@ -245,7 +250,10 @@ mod tests {
 
     fn error_of(text: &str) -> String {
         let expansion = Scenario::from_toml(text, "x.toml", &[]).unwrap().expansion("x.toml");
-        expansion.and_then(|expansion| expansion.check()).unwrap_err().to_string()
+        expansion
+            .and_then(|expansion| expansion.check(false).try_for_each(|point| point.map(|_| ())))
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]

@@ -80,8 +80,8 @@ impl Host {
         let Some(packet) = self.backlog.pop_front() else { return false };
         let (in_flight, lost) = walk(&packet.segment);
         self.in_hand = Some(packet);
-        let walk = self.costs.sack_in_flight * in_flight + self.costs.sack_lost * lost;
-        self.spend(self.costs.ack + walk, now);
+        let walk = (self.costs.sack_in_flight * in_flight).saturating_add(self.costs.sack_lost * lost);
+        self.spend(self.costs.ack.saturating_add(walk), now);
         true
     }
 
@@ -91,8 +91,8 @@ impl Host {
     }
 
     fn spend(&mut self, cost: Time, now: Time) {
-        self.free_at = now + cost;
-        self.counters.busy += cost;
+        self.free_at = now.saturating_add(cost);
+        self.counters.busy = self.counters.busy.saturating_add(cost);
     }
 
     /// How many packets the device's queue may hold.

@@ -389,12 +389,12 @@ impl<const DETAILED: bool> Observer for Record<'_, DETAILED> {
         }
         if now == self.next_trace {
             self.trace(engine, now);
-            self.next_trace = now + self.plan.trace.interval;
+            self.next_trace = now.saturating_add(self.plan.trace.interval);
         }
         let window = self.plan.measure;
         if now == self.next_sample {
             self.sample(engine, now);
-            self.next_sample = if now < window.to { now + window.interval } else { Time::MAX };
+            self.next_sample = if now < window.to { now.saturating_add(window.interval) } else { Time::MAX };
         }
         if now == self.next_edge {
             if now == window.from {
@@ -413,7 +413,8 @@ impl<const DETAILED: bool> Observer for Record<'_, DETAILED> {
             if !self.control.goes_on(&SoFar { now, share, flows: &self.flows, queues: &self.queues }) {
                 return Err(Error::Cancelled);
             }
-            self.next_report = now + self.control.interval(self.plan.duration).max(Time::from_picos(1));
+            self.next_report =
+                now.saturating_add(self.control.interval(self.plan.duration).max(Time::from_picos(1)));
         }
         Ok(())
     }

@@ -224,6 +224,20 @@ fn a_busy_processor_is_not_woken_again_and_again_by_a_timer_that_is_due() {
 }
 
 #[test]
+fn no_time_of_a_scenario_is_too_long_for_the_clock() {
+    let outcome = outcome(
+        r#"duration = "4800 h"
+        path = { rate = "10 kbit/s", rtt = "1 h", buffer = "9 packets", queue = { name = "pie", t_update = "5000 h" } }
+        tcp = { pacing = true, rto_min = "5000 h", delayed_ack = { timeout = "5000 h" } }
+        host = { data = "5000 h", sack_lost = "5000 h" }
+        flow = [{ cc = "reno", size = "1 MB" }, { cc = "reno", size = "1 MB", host = { data = "0 s" } }]
+        trace = { interval = "2500 h" }
+        measure = { from = "0 s", interval = "2500 h" }"#,
+    );
+    assert!(outcome.events_handled < 100_000, "{} events", outcome.events_handled);
+}
+
+#[test]
 fn a_timer_that_is_due_waits_until_the_device_has_room() {
     // A SYN takes 4.8 s, and is due again after one.
     let slow = outcome(

@@ -101,8 +101,9 @@ impl Sub for Time {
 
 impl Mul<u64> for Time {
     type Output = Self;
+    /// This span `factor` times, or [`Time::MAX`] beyond the end of the clock.
     fn mul(self, factor: u64) -> Self {
-        Self(self.0 * factor)
+        Self(self.0.saturating_mul(factor))
     }
 }
 
@@ -158,6 +159,11 @@ mod tests {
             let error = text.parse::<Time>().unwrap_err();
             assert_eq!(error.to_string(), format!("expected a time such as \"82 ms\", found \"{text}\""));
         }
+    }
+
+    #[test]
+    fn many_long_spans_end_with_the_clock() {
+        assert_eq!(Time::from_secs(3600) * 65_536, Time::MAX);
     }
 
     proptest! {

@@ -13,7 +13,7 @@ from rich.table import Table
 from elephan import _core
 from elephan.progress import NameColumn
 from elephan.scenario import load
-from elephan.settings import assignments, is_loopback, words
+from elephan.settings import Large, assignments, is_loopback, words
 from elephan.sweeps import tables
 from elephan.sweeps.dataset import Dataset, SweepError
 from elephan.sweeps.loop import Sweep, SweepRun, sweep
@@ -55,9 +55,10 @@ def sweep_command(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run again what failed.")] = False,
     until: Annotated[str | None, typer.Option(help='Add repeats until "ci(fairness) < 5%".')] = None,
     max_repeat: Annotated[int | None, typer.Option(help="With --until: at most so many repeats.")] = None,
+    large: Large = False,
 ) -> None:
     """Run every point of a scenario's sweep that its folder does not have yet."""
-    scenario = load(file, assignments(settings))
+    scenario = load(file, assignments(settings), large=large)
     folder = folder or Path("results") / scenario.name
     systems = [
         (kind, text) for kind, text in (("slurm", slurm), ("pbs", pbs), ("htcondor", htcondor)) if text is not None

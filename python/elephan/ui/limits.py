@@ -26,12 +26,11 @@ class Limits:
     links: int = 200
     # Tables of any other kind, such as events.
     tables: int = 1000
-    # Rows of samples, of flows and of links together: about 100 bytes each, here and on the page.
+    # Upper bounds of `_core.estimate`, of which most runs take a fraction. So many events take a few minutes.
+    events: int = 2_000_000_000
+    # Rows of all tables: about 100 bytes each, here and on the page.
     samples: int = 1_000_000
-    # Full packets that all links with a rate could carry in the simulated time: about half a minute of computing.
-    packets: int = 150_000_000
-    # Flows that arrive by themselves in the simulated time.
-    arrivals: int = 100_000
+    memory_bytes: int = 4_000_000_000
     # Seconds of computing, whatever the scenario was taken for.
     computing_s: float = 300.0
 
@@ -96,27 +95,11 @@ def _problems(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:
     for key in ("events", "pcap"):
         if document.get("trace", {}).get(key):
             yield f"trace.{key}: expected none on this page, found some; use the command line"
-    flows = sum(_count(document.get(kind)) for kind in FLOWS)
-    path = document.get("path")
-    links = document.get("link", [])
-    rates = [path["rate"]] if path else [link["rate"] for link in links if link.get("rate")]
-    if not rates:
-        yield "link: expected a link with a rate, found none"
-    duration = amount(document["duration"])
-    interval = amount(document["trace"]["interval"])
-    arrivals = sum(float(one.get("per_second") or 0) for one in document.get("arrivals", [])) * duration
-    if arrivals > limits.arrivals:
-        yield f"arrivals: expected at most {limits.arrivals} of them on this page, found {arrivals:.0f}"
-    samples = int((flows + 2 * len(rates)) * duration / interval)
-    if samples > limits.samples:
-        yield (
-            f"trace.interval: expected at most {limits.samples} samples on this page, found {samples}; "
-            "sample less often, or simulate a shorter time"
-        )
-    packet = amount(document.get("tcp", {}).get("packet", "1500 B"))
-    packets = int(sum(amount(rate) for rate in rates) * duration / (8 * packet))
-    if packets > limits.packets:
-        yield f"duration: expected at most {limits.packets} packets on this page, found {packets}; use the command line"
+    most = {"events": limits.events, "rows": limits.samples, "bytes": limits.memory_bytes}
+    for what, (found, key) in _core.estimate(json.dumps(document)).items():
+        if found > most[what]:
+            limit = f"expected at most {most[what]:.1g} {what} on this page"
+            yield f"{key}: {limit}, found up to {found:.2g}; use the command line"
 
 
 def mistakes(error: Exception) -> list[dict[str, str]]:

@@ -158,7 +158,7 @@ impl Endpoint {
     /// The same without what is due at `now`: for a caller that has answered it, and cannot send yet what would come of it.
     pub fn poll_timeout_after(&self, now: Time) -> Time {
         let timers = match self.state {
-            State::Established => [self.receiver.deadline, self.sender.timer()],
+            State::Established => [self.receiver.deadline, self.sender.timeout_at()],
             State::Listen | State::SynSent | State::SynReceived => [self.handshake.deadline(), Time::MAX],
             State::Reset => [Time::MAX; 2],
         };

@@ -223,7 +223,7 @@ impl Receiver {
             self.quick_left = self.quick_left.saturating_sub(1);
             self.ack_now = true;
         } else if self.deadline == Time::MAX {
-            self.deadline = now + self.delayed_ack_timeout;
+            self.deadline = now.saturating_add(self.delayed_ack_timeout);
         }
     }
 

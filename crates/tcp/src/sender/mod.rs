@@ -232,11 +232,6 @@ impl Sender {
         self.space.stop();
     }
 
-    /// When the retransmission or persist timer runs out; `Time::MAX` for never.
-    pub fn timer(&self) -> Time {
-        self.deadline
-    }
-
     fn segments(&self, bytes: u64) -> f64 {
         bytes as f64 / f64::from(self.settings.mss)
     }

@@ -25,7 +25,7 @@ impl Pacer {
         if srtt > Time::ZERO {
             let gain = if controller.in_slow_start() { SLOW_START_GAIN } else { AVOIDANCE_GAIN };
             let rate = gain * controller.cwnd() / srtt.secs_f64();
-            self.next = now + Time::from_secs_f64(1.0 / rate);
+            self.next = now.saturating_add(Time::from_secs_f64(1.0 / rate));
         }
     }
 }

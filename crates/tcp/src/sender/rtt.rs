@@ -78,7 +78,8 @@ impl Rtt {
 
     /// The timeout: SRTT + 4 RTTVAR, not below the minimum, doubled for each back-off.
     pub fn rto(&self) -> Time {
-        let base = if self.srtt == Time::ZERO { self.initial } else { self.srtt + self.rttvar * 4 };
+        let base =
+            if self.srtt == Time::ZERO { self.initial } else { self.srtt.saturating_add(self.rttvar * 4) };
         (base.max(self.rto_min) * (1 << self.backoff)).min(MAX_RTO)
     }
 

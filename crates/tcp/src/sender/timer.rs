@@ -97,6 +97,11 @@ impl Sender {
         self.timer.tries > MAX_TRIES
     }
 
+    /// When the retransmission or persist timer runs out; `Time::MAX` for never.
+    pub fn timeout_at(&self) -> Time {
+        self.timer.deadline
+    }
+
     /// When [`Sender::on_timer`] is due, or pacing lets the next segment go; `Time::MAX` for never.
     #[inline]
     pub fn deadline(&self) -> Time {

@@ -1,0 +1,118 @@
+//! No run does more than the estimate says that it may.
+
+mod common;
+
+use common::plan;
+use elephan_metrics::Outcome;
+use elephan_scenario::{Estimate, Scenario};
+use elephan_sim::{Uncontrolled, run};
+use proptest::prelude::*;
+
+const ALGORITHMS: [&str; 9] = ["tahoe", "reno", "sack", "hstcp", "scalable", "htcp", "bic", "fast", "ltcp"];
+
+const QUEUES: [&str; 8] = [
+    r#""droptail""#,
+    r#"{ name = "threshold", packets = 10 }"#,
+    r#""red""#,
+    r#""codel""#,
+    r#"{ name = "fq-codel", quantum = 300 }"#,
+    r#"{ name = "pie", t_update = "1 ms" }"#,
+    r#""drr""#,
+    r#"{ name = "wrr", class = [{ name = "af", dscp = ["af"], weight = 3 }, { name = "be", queue = "codel" }] }"#,
+];
+
+const VARIED: [&str; 3] = [
+    "",
+    "vary = { name = \"jitter\", max = \"3 ms\" },",
+    "vary = { name = \"reorder\", probability = 0.05, extra = \"5 ms\" },",
+];
+
+const DEMANDS: [&str; 5] = [
+    "",
+    "size = \"200 kB\",",
+    "size = \"30 kB\", transfers = \"repeat\",",
+    "size = \"1 B\", transfers = \"repeat\",",
+    "size = \"3 kB\", transfers = 7, stop = \"3 s\",",
+];
+
+const TRAFFIC: [&str; 6] = [
+    "",
+    "cbr = [{ rate = \"3 Mbit/s\", count = 2, burst = 3 }]",
+    "cbr = [{ rate = \"200 kbit/s\", packet = \"64 B\" }]",
+    "on_off = [{ rate = \"5 Mbit/s\", on = { exponential = \"20 ms\" }, off = { pareto = { minimum = \"10 ms\", shape = 1.5 } } }]",
+    "web = [{ users = 20, think = \"100 ms\", between = \"0 s\", start = \"0 s\" }]",
+    "arrivals = [{ cc = \"reno\", per_second = 20, size = { pareto = { minimum = \"2 kB\", shape = 1.2 } } }]",
+];
+
+const HOSTS: [&str; 3] =
+    ["", "host = { data = \"20 us\", ack = \"50 us\" }", "host = { ack = \"1 ms\", max_backlog = 5 }"];
+
+fn one_of(items: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
+    prop::sample::select(items)
+}
+
+/// A random scenario of a few simulated seconds.
+fn scenario() -> impl Strategy<Value = String> {
+    let flow = (one_of(&ALGORITHMS), one_of(&DEMANDS), 1u64..200, 0u64..1000);
+    let path =
+        (1u64..60_000, 1u64..100_000, 2u64..150, prop::sample::select(vec![0.0, 0.001, 0.1, 0.7, 1.0]));
+    let queue =
+        (one_of(&QUEUES), one_of(&VARIED), prop::sample::select(vec!["", "access_rate = \"20 Mbit/s\","]));
+    let stack = (
+        prop::sample::select(vec!["sack", "newreno", "reno", "tahoe"]),
+        any::<[bool; 4]>(),
+        1u8..4,
+        prop::sample::select(vec!["1 ms", "200 ms", "1 s"]),
+    );
+    let rest = (one_of(&TRAFFIC), one_of(&HOSTS), any::<bool>(), any::<u32>(), any::<bool>());
+    (prop::collection::vec(flow, 1..5), path, queue, stack, rest).prop_map(
+        |(flows, (rate, rtt, buffer, loss), (queue, vary, access), stack, (traffic, host, events, seed, changes))| {
+            let (recovery, [fack, pacing, ecn, timestamps], delayed, rto_min) = stack;
+            let flows: Vec<String> = flows
+                .into_iter()
+                .map(|(cc, demand, own_rtt, start)| {
+                    format!("{{ cc = \"{cc}\", {demand} start = \"{start} ms\", rtt = \"{own_rtt} ms\" }}")
+                })
+                .collect();
+            let changes = if changes {
+                "event = [{ at = \"1 s\", link = \"bottleneck\", rate = \"70 Mbit/s\" }, \
+                 { at = \"2 s\", link = \"bottleneck\", delay = \"100 us\" }]"
+            } else {
+                ""
+            };
+            format!(
+                "duration = \"4 s\"\nseed = {seed}\nflow = [{}]\n{traffic}\n{host}\n{changes}\n\
+                 path = {{ rate = \"{rate} kbit/s\", rtt = \"{rtt} us\", buffer = \"{buffer} packets\", queue = {queue}, \
+                 {vary} {access} loss = {{ name = \"random\", probability = {loss} }} }}\n\
+                 tcp = {{ recovery = \"{recovery}\", fack = {fack}, pacing = {pacing}, ecn = {ecn}, timestamps = {timestamps}, \
+                 delayed_ack = {{ segments = {delayed} }}, rto_min = \"{rto_min}\" }}\n\
+                 measure = {{ from = \"0 s\" }}\ntrace = {{ events = {events}, interval = \"50 ms\" }}",
+                flows.join(", ")
+            )
+        },
+    )
+}
+
+/// Rows of all tables.
+fn rows(outcome: &Outcome) -> usize {
+    outcome.flows.time_s.len()
+        + outcome.crowds.time_s.len()
+        + outcome.streams.time_s.len()
+        + outcome.queues.time_s.len()
+        + outcome.transfers.flow.len()
+        + outcome.events.time_s.len()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_run_does_more_than_was_estimated(toml in scenario()) {
+        let scenario = Scenario::from_toml(&toml, "test", &[]).unwrap();
+        let Estimate { events, rows: most, .. } = scenario.check("test", true).map_err(|error| TestCaseError::fail(format!("{error}\n{toml}")))?;
+        let outcome = run(&plan(&toml), &Uncontrolled).unwrap();
+        let (handled, rows) = (outcome.events_handled as f64, rows(&outcome) as f64);
+        prop_assert!(handled <= events.amount, "{handled} events, estimated {events:?}");
+        prop_assert!(rows <= most.amount, "{rows} rows, estimated {most:?}");
+    }
+}
