@@ -42,7 +42,7 @@ pub trait Observer {
 }
 
 /// The engine looks whether it is cancelled after so many steps: well below a millisecond.
-const STEPS_BETWEEN_LOOKS: u64 = 1024;
+const STEPS_BETWEEN_LOOKS: u32 = 1024;
 
 /// What [`Observer::event`] is told.
 #[derive(Clone, Copy, Debug)]
@@ -111,10 +111,11 @@ pub struct Engine<'a> {
     changed: usize,
     /// Events handled.
     pub handled: u64,
-    /// Events handled and packets given to links: whatever goes on without end takes steps.
-    steps: u64,
-    /// After how many steps the engine looks whether it is to stop.
-    look_at: u64,
+    /// Steps until the engine looks whether it is to stop: events handled, and packets given to links. Whatever goes on without
+    /// end takes steps. Counted down, which costs the least; an event may take more than are left.
+    steps_left: i64,
+    /// What it was when the engine last looked.
+    steps_granted: i64,
     standstill: Standstill,
     /// Why it stops; none while it goes on.
     stopped: Option<crate::Error>,
@@ -179,8 +180,8 @@ impl<'a> Engine<'a> {
             first_slot,
             changed: 0,
             handled: 0,
-            steps: 0,
-            look_at: STEPS_BETWEEN_LOOKS,
+            steps_left: STEPS_BETWEEN_LOOKS.into(),
+            steps_granted: STEPS_BETWEEN_LOOKS.into(),
             standstill: Standstill::default(),
             stopped: None,
         };
@@ -252,8 +253,8 @@ impl<'a> Engine<'a> {
                 return Ok(());
             }
             self.handled += 1;
-            self.steps += 1;
-            if self.steps >= self.look_at {
+            self.steps_left -= 1;
+            if self.steps_left <= 0 {
                 self.look(|engine| engine.source_of(link, arrival, end, timer, now), now, observer)?;
             }
             if arrival <= timer && arrival <= tick {
@@ -292,23 +293,19 @@ impl<'a> Engine<'a> {
             return Err(crate::Error::Cancelled);
         }
         let mut standstill = std::mem::take(&mut self.standstill);
-        let more = standstill.look(self.steps, now, || self.name_of(source(self)))?;
+        let steps = (self.steps_granted - self.steps_left) as u64;
+        let look_soon = standstill.look(steps, now, || self.name_of(source(self)))?;
         self.standstill = standstill;
-        self.look_at = self.steps + more.min(STEPS_BETWEEN_LOOKS);
+        self.steps_granted = if look_soon { 1 } else { STEPS_BETWEEN_LOOKS.into() };
+        self.steps_left = self.steps_granted;
         Ok(())
     }
 
-    /// Whether a loop within an event is to be left, because the run stops: asked after a step.
-    #[inline]
+    /// Whether a loop within an event is to be left, because the run stops: asked when no steps are left.
+    #[cold]
     fn stops<O: Observer>(&mut self, source: Source, now: Time, observer: &O) -> bool {
-        if self.steps < self.look_at {
-            return false;
-        }
+        // No steps are granted then: whoever is next to look is told too.
         self.stopped = self.look(|_| source, now, observer).err();
-        if self.stopped.is_some() {
-            // Whoever is next to look is told too.
-            self.look_at = 0;
-        }
         self.stopped.is_some()
     }
 
@@ -386,7 +383,7 @@ impl<'a> Engine<'a> {
                 END => self.deliver(packet, now, observer),
                 next => self.send(next, &packet.onward(), now, observer),
             }
-            if self.stops(Source::of(packet), now, observer) {
+            if self.steps_left <= 0 && self.stops(Source::of(packet), now, observer) {
                 return;
             }
         };
@@ -396,7 +393,7 @@ impl<'a> Engine<'a> {
     /// A packet comes to a link.
     #[inline]
     fn send<O: Observer>(&mut self, number: u32, packet: &Packet, now: Time, observer: &mut O) {
-        self.steps += 1;
+        self.steps_left -= 1;
         let link = &mut self.links[number as usize];
         let was_idle = link.is_idle();
         if link.send(*packet, now) {
@@ -502,9 +499,11 @@ impl<'a> Engine<'a> {
         if end == SENDER && matches!(self.hosts.get(number as usize), Some(Some(_))) {
             self.work(number, now, observer);
         } else {
-            while self.transmit(number, end, now, observer)
-                && !self.stops(Source::Slot(number), now, observer)
-            {}
+            while self.transmit(number, end, now, observer) {
+                if self.steps_left <= 0 && self.stops(Source::Slot(number), now, observer) {
+                    break;
+                }
+            }
         }
         if end == SENDER && self.watch(number, now, observer) {
             return;
@@ -563,7 +562,7 @@ impl<'a> Engine<'a> {
             }
             if self.device_has_room(slot, now) && self.transmit(number, SENDER, now, observer) {
                 self.hosts[slot].iter_mut().for_each(|host| host.sent(now));
-                if self.stops(Source::Slot(number), now, observer) {
+                if self.steps_left <= 0 && self.stops(Source::Slot(number), now, observer) {
                     return;
                 }
                 continue;

@@ -15,30 +15,31 @@ const NAMED: usize = 5;
 /// Notices that virtual time stands still.
 #[derive(Default)]
 pub struct Standstill {
-    /// The simulated time at the last look, and the steps that had been taken when it was first seen.
+    /// The simulated time at the last look, and the steps that were taken at it.
     at: Time,
-    since: u64,
+    steps: u64,
     /// Who takes steps at that time.
     who: Vec<String>,
 }
 
 impl Standstill {
-    /// Looks at the clock after `steps` steps. Says after how many more to look at the latest; fails where time stands still.
-    /// `name` says who takes the present step.
-    pub fn look(&mut self, steps: u64, now: Time, name: impl FnOnce() -> String) -> Result<u64, Error> {
+    /// Looks at the clock, `steps` steps after the last look; fails where time stands still. Says whether to look again at the
+    /// next step. `name` says who takes the present one.
+    pub fn look(&mut self, steps: u64, now: Time, name: impl FnOnce() -> String) -> Result<bool, Error> {
         if now > self.at {
-            *self = Self { at: now, since: steps, who: Vec::new() };
+            *self = Self { at: now, steps: 0, who: Vec::new() };
+            return Ok(false);
         }
-        let standing = steps - self.since;
-        if standing < STANDSTILL {
-            return Ok(STANDSTILL - standing);
+        self.steps += steps;
+        if self.steps < STANDSTILL {
+            return Ok(false);
         }
         let name = name();
         if !self.who.contains(&name) {
             self.who.push(name);
         }
-        if standing < STANDSTILL + WITNESSED {
-            return Ok(1);
+        if self.steps < STANDSTILL + WITNESSED {
+            return Ok(true);
         }
         let more = self.who.len().saturating_sub(NAMED);
         self.who.truncate(NAMED);
