@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint audit pins memcheck bench bench-emulator engines kernel-tools bench-sweep bench-peers published web screenshots docs measured declared clean
+.PHONY: demo test lint audit pins memcheck mutants bench bench-emulator engines kernel-tools bench-sweep bench-peers published web screenshots docs measured declared clean
 
 demo: $(VENV)/built ## Compare four algorithms: a table, plots, half a minute.
 	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
@@ -35,6 +35,10 @@ pins: $(VENV)/audit ## Write the pinned requirements anew, with their hashes.
 
 memcheck: ## Run the C of the kernel's algorithms, and the Rust that calls it, under valgrind: two minutes. Miri cannot call C.
 	cargo test --quiet -p elephan-kernel --lib --config 'target."cfg(all())".runner = ["valgrind", "--quiet", "--error-exitcode=1"]'
+
+mutants: ## Whether the tests notice a changed rule: mutants of cc, tcp and net, an hour or two; MUTANTS="--shard 0/10" or "-f FILE" for less.
+	@command -v cargo-mutants >/dev/null || cargo install --quiet --locked cargo-mutants@27.1.0
+	cargo mutants -p elephan-cc -p elephan-tcp -p elephan-net $(MUTANTS)
 
 bench: ## How fast the simulator is; BENCH="--seconds 10" for less.
 	cargo run --release --quiet -p elephan-sim --example bench -- $(BENCH)

@@ -3,6 +3,7 @@
 mod common;
 
 mod duplicates;
+mod host;
 mod marks;
 mod opening;
 mod properties;
@@ -11,4 +12,5 @@ mod reordering;
 mod sack;
 mod segment;
 mod timers;
+mod told;
 mod window;

@@ -72,7 +72,12 @@ impl Script {
 
     /// The same with another algorithm.
     pub fn with(algorithm: &str, config: Config) -> Self {
-        let end = Endpoint::connect(&config, controller(algorithm, &config), ISS);
+        Self::controlled(controller(algorithm, &config), config)
+    }
+
+    /// The same with this controller.
+    pub fn controlled(controller: Controller, config: Config) -> Self {
+        let end = Endpoint::connect(&config, controller, ISS);
         let mut script = Self::opening(end, Time::ZERO);
         script.pump();
         let syn = script.take_bare(1)[0];

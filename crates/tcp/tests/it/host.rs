@@ -1,0 +1,119 @@
+//! What a host asks of an endpoint beside segments: whether it would send, and how much a stack would walk.
+#![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
+
+use crate::common::{ISS, Script, config, controller, ms};
+use elephan_tcp::{Config, Endpoint, SackBlocks, Segment};
+use elephan_units::{Bytes, Time};
+
+#[test]
+fn an_endpoint_would_send_what_it_then_sends() {
+    // Not before the handshake; while window and data last; and when an ACK or the timer lets something go.
+    let config = config();
+    let mut end = Endpoint::connect(&config, controller("reno", &config), ISS);
+    end.write(1000);
+    assert!(!end.would_send(Time::ZERO));
+
+    let mut tcp = Script::sender(config);
+    assert!(!tcp.end.would_send(tcp.now));
+    tcp.end.write(11_000);
+    for _ in 0..10 {
+        assert!(tcp.end.would_send(tcp.now));
+        assert!(tcp.end.poll_transmit(tcp.now).is_some_and(|segment| segment.len > 0));
+    }
+    assert!(!tcp.end.would_send(tcp.now));
+    let ack = Segment { ack: ISS.wrapping_add(1001), ..tcp.bare_segment() };
+    tcp.end.on_segment(&ack, false, tcp.now);
+    assert!(tcp.end.would_send(tcp.now));
+    tcp.pump();
+    assert!(!tcp.end.would_send(tcp.now));
+    // What is lost goes again, whatever the window.
+    let timeout = tcp.end.poll_timeout();
+    tcp.end.on_timer(timeout);
+    assert!(tcp.end.would_send(timeout));
+}
+
+#[test]
+fn the_peers_window_and_pacing_count() {
+    let mut tcp = Script::sender(config());
+    tcp.write(1).until(100);
+    tcp.window = 0;
+    tcp.ack(1).end.write(1000);
+    assert!(!tcp.end.would_send(tcp.now));
+
+    let mut tcp = Script::sender(Config { pacing: true, ..config() });
+    tcp.end.write(2000);
+    assert!(tcp.end.poll_transmit(tcp.now).is_some());
+    assert!(!tcp.end.would_send(tcp.now));
+    // Twice the window in a round trip: 5 ms for each.
+    assert_eq!(tcp.end.poll_timeout(), tcp.now + ms(5));
+    assert!(tcp.end.would_send(tcp.now + ms(5)));
+}
+
+#[test]
+fn a_list_of_segments_is_walked_to_the_end_of_each_block() {
+    // Linux 2.4 (tcp_sacktag_write_queue): from the oldest segment to the end of each block, and for each block those
+    // that wait to be sent again; blocks that are acknowledged already cost nothing.
+    let mut tcp = Script::sender(config());
+    tcp.write(100).sent();
+    let wire = |number: u64| ISS.wrapping_add(1).wrapping_add(number as u32 * 1000);
+    let blocks = |runs: &[(u64, u64)]| {
+        let mut sack = SackBlocks::default();
+        for &(left, right) in runs {
+            assert!(sack.push(wire(left), wire(right)));
+        }
+        Segment { sack, ..Segment::default() }
+    };
+    assert_eq!(tcp.end.sack_walk(&blocks(&[])), (0, 0));
+    assert_eq!(tcp.end.sack_walk(&blocks(&[(4, 6)])), (6, 0));
+    assert_eq!(tcp.end.sack_walk(&blocks(&[(8, 9), (4, 6)])), (15, 0));
+    // No more than is outstanding, whatever a block says.
+    assert_eq!(tcp.end.sack_walk(&blocks(&[(8, 90)])), (10, 0));
+    tcp.until(100).ack(5);
+    assert_eq!(tcp.end.sack_walk(&blocks(&[(1, 5), (6, 8)])), (3, 0));
+    tcp.sent();
+    // Of the 12 in flight three arrived, and 5 to 11 are lost: four fill the window of 6, and three wait.
+    tcp.sack(5, &[12..15]);
+    assert_eq!(tcp.sent(), [5, 6, 7, 8]);
+    let (_, waiting) = tcp.end.sack_walk(&blocks(&[(12, 15), (16, 17)]));
+    assert_eq!(waiting, 2 * 3);
+}
+
+#[test]
+fn settings_that_cannot_work_are_named() {
+    // Each mistake alone, by its key; and nothing of what works.
+    assert_eq!(Config::default().mistakes(), []);
+    assert_eq!(Config { prr: true, ..Config::default() }.mistakes(), []);
+    assert_eq!(Config { rate_halving: true, ..Config::default() }.mistakes(), []);
+    let default = Config::default();
+    let delayed_ack = elephan_tcp::DelayedAck { segments: 0, ..default.delayed_ack };
+    let bytes = |bytes| Some(Bytes::new(bytes));
+    for (config, key, found) in [
+        (Config { packet: Bytes::new(99), ..default }, "packet", "\"99 B\""),
+        (Config { packet: Bytes::new(65_536), ..default }, "packet", "\"65.536 kB\""),
+        (Config { initial_window: 0, ..default }, "initial_window", "0"),
+        (Config { prr: true, rate_halving: true, ..default }, "rate_halving", "true"),
+        (Config { initial_ssthresh: Some(0), ..default }, "initial_ssthresh", "0"),
+        (Config { rto_min: Time::ZERO, ..default }, "rto_min", "\"0 s\""),
+        (Config { burst_limit: Some(0), ..default }, "burst_limit", "0"),
+        (Config { delayed_ack, ..default }, "delayed_ack.segments", "0"),
+        (
+            Config { byte_counting: elephan_tcp::ByteCounting::Abc { limit: 0 }, ..default },
+            "byte_counting.abc.L",
+            "0",
+        ),
+        (Config { send_buffer: bytes(1499), ..default }, "send_buffer", "\"1.499 kB\""),
+        (Config { receive_buffer: bytes(1499), ..default }, "receive_buffer", "\"1.499 kB\""),
+    ] {
+        let mistakes = config.mistakes();
+        assert_eq!(mistakes.iter().map(|m| (m.0, m.2.as_str())).collect::<Vec<_>>(), [(key, found)]);
+    }
+    for config in [
+        Config { packet: Bytes::new(100), ..default },
+        Config { packet: Bytes::new(65_535), ..default },
+        Config { send_buffer: bytes(1500), receive_buffer: bytes(1500), ..default },
+        Config { initial_window: 1, initial_ssthresh: Some(1), burst_limit: Some(1), ..default },
+        Config { rto_min: Time::from_picos(1), ..default },
+    ] {
+        assert_eq!(config.mistakes(), [], "{config:?}");
+    }
+}
