@@ -38,7 +38,7 @@ memcheck: ## Run the C of the kernel's algorithms, and the Rust that calls it, u
 
 mutants: ## Whether the tests notice a changed rule: mutants of cc, tcp and net, an hour or two; MUTANTS="--shard 0/10" or "-f FILE" for less.
 	@command -v cargo-mutants >/dev/null || cargo install --quiet --locked cargo-mutants@27.1.0
-	cargo mutants -p elephan-cc -p elephan-tcp -p elephan-net $(MUTANTS)
+	PROPTEST_MAX_SHRINK_ITERS=0 cargo mutants -p elephan-cc -p elephan-tcp -p elephan-net $(MUTANTS)
 
 bench: ## How fast the simulator is; BENCH="--seconds 10" for less.
 	cargo run --release --quiet -p elephan-sim --example bench -- $(BENCH)

@@ -197,3 +197,18 @@ fn limited_transmit_saves_a_small_window_from_the_timer() {
     assert_eq!(tcp.sent(), [0]);
     assert_eq!(tcp.end.counters().timeouts, 0);
 }
+
+#[test]
+fn acks_of_an_idle_connection_are_no_duplicates() {
+    // RFC 5681, section 2: a duplicate ACK needs data outstanding; keep-alives and their answers are none.
+    let mut tcp = Script::sender(with(Recovery::NewReno));
+    tcp.write(2).sent();
+    tcp.until(100).ack(2).dupacks(2, 5).silent();
+    assert!(!tcp.snapshot().in_recovery);
+    // Two duplicates, the threshold is three; limited transmit sends one for each.
+    tcp.write(100);
+    let sent = tcp.sent().len() as u64;
+    tcp.dupacks(2, 2);
+    assert_eq!(tcp.sent(), [sent + 2, sent + 3]);
+    assert_eq!(tcp.end.counters().reductions, 0);
+}

@@ -56,6 +56,68 @@ fn a_lost_syn_is_sent_again() {
 }
 
 #[test]
+fn one_lost_syn_leaves_the_window() {
+    // RFC 6928, section 2: one retransmission of a SYN is often spurious.
+    let mut tcp = connecting(&config());
+    tcp.now = Time::from_secs(1);
+    tcp.end.on_timer(tcp.now);
+    tcp.pump();
+    tcp.take_bare(2);
+    let answer = Segment { seq: IRS, flags: Flags::SYN | Flags::ACK, mss: 1460, ..tcp.bare_segment() };
+    tcp.receive(answer);
+    assert_eq!((tcp.cwnd(), tcp.snapshot().rto), (10.0, Time::from_secs(3)));
+}
+
+#[test]
+fn only_what_answers_the_syn_opens_a_connection() {
+    // RFC 9293, section 3.10.7.3: an acknowledgment of another number is not ours; nor is one without SYN. A listener
+    // sends its answer again for a SYN that comes again, and waits for an ACK of it.
+    let mut tcp = connecting(&config());
+    tcp.take_bare(1);
+    let answer = Segment { seq: IRS, flags: Flags::SYN | Flags::ACK, mss: 1460, ..tcp.bare_segment() };
+    tcp.receive(Segment { ack: ISS, ..answer }).silent();
+    tcp.receive(Segment { flags: Flags::ACK, ..answer }).silent();
+    assert!(!tcp.end.is_established());
+    tcp.receive(answer);
+    assert!(tcp.end.is_established());
+
+    let config = config();
+    let mut tcp = Script::opening(Endpoint::listen(&config, controller("reno", &config), ISS), Time::ZERO);
+    // No listener answers an ACK.
+    tcp.receive(tcp.bare_segment()).silent();
+    let syn = Segment { seq: IRS, flags: Flags::SYN, mss: 1460, ..Segment::default() };
+    tcp.receive(syn).receive(syn);
+    assert!(tcp.take_bare(2).iter().all(|answer| answer.flags == Flags::SYN | Flags::ACK));
+    tcp.receive(Segment { ack: ISS, ..tcp.bare_segment() }).silent();
+    assert!(!tcp.end.is_established());
+    tcp.receive(tcp.bare_segment());
+    assert!(tcp.end.is_established());
+}
+
+#[test]
+fn options_have_their_defaults_and_bounds() {
+    // RFC 9293, section 3.7.1: 536 bytes where the peer names no size. RFC 7323, section 2.3: a shift above 14 is 14;
+    // without the option windows are not scaled.
+    for (mss, scale, len, window) in
+        [(0, 8, 536, 100 << 7), (700, 15, 700, 100 << 14), (5000, 16, 1000, 100 << 14), (1000, 0, 1000, 100)]
+    {
+        let mut tcp = connecting(&config());
+        tcp.take_bare(1);
+        let answer = Segment { seq: IRS, flags: Flags::SYN | Flags::ACK, mss, ..tcp.bare_segment() };
+        tcp.receive(Segment { window: 100, window_scale_plus_one: scale, ..answer });
+        tcp.take_bare(1);
+        tcp.receive(Segment { window: 100, ..tcp.bare_segment() });
+        tcp.end.write(u64::MAX);
+        let segment = tcp.end.poll_transmit(tcp.now);
+        if window >= 1000 {
+            assert_eq!(segment.expect("it fits").len, len);
+        } else {
+            assert_eq!(segment, None);
+        }
+    }
+}
+
+#[test]
 fn a_peer_that_never_answers_is_given_up() {
     // R2 for a SYN (RFC 9293, section 3.8.3): at least 3 minutes; here 1 + 2 + ... + 32 + 60 + 60 s.
     let mut tcp = connecting(&config());

@@ -94,10 +94,7 @@ proptest! {
             pipe.ends[end].write(size);
             pipe.ends[end].close();
         }
-        let mut steps = 0u64;
         while !pipe.is_done() && pipe.step(&mut |_, _, _| ()) {
-            steps += 1;
-            prop_assert!(steps < 2_000_000, "no end at {}", pipe.now);
             prop_assert!(!pipe.is_dead());
             pipe.faulty = pipe.now < Time::from_secs(120);
             for end in [0, 1] {
@@ -135,7 +132,6 @@ proptest! {
         let (mut reductions, mut last) = (0, None::<Time>);
         let mut highest = 0u64;
         let mut beyond = None;
-        let mut steps = 0u64;
         while !pipe.is_done() && pipe.now < Time::from_secs(60) {
             let more = pipe.step(&mut |pipe, end, segment| {
                 let new = pipe.ends[0].counters().bytes_sent - pipe.ends[0].counters().bytes_retransmitted;
@@ -155,8 +151,7 @@ proptest! {
                 }
             });
             prop_assert_eq!(beyond, None);
-            steps += 1;
-            prop_assert!(more && steps < 5_000_000);
+            prop_assert!(more);
             let counters = pipe.ends[0].counters();
             if counters.reductions > reductions {
                 prop_assert_eq!(counters.reductions, reductions + 1);

@@ -161,3 +161,19 @@ fn paws_lets_overtaken_acks_pass() {
     });
     assert_eq!(tcp.end.counters().bytes_acked, 2000);
 }
+
+#[test]
+fn a_report_beyond_a_hole_counts_too() {
+    // RFC 2883, section 4: the first block is a duplicate where the second one covers it. 0 and 4 are late and are
+    // sent again; the copy of 4 is reported while 0 is still missing, that of 0 when all else is acknowledged.
+    let mut tcp = Script::sender(config());
+    tcp.write(100).sent();
+    tcp.until(100).sack(0, &[1..4]).sack(0, &[5..8, 1..4]).sack(0, &[5..10, 1..4]);
+    tcp.until(150).sack(0, &[1..10]);
+    assert_eq!(tcp.end.counters().segments_retransmitted, 2);
+    tcp.until(200).sack(0, &[4..5, 1..10]);
+    assert_eq!(tcp.end.counters().undos, 0);
+    tcp.until(250).ack(10);
+    tcp.until(300).sack(10, &[0..1]);
+    assert_eq!((tcp.end.counters().undos, tcp.ssthresh()), (1, f64::INFINITY));
+}

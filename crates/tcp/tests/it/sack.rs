@@ -306,3 +306,16 @@ fn a_peer_without_sack_gets_newreno() {
     assert_eq!(tcp.sent(), [0]);
     assert_eq!(tcp.pipe(), 10);
 }
+
+#[test]
+fn a_block_of_what_was_never_sent_says_nothing() {
+    // Only what lies within the data that is outstanding can have arrived.
+    let mut tcp = Script::sender(config());
+    tcp.write(10).sent();
+    tcp.until(100).sack(0, &[5..12]).sack(0, &[5..11]).silent();
+    assert_eq!((tcp.pipe(), tcp.snapshot().in_recovery), (10, false));
+    // A block that begins below what is acknowledged by now is old, but for its end.
+    tcp.ack(4);
+    tcp.sack(4, &[6..7, 3..6]);
+    assert_eq!(tcp.pipe(), 3);
+}

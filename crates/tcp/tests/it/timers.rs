@@ -322,3 +322,22 @@ fn silly_windows_are_not_offered() {
     assert_eq!(edge(1200, 900, false, &mut tcp), 6200);
     assert_eq!(edge(2100, 900, false, &mut tcp), 6200);
 }
+
+#[test]
+fn one_sample_is_taken_for_each_flight() {
+    // RFC 6298, section 3: without timestamps one for each window of data; with them each ACK gives one. 0 took 100 ms,
+    // 1 took 180 ms: SRTT = 7/8 * 100 + 1/8 * 180 = 110 ms.
+    for (config, srtt) in [(config(), 100), (stamped(), 110)] {
+        let mut tcp = Script::sender(config);
+        tcp.write(100);
+        tcp.echo = tcp.take_data()[0].ts_val;
+        tcp.until(100).ack(1).until(180).ack(2);
+        assert_eq!(tcp.snapshot().srtt, ms(srtt), "{config:?}");
+    }
+    // The ten that were sent by then are one flight; what follows is the next: 10 took 180 ms.
+    let mut tcp = Script::sender(config());
+    tcp.write(100).until(100).ack(1).until(180).ack(10);
+    assert_eq!(tcp.snapshot().srtt, ms(100));
+    tcp.until(280).ack(11);
+    assert_eq!(tcp.snapshot().srtt, ms(110));
+}

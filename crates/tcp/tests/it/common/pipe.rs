@@ -70,8 +70,8 @@ pub struct Pipe {
     free: [Time; 2],
     /// Whether faults go on; the end of a test is without them, so that it ends.
     pub faulty: bool,
-    /// Called with every segment that an end sends.
-    pub segments: u64,
+    /// How much has happened.
+    steps: u64,
 }
 
 impl Pipe {
@@ -92,7 +92,7 @@ impl Pipe {
             serial: 0,
             free: [Time::ZERO; 2],
             faulty: true,
-            segments: 0,
+            steps: 0,
         }
     }
 
@@ -100,7 +100,6 @@ impl Pipe {
     pub fn pump(&mut self, look: &mut impl FnMut(&Self, usize, &Segment)) {
         for end in [0, 1] {
             while let Some(segment) = self.ends[end].poll_transmit(self.now) {
-                self.segments += 1;
                 look(self, end, &segment);
                 let capable = self.ends[end].ecn_capable();
                 self.send(end, segment, capable);
@@ -128,8 +127,10 @@ impl Pipe {
         }
     }
 
-    /// Goes to the next thing that happens; false where nothing will.
+    /// Goes to the next thing that happens; false where nothing will. Panics where there is no end to it.
     pub fn step(&mut self, look: &mut impl FnMut(&Self, usize, &Segment)) -> bool {
+        self.steps += 1;
+        assert!(self.steps < 2_000_000, "no end at {}", self.now);
         self.pump(look);
         let arrival = self.flying.first_key_value().map_or(Time::MAX, |(&(at, _), _)| at);
         let timers = [self.ends[0].poll_timeout(), self.ends[1].poll_timeout()];
