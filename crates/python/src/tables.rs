@@ -72,14 +72,14 @@ fn field(part: &str, field: &Field) -> Value {
 #[pyfunction]
 fn declared_columns() -> String {
     let all = trace::TABLES.iter().flat_map(|(name, columns)| columns.iter().map(|one| column(name, one)));
-    Value::from_iter(all).to_string()
+    all.collect::<Value>().to_string()
 }
 
 /// Every figure of every part of a summary, as JSON: part, name, title, unit, meaning, source, and how tables show it.
 #[pyfunction]
 fn declared_fields() -> String {
     let all = summary::PARTS.iter().flat_map(|(part, fields)| fields.iter().map(|one| field(part, one)));
-    Value::from_iter(all).to_string()
+    all.collect::<Value>().to_string()
 }
 
 /// The JSON Schema of `summary.json`.

@@ -51,9 +51,10 @@ fn what_has_no_sensible_end_is_refused_with_its_key() {
         // What is of the same kind.
         (format!("path = {{ rate = \"9000 Tbit/s\", rtt = \"1 us\" }}\n{flow}"), "path.rate: expected at most 1e11 events"),
         (
-            format!("path = {{ rate = \"100 Mbit/s\", rtt = \"100 us\", buffer = \"100 packets\", reverse = {{ rate = \"1 Mbit/s\" }} }}\n\
-             flow = [{{ cc = \"reno\", reverse = true }}]\n\
-             event = [{{ at = \"1 s\", link = \"bottleneck.reverse\", rate = \"100 Tbit/s\" }}]"),
+            "path = { rate = \"100 Mbit/s\", rtt = \"100 us\", buffer = \"100 packets\", reverse = { rate = \"1 Mbit/s\" } }\n\
+             flow = [{ cc = \"reno\", reverse = true }]\n\
+             event = [{ at = \"1 s\", link = \"bottleneck.reverse\", rate = \"100 Tbit/s\" }]"
+                .to_owned(),
             "event.0.rate: expected at most 1e11 events",
         ),
         (
@@ -77,7 +78,7 @@ fn what_has_no_sensible_end_is_refused_with_its_key() {
         ),
         (format!("{PATH}\n{flow}\nsweep.repeat = 1000000000000000000"), "sweep.repeat: expected at most 1e6 runs"),
         (
-            format!("{PATH}\n{flow}\n[sweep]\n{}", (0..10).map(|n| format!("\"flow.{n}\" = [{}]\n", "1,".repeat(8))).collect::<String>()),
+            format!("{PATH}\n{flow}\n[sweep]\n{}", (0..10).map(|n| format!("\"flow.{n}\" = [{}]", "1,".repeat(8))).collect::<Vec<_>>().join("\n")),
             "sweep: expected at most 1e6 runs",
         ),
         (
