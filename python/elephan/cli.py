@@ -13,18 +13,20 @@ from rich.table import Table
 from elephan import _core, model_cli, recommend_cli, signals
 from elephan.cells import drops, number, percent
 from elephan.engines_cli import compare_engines
+from elephan.folders import default, file_names, new_folder
 from elephan.kernel import KernelError
 from elephan.kernel.cli import app as kernel_app
 from elephan.progress import progress_bar
 from elephan.registry_cli import cc_app, queue_app
 from elephan.report.cli import report
 from elephan.reproduce import cli as reproduce_cli
-from elephan.results import Run, new_folder
+from elephan.results import Run
 from elephan.scenario import Scenario, load, schema
 from elephan.settings import Large, assignments, words
 from elephan.summary import LinkSummary
+from elephan.sweeps import SweepError
 from elephan.sweeps import cli as sweep_commands
-from elephan.text import Terminal, accept_any_letter, file_name
+from elephan.text import Terminal, accept_any_letter
 from elephan.ui.cli import ui
 
 app = typer.Typer(
@@ -215,7 +217,7 @@ def run(
     if pcap:
         changes["trace.pcap"] = json.dumps(pcap)
     scenario = load(file, changes, large=large)
-    folder = out_dir or Path("results") / file_name(scenario.name)
+    folder = out_dir or default(scenario.name)
     if scenario.document.get("sweep"):
         raise _core.ScenarioError(f"{file}: expected a single run, found a sweep; use `elephan sweep {file}`")
     with new_folder(folder, force=force) as place:
@@ -224,23 +226,11 @@ def run(
     _show(result, folder, as_json=as_json)
 
 
-def _captures(links: list[str], place: Path) -> dict[str, str]:
-    """A file for each link; names that are alike as file names are numbered."""
-    files: dict[str, str] = {}
-    for link in dict.fromkeys(links):
-        name = taken = file_name(link)
-        number = 1
-        while str(place / f"{taken}.pcap") in files.values():
-            number += 1
-            taken = f"{name}-{number}"
-        files[link] = str(place / f"{taken}.pcap")
-    return files
-
-
 def _run_one(scenario: Scenario, place: Path) -> Run:
     from elephan.simulate import run as simulate
 
-    captures = _captures(scenario.document["trace"]["pcap"], place)
+    files = file_names(scenario.document["trace"]["pcap"])
+    captures = {link: str(place / f"{file}.pcap") for link, file in files.items()}
     with progress_bar(scenario.name) as progress:
         result = simulate(scenario, progress=progress, captures=captures)
     result.write_into(place)
@@ -288,12 +278,8 @@ def compare(
     from elephan.metrics import METRICS
 
     names = words(cc)
-    folder = out_dir or Path("results") / file_name(
-        f"compare-{rate}-{rtt}-{buffer}-{flows}-flows-{duration}-seed-{seed}"
-    )
-    if folder.exists() and not force:
-        raise FileExistsError(f"{folder}: expected no such folder, found one; --force replaces it")
-    with progress_bar(f"{len(names)} algorithms x {repeat} runs") as progress:
+    folder = out_dir or default(f"compare-{rate}-{rtt}-{buffer}-{flows}-flows-{duration}-seed-{seed}")
+    with new_folder(folder, force=force) as place, progress_bar(f"{len(names)} algorithms x {repeat} runs") as progress:
         result = run_comparison(
             cc=names,
             rate=rate,
@@ -307,7 +293,8 @@ def compare(
             large=large,
             progress=progress,
         )
-    result.save(folder, force=force)
+        result.write_into(place)
+    result.draw(folder)
     if as_json:
         typer.echo(json.dumps(result.to_frame().to_dicts(), indent=2))
         return
@@ -363,10 +350,12 @@ def plot(
     if not (folder / "run.json").is_file():
         raise _core.ScenarioError(f"{folder}: expected a results folder with run.json, found none")
     picture = to or folder / f"{what}.png"
+    run = Run.load(folder)
     try:
-        plots.save(Run.load(folder).plot(what), picture)
+        figure = run.plot(what)
     except ValueError as error:
         raise _core.ScenarioError(str(error)) from error
+    plots.save(figure, picture)
     out.print(f"{picture}")
 
 
@@ -398,7 +387,7 @@ def main() -> None:
     except _core.ScenarioError as error:
         err.print(str(error), markup=False, highlight=False, soft_wrap=True)
         code = BAD_INPUT
-    except KernelError as error:
+    except (KernelError, SweepError) as error:
         err.print(str(error), markup=False, highlight=False, soft_wrap=True)
         code = FAILED
     except FileExistsError as error:
@@ -409,7 +398,7 @@ def main() -> None:
         code = BAD_INPUT
     except OSError as error:
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
-        err.print(f"{text}; nothing was written", markup=False, highlight=False, soft_wrap=True)
+        err.print("; ".join([text, *getattr(error, "__notes__", [])]), markup=False, highlight=False, soft_wrap=True)
         code = FAILED
     except Exception as error:
         # What typer itself refuses: unknown options, values out of range.

@@ -8,12 +8,14 @@ from typing import Any
 
 import polars as pl
 
+from elephan import _core
+from elephan.folders import new_folder
 from elephan.metrics import METRICS
-from elephan.results import Run, new_folder, write_json
+from elephan.results import Run, write_json
 from elephan.scenario import Scenario, dumbbell, flow
 from elephan.simulate import run_many
 from elephan.sweeps.statistics import Estimate
-from elephan.text import markdown_table
+from elephan.text import file_name, markdown_table
 
 
 @dataclass(frozen=True)
@@ -60,20 +62,33 @@ class Comparison:
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
         """Write one results folder for each run, the table, and plots of cwnd and goodput over time."""
+        with new_folder(folder, force=force) as place:
+            self.write_into(place)
+        self.draw(Path(folder))
+        return Path(folder)
+
+    def write_into(self, place: Path) -> None:
+        """Write the files of a comparison's folder into `place`, which exists."""
+        for name, runs in self.runs.items():
+            for repeat, run in enumerate(runs):
+                inner = place / run_path(name, repeat)
+                inner.mkdir(parents=True)
+                run.write_into(inner)
+        self.to_frame().write_csv(place / "table.csv")
+        (place / "table.md").write_text(self.to_markdown(), encoding="utf-8")
+        names = {name: [run.scenario.document["seed"] for run in runs] for name, runs in self.runs.items()}
+        write_json(place / "comparison.json", {"elephan": _core.__version__, "runs": names})
+
+    def draw(self, folder: Path) -> None:
+        """Draw cwnd and goodput over time into the folder of this comparison. A plot that fails is a line on standard error."""
         from elephan import plots  # noqa: PLC0415 - matplotlib takes a second to import
 
-        with new_folder(folder, force=force) as place:
-            for name, runs in self.runs.items():
-                for repeat, run in enumerate(runs):
-                    inner = place / "runs" / f"{name}-{repeat}"
-                    inner.mkdir(parents=True)
-                    run.write_into(inner)
-            self.to_frame().write_csv(place / "table.csv")
-            (place / "table.md").write_text(self.to_markdown(), encoding="utf-8")
-            names = {name: [run.scenario.document["seed"] for run in runs] for name, runs in self.runs.items()}
-            write_json(place / "comparison.json", {"runs": names})
-        plots.save_beside(Path(folder), {what: partial(plots.comparison, self, what) for what in ("cwnd", "goodput")})
-        return Path(folder)
+        plots.save_beside(folder, {what: partial(plots.comparison, self, what) for what in ("cwnd", "goodput")})
+
+
+def run_path(name: str, repeat: int) -> str:
+    """Where in its folder a comparison keeps a run."""
+    return f"runs/{file_name(name)}-{repeat}"
 
 
 def scenarios(

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elephan import linux
-from elephan.results import Run, new_folder, write_json
+from elephan import _core, linux
+from elephan.folders import new_folder
+from elephan.results import Run, write_json
 from elephan.scenario import Scenario
 from elephan.simulate import run as simulate
 from elephan.text import markdown_table
@@ -114,19 +115,25 @@ class Pair:
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
         """Write the results of all runs, the figures and the differences."""
+        with new_folder(folder, force=force) as place:
+            self.write_into(place)
+        self.draw(Path(folder))
+        return Path(folder)
+
+    def draw(self, folder: Path) -> None:
+        """Draw the windows of both into the folder of this pair. A plot that fails is a line on standard error."""
         from elephan import plots  # noqa: PLC0415 - matplotlib takes a second to import
 
-        with new_folder(folder, force=force) as place:
-            for number, run in enumerate((self.sim, *self.linux)):
-                inner = place / ("sim" if number == 0 else f"linux-{number}")
-                inner.mkdir()
-                run.write_into(inner)
-            write_json(
-                place / "difference.json",
-                {q.name: dict(zip(("sim", "linux"), self.values(q), strict=True)) for q in QUANTITIES},
-            )
-        plots.save_beside(Path(folder), {"cwnd": self.plot})
-        return Path(folder)
+        plots.save_beside(folder, {"cwnd": self.plot})
+
+    def write_into(self, place: Path) -> None:
+        """Write the files of such a folder into `place`, which exists."""
+        for number, run in enumerate((self.sim, *self.linux)):
+            inner = place / ("sim" if number == 0 else f"linux-{number}")
+            inner.mkdir()
+            run.write_into(inner)
+        values = {q.name: dict(zip(("sim", "linux"), self.values(q), strict=True)) for q in QUANTITIES}
+        write_json(place / "difference.json", {"elephan": _core.__version__, "quantities": values})
 
 
 def pair(scenario: Scenario, *, name: str | None = None, repeat: int = 1, large: bool = False) -> Pair:

@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from elephan.folders import default, file_names, new_folder
 from elephan.scenario import load
 from elephan.settings import Large, assignments, words
-from elephan.text import Terminal, echo, file_name
+from elephan.text import Terminal, echo
 
 out = Terminal(least_width=160)
 err = Terminal(stderr=True)
@@ -30,7 +31,7 @@ def compare_engines(
     from elephan import engines  # noqa: PLC0415 - only where it is asked for
 
     changes = assignments(settings)
-    folder = out_dir or Path("results") / "engines"
+    folder = out_dir or default("engines")
     pairs: list[engines.Pair] = []
     names: list[str | None] = [*words(cc)] or [None]
     todo = [
@@ -39,11 +40,14 @@ def compare_engines(
         for name in names
         for scenario in [load(path, {**changes, **({"flow.cc": name} if name else {})}, large=large)]
     ]
+    places = file_names(name for name, _ in todo)
     for number, (name, scenario) in enumerate(todo):
         err.print(f"{number + 1}/{len(todo)}: {name}, {scenario.document['duration']} x {repeat}", highlight=False)
         try:
-            made = engines.pair(scenario, name=name, repeat=repeat, large=large)
-            made.save(folder / file_name(name), force=force)
+            with new_folder(folder / places[name], force=force) as place:
+                made = engines.pair(scenario, name=name, repeat=repeat, large=large)
+                made.write_into(place)
+            made.draw(folder / places[name])
         except KeyboardInterrupt as stopped:
             if pairs:
                 stopped.add_note(f"{number} of {len(todo)} scenarios are in {folder}")

@@ -1,8 +1,6 @@
 """Figures: one style for all of them, in one place."""
 
 import contextlib
-import os
-import tempfile
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +14,7 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from elephan.folders import new_file
 from elephan.metrics import METRICS
 from elephan.text import Terminal, drawn, visible
 
@@ -71,17 +70,14 @@ def any_letters() -> Iterator[None]:
 
 def save(figure: Figure, path: Path) -> None:
     """Write a picture of the kind that its name ends with, PNG without an ending; as a whole or not at all."""
-    handle, name = tempfile.mkstemp(prefix=".elephan-", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    place = Path(name)
-    try:
-        with any_letters():
-            figure.savefig(place, format=path.suffix.lstrip(".") or "png")
-        place.chmod(0o644)
-        place.replace(path)
-    except BaseException:
-        place.unlink(missing_ok=True)
-        raise
+    with new_file(path) as place:
+        write(figure, place, path.suffix.lstrip(".") or "png")
+
+
+def write(figure: Figure, place: Path, kind: str) -> None:
+    """Write a picture of this kind to a place that nobody reads yet."""
+    with any_letters():
+        figure.savefig(place, format=kind)
 
 
 def save_beside(folder: Path, figures: Mapping[str, Callable[[], Figure]]) -> list[str]:

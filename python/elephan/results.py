@@ -1,17 +1,13 @@
 """The result of a run: in memory, and as a folder.
 
 A folder has `run.json` (scenario, seed, versions), `summary.json`, `flows.parquet`, `queues.parquet`, `transfers.parquet`, and
-`crowds.parquet`, `streams.parquet`, `events.parquet` and captures where the scenario asks for them. It is written under another
-name and renamed, so that it is there as a whole or not at all.
+`crowds.parquet`, `streams.parquet`, `events.parquet` and captures where the scenario asks for them. It is there as a whole or
+not at all (`folders`).
 """
 
-import contextlib
 import json
-import os
 import platform
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -22,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elephan import _core
+from elephan.folders import new_folder, read_document
 from elephan.reading import damage, inside, read_json
 from elephan.scenario import Scenario
 from elephan.summary import Summary
@@ -131,7 +128,7 @@ class Run:
         return plots.over_time(self, what)
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
-        """Write the results folder; an existing one is kept unless `force` is set."""
+        """Write the results folder; an existing one is kept unless `force` is set. Raises as `new_folder` does."""
         with new_folder(folder, force=force) as place:
             self.write_into(place)
         return Path(folder)
@@ -152,14 +149,16 @@ class Run:
             table = self.table(name)
             if name in OPTIONAL and table.num_rows == 0:
                 continue
-            pq.write_table(table, place / f"{name}.parquet", compression="zstd")
+            # A file of Python's own tells in plain words what the disk said.
+            with (place / f"{name}.parquet").open("wb") as file:
+                pq.write_table(table, file, compression="zstd")
 
     @classmethod
     def load(cls, folder: str | Path) -> "Run":
         """Read a results folder; the frames are read when they are asked for. Raises `ScenarioError` for a damaged one."""
         folder = Path(folder)
         keys = ("elephan", "engine", "wall_time_s", "segments_delivered", "events_handled")
-        description, summary = read_json(folder, "run.json"), read_json(folder, "summary.json")
+        description, summary = read_document(folder / "run.json"), read_json(folder, "summary.json")
         with damage(folder):
             return cls(
                 scenario=Scenario(description["scenario"]),
@@ -174,34 +173,3 @@ class Run:
 def write_json(path: Path, value: object) -> None:
     """Write JSON that people can read."""
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
-
-
-@contextlib.contextmanager
-def new_folder(folder: str | Path, *, force: bool = False) -> Iterator[Path]:
-    """Give a folder to write into; it gets its name when all is written, and goes if anything fails.
-
-    Raises `FileExistsError` where the folder exists and `force` is not set.
-    """
-    folder = Path(folder)
-    if folder.exists() and not force:
-        raise FileExistsError(f"{folder}: expected no such folder, found one; --force replaces it")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    place = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        yield place
-        place.chmod(0o755)
-        for path in place.rglob("*"):
-            if path.is_file():
-                with path.open("rb") as file:
-                    os.fsync(file.fileno())
-        if folder.exists():
-            # The old folder stays until the new one is whole.
-            old = place.with_name(place.name + ".old")
-            folder.rename(old)
-            place.rename(folder)
-            shutil.rmtree(old)
-        else:
-            place.rename(folder)
-    except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
-        raise

@@ -171,11 +171,11 @@ def test_ctrl_c_leaves_nothing_behind(scenario: Path, tmp_path: Path):
     command = [sys.executable, "-c", "from elephan.cli import main; main()", *arguments]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 20
-    while not list(tmp_path.glob(".out*")) and time.monotonic() < deadline:
+    while not list(tmp_path.glob(".elephan-*")) and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
-    assert stderr.strip() == "interrupted; nothing was written"
+    assert stderr.strip() == f"interrupted; nothing was written to {folder}"
     assert list(tmp_path.iterdir()) == [scenario]

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from elephan import _core
+from elephan.folders import new_file
 from elephan.kernel.errors import KernelError
 
 FLAGS = ("-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3", "-c")
@@ -58,10 +59,8 @@ def compiled(source: str) -> bytes:
         if done.returncode != 0:
             raise KernelError(f"{source}: clang refused it:\n{done.stderr.strip()}")
         data = made.read_bytes()
-    # Under another name first, so that two at a time do not read half a file.
-    part = kept.with_suffix(f".{os.getpid()}")
-    part.write_bytes(hashlib.sha256(data).hexdigest().encode() + b"\n" + data)
-    part.rename(kept)
+    with new_file(kept) as new:
+        new.write_bytes(hashlib.sha256(data).hexdigest().encode() + b"\n" + data)
     return data
 
 

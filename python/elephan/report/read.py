@@ -9,13 +9,14 @@ import numpy as np
 import polars as pl
 
 from elephan import _core
-from elephan.compare import Comparison
+from elephan.compare import Comparison, run_path
+from elephan.folders import read_document
 from elephan.metrics import METRICS, Metric
-from elephan.reading import damage, inside, read_json
+from elephan.reading import damage, inside
 from elephan.report import reproduction, series, tables
 from elephan.report.content import Axis, Chart, Content, Group, Head, Line, Points, Runs, Series, Table, Tile
 from elephan.results import Run
-from elephan.sweeps.dataset import Dataset
+from elephan.sweeps.dataset import Dataset, named
 from elephan.sweeps.statistics import Estimate
 from elephan.text import file_name
 from elephan.theory import MODELLED, Model
@@ -28,7 +29,7 @@ MOST_POINTS = 1000
 
 def kind_of(folder: Path) -> str | None:
     """What a folder has the results of: a run, a comparison, a sweep or a reproduction; none where it has none."""
-    for file, kind in (("run.json", "run"), ("comparison.json", "comparison"), ("index.parquet", "sweep")):
+    for file, kind in (("run.json", "run"), ("comparison.json", "comparison"), ("sweep.json", "sweep")):
         if (folder / file).is_file():
             return kind
     return "reproduction" if reproduction.experiments(folder) else None
@@ -114,8 +115,8 @@ def _repeatable(run: Run) -> list[str]:
 
 
 def _comparison(folder: Path) -> Content:
-    names: dict[str, list[int]] = read_json(folder, "comparison.json")["runs"]
-    folders = {name: [inside(folder, f"runs/{name}-{k}") for k in range(len(seeds))] for name, seeds in names.items()}
+    names: dict[str, list[int]] = read_document(folder / "comparison.json")["runs"]
+    folders = {name: [inside(folder, run_path(name, k)) for k in range(len(seeds))] for name, seeds in names.items()}
     result = Comparison({name: [Run.load(one) for one in ones] for name, ones in folders.items()})
     first = next(iter(result.runs.values()))[0]
     document = first.scenario.document
@@ -247,6 +248,8 @@ def _overlaid(found: Sequence[tuple[str, Chart, Line]]) -> Chart:
 def _sweep(folder: Path) -> Content:
     data = Dataset(folder)
     description, every = data.description(), data.index()
+    if every.is_empty():
+        raise _core.ScenarioError(f"{folder}: expected runs, found none yet")
     index = every.filter(pl.col("status") == "ok")
     failed = every.height - index.height
     keys = [*description["settings"], "repeat"]
@@ -281,6 +284,7 @@ def _sweep(folder: Path) -> Content:
             ("runs", f"{index.height:,}" + (f", and {failed:,} that failed" if failed else "")),
             ("code", description["code"]),
         ],
+        notes=named(data.losses(), "sweep again to run them"),
         command=f"elephan sweep {file_name(description['name'])}.toml",
         scenario=_core.to_toml(json.dumps(description["scenario"])),
         tables=[table, *_failures(every, keys)],
@@ -472,7 +476,7 @@ def _network(document: Mapping[str, Any]) -> str:
 
 
 def _versions(folder: Path) -> list[tuple[str, str]]:
-    description = read_json(folder, "run.json")
+    description = read_document(folder / "run.json")
     return [("versions", f"Elephan {description['elephan']}, Python {description['python']}")]
 
 

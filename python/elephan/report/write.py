@@ -1,16 +1,14 @@
 """A report as a file: a page that opens anywhere, or what a paper takes."""
 
-import contextlib
 import html
-import os
 import re
-import tempfile
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
 
 from elephan import _core
+from elephan.folders import new_file
 from elephan.report.content import Content, Table
 from elephan.text import markdown, markdown_table, visible
 
@@ -22,18 +20,8 @@ def write(content: Content, out: Path, kind: str) -> None:
     """Write a report as `kind`, one of `FORMATS`; `out` is there as a whole or not at all."""
     if kind not in FORMATS:
         raise _core.ScenarioError(f"--format: expected one of {', '.join(FORMATS)}, found {kind!r}")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{out.stem}.", suffix=out.suffix, dir=out.parent)
-    os.close(handle)
-    place = Path(name)
-    try:
+    with new_file(out) as place:
         FORMATS[kind](content, place, out)
-        place.chmod(0o644)
-        place.replace(out)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            place.unlink()
-        raise
 
 
 def page(content: Content) -> str:
@@ -100,7 +88,7 @@ def _pdf(content: Content, place: Path, _: Path) -> None:
     from elephan import plots  # noqa: PLC0415
 
     metadata = {"Title": visible(content.title), "Creator": f"Elephan {_core.__version__}"}
-    with plots.any_letters(), PdfPages(place, metadata=metadata) as pages:
+    with plots.any_letters(), place.open("wb") as file, PdfPages(file, metadata=metadata) as pages:
         for figure in [*plots.of_tables(content), *plots.of_content(content)]:
             pages.savefig(figure)
 
@@ -109,7 +97,7 @@ def _picture(content: Content, place: Path, out: Path) -> None:
     from elephan import plots  # noqa: PLC0415
 
     figures = plots.of_content(content)
-    plots.save(figures[0], place)
+    plots.write(figures[0], place, out.suffix.lstrip("."))
     # Further figures of a report with several stand beside the first.
     for number, figure in enumerate(figures[1:], start=2):
         plots.save(figure, out.with_name(f"{out.stem}-{number}{out.suffix}"))

@@ -11,6 +11,8 @@ from rich.table import Table
 
 from elephan import _core
 from elephan.cells import deviation
+from elephan.folders import new_file, only_writer
+from elephan.reading import damage
 from elephan.text import Terminal
 
 if TYPE_CHECKING:
@@ -40,7 +42,8 @@ def reproduce(
         _list()
         return
     if name == "page":
-        out.print(f"{write_page(out_dir, page or Path('docs/reproduction.md'))}")
+        with damage(out_dir):
+            out.print(f"{write_page(out_dir, page or Path('docs/reproduction.md'))}")
         return
     if name == "all":
         chosen = [e for e in EXPERIMENTS.values() if e.quick or not quick]
@@ -56,25 +59,27 @@ def reproduce(
         progress=lambda what, share: err.print(f"  {what}: {share:.0%}", highlight=False) if err.is_terminal else None,
     )
     counts: Counter[str] = Counter()
-    for one in chosen:
-        started = time.perf_counter(), time.process_time(), lab.asked, lab.made
-        report = report_of(one, one.function(lab), quick=quick)
-        ended = time.perf_counter(), time.process_time(), lab.asked, lab.made
-        wall, cpu, asked, made = (after - before for before, after in zip(started, ended, strict=True))
-        report |= {
-            "wall_s": round(wall, 1),
-            "cpu_s": round(cpu, 1),
-            "runs": asked,
-            "made": made,
-            "code": code_version(),
-        }
-        _keep(out_dir, report)
-        _print(report)
-        counts.update(report["verdicts"].values())
-        counts.update(check["verdict"] for check in report["checks"])
+    with only_writer(out_dir, "reproduction"):
+        for one in chosen:
+            started = time.perf_counter(), time.process_time(), lab.asked, lab.made
+            report = report_of(one, one.function(lab), quick=quick)
+            ended = time.perf_counter(), time.process_time(), lab.asked, lab.made
+            wall, cpu, asked, made = (after - before for before, after in zip(started, ended, strict=True))
+            report |= {
+                "wall_s": round(wall, 1),
+                "cpu_s": round(cpu, 1),
+                "runs": asked,
+                "made": made,
+                "code": code_version(),
+            }
+            _keep(out_dir, report)
+            _print(report)
+            counts.update(report["verdicts"].values())
+            counts.update(check["verdict"] for check in report["checks"])
     out.print(f"{len(chosen)} experiments: " + ", ".join(f"{n} {what}" for what, n in sorted(counts.items())))
     if page is not None:
-        out.print(f"{write_page(out_dir, page)}")
+        with damage(out_dir):
+            out.print(f"{write_page(out_dir, page)}")
 
 
 def _list() -> None:
@@ -93,18 +98,23 @@ def _keep(folder: Path, report: dict[str, Any]) -> None:
     from elephan.reproduce.page import report_place
 
     place = report_place(folder, report["name"], quick=report["quick"])
-    place.parent.mkdir(parents=True, exist_ok=True)
     draw = report.pop("draw")
-    place.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    _write(place, report)
 
     def draw_and_tell() -> "Figure":
         figure: Figure = draw()
-        plots.data_of(figure).write_csv(place.with_suffix(".csv"))
+        with new_file(place.with_suffix(".csv")) as new:
+            plots.data_of(figure).write_csv(new)
         return figure
 
     if draw is not None and plots.save_beside(place.parent, {place.stem: draw_and_tell}):
         report["picture"] = str(place.with_suffix(".png").relative_to(folder))
-        place.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        _write(place, report)
+
+
+def _write(place: Path, report: dict[str, Any]) -> None:
+    with new_file(place) as new:
+        new.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
 def _print(report: dict[str, Any]) -> None:

@@ -1,6 +1,5 @@
 """The page that shows all experiments, made of the reports that were kept."""
 
-import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -8,6 +7,8 @@ from typing import Any
 
 from elephan._core import ScenarioError
 from elephan.cells import deviation, measured
+from elephan.folders import new_file
+from elephan.reading import read_json
 from elephan.reproduce.lab import EXPERIMENTS, SOURCES, Experiment, Report, claims
 
 NAMES = {
@@ -64,7 +65,7 @@ def write_page(folder: Path, page: Path) -> Path:
         # The full one where there is one.
         for quick in (True, False):
             if (place := report_place(folder, name, quick=quick)).is_file():
-                reports[name] = json.loads(place.read_text(encoding="utf-8"))
+                reports[name] = read_json(place.parent, place.name)
     if not reports:
         raise ScenarioError(f"{folder}: expected reports of experiments, found none")
     pictures = page.with_suffix("")
@@ -89,8 +90,8 @@ def write_page(folder: Path, page: Path) -> Path:
             if name.startswith(f"{source}/"):
                 lines += _section(report, _usual(reports), folder, pictures)
     lines += _untested(reports)
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with new_file(page) as new:
+        new.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return page
 
 
@@ -166,8 +167,8 @@ def _section(report: dict[str, Any], usual: str, folder: Path, pictures: Path) -
         lines.append("")
     if report.get("picture"):
         place = pictures / f"{name.replace('/', '-')}.png"
-        pictures.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(folder / report["picture"], place)
+        with new_file(place) as new:
+            shutil.copyfile(folder / report["picture"], new)
         lines += [f"![{report['title']}]({pictures.name}/{place.name})", ""]
     if report["rows"]:
         lines += [

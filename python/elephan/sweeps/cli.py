@@ -1,7 +1,7 @@
 """The commands `elephan sweep`, `table`, `paired` and `query`."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -11,11 +11,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from elephan import _core
+from elephan.folders import default, own_or_empty
 from elephan.progress import NameColumn
+from elephan.reading import damage
 from elephan.scenario import load
 from elephan.settings import Large, assignments, is_loopback, words
 from elephan.sweeps import tables
-from elephan.sweeps.dataset import Dataset, SweepError
+from elephan.sweeps.dataset import DESCRIPTION, Dataset, SweepError, named
 from elephan.sweeps.loop import Sweep, SweepRun, sweep
 from elephan.sweeps.schedulers import connect
 from elephan.text import Terminal, echo
@@ -32,13 +34,17 @@ Form = Annotated[str, typer.Option("--format", help="text, csv, markdown or late
 
 
 @contextmanager
-def _mistakes() -> Iterator[None]:
-    """One line for what a sweep stopped at."""
-    try:
-        yield
-    except SweepError as error:
-        err.message(str(error))
-        raise typer.Exit(FAILED) from error
+def _mistakes(read: Path | None = None) -> Iterator[None]:
+    """One line for what a sweep stopped at, and for what is damaged in the folder that is read."""
+    stopped: SweepError | None = None
+    with nullcontext() if read is None else damage(read):
+        try:
+            yield
+        except SweepError as error:
+            stopped = error
+    if stopped is not None:
+        err.message(str(stopped))
+        raise typer.Exit(FAILED) from stopped
 
 
 def sweep_command(
@@ -59,7 +65,7 @@ def sweep_command(
 ) -> None:
     """Run every point of a scenario's sweep that its folder does not have yet."""
     scenario = load(file, assignments(settings), large=large)
-    folder = folder or Path("results") / scenario.name
+    folder = folder or default(scenario.name)
     systems = [
         (kind, text) for kind, text in (("slurm", slurm), ("pbs", pbs), ("htcondor", htcondor)) if text is not None
     ]
@@ -95,6 +101,7 @@ def _is_open(scheduler: str) -> bool:
 def _cluster(stack: ExitStack, kind: str, text: str, jobs: int, folder: Path, tls: Path | None) -> Any:
     from elephan.sweeps.cluster import cluster  # noqa: PLC0415 - an extra
 
+    own_or_empty(folder, DESCRIPTION)
     made = stack.enter_context(cluster(kind, text, folder / "jobs", tls))
     made.scale(jobs=jobs)
     client = stack.enter_context(made.get_client())
@@ -121,6 +128,8 @@ def run_sweep(one: Sweep) -> None:
         with bar as progress, closing(iter(one)) as runs:
             task = progress.add_task(one.scenario.name, total=None, rate="")
             for run in runs:
+                _tell(named(one.losses, "they are run again"))
+                one.losses = []
                 if not run.ok and len(failures) < SHOWN_FAILURES:
                     failures.append(run)
                 seconds = progress.tasks[0].elapsed or 0
@@ -146,6 +155,16 @@ def run_sweep(one: Sweep) -> None:
     )
     if code:
         raise typer.Exit(code)
+
+
+def _tell(lines: list[str]) -> None:
+    for line in lines:
+        err.message(line)
+
+
+def _missing(folder: Path) -> None:
+    """Say what a folder no longer has: figures of the index stand without it."""
+    _tell(named(Dataset(folder).losses(), "sweep again to run them"))
 
 
 def _print(grids: list[tables.Grid], form: str) -> None:
@@ -197,12 +216,13 @@ def table_command(
         "interval": interval,
         "centre": stat,
     }
-    with _mistakes():
+    with _mistakes(folder):
         if _form(form) == "csv":
             echo(tables.long_csv(folder, **options))
         else:
             _print(tables.table(folder, **options), form)
         failed = tables.Selection.of(folder, options["where"]).failed
+        _missing(folder)
     if failed:
         err.print(f"{failed} runs failed and do not count")
 
@@ -219,11 +239,12 @@ def paired_command(
     both = words(values)
     if not equals or len(both) != 2:
         raise _core.ScenarioError(f"--between: expected KEY=FIRST,SECOND, found {between!r}")
-    with _mistakes():
+    with _mistakes(folder):
         grid = tables.paired(
             folder, key=key, first=both[0], second=both[1], metric=metric, where=assignments(where, "--where")
         )
         _print([grid], _form(form))
+        _missing(folder)
 
 
 def query_command(
@@ -234,8 +255,9 @@ def query_command(
     """Ask a sweep in SQL; without any, show its tables and columns."""
     from elephan.sweeps.query import query  # noqa: PLC0415 - DuckDB takes a moment to import
 
-    with _mistakes():
+    with _mistakes(folder):
         found = query(folder, sql)
+        _missing(folder)
     lines = [["" if value is None else f"{value:.6g}" if isinstance(value, float) and form == "text" else str(value)
               for value in row.values()] for row in found.to_pylist()]  # fmt: skip
     _print([tables.Grid("", found.column_names, lines, 0)], _form(form))

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from elephan import _core
+from elephan.folders import default
 from elephan.scenario import Scenario, load
 from elephan.summary import Summary
 from elephan.sweeps import names
-from elephan.sweeps.dataset import Dataset, SweepError, Writer, span, writer
+from elephan.sweeps.dataset import Dataset, Loss, SweepError, Writer, span, writer
 from elephan.sweeps.schedulers import fatal, scheduler
 from elephan.sweeps.statistics import Estimate, Tight
 from elephan.sweeps.worker import Batch, code_version
@@ -148,6 +149,8 @@ class Sweep:
         self.scenario = scenario
         self.folder = folder
         self.total = self.done = self.reused = self.failed = 0
+        # What was missing in the folder when the sweep began. It is run again.
+        self.losses: list[Loss] = []
         self._expansion = _core.Expansion(scenario.to_json())
         engines = {str(scenario.document["engine"]), *_values(scenario.document.get("sweep", {}), "engine")}
         if "linux" in engines and where is not None:
@@ -283,7 +286,7 @@ class Sweep:
             out.finish()
 
     def _begin(self, out: Writer) -> tuple[list[_Run], deque[tuple[int, int]]]:
-        known = out.known()
+        known, self.losses = out.known()
         rows: dict[str, dict[str, Any]] = {}
         if not known.is_empty():
             needed = known if self._tight else known.select("run", "status")
@@ -465,7 +468,7 @@ def sweep(
     """
     if not isinstance(scenario, Scenario):
         scenario = load(scenario)
-    folder = Path(out) if out is not None else Path("results") / scenario.name
+    folder = Path(out) if out is not None else default(scenario.name)
     return Sweep(
         scenario,
         folder,

@@ -1,6 +1,7 @@
 """SQL over a sweep, by DuckDB."""
 
 import re
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import duckdb
@@ -31,7 +32,8 @@ def query(folder: str | Path, sql: str | None = None) -> pa.Table:
         with duckdb.connect() as connection:
             connection.register("runs", runs.to_arrow())
             for name in wanted:
-                _view(connection, name, "*", data.samples(name))
+                with suppress(SweepError) if sql is None else nullcontext():
+                    _view(connection, name, "*", data.samples(name))
             if sql is None or "summaries" in sql:
                 _view(connection, "summaries", "run, scenario, summary", data.index_parts())
             found = connection.sql(sql or COLUMNS)

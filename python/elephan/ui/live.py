@@ -22,6 +22,7 @@ import numpy as np
 from elephan import _core
 from elephan.results import Run
 from elephan.simulate import from_columns
+from elephan.text import file_name
 from elephan.ui.limits import Limits, amount, checked
 
 # Messages are sent no more often than this: a screen shows no more.
@@ -400,11 +401,9 @@ class LiveRuns:
 
     def _save(self, run: Run) -> str:
         """Write the results folder, under a name that is free; returns the name."""
-        stem = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in run.scenario.name)[
-            :60
-        ].strip("-")
+        stem = file_name(run.scenario.name)
         for number in itertools.count(1):
-            name = f"{stem or 'run'}-{number}"
+            name = f"{stem}-{number}"
             with contextlib.suppress(FileExistsError):
                 run.save(self._results / name)
                 return name

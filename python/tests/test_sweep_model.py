@@ -1,0 +1,155 @@
+"""A sweep's folder against a simple model: whatever is done to it, what is whole is known, and nothing else."""
+
+import functools
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+import elephan
+from elephan import _core
+from elephan.sweeps import loop
+from elephan.sweeps.dataset import INDEX, SUPERSEDED
+from elephan.sweeps.worker import code_version
+
+RTTS = ("10 ms", "20 ms", "40 ms")
+points = st.fixed_dictionaries(
+    {
+        "path.rtt": st.lists(st.sampled_from(RTTS), min_size=1, unique=True),
+        "path.buffer": st.lists(st.sampled_from(["20 packets", "30 packets"]), min_size=1, unique=True),
+    }
+)
+
+
+class Killed(BaseException):
+    """The process is dead: nothing that it does reaches the disk any more."""
+
+
+def sweep_of(keys: dict[str, list[str]]) -> elephan.Scenario:
+    flows = [elephan.flow("reno")]
+    return elephan.dumbbell(rate="10 Mbit/s", rtt="20 ms", flows=flows, duration="200 ms", sweep=keys)
+
+
+def identities(keys: dict[str, list[str]]) -> set[str]:
+    expansion = _core.Expansion(sweep_of(keys).to_json())
+    return {loop.identity(expansion.canonical(point, 0), code_version()) for point in range(expansion.points)}
+
+
+def rows(folder: Path) -> dict[str, int]:
+    """The part of every run that any file of the index has."""
+    found: dict[str, int] = {}
+    for path in [folder / SUPERSEDED, folder / INDEX, *sorted((folder / "index").glob("*.parquet"))]:
+        if path.exists():
+            frame = pl.read_parquet(path, glob=False)
+            found |= {} if frame.is_empty() else dict(frame.select("run", "part").iter_rows())
+    return found
+
+
+def whole(folder: Path) -> set[str]:
+    """The runs that have a row and all samples, read without any help of Elephan's."""
+    kept: dict[tuple[str, int], set[str]] = {}
+
+    def runs_in(name: str, part: int) -> set[str]:
+        if (name, part) not in kept:
+            try:
+                table = pq.read_table(folder / name / f"part-{part:06}.parquet")
+                kept[name, part] = set(table["run"].unique().to_pylist())
+            except (OSError, pa.ArrowInvalid):
+                kept[name, part] = set()
+        return kept[name, part]
+
+    return {run for run, part in rows(folder).items() if all(run in runs_in(n, part) for n in ("flows", "queues"))}
+
+
+class Folder(RuleBasedStateMachine):
+    """Sweeps, kills and accidents in one folder."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.place = Path(tempfile.mkdtemp(prefix="elephan-test-"))
+        self.out = self.place / "out"
+        self.known: set[str] = set()
+        self.current: set[str] = set()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(loop, "FLUSH_S", 0.0)
+        self.patch.setattr(loop, "BATCH_S", 0.0)
+
+    def teardown(self) -> None:
+        self.patch.undo()
+        shutil.rmtree(self.place)
+
+    @rule(keys=points)
+    def sweep(self, keys: dict[str, list[str]]) -> None:
+        """Whatever happened before: what is whole is known, the rest is run."""
+        asked = identities(keys)
+        done = elephan.sweep(sweep_of(keys), self.out, workers=1).run()
+        assert (done.done, done.reused, done.failed) == (len(asked), len(asked & self.known), 0)
+        self.known |= asked
+        self.current = asked
+        assert set(elephan.Dataset(self.out).index()["run"]) == asked
+        assert elephan.Dataset(self.out).losses() == []
+        assert elephan.sweep(sweep_of(keys), self.out, workers=1).run().reused == len(asked)
+
+    @rule(keys=points, step=st.integers(1, 60))
+    def sweep_that_is_killed(self, keys: dict[str, list[str]], step: int) -> None:
+        """A kill at any step on the disk loses nothing."""
+        count = 0
+
+        def counted(good, *arguments, **options):
+            nonlocal count
+            count += 1
+            if count >= step:
+                raise Killed
+            return good(*arguments, **options)
+
+        with self.patch.context() as patch:
+            for name in ("mkdir", "rename", "unlink", "rmdir", "fsync"):
+                patch.setattr(os, name, functools.partial(counted, getattr(os, name)))
+            with suppress(Killed):
+                elephan.sweep(sweep_of(keys), self.out, workers=1).run()
+        now = whole(self.out)
+        assert self.known <= now <= self.known | identities(keys)
+        self.known = now
+
+    @precondition(lambda self: (self.out / "flows").exists() and any((self.out / "flows").iterdir()))
+    @rule(name=st.sampled_from(["flows", "queues"]), which=st.integers(0, 9), cut=st.booleans())
+    def accident(self, name: str, which: int, *, cut: bool) -> None:
+        """Samples are removed or cut off."""
+        paths = sorted((self.out / name).glob("part-*.parquet"))
+        if not paths:
+            return
+        path = paths[which % len(paths)]
+        lost = {run for run, part in rows(self.out).items() if path.name == f"part-{part:06}.parquet"}
+        path.write_bytes(path.read_bytes()[:-7]) if cut else path.unlink()
+        self.known -= lost
+        index = elephan.Dataset(self.out).index()
+        if index.height and lost & set(index["run"]):
+            assert path in [loss.path for loss in elephan.Dataset(self.out).losses()]
+
+    @precondition(lambda self: (self.out / INDEX).exists())
+    @rule()
+    def loss_of_the_index(self) -> None:
+        """`index.parquet` is removed."""
+        (self.out / INDEX).unlink()
+        self.known = whole(self.out)
+
+    @invariant()
+    def what_is_whole_is_known(self) -> None:
+        """The folder is as the model says."""
+        assert whole(self.out) == self.known
+
+
+TestFolder = Folder.TestCase
+TestFolder.settings = settings(
+    max_examples=12, stateful_step_count=8, deadline=None, database=None, print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
