@@ -9,6 +9,7 @@ use elephan_model::stability::{self, LossModel};
 use elephan_model::{Algorithm, aimd, independent, standard, tekala, utilisation};
 use elephan_net::{Limit, Loss};
 use elephan_scenario::Plan;
+use elephan_scenario::estimate::{MOST_MODELLED, SAME_START_S};
 use elephan_scenario::plan::Setting;
 use elephan_traffic::Demand;
 use elephan_units::{Rate, Time};
@@ -177,11 +178,6 @@ impl Fluid {
     }
 }
 
-/// Flows of a class start within the same so many seconds.
-const SAME_START_S: f64 = 5.0;
-/// Beyond so many flows results have a row for each class only.
-const MOST_FLOWS: usize = 1000;
-
 /// A class, from its first flow, how many they are, and the sum of their starts in s.
 fn describe(plan: &Plan, &(first, count, starts): &(usize, u64, f64)) -> Json {
     let flow = &plan.flows[first];
@@ -282,7 +278,7 @@ fn fluid_plan(scenario: &str) -> PyResult<String> {
         "mss_bytes": plan.flows.first().map_or(1460, |flow| flow.tcp.mss()),
         "classes": classes,
         // Which class each flow is of, while they can be told apart.
-        "members": if members.len() <= MOST_FLOWS { members } else { Vec::new() },
+        "members": if members.len() <= MOST_MODELLED { members } else { Vec::new() },
         "duration_s": plan.duration.secs_f64(),
         "from_s": plan.measure.from.secs_f64(),
         "to_s": plan.measure.to.secs_f64(),

@@ -51,6 +51,10 @@ const LARGEST_WINDOW: u64 = 65_535 << 14;
 const SMALLEST_TRANSFER: f64 = 120.0;
 /// Reports of progress and the ends of the measuring window.
 const REPORTS: f64 = 110.0;
+/// The fluid model shows so many flows one by one, and of more those together that start within so many seconds.
+pub const MOST_MODELLED: usize = 1000;
+/// See [`MOST_MODELLED`].
+pub const SAME_START_S: f64 = 5.0;
 /// A step of the fluid model's integration takes as long as so many events of the simulator.
 const EVENTS_OF_A_STEP: f64 = 1e4;
 
@@ -689,7 +693,10 @@ impl<'p> Estimator<'p> {
         let plan = self.plan;
         let times = (plan.duration.picos() / plan.trace.interval.picos()) as f64 + 1.0;
         let measured = (plan.measure.to.picos() / plan.measure.interval.picos()) as f64 + 2.0;
-        let flows = plan.flows.len() as f64;
+        let flows = match self.scenario.engine {
+            Engine::Model => self.classes(),
+            Engine::Sim | Engine::Linux => plan.flows.len() as f64,
+        };
         let links = plan.links.iter().filter(|link| link.config.rate.is_some()).count() as f64;
         let members = flows + plan.crowds.len() as f64 + plan.streams.len() as f64;
         let rows = times * (members + links);
@@ -711,6 +718,14 @@ impl<'p> Estimator<'p> {
         }
         self.events.add("event", plan.changes.len() as f64);
         self.events.add("duration", REPORTS);
+    }
+
+    /// Flows that the fluid model shows: all, or where they are too many, a class of those that start at about the same time.
+    fn classes(&self) -> f64 {
+        let flows = self.plan.flows.len();
+        let starts = self.seconds / SAME_START_S + 1.0;
+        let classes = self.scenario.flow.iter().map(|flow| (flow.count as f64).min(starts)).sum();
+        if flows > MOST_MODELLED { classes } else { flows as f64 }
     }
 
     /// The key of the table with the most members.

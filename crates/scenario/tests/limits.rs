@@ -162,6 +162,13 @@ fn what_people_do_is_not_refused() {
             flow = [{ cc = "reno", count = 1000000, start = { uniform = ["0 s", "1 s"] } }]"#,
         ),
         (
+            "a million flows on the model",
+            r#"duration = "20 s"
+            engine = "model"
+            path = { rate = "10 Tbit/s", rtt = "100 ms", buffer = "10% bdp" }
+            flow = [{ cc = "reno", count = 1000000 }]"#,
+        ),
+        (
             "an hour at 10 Gbit/s",
             r#"duration = "1 h"
             path = { rate = "10 Gbit/s", rtt = "200 ms" }
