@@ -33,7 +33,7 @@ pins: $(VENV)/audit ## Write the pinned requirements anew, with their hashes.
 	$(VENV)/audit/bin/$(PINS) --constraint requirements.txt requirements-docs.in -o requirements-docs.txt
 	$(VENV)/audit/bin/$(PINS) requirements-audit.in -o requirements-audit.txt
 
-memcheck: ## Run the C of the kernel's algorithms, and the Rust that calls it, under valgrind: two minutes. Miri cannot call C.
+memcheck: ## Run the C of the kernel's algorithms, and the Rust that calls it, under valgrind: four minutes. Miri cannot call C.
 	cargo test --quiet -p elephan-kernel --lib --config 'target."cfg(all())".runner = ["valgrind", "--quiet", "--error-exitcode=1"]'
 
 mutants: ## Whether the tests notice a changed rule: mutants of cc, tcp and net, an hour or two; MUTANTS="--shard 0/10" or "-f FILE" for less.
