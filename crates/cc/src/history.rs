@@ -193,6 +193,7 @@ impl History {
         let mut round_trips = 0.0;
         while self.cwnd() < target {
             round_trips += self.round_trip_to(target);
+            assert!(round_trips < 200_000.0, "{target} is not reached: {}", self.cwnd());
         }
         round_trips
     }

@@ -211,3 +211,18 @@ fn two_way_data_keeps_its_sack_blocks() {
     tcp.until(1000);
     tcp.take_bare(0);
 }
+
+#[test]
+fn a_fin_needs_no_room() {
+    // The buffer is full, and the window closed: data is refused, but a FIN alone, which nobody has to read, is taken.
+    let mut tcp = Script::receiver(Config { receive_buffer: Some(Bytes::new(2000)), ..config() });
+    tcp.end.set_reading(false);
+    tcp.data(0).data(1);
+    assert_eq!(tcp.take_bare(1)[0].window, 0);
+    tcp.data_bytes(2000..2001);
+    assert_eq!(tcp.acked().0, 2000);
+    let seq = tcp.bare_segment().seq.wrapping_add(2000);
+    tcp.receive(Segment { seq, flags: Flags::ACK | Flags::FIN, ..tcp.bare_segment() });
+    assert_eq!(tcp.acked().0, 2001);
+    assert!(tcp.end.peer_is_finished());
+}
