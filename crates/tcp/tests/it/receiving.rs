@@ -177,6 +177,21 @@ fn right_sizing_follows_the_sender() {
 }
 
 #[test]
+fn a_round_trip_is_the_age_of_the_echo() {
+    // Dynamic right-sizing, with timestamps: what echoes a segment of 100 ms ago was a round trip on its way. A megabyte
+    // a second for so long is 100 kB, and the window twice that.
+    let receive_buffer = Some(Bytes::new(1_000_000));
+    let mut tcp = Script::receiver(Config { auto_tuning: true, receive_buffer, ..stamped() });
+    for number in 0..400 {
+        // The clock of timestamps counts milliseconds from the SYN, which came 100 ms before the script begins.
+        tcp.echo = number as u32 + 101;
+        tcp.until(100 + number).data(number);
+    }
+    let window = u32::from(tcp.take_bare(200)[199].window) << 4;
+    assert!((199_000..=202_000).contains(&window), "{window}");
+}
+
+#[test]
 fn right_sizing_stays_small_for_a_slow_sender() {
     // Dynamic right-sizing: a sender of one segment in a round trip needs no larger window.
     let mut tcp = Script::receiver(Config { auto_tuning: true, ..stamped() });
