@@ -553,7 +553,6 @@ impl<'p> Estimator<'p> {
                     self.bytes.add(self.count_key(&table.key), table.slots * FLOW_BYTES);
                 }
             }
-            let connections: f64 = tables.iter().map(|table| table.connections).sum();
             let sum_of = |value: fn(&Table<'_>) -> f64| tables.iter().map(|table| value(table)).sum::<f64>();
             let (room, by_windows) = (self.room(link, &tables), sum_of(|table| table.outstanding));
             let by_time = 2.0 * delivered + sum_of(|table| table.first * table.connections);
@@ -562,9 +561,11 @@ impl<'p> Estimator<'p> {
             let queued = outstanding.min(room);
             self.bytes.add(key, outstanding * SEGMENT_BYTES + 2.0 * queued * PACKET_BYTES);
             if self.plan.trace.events {
-                let packets = delivered * (2.0 * SENT + 3.0) + connections * 3.0 * OVERHEAD;
-                let timeouts: f64 = tables.iter().map(|table| table.timeouts).sum();
-                self.rows.add("trace.events", packets + 5.0 * timeouts + 6.0 * connections);
+                // A segment of the first window may be sent and dropped, whatever the links let through.
+                let own = |table: &Table<'_>| {
+                    table.connections * (3.0 * OVERHEAD + 2.0 * table.first + 6.0) + 5.0 * table.timeouts
+                };
+                self.rows.add("trace.events", delivered * (2.0 * SENT + 3.0) + sum_of(own));
             }
         }
     }

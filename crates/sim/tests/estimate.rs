@@ -116,3 +116,15 @@ proptest! {
         prop_assert!(rows <= most.amount, "{rows} rows, estimated {most:?}");
     }
 }
+
+#[test]
+fn a_first_window_that_is_dropped_has_rows_too() {
+    let toml = r#"duration = "10 s"
+        path = { rate = "1 kbit/s", rtt = "60 ms", buffer = "234 packets", police = [{ rate = "2 kbit/s", burst = "2 kB" }] }
+        flow = [{ cc = "sack", tcp = { packet = "309 B", initial_window = 500, rto_min = "15 s" } }]
+        trace = { events = true }"#;
+    let scenario = Scenario::from_toml(toml, "test", &[]).expect("a scenario");
+    let estimate = scenario.check("test", false).expect("it asks for little");
+    let rows = run(&plan(toml), &Uncontrolled).expect("nothing cancels it").events.time_s.len();
+    assert!(rows as f64 <= estimate.rows.amount, "{rows} rows, estimated {:?}", estimate.rows);
+}
