@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint audit pins memcheck mutants bench bench-emulator engines kernel-tools bench-sweep bench-peers published web screenshots docs measured declared clean
+.PHONY: demo test fuzz lint audit pins memcheck mutants bench bench-emulator engines kernel-tools bench-sweep bench-peers published web screenshots docs measured declared clean
 
 demo: $(VENV)/built ## Compare four algorithms: a table, plots, half a minute.
 	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
@@ -13,6 +13,12 @@ demo: $(VENV)/built ## Compare four algorithms: a table, plots, half a minute.
 test: $(VENV)/built ## All tests.
 	cargo test --workspace --quiet
 	$(BIN)/pytest
+
+fuzz: $(VENV)/built ## Damaged scenarios and results, segments in any order, a quarter of an hour; then scenarios drawn from the schema, without end: FUZZ="--count 20000" for less.
+	BOLERO_RANDOM_TEST_TIME_MS=300000 nice cargo test --quiet -p elephan-tcp --test it fuzz
+	BOLERO_RANDOM_TEST_TIME_MS=300000 nice cargo test --quiet -p elephan-scenario --test fuzz
+	FUZZ_EXAMPLES=3000 nice $(BIN)/pytest python/tests/test_damaged.py
+	nice cargo run --quiet -p elephan-sim --example fuzz -- $(FUZZ)
 
 lint: $(VENV)/built ## Formatting, and warnings as errors.
 	cargo fmt --check

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from elephan._core import ScenarioError, __version__
 from elephan.folders import clear, new_file, only_writer, own_or_empty, read_document
-from elephan.reading import inside
+from elephan.reading import damage, inside
 from elephan.results import TABLES, write_json
 from elephan.sweeps import names
 from elephan.sweeps.worker import Batch
@@ -125,7 +125,8 @@ class Dataset:
     def short_names(self, frame: pl.DataFrame) -> dict[str, str]:
         """The short name of each column of the index that has one."""
         description = self.description()
-        return names.short_names(frame.columns, description["settings"], description["described"])
+        with damage(self.folder / DESCRIPTION):
+            return names.short_names(frame.columns, description["settings"], description["described"])
 
     def runs(self) -> pl.DataFrame:
         """The index with short names: `cc`, `rtt`, `goodput`, `fairness`, ..."""

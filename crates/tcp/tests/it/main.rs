@@ -3,6 +3,7 @@
 mod common;
 
 mod duplicates;
+mod fuzz;
 mod host;
 mod marks;
 mod opening;

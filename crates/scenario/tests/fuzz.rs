@@ -1,0 +1,137 @@
+//! The scenario parser is given text that was damaged: it never panics, what it refuses it refuses in lines that name the file, and what
+//! it accepts stays the same when it is written and read again. `make fuzz` does it for longer.
+
+use std::path::Path;
+
+use bolero::{TypeGenerator, check};
+use elephan_scenario::Scenario;
+
+/// What a careless or an evil hand does to a text.
+#[derive(Clone, Debug, TypeGenerator)]
+enum Damage {
+    Byte { at: u16, to: u8 },
+    Insert { at: u16, word: u8 },
+    Remove { at: u16, count: u8 },
+    Double { at: u16, count: u8 },
+    Swap { at: u16, with: u16 },
+}
+
+const WORDS: [&str; 30] = [
+    "[",
+    "]",
+    "{",
+    "}",
+    "\"",
+    "'",
+    "=",
+    ".",
+    ",",
+    "\n",
+    "#",
+    "-1",
+    "1e999",
+    "nan",
+    "inf",
+    "18446744073709551616",
+    "0 s",
+    "1e400 s",
+    "0 bit/s",
+    "9999999999999 Tbit/s",
+    "% bdp",
+    "[[flow]]\n",
+    "[path]\n",
+    "\\u0000",
+    "\u{feff}",
+    "\u{1b}[31m",
+    "true",
+    "[[[[[[[[",
+    "{ name = \"red\" }",
+    "\"\"\"",
+];
+
+/// Every scenario of the project.
+fn texts() -> Vec<String> {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("the project's scenarios") {
+            let path = entry.expect("a file of the project").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "toml") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    let texts: Vec<_> =
+        files.iter().map(|file| std::fs::read_to_string(file).expect("a scenario is text")).collect();
+    assert!(!texts.is_empty());
+    texts
+}
+
+fn damage(text: &str, all: &[Damage]) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    for damage in all {
+        let length = bytes.len();
+        if length == 0 {
+            break;
+        }
+        let place = |at: u16| usize::from(at) % length;
+        match *damage {
+            Damage::Byte { at, to } => bytes[place(at)] = to,
+            Damage::Insert { at, word } => {
+                let word = WORDS[usize::from(word) % WORDS.len()].bytes();
+                bytes.splice(place(at)..place(at), word);
+            }
+            Damage::Remove { at, count } => {
+                let from = place(at);
+                bytes.drain(from..(from + usize::from(count)).min(length));
+            }
+            Damage::Double { at, count } => {
+                let from = place(at);
+                let part = bytes[from..(from + usize::from(count)).min(length)].to_vec();
+                bytes.splice(from..from, part);
+            }
+            Damage::Swap { at, with } => bytes.swap(place(at), place(with)),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[test]
+fn a_damaged_scenario_is_refused_or_stays_what_it_is() {
+    let texts = texts();
+    check!().with_type::<(u8, Vec<Damage>, bool)>().for_each(|(which, all, as_json)| {
+        let text = damage(&texts[usize::from(*which) % texts.len()], all);
+        let read = if *as_json {
+            Scenario::from_json(&text, "damaged", &[])
+        } else {
+            Scenario::from_toml(&text, "damaged", &[])
+        };
+        match read {
+            Err(error) => {
+                for mistake in &error.mistakes {
+                    assert!(!mistake.to_string().contains('\n'), "{error}");
+                }
+                // Of a file with sizes its own name comes first.
+                assert!(error.to_string().contains("damaged"), "{error}");
+            }
+            Ok(scenario) => {
+                let json = serde_json::to_string(&scenario).expect("a scenario can be written");
+                let again = Scenario::from_json(&json, "again", &[]).expect("what was written can be read");
+                assert_eq!(serde_json::to_string(&again).expect("a scenario can be written"), json);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_number_is_read_from_json_to_the_bit() {
+    let loss = r#"{ "name": "random", "probability": 0.00020245664192952926 }"#;
+    let path = format!(r#"{{ "rate": "1 Mbit/s", "rtt": "1 ms", "loss": {loss} }}"#);
+    let json = format!(r#"{{ "duration": "1 s", "path": {path}, "flow": [{{ "cc": "reno" }}] }}"#);
+    let scenario = Scenario::from_json(&json, "exact", &[]).expect("a scenario");
+    let written = serde_json::to_string(&scenario).expect("a scenario can be written");
+    assert!(written.contains("0.00020245664192952926"), "{written}");
+}

@@ -1,0 +1,34 @@
+//! `fuzz [--seed FIRST] [--count N]`: draws scenarios from the schema and carries them out, for as long as one likes. It stops at the first
+//! that does what it must not, and prints it.
+#![allow(clippy::print_stdout, reason = "a program that prints")]
+
+use std::process::ExitCode;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+#[path = "../tests/common/fuzz.rs"]
+mod fuzz;
+
+fn main() -> ExitCode {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (mut first, mut count) = (now << 24, u64::MAX);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(name) = arguments.next() {
+        let value = arguments.next().and_then(|value| value.parse().ok());
+        match (name.as_str(), value) {
+            ("--seed", Some(value)) => first = value,
+            ("--count", Some(value)) => count = value,
+            _ => {
+                println!("expected [--seed FIRST] [--count N], found {name}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    println!("scenarios from {first} on");
+    let began = Instant::now();
+    let (tally, wrong) =
+        fuzz::examine_all(first..first.saturating_add(count), |tally| println!("{}", tally.report()));
+    println!("{}in {:.0} s", tally.report(), began.elapsed().as_secs_f64());
+    let Some((seed, what)) = wrong else { return ExitCode::SUCCESS };
+    println!("{what}\nFUZZ_SEED={seed} cargo test -p elephan-sim --test fuzz draws it again");
+    ExitCode::FAILURE
+}
