@@ -341,3 +341,16 @@ fn one_sample_is_taken_for_each_flight() {
     tcp.until(280).ack(11);
     assert_eq!(tcp.snapshot().srtt, ms(110));
 }
+
+#[test]
+fn a_full_window_does_not_put_off_a_retransmission() {
+    // RFC 6298, section 5.1: the timer runs for what is outstanding. The peer's window has no room for more, and what it
+    // sends in between makes us look for something to send: the timer runs on.
+    let mut tcp = Script::sender(config());
+    tcp.write(2).until(100);
+    tcp.window = 2 << 10;
+    tcp.ack(2).write(5);
+    assert_eq!(tcp.sent(), [0, 1, 2, 3]);
+    tcp.until(600).data(0).data(1).until(1200);
+    assert_eq!(tcp.sent_at(), [(2, 1100.0)]);
+}

@@ -105,6 +105,10 @@ impl Model {
         self.segments.last().map_or(0, Segment::end)
     }
 
+    fn is_closed(&self) -> bool {
+        self.segments.last().is_some_and(|last| last.fin)
+    }
+
     fn has_arrived(&self, id: usize) -> bool {
         self.segments[id].arrived
     }
@@ -143,6 +147,8 @@ impl Model {
 
     /// RFC 6675's NextSeg, rule 1; before it, what was lost twice.
     fn next_lost(&mut self) -> Option<usize> {
+        // Its place in the order stays with one that was sent again, until another is asked for.
+        self.outstanding().find(|(_, segment)| segment.waits())?;
         while self.lost_again.pop_front_if(|id| *id < self.first || !self.segments[*id].waits()).is_some() {}
         let first = || self.outstanding().find(|(_, segment)| segment.waits()).map(|(id, _)| id);
         self.lost_again.front().copied().or_else(first)
@@ -246,8 +252,14 @@ impl ReferenceStateMachine for Model {
             }),
             1 => 0..=outstanding,
         ];
+        // Nothing follows a FIN.
+        let send = if state.is_closed() {
+            Just(Step::SendLost).boxed()
+        } else {
+            (len, prop::bool::weighted(0.01)).prop_map(|(len, fin)| Step::Send { len, fin }).boxed()
+        };
         prop_oneof![
-            8 => (len, prop::bool::weighted(0.01)).prop_map(|(len, fin)| Step::Send { len, fin }),
+            8 => send,
             2 => (edge.clone(), age.clone()).prop_map(|(bytes, age)| Step::Acknowledge { bytes, age }),
             6 => (edge.clone(), edge, age).prop_map(|(a, b, age)| Step::Sack { from: a.min(b), bytes: a.abs_diff(b), age }),
             6 => any::<bool>().prop_map(|fack| Step::Detect { fack }),
@@ -264,7 +276,7 @@ impl ReferenceStateMachine for Model {
 
     fn preconditions(state: &Self, step: &Step) -> bool {
         match *step {
-            Step::Send { .. } => !state.segments.last().is_some_and(|last| last.fin),
+            Step::Send { .. } => !state.is_closed(),
             Step::Acknowledge { bytes, .. } => state.una + bytes <= state.next(),
             Step::Sack { from, bytes, .. } => state.una + from + bytes <= state.next(),
             _ => true,
