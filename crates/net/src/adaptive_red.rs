@@ -159,6 +159,17 @@ mod tests {
     use elephan_units::Seed;
 
     #[test]
+    fn what_cannot_work_is_named() {
+        let keys = |red: AdaptiveRed| red.rules().into_iter().map(|mistake| mistake.key).collect::<Vec<_>>();
+        let default = AdaptiveRed::default;
+        let top = default().top;
+        assert!(keys(default()).is_empty());
+        assert!(keys(AdaptiveRed { bottom: top, ..default() }).is_empty());
+        assert_eq!(keys(AdaptiveRed { bottom: top + 0.01, ..default() }), ["bottom"]);
+        assert_eq!(keys(AdaptiveRed { interval: Time::ZERO, ..default() }), ["interval"]);
+    }
+
+    #[test]
     fn the_probability_rises_by_alpha_and_falls_by_beta() {
         // min_th 10 and max_th 30: the target is 18 to 22.
         let red = AdaptiveRed { min_th: Some(10.0), w_q: Some(1.0), ..AdaptiveRed::default() };

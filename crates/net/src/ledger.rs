@@ -123,3 +123,32 @@ impl<P: crate::Packet> Ledger<P> {
         self.earlier.marked += u64::from(self.is_earlier(stored.arrived));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_counts_what_came_after_it_began() {
+        // Each counter: what there is now, less what there was, less what was offered earlier.
+        let all = |number| LinkCounters {
+            offered: number,
+            dropped: number + 1,
+            dropped_full: number + 2,
+            dropped_early: number + 3,
+            dropped_policed: number + 4,
+            dropped_down: number + 5,
+            lost: number + 6,
+            marked: number + 7,
+            delivered: number + 8,
+            bytes_accepted: number + 9,
+            bytes_discarded: number + 10,
+        };
+        let found = all(1000).since(&all(100), &all(0));
+        // 1000 + n - (100 + n) - n is 900 - n.
+        assert_eq!((found.offered, found.dropped, found.dropped_full), (900, 899, 898));
+        assert_eq!((found.dropped_early, found.dropped_policed, found.dropped_down), (897, 896, 895));
+        assert_eq!((found.lost, found.marked, found.delivered), (894, 893, 892));
+        assert_eq!((found.bytes_accepted, found.bytes_discarded), (891, 890));
+    }
+}

@@ -118,6 +118,18 @@ mod tests {
     }
 
     #[test]
+    fn each_is_found_by_its_name() {
+        for loss in [
+            Loss::Random { probability: 0.25 },
+            Loss::Periodic { every: 7 },
+            Loss::GilbertElliott { p: 0.1, r: 0.2, loss_bad: 0.9, loss_good: 0.1 },
+        ] {
+            let written = serde_json::to_value(loss).expect("it is written");
+            assert_eq!(serde_json::from_value::<Loss>(written.clone()).ok(), Some(loss), "{written}");
+        }
+    }
+
+    #[test]
     fn certain_and_impossible_losses() {
         assert_eq!(lost(Loss::Random { probability: 1.0 }, 3), [0, 1, 2]);
         assert!(lost(Loss::Random { probability: 0.0 }, 1000).is_empty());

@@ -36,6 +36,16 @@ fn the_packet_in_service_is_not_in_the_queue() {
 }
 
 #[test]
+fn a_link_is_idle_until_something_is_sent_and_again_when_all_has_arrived() {
+    let mut link = Link::new(config(10), Seed::new(1), 0);
+    assert!(link.is_idle());
+    link.send(parcel(0), Time::ZERO);
+    assert!(!link.is_idle());
+    assert!(link.receive(Time::from_millis(11)).is_some());
+    assert!(link.is_idle());
+}
+
+#[test]
 fn arrivals_are_service_and_propagation_later() {
     let mut link = Link::new(config(10), Seed::new(1), 0);
     link.send(parcel(0), Time::ZERO);
