@@ -75,15 +75,19 @@ def test_results_are_read_as_they_were_written(run, tmp_path: Path):
 
 
 def test_an_existing_folder_is_kept_unless_forced(run, tmp_path: Path):
-    folder = tmp_path / "results"
-    folder.mkdir()
-    (folder / "mine.txt").write_text("keep")
+    folder = run.save(tmp_path / "results")
+    written = (folder / "run.json").stat().st_ino
     with pytest.raises(FileExistsError):
         run.save(folder)
-    assert (folder / "mine.txt").read_text() == "keep"
+    assert (folder / "run.json").stat().st_ino == written
     run.save(folder, force=True)
-    assert (folder / "run.json").exists()
+    assert (folder / "run.json").stat().st_ino != written
     assert list(tmp_path.iterdir()) == [folder]
+    # What is not ours is kept even then.
+    (folder / "mine.txt").write_text("keep")
+    with pytest.raises(FileExistsError):
+        run.save(folder, force=True)
+    assert (folder / "mine.txt").read_text() == "keep"
 
 
 def test_a_full_disk_leaves_nothing_behind(run, tmp_path: Path, monkeypatch):
