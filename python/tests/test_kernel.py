@@ -239,7 +239,7 @@ def test_flows_with_round_trips_and_transfers_of_their_own():
 
 @pytest.mark.usefixtures("machine")
 def test_datagrams_cross_the_link_evenly_and_are_timed():
-    """10 Mbit/s of datagrams over 10 ms one way: all arrive, none before its time."""
+    """10 Mbit/s of datagrams over 10 ms one way: all arrive, none before its time by more than the emulator knows."""
     stream = {"rate": "10 Mbit/s"}
     run = undisturbed(lambda: linux.run(path(flows=[], cbr=[stream], duration="3 s", measure={"from": "500 ms"})))
     stream = run.summary.streams[0]
@@ -247,8 +247,9 @@ def test_datagrams_cross_the_link_evenly_and_are_timed():
     seconds = 2.5 - run.provenance["quality"]["streams_slipped_s"]
     assert seconds * 833.3 * 0.98 <= stream.sent <= 2.5 * 833.3 * 1.02
     assert stream.lost == 0
-    # 10 ms and 0.6 ms of service; a hundredth is the resolution of a quantile.
-    assert 0.0106 <= stream.delay_mean_s < 0.0306
+    # 10 ms and 0.6 ms of service. A packet that ends the emulator's sleep is taken to have come half way through the 60 us that waking
+    # may take; where the kernel wakes it at once, that is up to 30 us too early.
+    assert 0.0106 - 30e-6 <= stream.delay_mean_s < 0.0306
     assert run.streams["received"].to_list()[-1] > 2000
 
 
