@@ -109,7 +109,7 @@ COMPARE = ("--rate", "1 Gbit/s", "--duration", "100000 s", "--repeat", "3")
         (signal.SIGHUP, ("recommend", "--duration", "100000 s")),
         # Computations of about a second each, in Rust.
         (signal.SIGTERM, ("model", "response", "--cc", "reno", "--loss", ",".join(["1e-6"] * 100))),
-        (signal.SIGINT, ("model", "agreement", "--duration", "100000 s")),
+        (signal.SIGINT, ("model", "agreement", "--duration", "50000 s")),
         (signal.SIGTERM, ("model", "plot", "response", "--most", "100000 s")),
     ],
 )
@@ -180,7 +180,7 @@ main_of = live.LiveRuns.__init__
 document = {"duration": "100000 s", "path": {"rate": "1 Gbit/s", "rtt": "20 ms"}, "flow": [{"cc": "htcp"}],
             "measure": {"interval": "100 s"}, "trace": {"interval": "100 s"}}
 def with_a_run(self, limits, results):
-    main_of(self, live.Limits(packets=10**11), results)
+    main_of(self, live.Limits(events=10**12, samples=10**9, memory_bytes=10**12), results)
     self.start(document, 0.0)
     pathlib.Path("ready").touch()
 live.LiveRuns.__init__ = with_a_run
