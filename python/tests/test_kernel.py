@@ -247,8 +247,8 @@ def test_datagrams_cross_the_link_evenly_and_are_timed():
     seconds = 2.5 - run.provenance["quality"]["streams_slipped_s"]
     assert seconds * 833.3 * 0.98 <= stream.sent <= 2.5 * 833.3 * 1.02
     assert stream.lost == 0
-    # 10 ms and 0.6 ms of service. A packet that ends the emulator's sleep is taken to have come half way through the 60 us that waking
-    # may take; where the kernel wakes it at once, that is up to 30 us too early.
+    # 10 ms and 0.6 ms of service. A packet that ends the emulator's sleep is taken to have come half way through the 60 us
+    # that waking may take; where the kernel wakes it at once, that is up to 30 us too early.
     assert 0.0106 - 30e-6 <= stream.delay_mean_s < 0.0306
     assert run.streams["received"].to_list()[-1] > 2000
 
