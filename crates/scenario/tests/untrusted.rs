@@ -18,7 +18,7 @@ fn no_file_is_read_unless_that_is_allowed() {
             "\u{feff}{HEAD}arrivals = [{{ cc = \"reno\", per_second = 1.0, size = {{ csv = \"{path}\" }} }}]"
         ),
         format!(
-            "{HEAD}name = \"\\e\"\narrivals = [{{ cc = \"reno\", per_second = 1.0, size = {{ csv = \"{path}\" }} }}]"
+            "{HEAD}name = \"\\x65\"\narrivals = [{{ cc = \"reno\", per_second = 1.0, size = {{ csv = \"{path}\" }} }}]"
         ),
         format!(
             "{HEAD}arrivals = [{{\n cc = \"reno\",\n per_second = 1.0,\n size = {{\n \"\\x63sv\" = \"{path}\",\n }},\n }}]"
