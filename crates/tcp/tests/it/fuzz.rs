@@ -280,6 +280,8 @@ fn whatever_arrives_is_survived() {
             }
             watched.step(&Step::Write { bytes: 500_000 });
         }
-        steps.iter().for_each(|step| watched.step(step));
+        for step in steps {
+            watched.step(step);
+        }
     });
 }
