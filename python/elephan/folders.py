@@ -121,7 +121,11 @@ def _obstacle(folder: Path) -> str | None:  # noqa: PLR0911 - a return for each
 
 
 def _foreign(folder: Path, name: str | None) -> Path | None:
-    """The first entry of a folder that no command wrote; `name` is that of its document."""
+    """The first entry of a folder that no command wrote; `name` is that of its document.
+
+    What killed commands left there goes first: a command writes into its own results as well.
+    """
+    clear(folder)
     links = read_document(folder / name)["links"] if name == "run.json" else []
     captures = {f"{one}.pcap" for one in file_names(map(str, links)).values()}
     for entry in sorted(folder.iterdir()):

@@ -392,6 +392,19 @@ def test_what_a_killed_command_left_is_cleared(made: Run, tmp_path: Path):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_what_a_killed_command_left_within_results_is_no_obstacle(made: Run, tmp_path: Path):
+    """A table or a plot is written into results that are whole already."""
+    made.save(tmp_path / "out")
+    left_over(tmp_path / "out", "table.md")
+    made.save(tmp_path / "out", force=True)
+    left_over(tmp_path / "out", "table.md")
+    own = tmp_path / "out" / ".elephan-0123456789abcdef"
+    with (own / "lock").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(FileExistsError, match=f"found {own.name} in it"):
+            made.save(tmp_path / "out", force=True)
+
+
 def test_what_is_in_use_is_not(made: Run, tmp_path: Path):
     own = left_over(tmp_path, "going-on")
     with (own / "lock").open() as file:
