@@ -7,7 +7,7 @@ use elephan_units::{Rate, Stream, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::arrival::{Moment, Verdict};
+use crate::aqm::{Moment, Verdict};
 use crate::packet::Packet;
 use crate::queue::Parameters;
 use crate::red::{Average, Curve, Spacing, packets_per_second, threshold_rules, thresholds};
@@ -154,7 +154,7 @@ impl AdaptiveRedState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrival::Waiting;
+    use crate::aqm::Waiting;
     use crate::testing::parcel;
     use elephan_units::Seed;
 

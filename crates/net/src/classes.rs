@@ -6,13 +6,13 @@ use elephan_units::{Rate, Seed, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::arrival::Waiting;
+use crate::aqm::Waiting;
 use crate::config::Limit;
 use crate::dscp::Codepoints;
 use crate::ledger::Ledger;
 use crate::packet::Packet;
+use crate::packet_queue::{PacketQueue, Queued};
 use crate::queue::Queue;
-use crate::store::{Store, Stored};
 use elephan_units::Mistake;
 
 /// A class of traffic.
@@ -105,7 +105,7 @@ pub struct ClassCounters {
 /// A class while a link runs.
 pub(crate) struct ClassState<P> {
     pub weight: f64,
-    pub store: Store<P>,
+    pub queue: PacketQueue<P>,
     counters: ClassCounters,
     /// Its share of the rate, for automatic settings.
     rate_share: f64,
@@ -114,9 +114,9 @@ pub(crate) struct ClassState<P> {
 impl<P: Packet> ClassState<P> {
     /// The packet of this class that is served next.
     #[inline]
-    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Stored<P>> {
+    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
         let before = ledger.earlier.dropped;
-        let stored = self.store.dequeue(now, ledger);
+        let stored = self.queue.dequeue(now, ledger);
         self.counters.dropped_earlier += ledger.earlier.dropped - before;
         let stored = stored?;
         if ledger.clearing {
@@ -132,7 +132,7 @@ impl<P: Packet> ClassState<P> {
     /// Whether nothing waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.store.waiting().packets == 0
+        self.queue.waiting().packets == 0
     }
 }
 
@@ -154,9 +154,9 @@ impl<P: Packet> ClassStates<P> {
                 let weight = class.weight.unwrap_or(1.0);
                 let rate_share = weight / sum;
                 let own = index << 8 | number;
-                let store = Store::new(&class.queue, limit, scaled(rate, rate_share), seed, own);
+                let queue = PacketQueue::new(&class.queue, limit, scaled(rate, rate_share), seed, own);
                 let counters = ClassCounters { name: class.name.clone(), ..ClassCounters::default() };
-                ClassState { weight, store, counters, rate_share }
+                ClassState { weight, queue, counters, rate_share }
             })
             .collect();
         let mut table = [0; 64];
@@ -175,21 +175,21 @@ impl<P: Packet> ClassStates<P> {
         let class = &mut self.states[number];
         class.counters.offered += 1;
         let before = ledger.earlier.dropped;
-        let accepted = class.store.enqueue(packet, now, ledger);
+        let accepted = class.queue.enqueue(packet, now, ledger);
         class.counters.dropped_earlier += ledger.earlier.dropped - before;
         accepted.then_some(number)
     }
 
     pub fn waiting(&self) -> Waiting {
         self.states.iter().fold(Waiting::default(), |sum, class| {
-            let waiting = class.store.waiting();
+            let waiting = class.queue.waiting();
             Waiting { packets: sum.packets + waiting.packets, bytes: sum.bytes + waiting.bytes }
         })
     }
 
     pub fn tune(&mut self, rate: Rate) {
         for class in &mut self.states {
-            class.store.tune(scaled(rate, class.rate_share));
+            class.queue.tune(scaled(rate, class.rate_share));
         }
     }
 
@@ -198,7 +198,7 @@ impl<P: Packet> ClassStates<P> {
             if let Some(&weight) = weights.get(&class.counters.name) {
                 class.weight = weight;
             }
-            class.store.set_weights(weights);
+            class.queue.set_weights(weights);
         }
         let sum: f64 = self.states.iter().map(|class| class.weight).sum();
         for class in &mut self.states {
@@ -208,10 +208,10 @@ impl<P: Packet> ClassStates<P> {
 
     pub fn count(&self, counters: &mut Vec<ClassCounters>) {
         for class in &self.states {
-            let waiting = class.store.waiting().packets;
+            let waiting = class.queue.waiting().packets;
             let dropped = class.counters.offered - class.counters.served - waiting;
             counters.push(ClassCounters { dropped, rate_share: class.rate_share, ..class.counters.clone() });
-            class.store.count_classes(counters);
+            class.queue.count_classes(counters);
         }
     }
 }

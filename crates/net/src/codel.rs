@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::{Ledger, Reason};
 use crate::packet::{Ecn, Packet};
+use crate::packet_queue::Queued;
 use crate::queue::Parameters;
-use crate::store::Stored;
 use elephan_units::Mistake;
 
 /// RFC 8289, section 5.5: a drop state entered so many intervals after the last one begins at the rate where that one ended.
@@ -45,7 +45,7 @@ impl Parameters for Codel {
 /// What CoDel takes packets from.
 pub(crate) trait Source<P> {
     /// Takes the oldest packet.
-    fn pop(&mut self) -> Option<Stored<P>>;
+    fn pop(&mut self) -> Option<Queued<P>>;
     /// Bytes that are left.
     fn bytes(&self) -> u64;
 }
@@ -84,7 +84,7 @@ impl Control {
 
     /// Section 5.6, `dodequeue`: the oldest packet, and whether it may be dropped.
     #[inline]
-    fn take<P: Packet>(&mut self, queue: &mut impl Source<P>, now: Time) -> Option<(Stored<P>, bool)> {
+    fn take<P: Packet>(&mut self, queue: &mut impl Source<P>, now: Time) -> Option<(Queued<P>, bool)> {
         let Some(stored) = queue.pop() else {
             self.first_above = None;
             return None;
@@ -99,7 +99,7 @@ impl Control {
     }
 
     /// Tells a packet's sender of congestion: true where it was marked and goes on.
-    fn notify<P: Packet>(&self, stored: &mut Stored<P>, now: Time, ledger: &mut Ledger<P>) -> bool {
+    fn notify<P: Packet>(&self, stored: &mut Queued<P>, now: Time, ledger: &mut Ledger<P>) -> bool {
         if self.codel.ecn && stored.packet.ecn() != Ecn::NotCapable {
             ledger.mark(stored);
             return true;
@@ -115,7 +115,7 @@ impl Control {
         queue: &mut impl Source<P>,
         now: Time,
         ledger: &mut Ledger<P>,
-    ) -> Option<Stored<P>> {
+    ) -> Option<Queued<P>> {
         let Some((mut stored, mut may_drop)) = self.take(queue, now) else {
             self.dropping = false;
             return None;
@@ -167,8 +167,8 @@ mod tests {
     use crate::testing::{Parcel, parcel};
     use std::collections::VecDeque;
 
-    impl Source<Parcel> for VecDeque<Stored<Parcel>> {
-        fn pop(&mut self) -> Option<Stored<Parcel>> {
+    impl Source<Parcel> for VecDeque<Queued<Parcel>> {
+        fn pop(&mut self) -> Option<Queued<Parcel>> {
             self.pop_front()
         }
         fn bytes(&self) -> u64 {
@@ -184,7 +184,7 @@ mod tests {
             let now = Time::from_millis(t);
             let arrived = now - Time::from_millis(delay(t));
             let mut queue: VecDeque<_> =
-                (0..20).map(|id| Stored { arrived, packet: Parcel { ecn, ..parcel(id) } }).collect();
+                (0..20).map(|id| Queued { arrived, packet: Parcel { ecn, ..parcel(id) } }).collect();
             let before = ledger.counters.dropped_early + ledger.counters.marked;
             assert!(control.dequeue(&mut queue, now, &mut ledger).is_some());
             let told = ledger.counters.dropped_early + ledger.counters.marked - before;
@@ -221,7 +221,7 @@ mod tests {
     fn the_last_packet_is_never_dropped() {
         let (mut control, mut ledger) = (Control::new(Codel::default()), Ledger::new());
         for t in 1..1000 {
-            let mut queue = VecDeque::from([Stored {
+            let mut queue = VecDeque::from([Queued {
                 arrived: Time::ZERO,
                 packet: Parcel { ecn: Ecn::NotCapable, ..parcel(0) },
             }]);

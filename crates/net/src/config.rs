@@ -1,6 +1,6 @@
 //! What a scenario can choose of a link.
 
-use elephan_units::{Bytes, Named, Rate, Time, by_name};
+use elephan_units::{Bytes, Choice, Rate, Time, read_choice};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess};
@@ -51,7 +51,7 @@ fn certain() -> f64 {
     1.0
 }
 
-impl<'de> Named<'de> for Loss {
+impl<'de> Choice<'de> for Loss {
     const KIND: &'static str = "a loss model";
 
     fn read<A: MapAccess<'de>>(name: &str, parameters: A) -> Result<Self, A::Error> {
@@ -95,7 +95,7 @@ impl<'de> Named<'de> for Loss {
 
 impl<'de> Deserialize<'de> for Loss {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        by_name(deserializer)
+        read_choice(deserializer)
     }
 }
 
@@ -117,7 +117,7 @@ pub enum Delay {
     },
 }
 
-impl<'de> Named<'de> for Delay {
+impl<'de> Choice<'de> for Delay {
     const KIND: &'static str = "a delay model";
 
     fn read<A: MapAccess<'de>>(name: &str, parameters: A) -> Result<Self, A::Error> {
@@ -144,7 +144,7 @@ impl<'de> Named<'de> for Delay {
 
 impl<'de> Deserialize<'de> for Delay {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        by_name(deserializer)
+        read_choice(deserializer)
     }
 }
 

@@ -11,15 +11,15 @@ use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::arrival::Waiting;
+use crate::aqm::Waiting;
 use crate::classes::{Class, ClassCounters, ClassStates, rules};
 use crate::codel::Source;
 use crate::config::Limit;
 use crate::fq_codel::hash;
 use crate::ledger::{Ledger, Reason};
 use crate::packet::Packet;
+use crate::packet_queue::{Packets, Queued};
 use crate::queue::Parameters;
-use crate::store::{Packets, Stored};
 use elephan_units::Mistake;
 
 /// Deficit round robin's parameters.
@@ -83,13 +83,13 @@ impl<P: Packet> Queues<P> {
     #[inline]
     fn head_bytes(&self, number: usize) -> Option<u32> {
         match self {
-            Self::Classes(classes) => classes.states[number].store.head_bytes(),
+            Self::Classes(classes) => classes.states[number].queue.head_bytes(),
             Self::Flows { queues, .. } => queues[number].packets.front().map(|stored| stored.packet.bytes()),
         }
     }
 
     #[inline]
-    fn dequeue(&mut self, number: usize, now: Time, ledger: &mut Ledger<P>) -> Option<Stored<P>> {
+    fn dequeue(&mut self, number: usize, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
         match self {
             Self::Classes(classes) => classes.states[number].dequeue(now, ledger),
             Self::Flows { queues, waiting, .. } => {
@@ -201,7 +201,7 @@ impl<P: Packet> DrrState<P> {
 
     /// Figure 3 of the paper, one packet at a time.
     #[inline]
-    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Stored<P>> {
+    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
         while let Some(&front) = self.round.front() {
             let number = front as usize;
             let turn = &mut self.turns[number];

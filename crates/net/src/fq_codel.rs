@@ -7,13 +7,13 @@ use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::arrival::Waiting;
+use crate::aqm::Waiting;
 use crate::codel::{Codel, Control, Source};
 use crate::config::Limit;
 use crate::ledger::{Ledger, Reason};
 use crate::packet::Packet;
+use crate::packet_queue::{Packets, Queued};
 use crate::queue::Parameters;
-use crate::store::{Packets, Stored};
 use elephan_units::Mistake;
 
 /// RFC 8290, section 4.1: when there is no room, half of the fattest queue goes, but no more packets than these.
@@ -155,7 +155,7 @@ impl<P: Packet> FqCodelState<P> {
 
     /// Section 4.2.
     #[inline]
-    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Stored<P>> {
+    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
         loop {
             let is_new = !self.new.is_empty();
             let number = *if is_new { self.new.front()? } else { self.old.front()? };

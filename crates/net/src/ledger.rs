@@ -2,7 +2,7 @@
 
 use elephan_units::Time;
 
-use crate::store::Stored;
+use crate::packet_queue::Queued;
 
 /// Why a queue, or the link itself, dropped a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl<P: crate::Packet> Ledger<P> {
     }
 
     /// A packet that had been accepted is dropped.
-    pub fn discard(&mut self, stored: &Stored<P>, reason: Reason, now: Time) {
+    pub fn discard(&mut self, stored: &Queued<P>, reason: Reason, now: Time) {
         self.counters.drop(reason);
         self.counters.bytes_discarded += u64::from(stored.packet.bytes());
         if self.is_earlier(stored.arrived) {
@@ -117,7 +117,7 @@ impl<P: crate::Packet> Ledger<P> {
     }
 
     /// A packet that had been accepted is marked.
-    pub fn mark(&mut self, stored: &mut Stored<P>) {
+    pub fn mark(&mut self, stored: &mut Queued<P>) {
         stored.packet.mark();
         self.counters.marked += 1;
         self.earlier.marked += u64::from(self.is_earlier(stored.arrived));

@@ -5,7 +5,7 @@
 //! share one implementation.
 
 mod adaptive_red;
-mod arrival;
+mod aqm;
 mod classes;
 mod codel;
 mod config;
@@ -16,6 +16,7 @@ mod ledger;
 mod link;
 mod loss;
 mod packet;
+mod packet_queue;
 mod pie;
 mod policer;
 mod priority;
@@ -23,7 +24,6 @@ mod queue;
 mod red;
 mod serializer;
 mod statistics;
-mod store;
 #[cfg(test)]
 mod testing;
 mod threshold;
@@ -32,7 +32,7 @@ mod wred;
 mod wrr;
 
 pub use adaptive_red::AdaptiveRed;
-pub use arrival::Waiting;
+pub use aqm::Waiting;
 pub use classes::{Class, ClassCounters};
 pub use codel::Codel;
 pub use config::{Delay, Limit, LinkConfig, Loss};

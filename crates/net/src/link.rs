@@ -3,7 +3,7 @@
 //! Where the discipline decides when a packet arrives and serves in order, the end of a packet's service is known when it
 //! arrives: packets that wait and packets that propagate stand in one ring, in order, and a cursor tells them apart.
 //!
-//! A discipline that decides when a packet leaves (CoDel), or in which order (fair queueing), keeps its packets in a store, and
+//! A discipline that decides when a packet leaves (CoDel), or in which order (fair queueing), keeps its packets in a `PacketQueue`, and
 //! so does a link that changes during the run. The ring then has the packets in service and behind it. Which packet is served
 //! next is decided when somebody looks, as of the moment when the transmitter became free: nothing has arrived since that was
 //! not known then. A link needs one event at a time, the arrival of its head, in either case: as long as something waits, the
@@ -16,16 +16,16 @@ use std::collections::{BTreeMap, VecDeque};
 
 use elephan_units::{Rate, Seed, Time};
 
-use crate::arrival::{Arrival, Moment, Verdict, Waiting};
+use crate::aqm::{EnqueueAqm, Moment, Verdict, Waiting};
 use crate::classes::ClassCounters;
 use crate::config::{LinkConfig, Loss};
 use crate::ledger::{Ledger, LinkCounters, Reason};
 use crate::loss::Losses;
 use crate::packet::Packet;
+use crate::packet_queue::PacketQueue;
 use crate::policer::Bucket;
 use crate::serializer::{PICOS_BITS, Serializer};
 use crate::statistics::QueueStatistics;
-use crate::store::Store;
 use crate::vary::Varied;
 
 #[derive(Clone, Copy, Debug)]
@@ -53,9 +53,9 @@ pub struct Link<P> {
     free_at: Time,
     waiting: Waiting,
     /// Decides on packets that join the ring; none for DropTail.
-    arrival: Option<Box<Arrival>>,
+    aqm: Option<Box<EnqueueAqm>>,
     /// Packets that wait, where they do not in the ring.
-    store: Option<Box<Store<P>>>,
+    queue: Option<Box<PacketQueue<P>>>,
     ingress: Option<Box<Ingress>>,
     serializer: Option<Serializer>,
     losses: Losses,
@@ -73,7 +73,7 @@ pub struct Link<P> {
     /// Changes of the losses so far: each has random streams of its own.
     loss_changes: u64,
     /// Numbers of packets of the ring that were offered before the measuring window: all below the first, and those of the
-    /// second, which waited in the store when it began.
+    /// second, which waited in the `PacketQueue` when it began.
     earlier: (u64, Vec<u64>),
 }
 
@@ -81,10 +81,14 @@ impl<P: Packet> Link<P> {
     /// Link number `index` of a run.
     pub fn new(config: LinkConfig, seed: Seed, index: u64) -> Self {
         let rate = config.rate.unwrap_or(Rate::from_bits_per_sec(u64::MAX));
-        let stores = config.changes || Store::<P>::is_needed(&config.queue);
-        let store = stores.then(|| Box::new(Store::new(&config.queue, config.limit, rate, seed, index)));
-        let arrival =
-            if stores { None } else { Arrival::new(&config.queue, rate, seed, index).map(Box::new) };
+        let keeps_packets = config.changes || PacketQueue::<P>::is_needed(&config.queue);
+        let queue =
+            keeps_packets.then(|| Box::new(PacketQueue::new(&config.queue, config.limit, rate, seed, index)));
+        let aqm = if keeps_packets {
+            None
+        } else {
+            EnqueueAqm::new(&config.queue, rate, seed, index).map(Box::new)
+        };
         let buckets: Vec<Bucket> = config.police.iter().map(Bucket::new).collect();
         let ingress = (!buckets.is_empty()).then(|| Box::new(Ingress { buckets, down: false }));
         Self {
@@ -93,8 +97,8 @@ impl<P: Packet> Link<P> {
             next_start: Time::ZERO,
             free_at: Time::ZERO,
             waiting: Waiting::default(),
-            arrival,
-            store,
+            aqm,
+            queue,
             ingress,
             serializer: config.rate.map(Serializer::new),
             losses: Losses::new(config.loss, seed, index),
@@ -119,13 +123,13 @@ impl<P: Packet> Link<P> {
         if self.ingress.is_some() && !self.admits(&mut packet, now) {
             return false;
         }
-        if self.store.is_some() {
+        if self.queue.is_some() {
             return self.keep(packet, now);
         }
         self.serve_ring(now);
         let bytes = packet.bytes();
-        if let Some(arrival) = &mut self.arrival {
-            match arrival.judge(&packet, &Moment { now, waiting: self.waiting, busy_until: self.free_at }) {
+        if let Some(aqm) = &mut self.aqm {
+            match aqm.judge(&packet, &Moment { now, waiting: self.waiting, busy_until: self.free_at }) {
                 Verdict::Accept => {}
                 Verdict::Mark if self.waiting.fills(self.config.limit, bytes) => {}
                 Verdict::Mark => {
@@ -173,35 +177,35 @@ impl<P: Packet> Link<P> {
         admitted
     }
 
-    /// Puts a packet into the store.
+    /// Puts a packet into the `PacketQueue`.
     #[inline(never)]
     fn keep(&mut self, packet: P, now: Time) -> bool {
         self.advance(now);
-        let Some(store) = &mut self.store else { return false };
-        if store.waiting().packets == 0 {
+        let Some(queue) = &mut self.queue else { return false };
+        if queue.waiting().packets == 0 {
             // Idle until now, unless the transmitter is still busy.
             self.free_at = self.free_at.max(now);
         }
-        let accepted = store.enqueue(packet, now, &mut self.ledger);
+        let accepted = queue.enqueue(packet, now, &mut self.ledger);
         if accepted {
             self.ledger.counters.bytes_accepted += u64::from(packet.bytes());
         }
-        self.waiting = store.waiting();
+        self.waiting = queue.waiting();
         self.advance(now);
         self.statistics.record_length(self.waiting.packets, now);
         accepted
     }
 
-    /// Moves from the store to the ring what has begun to be served by `now`.
+    /// Moves from the `PacketQueue` to the ring what has begun to be served by `now`.
     #[inline]
     fn advance(&mut self, now: Time) {
         if self.free_at > now {
             return;
         }
-        let Some(store) = &mut self.store else { return };
+        let Some(queue) = &mut self.queue else { return };
         while self.free_at <= now
-            && store.waiting().packets > 0
-            && let Some(stored) = store.dequeue(self.free_at, &mut self.ledger)
+            && queue.waiting().packets > 0
+            && let Some(stored) = queue.dequeue(self.free_at, &mut self.ledger)
         {
             let start = self.free_at;
             let bytes = stored.packet.bytes();
@@ -217,12 +221,12 @@ impl<P: Packet> Link<P> {
             self.ring.push_back(Entry { finish, packet: stored.packet });
             self.served += 1;
         }
-        self.waiting = store.waiting();
+        self.waiting = queue.waiting();
     }
 
     /// Takes out of the queue what has begun to be served by `now`.
     fn serve(&mut self, now: Time) {
-        if self.store.is_some() { self.advance(now) } else { self.serve_ring(now) }
+        if self.queue.is_some() { self.advance(now) } else { self.serve_ring(now) }
     }
 
     #[inline]
@@ -260,7 +264,7 @@ impl<P: Packet> Link<P> {
     /// The next packet that has reached the far end by `now`; call it while [`Link::next_event`] is not later than `now`.
     #[inline(always)]
     pub fn receive(&mut self, now: Time) -> Option<P> {
-        if self.store.is_some() {
+        if self.queue.is_some() {
             self.advance(now);
         }
         if self.varied.is_some() {
@@ -357,7 +361,7 @@ impl<P: Packet> Link<P> {
 
     /// Packets on the link: waiting, in service or propagating, those included that the wire will lose.
     pub fn in_transit(&self) -> u64 {
-        let stored = self.store.as_ref().map_or(0, |store| store.waiting().packets);
+        let stored = self.queue.as_ref().map_or(0, |queue| queue.waiting().packets);
         (self.ring.len() + self.varied.as_ref().map_or(0, |varied| varied.len())) as u64 + stored
     }
 
@@ -387,8 +391,8 @@ impl<P: Packet> Link<P> {
     pub fn classes(&mut self, now: Time) -> Vec<ClassCounters> {
         self.serve(now);
         let mut classes = Vec::new();
-        if let Some(store) = &self.store {
-            store.count_classes(&mut classes);
+        if let Some(queue) = &self.queue {
+            queue.count_classes(&mut classes);
         }
         classes
     }
@@ -423,8 +427,8 @@ impl<P: Packet> Link<P> {
         self.allowed_until = now;
         self.config.rate = Some(rate);
         self.serializer = Some(Serializer::new(rate));
-        if let Some(store) = &mut self.store {
-            store.tune(rate);
+        if let Some(queue) = &mut self.queue {
+            queue.tune(rate);
         }
     }
 
@@ -454,10 +458,10 @@ impl<P: Packet> Link<P> {
     /// New weights for classes of a scheduler, by name.
     pub fn set_weights(&mut self, weights: &BTreeMap<String, f64>, now: Time) {
         self.advance(now);
-        if let Some(store) = &mut self.store {
-            store.set_weights(weights);
+        if let Some(queue) = &mut self.queue {
+            queue.set_weights(weights);
             if let Some(rate) = self.config.rate {
-                store.tune(rate);
+                queue.tune(rate);
             }
         }
     }
@@ -472,9 +476,9 @@ impl<P: Packet> Link<P> {
         if up {
             return;
         }
-        if let Some(store) = &mut self.store {
-            store.clear(now, &mut self.ledger);
-            self.waiting = store.waiting();
+        if let Some(queue) = &mut self.queue {
+            queue.clear(now, &mut self.ledger);
+            self.waiting = queue.waiting();
         }
         // What had left the transmitter stays transmitted.
         let transmitted = self.transmitted(now);

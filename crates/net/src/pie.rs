@@ -8,7 +8,7 @@ use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::arrival::{Moment, Verdict};
+use crate::aqm::{Moment, Verdict};
 use crate::packet::{Ecn, Packet};
 use crate::queue::Parameters;
 use elephan_units::Mistake;
@@ -193,7 +193,7 @@ impl PieState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrival::Waiting;
+    use crate::aqm::Waiting;
     use crate::testing::parcel;
     use elephan_units::Seed;
 

@@ -8,8 +8,8 @@ use crate::classes::{Class, ClassStates, rules};
 use crate::config::Limit;
 use crate::ledger::Ledger;
 use crate::packet::Packet;
+use crate::packet_queue::Queued;
 use crate::queue::Parameters;
-use crate::store::Stored;
 use elephan_units::Mistake;
 
 /// Strict priority's parameters.
@@ -37,7 +37,7 @@ impl<P: Packet> PriorityState<P> {
     }
 
     #[inline]
-    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Stored<P>> {
+    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
         self.classes.states.iter_mut().find_map(|class| class.dequeue(now, ledger))
     }
 }

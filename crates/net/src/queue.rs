@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use elephan_units::{Mistake, Named, by_name};
+use elephan_units::{Choice, Mistake, read_choice};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
@@ -76,7 +76,7 @@ macro_rules! disciplines {
             }
         }
 
-        impl<'de> Named<'de> for Queue {
+        impl<'de> Choice<'de> for Queue {
             const KIND: &'static str = "a queue discipline";
 
             fn read<A: MapAccess<'de>>(name: &str, parameters: A) -> Result<Self, A::Error> {
@@ -234,7 +234,7 @@ impl Discipline {
 
 impl<'de> Deserialize<'de> for Queue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        by_name(deserializer)
+        read_choice(deserializer)
     }
 }
 

@@ -9,7 +9,7 @@ use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::arrival::{Moment, Verdict};
+use crate::aqm::{Moment, Verdict};
 use crate::packet::Packet;
 use crate::queue::Parameters;
 use elephan_units::Mistake;
@@ -275,7 +275,7 @@ impl RedState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrival::Waiting;
+    use crate::aqm::Waiting;
     use crate::packet::Ecn;
     use crate::testing::{Parcel, parcel};
     use elephan_units::Seed;

@@ -7,7 +7,7 @@ use elephan_units::{Rate, Stream, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::arrival::{Moment, Verdict};
+use crate::aqm::{Moment, Verdict};
 use crate::dscp::Codepoints;
 use crate::packet::Packet;
 use crate::queue::Parameters;
@@ -155,7 +155,7 @@ impl WredState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrival::Waiting;
+    use crate::aqm::Waiting;
     use crate::packet::Ecn;
     use crate::testing::{Parcel, parcel};
     use elephan_units::Seed;

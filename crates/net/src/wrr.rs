@@ -11,8 +11,8 @@ use crate::classes::{Class, ClassStates, rules};
 use crate::config::Limit;
 use crate::ledger::Ledger;
 use crate::packet::Packet;
+use crate::packet_queue::Queued;
 use crate::queue::Parameters;
-use crate::store::Stored;
 use elephan_units::Mistake;
 
 /// Weighted round robin's parameters.
@@ -43,7 +43,7 @@ impl<P: Packet> WrrState<P> {
     }
 
     #[inline]
-    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Stored<P>> {
+    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
         loop {
             // Each class that waits is owed its weight; the one that is owed most is served, and pays for all.
             let (mut sum, mut most) = (0.0, None::<usize>);

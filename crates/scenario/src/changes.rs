@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::file::Scenario;
-use crate::place::check_loss;
 use crate::plan::Change;
 use crate::resolve::Network;
+use crate::topology::check_loss;
 
 /// A change of a link during the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -10,13 +10,13 @@ use serde::de::{Error, IntoDeserializer, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use crate::drawn::{Drawn, Pareto, Table};
+use crate::algorithm::{Algorithm, SlowStart};
+use crate::distribution::{DistributionFile, Pareto, Table};
 use crate::error::Mistake;
 use crate::file::{Scenario, StartFile};
-use crate::named::{Algorithm, SlowStart};
-use crate::place::Ground;
 use crate::plan::{Cc, Crowd, Flow, Members};
 use crate::resolve::Network;
+use crate::topology::Topology;
 use crate::traffic::{Common, traffic};
 
 traffic! {
@@ -26,16 +26,16 @@ traffic! {
         pub users: u64,
         /// From the end of a page to the next.
         #[serde(default = "think")]
-        pub think: Drawn<Time>,
+        pub think: DistributionFile<Time>,
         /// Objects of a page.
         #[serde(default = "objects")]
-        pub objects: Drawn<f64>,
+        pub objects: DistributionFile<f64>,
         /// From the end of an object to the next of its page.
         #[serde(default = "between")]
-        pub between: Drawn<Time>,
+        pub between: DistributionFile<Time>,
         /// Payload of an object.
         #[serde(default = "object_size")]
-        pub size: Drawn<Bytes>,
+        pub size: DistributionFile<Bytes>,
         /// The congestion control algorithm of the servers.
         #[serde(default = "standard")]
         pub cc: Algorithm,
@@ -78,19 +78,19 @@ traffic! {
     }
 }
 
-const fn pareto<T>(minimum: T, shape: f64) -> Drawn<T> {
-    Drawn::From(Table::Pareto(Pareto { minimum: Some(minimum), mean: None, shape }))
+const fn pareto<T>(minimum: T, shape: f64) -> DistributionFile<T> {
+    DistributionFile::From(Table::Pareto(Pareto { minimum: Some(minimum), mean: None, shape }))
 }
-fn think() -> Drawn<Time> {
+fn think() -> DistributionFile<Time> {
     pareto(Time::from_secs(10), 2.0)
 }
-fn objects() -> Drawn<f64> {
+fn objects() -> DistributionFile<f64> {
     pareto(3.0, 1.5)
 }
-fn between() -> Drawn<Time> {
+fn between() -> DistributionFile<Time> {
     pareto(Time::from_millis(500), 1.5)
 }
-fn object_size() -> Drawn<Bytes> {
+fn object_size() -> DistributionFile<Bytes> {
     pareto(Bytes::new(12_000), 1.2)
 }
 fn standard() -> Algorithm {
@@ -101,7 +101,7 @@ fn standard() -> Algorithm {
 #[derive(Clone, Debug, PartialEq)]
 pub enum SizesFile {
     /// Drawn.
-    Drawn(Drawn<Bytes>),
+    Drawn(DistributionFile<Bytes>),
     /// In turn.
     List(Vec<Bytes>),
 }
@@ -125,10 +125,11 @@ impl<'de> Deserialize<'de> for SizesFile {
                 f.write_str("a size such as \"1 MB\", or a table that says how it is drawn")
             }
             fn visit_str<E: Error>(self, text: &str) -> Result<SizesFile, E> {
-                Bytes::deserialize(text.into_deserializer()).map(|size| SizesFile::Drawn(Drawn::Always(size)))
+                Bytes::deserialize(text.into_deserializer())
+                    .map(|size| SizesFile::Drawn(DistributionFile::Always(size)))
             }
             fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<SizesFile, A::Error> {
-                let drawn = |table| Ok(SizesFile::Drawn(Drawn::From(table)));
+                let drawn = |table| Ok(SizesFile::Drawn(DistributionFile::From(table)));
                 match SizesTable::deserialize(MapAccessDeserializer::new(table))? {
                     SizesTable::List(list) => Ok(SizesFile::List(list)),
                     SizesTable::Exponential(mean) => drawn(Table::Exponential(mean)),
@@ -156,7 +157,7 @@ impl JsonSchema for SizesFile {
     }
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let (drawn, list) =
-            (generator.subschema_for::<Drawn<Bytes>>(), generator.subschema_for::<Vec<Bytes>>());
+            (generator.subschema_for::<DistributionFile<Bytes>>(), generator.subschema_for::<Vec<Bytes>>());
         let only = |name: &str, schema: Value| json!({ "type": "object", "properties": { name: schema }, "required": [name], "additionalProperties": false });
         let csv = json!({ "type": "string", "description": "A CSV file with a column \"bytes\", from the scenario's folder" });
         schemars::json_schema!({ "oneOf": [drawn, only("list", list.to_value()), only("csv", csv)] })
@@ -290,13 +291,13 @@ impl Scenario {
     }
 
     /// Every crowd of the plan.
-    pub(crate) fn crowds(&self, ground: &mut Ground<'_>, network: &mut Network) -> Vec<Crowd> {
+    pub(crate) fn crowds(&self, topology: &mut Topology<'_>, network: &mut Network) -> Vec<Crowd> {
         let mut crowds: Vec<Crowd> = Vec::new();
         for (key, file) in self.crowd_files() {
             let first = crowds.len() as u64;
             let name = |n: u64| format!("crowd {}", first + n);
             let common = file.common();
-            let placed = ground.place(&common.place, common.count, &key, name, network);
+            let placed = topology.place(&common.place, common.count, &key, name, network);
             let (cc, slow_start) = of_both!(file, file => (&file.cc, &file.slow_start));
             let tcp = of_both!(file, file => &file.tcp);
             let tcp = self.stack(cc, tcp, &key, network);

@@ -11,10 +11,10 @@ use serde::de::{Error, IntoDeserializer, MapAccess, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::algorithm::{Algorithm, SlowStart};
 use crate::changes::EventFile;
 use crate::crowds::{ArrivalsFile, WebFile};
 use crate::host::Host;
-use crate::named::{Algorithm, SlowStart};
 use crate::streams::{CbrFile, OnOffFile};
 use crate::traffic::traffic;
 

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::file::{FlowFile, Scenario};
-use crate::place::Ground;
 use crate::read::typed;
 use crate::resolve::Network;
+use crate::topology::Topology;
 
 /// A host that sends: one processor, which does one thing at a time, between a backlog of packets that it did not look at
 /// yet and the queue of its network device. Each flow has a host of its own. After Li 2006, sections 5.2.2 and 9.1.7.
@@ -54,7 +54,7 @@ impl Scenario {
         &self,
         file: &FlowFile,
         key: &str,
-        ground: &Ground<'_>,
+        topology: &Topology<'_>,
         network: &mut Network,
     ) -> Option<Host> {
         if self.host.is_empty() && file.host.is_empty() {
@@ -69,7 +69,7 @@ impl Scenario {
                 network.wrong(format!("{key}.{name}"), "1 packet or more", "0");
             }
         }
-        if host.txqueuelen.is_some() && !ground.has_devices() {
+        if host.txqueuelen.is_some() && !topology.has_devices() {
             let expected = "none, or path.access_rate, which gives each sender a device";
             network.wrong(format!("{key}.txqueuelen"), expected, "a limit without a device");
         }

@@ -3,38 +3,38 @@
 //! [`Scenario`] is the file as people write it. [`Scenario::resolve`] turns it into a [`Plan`]:
 //! links with exact numbers, flows with their routes, nothing left to interpret.
 
+mod algorithm;
 mod changes;
 mod crowds;
 mod csv;
+mod distribution;
 mod document;
-mod drawn;
 mod error;
 pub mod estimate;
 mod file;
 mod host;
-mod named;
-mod place;
 pub mod plan;
 mod read;
 mod resolve;
 mod routes;
 mod streams;
 mod sweep;
+mod topology;
 mod traffic;
 
 use serde_json::Value;
 
+pub use algorithm::{Algorithm, SlowStart};
 pub use changes::EventFile;
 pub use crowds::{ArrivalsFile, SizesFile, WebFile};
 pub use csv::Files;
+pub use distribution::DistributionFile;
 pub use document::{Syntax, parse};
-pub use drawn::Drawn;
 pub use error::{Error, Mistake};
 pub use estimate::Estimate;
 pub use file::{
     Buffer, Engine, FlowFile, LinkFile, MeasureFile, Path, Reverse, Scenario, StartFile, TraceFile, Transfers,
 };
-pub use named::{Algorithm, SlowStart};
 pub use plan::Plan;
 pub use streams::{CbrFile, OnOffFile};
 pub use sweep::{Expansion, Point};

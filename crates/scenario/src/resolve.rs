@@ -8,13 +8,13 @@ use elephan_traffic::{Demand, Start};
 use elephan_units::{Bytes, Rate, Seed, Time};
 use serde_json::{Map, Value};
 
+use crate::algorithm::Algorithm;
 use crate::document::positive;
 use crate::error::{Error, Mistake};
 use crate::file::{FlowFile, Scenario, StartFile, TraceFile, Transfers};
-use crate::named::Algorithm;
-use crate::place::Ground;
 use crate::plan::{Crowd, Flow, Link, Measure, Plan, Stream, Trace};
 use crate::read::typed;
+use crate::topology::Topology;
 
 /// The clock ends after 213 days; a run of 200 leaves room for timers.
 const LONGEST: Time = Time::from_secs(200 * 86_400);
@@ -131,17 +131,17 @@ impl Scenario {
             network.wrong("flow", expected, format_args!("{total}"));
             return Default::default();
         }
-        let Some(mut ground) = Ground::new(self, network) else { return Default::default() };
+        let Some(mut topology) = Topology::new(self, network) else { return Default::default() };
         let mut flows: Vec<Flow> = Vec::new();
         for (number, file) in self.flow.iter().enumerate() {
             let key = format!("flow.{number}");
             let first = flows.len();
             let name = |n: u64| format!("flow {}", first as u64 + n);
-            let Some((rtt, routes)) = ground.place(&file.common().place, file.count, &key, name, network)
+            let Some((rtt, routes)) = topology.place(&file.common().place, file.count, &key, name, network)
             else {
                 continue;
             };
-            let host = self.host(file, &key, &ground, network);
+            let host = self.host(file, &key, &topology, network);
             let Some(made) = self.flow(file, &key, rtt, network) else { continue };
             flows.extend(routes.into_iter().map(|[forward, reverse]| Flow {
                 host,
@@ -150,8 +150,8 @@ impl Scenario {
                 ..made.clone()
             }));
         }
-        let crowds = self.crowds(&mut ground, network);
-        let streams = self.streams(&mut ground, network);
+        let crowds = self.crowds(&mut topology, network);
+        let streams = self.streams(&mut topology, network);
         (flows, crowds, streams)
     }
 

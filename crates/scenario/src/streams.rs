@@ -3,11 +3,11 @@
 use elephan_traffic::{Datagrams, Pattern, UDP_HEADERS};
 use elephan_units::{Bytes, Rate, Time};
 
-use crate::drawn::Drawn;
+use crate::distribution::DistributionFile;
 use crate::file::{Scenario, StartFile};
-use crate::place::Ground;
 use crate::plan::Stream;
 use crate::resolve::Network;
+use crate::topology::Topology;
 use crate::traffic::{Common, traffic};
 
 /// Packets that leave at one instant. No buffer holds more of them, and simulated time stands still meanwhile.
@@ -36,9 +36,9 @@ traffic! {
         /// The rate of an on period, counting IP packets.
         pub rate: Rate,
         /// Length of an on period.
-        pub on: Drawn<Time>,
+        pub on: DistributionFile<Time>,
         /// Length of an off period.
-        pub off: Drawn<Time>,
+        pub off: DistributionFile<Time>,
         /// Size of a packet, headers included.
         #[serde(default = "full")]
         pub packet: Bytes,
@@ -126,13 +126,13 @@ impl Scenario {
     }
 
     /// Every stream of the plan.
-    pub(crate) fn streams(&self, ground: &mut Ground<'_>, network: &mut Network) -> Vec<Stream> {
+    pub(crate) fn streams(&self, topology: &mut Topology<'_>, network: &mut Network) -> Vec<Stream> {
         let mut streams: Vec<Stream> = Vec::new();
         for (key, file) in self.stream_files() {
             let first = streams.len() as u64;
             let name = |n: u64| format!("stream {}", first + n);
             let common = file.common();
-            let placed = ground.place(&common.place, common.count, &key, name, network);
+            let placed = topology.place(&common.place, common.count, &key, name, network);
             let datagrams = file.datagrams(&key, network);
             let start = self.start(file.start(), common.stop, &key, network);
             let (Some((_, routes)), Some(datagrams)) = (placed, datagrams) else { continue };

@@ -2,7 +2,7 @@
 
 use elephan_units::Time;
 
-use crate::place::Place;
+use crate::topology::Place;
 
 /// The same of any such table.
 pub(crate) struct Common<'a> {
@@ -55,7 +55,7 @@ macro_rules! traffic {
                     label: self.label.as_deref(),
                     stop: self.stop,
                     dscp: self.dscp.get(),
-                    place: $crate::place::Place {
+                    place: $crate::topology::Place {
                         rtt: self.rtt,
                         from: self.from.as_deref(),
                         to: self.to.as_deref(),

@@ -8,16 +8,16 @@
 //! `KiB`, `MiB` and `GiB` are binary.
 
 mod bytes;
+mod choice;
 mod mistake;
-mod named;
 mod parse;
 mod rate;
 mod seed;
 mod time;
 
 pub use bytes::Bytes;
+pub use choice::{Choice, read_choice};
 pub use mistake::{Mistake, refuse};
-pub use named::{Named, by_name};
 pub use rate::Rate;
 pub use seed::{Seed, Stream};
 pub use time::Time;

@@ -1,4 +1,4 @@
-//! Disciplines that decide when a packet arrives.
+//! Active queue management (AQM) by the disciplines that decide when a packet arrives.
 
 use elephan_units::{Rate, Seed, Time};
 
@@ -72,7 +72,7 @@ pub(crate) struct Moment {
 
 /// The state of a discipline that decides when a packet arrives.
 #[derive(Clone, Debug)]
-pub(crate) enum Arrival {
+pub(crate) enum EnqueueAqm {
     Threshold(u64),
     Red(RedState),
     AdaptiveRed(AdaptiveRedState),
@@ -80,7 +80,7 @@ pub(crate) enum Arrival {
     Pie(PieState),
 }
 
-impl Arrival {
+impl EnqueueAqm {
     /// The state of `queue` at a transmitter of `rate`; none where it has none, or decides when packets leave.
     pub fn new(queue: &Queue, rate: Rate, seed: Seed, index: u64) -> Option<Self> {
         let stream = seed.stream("early drop on link", index);

@@ -49,7 +49,7 @@ impl Quantity for f64 {
 
 /// A quantity that is always the same, or drawn anew each time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Drawn<T> {
+pub enum DistributionFile<T> {
     /// Always the same.
     Always(T),
     /// Drawn.
@@ -82,7 +82,7 @@ pub struct Pareto<T> {
     pub shape: f64,
 }
 
-impl<T: Quantity> Drawn<T> {
+impl<T: Quantity> DistributionFile<T> {
     /// The distribution, or what is wrong with it. Nothing of it may be zero, unless `zero` allows it.
     pub(crate) fn distribution(&self, key: &str, zero: bool) -> Result<Distribution, Mistake> {
         let below = |name: &str| format!("{key}.{name}");
@@ -134,35 +134,35 @@ impl<T: Quantity> Drawn<T> {
     }
 }
 
-impl<'de, T: Quantity> Deserialize<'de> for Drawn<T> {
+impl<'de, T: Quantity> Deserialize<'de> for DistributionFile<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor<T>(PhantomData<T>);
         impl<'de, T: Quantity> serde::de::Visitor<'de> for Visitor<T> {
-            type Value = Drawn<T>;
+            type Value = DistributionFile<T>;
             fn expecting(&self, f: &mut Formatter) -> fmt::Result {
                 f.write_str("a value, or a table that says how it is drawn")
             }
-            fn visit_str<E: Error>(self, text: &str) -> Result<Drawn<T>, E> {
-                T::deserialize(text.into_deserializer()).map(Drawn::Always)
+            fn visit_str<E: Error>(self, text: &str) -> Result<DistributionFile<T>, E> {
+                T::deserialize(text.into_deserializer()).map(DistributionFile::Always)
             }
-            fn visit_u64<E: Error>(self, number: u64) -> Result<Drawn<T>, E> {
-                T::deserialize(number.into_deserializer()).map(Drawn::Always)
+            fn visit_u64<E: Error>(self, number: u64) -> Result<DistributionFile<T>, E> {
+                T::deserialize(number.into_deserializer()).map(DistributionFile::Always)
             }
-            fn visit_i64<E: Error>(self, number: i64) -> Result<Drawn<T>, E> {
-                T::deserialize(number.into_deserializer()).map(Drawn::Always)
+            fn visit_i64<E: Error>(self, number: i64) -> Result<DistributionFile<T>, E> {
+                T::deserialize(number.into_deserializer()).map(DistributionFile::Always)
             }
-            fn visit_f64<E: Error>(self, number: f64) -> Result<Drawn<T>, E> {
-                T::deserialize(number.into_deserializer()).map(Drawn::Always)
+            fn visit_f64<E: Error>(self, number: f64) -> Result<DistributionFile<T>, E> {
+                T::deserialize(number.into_deserializer()).map(DistributionFile::Always)
             }
-            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Drawn<T>, A::Error> {
-                Table::deserialize(MapAccessDeserializer::new(table)).map(Drawn::From)
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<DistributionFile<T>, A::Error> {
+                Table::deserialize(MapAccessDeserializer::new(table)).map(DistributionFile::From)
             }
         }
         deserializer.deserialize_any(Visitor(PhantomData))
     }
 }
 
-impl<T: Quantity> Serialize for Drawn<T> {
+impl<T: Quantity> Serialize for DistributionFile<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Always(value) => value.serialize(serializer),
@@ -171,9 +171,9 @@ impl<T: Quantity> Serialize for Drawn<T> {
     }
 }
 
-impl<T: Quantity> JsonSchema for Drawn<T> {
+impl<T: Quantity> JsonSchema for DistributionFile<T> {
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        format!("Drawn{}", T::schema_name()).into()
+        format!("Distribution{}", T::schema_name()).into()
     }
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let (always, table) = (generator.subschema_for::<T>(), generator.subschema_for::<Table<T>>());

@@ -23,10 +23,10 @@ pub(crate) struct Place<'a> {
 }
 
 /// The links that flows cross.
-pub(crate) enum Ground<'a> {
+pub(crate) enum Topology<'a> {
     Dumbbell(Dumbbell<'a>),
     /// The ends of each link.
-    Topology(Vec<(String, String)>),
+    Links(Vec<(String, String)>),
 }
 
 pub(crate) struct Dumbbell<'a> {
@@ -39,7 +39,7 @@ pub(crate) struct Dumbbell<'a> {
     access: BTreeMap<Time, [u32; 2]>,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> Topology<'a> {
     /// The links of a scenario; none where it has no path and no links, or both.
     pub fn new(scenario: &'a Scenario, network: &mut Network) -> Option<Self> {
         let packet = scenario.packet_bytes();
@@ -49,7 +49,7 @@ impl<'a> Ground<'a> {
                 let shared = scenario.rtts().map(|rtt| rtt.unwrap_or(path.rtt)).min().unwrap_or(path.rtt);
                 Some(Self::Dumbbell(Dumbbell::new(path, shared, packet, network)))
             }
-            (None, false) => Some(Self::Topology(topology(&scenario.link, packet, network))),
+            (None, false) => Some(Self::Links(links(&scenario.link, packet, network))),
             (Some(_), false) => {
                 network.wrong("path", "either path or link", "both");
                 None
@@ -65,7 +65,7 @@ impl<'a> Ground<'a> {
     pub fn has_devices(&self) -> bool {
         match self {
             Self::Dumbbell(dumbbell) => dumbbell.path.access_rate.is_some(),
-            Self::Topology(_) => true,
+            Self::Links(_) => true,
         }
     }
 
@@ -81,7 +81,7 @@ impl<'a> Ground<'a> {
     ) -> Option<(Time, Vec<[u32; 2]>)> {
         match self {
             Self::Dumbbell(dumbbell) => Some(dumbbell.place(place, count, key, name, network)),
-            Self::Topology(ends) => find(ends, place, key, network)
+            Self::Links(ends) => find(ends, place, key, network)
                 .map(|(rtt, route)| (rtt, std::iter::repeat_n(route, count as usize).collect())),
         }
     }
@@ -170,10 +170,10 @@ impl<'a> Dumbbell<'a> {
     }
 }
 
-// ---- Any topology ----
+// ---- The links of a file ----
 
 /// Makes the links of a file; gives the ends of each.
-fn topology(files: &[LinkFile], packet: u64, network: &mut Network) -> Vec<(String, String)> {
+fn links(files: &[LinkFile], packet: u64, network: &mut Network) -> Vec<(String, String)> {
     let mut ends: Vec<(String, String)> = Vec::new();
     for (number, link) in files.iter().enumerate() {
         let key = format!("link.{number}");
@@ -239,7 +239,7 @@ fn find(
     Some((rtt, [network.route(there), network.route(back)]))
 }
 
-// ---- Links ----
+// ---- The numbers of a link ----
 
 /// A way of nothing but delay.
 fn delay_only(delay: Time) -> LinkConfig {

@@ -2,7 +2,7 @@
 
 use elephan_cc::parameter::{Parameter, Range, Value as Setting};
 use elephan_cc::{registry, slow_start};
-use elephan_units::{Named, by_name, refuse};
+use elephan_units::{Choice, read_choice, refuse};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{DeserializeSeed, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -161,7 +161,7 @@ fn describe_parameter(parameter: &Parameter) -> Value {
 /// Serde and schema of a type that wraps a name and settings.
 macro_rules! named {
     ($type:ident, $kind:literal, $known:ident) => {
-        impl<'de> Named<'de> for $type {
+        impl<'de> Choice<'de> for $type {
             const KIND: &'static str = $kind;
             fn read<A: MapAccess<'de>>(name: &str, parameters: A) -> Result<Self, A::Error> {
                 read(name, parameters, &$known()).map(Self)
@@ -169,7 +169,7 @@ macro_rules! named {
         }
         impl<'de> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                by_name(deserializer)
+                read_choice(deserializer)
             }
         }
         impl Serialize for $type {

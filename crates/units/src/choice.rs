@@ -10,7 +10,7 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use crate::mistake::refuse;
 
 /// A choice that is made by its name.
-pub trait Named<'de>: Sized {
+pub trait Choice<'de>: Sized {
     /// What the name is of, with its article: `a queue discipline`.
     const KIND: &'static str;
 
@@ -19,13 +19,13 @@ pub trait Named<'de>: Sized {
 }
 
 /// Reads such a choice. In a table the name comes first, which the reader of scenarios sees to.
-pub fn by_name<'de, T: Named<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+pub fn read_choice<'de, T: Choice<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_any(NameVisitor(PhantomData))
 }
 
 struct NameVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Named<'de>> Visitor<'de> for NameVisitor<T> {
+impl<'de, T: Choice<'de>> Visitor<'de> for NameVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

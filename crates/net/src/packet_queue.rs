@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use elephan_units::{Rate, Seed, Time};
 
-use crate::arrival::{Arrival, Moment, Verdict, Waiting};
+use crate::aqm::{EnqueueAqm, Moment, Verdict, Waiting};
 use crate::classes::ClassCounters;
 use crate::codel::{Control, Source};
 use crate::config::Limit;
@@ -19,14 +19,14 @@ use crate::wrr::WrrState;
 
 /// A packet that waits.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Stored<P> {
+pub(crate) struct Queued<P> {
     /// When it came.
     pub arrived: Time,
     pub packet: P,
 }
 
 /// A queue, and the packets in it.
-pub(crate) enum Store<P> {
+pub(crate) enum PacketQueue<P> {
     Fifo(Fifo<P>),
     FqCodel(FqCodelState<P>),
     Drr(DrrState<P>),
@@ -34,8 +34,8 @@ pub(crate) enum Store<P> {
     Priority(PriorityState<P>),
 }
 
-impl<P: Packet> Store<P> {
-    /// A store for `queue` before a transmitter of `rate`; `index` chooses its random streams.
+impl<P: Packet> PacketQueue<P> {
+    /// A queue for `queue` before a transmitter of `rate`; `index` chooses its random streams.
     pub fn new(queue: &Queue, limit: Limit, rate: Rate, seed: Seed, index: u64) -> Self {
         match queue {
             Queue::FqCodel(config) => Self::FqCodel(FqCodelState::new(config, limit, seed, index)),
@@ -74,7 +74,7 @@ impl<P: Packet> Store<P> {
 
     /// The packet to be served at `now`; none where none is left.
     #[inline]
-    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Stored<P>> {
+    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
         match self {
             Self::Fifo(fifo) => fifo.dequeue(now, ledger),
             Self::FqCodel(fq) => fq.dequeue(now, ledger),
@@ -108,9 +108,9 @@ impl<P: Packet> Store<P> {
     /// The transmitter's rate changed.
     pub fn tune(&mut self, rate: Rate) {
         match self {
-            Self::Fifo(Fifo { arrival, .. }) => {
-                if let Some(arrival) = arrival {
-                    arrival.tune(rate);
+            Self::Fifo(Fifo { aqm, .. }) => {
+                if let Some(aqm) = aqm {
+                    aqm.tune(rate);
                 }
             }
             Self::FqCodel(_) => {}
@@ -156,7 +156,7 @@ pub(crate) struct Fifo<P> {
     packets: Packets<P>,
     pub waiting: Waiting,
     limit: Limit,
-    arrival: Option<Box<Arrival>>,
+    aqm: Option<Box<EnqueueAqm>>,
     codel: Option<Box<Control>>,
     /// How long the packet served last had waited, and when the last of all was taken.
     last_delay: Time,
@@ -165,7 +165,7 @@ pub(crate) struct Fifo<P> {
 
 /// Packets in order.
 pub(crate) struct Packets<P> {
-    pub packets: VecDeque<Stored<P>>,
+    pub packets: VecDeque<Queued<P>>,
     pub bytes: u64,
 }
 
@@ -177,11 +177,11 @@ impl<P: Packet> Packets<P> {
     #[inline]
     pub fn push(&mut self, packet: P, now: Time) {
         self.bytes += u64::from(packet.bytes());
-        self.packets.push_back(Stored { arrived: now, packet });
+        self.packets.push_back(Queued { arrived: now, packet });
     }
 
     /// Takes the packet that came last.
-    pub fn pop_back(&mut self) -> Option<Stored<P>> {
+    pub fn pop_back(&mut self) -> Option<Queued<P>> {
         let stored = self.packets.pop_back()?;
         self.bytes -= u64::from(stored.packet.bytes());
         Some(stored)
@@ -190,7 +190,7 @@ impl<P: Packet> Packets<P> {
 
 impl<P: Packet> Source<P> for Packets<P> {
     #[inline]
-    fn pop(&mut self) -> Option<Stored<P>> {
+    fn pop(&mut self) -> Option<Queued<P>> {
         let stored = self.packets.pop_front()?;
         self.bytes -= u64::from(stored.packet.bytes());
         Some(stored)
@@ -211,7 +211,7 @@ impl<P: Packet> Fifo<P> {
             packets: Packets::new(),
             waiting: Waiting::default(),
             limit,
-            arrival: Arrival::new(queue, rate, seed, index).map(Box::new),
+            aqm: EnqueueAqm::new(queue, rate, seed, index).map(Box::new),
             codel,
             last_delay: Time::ZERO,
             emptied: Time::ZERO,
@@ -221,10 +221,10 @@ impl<P: Packet> Fifo<P> {
     #[inline]
     fn enqueue(&mut self, mut packet: P, now: Time, ledger: &mut Ledger<P>) -> bool {
         let mut verdict = Verdict::Accept;
-        if let Some(arrival) = &mut self.arrival {
+        if let Some(aqm) = &mut self.aqm {
             let busy_until =
                 if self.waiting.packets == 0 { self.emptied } else { now.saturating_add(self.last_delay) };
-            verdict = arrival.judge(&packet, &Moment { now, waiting: self.waiting, busy_until });
+            verdict = aqm.judge(&packet, &Moment { now, waiting: self.waiting, busy_until });
         }
         if verdict == Verdict::Drop || self.waiting.fills(self.limit, packet.bytes()) {
             let reason = if verdict == Verdict::Drop { Reason::Early } else { Reason::Full };
@@ -241,7 +241,7 @@ impl<P: Packet> Fifo<P> {
     }
 
     #[inline]
-    fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Stored<P>> {
+    fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
         let stored = match &mut self.codel {
             Some(codel) => codel.dequeue(&mut self.packets, now, ledger),
             None => self.packets.pop(),
