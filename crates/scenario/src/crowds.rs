@@ -13,9 +13,10 @@ use serde_json::{Map, Value, json};
 use crate::algorithm::{Algorithm, SlowStart};
 use crate::distribution::{DistributionFile, Pareto, Table};
 use crate::error::Mistake;
-use crate::file::{Scenario, StartFile};
+use crate::file::Scenario;
 use crate::plan::{Cc, Crowd, Flow, Members};
 use crate::resolve::Network;
+use crate::start::StartFile;
 use crate::topology::Topology;
 use crate::traffic::{Common, traffic};
 

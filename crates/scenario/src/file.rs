@@ -1,20 +1,19 @@
 //! The scenario file, as people write it.
 
 use std::fmt;
-use std::str::FromStr;
 
 use elephan_net::{Delay, Loss, Policer, Queue};
-use elephan_units::{Bytes, Mistake, Rate, Time, refuse};
+use elephan_units::{Bytes, Rate, Time};
 use schemars::JsonSchema;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, IntoDeserializer, MapAccess, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::algorithm::{Algorithm, SlowStart};
+use crate::buffer::Buffer;
 use crate::changes::EventFile;
 use crate::crowds::{ArrivalsFile, WebFile};
 use crate::host::Host;
+use crate::start::StartFile;
 use crate::streams::{CbrFile, OnOffFile};
 use crate::traffic::traffic;
 
@@ -262,182 +261,6 @@ impl JsonSchema for Transfers {
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({ "oneOf": [{ "type": "integer", "minimum": 1 }, { "const": "repeat" }] })
-    }
-}
-
-/// When a flow starts: a time, or a table that says how it is drawn.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum StartFile {
-    /// At this time.
-    At(Time),
-    /// Uniformly from the first to the second.
-    Uniform(Time, Time),
-    /// After `from`, by an exponential distribution of this mean.
-    Exponential {
-        /// Mean of the distribution.
-        mean: Time,
-        /// Earliest start.
-        from: Time,
-    },
-}
-
-impl Default for StartFile {
-    fn default() -> Self {
-        Self::At(Time::ZERO)
-    }
-}
-
-/// The table form of a start.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct StartTable {
-    /// Earliest and latest start, drawn uniformly.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    uniform: Option<(Time, Time)>,
-    /// Mean of an exponential distribution.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    exponential: Option<Time>,
-    /// With `exponential`: the earliest start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    from: Option<Time>,
-}
-
-impl<'de> Deserialize<'de> for StartFile {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = StartFile;
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("a time such as \"17 s\", or a table that says how it is drawn")
-            }
-            fn visit_str<E: Error>(self, text: &str) -> Result<StartFile, E> {
-                Time::deserialize(text.into_deserializer()).map(StartFile::At)
-            }
-            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<StartFile, A::Error> {
-                match StartTable::deserialize(MapAccessDeserializer::new(table))? {
-                    StartTable { uniform: Some((from, to)), exponential: None, from: None } => {
-                        Ok(StartFile::Uniform(from, to))
-                    }
-                    StartTable { uniform: None, exponential: Some(mean), from } => {
-                        Ok(StartFile::Exponential { mean, from: from.unwrap_or(Time::ZERO) })
-                    }
-                    _ => Err(refuse("either uniform or exponential (with from)", "both or neither")),
-                }
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
-}
-
-impl Serialize for StartFile {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let table = match *self {
-            Self::At(time) => return time.serialize(serializer),
-            Self::Uniform(from, to) => {
-                StartTable { uniform: Some((from, to)), exponential: None, from: None }
-            }
-            Self::Exponential { mean, from } => {
-                StartTable { uniform: None, exponential: Some(mean), from: Some(from) }
-            }
-        };
-        table.serialize(serializer)
-    }
-}
-
-impl JsonSchema for StartFile {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Start".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let (time, table) = (generator.subschema_for::<Time>(), generator.subschema_for::<StartTable>());
-        schemars::json_schema!({ "oneOf": [time, table] })
-    }
-}
-
-/// What a queue may hold: a share of the bandwidth-delay product, packets, or bytes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Buffer {
-    /// A share of the product of rate and round-trip time, cut to whole packets.
-    BdpShare(f64),
-    /// So many packets.
-    Packets(u64),
-    /// So many bytes.
-    Bytes(Bytes),
-}
-
-impl Default for Buffer {
-    fn default() -> Self {
-        Self::BdpShare(1.0)
-    }
-}
-
-const BUFFER: &str = "a size such as \"20% bdp\", \"500 packets\" or \"750 kB\"";
-
-impl FromStr for Buffer {
-    type Err = Mistake;
-    fn from_str(text: &str) -> Result<Self, Mistake> {
-        let error = || Mistake::new("", BUFFER, format_args!("\"{text}\""));
-        let trimmed = text.trim();
-        if let Some(number) =
-            trimmed.strip_suffix("bdp").map(str::trim_end).and_then(|rest| rest.strip_suffix('%'))
-        {
-            let percent: f64 = number.trim().parse().map_err(|_| error())?;
-            return if percent.is_finite() && percent >= 0.0 {
-                Ok(Self::BdpShare(percent / 100.0))
-            } else {
-                Err(error())
-            };
-        }
-        if let Some(number) = trimmed.strip_suffix("packets").or_else(|| trimmed.strip_suffix("packet")) {
-            return number.trim().parse().map(Self::Packets).map_err(|_| error());
-        }
-        trimmed.parse().map(Self::Bytes).map_err(|_: Mistake| error())
-    }
-}
-
-impl fmt::Display for Buffer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            // Ten digits hide the rounding of a division by a hundred.
-            Self::BdpShare(share) => write!(f, "{}% bdp", (share * 1e12).round() / 1e10),
-            Self::Packets(packets) => write!(f, "{packets} packets"),
-            Self::Bytes(bytes) => write!(f, "{bytes}"),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Buffer {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl serde::de::Visitor<'_> for Visitor {
-            type Value = Buffer;
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str(BUFFER)
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Buffer, E> {
-                text.parse().map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
-            }
-        }
-        deserializer.deserialize_str(Visitor)
-    }
-}
-
-impl Serialize for Buffer {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl JsonSchema for Buffer {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Buffer".into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": "string",
-            "description": "What a queue holds: \"20% bdp\", \"500 packets\" or \"750 kB\"",
-            "pattern": r"^ *([0-9.]+ ?% ?bdp|[0-9]+ ?packets?|[0-9_]+(\.[0-9]+)? ?(B|bytes?|[kMGT]B|[KMG]iB)) *$"
-        })
     }
 }
 

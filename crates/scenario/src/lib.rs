@@ -4,6 +4,7 @@
 //! links with exact numbers, flows with their routes, nothing left to interpret.
 
 mod algorithm;
+mod buffer;
 mod changes;
 mod crowds;
 mod csv;
@@ -17,6 +18,7 @@ pub mod plan;
 mod read;
 mod resolve;
 mod routes;
+mod start;
 mod streams;
 mod sweep;
 mod topology;
@@ -25,6 +27,7 @@ mod traffic;
 use serde_json::Value;
 
 pub use algorithm::{Algorithm, SlowStart};
+pub use buffer::Buffer;
 pub use changes::EventFile;
 pub use crowds::{ArrivalsFile, SizesFile, WebFile};
 pub use csv::Files;
@@ -32,10 +35,9 @@ pub use distribution::DistributionFile;
 pub use document::{Syntax, parse};
 pub use error::{Error, Mistake};
 pub use estimate::Estimate;
-pub use file::{
-    Buffer, Engine, FlowFile, LinkFile, MeasureFile, Path, Reverse, Scenario, StartFile, TraceFile, Transfers,
-};
+pub use file::{Engine, FlowFile, LinkFile, MeasureFile, Path, Reverse, Scenario, TraceFile, Transfers};
 pub use plan::Plan;
+pub use start::StartFile;
 pub use streams::{CbrFile, OnOffFile};
 pub use sweep::{Expansion, Point};
 

@@ -11,9 +11,10 @@ use serde_json::{Map, Value};
 use crate::algorithm::Algorithm;
 use crate::document::positive;
 use crate::error::{Error, Mistake};
-use crate::file::{FlowFile, Scenario, StartFile, TraceFile, Transfers};
+use crate::file::{FlowFile, Scenario, TraceFile, Transfers};
 use crate::plan::{Crowd, Flow, Link, Measure, Plan, Stream, Trace};
 use crate::read::typed;
+use crate::start::StartFile;
 use crate::topology::Topology;
 
 /// The clock ends after 213 days; a run of 200 leaves room for timers.

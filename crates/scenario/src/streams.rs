@@ -4,9 +4,10 @@ use elephan_traffic::{Datagrams, Pattern, UDP_HEADERS};
 use elephan_units::{Bytes, Rate, Time};
 
 use crate::distribution::DistributionFile;
-use crate::file::{Scenario, StartFile};
+use crate::file::Scenario;
 use crate::plan::Stream;
 use crate::resolve::Network;
+use crate::start::StartFile;
 use crate::topology::Topology;
 use crate::traffic::{Common, traffic};
 

@@ -6,8 +6,9 @@ use elephan_net::{Delay, Limit, LinkConfig, Loss, Queue};
 use elephan_units::{Bytes, Rate, Time};
 use serde_json::Value;
 
+use crate::buffer::Buffer;
 use crate::document::positive;
-use crate::file::{Buffer, LinkFile, Path, Scenario};
+use crate::file::{LinkFile, Path, Scenario};
 use crate::resolve::Network;
 use crate::routes::{Edge, shortest};
 
