@@ -35,7 +35,7 @@ audit: $(VENV)/audit ## Advisories, licences and sources of what we depend on; p
 PINS := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(UPGRADE)
 pins: export UV_CUSTOM_COMPILE_COMMAND := make pins
 pins: $(VENV)/audit ## Write the pinned requirements anew, with their hashes.
-	$(VENV)/audit/bin/$(PINS) --extra cluster pyproject.toml requirements-dev.in -o requirements.txt
+	$(VENV)/audit/bin/$(PINS) --extra all pyproject.toml requirements-dev.in -o requirements.txt
 	$(VENV)/audit/bin/$(PINS) --constraint requirements.txt requirements-docs.in -o requirements-docs.txt
 	$(VENV)/audit/bin/$(PINS) requirements-audit.in -o requirements-audit.txt
 
@@ -89,7 +89,7 @@ docs: $(VENV)/built $(VENV)/docs ## Build the documentation's site into site/, a
 
 declared: $(VENV)/built ## Write what Python and the documents take from the declarations in crates/metrics.
 	$(BIN)/python scripts/declared.py
-	$(BIN)/ruff format --quiet python/elephan/summary.py
+	$(BIN)/ruff format --quiet python/elephan/api/summary.py
 
 measured: $(VENV)/built ## Measure every algorithm and queue for the documentation, a quarter of an hour; writes docs/measured.json.
 	$(BIN)/python scripts/docs/measure.py

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import elephan
 from elephan import _core
-from elephan.sweeps.query import query
+from elephan.studies.sweeps.query import query
 
 SCENARIO = """
 name = "bench-sweep"
@@ -137,7 +137,7 @@ def questions(scenario: elephan.Scenario, folder: Path) -> list[tuple[str, str]]
         ("samples of flows and queues, index", f"{size / 1e6:.0f} MB"),
         ("sweep again: everything is known", f"{known:.2f} s"),
         (f"`{by_cc}`", f"{seconds(lambda: query(folder, by_cc)):.2f} s"),
-        ("`elephan table` of five metrics", f"{seconds(lambda: elephan.sweeps.table(folder)):.2f} s"),
+        ("`elephan table` of five metrics", f"{seconds(lambda: elephan.studies.sweeps.table(folder)):.2f} s"),
         (f"`{flows}`", f"{seconds(lambda: query(folder, flows)):.2f} s"),
     ]
 

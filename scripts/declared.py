@@ -1,6 +1,6 @@
 """Writes what other languages and documents take from the declarations in `crates/metrics`: `make declared`.
 
-- `python/elephan/summary.py`: the parts of a summary as typed classes.
+- `python/elephan/api/summary.py`: the parts of a summary as typed classes.
 - `docs/results.md`: the tables of columns and figures, between its markers.
 """
 
@@ -66,7 +66,7 @@ def explained(field: dict[str, Any]) -> str:
 
 
 def summary_classes() -> str:
-    """The text of python/elephan/summary.py."""
+    """The text of python/elephan/api/summary.py."""
     schema = json.loads(_core.summary_schema())
     parts = {**schema["$defs"], "Summary": schema}
     text = HEAD
@@ -115,7 +115,7 @@ def made() -> dict[Path, str]:
     before, _, rest = page.read_text(encoding="utf-8").partition(start)
     _, _, after = rest.partition(end)
     return {
-        ROOT / "python" / "elephan" / "summary.py": summary_classes(),
+        ROOT / "python" / "elephan" / "api" / "summary.py": summary_classes(),
         page: f"{before}{start}\n{columns_page()}\n{end}{after}",
     }
 

@@ -7,52 +7,7 @@
 True
 """
 
-from elephan._core import ScenarioError, __version__
-from elephan.compare import Comparison, compare
-from elephan.metrics import impact
-from elephan.registry import Algorithm, Parameter, algorithms, slow_starts
-from elephan.results import Run
-from elephan.scenario import Scenario, dumbbell, flow, load, schema
-from elephan.simulate import run, run_many
-from elephan.summary import (
-    CrowdSummary,
-    FlowSummary,
-    HostSummary,
-    LinkSummary,
-    StreamSummary,
-    Summary,
-    TransferSummary,
-)
-from elephan.sweeps import Dataset, Sweep, SweepError, SweepRun, sweep
+import lazy_loader
 
-__all__ = [
-    "Algorithm",
-    "Comparison",
-    "CrowdSummary",
-    "Dataset",
-    "FlowSummary",
-    "HostSummary",
-    "LinkSummary",
-    "Parameter",
-    "Run",
-    "Scenario",
-    "ScenarioError",
-    "StreamSummary",
-    "Summary",
-    "Sweep",
-    "SweepError",
-    "SweepRun",
-    "TransferSummary",
-    "__version__",
-    "algorithms",
-    "compare",
-    "dumbbell",
-    "flow",
-    "impact",
-    "load",
-    "run",
-    "run_many",
-    "schema",
-    "slow_starts",
-    "sweep",
-]
+# Each name is imported when it is first asked for: together they take a second. `__init__.pyi` says where they are.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -54,7 +54,7 @@ def assert_same(one: Path, other: Path) -> None:
 
 def fail_at(monkeypatch: Any, where: Any) -> None:
     """Let runs fail for which `where` holds of their scenario's document."""
-    from elephan.sweeps import worker
+    from elephan.studies.sweeps import worker
 
     good = worker.simulate
 

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import elephan
-from elephan.sweeps.statistics import Estimate
+from elephan.studies.statistics import Estimate
 
 
 def small(**keys):
@@ -94,7 +94,7 @@ def test_a_full_disk_leaves_nothing_behind(run, tmp_path: Path, monkeypatch):
     def full(*_args, **_keys):
         raise OSError(28, "No space left on device", "flows.parquet")
 
-    monkeypatch.setattr("elephan.results.pq.write_table", full)
+    monkeypatch.setattr("elephan.api.run.pq.write_table", full)
     with pytest.raises(OSError, match="No space left"):
         run.save(tmp_path / "results")
     assert list(tmp_path.iterdir()) == []
@@ -110,7 +110,7 @@ def test_mistakes_name_key_found_and_expected():
 
 def test_progress_rises_to_the_end():
     seen = []
-    elephan.run_many([small(duration="100 s", seed=seed) for seed in range(4)], progress=seen.append)
+    elephan.run_many([small(duration="1000 s", seed=seed) for seed in range(4)], progress=seen.append)
     assert seen == sorted(seen)
     assert len(seen) > 1
     assert seen[-1] == 1.0

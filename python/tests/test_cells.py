@@ -1,7 +1,7 @@
 import pytest
 
-from elephan.cells import deviation, measured, significant
-from elephan.sweeps.statistics import Estimate
+from elephan.base.numbers import deviation, measured, significant
+from elephan.studies.statistics import Estimate
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import elephan
 from elephan import ScenarioError
+from elephan.api.run import TABLES, Run
 from elephan.report.read import read
-from elephan.results import TABLES, Run
-from elephan.sweeps import Dataset, SweepError
+from elephan.studies.sweeps import Dataset, SweepError
 
 SCENARIO = """
 name = "small"

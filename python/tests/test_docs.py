@@ -10,8 +10,8 @@ import pytest
 import typer
 
 import elephan
+from elephan.api.registry import queues
 from elephan.cli import app
-from elephan.registry import queues
 
 ELEPHAN = Path(sys.executable).with_name("elephan")
 PAGES = [Path("README.md"), *sorted(Path("docs").rglob("*.md")), Path("ARCHITECTURE.md"), Path("CONTRIBUTING.md")]
@@ -107,7 +107,7 @@ def test_commands_in_the_docs_run(page: str, lines: list[str], tmp_path: Path):
 
 
 def test_every_metric_has_a_page_in_the_site():
-    from elephan.metrics import METRICS
+    from elephan.api.metrics import METRICS
 
     site = Path("mkdocs.yml").read_text()
     pages = {path.stem for path in Path("docs/metrics").glob("*.md")} - {"index"}

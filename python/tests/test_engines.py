@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from elephan import engines
-from elephan.scenario import dumbbell, flow
-from elephan.simulate import run as simulate
+from elephan.api.scenario import dumbbell, flow
+from elephan.engines.run import run as simulate
+from elephan.studies import side_by_side as engines
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import elephan
-from elephan import fluid
-from elephan.results import Run
+from elephan.api.run import Run
+from elephan.engines import fluid
 
 RED = {"name": "red", "min_th": 100, "max_th": 600, "max_p": 0.02, "ecn": False}
 

@@ -19,10 +19,10 @@ from matplotlib import pyplot
 from sweep_scenarios import SMALL, small
 
 import elephan
-from elephan import folders
+from elephan.api.run import Run
+from elephan.base import folders
 from elephan.cli import main
-from elephan.report import read
-from elephan.results import Run
+from elephan.report.read import read
 
 ONE = """
 duration = "1 s"
@@ -506,8 +506,8 @@ def test_a_damaged_report_of_an_experiment_is_one_line(tmp_path: Path):
 @pytest.fixture
 def swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A sweep of several parts."""
-    monkeypatch.setattr("elephan.sweeps.loop.FLUSH_S", 0.0)
-    monkeypatch.setattr("elephan.sweeps.loop.BATCH_S", 0.0)
+    monkeypatch.setattr("elephan.studies.sweeps.loop.FLUSH_S", 0.0)
+    monkeypatch.setattr("elephan.studies.sweeps.loop.BATCH_S", 0.0)
     elephan.sweep(small(), tmp_path / "out", workers=1).run()
     assert len(list((tmp_path / "out" / "flows").iterdir())) > 3
     return tmp_path / "out"
@@ -585,10 +585,10 @@ def test_an_index_that_is_gone_is_noticed(name: str, how: str, swept: Path):
 
 
 def test_a_part_of_the_index_that_is_gone_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("elephan.sweeps.loop.FLUSH_S", 0.0)
-    monkeypatch.setattr("elephan.sweeps.loop.BATCH_S", 0.0)
+    monkeypatch.setattr("elephan.studies.sweeps.loop.FLUSH_S", 0.0)
+    monkeypatch.setattr("elephan.studies.sweeps.loop.BATCH_S", 0.0)
     out = tmp_path / "out"
-    monkeypatch.setattr("elephan.sweeps.dataset.Writer.finish", lambda _: None)
+    monkeypatch.setattr("elephan.studies.sweeps.dataset.Writer.finish", lambda _: None)
     elephan.sweep(small(), out, workers=1).run()
     parts = sorted((out / "index").iterdir())
     assert len(parts) > 3

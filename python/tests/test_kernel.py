@@ -14,10 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from elephan import _core, iperf3, kernel, linux
+from elephan import _core, kernel
+from elephan.api.scenario import dumbbell, flow
+from elephan.engines import linux
+from elephan.engines.run import run as simulate
 from elephan.kernel import build, libbpf
-from elephan.scenario import dumbbell, flow
-from elephan.simulate import run as simulate
+from elephan.studies import iperf3
 
 # `.ci/run` sets this where the machine can: then what is missing is a failure.
 REQUIRED = os.environ.get("ELEPHAN_KERNEL") == "required"
@@ -267,7 +269,7 @@ def test_iperf3_finds_on_the_same_link_what_our_traffic_does():
 
 @pytest.mark.usefixtures("machine")
 def test_engines_side_by_side(tmp_path):
-    from elephan import engines
+    from elephan.studies import side_by_side as engines
 
     scenario = path("scalable", duration="6 s", measure={"from": "2 s"}, engine="sim")
     pair = engines.pair(scenario, name="short")
@@ -318,7 +320,7 @@ def test_commands_of_a_run_end_with_it_however_it_ends(how):
     """They hold the namespace that they run in."""
     words = ["sleep", f"1{os.getpid()}.{int(how)}"]
     program = (
-        "from elephan import linux; from elephan.scenario import dumbbell, flow\n"
+        "from elephan.engines import linux; from elephan.api.scenario import dumbbell, flow\n"
         f"linux.run(dumbbell(rate='20 Mbit/s', rtt='20 ms', buffer='100% bdp', tcp={{'rto_min': '200 ms'}}, duration='60 s',"
         f" flows=[flow('reno')], engine='linux'), listener_commands=[{words}], sender_commands=[{words}])"
     )

@@ -14,8 +14,9 @@ import pytest
 from sweep_scenarios import SMALL, assert_same
 
 import elephan
-from elephan import folders, kernel
-from elephan.results import TABLES, Run
+from elephan import kernel
+from elephan.api.run import TABLES, Run
+from elephan.base import folders
 
 ONE = """
 duration = "10 s"
@@ -26,8 +27,8 @@ flow = [{ cc = "reno" }]
 COMMAND = """
 import elephan
 from elephan import cli
-from elephan.sweeps import loop
-from elephan.reproduce import catalogue, lab
+from elephan.studies.sweeps import loop
+from elephan.studies.reproduce import catalogue, lab
 loop.FLUSH_S = loop.BATCH_S = 0.02
 def few_runs(one):
     path = {"rate": "20 Mbit/s", "rtt": "20 ms", "duration": "5 s", "flows": [elephan.flow("reno")]}
@@ -209,7 +210,7 @@ import os, subprocess, sys
 from pathlib import Path
 import elephan
 from elephan.cli import main
-from elephan.sweeps import loop
+from elephan.studies.sweeps import loop
 disk = Path(sys.argv[1])
 def mount(*options):
     subprocess.run(["mount", *options, str(disk)], check=True)

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from elephan import ScenarioError
 from elephan.cli import app
-from elephan.theory import FIGURES, MODELLED, Model, plot_response, simulated_windows
+from elephan.studies.theory import FIGURES, MODELLED, Model, plot_response, simulated_windows
 
 
 def printed(*arguments):

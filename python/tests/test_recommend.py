@@ -4,10 +4,10 @@ import pytest
 from typer.testing import CliRunner
 
 import elephan
-from elephan import recommend as rules
 from elephan.cli import app
-from elephan.recommend import recommend, weights_of
-from elephan.theory import SETTLED_S, epoch_s
+from elephan.studies import recommend as rules
+from elephan.studies.recommend import recommend, weights_of
+from elephan.studies.theory import SETTLED_S, epoch_s
 
 PATH = {"rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "13packets"}
 

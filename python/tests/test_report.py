@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import elephan
-from elephan import plots, report
+from elephan.base import plots
 from elephan.report import series
+from elephan.report.read import read
+from elephan.report.write import write
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def _numbers(packed: dict[str, str]) -> np.ndarray:
 def test_a_page_has_everything_in_it_and_fetches_nothing(folders: dict[str, Path], tmp_path: Path) -> None:
     for kind, folder in folders.items():
         out = tmp_path / f"{kind}.html"
-        report.write(report.read(folder), out, "html")
+        write(read(folder), out, "html")
         page = out.read_text(encoding="utf-8")
         assert not re.search(r'(src|href)="|@import|url\((?!data:)', page.split('id="content">')[0])
         assert "default-src 'none'" in page
@@ -52,7 +54,7 @@ def test_a_page_has_everything_in_it_and_fetches_nothing(folders: dict[str, Path
 
 def test_lines_are_the_samples(folders: dict[str, Path]) -> None:
     run = elephan.Run.load(folders["run"])
-    (group,) = json.loads(report.read(folders["run"]).to_json())["groups"]
+    (group,) = json.loads(read(folders["run"]).to_json())["groups"]
     charts = {chart["id"]: chart for chart in group["charts"]}
     assert set(charts) == {"cwnd", "goodput", "srtt", "queue", "drops", "utilisation"}
     second = run.flows.filter(run.flows["flow"] == 1)
@@ -79,7 +81,7 @@ def test_what_else_is_on_the_network_has_its_tables_and_its_goodput(tmp_path: Pa
             }
         },
     )
-    content = report.read(elephan.run(scenario).save(tmp_path / "run"))
+    content = read(elephan.run(scenario).save(tmp_path / "run"))
     titles = [table.title for table in content.tables]
     assert titles[:4] == ["Flows", "Crowds of short flows", "Streams of datagrams", "Links"]
     charts = {chart.id: [line.name for line in chart.lines] for chart in content.groups[0].charts}
@@ -92,7 +94,7 @@ def test_a_metric_that_is_undefined_is_shown_as_such(tmp_path: Path) -> None:
     scenario = elephan.dumbbell(
         rate="5 Mbit/s", rtt="20 ms", flows=[elephan.flow("reno")], duration="1 s", engine="model"
     )
-    content = report.read(elephan.run(scenario).save(tmp_path / "run"))
+    content = read(elephan.run(scenario).save(tmp_path / "run"))
     tiles = {tile.name: tile for tile in content.tiles}
     assert tiles["convergence"].value == "-"
     assert tiles["convergence"].meaning.endswith("Undefined in this run.")
@@ -105,7 +107,7 @@ def test_a_run_on_a_kernel_says_which_and_how_well(folders: dict[str, Path], tmp
     quality = {"valid": False, "invalid_because": ["late"], "lateness_p99_s": 2e-4, "lateness_max_s": 3e-3}
     provenance = {**run.provenance, "engine": "linux", "kernel": "6.1.0", "quality": quality}
     elephan.Run(run.scenario, run.summary, run.links, run.labels, provenance, folder=run.folder).save(tmp_path / "run")
-    content = report.read(tmp_path / "run")
+    content = read(tmp_path / "run")
     facts = dict(content.facts)
     assert facts["kernel"] == "Linux 6.1.0"
     assert facts["packets late by"] == "0.20 ms (99 %), 3.00 ms at most"
@@ -134,7 +136,7 @@ def test_thinning_keeps_every_peak_and_says_what_it_did() -> None:
 @pytest.mark.parametrize("kind", ["pdf", "png", "svg", "md"])
 def test_papers_take_it_too(folders: dict[str, Path], tmp_path: Path, kind: str) -> None:
     out = tmp_path / f"report.{kind}"
-    report.write(report.read(folders["comparison"]), out, kind)
+    write(read(folders["comparison"]), out, kind)
     start = {"pdf": b"%PDF", "png": b"\x89PNG", "svg": b"<?xml", "md": b"# reno, htcp"}[kind]
     assert out.read_bytes().startswith(start)
     if kind == "md":
@@ -161,7 +163,7 @@ def test_a_reproduction_shows_what_was_printed_beside_ours(tmp_path: Path) -> No
         (tmp_path / how / "li2006" / "table-8.1.json").write_text(json.dumps({**found, **more}))
     (tmp_path / "full" / "li2006" / "table-8.1.png").write_bytes(b"PNG")
     (tmp_path / "full" / "li2006" / "table-8.1.csv").write_text("panel,line,x,y\n")
-    content = report.read(tmp_path)
+    content = read(tmp_path)
     assert content.command == "elephan reproduce li2006/table-8.1"
     assert [picture.csv for picture in content.pictures] == ["panel,line,x,y\n"]
     assert content.kind == "reproduction"
@@ -183,7 +185,7 @@ def test_a_picture_gives_its_data() -> None:
 
 def test_what_is_no_results_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(elephan.ScenarioError, match=r"expected the results of a run, .* found none"):
-        report.read(tmp_path)
+        read(tmp_path)
 
 
 def test_quantities_of_an_axis_are_numbers_of_si_units() -> None:
@@ -205,7 +207,7 @@ def test_a_sweep_of_loss_rates_shows_the_response_functions(tmp_path: Path) -> N
     subprocess.run(
         [Path(sys.executable).with_name("elephan"), "sweep", scenario, "--out", tmp_path / "sweep"], check=True
     )
-    content = report.read(tmp_path / "sweep")
+    content = read(tmp_path / "sweep")
     assert content.runs is not None
     assert len(content.runs.values) == 8
     (figure,) = content.figures

@@ -7,12 +7,12 @@ from typer.testing import CliRunner
 
 import elephan
 from elephan.cli import app
-from elephan.reproduce import kelly2003
-from elephan.reproduce.catalogue import EXPERIMENTS
-from elephan.reproduce.lab import SOURCES, Lab, Row, claims, data_folder, exactly, figures, verdict
-from elephan.reproduce.li2006.systems import SYSTEMS
-from elephan.sweeps.statistics import Estimate
-from elephan.sweeps.worker import code_version
+from elephan.studies.reproduce import kelly2003
+from elephan.studies.reproduce.catalogue import EXPERIMENTS
+from elephan.studies.reproduce.lab import SCENARIOS, SOURCES, Lab, Row, claims, exactly, figures, verdict
+from elephan.studies.reproduce.li2006.systems import SYSTEMS
+from elephan.studies.statistics import Estimate
+from elephan.studies.sweeps.worker import code_version
 
 
 def row(published, ours, uncertainty=None, band=0.1):
@@ -42,7 +42,7 @@ def test_the_published_data_is_whole():
     assert sum(len(claims(source)) for source in SOURCES) == 115
     for one in EXPERIMENTS.values():
         if one.scenario:
-            assert elephan.load(data_folder() / f"{one.scenario}.toml").name
+            assert elephan.load(SCENARIOS / f"{one.scenario}.toml").name
 
 
 def test_a_reproduction_from_formulas_is_kept_and_put_on_the_page(tmp_path):
@@ -155,7 +155,7 @@ def test_metrics_of_a_published_point_by_hand_from_its_events():
         "trace.events": "true",
         "measure.interval": "1 s",
     }
-    run = elephan.run(elephan.load(data_folder() / "li2006" / "symmetric.toml", settings))
+    run = elephan.run(elephan.load(SCENARIOS / "li2006" / "symmetric.toml", settings))
     events, summary = run.events, run.summary
     assert (summary.from_s, summary.to_s) == (10.0, 40.0)
     inside = events.filter((pl.col("time_s") > 10) & (pl.col("time_s") <= 40))

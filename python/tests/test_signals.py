@@ -27,7 +27,9 @@ SWEEP = SCENARIO.replace("100000 s", "1 s") + '[sweep]\nrepeat = 2000\n"path.rtt
 # The file `ready` is there from when something is computed.
 SCRIPT = """
 import pathlib, signal, sys, time
-from elephan import _core, fluid, sweeps
+from elephan import _core
+from elephan.engines import fluid
+from elephan.studies import sweeps
 from elephan.cli import main
 
 def told(function):

@@ -14,7 +14,8 @@ from distributed import Client
 from sweep_scenarios import SMALL, assert_same, small
 
 import elephan
-from elephan.sweeps import cli, cluster, loop, schedulers
+from elephan.cli import sweep as cli
+from elephan.studies.sweeps import cluster, loop, schedulers
 
 # Long enough that something can happen meanwhile.
 LONG = SMALL.replace("3 s", "120 s").replace("repeat = 2", "repeat = 8")
@@ -102,7 +103,7 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path, monkeypatch: pyte
 
 def test_a_client_that_is_killed_goes_on_where_it_was(dask: str, tmp_path: Path):
     path, out = file_of(tmp_path, LONG), tmp_path / "out"
-    script = "from elephan.sweeps import loop; loop.FLUSH_S = loop.BATCH_S = 0.05; from elephan.cli import main; main()"
+    script = "from elephan.studies.sweeps import loop; loop.FLUSH_S = loop.BATCH_S = 0.05; from elephan.cli import main; main()"
     with process("-c", script, "sweep", str(path), "--out", str(out), "--scheduler", dask) as client:
         deadline = time.monotonic() + 60
         while len(list(out.glob("index/part-*.parquet"))) < 3:
@@ -121,8 +122,8 @@ def test_a_client_that_is_killed_goes_on_where_it_was(dask: str, tmp_path: Path)
 # Loaded by workers: a run that takes its process with it.
 DEADLY = """
 import os
-from elephan.sweeps import worker
-from elephan.simulate import run as good
+from elephan.studies.sweeps import worker
+from elephan.engines.run import run as good
 def simulate(scenario, **keys):
     path, flow = scenario.document["path"], scenario.document["flow"]
     if path["rtt"] == "20 ms" and flow[0]["cc"] == "htcp" and scenario.document["seed"] == 2:

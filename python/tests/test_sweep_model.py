@@ -17,9 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import elephan
 from elephan import _core
-from elephan.sweeps import loop
-from elephan.sweeps.dataset import INDEX, SUPERSEDED
-from elephan.sweeps.worker import code_version
+from elephan.studies.sweeps import loop
+from elephan.studies.sweeps.dataset import INDEX, SUPERSEDED
+from elephan.studies.sweeps.worker import code_version
 
 RTTS = ("10 ms", "20 ms", "40 ms")
 points = st.fixed_dictionaries(

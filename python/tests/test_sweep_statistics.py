@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from elephan.sweeps.statistics import Estimate, Paired, Tight, holm, mser5
+from elephan.studies.statistics import Estimate, Paired, Tight, holm, mser5
 
 
 def test_student_by_hand():

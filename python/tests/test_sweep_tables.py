@@ -12,7 +12,7 @@ import pytest
 from sweep_scenarios import SMALL, fail_at, small
 
 import elephan
-from elephan.sweeps.statistics import Estimate
+from elephan.studies.statistics import Estimate
 
 ISSUE = "select cc, rtt, avg(goodput) from runs group by all"
 
@@ -46,16 +46,16 @@ def fairness(folder: Path, rtt: str, cc: str) -> list[float]:
 
 
 def test_rows_and_columns_in_the_order_of_the_file(grid: Path):
-    (made,) = elephan.sweeps.table(grid, rows=["path.rtt"], cols=["flow.cc"], metrics=["fairness"])
+    (made,) = elephan.studies.sweeps.table(grid, rows=["path.rtt"], cols=["flow.cc"], metrics=["fairness"])
     assert list(made.heads) == ["path.rtt", "reno", "htcp"]
     assert [line[0] for line in made.lines] == ["10 ms", "20 ms", "40 ms"]
     assert made.lines[1][2] == Estimate.of(fairness(grid, "20 ms", "htcp")).text(4)
     # Short names do as well.
-    assert elephan.sweeps.table(grid, rows=["rtt"], cols=["cc"], metrics=["fairness"]) == [made]
+    assert elephan.studies.sweeps.table(grid, rows=["rtt"], cols=["cc"], metrics=["fairness"]) == [made]
 
 
 def test_metrics_are_columns_where_there_are_none(grid: Path):
-    (made,) = elephan.sweeps.table(grid, metrics=["goodput", "queueing"])
+    (made,) = elephan.studies.sweeps.table(grid, metrics=["goodput", "queueing"])
     assert list(made.heads) == ["path.rtt", "flow.cc", "goodput (Mbit/s)", "queue_delay_mean (ms)"]
     assert len(made.lines) == 6
 
@@ -64,8 +64,8 @@ def test_settings_are_not_mixed_in_a_cell(grid: Path):
     with pytest.raises(
         elephan.ScenarioError, match=r"^table: flow\.cc would be mixed in a cell: expected it in --rows"
     ):
-        elephan.sweeps.table(grid, rows=["path.rtt"], metrics=["fairness"])
-    (made,) = elephan.sweeps.table(grid, rows=["path.rtt"], metrics=["fairness"], where={"flow.cc": "htcp"})
+        elephan.studies.sweeps.table(grid, rows=["path.rtt"], metrics=["fairness"])
+    (made,) = elephan.studies.sweeps.table(grid, rows=["path.rtt"], metrics=["fairness"], where={"flow.cc": "htcp"})
     assert len(made.lines) == 3
 
 
@@ -76,17 +76,17 @@ def test_zipped_keys_may_be_left_out(tmp_path: Path):
     path = tmp_path / "scenario.toml"
     path.write_text(text)
     elephan.sweep(path, tmp_path / "out").run()
-    (made,) = elephan.sweeps.table(tmp_path / "out", rows=["path.rate"], metrics=["goodput"])
+    (made,) = elephan.studies.sweeps.table(tmp_path / "out", rows=["path.rate"], metrics=["goodput"])
     assert [line[0] for line in made.lines] == ["5 Mbit/s", "10 Mbit/s"]
 
 
 def test_names_that_are_none_are_refused(grid: Path):
     with pytest.raises(elephan.ScenarioError, match=r"--metric: expected one of .*fairness.*, found 'fairnes'"):
-        elephan.sweeps.table(grid, metrics=["fairnes"])
+        elephan.studies.sweeps.table(grid, metrics=["fairnes"])
     with pytest.raises(elephan.ScenarioError, match=r"--where: flow\.cc: expected one of reno, htcp, found 'bic'"):
-        elephan.sweeps.table(grid, where={"flow.cc": "bic"})
+        elephan.studies.sweeps.table(grid, where={"flow.cc": "bic"})
     with pytest.raises(elephan.SweepError, match="expected the folder of a sweep"):
-        elephan.sweeps.table(grid / "flows")
+        elephan.studies.sweeps.table(grid / "flows")
 
 
 def test_the_commands_of_the_documentation(grid: Path):
@@ -102,7 +102,7 @@ def test_the_commands_of_the_documentation(grid: Path):
 
 
 def test_samples_can_be_joined(grid: Path):
-    from elephan.sweeps.query import query
+    from elephan.studies.sweeps.query import query
 
     sql = "select cc, max(cwnd_segments) as most from flows join runs using (run) where rtt_s > 0.03 group by all order by cc"
     rows = query(grid, sql).to_pylist()

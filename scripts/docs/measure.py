@@ -10,9 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
 import elephan
-from elephan import plots
-from elephan.compare import METRICS, Estimate
+from elephan.api.run import LINES
+from elephan.base.plots import STYLE, Line, draw_lines
+from elephan.studies.compare import METRICS, Estimate
 
 DOCS = Path(__file__).parents[2] / "docs"
 REPEATS = 3
@@ -146,8 +150,22 @@ def pictures() -> None:
             flows=[elephan.flow(algorithm.name)],
             duration="120 s",
         )
-        figure = plots.sawtooth(elephan.run(scenario))
+        figure = sawtooth(elephan.run(scenario))
         figure.savefig(DOCS / "images" / f"cc-{algorithm.name}.svg", metadata={"Date": None})
+
+
+def sawtooth(run: elephan.Run) -> Figure:
+    """Draw the window of a run's first flow, and the bottleneck's queue beneath it."""
+    with mpl.rc_context({**STYLE, "svg.hashsalt": "elephan"}):
+        figure = Figure(figsize=(7.5, 3.4))
+        window, queue = figure.subplots(2, 1, sharex=True, height_ratios=[2.2, 1])
+        for axes, what in ((window, "cwnd"), (queue, "queue")):
+            lines = [Line(*line) for line in run.lines(what)]
+            draw_lines(axes, lines, LINES[what][2], run.summary.to_s)
+        for line in queue.lines:
+            line.set_color("#888888")
+        queue.set_xlabel("time (s)")
+        return figure
 
 
 def queues() -> dict[str, Any]:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from elephan.metrics import METRICS
-from elephan.sweeps import names
+from elephan.api.metrics import METRICS
+from elephan.studies.sweeps import names
 
 # Pages of metrics that no table of a comparison has: where each is in summary.json, and its unit there.
 OTHERS = {

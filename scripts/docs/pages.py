@@ -14,7 +14,7 @@ from typing import Any
 import metrics
 
 import elephan
-from elephan.registry import queues
+from elephan.api.registry import queues
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from elephan import _core
-from elephan.folders import new_file
+from elephan.base.folders import new_file
 from elephan.kernel.errors import KernelError
 
 FLAGS = ("-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3", "-c")

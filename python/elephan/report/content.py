@@ -7,7 +7,8 @@ from typing import Any
 from scipy.special import stdtrit
 
 from elephan import _core
-from elephan.metrics import METRICS
+from elephan.api.metrics import METRICS
+from elephan.base.table import Table
 from elephan.report import series
 
 
@@ -41,25 +42,6 @@ class Group:
 
     title: str
     charts: list[Chart]
-
-
-@dataclass(frozen=True)
-class Head:
-    """The head of a column."""
-
-    text: str
-    unit: str = ""
-    numeric: bool = True
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of text."""
-
-    title: str
-    head: list[Head]
-    rows: list[list[str]]
-    note: str = ""
 
 
 @dataclass(frozen=True)

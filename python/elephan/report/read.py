@@ -9,17 +9,19 @@ import numpy as np
 import polars as pl
 
 from elephan import _core
-from elephan.compare import Comparison, run_path
-from elephan.folders import read_document
-from elephan.metrics import METRICS, Metric
-from elephan.reading import damage, inside
-from elephan.report import reproduction, series, tables
-from elephan.report.content import Axis, Chart, Content, Group, Head, Line, Points, Runs, Series, Table, Tile
-from elephan.results import Run
-from elephan.sweeps.dataset import Dataset, named
-from elephan.sweeps.statistics import Estimate
-from elephan.text import file_name
-from elephan.theory import MODELLED, Model
+from elephan.api import tables
+from elephan.api.metrics import METRICS, Metric
+from elephan.api.run import Run
+from elephan.base.documents import damage, inside
+from elephan.base.folders import read_document
+from elephan.base.table import Head, Table
+from elephan.base.text import file_name
+from elephan.report import reproduction, series
+from elephan.report.content import Axis, Chart, Content, Group, Line, Points, Runs, Series, Tile
+from elephan.studies.compare import Comparison, run_path
+from elephan.studies.statistics import Estimate
+from elephan.studies.sweeps.dataset import Dataset, named
+from elephan.studies.theory import MODELLED, Model
 
 # Lines of a chart: as many as there are colours that all readers tell apart.
 MOST_LINES = 8

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from elephan import _core
-from elephan.cells import deviation
-from elephan.reading import inside, read_json
-from elephan.report.content import Content, Head, Picture, Table, Tile
+from elephan.base.documents import inside, read_json
+from elephan.base.numbers import deviation
+from elephan.base.table import Head, Table
+from elephan.report.content import Content, Picture, Tile
 
 # Verdicts, best first, and what they mean.
 VERDICTS = {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from elephan.reading import inside
+from elephan.base.documents import inside
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -7,10 +7,15 @@ from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
 
+from matplotlib.backends.backend_pdf import PdfPages
+
 from elephan import _core
-from elephan.folders import new_file
-from elephan.report.content import Content, Table
-from elephan.text import markdown, markdown_table, visible
+from elephan.base import plots
+from elephan.base.folders import new_file
+from elephan.base.table import Table
+from elephan.base.text import markdown, markdown_table, visible
+from elephan.report import pictures
+from elephan.report.content import Content
 
 # Nothing is fetched from anywhere.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
@@ -55,8 +60,6 @@ def _html(content: Content, place: Path, _: Path) -> None:
 
 def _markdown(content: Content, place: Path, out: Path) -> None:
     """Tables as text, and each figure in a file beside it."""
-    from elephan import plots  # noqa: PLC0415 - matplotlib takes a second to import
-
     lines = [f"# {markdown(content.title)}", "", f"{markdown(content.subtitle)}.", ""]
     if content.command:
         lines += [f"    {visible(content.command)}", ""]
@@ -66,7 +69,7 @@ def _markdown(content: Content, place: Path, out: Path) -> None:
         lines += [f"## {markdown(table.title)}", "", _table(table)]
         if table.note:
             lines += [markdown(table.note), ""]
-    for number, figure in enumerate(plots.of_content(content)):
+    for number, figure in enumerate(pictures.of_content(content)):
         picture = out.with_name(f"{out.stem}-{number + 1}.png")
         plots.save(figure, picture)
         lines += [f"![{markdown(str(figure.get_label()) or content.title)}]({quote(picture.name)})", ""]
@@ -83,20 +86,16 @@ def _table(table: Table) -> str:
 
 
 def _pdf(content: Content, place: Path, _: Path) -> None:
-    from matplotlib.backends.backend_pdf import PdfPages  # noqa: PLC0415
-
-    from elephan import plots  # noqa: PLC0415
 
     metadata = {"Title": visible(content.title), "Creator": f"Elephan {_core.__version__}"}
     with plots.any_letters(), place.open("wb") as file, PdfPages(file, metadata=metadata) as pages:
-        for figure in [*plots.of_tables(content), *plots.of_content(content)]:
+        for figure in [*pictures.of_tables(content), *pictures.of_content(content)]:
             pages.savefig(figure)
 
 
 def _picture(content: Content, place: Path, out: Path) -> None:
-    from elephan import plots  # noqa: PLC0415
 
-    figures = plots.of_content(content)
+    figures = pictures.of_content(content)
     plots.write(figures[0], place, out.suffix.lstrip("."))
     # Further figures of a report with several stand beside the first.
     for number, figure in enumerate(figures[1:], start=2):

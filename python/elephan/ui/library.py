@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from elephan._core import ScenarioError
-from elephan.reading import damage, read_json
-from elephan.report import Content, kind_of, read, read_beside
-from elephan.sweeps.dataset import Dataset
+from elephan.base.documents import damage, read_json
+from elephan.report.content import Content
+from elephan.report.read import kind_of, read, read_beside
+from elephan.studies.sweeps.dataset import Dataset
 
 # How deep results lie: results/NAME, results/GROUP/NAME, a run within a sweep.
 DEEPEST = 3

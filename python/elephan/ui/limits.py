@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from elephan import _core
-from elephan.scenario import Scenario
+from elephan.api.scenario import Scenario
 
 # Tables that stand for flows.
 FLOWS = ("flow", "web", "arrivals", "cbr", "on_off")

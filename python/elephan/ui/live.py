@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from elephan import _core
-from elephan.results import Run
-from elephan.simulate import from_columns
-from elephan.text import file_name
+from elephan.api.run import Run
+from elephan.base.text import file_name
+from elephan.engines.sim import from_columns
 from elephan.ui.limits import Limits, amount, checked
 
 # Messages are sent no more often than this: a screen shows no more.

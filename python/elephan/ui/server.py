@@ -26,11 +26,11 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from elephan import _core
-from elephan.reading import damage
-from elephan.registry import algorithms, slow_starts
-from elephan.report import Content
+from elephan.api.registry import algorithms, slow_starts
+from elephan.api.scenario import schema
+from elephan.base.documents import damage
+from elephan.report.content import Content
 from elephan.report.write import page as report_page
-from elephan.scenario import schema
 from elephan.ui.library import Library
 from elephan.ui.limits import Limits, checked, loaded, mistakes
 from elephan.ui.live import LiveRun, LiveRuns, TooManyError

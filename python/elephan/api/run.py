@@ -1,0 +1,204 @@
+"""The result of a run: in memory, and as a folder.
+
+A folder has `run.json` (scenario, seed, versions), `summary.json`, `flows.parquet`, `queues.parquet`, `transfers.parquet`, and
+`crowds.parquet`, `streams.parquet`, `events.parquet` and captures where the scenario asks for them. It is there as a whole or
+not at all (`folders`).
+"""
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from elephan import _core
+from elephan.api.scenario import Scenario
+from elephan.api.summary import Summary
+from elephan.base.documents import damage, inside, read_json
+from elephan.base.folders import new_folder, read_document
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+# Columns that are not the extension module's own: the label of a flow stands beside its number.
+LABEL = {"unit": "1", "meaning": "label of the flow"}
+NO_LINK = 2**32 - 1
+
+# What `run.json` has besides, where a run was on a kernel.
+LINUX_KEYS = ("kernel", "quality")
+
+# What can be drawn: column, factor, label of the axis.
+LINES = {
+    "cwnd": ("cwnd_segments", 1.0, "cwnd (segments)"),
+    "goodput": ("goodput_bit_s", 1e-6, "goodput (Mbit/s)"),
+    "srtt": ("srtt_s", 1e3, "smoothed RTT (ms)"),
+    "queue": ("packets", 1.0, "queue (packets)"),
+}
+
+# The frames of a run. Those of the second row are written only where there is something in them.
+TABLES = ("flows", "queues", "transfers", "crowds", "streams", "events")
+OPTIONAL = ("crowds", "streams", "events")
+
+
+@cache
+def _declared() -> dict[tuple[str, str], dict[str, str]]:
+    """Unit and meaning of each column of each table, as Parquet keeps them."""
+    columns = json.loads(_core.declared_columns())
+    return {(one["table"], one["name"]): {"unit": one["unit"], "meaning": one["meaning"]} for one in columns}
+
+
+@cache
+def _described(table: str, name: str, kind: pa.DataType) -> pa.Field:
+    return pa.field(name, kind, metadata=LABEL if name == "label" else _declared()[table, name])
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of a scenario.
+
+    `summary` has the metrics; `flows`, `queues`, `transfers` and `events` are Polars frames of samples.
+    """
+
+    scenario: Scenario
+    summary: Summary
+    links: tuple[str, ...]
+    labels: tuple[str, ...]
+    provenance: Mapping[str, Any]
+    columns: Mapping[str, Mapping[str, Any]] = field(repr=False, default_factory=dict)
+    folder: Path | None = None
+
+    def table(self, name: str) -> pa.Table:
+        """The samples `name`, one of `TABLES`, as Arrow columns that tell their unit and meaning."""
+        if self.folder is not None:
+            path = inside(self.folder, f"{name}.parquet")
+            with damage(self.folder):
+                return pq.read_table(path) if path.exists() else pa.table({})
+        names: dict[str, Sequence[str]] = {"link": self.links, "kind": _core.EVENT_KINDS}
+        columns: dict[str, pa.Array] = {}
+        for column, values in self.columns.get(name, {}).items():
+            if column in names:
+                known = pa.array(values, mask=values == NO_LINK) if column == "link" else pa.array(values)
+                columns[column] = pa.array(names[column], pa.string()).take(known)
+            else:
+                columns[column] = pa.array(values)
+            if column == "flow" and name != "events":
+                columns["label"] = pa.array(self.labels, pa.string()).take(columns["flow"])
+        return pa.Table.from_arrays(
+            list(columns.values()),
+            schema=pa.schema([_described(name, key, column.type) for key, column in columns.items()]),
+        )
+
+    def _frame(self, name: str) -> "pl.DataFrame":
+        import polars as pl  # noqa: PLC0415 - a run that is only written needs no frames
+
+        frame = pl.from_arrow(self.table(name))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    @cached_property
+    def flows(self) -> "pl.DataFrame":
+        """Samples of every flow: time, flow, label, cwnd, ssthresh, srtt, goodput, retransmits, ..."""
+        return self._frame("flows")
+
+    @cached_property
+    def queues(self) -> "pl.DataFrame":
+        """Samples of every link with a rate: packets and bytes waiting, drops, losses, marks, load."""
+        return self._frame("queues")
+
+    @cached_property
+    def transfers(self) -> "pl.DataFrame":
+        """Every transfer: flow, index, start, end, bytes."""
+        return self._frame("transfers")
+
+    @cached_property
+    def crowds(self) -> "pl.DataFrame":
+        """Samples of every crowd of short flows: open connections, transfers finished, goodput; empty where there is none."""
+        return self._frame("crowds")
+
+    @cached_property
+    def streams(self) -> "pl.DataFrame":
+        """Samples of every stream of datagrams: sent, received, missing, goodput; empty where there is none."""
+        return self._frame("streams")
+
+    @cached_property
+    def events(self) -> "pl.DataFrame":
+        """Every event, where the scenario's `trace.events` asks for them; else empty."""
+        return self._frame("events")
+
+    def lines(self, what: str) -> list[tuple[str, np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+        """The samples of one of `LINES` as lines: name, times in s, values in its unit; of each flow or of the first link.
+
+        Raises `ScenarioError` for another quantity.
+        """
+        if what not in LINES:
+            raise _core.ScenarioError(f"plot: expected one of {', '.join(LINES)}, found {what!r}")
+        column, factor, _ = LINES[what]
+        frame = self.table("queues" if what == "queue" else "flows")
+        if what == "queue":
+            chosen = [(link.name, frame["link"].to_numpy() == link.name) for link in self.summary.links[:1]]
+        else:
+            flow = frame["flow"].to_numpy()
+            chosen = [(f"{label} ({number})", flow == number) for number, label in enumerate(self.labels)]
+        time_s, values = frame["time_s"].to_numpy(), frame[column].to_numpy() * factor
+        return [(name, time_s[rows], values[rows]) for name, rows in chosen]
+
+    def plot(self, what: str = "cwnd") -> "Figure":
+        """Draw one of `LINES` over time: `cwnd`, `goodput`, `srtt` or `queue`."""
+        from elephan.base import plots  # noqa: PLC0415 - matplotlib takes half a second to import
+
+        lines = [plots.Line(*line) for line in self.lines(what)]
+        return plots.over_time(lines, LINES[what][2], self.summary.to_s, self.scenario.name)
+
+    def save(self, folder: str | Path, *, force: bool = False) -> Path:
+        """Write the results folder; an existing one is kept unless `force` is set. Raises as `new_folder` does."""
+        with new_folder(folder, force=force) as place:
+            self.write_into(place)
+        return Path(folder)
+
+    def write_into(self, place: Path) -> None:
+        """Write the files of a results folder into `place`, which exists."""
+        description = {
+            "scenario": self.scenario.document,
+            "seed": self.scenario.document["seed"],
+            "links": self.links,
+            "labels": self.labels,
+            "python": platform.python_version(),
+            **self.provenance,
+        }
+        write_json(place / "run.json", description)
+        write_json(place / "summary.json", self.summary.to_dict())
+        for name in TABLES:
+            table = self.table(name)
+            if name in OPTIONAL and table.num_rows == 0:
+                continue
+            # A file of Python's own tells in plain words what the disk said.
+            with (place / f"{name}.parquet").open("wb") as file:
+                pq.write_table(table, file, compression="zstd")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Run":
+        """Read a results folder; the frames are read when they are asked for. Raises `ScenarioError` for a damaged one."""
+        folder = Path(folder)
+        keys = ("elephan", "engine", "wall_time_s", "segments_delivered", "events_handled")
+        description, summary = read_document(folder / "run.json"), read_json(folder, "summary.json")
+        with damage(folder):
+            return cls(
+                scenario=Scenario(description["scenario"]),
+                summary=Summary.from_dict(summary),
+                links=tuple(description["links"]),
+                labels=tuple(description["labels"]),
+                provenance={key: description[key] for key in (*keys, *LINUX_KEYS) if key in description},
+                folder=folder,
+            )
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write JSON that people can read."""
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,1 @@
+"""What every room needs: text and numbers for people, tables, documents, folders, pictures."""

@@ -1,0 +1,66 @@
+"""Reading results folders, which may be damaged, or of somebody else: nothing outside them, and one line for what is wrong."""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from elephan._core import ScenarioError
+from elephan.base.errors import FailedError
+
+
+def inside(folder: Path, name: str) -> Path:
+    """The path of `name` in a results folder: a file, a folder, or nothing yet.
+
+    Raises `ScenarioError` where `..` or a link leads out of the folder, and for a pipe, which would be waited for.
+    """
+    path = folder / name
+    root = os.path.realpath(folder)
+    if os.path.commonpath([root, os.path.realpath(path)]) != root:
+        raise ScenarioError(f"{path}: expected a path within {folder}, found one that leads out of it")
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ScenarioError(f"{path}: expected a file, found something else")
+    return path
+
+
+def read_json(folder: Path, name: str) -> dict[str, Any]:
+    """A JSON object in a results folder. Raises `ScenarioError` where it is none, and `OSError`."""
+    try:
+        value = json.loads(inside(folder, name).read_bytes())
+    except ScenarioError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise ScenarioError(f"{folder / name}: expected JSON, found: {error}") from error
+    if not isinstance(value, dict):
+        raise ScenarioError(f"{folder / name}: expected a JSON object, found {_kind(value)}")
+    return value
+
+
+def _kind(value: Any) -> str:
+    return "a list" if isinstance(value, list) else f"{value!r:.40}"
+
+
+@contextlib.contextmanager
+def damage(folder: Path) -> Iterator[None]:
+    """Say in one line, as a `ScenarioError`, what is wrong with the results of a folder.
+
+    Damaged files hold anything, and everything that is computed from them may fail in any way. So every exception counts, but
+    those of the disk, which say themselves what is wrong.
+    """
+    try:
+        yield
+    except (ScenarioError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except FailedError as error:
+        raise ScenarioError(str(error)) from error
+    # A panic of Polars is no `Exception`.
+    except BaseException as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        lines = str(error).strip().splitlines()
+        reason = f"{lines[0]:.200}" if lines else type(error).__name__
+        # A mere key says little.
+        reason = f"no key {reason}" if isinstance(error, KeyError) else reason
+        raise ScenarioError(f"{folder}: expected whole results, found damaged ones ({reason})") from error

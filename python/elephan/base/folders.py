@@ -1,0 +1,386 @@
+"""Folders and files of ours: which they are, how they come into being, and how one takes another's place.
+
+A folder is ours if it has a document of `DOCUMENTS` that can be read. What is being written is in a folder of its own, beside
+its target and named `.elephan-` and 16 random digits:
+
+- `lock`: held while the command runs; tells who writes, and what the target is called;
+- `new`: what is written; it takes the target's name when it is whole;
+- `old`: what it replaces, until then.
+
+A command that was killed leaves such a folder behind. The next that writes beside it clears it: the lock is free then. Nothing
+else is ever removed.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import secrets
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from elephan import _core
+from elephan.base.documents import read_json
+from elephan.base.text import file_name
+
+# The documents by which a folder is known: what it has the results of, and keys that the document has.
+DOCUMENTS: dict[str, tuple[str, dict[str, type]]] = {
+    "run.json": ("a run", {"scenario": dict, "seed": int, "links": list, "labels": list, "elephan": str}),
+    "comparison.json": ("a comparison", {"runs": dict}),
+    "difference.json": ("a comparison of engines", {"elephan": str, "quantities": dict}),
+    "sweep.json": (
+        "a sweep",
+        {"name": str, "code": str, "points": int, "settings": list, "described": list, "scenario": dict},
+    ),
+}
+# Other files that commands write into results folders, besides captures.
+FILES = re.compile(
+    r"summary\.json|table\.(csv|md)|(flows|queues|transfers|crowds|streams|events)\.parquet|(cwnd|goodput|srtt|queue)\.png"
+    r"|report(-\d+)?\.(html|pdf|png|svg|md)"
+)
+# Folders of single runs within other results.
+INNER = {"comparison.json": re.compile(r"runs/[^/]+-\d+"), "difference.json": re.compile(r"sim|linux-\d+")}
+TEMPORARY = re.compile(r"\.elephan-[0-9a-f]{16}")
+LOCK = ".elephan-lock"
+# What was left behind on another machine is not cleared before: where locks are not seen across machines, it may be in use.
+FOREIGN_S = 30 * 86400.0
+# How long to wait for others that begin or end in the same folder.
+PATIENCE_S = 2.0
+
+
+def file_names(texts: Iterable[str]) -> dict[str, str]:
+    """A name of a file for each text, all different."""
+    names: dict[str, str] = {}
+    for text in texts:
+        stem = name = file_name(text)
+        number = 1
+        while name in names.values():
+            number += 1
+            name = f"{stem}-{number}"
+        names[text] = name
+    return names
+
+
+def default(name: str) -> Path:
+    """Where results go without `--out`: a folder of this name within `results`."""
+    return Path("results") / file_name(name)
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """A document of ours, one of `DOCUMENTS`.
+
+    Raises `ScenarioError` where it says something else or cannot be read, and `OSError` where it is not there.
+    """
+    what, keys = DOCUMENTS[path.name]
+    document = read_json(path.parent, path.name)
+    for key, kind in keys.items():
+        if not isinstance(document.get(key), kind):
+            raise _core.ScenarioError(f"{path}: expected {key} as {what} writes it, found {document.get(key)!r:.40}")
+    return document
+
+
+def document_of(folder: Path) -> str | None:
+    """The name of the document by which a folder is ours; none where it has none. Raises as `read_document` does."""
+    for name in DOCUMENTS:
+        if (folder / name).is_file():
+            read_document(folder / name)
+            return name
+    return None
+
+
+# What may be replaced.
+
+
+def _obstacle(folder: Path) -> str | None:  # noqa: PLR0911 - a return for each
+    """What stands in the way of replacing a folder that exists; none where it has only results that a command wrote."""
+    if folder.is_symlink():
+        return "a symbolic link"
+    if not folder.is_dir():
+        return "a file"
+    here = folder.resolve()
+    for place, what in ((Path.cwd(), "the current directory"), (Path.home(), "the home directory")):
+        if here == place.resolve():
+            return what
+        if here in place.resolve().parents:
+            return f"a folder that {what} is in"
+    try:
+        name = document_of(folder)
+    except _core.ScenarioError as error:
+        return f"one that is not known for ours ({error})"
+    if name == "sweep.json":
+        return "the folder of a sweep, which is never replaced"
+    found = _foreign(folder, name)
+    if found is None:
+        return None
+    return f"{found.relative_to(folder)} in it, which no command of ours wrote" if name else f"{found.name} in it"
+
+
+def _foreign(folder: Path, name: str | None) -> Path | None:
+    """The first entry of a folder that no command wrote; `name` is that of its document.
+
+    What killed commands left there goes first: a command writes into its own results as well.
+    """
+    clear(folder)
+    links = read_document(folder / name)["links"] if name == "run.json" else []
+    captures = {f"{one}.pcap" for one in file_names(map(str, links)).values()}
+    for entry in sorted(folder.iterdir()):
+        if entry.is_symlink() or name is None:
+            return entry
+        if entry.is_dir():
+            for one in sorted(entry.iterdir()) if entry.name == "runs" else [entry]:
+                if name not in INNER or not INNER[name].fullmatch(one.relative_to(folder).as_posix()):
+                    return one
+                if one.is_symlink() or not one.is_dir() or document_of(one) != "run.json":
+                    return one
+                if found := _foreign(one, "run.json"):
+                    return found
+        elif entry.name not in (name, *captures) and not FILES.fullmatch(entry.name):
+            return entry
+    return None
+
+
+def _check(folder: Path, *, force: bool) -> None:
+    if not os.path.lexists(folder):
+        return
+    found = _obstacle(folder)
+    if found is not None:
+        raise FileExistsError(f"{folder}: expected no such folder, or results that --force may replace; found {found}")
+    if not force and any(folder.iterdir()):
+        raise FileExistsError(f"{folder}: expected no such folder, found one; --force replaces it")
+
+
+def own_or_empty(folder: Path, document: str) -> None:
+    """Refuse a folder in which there is something, unless it has this document of ours.
+
+    Raises `FileExistsError` that names what was found, and `ScenarioError` where the document is damaged.
+    """
+    what = DOCUMENTS[document][0]
+    if not folder.is_dir():
+        if os.path.lexists(folder):
+            raise FileExistsError(f"{folder}: expected an empty folder or that of {what}, found a file")
+        return
+    if (folder / document).is_file():
+        read_document(folder / document)
+        return
+    # `jobs` has what a batch system says of the jobs that run a sweep.
+    others = [path.name for path in folder.iterdir() if path.name not in (LOCK, "jobs") and not _is_temporary(path)]
+    if others:
+        raise FileExistsError(
+            f"{folder}: expected an empty folder or that of {what}, with {document}; found {min(others)}"
+        )
+
+
+# What is being written.
+
+
+@contextlib.contextmanager
+def new_folder(folder: str | Path, *, force: bool = False) -> Iterator[Path]:
+    """Give a folder to write into; it gets its name when all is written, and goes if anything fails.
+
+    Where a folder of results exists, `force` replaces it; it stays until the new one is whole. Raises `FileExistsError` where
+    `force` is not set, where what exists is not ours, and where another command writes there. Any other error has a note where
+    nothing was written.
+    """
+    folder = Path(folder)
+    place = folder.resolve() if folder.name in ("", "..") else folder.parent.resolve() / folder.name
+    with _place(place, lambda: _check(folder, force=force), f"nothing was written to {folder}") as new:
+        new.mkdir()
+        yield new
+        for path in new.rglob("*"):
+            if path.is_file():
+                _sync(path)
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """Give a file to write; it takes the place of `path`, a file or none, when it is whole, or never."""
+
+    def check() -> None:
+        if path.is_dir():
+            raise FileExistsError(f"{path}: expected a file or none, found a folder")
+
+    with _place(path, check) as new:
+        yield new
+        _sync(new)
+
+
+def clear(folder: Path) -> None:
+    """Clear what killed commands left in a folder."""
+    with _alone_in(folder) as alone:
+        _others_in(folder, alone=alone)
+
+
+@contextlib.contextmanager
+def only_writer(folder: Path, what: str) -> Iterator[None]:
+    """Make a folder, and keep other commands from writing into it. Raises `FileExistsError` where one does already."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOCK).open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise FileExistsError(f"{folder}: expected no other {what} that writes here, found one") from error
+        yield
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _is_temporary(path: Path) -> bool:
+    return TEMPORARY.fullmatch(path.name) is not None and path.is_dir() and not path.is_symlink()
+
+
+@contextlib.contextmanager
+def _place(target: Path, check: Callable[[], None], note: str | None = None) -> Iterator[Path]:
+    """A place `new` beside the target, which takes its name in the end; `check` refuses a target that may not be replaced."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(f"{error.filename}: expected a folder, found a file") from error
+    own = target.parent / f".elephan-{secrets.token_hex(8)}"
+    new, old = own / "new", own / "old"
+    held: IO[str] | None = None
+    is_whole = False
+    try:
+        with _alone_in(target.parent) as alone:
+            for other in _others_in(target.parent, alone=alone):
+                if other["target"] == target.name:
+                    by = f"process {other['pid']} on {other['host']}"
+                    raise FileExistsError(f"{target}: expected no other command that writes there, found {by}")
+            check()
+            own.mkdir(mode=0o700)
+            held = _held(own, target)
+        yield new
+        with _alone_in(target.parent):
+            check()
+            is_whole = True
+            # A file takes the place of a file, and a folder that of an empty one, in one step.
+            if target.is_dir() and any(target.iterdir()):
+                target.rename(old)
+            new.rename(target)
+    except BaseException as error:
+        is_placed = is_whole and (old.exists() or not new.exists())
+        if note is not None and not is_placed:
+            error.add_note(note)
+        if isinstance(error, OSError) and error.filename is not None:
+            # Nobody knows the temporary name.
+            error.filename = str(error.filename).replace(str(new), str(target)).replace(str(own), str(target))
+        raise
+    finally:
+        _settle(own, target)
+        if held is not None:
+            held.close()
+
+
+def _held(own: Path, target: Path) -> IO[str]:
+    file = (own / "lock").open("x", encoding="utf-8")
+    # Some network file systems have no locks. Nothing is cleared there.
+    with contextlib.suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX)
+    file.write(
+        json.dumps(
+            {"elephan": _core.__version__, "host": socket.gethostname(), "pid": os.getpid(), "target": target.name}
+        )
+    )
+    file.flush()
+    return file
+
+
+def _settle(own: Path, target: Path) -> None:
+    """End a temporary folder: what was on its way to its name gets there, the rest is removed."""
+    if not own.exists():
+        return
+    new, old = own / "new", own / "old"
+    if old.exists() and new.exists():
+        if os.path.lexists(target):
+            # Somebody made another one meanwhile. What was to stand there is whole, and stays where it is.
+            return
+        # Ended between the two steps: the new one is whole.
+        new.rename(target)
+    for path in (new, old):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    # The lock goes last: without it nobody could tell whose the rest is.
+    if not (new.exists() or old.exists()):
+        (own / "lock").unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            own.rmdir()
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[bool]:
+    """Keep others from beginning and ending in a folder, and tell whether that is so.
+
+    It is a matter of moments. Who holds the folder for longer is passed over, and so is a file system without locks.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        alone, until = False, time.monotonic() + PATIENCE_S
+        while not alone and time.monotonic() < until:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                alone = True
+            except BlockingIOError:
+                time.sleep(0.01)
+            except OSError:
+                break
+        yield alone
+    finally:
+        os.close(handle)
+
+
+def _others_in(folder: Path, *, alone: bool) -> list[dict[str, Any]]:
+    """What others are writing in a folder; what killed commands left is cleared."""
+    found = []
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if TEMPORARY.fullmatch(entry.name)]
+    for own in (folder / name for name in names):
+        # What is gone by now, or not for us to read, is left to others.
+        with contextlib.suppress(OSError):
+            if _is_temporary(own) and (record := _look(own, alone=alone)) is not None:
+                found.append(record)
+    return found
+
+
+def _look(own: Path, *, alone: bool) -> dict[str, Any] | None:
+    """Who writes in a temporary folder; none where nobody does, which is then cleared if it is known for ours."""
+    inside = {path.name for path in own.iterdir()}
+    if not inside and alone:
+        # Killed in its first moment.
+        own.rmdir()
+    if "lock" not in inside or not inside <= {"lock", "new", "old"}:
+        return None
+    handle = os.open(own / "lock", os.O_RDWR | os.O_NOFOLLOW)
+    with os.fdopen(handle, encoding="utf-8") as file:
+        record = _record(file.read())
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return record
+        if record is None:
+            if inside == {"lock"} and alone:
+                (own / "lock").unlink()
+                own.rmdir()
+            return None
+        is_old = time.time() - os.fstat(file.fileno()).st_mtime > FOREIGN_S
+        if record["host"] != socket.gethostname() and not is_old:
+            return record
+        _settle(own, own.parent / record["target"])
+        return None
+
+
+def _record(text: str) -> dict[str, Any] | None:
+    try:
+        record = json.loads(text)
+    except ValueError:
+        return None
+    known = isinstance(record, dict) and record.keys() >= {"elephan", "host", "pid", "target"}
+    return record if known and Path(str(record["target"])).name == record["target"] else None

@@ -1,0 +1,50 @@
+"""What stands in the cells of tables, on the terminal and in reports."""
+
+import math
+
+# Significant digits of a number, and of how uncertain it is.
+DIGITS, UNCERTAIN = 4, 2
+
+
+def number(value: float | None, factor: float = 1, digits: int = 2) -> str:
+    """A number in another unit; `-` where it is undefined."""
+    return "-" if value is None else f"{value * factor:.{digits}f}"
+
+
+def significant(value: float, digits: int = DIGITS) -> str:
+    """A number of any size: whole from 1000 on, else by its significant digits, small ones as 5.4e-09."""
+    if abs(value) < 1e-4:
+        return f"{value:.{digits}g}"
+    text = f"{value:,.{_decimals(value, digits)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def measured(value: float, uncertainty: float | None) -> str:
+    """A number of any size and how uncertain it is, `207.6 ± 1.3`, to the same digit."""
+    if not uncertainty:
+        return significant(value)
+    if max(abs(value), uncertainty) < 1e-4:
+        return f"{significant(value)} ± {significant(uncertainty, UNCERTAIN)}"
+    decimals = (
+        min(_decimals(uncertainty, UNCERTAIN), _decimals(value, DIGITS)) if value else _decimals(uncertainty, UNCERTAIN)
+    )
+    shown = f"{uncertainty:,.{decimals}f}"
+    # A number known to more than its digits has an uncertainty of its own size.
+    return f"{value:,.{decimals}f} ± {shown if float(shown.replace(',', '')) else significant(uncertainty, UNCERTAIN)}"
+
+
+def _decimals(value: float, digits: int) -> int:
+    if value == 0 or not math.isfinite(value):
+        return 0
+    return max(0, digits - 1 - math.floor(math.log10(abs(value))))
+
+
+def deviation(share: float | None) -> str:
+    """By how much in % something is off, with its sign; `-` where it is undefined."""
+    # What rounds to nothing has no sign of its own: -0.0 + 0.0 is 0.0.
+    return "-" if share is None else f"{round(100 * share, 1) + 0.0:+.1f}"
+
+
+def percent(part: int, whole: int) -> str:
+    """A share in %; `-` of nothing."""
+    return number(part / whole if whole else None, 100, 3)

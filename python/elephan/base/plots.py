@@ -1,0 +1,144 @@
+"""Figures: one style for all of them, in one place."""
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+import polars as pl
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from elephan.base.folders import new_file
+from elephan.base.text import Terminal, drawn, visible
+
+# Okabe and Ito's colours, which colour-blind readers tell apart.
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]
+
+STYLE: Any = {
+    "axes.edgecolor": "#666666",
+    "axes.grid": True,
+    "axes.labelcolor": "#333333",
+    "axes.prop_cycle": cycler(color=COLOURS),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "figure.constrained_layout.use": True,
+    "figure.dpi": 110,
+    "font.size": 9,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "lines.linewidth": 1.1,
+    "xtick.color": "#666666",
+    "ytick.color": "#666666",
+}
+
+# Points of a line: more than a screen has columns; the extremes of each bin are kept.
+MOST_POINTS = 2000
+
+
+@contextlib.contextmanager
+def any_letters() -> Iterator[None]:
+    """Draw letters that the font lacks as boxes, without a warning for each."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a picture of the kind that its name ends with, PNG without an ending; as a whole or not at all."""
+    with new_file(path) as place:
+        write(figure, place, path.suffix.lstrip(".") or "png")
+
+
+def write(figure: Figure, place: Path, kind: str) -> None:
+    """Write a picture of this kind to a place that nobody reads yet."""
+    with any_letters():
+        figure.savefig(place, format=kind)
+
+
+def save_beside(folder: Path, figures: Mapping[str, Callable[[], Figure]]) -> list[str]:
+    """Draw figures into a results folder that is complete, as `NAME.png`; returns the names of those that are there.
+
+    One that fails is a line on standard error.
+    """
+    there = []
+    for name, draw in figures.items():
+        picture = folder / f"{name}.png"
+        try:
+            save(draw(), picture)
+            there.append(name)
+        except Exception as error:
+            reason = visible(str(error)) or type(error).__name__
+            Terminal(stderr=True).message(f"{picture}: expected a picture, found: {reason}")
+    return there
+
+
+def thin(time: np.ndarray[Any, Any], value: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Keep the smallest and largest value of each of `MOST_POINTS / 2` bins, so that no peak is hidden."""
+    if len(value) <= MOST_POINTS:
+        return time, value
+    edges = np.linspace(0, len(value), MOST_POINTS // 2 + 1).astype(int)[:-1]
+    bins = np.split(np.arange(len(value)), edges[1:])
+    keep = np.unique(np.concatenate([[b[value[b].argmin()], b[value[b].argmax()]] for b in bins]))
+    return time[keep], value[keep]
+
+
+class Line(NamedTuple):
+    """A line over time: times in s, and values in the unit of the axis."""
+
+    name: str
+    time_s: np.ndarray[Any, Any]
+    values: np.ndarray[Any, Any]
+
+
+def draw_lines(axes: Axes, lines: Sequence[Line], label: str, until_s: float) -> None:
+    """Draw lines over time from 0 to `until_s`, over an axis with this label. Beyond `COLOURS` they are left out."""
+    for line in lines[: len(COLOURS)]:
+        time, value = thin(line.time_s, line.values)
+        axes.plot(time, value, label=drawn(line.name))
+    axes.set_ylabel(label)
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(0, until_s)
+
+
+def legend(axes: Axes, most: int, letters: int, **style: Any) -> None:
+    """A legend with at most `most` columns, and fewer where the axes are not as wide: they take so many letters."""
+    labels = axes.get_legend_handles_labels()[1]
+    longest = max(map(len, labels), default=0) + 5
+    axes.legend(ncols=max(1, min(most, letters // longest)), **style)
+
+
+def over_time(lines: Sequence[Line], label: str, until_s: float, title: str) -> Figure:
+    """Draw lines over time on one pair of axes."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.5, 3.2))
+        axes = figure.subplots()
+        draw_lines(axes, lines, label, until_s)
+        axes.set_xlabel("time (s)")
+        axes.set_title(drawn(title, 80))
+        legend(axes, 4, 110, loc="upper right")
+        return figure
+
+
+def data_of(figure: Figure) -> pl.DataFrame:
+    """The points of all lines of a figure: panel, line, x and y as they are drawn."""
+    parts = [
+        pl.DataFrame(
+            {
+                "panel": axes.get_title() or axes.get_title(loc="left") or str(number),
+                "line": str(line.get_label()).removeprefix("_"),
+                "x": np.asarray(line.get_xdata(), dtype=float),
+                "y": np.asarray(line.get_ydata(), dtype=float),
+            }
+        )
+        for number, axes in enumerate(figure.axes, start=1)
+        for line in axes.lines
+    ]
+    return pl.concat(parts) if parts else pl.DataFrame()

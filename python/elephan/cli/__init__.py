@@ -1,0 +1,137 @@
+"""The command line. Each command is a module of this package, which is imported when the command is called."""
+
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from elephan import _core
+from elephan.base.errors import FailedError
+from elephan.base.text import Terminal, accept_any_letter
+from elephan.cli import signals
+
+BAD_INPUT, FAILED = 2, 1
+
+# Every command, and what it does.
+COMMANDS = {
+    "run": "Run a scenario file, print the results, and write a results folder.",
+    "compare": "Compare algorithms on one path: a table with 95 % confidence intervals, and plots.",
+    "compare-engines": "Run scenarios on the simulator and on this kernel's TCP, and show the differences. Needs root.",
+    "sweep": "Run every point of a scenario's sweep that its folder does not have yet.",
+    "table": "Show metrics by settings, with 95 % confidence intervals over repeats.",
+    "paired": "Compare two settings on common random numbers: difference, effect size and p-values.",
+    "query": "Query a sweep in SQL; without a statement, show its tables and columns.",
+    "recommend": "Rank the algorithms for a path, by experiments on it and the ordered criteria of Li 2006, Table 2.2.",
+    "reproduce": "Run published experiments again, and compare the results with the published numbers.",
+    "model": "Theory: response functions, recovery, fairness, stability.",
+    "kernel": "The published algorithms in the running Linux kernel.",
+    "plot": "Draw a quantity over time from a results folder.",
+    "report": "Write the results of a run, a comparison, a sweep or a reproduction as one file.",
+    "ui": "Explore on a local page: start runs, watch them live, change them, open results.",
+    "scenario": "Check scenario files, and print their schema.",
+    "cc": "The congestion control algorithms and slow starts.",
+    "queue": "The queue disciplines.",
+}
+# Where a package is not installed: the extra that brings it.
+EXTRAS = {
+    "duckdb": "sweep",
+    "distributed": "cluster",
+    "dask_jobqueue": "cluster",
+    "starlette": "ui",
+    "uvicorn": "ui",
+}
+
+
+class Commands(TyperGroup):
+    """A group that knows its commands by name and help, and imports one when it is called: all take a second to import."""
+
+    def __init__(self, **keys: Any) -> None:
+        super().__init__(**keys)
+        for name, text in COMMANDS.items():
+            self.add_command(get_command(_named(name, text)), name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments name, with its options."""
+        if args and args[0] in COMMANDS:
+            command = get_command(import_module(f"elephan.cli.{args[0].replace('-', '_')}").app)
+            command.name = args[0]
+            self.add_command(command, args[0])
+        return super().resolve_command(ctx, args)
+
+
+def _named(name: str, text: str) -> typer.Typer:
+    app = typer.Typer()
+    app.command(name, help=text)(lambda: None)
+    return app
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="A laboratory for congestion control on long fat networks.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        Terminal().message(f"elephan {_core.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line: one clear line for each mistake, and never a traceback."""
+    signals.heed()
+    accept_any_letter()
+    err = Terminal(stderr=True)
+    try:
+        code = app(standalone_mode=False)
+    except typer.Exit as stop:
+        code = stop.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        code = FAILED
+    except (_core.ScenarioError, FileExistsError) as error:
+        err.message(str(error))
+        code = BAD_INPUT
+    except FailedError as error:
+        err.message(str(error))
+        code = FAILED
+    except FileNotFoundError as error:
+        err.message(f"{error.filename}: expected a file, found none")
+        code = BAD_INPUT
+    except OSError as error:
+        text = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
+        err.message("; ".join([text, *getattr(error, "__notes__", [])]))
+        code = FAILED
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        err.message(f"{package}: expected it to be installed, found it not; `pip install 'elephan[{EXTRAS[package]}]'`")
+        code = FAILED
+    except Exception as error:
+        # What typer itself refuses: unknown options, values out of range.
+        if hasattr(error, "format_message"):
+            err.message(f"elephan: {error.format_message()}")
+        elif signals.stopped() is None:
+            raise
+        code = BAD_INPUT
+    # Not caught above: typer makes an exit code of it, and a library an error of its own.
+    if (stopped := signals.stopped()) is not None:
+        kept = getattr(stopped, "__notes__", ["nothing was written"])
+        err.message("; ".join(["interrupted", *kept]))
+        code = 128 + stopped.number
+    sys.exit(code or 0)

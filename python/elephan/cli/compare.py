@@ -1,0 +1,76 @@
+"""`elephan compare`."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from elephan.api.metrics import METRICS
+from elephan.base.folders import default, new_folder
+from elephan.base.text import Terminal
+from elephan.cli.options import Force, Large, words
+from elephan.cli.progress import progress_bar
+from elephan.studies.compare import compare as run_comparison
+
+app = typer.Typer()
+out = Terminal(least_width=132)
+
+
+@app.command()
+def compare(
+    cc: Annotated[
+        str, typer.Option(help="Algorithms, separated by commas.")
+    ] = "reno,hstcp,scalable,htcp,bic,fast,ltcp",
+    rate: Annotated[str, typer.Option(help="Rate of the bottleneck, counting IP packets.")] = "250 Mbit/s",
+    rtt: Annotated[str, typer.Option(help="Round-trip time without queueing.")] = "82 ms",
+    buffer: Annotated[str, typer.Option(help='Its queue: "20% bdp", "500 packets" or "750 kB".')] = "20% bdp",
+    flows: Annotated[int, typer.Option(min=1, help="How many flows share it.")] = 2,
+    duration: Annotated[str, typer.Option(help="How long each run lasts.")] = "300 s",
+    repeat: Annotated[int, typer.Option(min=1, help="How many runs of each algorithm, with seeds of their own.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 1,
+    start_within: Annotated[
+        str, typer.Option(help="The flows after the first start at random within this time.")
+    ] = "20 s",
+    out_dir: Annotated[
+        Path | None, typer.Option("--out", help="The results folder. [default: results/compare-...]")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the estimates as JSON, and nothing else.")] = False,
+    large: Large = False,
+    force: Force = False,
+) -> None:
+    """Compare algorithms on one path: a table with 95 % confidence intervals, and plots."""
+    names = words(cc)
+    folder = out_dir or default(f"compare-{rate}-{rtt}-{buffer}-{flows}-flows-{duration}-seed-{seed}")
+    with new_folder(folder, force=force) as place, progress_bar(f"{len(names)} algorithms x {repeat} runs") as progress:
+        result = run_comparison(
+            cc=names,
+            rate=rate,
+            rtt=rtt,
+            buffer=buffer,
+            flows=flows,
+            duration=duration,
+            repeat=repeat,
+            seed=seed,
+            start_within=start_within,
+            large=large,
+            progress=progress,
+        )
+        result.write_into(place)
+    result.draw(folder)
+    if as_json:
+        typer.echo(json.dumps(result.to_frame().to_dicts(), indent=2))
+        return
+    plural = "flow" if flows == 1 else "flows"
+    table = Table(
+        title=f"{flows} {plural}, {rate}, {rtt}, buffer {buffer}, {duration}, {repeat} runs each; ± is the 95 % interval",
+        title_justify="left",
+    )
+    table.add_column("cc", no_wrap=True)
+    for metric in METRICS:
+        table.add_column(f"{metric.name}\n{metric.unit}", justify="right")
+    for name, estimates in result.estimates().items():
+        table.add_row(name, *(estimates[metric.name].text(metric.digits) for metric in METRICS))
+    out.print(table)
+    out.print(f"results, table and plots in {folder}")

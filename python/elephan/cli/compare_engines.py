@@ -1,0 +1,66 @@
+"""`elephan compare-engines`: a scenario on the simulator and on the running kernel."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from elephan.api.scenario import load
+from elephan.base.folders import default, file_names, new_folder
+from elephan.base.text import Terminal, echo
+from elephan.cli.options import Force, Large, Settings, assignments, words
+from elephan.studies import side_by_side
+
+app = typer.Typer()
+out = Terminal(least_width=160)
+err = Terminal(stderr=True)
+
+
+@app.command()
+def compare_engines(
+    files: Annotated[list[Path], typer.Argument(help="Scenario files.")],
+    cc: Annotated[str | None, typer.Option(help="Algorithms for all flows, separated by commas, one run each.")] = None,
+    settings: Settings = None,
+    repeat: Annotated[int, typer.Option(min=1, help="How often each runs on the kernel; the median counts.")] = 1,
+    out_dir: Annotated[Path | None, typer.Option("--out", help="The folder. [default: results/engines]")] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the table as Markdown, and nothing else.")
+    ] = False,
+    large: Large = False,
+    force: Force = False,
+) -> None:
+    """Run scenarios on the simulator and on this kernel's TCP, and show how far they are apart. Needs root."""
+    changes = assignments(settings)
+    folder = out_dir or default("engines")
+    pairs: list[side_by_side.Pair] = []
+    names: list[str | None] = [*words(cc)] or [None]
+    todo = [
+        (f"{scenario.name} {name or ''}".strip(), scenario)
+        for path in files
+        for name in names
+        for scenario in [load(path, {**changes, **({"flow.cc": name} if name else {})}, large=large)]
+    ]
+    places = file_names(name for name, _ in todo)
+    for number, (name, scenario) in enumerate(todo):
+        err.print(f"{number + 1}/{len(todo)}: {name}, {scenario.document['duration']} x {repeat}", highlight=False)
+        try:
+            with new_folder(folder / places[name], force=force) as place:
+                made = side_by_side.pair(scenario, name=name, repeat=repeat, large=large)
+                made.write_into(place)
+            made.draw(folder / places[name])
+        except KeyboardInterrupt as stopped:
+            if pairs:
+                stopped.add_note(f"{number} of {len(todo)} scenarios are in {folder}")
+            raise
+        pairs.append(made)
+    if markdown:
+        echo(side_by_side.to_markdown(pairs) + "\n")
+        return
+    table = Table(title="simulator / kernel (difference; ! beyond the aim)", title_justify="left")
+    for head in side_by_side.heads():
+        table.add_column(head)
+    for row in side_by_side.rows(pairs):
+        table.add_row(*row)
+    out.print(table)
+    out.print(f"results and figures in {folder}")

@@ -1,0 +1,39 @@
+"""What a scenario can name, and its parameters: what `elephan cc` and `elephan queue` print."""
+
+import json
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from elephan import _core
+from elephan.api.registry import Algorithm
+from elephan.base.text import Terminal
+
+out = Terminal(least_width=132)
+
+
+def print_list(title: str, entries: Sequence[Algorithm]) -> None:
+    """Print a table of entries."""
+    table = Table(title=title, title_justify="left")
+    for head in ("name", "what it is", "source", "parameters"):
+        table.add_column(head)
+    for entry in entries:
+        table.add_row(entry.name, entry.title, entry.source, ", ".join(p.name for p in entry.parameters))
+    out.print(table)
+
+
+def print_one(kind: str, entries: Sequence[Algorithm], name: str) -> None:
+    """Print an entry and its parameters. Raises `ScenarioError` where none has this name."""
+    found = next((entry for entry in entries if entry.name == name), None)
+    if found is None:
+        raise _core.ScenarioError(f"{kind}: expected one of {', '.join(e.name for e in entries)}, found {name!r}")
+    out.strong(found.name, f": {found.title}\nsource: {found.source}")
+    if not found.parameters:
+        return
+    table = Table()
+    for head in ("parameter", "default", "range", "meaning"):
+        table.add_column(head)
+    for p in found.parameters:
+        default = p.default if isinstance(p.default, str) else json.dumps(p.default)
+        table.add_row(p.name, default, p.range, p.meaning)
+    out.print(table)

@@ -1,0 +1,94 @@
+"""`elephan kernel`: the published algorithms in the running kernel."""
+
+import platform
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from elephan import kernel
+from elephan.api.scenario import load as load_scenario
+from elephan.base.numbers import number
+from elephan.base.text import Terminal
+from elephan.cli.options import Settings, assignments, parameter
+from elephan.kernel import build, libbpf
+from elephan.kernel.loader import BTF, known
+from elephan.studies.iperf3 import check
+
+app = typer.Typer(help="The published algorithms in the running Linux kernel.", no_args_is_help=True)
+out = Terminal(least_width=132)
+
+Name = Annotated[str, typer.Argument(help="Name of the algorithm, as in `elephan cc list`.")]
+
+
+@app.command("load")
+def load(
+    name: Name,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="PARAMETER=VALUE, such as a=0.02.")] = None,
+) -> None:
+    """Load an algorithm: any program can then choose it, until it is unloaded."""
+    chosen = {key: parameter(text) for key, text in assignments(settings, form="PARAMETER=VALUE").items()}
+    registered = kernel.load(name, chosen)
+    out.print(f'loaded as {registered}: setsockopt(TCP_CONGESTION, "{registered}"), or iperf3 -C {registered}')
+
+
+@app.command("unload")
+def unload(name: Name) -> None:
+    """Unload an algorithm. Connections that use it go on with it until they end."""
+    kernel.unload(name)
+    out.print(f"unloaded {known(name).registered}")
+
+
+@app.command("list")
+def list_() -> None:
+    """List the algorithms that can be loaded, and which of them are."""
+    there = kernel.available()
+    table = Table(title_justify="left")
+    for head in ("name", "what it is", "registers as", "loaded"):
+        table.add_column(head)
+    for entry in kernel.algorithms().values():
+        table.add_row(entry.name, entry.title, entry.registered, "yes" if entry.registered in there else "no")
+    out.print(table)
+
+
+@app.command("iperf3")
+def iperf3(
+    file: Annotated[Path, typer.Argument(help="A scenario file with endless flows of one algorithm.")],
+    settings: Settings = None,
+) -> None:
+    """Run a scenario with Elephan's traffic, then with iperf3's over the same links: an outside check. Needs root."""
+    found = check(load_scenario(file, assignments(settings)))
+    table = Table(title=f"{found.own.scenario.name}: measured by Elephan, and by iperf3", title_justify="left")
+    for head in ("", "Elephan", "iperf3"):
+        table.add_column(head, justify="right" if head else "left")
+    own, links = found.own.summary, found.links.summary
+    table.add_row("goodput, Mbit/s", f"{own.goodput_bit_s / 1e6:.2f}", f"{found.goodput_bit_s / 1e6:.2f}")
+    table.add_row("the link's utilisation", number(own.utilisation), number(links.utilisation))
+    table.add_row("segments sent again", f"{found.own_retransmits}", f"{found.retransmits}")
+    out.print(table)
+    for who, run in (("Elephan", found.own), ("iperf3", found.links)):
+        for reason in run.provenance["quality"]["invalid_because"]:
+            out.print(f"with {who}'s traffic the run is not valid: {reason}")
+
+
+@app.command("status")
+def status() -> None:
+    """Say what this machine has and lacks, and what is loaded and in use."""
+    out.print(f"kernel {platform.release()}, BTF {'yes' if BTF.exists() else 'no'}", highlight=False)
+    out.print(f"clang {build.clang() or 'none'}, objects in {build.cache()}", highlight=False)
+    try:
+        out.print(f"libbpf {libbpf.version()}", highlight=False)
+    except kernel.KernelError:
+        out.print("libbpf none")
+    lines = kernel.missing()
+    for line in lines:
+        out.print(f"missing: {line}", highlight=False)
+    if lines:
+        raise typer.Exit(1)
+    table = Table(title="loaded", title_justify="left")
+    table.add_column("name")
+    table.add_column("connections, about", justify="right")
+    for entry in kernel.loaded():
+        table.add_row(entry.registered, str(entry.users))
+    out.print(table)

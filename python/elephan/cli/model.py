@@ -1,0 +1,306 @@
+"""The commands `elephan model ...`: what theory says."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from elephan import _core
+from elephan.base import plots
+from elephan.base.numbers import significant
+from elephan.base.text import Terminal
+from elephan.cli.options import assignments, parameter, words
+from elephan.studies import theory
+from elephan.studies.theory import FIGURES, MODELLED, Model, plot_response
+
+app = typer.Typer(help="Theory: response functions, recovery, fairness, stability.", no_args_is_help=True)
+plot_app = typer.Typer(help="Figures of theory, with simulated points.", no_args_is_help=True)
+app.add_typer(plot_app, name="plot")
+out = Terminal(least_width=132)
+
+EVERY = ",".join(MODELLED)
+CcOption = Annotated[str, typer.Option("--cc", help=f"Algorithms, separated by commas, of {', '.join(MODELLED)}.")]
+RttOption = Annotated[str, typer.Option(help="Round-trip time.")]
+SetOption = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE of a single algorithm, such as a=0.02.")]
+PacketOption = Annotated[int, typer.Option("--packet", min=41, help="IP packet, bytes.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+
+
+def _models(cc: str, settings: list[str] | None) -> dict[str, Model]:
+    names = words(cc)
+    values = {key: parameter(text) for key, text in assignments(settings).items()}
+    if values and len(names) != 1:
+        raise _core.ScenarioError(f"--set: expected one algorithm to set it for, found {len(names)}")
+    if not names:
+        raise _core.ScenarioError(f"--cc: expected algorithms separated by commas, found {cc!r}")
+    return {name: Model({"name": name, **values}) for name in names}
+
+
+Limits = Callable[[float], bool]
+# What options may be, and how it is said.
+SHARE: tuple[str, Limits] = ("a share between 0 and 1", lambda x: 0 < x < 1)
+POSITIVE: tuple[str, Limits] = ("a number above 0", lambda x: x > 0)
+FROM_0: tuple[str, Limits] = ("0 or more", lambda x: x >= 0)
+SEGMENTS: tuple[str, Limits] = ("a segment or more", lambda x: x >= 1)
+
+
+def _within(value: float, option: str, expected: tuple[str, Limits]) -> float:
+    what, fits = expected
+    if not (math.isfinite(value) and fits(value)):
+        raise _core.ScenarioError(f"{option}: expected {what}, found {value:g}")
+    return value
+
+
+def _numbers(text: str, option: str, expected: tuple[str, Limits]) -> list[float]:
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise _core.ScenarioError(f"{option}: expected numbers separated by commas, found {text!r}") from error
+    return [_within(value, option, expected) for value in values]
+
+
+def _quantity(text: str, option: str, read: Callable[[str], float]) -> float:
+    """A time or a rate, above zero."""
+    try:
+        value = read(text)
+    except _core.ScenarioError as error:
+        raise _core.ScenarioError(f"{option}: {error}") from error
+    if value <= 0:
+        raise _core.ScenarioError(f'{option}: expected more than nothing, found "{text}"')
+    return value
+
+
+def _seconds(text: str, option: str = "--rtt") -> float:
+    return _quantity(text, option, _core.seconds)
+
+
+def _packets_s(text: str, packet: int) -> float:
+    return _quantity(text, "--rate", _core.bits_per_second) / (8 * packet)
+
+
+def _window(text: str, packet: int, rtt_s: float) -> float:
+    """The window that carries a rate."""
+    window = _packets_s(text, packet) * rtt_s
+    if window < 1:
+        raise _core.ScenarioError(f'--rate: expected a segment or more in a round trip, found "{text}"')
+    return window
+
+
+def _print(title: str, heads: list[str], rows: list[list[str | float | None]], *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(
+            json.dumps([dict(zip([h.replace("\n", " ") for h in heads], row, strict=True)) for row in rows], indent=2)
+        )
+        return
+    table = Table(title=title, title_justify="left")
+    table.add_column(heads[0], no_wrap=True)
+    for head in heads[1:]:
+        table.add_column(head, justify="right")
+    for row in rows:
+        table.add_row(*("-" if v is None else v if isinstance(v, str) else significant(v) for v in row))
+    out.print(table)
+
+
+@app.command()
+def response(
+    cc: CcOption = EVERY,
+    loss: Annotated[str | None, typer.Option(help="Loss rates, separated by commas.")] = None,
+    rate: Annotated[str | None, typer.Option(help="A throughput, to be told the loss rate that allows it.")] = None,
+    rtt: RttOption = "100 ms",
+    packet: PacketOption = 1500,
+    settings: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Mean window and rate of an algorithm at a loss rate, or the loss rate for a throughput."""
+    if (loss is None) == (rate is None):
+        raise _core.ScenarioError("expected either --loss or --rate")
+    seconds, models = _seconds(rtt), _models(cc, settings)
+    window = None if rate is None else _window(rate, packet, seconds)
+    given = [] if loss is None else _numbers(loss, "--loss", SHARE)
+    rows: list[list[str | float | None]] = []
+    for name, model in models.items():
+        losses = given if window is None else [model.core.loss(window, seconds)]
+        for p in losses:
+            r = model.response(p, seconds, packet)
+            rows.append([name, p, r.published, r.window, model.independent(p, seconds), r.peak, r.rate_bit_s / 1e6])
+    heads = [
+        "cc",
+        "loss rate",
+        "mean window\nas published",
+        "mean window\nof the sawtooth",
+        "mean window,\nindependent losses",
+        "window\nat a loss",
+        "rate\nMbit/s",
+    ]
+    _print(
+        f"response at {rtt}; windows in segments, rate of IP packets of {packet} bytes", heads, rows, as_json=as_json
+    )
+
+
+@app.command()
+def recovery(
+    cc: CcOption = EVERY,
+    window: Annotated[str | None, typer.Option(help="Windows in segments, separated by commas.")] = None,
+    rate: Annotated[str | None, typer.Option(help="Rates, separated by commas, in place of windows.")] = None,
+    rtt: RttOption = "200 ms",
+    packet: PacketOption = 1500,
+    settings: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """What one loss costs: time to recover, to double and to halve, variation of the rate, supporting loss rate."""
+    if (window is None) == (rate is None):
+        raise _core.ScenarioError("expected either --window or --rate")
+    seconds = _seconds(rtt)
+    if rate is not None:
+        windows = [_window(part.strip(), packet, seconds) for part in rate.split(",")]
+    else:
+        windows = _numbers(window or "", "--window", SEGMENTS)
+    rows: list[list[str | float | None]] = []
+    for name, model in _models(cc, settings).items():
+        for w in windows:
+            r = model.recovery(w, seconds)
+            rows.append(
+                [
+                    name,
+                    w,
+                    r.recovery,
+                    r.recovery * seconds,
+                    r.doubling,
+                    r.halving,
+                    r.variation,
+                    r.sawtooth_variation,
+                    r.loss,
+                ]
+            )
+    heads = [
+        "cc", "window\nsegments", "recovery\nround trips", "recovery\ns", "doubling\nround trips", "halving\nround trips",
+        "CoV, random\nlosses", "CoV, one\nsawtooth", "supporting\nloss rate",
+    ]  # fmt: skip
+    _print(f"one loss at {rtt}", heads, rows, as_json=as_json)
+
+
+@app.command()
+def fairness(
+    cc: CcOption = EVERY,
+    loss: Annotated[float, typer.Option(help="Loss rate.")] = 1e-5,
+    rtt: RttOption = "100 ms",
+    settings: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """How rates depend on round-trip times: the exponent n of rate_1/rate_2 = (rtt_2/rtt_1)^n."""
+    seconds = _seconds(rtt)
+    _within(loss, "--loss", SHARE)
+    rows: list[list[str | float | None]] = [
+        [name, *model.core.rtt_unfairness(loss, seconds)] for name, model in _models(cc, settings).items()
+    ]
+    heads = ["cc", "d of\nw = c T^e/p^d", "e", "n, independent\nlosses", "n, losses\ntogether"]
+    _print(f"unfairness by round-trip time, about {rtt} and loss rate {loss:g}", heads, rows, as_json=as_json)
+
+
+@app.command()
+def utilisation(
+    beta: Annotated[
+        str, typer.Option(help="Fractions of the window that a loss leaves, separated by commas.")
+    ] = "0.5,0.8,0.875",
+    buffer: Annotated[
+        str, typer.Option(help="Buffers in bandwidth-delay products, separated by commas.")
+    ] = "0,0.05,0.1,0.2,0.5,1",
+    as_json: JsonOption = False,
+) -> None:
+    """Utilisation of a link by one flow alone, by its buffer (thesis, equation 5.6)."""
+    gammas = _numbers(buffer, "--buffer", FROM_0)
+    rows: list[list[str | float | None]] = [
+        [f"{b:g}", *(_core.utilisation_of(b, g) for g in gammas)] for b in _numbers(beta, "--beta", SHARE)
+    ]
+    _print("utilisation", ["beta", *(f"buffer {g:g}" for g in gammas)], rows, as_json=as_json)
+
+
+@app.command()
+def stability(
+    rate: Annotated[str, typer.Option(help="Rate of the link.")] = "1 Gbit/s",
+    rtt: RttOption = "100 ms",
+    flows: Annotated[float, typer.Option(min=1, help="Flows of Scalable TCP.")] = 100,
+    buffer: Annotated[str, typer.Option(help="Buffers in packets, separated by commas.")] = "50,100,200,500",
+    queue: Annotated[
+        str, typer.Option(help="How loss grows with load: power (load^buffer), mm1b or excess.")
+    ] = "power",
+    a: Annotated[float, typer.Option(help="Scalable TCP's increase.")] = 0.01,
+    b: Annotated[float, typer.Option(help="Scalable TCP's decrease.")] = 0.125,
+    packet: PacketOption = 1500,
+    as_json: JsonOption = False,
+) -> None:
+    """Local stability of Scalable TCP on a link: a < p/(y p'(y)) (Kelly 2003, equation 3). Sufficient, not necessary."""
+    seconds, packets_s = _seconds(rtt), _packets_s(rate, packet)
+    for value, option, expected in ((a, "--a", POSITIVE), (b, "--b", SHARE), (flows, "--flows", POSITIVE)):
+        _within(value, option, expected)
+    rows: list[list[str | float | None]] = []
+    for size in _numbers(buffer, "--buffer", POSITIVE):
+        load, loss, limit, stable = _core.scalable_stability(a, b, flows, seconds, packets_s, size, queue)
+        rows.append([f"{size:g}", load, loss, limit, "stable" if stable else "not assured"])
+    heads = ["buffer\npackets", "load", "loss rate", "a must be\nless than", f"a = {a:g}"]
+    _print(f"{flows:g} flows, {rate}, {rtt}, loss by {queue}", heads, rows, as_json=as_json)
+
+
+@app.command()
+def agreement(
+    cc: CcOption = "reno,hstcp,scalable,htcp,bic,ltcp,cubic",
+    flows: Annotated[int, typer.Option(min=1, help="How many flows.")] = 100,
+    rate: Annotated[str, typer.Option(help="Rate of the link.")] = "1 Gbit/s",
+    rtts: Annotated[
+        str, typer.Option(help="Round-trip times, separated by commas, an equal share of flows each.")
+    ] = "50 ms",
+    buffer: Annotated[str, typer.Option(help="Its buffer.")] = "100% bdp",
+    queue: Annotated[
+        str, typer.Option(help="droptail, or red with thresholds of 100 and 600 packets and max_p 0.02.")
+    ] = "red",
+    duration: Annotated[str, typer.Option(help="How long; the second half counts.")] = "80 s",
+    as_json: JsonOption = False,
+) -> None:
+    """Hold the fluid model to the packet simulator: the same scenario on both engines."""
+    red = {"name": "red", "min_th": 100, "max_th": 600, "max_p": 0.02, "ecn": False}
+    if queue not in ("red", "droptail"):
+        raise _core.ScenarioError(f"--queue: expected red or droptail, found {queue!r}")
+    paths = words(rtts)
+    if flows < len(paths):
+        raise _core.ScenarioError(f"--flows: expected one or more for each of {len(paths)} times, found {flows}")
+    for text, option in ((duration, "--duration"), *((t, "--rtts") for t in paths)):
+        _seconds(text, option)
+    rows: list[list[str | float | None]] = []
+    for name in words(cc):
+        found = theory.agreement(
+            name, flows=flows, rate=rate, rtts=paths, buffer=buffer,
+            queue=red if queue == "red" else queue, duration=duration,
+        )  # fmt: skip
+        for what, simulated, model in found:
+            share = 100 * (model / simulated - 1) if simulated else None
+            rows.append([name, what, simulated, model, share])
+    heads = ["cc", "quantity", "simulated", "model", "deviation\n%"]
+    _print(f"{flows} flows, {rate}, {rtts}, buffer {buffer}, {queue}", heads, rows, as_json=as_json)
+
+
+@plot_app.command("response")
+def plot(
+    figure: Annotated[
+        str, typer.Option(help=f"One of {', '.join(FIGURES)}; li-9.1 stands for both of its parts.")
+    ] = "li-8.1",
+    cc: Annotated[str | None, typer.Option("--cc", help="Algorithms. [default: the figure's]")] = None,
+    points: Annotated[int, typer.Option(min=0, help="Simulated points of each algorithm; 0 draws none.")] = 7,
+    most: Annotated[str, typer.Option(help="Longest simulated time for a point.")] = "200 s",
+    to: Annotated[Path | None, typer.Option("--to", help="The picture. [default: response-FIGURE.png]")] = None,
+) -> None:
+    """Draw published response functions (Kelly's figure 3, the thesis' 8.1 and 9.1) with simulated points over the curves."""
+    parts = [key for key in FIGURES if key == figure or key.startswith(f"{figure}-")]
+    if not parts:
+        raise _core.ScenarioError(f"--figure: expected one of {', '.join(FIGURES)}, found {figure!r}")
+    picture, most_s = to or Path(f"response-{figure}.png"), _seconds(most, "--most")
+    if not picture.parent.is_dir():
+        raise _core.ScenarioError(f"--to: expected a picture in a folder that is there, found {str(picture)!r}")
+    for key in parts:
+        names = words(cc) or list(FIGURES[key].cc)
+        place = picture.with_stem(picture.stem + key.removeprefix(figure))
+        plots.save(plot_response(FIGURES[key], names, points, most_s=most_s), place)
+        out.print(f"{place}")

@@ -1,0 +1,50 @@
+"""Settings as a command line has them: `--set KEY=VALUE`, words with commas between them, and addresses."""
+
+import ipaddress
+import json
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from elephan import _core
+
+# Options of several commands.
+Settings = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, such as path.rtt=162ms.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the results folder where there is one.")]
+Large = Annotated[
+    bool, typer.Option("--large", help="Run what is beyond the limits of events, rows and memory (docs/scenario.md).")
+]
+
+
+def assignments(texts: Sequence[str] | None, option: str = "--set", form: str = "KEY=VALUE") -> dict[str, str]:
+    """The keys and values of an option that was given several times. Raises `ScenarioError` where one has no `=`."""
+    found = {}
+    for text in texts or ():
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise _core.ScenarioError(f"{option}: expected {form}, found {text!r}")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def words(text: str | None) -> list[str]:
+    """What stands between commas."""
+    return [word.strip() for word in (text or "").split(",") if word.strip()]
+
+
+def parameter(text: str) -> float | bool | str:
+    """A parameter's value: a number, true or false, or else a word."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    return value if isinstance(value, bool | float | int | str) else text
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, which no other reaches by that name."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,34 @@
+"""`elephan paired`."""
+
+from typing import Annotated
+
+import typer
+
+from elephan import _core
+from elephan.base.documents import damage
+from elephan.cli.grids import Folder, Form, Where, known_form, missing, print_grids
+from elephan.cli.options import assignments, words
+from elephan.studies.sweeps import tables
+
+app = typer.Typer()
+
+
+@app.command("paired")
+def paired_command(
+    folder: Folder,
+    between: Annotated[str, typer.Option(help="Two values of a key: flow.cc=htcp,scalable.")],
+    metric: Annotated[str, typer.Option(help="The metric.")] = "goodput",
+    where: Where = None,
+    form: Form = "text",
+) -> None:
+    """Compare two settings on common random numbers: difference, effect size and p-values."""
+    key, equals, values = between.partition("=")
+    both = words(values)
+    if not equals or len(both) != 2:
+        raise _core.ScenarioError(f"--between: expected KEY=FIRST,SECOND, found {between!r}")
+    with damage(folder):
+        grid = tables.paired(
+            folder, key=key, first=both[0], second=both[1], metric=metric, where=assignments(where, "--where")
+        )
+        print_grids([grid], known_form(form))
+        missing(folder)

@@ -1,0 +1,28 @@
+"""`elephan plot`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elephan import _core
+from elephan.api.run import Run
+from elephan.base import plots
+from elephan.base.text import Terminal
+
+app = typer.Typer()
+out = Terminal()
+
+
+@app.command()
+def plot(
+    folder: Annotated[Path, typer.Argument(help="A results folder.")],
+    what: Annotated[str, typer.Option(help="cwnd, goodput, srtt or queue.")] = "cwnd",
+    to: Annotated[Path | None, typer.Option("--to", help="The picture. [default: FOLDER/WHAT.png]")] = None,
+) -> None:
+    """Draw a quantity over time from a results folder."""
+    if not (folder / "run.json").is_file():
+        raise _core.ScenarioError(f"{folder}: expected a results folder with run.json, found none")
+    picture = to or folder / f"{what}.png"
+    plots.save(Run.load(folder).plot(what), picture)
+    out.print(f"{picture}")

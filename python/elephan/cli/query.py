@@ -1,0 +1,27 @@
+"""`elephan query`."""
+
+from typing import Annotated
+
+import typer
+
+from elephan.base.documents import damage
+from elephan.cli.grids import Folder, Form, known_form, missing, print_grids
+from elephan.studies.sweeps import tables
+from elephan.studies.sweeps.query import query
+
+app = typer.Typer()
+
+
+@app.command("query")
+def query_command(
+    folder: Folder,
+    sql: Annotated[str | None, typer.Argument(help="SQL over runs, flows, queues, transfers and summaries.")] = None,
+    form: Form = "text",
+) -> None:
+    """Ask a sweep in SQL; without any, show its tables and columns."""
+    with damage(folder):
+        found = query(folder, sql)
+        missing(folder)
+    lines = [["" if value is None else f"{value:.6g}" if isinstance(value, float) and form == "text" else str(value)
+              for value in row.values()] for row in found.to_pylist()]  # fmt: skip
+    print_grids([tables.Grid("", found.column_names, lines, 0)], known_form(form))

@@ -1,0 +1,22 @@
+"""`elephan queue`: the queue disciplines."""
+
+from typing import Annotated
+
+import typer
+
+from elephan.api.registry import queues
+from elephan.cli.entries import print_list, print_one
+
+app = typer.Typer(help="The queue disciplines.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_() -> None:
+    """List the queue disciplines."""
+    print_list("queue disciplines (queue)", queues())
+
+
+@app.command("show")
+def show(name: Annotated[str, typer.Argument(help="Name of a queue discipline.")]) -> None:
+    """Show a queue discipline's parameters, their defaults, ranges and sources."""
+    print_one("queue", queues(), name)

@@ -1,0 +1,92 @@
+"""The command `elephan recommend`."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from elephan import _core
+from elephan.base.numbers import number
+from elephan.base.text import Terminal
+from elephan.cli.options import assignments, words
+from elephan.cli.progress import progress_bar
+from elephan.studies.recommend import ALGORITHMS, EVIDENCE, PUBLISHED, Recommendation, weights_of
+from elephan.studies.recommend import recommend as run_recommendation
+from elephan.studies.statistics import Estimate
+
+app = typer.Typer()
+out = Terminal(least_width=170)
+
+
+@app.command()
+def recommend(
+    rate: Annotated[str, typer.Option(help="Rate of the path.")] = "1 Gbit/s",
+    rtt: Annotated[str, typer.Option(help="Its round-trip time.")] = "120 ms",
+    buffer: Annotated[str, typer.Option(help='Its buffer: "500 packets", "20% bdp".')] = "500 packets",
+    shared: Annotated[str, typer.Option(help="internet, dedicated or dedicated-shared.")] = "internet",
+    weight: Annotated[
+        list[str] | None, typer.Option(help="CRITERION=WEIGHT: fairness, throughput, overhead or convergence.")
+    ] = None,
+    cc: Annotated[str, typer.Option(help="Algorithms, separated by commas.")] = ",".join(ALGORITHMS),
+    duration: Annotated[
+        str | None, typer.Option(help="How long every run lasts. [default: as long as its algorithms need on the path]")
+    ] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Runs of each experiment.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+) -> None:
+    """Rank the algorithms for a path, by experiments on it and the ordered criteria of Li 2006, Table 2.2."""
+    weights: dict[str, float] = {}
+    for key, text in assignments(weight, "--weight", "CRITERION=WEIGHT").items():
+        try:
+            weights[key] = float(text)
+        except ValueError as error:
+            raise _core.ScenarioError(f"--weight: expected CRITERION=WEIGHT, found {f'{key}={text}'!r}") from error
+    counted = weights_of(shared, weights)
+    names = words(cc)
+    if not names:
+        raise _core.ScenarioError(f"--cc: expected algorithms separated by commas, found {cc!r}")
+    with progress_bar(f"{len(names)} algorithms") as progress:
+        found = run_recommendation(
+            rate=rate, rtt=rtt, buffer=buffer, shared=shared, weights=weights, cc=names, duration=duration, repeats=repeat,
+            progress=progress,
+        )  # fmt: skip
+    if as_json:
+        typer.echo(json.dumps([_plain(r) for r in found], indent=2))
+        return
+    shown = ", ".join(f"{key} {value:g}" for key, value in counted.items())
+    table = Table(title=f"{rate}, {rtt}, buffer {buffer}, {shared}; weights: {shown}", title_justify="left")
+    table.add_column("cc")
+    evidence = [e for e in EVIDENCE if e.name in found[0].evidence]
+    heads = [f"{e.name}{', ' + e.unit if e.unit else ''}".replace(", ", "\n") for e in evidence]
+    for head in ("score", *counted, *heads):
+        table.add_column(head, justify="right", no_wrap=True)
+    for r in found:
+        table.add_row(
+            r.cc,
+            r.score.text(3),
+            *(number(r.scores[key].mean) for key in counted),
+            *(r.evidence[e.name].scaled(e.factor).text(e.digits) for e in evidence),
+        )
+    out.print(table)
+    best = found[0]
+    equal = [r.cc for r in found[1:] if best.apart(r) is False]
+    out.strong(best.cc, f"; {repeat} repeats do not tell it apart from {', '.join(equal)}" if equal else "")
+    out.print(f"Li 2006, Table 10.1 recommends for such paths: {PUBLISHED[shared]}", highlight=False)
+
+
+def _plain(r: Recommendation) -> dict[str, Any]:
+    def numbers(estimate: Estimate) -> dict[str, float | int | None]:
+        return {
+            "mean": estimate.mean,
+            "ci95_half_width": estimate.half_width,
+            "values": estimate.values,
+            "repeats": estimate.repeats,
+        }
+
+    return {
+        "cc": r.cc,
+        "score": numbers(r.score),
+        "scores": {key: numbers(one) for key, one in r.scores.items()},
+        "evidence": {key: numbers(one) for key, one in r.evidence.items()},
+    }

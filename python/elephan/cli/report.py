@@ -1,0 +1,32 @@
+"""`elephan report`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elephan.base.documents import damage
+from elephan.base.text import Terminal
+from elephan.report.read import read
+from elephan.report.write import write
+
+app = typer.Typer()
+
+
+@app.command()
+def report(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="RESULTS", help="A results folder of a run, a comparison, a sweep or a reproduction."),
+    ],
+    out: Annotated[Path | None, typer.Option("--out", help="The file. [default: RESULTS/report.FORMAT]")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--format", help="html, pdf, png, svg or md. [default: as --out ends, else html]")
+    ] = None,
+) -> None:
+    """Write what came of a run, a comparison or a sweep as one file to hand round."""
+    kind = kind or (out.suffix.lstrip(".") if out is not None and out.suffix else "html")
+    target = out or folder / f"report.{kind}"
+    with damage(folder):
+        write(read(folder), target, kind)
+    Terminal().message(f"{target}")

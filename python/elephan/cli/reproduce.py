@@ -1,0 +1,136 @@
+"""The commands `elephan reproduce ...`."""
+
+import json
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from elephan import _core
+from elephan.base import plots
+from elephan.base.documents import damage
+from elephan.base.folders import new_file, only_writer
+from elephan.base.numbers import deviation
+from elephan.base.text import Terminal
+from elephan.studies.reproduce.catalogue import EXPERIMENTS
+from elephan.studies.reproduce.lab import Lab
+from elephan.studies.reproduce.page import report_of, report_place, write_page
+from elephan.studies.sweeps.worker import code_version
+
+app = typer.Typer()
+out = Terminal(least_width=132)
+err = Terminal(stderr=True)
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str, typer.Argument(help="`list`, `all`, `page`, a source, or SOURCE/EXPERIMENT.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer and shorter runs: minutes for all.")] = False,
+    out_dir: Annotated[
+        Path, typer.Option("--out", help="Where runs and reports are kept; what is there is not run again.")
+    ] = Path("results/reproduce"),
+    page: Annotated[
+        Path | None, typer.Option(help="The generated page. [default: docs/reproduction.md for `page`]")
+    ] = None,
+) -> None:
+    """Run published experiments again, and compare the results with the published numbers."""
+    if name == "list":
+        _list()
+        return
+    if name == "page":
+        with damage(out_dir):
+            out.print(f"{write_page(out_dir, page or Path('docs/reproduction.md'))}")
+        return
+    if name == "all":
+        chosen = [e for e in EXPERIMENTS.values() if e.quick or not quick]
+    else:
+        chosen = [e for e in EXPERIMENTS.values() if name in (e.name, e.source)]
+    if not chosen:
+        raise _core.ScenarioError(
+            f"reproduce: expected list, all, page, or one of {', '.join(EXPERIMENTS)}; found {name!r}"
+        )
+    lab = Lab(
+        out_dir / "runs",
+        quick=quick,
+        progress=lambda what, share: err.print(f"  {what}: {share:.0%}", highlight=False) if err.is_terminal else None,
+    )
+    counts: Counter[str] = Counter()
+    with only_writer(out_dir, "reproduction"):
+        for one in chosen:
+            started = time.perf_counter(), time.process_time(), lab.asked, lab.made
+            report = report_of(one, one.function(lab), quick=quick)
+            ended = time.perf_counter(), time.process_time(), lab.asked, lab.made
+            wall, cpu, asked, made = (after - before for before, after in zip(started, ended, strict=True))
+            report |= {
+                "wall_s": round(wall, 1),
+                "cpu_s": round(cpu, 1),
+                "runs": asked,
+                "made": made,
+                "code": code_version(),
+            }
+            _keep(out_dir, report)
+            _print(report)
+            counts.update(report["verdicts"].values())
+            counts.update(check["verdict"] for check in report["checks"])
+    out.print(f"{len(chosen)} experiments: " + ", ".join(f"{n} {what}" for what, n in sorted(counts.items())))
+    if page is not None:
+        with damage(out_dir):
+            out.print(f"{write_page(out_dir, page)}")
+
+
+def _list() -> None:
+
+    table = Table(title="published experiments", title_justify="left")
+    for head in ("name", "what", "scenario", "in --quick"):
+        table.add_column(head, no_wrap=head == "name")
+    for one in EXPERIMENTS.values():
+        table.add_row(one.name, one.title, one.scenario or "formulas", "yes" if one.quick else "")
+    out.print(table)
+
+
+def _keep(folder: Path, report: dict[str, Any]) -> None:
+
+    place = report_place(folder, report["name"], quick=report["quick"])
+    draw = report.pop("draw")
+    _write(place, report)
+
+    def draw_and_tell() -> Figure:
+        figure: Figure = draw()
+        with new_file(place.with_suffix(".csv")) as new:
+            plots.data_of(figure).write_csv(new)
+        return figure
+
+    if draw is not None and plots.save_beside(place.parent, {place.stem: draw_and_tell}):
+        report["picture"] = str(place.with_suffix(".png").relative_to(folder))
+        _write(place, report)
+
+
+def _write(place: Path, report: dict[str, Any]) -> None:
+    with new_file(place) as new:
+        new.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+def _print(report: dict[str, Any]) -> None:
+    table = Table(title=f"{report['name']}: {report['title']}", title_justify="left")
+    table.add_column("quantity")
+    table.add_column("system")
+    for head in ("published", "ours", "deviation\n%", "band\n%"):
+        table.add_column(head, justify="right")
+    table.add_column("")
+    for row in report["rows"]:
+        shown = deviation(row["deviation"])
+        table.add_row(
+            f"{row['group']}, {row['unit']}", row["system"], row["published"], row["ours"], shown,
+            f"{100 * row['band']:g}", "agrees" if row["agrees"] else "",
+        )  # fmt: skip
+    if report["rows"]:
+        out.print(table)
+        for group, found in report["verdicts"].items():
+            reason = report["reasons"].get(group, "") if found != "agrees" else ""
+            out.strong(found, f": {group}{'; ' + reason if reason else ''}")
+    for check in report["checks"]:
+        out.strong(f"{check['claim']} {check['verdict']}", f": {check['text']} ({check['evidence']})")

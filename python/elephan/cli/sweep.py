@@ -1,0 +1,138 @@
+"""`elephan sweep`."""
+
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from elephan import _core
+from elephan.api.scenario import load
+from elephan.base.folders import default, own_or_empty
+from elephan.base.text import Terminal
+from elephan.cli.grids import tell
+from elephan.cli.options import Large, Settings, assignments, is_loopback
+from elephan.cli.progress import NameColumn
+from elephan.studies.sweeps.dataset import DESCRIPTION, Dataset, named
+from elephan.studies.sweeps.loop import Sweep, SweepRun, sweep
+from elephan.studies.sweeps.schedulers import connect
+
+FAILED = 1
+SHOWN_FAILURES = 5
+
+app = typer.Typer()
+out = Terminal(least_width=132)
+err = Terminal(stderr=True)
+
+
+@app.command("sweep")
+def sweep_command(
+    file: Annotated[Path, typer.Argument(help="The scenario file.")],
+    folder: Annotated[Path | None, typer.Option("--out", help="The sweep's folder. [default: results/NAME]")] = None,
+    settings: Settings = None,
+    workers: Annotated[int, typer.Option(min=0, help="Threads of this machine. [default: all cores]")] = 0,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler: tls://host:8786.")] = None,
+    tls: Annotated[Path | None, typer.Option(help="Of a cluster: folder with ca.pem, cert.pem and key.pem.")] = None,
+    slurm: Annotated[str | None, typer.Option(help='Run as Slurm jobs with these options: "--partition=cpu".')] = None,
+    pbs: Annotated[str | None, typer.Option(help='Run as PBS jobs: "-q cpu -l walltime=2:00:00".')] = None,
+    htcondor: Annotated[str | None, typer.Option(help='Run as HTCondor jobs: "request_cpus=4".')] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="How many such jobs.")] = 1,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run again what failed.")] = False,
+    until: Annotated[str | None, typer.Option(help='Add repeats until "ci(fairness) < 5%".')] = None,
+    max_repeat: Annotated[int | None, typer.Option(help="With --until: at most so many repeats.")] = None,
+    large: Large = False,
+) -> None:
+    """Run every point of a scenario's sweep that its folder does not have yet."""
+    scenario = load(file, assignments(settings), large=large)
+    folder = folder or default(scenario.name)
+    systems = [
+        (kind, text) for kind, text in (("slurm", slurm), ("pbs", pbs), ("htcondor", htcondor)) if text is not None
+    ]
+    if len(systems) + (scheduler is not None) > 1:
+        raise _core.ScenarioError("sweep: expected one of --scheduler, --slurm, --pbs and --htcondor, found more")
+    if tls is not None and not systems and scheduler is None:
+        raise _core.ScenarioError("--tls: expected a cluster with it, found none")
+    if tls is None and (systems or (scheduler is not None and _is_open(scheduler))):
+        err.message("warning: without --tls, whoever reaches the cluster's scheduler runs code as you; see SECURITY.md")
+    with ExitStack() as stack:
+        where: Any = None if scheduler is None else stack.enter_context(connect(scheduler, tls))
+        for kind, text in systems:
+            where = _cluster(stack, kind, text, jobs, folder, tls)
+        run_sweep(
+            sweep(
+                scenario,
+                folder,
+                scheduler=where,
+                workers=workers,
+                retry_failed=retry_failed,
+                until=until,
+                max_repeat=max_repeat,
+            )
+        )
+
+
+def _is_open(scheduler: str) -> bool:
+    """Whether a scheduler's protocol is in the clear, and crosses a network."""
+    address = urlsplit(scheduler if "://" in scheduler else f"tcp://{scheduler}")
+    return address.scheme == "tcp" and not is_loopback(address.hostname or "")
+
+
+def _cluster(stack: ExitStack, kind: str, text: str, jobs: int, folder: Path, tls: Path | None) -> Any:
+    from elephan.studies.sweeps.cluster import cluster  # noqa: PLC0415 - an extra
+
+    own_or_empty(folder, DESCRIPTION)
+    made = stack.enter_context(cluster(kind, text, folder / "jobs", tls))
+    made.scale(jobs=jobs)
+    client = stack.enter_context(made.get_client())
+    err.print(f"waiting for the first of {jobs} jobs")
+    client.wait_for_workers(1)
+    return client
+
+
+def run_sweep(one: Sweep) -> None:
+    """Run a sweep with a progress bar, and say what came of it. Raises `typer.Exit` where it was not all good."""
+    columns = (
+        NameColumn(),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    failures: list[SweepRun] = []
+    code = 0
+    try:
+        bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+        # The sweep's own end comes first: it writes what has finished.
+        with bar as progress, closing(iter(one)) as runs:
+            task = progress.add_task(one.scenario.name, total=None, rate="")
+            for run in runs:
+                tell(named(one.losses, "they are run again"))
+                one.losses = []
+                if not run.ok and len(failures) < SHOWN_FAILURES:
+                    failures.append(run)
+                seconds = progress.tasks[0].elapsed or 0
+                rate = (one.done - one.reused) / seconds if seconds else 0
+                text = f"{rate:.3g} runs/s" + (f", {one.failed} failed" if one.failed else "")
+                progress.update(task, total=one.total, completed=one.done, rate=text)
+    except KeyboardInterrupt as stopped:
+        if one.total:
+            # More may have been written than was counted.
+            kept = Dataset(one.folder).index().height
+            stopped.add_note(f"{kept} of {one.total} runs are in {one.folder}; sweep again to go on")
+        raise
+    for run in failures:
+        settings = ", ".join(f"{key} = {value}" for key, value in run.settings.items())
+        err.message(f"point {run.point}, repeat {run.repeat} ({settings}): {run.error}")
+        code = FAILED
+    if one.failed > len(failures):
+        more = f'elephan query {one.folder} "select point, repeat, error from runs where error is not null"'
+        err.message(f"and {one.failed - len(failures)} more: {more}")
+    new = one.done - one.reused
+    out.print(
+        f"{one.done} runs in {one.folder}: {new} new, {one.reused} known before, {one.failed} failed", soft_wrap=True
+    )
+    if code:
+        raise typer.Exit(code)

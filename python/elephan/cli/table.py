@@ -1,0 +1,53 @@
+"""`elephan table`."""
+
+from typing import Annotated, Any
+
+import typer
+
+from elephan import _core
+from elephan.base.documents import damage
+from elephan.base.text import Terminal, echo
+from elephan.cli.grids import Folder, Form, Where, known_form, missing, print_grids
+from elephan.cli.options import assignments, words
+from elephan.studies.sweeps import tables
+
+app = typer.Typer()
+err = Terminal(stderr=True)
+
+
+@app.command("table")
+def table_command(
+    folder: Folder,
+    rows: Annotated[
+        str | None, typer.Option(help="Keys of the sweep, with commas. [default: all that are no column]")
+    ] = None,
+    cols: Annotated[str | None, typer.Option(help="Keys of the sweep; without any, the columns are metrics.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Metrics, with commas.")] = None,
+    where: Where = None,
+    stat: Annotated[str, typer.Option(help="mean or median; a median has a bootstrap interval.")] = "mean",
+    interval: Annotated[str | None, typer.Option(help="t (Student) or bootstrap. [default: t]")] = None,
+    form: Form = "text",
+) -> None:
+    """Show metrics by settings, with 95 % confidence intervals over repeats."""
+    if stat not in ("mean", "median"):
+        raise _core.ScenarioError(f"--stat: expected mean or median, found {stat!r}")
+    interval = interval or ("t" if stat == "mean" else "bootstrap")
+    if interval not in ("t", "bootstrap"):
+        raise _core.ScenarioError(f"--interval: expected t or bootstrap, found {interval!r}")
+    options: Any = {
+        "rows": words(rows),
+        "cols": words(cols),
+        "metrics": words(metric),
+        "where": assignments(where, "--where"),
+        "interval": interval,
+        "centre": stat,
+    }
+    with damage(folder):
+        if known_form(form) == "csv":
+            echo(tables.long_csv(folder, **options))
+        else:
+            print_grids(tables.table(folder, **options), form)
+        failed = tables.Selection.of(folder, options["where"]).failed
+        missing(folder)
+    if failed:
+        err.print(f"{failed} runs failed and do not count")

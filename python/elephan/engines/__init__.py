@@ -1,0 +1,1 @@
+"""What runs a scenario: simulator, fluid model, the running kernel."""

@@ -1,0 +1,415 @@
+"""The `model` engine: the fluid equations of `elephan-model`, integrated over time, written as a run like any other.
+
+Delays depend on the state (a round-trip time has the queue in it), so each step of scipy's Runge-Kutta 5(4) is no longer than
+the shortest round-trip time, and what was then is read from its interpolant: the method of steps. scipy, because jitcdde
+compiles C where it runs, ddeint interpolates all of its past linearly, and the Rust ODE crates have no delays.
+
+A flow begins in slow start, which doubles its window in each round trip, and leaves it where its class has had one expected
+loss. Packets are a fluid: no bursts, no timeouts, no bytes of acknowledgments.
+"""
+
+import json
+import time
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.integrate import RK45
+
+from elephan import _core
+from elephan.api.run import Run
+from elephan.api.scenario import Scenario
+from elephan.api.summary import Summary
+
+# Relative error of a step; the equations themselves are good for a per cent.
+RTOL = 1e-4
+
+
+@dataclass
+class _History:
+    """Interpolants of the steps that were taken, oldest first."""
+
+    first: np.ndarray[Any, Any]
+    times: list[float] = field(default_factory=list)
+    pieces: list[tuple[float, np.ndarray[Any, Any], np.ndarray[Any, Any]]] = field(default_factory=list)
+
+    def add(self, solver: RK45) -> None:
+        dense = solver.dense_output()
+        self.times.append(dense.t_old)
+        self.pieces.append((dense.h, dense.y_old, dense.Q))
+
+    def at(self, t: float) -> np.ndarray[Any, Any]:
+        index = bisect_right(self.times, t) - 1
+        if index < 0:
+            return self.first
+        h, y, q = self.pieces[index]
+        x = min((t - self.times[index]) / h, 1.0)
+        return np.asarray(y + h * (q @ (x ** np.arange(1, q.shape[1] + 1))))
+
+    def forget(self, before: float) -> None:
+        """Drop what is older, now and then."""
+        if len(self.times) > 4000:
+            keep = max(bisect_right(self.times, before) - 1, 0)
+            del self.times[:keep], self.pieces[:keep]
+
+
+@dataclass(frozen=True)
+class FlowClass:
+    """Flows that are alike, to the fluid."""
+
+    cc: str
+    flows: float
+    rtt_s: float
+    start_s: float = 0.0
+    stop_s: float | None = None
+    window: float = 10.0
+    ssthresh: float = float("inf")
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Samples: `windows` (segments), `rates` (packets/s of one flow), `loss` have a row for each time; `queue` in packets."""
+
+    time_s: np.ndarray[Any, Any]
+    windows: np.ndarray[Any, Any]
+    rates: np.ndarray[Any, Any]
+    rtts: np.ndarray[Any, Any]
+    queue: np.ndarray[Any, Any]
+    loss: np.ndarray[Any, Any]
+    offered: np.ndarray[Any, Any]
+    losses: np.ndarray[Any, Any]
+
+
+class _Integration:
+    """The equations on their way through time: a state is the windows of all classes and the averaged queue."""
+
+    def __init__(self, core: _core.Fluid, classes: list[FlowClass], times: np.ndarray[Any, Any]) -> None:
+        n = len(classes)
+        self.core, self.classes, self.n = core, classes, n
+        self.shortest = min(c.rtt_s for c in classes)
+        self.active, self.slow = np.zeros(n, bool), np.zeros(n, bool)
+        # Expected losses of a flow of each class: in its slow start, and in all.
+        self.met, self.lost = np.zeros(n), np.zeros(n)
+        self.state, self.t = np.zeros(n + 1), 0.0
+        self.history = _History(self.state.copy())
+        self.times, self.taken = times, 0
+        self.samples, self.losses = np.zeros((len(times), n + 1)), np.zeros((len(times), n))
+
+    def change_flows(self, now: float) -> None:
+        """Start the classes that start now, and stop those that stop."""
+        for i, c in enumerate(self.classes):
+            if c.start_s == now and not self.active[i]:
+                self.active[i], self.slow[i], self.state[i] = True, c.window < c.ssthresh, c.window
+            if c.stop_s == now:
+                self.active[i], self.slow[i], self.state[i] = False, False, 0.0
+
+    def slope(self, t: float, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        now = y.tolist()
+        rounds = self.core.rtts(now)
+        earlier = zip(rounds, self.active, strict=True)
+        before = [self.history.at(t - r).tolist() if on else now for r, on in earlier]
+        change = np.array(self.core.derivative(now, before))
+        change[: self.n][~self.active] = 0.0
+        for i in np.flatnonzero(self.slow).tolist():
+            # Doubling in a round trip: what is acknowledged now is what was sent then.
+            change[i] = np.log(2) * max(before[i][i], 1.0) / rounds[i]
+        return change
+
+    def run_to(self, end: float, progress: Callable[[float], object] | None) -> None:
+        """Integrate until `end`, anew where a bound or the end of a slow start breaks the solution."""
+        while self.t < end - 1e-12:
+            first = min(1e-4, end - self.t)
+            solver = RK45(
+                self.slope, self.t, self.state, end, max_step=self.shortest, rtol=RTOL, atol=1e-3, first_step=first
+            )
+            broken = False
+            while solver.status == "running" and not broken:
+                message = solver.step()
+                if solver.status == "failed":
+                    raise ArithmeticError(f"the fluid equations could not be integrated at {solver.t:.3f} s: {message}")
+                self.history.add(solver)
+                self.sample(solver.t)
+                state = self.bounded(solver.y)
+                broken = self.count_losses(state, solver.t, solver.t - solver.t_old)
+                broken = broken or not np.array_equal(state, solver.y)
+                self.state, self.t = state, solver.t
+                if progress is not None:
+                    progress(self.t / self.times[-1])
+            longest = max(self.core.rtts(self.state.tolist()))
+            self.history.forget(self.t - 2 * longest)
+
+    def sample(self, until: float) -> None:
+        while self.taken < len(self.times) and self.times[self.taken] <= until:
+            self.samples[self.taken] = self.history.at(self.times[self.taken])
+            self.losses[self.taken] = self.lost
+            self.taken += 1
+
+    def bounded(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        state = y.copy()
+        state[: self.n] = np.where(self.active, np.maximum(state[: self.n], 1.0), 0.0)
+        state[self.n] = max(state[self.n], 0.0)
+        return state
+
+    def count_losses(self, state: np.ndarray[Any, Any], t: float, step: float) -> bool:
+        """Count expected losses, and end slow starts in `state` that have met one; whether any ended."""
+        rounds, ended = self.core.rtts(state.tolist()), False
+        for i in np.flatnonzero(self.active).tolist():
+            then = self.history.at(t - rounds[i])
+            events = float(-np.expm1(-self.core.loss(then.tolist()) * then[i]) / rounds[i] * step)
+            self.lost[i] += events
+            if not self.slow[i]:
+                continue
+            self.met[i] += events
+            if self.met[i] >= 1.0:
+                state[i] *= _core.Model(self.classes[i].cc).beta(state[i])
+            if self.met[i] >= 1.0 or state[i] >= self.classes[i].ssthresh:
+                self.slow[i], self.met[i], ended = False, 0.0, True
+        return ended
+
+
+def integrate(
+    *,
+    rate: float,
+    buffer: float,
+    classes: list[FlowClass],
+    duration_s: float,
+    sample_s: float,
+    queue: str = "droptail",
+    red: tuple[float, float, float, float, bool, bool] | None = None,
+    random_loss: float = 0.0,
+    progress: Callable[[float], object] | None = None,
+) -> Trajectory:
+    """Integrate the equations for `classes` on a link of `rate` packets/s that queues `buffer` packets.
+
+    `queue` is `droptail`, `red` with its numbers in `red` (minimum, maximum, max_p, weight, gentle, wait), or `power`.
+    """
+    core = _core.Fluid(rate, buffer, queue, [(c.cc, c.flows, c.rtt_s) for c in classes], random_loss, red)
+    course = _Integration(core, classes, np.arange(0.0, duration_s + sample_s / 2, sample_s))
+    stops = {c.stop_s for c in classes if c.stop_s is not None}
+    edges = sorted({0.0, duration_s} | {t for t in stops | {c.start_s for c in classes} if t < duration_s})
+    for now, then in pairwise(edges):
+        course.change_flows(now)
+        course.run_to(then, progress)
+    n, samples = len(classes), course.samples
+    samples[course.taken :], course.losses[course.taken :] = course.state, course.lost
+    rows = [row.tolist() for row in samples]
+    rounds = np.array([core.rtts(row) for row in rows])
+    return Trajectory(
+        time_s=course.times,
+        windows=samples[:, :n],
+        rates=samples[:, :n] / rounds,
+        rtts=rounds,
+        queue=np.array([core.queue(row) for row in rows]),
+        loss=np.array([core.loss(row) for row in rows]),
+        offered=np.array([core.offered(row) for row in rows]),
+        losses=course.losses,
+    )
+
+
+def _red(queue: dict[str, Any], packets_per_second: float) -> tuple[float, float, float, float, bool, bool]:
+    """RED's numbers, the automatic ones filled in as the queue does (Floyd, Gummadi and Shenker 2001)."""
+    automatic = max(5.0, _core.seconds(queue["target_delay"]) * packets_per_second / 2)
+    least, most = queue.get("min_th"), queue.get("max_th")
+    low = least if least is not None else (automatic if most is None else min(automatic, most / 3))
+    high = most if most is not None else 3 * low
+    weight = queue.get("w_q")
+    if weight is None:
+        weight = -np.expm1(-1 / packets_per_second)
+    return (low, high, queue["max_p"], float(weight), queue["gentle"], queue["wait"])
+
+
+def _classes(plan: dict[str, Any]) -> list[FlowClass]:
+    return [
+        FlowClass(
+            cc=json.dumps(c["cc"]),
+            flows=c["flows"],
+            rtt_s=c["rtt_s"],
+            start_s=c["start_s"],
+            stop_s=c["stop_s"],
+            window=c["initial_window"],
+            ssthresh=c["initial_ssthresh"] or float("inf"),
+        )
+        for c in plan["classes"]
+    ]
+
+
+def run(scenario: Scenario, *, progress: Callable[[float], object] | None = None) -> Run:
+    """Run a scenario on the fluid model: one bottleneck with DropTail or RED, and bulk flows that have a model.
+
+    Raises `ScenarioError` for what the model cannot say anything of.
+    """
+    started = time.perf_counter()
+    plan = json.loads(_core.fluid_plan(scenario.to_json()))
+    discipline, classes = plan["queue"], _classes(plan)
+    rate = plan["rate_bit_s"] / (8.0 * plan["packet_bytes"])
+    if discipline["name"] not in ("droptail", "red"):
+        raise _core.ScenarioError(
+            f'scenario: path.queue: engine "model": expected droptail or red, found {discipline["name"]}'
+        )
+    course = integrate(
+        rate=rate,
+        buffer=plan["buffer_packets"],
+        classes=classes,
+        duration_s=plan["duration_s"],
+        sample_s=plan["trace_s"],
+        queue=discipline["name"],
+        red=_red(discipline, rate) if discipline["name"] == "red" else None,
+        random_loss=plan["random_loss"],
+        progress=progress,
+    )
+    # A row for each flow while they can be told apart, else one for each class.
+    shown = plan["members"] or list(range(len(classes)))
+    labels = [c["label"] if plan["members"] else f"{c['label']} x {c['flows']}" for c in plan["classes"]]
+    labels = [labels[c] for c in shown]
+    return Run(
+        scenario=scenario,
+        summary=_summary(course, plan, classes, shown, labels),
+        columns=_columns(course, plan, classes, shown),
+        links=(plan["link"],),
+        labels=tuple(labels),
+        provenance={
+            "elephan": _core.__version__,
+            "engine": "model",
+            "wall_time_s": time.perf_counter() - started,
+            "segments_delivered": round(float(np.sum(np.minimum(course.offered, rate)) * plan["trace_s"])),
+            "events_handled": 0,
+        },
+    )
+
+
+def _goodput(course: Trajectory, plan: dict[str, Any]) -> np.ndarray[Any, Any]:
+    """Payload that one flow of each class delivers, bit/s: its share of what leaves the link."""
+    rate = plan["rate_bit_s"] / (8.0 * plan["packet_bytes"])
+    through = np.where(course.queue > 0, rate, np.minimum(course.offered, rate)) * (1 - plan["random_loss"])
+    share = course.rates / np.maximum(course.offered, 1e-9)[:, None]
+    return np.asarray(share * through[:, None] * (8.0 * plan["mss_bytes"]))
+
+
+def _columns(
+    course: Trajectory, plan: dict[str, Any], classes: list[FlowClass], shown: list[int]
+) -> dict[str, dict[str, Any]]:
+    """The same columns as a simulated run's, one flow after the other at each time from its start on."""
+    times, count, mss = course.time_s, len(shown), plan["mss_bytes"]
+    rate = plan["rate_bit_s"] / (8.0 * plan["packet_bytes"])
+    keep = (times[:, None] >= np.array([classes[c].start_s for c in shown])[None, :]).ravel()
+
+    def flat(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.asarray(values[:, shown].ravel()[keep])
+
+    def whole(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.round(values).astype(np.uint64)
+
+    goodput, step = _goodput(course, plan), plan["trace_s"]
+    lost = np.cumsum(course.rates * course.loss[:, None], axis=0) * step
+    flow = np.tile(np.arange(count, dtype=np.uint32), len(times))[keep]
+    nothing = np.zeros(len(times), np.uint64)
+    dropped = whole(np.cumsum(course.offered * course.loss) * step)
+    is_full = plan["queue"]["name"] == "droptail"
+    return {
+        "flows": {
+            "time_s": np.repeat(times, count)[keep],
+            "flow": flow,
+            "cwnd_segments": flat(course.windows),
+            "ssthresh_segments": np.full(len(flow), np.inf),
+            "srtt_s": flat(course.rtts),
+            "rto_s": np.zeros(len(flow)),
+            "pipe_bytes": whole(flat(course.windows) * mss),
+            "goodput_bit_s": flat(goodput),
+            "delivered_bytes": whole(flat(np.cumsum(goodput, axis=0) * step / 8)),
+            "sent_bytes": whole(flat(np.cumsum(course.rates, axis=0) * step * mss)),
+            "retransmits": whole(flat(lost)),
+            "timeouts": np.zeros(len(flow), np.uint32),
+            "congestion_events": flat(course.losses).astype(np.uint32),
+        },
+        "queues": {
+            "time_s": times,
+            "link": np.zeros(len(times), np.uint32),
+            "packets": whole(course.queue),
+            "bytes": whole(course.queue * plan["packet_bytes"]),
+            "offered": whole(np.cumsum(course.offered) * step),
+            "dropped": dropped,
+            "lost": nothing,
+            "marked": nothing,
+            "utilisation": np.where(course.queue > 0, 1.0, np.minimum(course.offered / rate, 1.0)),
+            "dropped_full": dropped if is_full else nothing,
+            "dropped_early": nothing if is_full else dropped,
+            "dropped_policed": nothing,
+            "dropped_down": nothing,
+        },
+        "transfers": {
+            "flow": np.zeros(0, np.uint32),
+            "index": np.zeros(0, np.uint32),
+            "start_s": np.zeros(0),
+            "end_s": np.zeros(0),
+            "bytes": np.zeros(0, np.uint64),
+        },
+    }
+
+
+def _summary(
+    course: Trajectory, plan: dict[str, Any], classes: list[FlowClass], shown: list[int], labels: list[str]
+) -> Summary:
+    """The metrics over the measuring window; what only packets have stays undefined."""
+    within = (course.time_s >= plan["from_s"]) & (course.time_s <= plan["to_s"])
+    span, mss = plan["to_s"] - plan["from_s"], plan["mss_bytes"]
+    rate = plan["rate_bit_s"] / (8.0 * plan["packet_bytes"])
+    goodput = _goodput(course, plan)[within]
+    queue, offered, loss = course.queue[within], course.offered[within], course.loss[within]
+    each, counts = goodput.mean(axis=0), np.array([c.flows for c in classes])
+    sent = course.rates[within].mean(axis=0) * span * mss
+    again = (course.rates[within] * loss[:, None]).mean(axis=0) * span * mss
+    aggregate = float((each * counts).sum())
+    stability = goodput.std(axis=0, ddof=1) / each
+    used = float(np.where(queue > 0, 1.0, np.minimum(offered / rate, 1.0)).mean())
+    p50, p95, p99 = (float(np.quantile(queue, q)) / rate for q in (0.5, 0.95, 0.99))
+    template = json.loads(_core.empty_summary())
+    flow, link = template["flows"][0], template["links"][0]
+    reason = "dropped_full" if plan["queue"]["name"] == "droptail" else "dropped_early"
+    events = (course.losses[within][-1] - course.losses[within][0]).round().astype(int)
+    template |= {
+        "from_s": plan["from_s"],
+        "to_s": plan["to_s"],
+        "goodput_bit_s": aggregate,
+        "utilisation": used,
+        "fairness": float(each.min() / each.max()),
+        "jain": float(aggregate**2 / (counts.sum() * (counts * each**2).sum())),
+        "stability": float((stability * counts).sum() / counts.sum()),
+        "overhead_s_bit": float((again / sent * counts).sum()) / aggregate,
+        "loss_rate": float((offered * loss).sum() / offered.sum()),
+        "queue_delay_mean_s": float(queue.mean()) / rate,
+        "flows": [
+            flow
+            | {
+                "label": label,
+                "start_s": classes[c].start_s,
+                "goodput_bit_s": float(each[c]),
+                "stability": float(stability[c]),
+                "sent_bytes": round(float(sent[c])),
+                "retransmitted_bytes": round(float(again[c])),
+                "cwnd_mean_segments": float(course.windows[within][:, c].mean()),
+                "srtt_mean_s": float(course.rtts[within][:, c].mean()),
+                "congestion_events": int(events[c]),
+            }
+            for label, c in zip(labels, shown, strict=True)
+        ],
+        "links": [
+            link
+            | {
+                "name": plan["link"],
+                "utilisation": used,
+                "offered": round(float(offered.mean()) * span),
+                "dropped": round(float((offered * loss).mean()) * span),
+                reason: round(float((offered * loss).mean()) * span),
+                "queue_delay_mean_s": float(queue.mean()) / rate,
+                "queue_delay_p50_s": p50,
+                "queue_delay_p95_s": p95,
+                "queue_delay_p99_s": p99,
+                "queue_mean_packets": float(queue.mean()),
+                "queue_max_packets": int(queue.max()),
+            }
+        ],
+    }
+    return Summary.from_dict(template)

@@ -1,0 +1,55 @@
+"""Running scenarios, each on the engine that it names."""
+
+from collections.abc import Sequence
+from importlib import import_module
+
+from elephan import _core
+from elephan.api.run import Run
+from elephan.api.scenario import Scenario
+from elephan.engines import sim
+from elephan.engines.sim import Progress
+
+# Engines beside the simulator. Each has a function `run`, and is imported when a scenario asks for it.
+OTHERS = {"model": "elephan.engines.fluid", "linux": "elephan.engines.linux"}
+
+
+def run(
+    scenario: Scenario,
+    *,
+    progress: Progress | None = None,
+    captures: dict[str, str] | None = None,
+    cancel: _core.Cancel | None = None,
+) -> Run:
+    """Run a scenario, and return its results.
+
+    The interpreter lock is released meanwhile. `progress` is called every 50 ms with the share that is done; what it raises, or
+    a signal handler, ends the run at once. `captures` gives the file to write for each link that the scenario's `trace.pcap`
+    names; `cancel`, in place of `progress`, lets another thread stop the run, which then raises `KeyboardInterrupt`.
+    A sweep has several runs: use `sweep`.
+    """
+    if scenario.document.get("sweep"):
+        raise _core.ScenarioError("scenario: sweep: expected none for a single run, found one; use sweep()")
+    if (name := scenario.document["engine"]) != "sim":
+        made: Run = import_module(OTHERS[name]).run(scenario, progress=progress or _heeds(cancel))
+        return made
+    return sim.run_all([scenario], 1, progress, captures, cancel)[0]
+
+
+def run_many(scenarios: Sequence[Scenario], *, threads: int = 0, progress: Progress | None = None) -> list[Run]:
+    """Run scenarios on all cores (or on `threads`); results come in the same order, and equal those of `run`.
+
+    On other engines than the simulator they run one after the other.
+    """
+    if any(scenario.document["engine"] != "sim" for scenario in scenarios):
+        return [run(scenario, progress=progress) for scenario in scenarios]
+    return sim.run_all(scenarios, threads, progress)
+
+
+def _heeds(cancel: _core.Cancel | None) -> Progress | None:
+    """A progress that stops a run whose `cancel` was set."""
+
+    def progress(_: float) -> None:
+        if cancel is not None and cancel.is_set():
+            raise KeyboardInterrupt
+
+    return None if cancel is None else progress

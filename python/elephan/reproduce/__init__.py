@@ -1,5 +1,0 @@
-"""The published experiments, run again and held against what was printed.
-
-An experiment is a function that runs scenarios of `scenarios/published/SOURCE` in a `Lab` and reports rows (a published number
-beside ours) and checks (a published claim, tested). Verdicts are computed, never written down.
-"""

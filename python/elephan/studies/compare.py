@@ -1,0 +1,190 @@
+"""The main job: algorithms on the same path, with confidence intervals over repeats."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import polars as pl
+from matplotlib.figure import Figure
+
+from elephan import _core
+from elephan.api.metrics import METRICS
+from elephan.api.run import LINES, Run, write_json
+from elephan.api.scenario import Scenario, dumbbell, flow
+from elephan.base.folders import new_folder
+from elephan.base.plots import STYLE, Line, draw_lines, save_beside
+from elephan.base.text import drawn, file_name, markdown_table
+from elephan.engines.run import run_many
+from elephan.studies.statistics import Estimate
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs of each algorithm, and what they say of each metric."""
+
+    runs: dict[str, list[Run]]
+
+    def estimates(self) -> dict[str, dict[str, Estimate]]:
+        """For each algorithm and each metric, the mean over repeats and its confidence interval."""
+        return {
+            name: {metric.name: Estimate.of([metric.read(run.summary) for run in runs]) for metric in METRICS}
+            for name, runs in self.runs.items()
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row for each algorithm and metric: mean, half width of the interval, number of values, repeats."""
+        units = {metric.name: metric.unit for metric in METRICS}
+        return pl.DataFrame(
+            [
+                {
+                    "cc": cc,
+                    "metric": name,
+                    "unit": units[name],
+                    "mean": estimate.mean,
+                    "ci95_half_width": estimate.half_width,
+                    "values": estimate.values,
+                    "repeats": estimate.repeats,
+                }
+                for cc, estimates in self.estimates().items()
+                for name, estimate in estimates.items()
+            ],
+            schema_overrides={"mean": pl.Float64, "ci95_half_width": pl.Float64},
+        )
+
+    def to_markdown(self) -> str:
+        """The table as Markdown."""
+        head = ["cc", *(f"{metric.name} ({metric.unit})" for metric in METRICS)]
+        rows = [
+            [name, *(estimates[metric.name].text(metric.digits) for metric in METRICS)]
+            for name, estimates in self.estimates().items()
+        ]
+        return markdown_table(head, rows)
+
+    def save(self, folder: str | Path, *, force: bool = False) -> Path:
+        """Write one results folder for each run, the table, and plots of cwnd and goodput over time."""
+        with new_folder(folder, force=force) as place:
+            self.write_into(place)
+        self.draw(Path(folder))
+        return Path(folder)
+
+    def write_into(self, place: Path) -> None:
+        """Write the files of a comparison's folder into `place`, which exists."""
+        for name, runs in self.runs.items():
+            for repeat, run in enumerate(runs):
+                inner = place / run_path(name, repeat)
+                inner.mkdir(parents=True)
+                run.write_into(inner)
+        self.to_frame().write_csv(place / "table.csv")
+        (place / "table.md").write_text(self.to_markdown(), encoding="utf-8")
+        names = {name: [run.scenario.document["seed"] for run in runs] for name, runs in self.runs.items()}
+        write_json(place / "comparison.json", {"elephan": _core.__version__, "runs": names})
+
+    def draw(self, folder: Path) -> None:
+        """Draw cwnd and goodput over time into the folder of this comparison. A plot that fails is a line on standard error."""
+        save_beside(folder, {what: partial(self.plot, what) for what in ("cwnd", "goodput")})
+
+    def plot(self, what: str = "cwnd") -> Figure:
+        """Draw one quantity over time for each algorithm, from its first repeat."""
+        names = list(self.runs)
+        columns = 2 if len(names) > 1 else 1
+        rows = -(-len(names) // columns)
+        with mpl.rc_context(STYLE):
+            figure = Figure(figsize=(4.6 * columns, 1.7 * rows + 0.4))
+            grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+            for axes, name in zip(grid.flat, names, strict=False):
+                run = self.runs[name][0]
+                draw_lines(axes, [Line(*line) for line in run.lines(what)], "", run.summary.to_s)
+                axes.set_title(drawn(name))
+            for axes in list(grid.flat)[len(names) :]:
+                axes.set_visible(False)
+            figure.supxlabel("time (s)", fontsize=9)
+            figure.supylabel(LINES[what][2], fontsize=9)
+            return figure
+
+
+def run_path(name: str, repeat: int) -> str:
+    """Where in its folder a comparison keeps a run."""
+    return f"runs/{file_name(name)}-{repeat}"
+
+
+def scenarios(
+    *,
+    cc: Sequence[str],
+    rate: str,
+    rtt: str,
+    buffer: str,
+    flows: int,
+    duration: str,
+    repeat: int,
+    seed: int,
+    start_within: str,
+    keys: dict[str, Any],
+    large: bool = False,
+) -> dict[str, list[Scenario]]:
+    """Make the scenarios of a comparison: for each algorithm, one for each repeat.
+
+    The first flow starts at once, the others at random within `start_within`. Repeat `k` has seed `seed + k` for every
+    algorithm: common random numbers.
+    """
+    later = {"uniform": ["0 s", start_within]}
+    first, others = flow(cc="{cc}"), [flow(cc="{cc}", start=later) for _ in range(flows - 1)]
+    return {
+        name: [
+            dumbbell(
+                name=f"{name} {rate} {rtt}",
+                rate=rate,
+                rtt=rtt,
+                buffer=buffer,
+                duration=duration,
+                seed=seed + k,
+                flows=[{**one, "cc": name} for one in [first, *others]],
+                large=large,
+                **keys,
+            )
+            for k in range(repeat)
+        ]
+        for name in cc
+    }
+
+
+def compare(
+    *,
+    cc: Sequence[str],
+    rate: str = "250 Mbit/s",
+    rtt: str = "82 ms",
+    buffer: str = "20% bdp",
+    flows: int = 2,
+    duration: str = "300 s",
+    repeat: int = 5,
+    seed: int = 1,
+    start_within: str = "20 s",
+    threads: int = 0,
+    large: bool = False,
+    progress: Callable[[float], object] | None = None,
+    **keys: Any,
+) -> Comparison:
+    """Compare algorithms on one path: `flows` flows of each, `repeat` times, on all cores.
+
+    The first flow starts at once and the others at random times within `start_within`, so that they meet it at any phase of
+    its congestion epoch (Li 2006, section 8.1.3). Metrics count from then to the end. `keys` are further tables of the
+    scenario file, such as `tcp={"initial_window": 2}`; `large` is as for `load`.
+    """
+    made = scenarios(
+        cc=cc,
+        rate=rate,
+        rtt=rtt,
+        buffer=buffer,
+        flows=flows,
+        duration=duration,
+        repeat=repeat,
+        seed=seed,
+        start_within=start_within,
+        keys=keys,
+        large=large,
+    )
+    every = [scenario for repeats in made.values() for scenario in repeats]
+    runs = iter(run_many(every, threads=threads, progress=progress))
+    return Comparison({name: [next(runs) for _ in repeats] for name, repeats in made.items()})

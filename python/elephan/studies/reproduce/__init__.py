@@ -1,0 +1,5 @@
+"""The published experiments, run again and held against what was printed.
+
+An experiment is a function that runs scenarios of `scenarios/SOURCE` in a `Lab` and reports rows (a published number
+beside ours) and checks (a published claim, tested). Verdicts are computed, never written down.
+"""

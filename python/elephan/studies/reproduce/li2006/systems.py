@@ -1,0 +1,37 @@
+"""What the chapters of the thesis share: its algorithms, its metrics, and numbers as text."""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from elephan.api.summary import Summary
+
+# The thesis' names, and what a scenario calls them. It ran HighSpeed TCP by the table of RFC 3649, and H-TCP with an increase that
+# is multiplied by T_min in seconds, as its equation 6.9 prints; the authors' own code has T_min/100 ms there.
+SYSTEMS = {
+    "Standard TCP": "reno",
+    "HighSpeed TCP": '{ name = "hstcp", form = "table" }',
+    "Scalable TCP": "scalable",
+    "H-TCP": '{ name = "htcp", rtt_scaling = "seconds" }',
+    "BicTCP": "bic",
+    "FAST": "fast",
+}
+NEW = tuple(SYSTEMS)[1:]
+Read = Callable[[Summary], float | None]
+METRICS: dict[str, tuple[str, Read]] = {
+    "goodput": ("Mbit/s", lambda s: s.goodput_bit_s / 1e6),
+    "fairness": ("least/most", lambda s: s.fairness),
+    "overhead": ("1e-7/(Mbit/s)", lambda s: None if s.overhead_s_bit is None else s.overhead_s_bit * 1e13),
+    "convergence": ("s", lambda s: s.convergence_s),
+}
+
+
+def cc_of(system: str) -> Any:
+    """What a scenario calls an algorithm of the thesis, as a value."""
+    text = SYSTEMS[system]
+    return tomllib.loads(f"cc = {text}")["cc"] if text.startswith("{") else text
+
+
+def listed(values: Mapping[str, float], digits: int = 2) -> str:
+    """Numbers as text."""
+    return ", ".join(f"{name} {value:.{digits}f}" for name, value in values.items())

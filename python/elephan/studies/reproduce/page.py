@@ -1,0 +1,204 @@
+"""The page that shows all experiments, made of the reports that were kept."""
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from elephan._core import ScenarioError
+from elephan.base.documents import read_json
+from elephan.base.folders import new_file
+from elephan.base.numbers import deviation, measured
+from elephan.studies.reproduce.lab import EXPERIMENTS, SOURCES, Experiment, Report, claims
+
+NAMES = {
+    "kelly2003": "Scalable TCP (Kelly 2003)",
+    "li2006": "Transport protocols over high performance networks (Li 2006)",
+    "tekala2006": "Throughput of Scalable TCP (Tekala and Szabó 2006)",
+    "nabeshima2004": "Convergence of HighSpeed TCP (Nabeshima and Yata 2004)",
+    "ltcp2003": "Layered TCP (Bhandarkar, Jain and Reddy)",
+}
+
+
+def report_place(folder: Path, name: str, *, quick: bool) -> Path:
+    """Where the report of an experiment is kept: one of its full runs, and one of `--quick`."""
+    return folder / ("quick" if quick else "full") / f"{name}.json"
+
+
+def report_of(one: Experiment, report: Report, *, quick: bool) -> dict[str, Any]:
+    """A report as it is kept: text and numbers, and what draws its figure if it has one."""
+    texts = claims(one.source)
+    return {
+        "name": one.name,
+        "title": one.title,
+        "scenario": one.scenario,
+        "choices": list(one.choices),
+        "quick": quick,
+        "rows": [
+            {
+                "group": r.group,
+                "system": r.system,
+                "unit": r.unit,
+                "published": "never" if r.published is None else measured(r.published, r.uncertainty),
+                "ours": r.ours.text(),
+                "deviation": r.deviation,
+                "band": r.band,
+                "agrees": r.agrees,
+            }
+            for r in report.rows
+        ],
+        "verdicts": report.verdicts(),
+        "reasons": report.reasons,
+        "checks": [
+            {"claim": c.claim, "verdict": c.verdict, "text": texts[c.claim]["claim"], "evidence": c.evidence}
+            for c in report.checks
+        ],
+        "notes": report.notes,
+        "draw": report.draw,
+    }
+
+
+def write_page(folder: Path, page: Path) -> Path:
+    """Write the page, and copy its pictures beside it."""
+    reports: dict[str, dict[str, Any]] = {}
+    for name in EXPERIMENTS:
+        # The full one where there is one.
+        for quick in (True, False):
+            if (place := report_place(folder, name, quick=quick)).is_file():
+                reports[name] = read_json(place.parent, place.name)
+    if not reports:
+        raise ScenarioError(f"{folder}: expected reports of experiments, found none")
+    pictures = page.with_suffix("")
+    lines = [
+        "# The published experiments, run again",
+        "",
+        "Made by `elephan reproduce all` and `elephan reproduce page`. Each section is one table or figure: what was printed, what",
+        "Elephan finds with its 95 % confidence interval over repeats, and a verdict: *agrees* within the stated band (or within both",
+        "uncertainties), *same ordering* where every pair of systems that is apart in print comes in the same order, else *differs*.",
+        "Claims are *confirmed*, *refuted* or *untestable here*. Parameters come from the sources; where they are silent the choice is",
+        "listed. Nothing was tuned.",
+        "",
+        _versions(reports),
+        "",
+        *_overview(reports),
+        "",
+        *_contents(reports),
+    ]
+    for source in SOURCES:
+        lines += ["", f"## {NAMES[source]}", ""]
+        for name, report in reports.items():
+            if name.startswith(f"{source}/"):
+                lines += _section(report, _usual(reports), folder, pictures)
+    lines += _untested(reports)
+    with new_file(page) as new:
+        new.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return page
+
+
+# Early reports do not say which code made them.
+UNKNOWN = "an unknown version"
+
+
+def made_by(report: dict[str, Any]) -> str:
+    """The version of the package and of the code that made a report."""
+    return str(report.get("code", UNKNOWN))
+
+
+def _usual(reports: dict[str, dict[str, Any]]) -> str:
+    """The code that made most of the reports that say which did."""
+    told = Counter(made_by(report) for report in reports.values() if "code" in report)
+    return told.most_common(1)[0][0] if told else UNKNOWN
+
+
+def _versions(reports: dict[str, dict[str, Any]]) -> str:
+    """Which code made the reports."""
+    usual = _usual(reports)
+    others = Counter(made_by(report) for report in reports.values() if made_by(report) != usual)
+    text = f"made by Elephan {usual} (package version, and a hash of the code that makes results)"
+    if not others:
+        return f"All reports were {text}."
+    told = ", ".join(f"{count} by {version}" for version, count in sorted(others.items()))
+    return f"{len(reports) - others.total()} of {len(reports)} reports were {text}; {told}: marked *other code*."
+
+
+def _overview(reports: dict[str, dict[str, Any]]) -> list[str]:
+    kinds = ("agrees", "same ordering", "differs", "confirmed", "refuted", "untestable here")
+    lines = ["| source | " + " | ".join(kinds) + " |", "| --- |" + " ---: |" * len(kinds)]
+    for source in SOURCES:
+        found = [r for name, r in reports.items() if name.startswith(f"{source}/")]
+        all_of = [v for r in found for v in r["verdicts"].values()] + [c["verdict"] for r in found for c in r["checks"]]
+        lines.append(f"| {NAMES[source]} | " + " | ".join(str(all_of.count(kind)) for kind in kinds) + " |")
+    return lines
+
+
+def _contents(reports: dict[str, dict[str, Any]]) -> list[str]:
+    """What was run in full, what by `--quick`, what not yet."""
+    usual = _usual(reports)
+    lines = ["| experiment | what | run | verdicts |", "| --- | --- | --- | --- |"]
+    for name, one in EXPERIMENTS.items():
+        report = reports.get(name)
+        if report is None:
+            lines.append(f"| {name} | {one.title} | not yet | |")
+            continue
+        verdicts = Counter([*report["verdicts"].values(), *(c["verdict"] for c in report["checks"])])
+        text = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+        how = ("--quick" if report["quick"] else "in full") + ("" if made_by(report) == usual else ", *other code*")
+        lines.append(f"| {name} | {one.title} | {how} | {text} |")
+    kinds = Counter("not yet" if n not in reports else "quick" if reports[n]["quick"] else "full" for n in EXPERIMENTS)
+    head = f"Of {len(EXPERIMENTS)} experiments {kinds['full']} were run in full, {kinds['quick']} by `--quick`, {kinds['not yet']} not yet:"
+    return [head, "", *lines]
+
+
+def _section(report: dict[str, Any], usual: str, folder: Path, pictures: Path) -> list[str]:
+    name = report["name"]
+    lines = [
+        f"### {name}: {report['title']}",
+        "",
+        f"    elephan reproduce {name}{' --quick' if report['quick'] else ''}",
+        "",
+    ]
+    if made_by(report) != usual:
+        lines += [f"*Other code*: made by Elephan {made_by(report)}.", ""]
+    if report["scenario"]:
+        lines += [f"Scenario: `python/elephan/studies/reproduce/scenarios/{report['scenario']}.toml`.", ""]
+    for choice in report["choices"]:
+        lines.append(f"- Not published: {choice}")
+    if report["choices"]:
+        lines.append("")
+    if report.get("picture"):
+        place = pictures / f"{name.replace('/', '-')}.png"
+        with new_file(place) as new:
+            shutil.copyfile(folder / report["picture"], new)
+        lines += [f"![{report['title']}]({pictures.name}/{place.name})", ""]
+    if report["rows"]:
+        lines += [
+            "| quantity | system | published | ours | deviation, % | band, % |",
+            "| --- | --- | ---: | ---: | ---: | ---: |",
+        ]
+        for row in report["rows"]:
+            lines.append(
+                f"| {row['group']}, {row['unit']} | {row['system']} | {row['published']} | {row['ours']} "
+                f"| {deviation(row['deviation'])} | {100 * row['band']:g} |"
+            )
+        lines.append("")
+        for group, verdict in report["verdicts"].items():
+            reason = report["reasons"].get(group)
+            lines.append(f"- **{verdict}**: {group}{': ' + reason if reason and verdict != 'agrees' else ''}")
+        lines.append("")
+    for check in report["checks"]:
+        lines.append(f"- **{check['claim']} {check['verdict']}**: {check['text']} *{check['evidence']}*")
+    if report["checks"]:
+        lines.append("")
+    for note in report["notes"]:
+        lines += [note, ""]
+    return lines
+
+
+def _untested(reports: dict[str, dict[str, Any]]) -> list[str]:
+    """Claims that no kept report speaks of."""
+    tested = {check["claim"] for report in reports.values() for check in report["checks"]}
+    left = [row for source in SOURCES for key, row in claims(source).items() if key not in tested]
+    if not left:
+        return []
+    head = ["", "## Claims that are not tested yet", "", "| claim | source | what it says |", "| --- | --- | --- |"]
+    return head + [f"| {row['id']} | {row['source']}, {row['locator']} | {row['claim']} |" for row in left]

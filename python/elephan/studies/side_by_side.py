@@ -1,0 +1,194 @@
+"""The same scenario on the simulator and on the running kernel, side by side, with the difference."""
+
+import itertools
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from elephan import _core
+from elephan.api.run import LINES, Run, write_json
+from elephan.api.scenario import Scenario
+from elephan.base.folders import new_folder
+from elephan.base.plots import STYLE, Line, draw_lines, save_beside
+from elephan.base.text import drawn, markdown_table
+from elephan.engines import linux
+from elephan.engines.run import run as simulate
+
+# How often a run on the kernel is carried out until it is valid.
+ATTEMPTS = 3
+
+
+def epoch_s(run: Run) -> float | None:
+    """Mean time between two reductions of a flow's window within the measuring window, s; none where there are fewer than two.
+
+    Reductions within one round-trip time count as one.
+    """
+    summary, frame = run.summary, run.flows
+    lengths = []
+    for number in range(len(summary.flows)):
+        flow = frame.filter(frame["flow"] == number).sort("time_s")
+        flow = flow.filter((flow["time_s"] >= summary.from_s) & (flow["time_s"] <= summary.to_s))
+        times = flow["time_s"].to_list()
+        counts = flow["congestion_events"].to_list()
+        moments = [times[i] for i in range(1, len(times)) if counts[i] > counts[i - 1]]
+        if len(moments) >= 2:
+            lengths += [b - a for a, b in itertools.pairwise(moments)]
+    return statistics.fmean(lengths) if lengths else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return statistics.fmean(there) if there else None
+
+
+def _reasons(run: Run) -> list[str]:
+    """Why a run on the kernel is not valid."""
+    return list(run.provenance["quality"]["invalid_because"])
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What is compared: its name and unit, how it is read, its digits, and how close the two are meant to be (a share)."""
+
+    name: str
+    unit: str
+    read: Callable[[Run], float | None]
+    digits: int
+    aim: float | None = None
+
+
+QUANTITIES = (
+    Quantity("goodput", "Mbit/s", lambda run: run.summary.goodput_bit_s / 1e6, 2, aim=0.03),
+    Quantity(
+        "mean cwnd", "segments", lambda run: _mean([f.cwnd_mean_segments for f in run.summary.flows]), 1, aim=0.10
+    ),
+    Quantity("epoch", "s", epoch_s, 2, aim=0.15),
+    Quantity("mean RTT", "ms", lambda run: (_mean([f.srtt_mean_s for f in run.summary.flows]) or 0) * 1e3, 1),
+    Quantity("loss", "% of packets", lambda run: (run.summary.loss_rate or 0) * 100, 4),
+    Quantity("fairness", "least/most", lambda run: run.summary.fairness, 2),
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A scenario on both engines: one simulation, and one or more runs on the kernel, of which the median counts.
+
+    A run that is not valid counts only where there is no other.
+    """
+
+    name: str
+    sim: Run
+    linux: tuple[Run, ...]
+
+    @property
+    def counted(self) -> list[Run]:
+        """The runs on the kernel that count."""
+        return [run for run in self.linux if not _reasons(run)] or list(self.linux)
+
+    @property
+    def validity(self) -> str:
+        """Whether the runs that count are valid, and why those are not that were not."""
+        wrong = [reason for run in self.linux for reason in _reasons(run)]
+        if len(self.counted) < len(self.linux):
+            return f"yes, after {len(self.linux) - len(self.counted)} that was not: {wrong[0]}"
+        return "; ".join(wrong) or "yes"
+
+    def values(self, quantity: Quantity) -> tuple[float | None, float | None]:
+        """The quantity on the simulator, and on the kernel."""
+        there = [value for value in map(quantity.read, self.counted) if value is not None and math.isfinite(value)]
+        return quantity.read(self.sim), statistics.median(there) if there else None
+
+    def apart(self, quantity: Quantity) -> float | None:
+        """By how much the kernel's is more than the simulator's, as a share of the kernel's."""
+        sim, kernel = self.values(quantity)
+        return None if not kernel or sim is None else sim / kernel - 1
+
+    def plot(self) -> Figure:
+        """Draw the windows over time: the simulator's above, the kernel's below."""
+        with mpl.rc_context(STYLE):
+            figure = Figure(figsize=(7.2, 4.6))
+            axes = figure.subplots(2, 1, sharex=True, sharey=True)
+            for place, run, title in zip(axes, (self.sim, self.counted[0]), ("simulator", "kernel"), strict=True):
+                lines = [Line(*line) for line in run.lines("cwnd")]
+                draw_lines(place, lines, LINES["cwnd"][2], run.summary.to_s)
+                place.set_title(f"{drawn(self.name, 80)}: {title}")
+            axes[1].set_xlabel("time (s)")
+            if len(self.sim.labels) > 1:
+                axes[0].legend()
+            return figure
+
+    def save(self, folder: str | Path, *, force: bool = False) -> Path:
+        """Write the results of all runs, the figures and the differences."""
+        with new_folder(folder, force=force) as place:
+            self.write_into(place)
+        self.draw(Path(folder))
+        return Path(folder)
+
+    def draw(self, folder: Path) -> None:
+        """Draw the windows of both into the folder of this pair. A plot that fails is a line on standard error."""
+        save_beside(folder, {"cwnd": self.plot})
+
+    def write_into(self, place: Path) -> None:
+        """Write the files of such a folder into `place`, which exists."""
+        for number, run in enumerate((self.sim, *self.linux)):
+            inner = place / ("sim" if number == 0 else f"linux-{number}")
+            inner.mkdir()
+            run.write_into(inner)
+        values = {q.name: dict(zip(("sim", "linux"), self.values(q), strict=True)) for q in QUANTITIES}
+        write_json(place / "difference.json", {"elephan": _core.__version__, "quantities": values})
+
+
+def pair(scenario: Scenario, *, name: str | None = None, repeat: int = 1, large: bool = False) -> Pair:
+    """Run a scenario on both engines, `repeat` times on the kernel. Raises as `linux.run` does.
+
+    A run that the machine disturbed tells nothing of the kernel: it is carried out again, up to `ATTEMPTS` times.
+    """
+    runs: list[Run] = []
+    for _ in range(repeat):
+        for _ in range(ATTEMPTS):
+            runs.append(linux.run(scenario.with_settings({"engine": "linux"}, large=large)))
+            if not _reasons(runs[-1]):
+                break
+    sim = simulate(scenario.with_settings({"engine": "sim"}, large=large))
+    return Pair(name or scenario.name, sim, tuple(runs))
+
+
+def _text(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def rows(pairs: Sequence[Pair]) -> list[list[str]]:
+    """A row for each pair: of each quantity, the simulator's, the kernel's, and how far the simulator's is from it.
+
+    `!` marks what is further apart than the aim.
+    """
+    lines = []
+    for one in pairs:
+        line = [one.name]
+        for quantity in QUANTITIES:
+            sim, kernel = one.values(quantity)
+            apart = one.apart(quantity)
+            text = f"{_text(sim, quantity.digits)} / {_text(kernel, quantity.digits)}"
+            if apart is not None and quantity.aim is not None:
+                text += f" ({100 * apart:+.0f} %{'!' if abs(apart) > quantity.aim else ''})"
+            line.append(text)
+        line.append(one.validity)
+        lines.append(line)
+    return lines
+
+
+def heads() -> list[str]:
+    """The heads of these columns."""
+    aims = [f", aim {100 * q.aim:.0f} %" if q.aim is not None else "" for q in QUANTITIES]
+    named = [f"{q.name} ({q.unit}{aim})" for q, aim in zip(QUANTITIES, aims, strict=True)]
+    return ["scenario", *named, "valid"]
+
+
+def to_markdown(pairs: Sequence[Pair]) -> str:
+    """All pairs as a Markdown table; each cell has the simulator's value, the kernel's, and the difference."""
+    return markdown_table(heads(), rows(pairs))

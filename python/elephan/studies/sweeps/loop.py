@@ -1,0 +1,480 @@
+"""A sweep: what there is to run, what of it is known already, and the loop that runs the rest."""
+
+import hashlib
+import json
+import platform
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from elephan import _core
+from elephan.api.scenario import Scenario, load
+from elephan.api.summary import Summary
+from elephan.base.folders import default
+from elephan.studies.statistics import Estimate, Tight
+from elephan.studies.sweeps import names
+from elephan.studies.sweeps.dataset import Dataset, Loss, SweepError, Writer, span, writer
+from elephan.studies.sweeps.schedulers import fatal, scheduler
+from elephan.studies.sweeps.worker import Batch, code_version
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+# A batch holds so much work, so that handing it over costs little next to it.
+BATCH_S = 0.5
+MOST_IN_A_BATCH = 500
+# Parts are written when so much has gathered, or so much time has passed: that much is lost if the machine fails.
+FLUSH_BYTES = 64 << 20
+FLUSH_S = 15.0
+# Whether an interval is tight is not asked of fewer repeats: a few may agree by chance.
+FIRST_LOOK = 5
+
+# What is written of a scenario besides the keys of its sweep.
+USUAL = ("path.rate", "path.rtt", "path.buffer", "flow.cc")
+
+
+def identity(scenario: str, code: str) -> str:
+    """The name of a run: a hash of its scenario as canonical JSON, engine and seed included, and the code that runs it."""
+    return hashlib.blake2b(f"{code}\n{scenario}".encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True)
+class SweepRun:
+    """A finished run of a sweep. Points count from 1, repeats from 0."""
+
+    run: str
+    point: int
+    repeat: int
+    settings: Mapping[str, Any]
+    error: str | None
+    reused: bool
+    metrics: Mapping[str, Any] = field(repr=False)
+    scenario_json: str = field(repr=False)
+    summary_json: str | None = field(repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether it has a result."""
+        return self.error is None
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Its metrics. Raises `SweepError` for a run that failed."""
+        if self.summary_json is None:
+            raise SweepError(f"point {self.point}, repeat {self.repeat}: {self.error}")
+        return Summary.from_dict(json.loads(self.summary_json))
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """Its scenario."""
+        return Scenario(json.loads(self.scenario_json))
+
+
+@dataclass
+class _Run:
+    """A run that is to be done."""
+
+    point: int
+    repeat: int
+    run: str
+    scenario: str
+
+
+def work_s(row: Mapping[str, Any], engine: str) -> float | None:
+    """How much work a run was: CPU time, which does not grow when others use the machine; on a kernel it is all waiting."""
+    seconds: float | None = row.get("wall_s" if engine == "linux" else "cpu_s")
+    return seconds
+
+
+class _Waiting:
+    """Runs that wait for a worker, and how they are put into batches."""
+
+    def __init__(self, make: Callable[[int, int], _Run], missing: deque[tuple[int, int]]) -> None:
+        self._make = make
+        self.missing = missing
+        # Runs that were lost with their worker go one at a time, and nothing with them, so that the guilty one is found.
+        self.suspects: deque[_Run] = deque()
+        self._seconds = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.suspects)
+
+    def convicts(self, runs: list[_Run]) -> bool:
+        """Whether it was a run of these that took the worker with it; they are suspects from now on."""
+        if self.suspects and runs[0] is self.suspects[0]:
+            self.suspects.popleft()
+            return True
+        self.suspects.extend(runs)
+        return False
+
+    def note(self, seconds: float | None) -> None:
+        """Learn how much work a run is."""
+        if seconds is not None:
+            self._seconds = seconds if self._seconds == 0 else 0.9 * self._seconds + 0.1 * seconds
+
+    def cleared(self, runs: list[_Run]) -> None:
+        """Take back the suspicion of a run that came to its end."""
+        if self.suspects and runs[0] is self.suspects[0]:
+            self.suspects.popleft()
+
+    def batch(self) -> list[_Run]:
+        """The next few."""
+        if self.suspects:
+            return [self.suspects[0]]
+        size = 1 if self._seconds == 0 else int(min(max(BATCH_S / self._seconds, 1), MOST_IN_A_BATCH))
+        return [self._make(*self.missing.popleft()) for _ in range(min(size, len(self.missing)))]
+
+
+class Sweep:
+    """A sweep and its folder. Iterating runs what is missing, and gives every run as it finishes, known ones first."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        folder: Path,
+        *,
+        where: "str | Client | None" = None,
+        workers: int = 0,
+        retry_failed: bool = False,
+        until: str | None = None,
+        max_repeat: int | None = None,
+    ) -> None:
+        self.scenario = scenario
+        self.folder = folder
+        self.total = self.done = self.reused = self.failed = 0
+        # What was missing in the folder when the sweep began. It is run again.
+        self.losses: list[Loss] = []
+        self._expansion = _core.Expansion(scenario.to_json())
+        engines = {str(scenario.document["engine"]), *_values(scenario.document.get("sweep", {}), "engine")}
+        if "linux" in engines and where is not None:
+            raise _core.ScenarioError(
+                "engine: expected sim or model on a cluster, found linux, which needs this machine's kernel"
+            )
+        # Runs on the kernel are in real time: beside each other they would contend for the processors.
+        if "linux" in engines and workers > 1:
+            raise _core.ScenarioError(f"--workers: expected 1 with the linux engine, found {workers}")
+        self._where, self._workers = where, workers or ("linux" in engines)
+        self._retry_failed = retry_failed
+        self._tight = [] if until is None else Tight.parse(until)
+        if until is not None and max_repeat is None:
+            raise _core.ScenarioError("--until: expected --max-repeat with it, found none")
+        self._repeats = self._expansion.repeats
+        self._most = self._repeats
+        if max_repeat is not None:
+            if max_repeat < 1:
+                raise _core.ScenarioError(f"--max-repeat: expected 1 or more, found {max_repeat}")
+            self._repeats = min(max(self._repeats, FIRST_LOOK), max_repeat) if self._tight else self._repeats
+            self._most = max(max_repeat, self._repeats)
+        sweep = scenario.document.get("sweep", {})
+        listed: dict[str, Any] = next(iter(sweep.get("points", [])), {})
+        self._settings = [key for key in sweep if key not in ("repeat", "zip", "points")]
+        self._settings += [*sweep.get("zip", {}), *listed]
+        self._kinds = {key: _kind(_values(sweep, key)) for key in self._settings}
+        self._described: dict[int, dict[str, Any]] = {}
+        self._not_metrics: set[str] = set()
+        # Of each point: samples of the metrics that `until` names, by repeat, and how many runs are to come.
+        self._samples: dict[int, dict[str, dict[int, Any]]] = {}
+        self._open: dict[int, int] = {}
+        self._wanted: dict[int, int] = {}
+
+    @property
+    def points(self) -> int:
+        """How many points it has, repeats not counted."""
+        return self._expansion.points
+
+    # What there is to run.
+
+    def _run(self, point: int, repeat: int) -> _Run:
+        text = self._expansion.canonical(point, repeat)
+        code = code_version() if '"engine":"linux"' not in text else f"{code_version()} on Linux {platform.release()}"
+        return _Run(point, repeat, identity(text, code), text)
+
+    def _describe(self, one: _Run) -> dict[str, Any]:
+        """The columns of the index that tell what a run is."""
+        columns = self._described.get(one.point)
+        if columns is None:
+            document, settings = map(json.loads, self._expansion.point(one.point, 0))
+            columns = _described(settings, self._kinds, document)
+            self._described = {one.point: columns}
+        return {
+            "run": one.run,
+            "point": one.point + 1,
+            "repeat": one.repeat,
+            "code": code_version(),
+            **columns,
+            "seed": (columns["seed"] + one.repeat) % 2**64,
+            "scenario": one.scenario,
+        }
+
+    def _plan(self, known: Mapping[str, Mapping[str, Any]]) -> tuple[list[_Run], deque[tuple[int, int]]]:
+        """The runs that are known, and the point and repeat of those that are missing."""
+        have: list[_Run] = []
+        missing: deque[tuple[int, int]] = deque()
+        for point in range(self.points):
+            self._wanted[point] = self._repeats
+            repeat = 0
+            while True:
+                if repeat >= self._wanted[point]:
+                    if self._open.get(point):
+                        break
+                    # All that were wanted are known: perhaps more are wanted.
+                    if not self._more(point):
+                        extra = self._run(point, repeat)
+                        if extra.run not in known:
+                            break
+                        # Repeats of an earlier, longer sweep are kept.
+                        self._wanted[point] = repeat + 1
+                one = self._run(point, repeat)
+                row = known.get(one.run)
+                if row is None or (row["status"] == "failed" and self._retry_failed):
+                    missing.append((point, repeat))
+                    self._open[point] = self._open.get(point, 0) + 1
+                else:
+                    have.append(one)
+                    self._note(point, repeat, row)
+                repeat += 1
+        return have, missing
+
+    def _note(self, point: int, repeat: int, row: Mapping[str, Any]) -> None:
+        for tight in self._tight:
+            if row["status"] == "ok":
+                column = names.find(tight.metric, {key: names.short_metric(key) for key in row}, "--until: ci()")
+                self._samples.setdefault(point, {}).setdefault(tight.metric, {})[repeat] = row[column]
+
+    def _more(self, point: int) -> bool:
+        """Whether the intervals of a point, all of whose runs are done, ask for more; how many is then in `_wanted`."""
+        have = self._wanted[point]
+        if not self._tight or have >= self._most:
+            return False
+        wanted = have
+        for tight in self._tight:
+            samples = self._samples.get(point, {}).get(tight.metric, {})
+            estimate = Estimate.of([samples.get(repeat) for repeat in range(have)])
+            if not tight.holds(estimate):
+                wanted = max(wanted, tight.repeats(estimate))
+        self._wanted[point] = min(wanted, self._most)
+        return wanted > have
+
+    def _finished(self, one: _Run, row: Mapping[str, Any]) -> list[tuple[int, int]]:
+        """Note a run; the runs that are wanted because of it."""
+        self._note(one.point, one.repeat, row)
+        self._open[one.point] -= 1
+        have = self._wanted[one.point]
+        if self._open[one.point] or not self._more(one.point):
+            return []
+        more = [(one.point, repeat) for repeat in range(have, self._wanted[one.point])]
+        self._open[one.point] = len(more)
+        return more
+
+    # The loop.
+
+    def __iter__(self) -> Generator[SweepRun]:
+        with ExitStack() as stack:
+            out = stack.enter_context(writer(self.folder))
+            have, missing = self._begin(out)
+            self.total, self.done, self.reused, self.failed = len(have) + len(missing), len(have), len(have), 0
+            yield from self._known(out)
+            if missing:
+                yield from self._run_missing(out, missing)
+            out.finish()
+
+    def _begin(self, out: Writer) -> tuple[list[_Run], deque[tuple[int, int]]]:
+        known, self.losses = out.known()
+        rows: dict[str, dict[str, Any]] = {}
+        if not known.is_empty():
+            needed = known if self._tight else known.select("run", "status")
+            rows = {row["run"]: row for row in needed.iter_rows(named=True)}
+        have, missing = self._plan(rows)
+        described = [self._describe(one) for one in have]
+        frame = (
+            pl.DataFrame(described, infer_schema_length=None)
+            if described
+            else pl.DataFrame({"run": []}, {"run": pl.String})
+        )
+        first = self._describe(self._run(0, 0))
+        self._not_metrics = {*first, *names.OF_A_RUN}
+        usual = [key for key in first if key not in names.OF_A_RUN and key not in self._settings]
+        out.begin(
+            {
+                "name": self.scenario.name,
+                "code": code_version(),
+                "points": self.points,
+                "settings": self._settings,
+                "described": usual,
+                "scenario": self.scenario.document,
+            },
+            known,
+            frame,
+        )
+        return have, missing
+
+    def _known(self, out: Writer) -> Iterator[SweepRun]:
+        index = out.index(long=True)
+        for rows in index.iter_slices(1000):
+            for row in rows.iter_rows(named=True):
+                self.failed += row["status"] == "failed"
+                yield self._result(row, reused=True)
+
+    def _result(self, row: Mapping[str, Any], *, reused: bool) -> SweepRun:
+        return SweepRun(
+            run=row["run"],
+            point=row["point"],
+            repeat=row["repeat"],
+            settings={key: row[key] for key in self._settings},
+            error=row["error"],
+            reused=reused,
+            metrics={key: value for key, value in row.items() if key not in self._not_metrics},
+            scenario_json=row["scenario"],
+            summary_json=row.get("summary"),
+        )
+
+    def _run_missing(self, out: Writer, missing: deque[tuple[int, int]]) -> Iterator[SweepRun]:
+        pool = scheduler(self._where, self._workers)
+        waiting = _Waiting(self._run, missing)
+        sent: dict[int, list[_Run]] = {}
+        number, at_once, flushed = 0, True, time.monotonic()
+        try:
+            while waiting or sent:
+                while waiting and len(sent) < (1 if waiting.suspects else 2 * pool.workers()):
+                    number += 1
+                    sent[number] = waiting.batch()
+                    pool.submit(number, [(one.run, one.scenario) for one in sent[number]])
+                finished = [(sent.pop(which), outcome) for which, outcome in pool.finished()]
+                # All are taken before any is given: whoever is given one may stop here.
+                yield from [run for runs, outcome in finished for run in self._take(runs, outcome, waiting, out)]
+                if out.waiting_bytes > FLUSH_BYTES or time.monotonic() - flushed > FLUSH_S:
+                    out.flush()
+                    flushed = time.monotonic()
+            at_once = False
+        finally:
+            try:
+                for which, batch in pool.close(at_once=at_once):
+                    self._take(sent.pop(which), batch, waiting, out)
+            finally:
+                # Whatever stopped the loop: what has finished is kept.
+                out.flush()
+
+    def _take(self, runs: list[_Run], outcome: Batch | Exception, waiting: "_Waiting", out: Writer) -> list[SweepRun]:
+        """Note what came of a batch; a sweep that is stopped finished only its first runs."""
+        if isinstance(outcome, Exception):
+            if fatal(outcome):
+                raise SweepError(f"{span(one.point + 1 for one in runs)}: {outcome}") from outcome
+            if not waiting.convicts(runs):
+                return []
+            batch = Batch([{"run": runs[0].run, "status": "failed", "error": _reason(outcome)}], {})
+        else:
+            batch = outcome
+            waiting.cleared(runs)
+        runs = runs[: len(batch.rows)]
+        described = [self._describe(one) for one in runs]
+        out.add(batch, described)
+        taken = []
+        for one, row, more in zip(runs, batch.rows, described, strict=True):
+            waiting.note(work_s(row, more["engine"]))
+            extra = self._finished(one, row)
+            waiting.missing.extend(extra)
+            self.total += len(extra)
+            self.done += 1
+            self.failed += row["status"] == "failed"
+            taken.append(self._result({**more, **row}, reused=False))
+        return taken
+
+    def run(self, progress: Callable[["Sweep"], object] | None = None) -> "Sweep":
+        """Run what is missing; `progress` is called after each run."""
+        with closing(iter(self)) as runs:
+            for _ in runs:
+                if progress is not None:
+                    progress(self)
+        return self
+
+    # What came of it.
+
+    def to_frame(self) -> pl.DataFrame:
+        """A row for each run, in the order of the points; columns have short names, as in `elephan query`."""
+        return Dataset(self.folder).runs()
+
+    def samples(self, name: str = "flows") -> pl.LazyFrame:
+        """Samples of all runs: `flows`, `queues`, `transfers`, ...; join them to `to_frame()` on `run`."""
+        paths = Dataset(self.folder).samples(name)
+        if not paths:
+            return pl.LazyFrame(schema={"run": pl.String})
+        parts = pl.scan_parquet(paths, missing_columns="insert")
+        return parts.with_columns(pl.col("run").cast(pl.String))
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _values(sweep: Mapping[str, Any], key: str) -> list[Any]:
+    listed = [point[key] for point in sweep.get("points", []) if key in point]
+    return [*sweep.get(key, []), *sweep.get("zip", {}).get(key, []), *listed]
+
+
+def _kind(values: list[Any]) -> Callable[[Any], Any]:
+    """How the values of a key are written: one type for the whole sweep."""
+    if all(isinstance(value, bool) for value in values):
+        return bool
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        return int
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return float
+    return lambda value: value if isinstance(value, str) else json.dumps(value)
+
+
+def _described(
+    settings: Mapping[str, Any], kinds: Mapping[str, Callable[[Any], Any]], document: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Settings of a point, the usual keys of its scenario, and numbers for those that are quantities."""
+    columns = {"seed": document["seed"], "engine": document["engine"]}
+    columns |= {key: kinds[key](value) for key, value in settings.items()}
+    algorithms = [
+        cc if isinstance(cc, str) else cc["name"] for cc in (flow.get("cc") for flow in document["flow"]) if cc
+    ]
+    usual = {f"path.{key}": (document.get("path") or {}).get(key) for key in ("rate", "rtt", "buffer")}
+    usual["flow.cc"] = "+".join(dict.fromkeys(algorithms)) or None
+    for key in USUAL:
+        columns.setdefault(key, usual[key])
+    for key, value in list(columns.items()):
+        quantity = _core.quantity(value) if isinstance(value, str) else None
+        if quantity is not None:
+            columns[f"{key}_{quantity[1]}"] = quantity[0]
+    return columns
+
+
+def sweep(
+    scenario: Scenario | str | Path,
+    out: str | Path | None = None,
+    *,
+    scheduler: "str | Client | None" = None,
+    workers: int = 0,
+    retry_failed: bool = False,
+    until: str | None = None,
+    max_repeat: int | None = None,
+) -> Sweep:
+    """Make a sweep of a scenario, or of its file, with results in the folder `out` (`results/NAME`).
+
+    Nothing is run before the sweep is iterated, which gives each run as it finishes, or `run()`. What the folder has already is
+    not run again. `scheduler` is the address of a Dask scheduler, or a client of one; else `workers` threads (0: all cores) run
+    it. `retry_failed` runs again what failed. `until="ci(fairness) < 5%"` adds repeats to each point, up to `max_repeat`, until
+    half of the 95 % interval is so small. Raises `ScenarioError` where a point of it cannot work.
+    """
+    if not isinstance(scenario, Scenario):
+        scenario = load(scenario)
+    folder = Path(out) if out is not None else default(scenario.name)
+    return Sweep(
+        scenario,
+        folder,
+        where=scheduler,
+        workers=workers,
+        retry_failed=retry_failed,
+        until=until,
+        max_repeat=max_repeat,
+    )

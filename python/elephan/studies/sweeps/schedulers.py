@@ -1,0 +1,224 @@
+"""Who runs the runs: threads of this process, or the workers of a Dask cluster.
+
+Both take batches, and give them back as they finish. What a batch holds is none of their business.
+"""
+
+import os
+import ssl
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from elephan import _core
+from elephan.studies.sweeps import worker
+from elephan.studies.sweeps.dataset import SweepError
+from elephan.studies.sweeps.worker import Batch, VersionMismatchError, code_version, compute
+
+if TYPE_CHECKING:
+    from distributed import Client, Security
+
+# Identity and canonical JSON of each run.
+Runs = Sequence[tuple[str, str]]
+# Those who speak in a cluster, each with a certificate.
+ROLES = ("client", "scheduler", "worker")
+# How long a client waits for a scheduler, and for the first worker of a cluster that has just been asked for.
+CONNECT_S = 20
+# How long it waits for a result that is there when a sweep is stopped.
+TAKE_S = 0.5
+
+
+class Scheduler(Protocol):
+    """Takes batches of runs and gives them back finished."""
+
+    def workers(self) -> int:
+        """How many batches can run at the same time, as of now."""
+
+    def submit(self, number: int, runs: Runs) -> None:
+        """Take a batch; `number` is returned with it."""
+
+    def finished(self) -> list[tuple[int, Batch | Exception]]:
+        """Wait until a batch or more have finished; those, or why they did not."""
+
+    def close(self, *, at_once: bool) -> list[tuple[int, Batch]]:
+        """Let go of what was started; `at_once` stops runs that go on. Gives what had finished and was not taken."""
+
+
+class Local:
+    """Threads of this process. The simulator releases the interpreter lock, so that they keep all cores busy."""
+
+    def __init__(self, workers: int = 0) -> None:
+        self._workers = workers or len(os.sched_getaffinity(0))
+        self._pool = ThreadPoolExecutor(self._workers, "elephan")
+        self._cancel = _core.Cancel()
+        self._numbers: dict[Future[Batch], int] = {}
+
+    def workers(self) -> int:
+        """The number of threads."""
+        return self._workers
+
+    def submit(self, number: int, runs: Runs) -> None:
+        """Put a batch into the threads' queue."""
+        self._numbers[self._pool.submit(compute, runs, code_version(), self._cancel)] = number
+
+    def finished(self) -> list[tuple[int, Batch | Exception]]:
+        """Wait for a thread; Ctrl-C is heard meanwhile."""
+        done, _ = wait(self._numbers, return_when=FIRST_COMPLETED)
+        return [(self._numbers.pop(future), _outcome(future)) for future in done]
+
+    def close(self, *, at_once: bool) -> list[tuple[int, Batch]]:
+        """End the threads."""
+        if at_once:
+            self._cancel.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        good = [future for future in self._numbers if not future.cancelled() and future.exception() is None]
+        return [(self._numbers[future], future.result()) for future in good]
+
+
+def _outcome(future: Future[Batch]) -> Batch | Exception:
+    error = future.exception()
+    if error is None:
+        return future.result()
+    if isinstance(error, Exception):
+        return error
+    raise error
+
+
+class Dask:
+    """The workers of a Dask cluster, each with the same Elephan as this process."""
+
+    def __init__(self, client: "Client", *, close_client: bool) -> None:
+        from distributed import as_completed  # noqa: PLC0415 - the `cluster` extra
+
+        self._client = client
+        self._close_client = close_client
+        self._as_completed = as_completed(loop=client.loop)
+        self._numbers: dict[str, int] = {}
+        self._futures: dict[str, Any] = {}
+        self._counted = (-1.0, 1)
+        self._name = str(client.scheduler.address) if client.scheduler else "the scheduler"
+        self._check_versions()
+
+    def _check_versions(self) -> None:
+        """Refuse workers with other code before anything is run; `compute` checks those that come later."""
+        own = code_version()
+        try:
+            found = self._client.run(worker.code_version, on_error="return")
+        except Exception as error:
+            raise SweepError(f"{self._name}: expected workers that answer, found: {error}") from error
+        for address, version in found.items():
+            if isinstance(version, BaseException):
+                raise SweepError(f"worker {address}: expected Elephan {own}, found none ({version}); install it there")
+            if version != own:
+                raise SweepError(
+                    f"worker {address}: expected Elephan {own}, as the client has, found {version}; nothing was run there"
+                )
+
+    def workers(self) -> int:
+        """The number of the workers' threads; workers come and go."""
+        then, count = self._counted
+        if time.monotonic() - then > 1:
+            workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+            count = max(1, sum(one["nthreads"] for one in workers))
+            self._counted = (time.monotonic(), count)
+        return count
+
+    def submit(self, number: int, runs: Runs) -> None:
+        """Send a batch to the scheduler."""
+        # A key of its own: what is computed anew is never taken from the scheduler's memory.
+        key = f"elephan-{runs[0][0]}-{number}-{time.time_ns()}"
+        future = self._client.submit(compute, runs, code_version(), key=key, pure=False)
+        self._numbers[key] = number
+        self._futures[key] = future
+        self._as_completed.add(future)
+
+    def finished(self) -> list[tuple[int, Batch | Exception]]:
+        """Wait for a batch. Raises `SweepError` where the scheduler is gone."""
+        outcomes: list[tuple[int, Batch | Exception]] = []
+        for future in self._as_completed.next_batch(block=True):
+            del self._futures[future.key]
+            number = self._numbers.pop(future.key)
+            try:
+                outcomes.append((number, future.result()))
+            except (OSError, CancelledError, TimeoutError) as error:
+                # None of these can come of a run, whose errors are in its batch.
+                raise SweepError(f"{self._name}: the connection was lost") from error
+            except Exception as error:
+                outcomes.append((number, error))
+            # The scheduler need not keep what is here.
+            future.release()
+        return outcomes
+
+    def close(self, *, at_once: bool) -> list[tuple[int, Batch]]:
+        """Take back what was not finished, and leave the cluster as it was."""
+        rest: list[tuple[int, Batch]] = []
+        if at_once and self._client.status == "running":
+            finished = [future for future in self._futures.values() if future.status == "finished"]
+            self._client.cancel([future for future in self._futures.values() if future.status != "finished"])
+            with suppress(Exception):  # the connection may be what failed
+                rest = [(self._numbers[future.key], future.result(timeout=TAKE_S)) for future in finished]
+        self._futures.clear()
+        if self._close_client:
+            self._client.close()
+        return rest
+
+
+def fatal(error: Exception) -> bool:
+    """Whether an error is none of a run's, so that the other runs would meet it too."""
+    return isinstance(error, VersionMismatchError | ImportError | AttributeError | SweepError)
+
+
+def security(folder: Path) -> "Security":
+    """TLS for a cluster, of the files `ca.pem`, `cert.pem` and `key.pem` of a folder.
+
+    Who has a certificate of that authority takes part, and nobody else. Raises `ScenarioError` where a file is missing.
+    """
+    from distributed import Security  # noqa: PLC0415 - the `cluster` extra
+
+    ca, cert, key = (folder / name for name in ("ca.pem", "cert.pem", "key.pem"))
+    for file in (ca, cert, key):
+        if not file.is_file():
+            raise _core.ScenarioError(f"--tls: expected a file {file}, found none")
+    own = {f"tls_{who}_{what}": str(file) for who in ROLES for what, file in (("cert", cert), ("key", key))}
+    return Security(tls_ca_file=str(ca), require_encryption=True, **own)
+
+
+def connect(address: str, tls: Path | None = None) -> "Client":
+    """A client of a Dask scheduler, with TLS of the files in `tls`. Raises `SweepError` where no scheduler answers."""
+    try:
+        from distributed import Client  # noqa: PLC0415 - the `cluster` extra
+    except ImportError as error:
+        raise SweepError('dask: expected it for a cluster, found none; pip install "elephan[cluster]"') from error
+    if tls is not None and not address.startswith("tls://"):
+        raise _core.ScenarioError(f"--tls: expected a scheduler at tls://host:port, found {address}")
+    try:
+        more = {} if tls is None else {"security": security(tls)}
+        return Client(address, timeout=CONNECT_S, set_as_default=False, **more)
+    except _core.ScenarioError:
+        raise
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        # What OpenSSL says of a certificate is in the cause.
+        reason = next((str(one) for one in _causes(error) if isinstance(one, ssl.SSLError)), str(error))
+        raise SweepError(f"{address}: expected a Dask scheduler, found none ({reason})") from error
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def scheduler(where: "str | Client | None", workers: int = 0) -> Scheduler:
+    """A scheduler: threads here where `where` is None, a Dask cluster by its address or client."""
+    if where is None:
+        return Local(workers)
+    if not isinstance(where, str):
+        return Dask(where, close_client=False)
+    client = connect(where)
+    try:
+        return Dask(client, close_client=True)
+    except BaseException:
+        client.close()
+        raise

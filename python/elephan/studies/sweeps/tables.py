@@ -1,0 +1,285 @@
+"""Tables of a sweep: estimates over repeats by settings, and paired comparisons; as text, CSV, Markdown or LaTeX."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from elephan._core import ScenarioError
+from elephan.base.text import csv_table, latex, markdown, markdown_table, visible
+from elephan.studies.statistics import Estimate, Interval, Paired, holm
+from elephan.studies.sweeps import names
+from elephan.studies.sweeps.dataset import Dataset, SweepError
+
+Format = Literal["text", "csv", "markdown", "latex"]
+FORMATS = ("text", "csv", "markdown", "latex")
+# What a table has where none is asked for.
+USUAL = ("goodput_bit_s", "utilisation", "fairness", "loss_rate", "queue_delay_mean_s")
+# Units that people read more easily.
+SCALES = {"bit/s": (1e-6, "Mbit/s"), "s/bit": (1e13, "1e-7/(Mbit/s)")}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A finished table: a title, heads, and lines of text; `left` columns are settings, the others numbers."""
+
+    title: str
+    heads: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    left: int = 1
+
+    def to_csv(self) -> str:
+        """As CSV."""
+        return csv_table([self.heads, *self.lines])
+
+    def to_markdown(self) -> str:
+        """As Markdown."""
+        body = markdown_table(self.heads, self.lines, [number >= self.left for number in range(len(self.heads))])
+        return f"{markdown(self.title)}\n\n{body}" if self.title else body
+
+    def to_latex(self) -> str:
+        """As LaTeX, for the package `booktabs`."""
+        lines = [" & ".join(map(latex, line)) + r" \\" for line in (self.heads, *self.lines)]
+        columns = "l" * self.left + "r" * (len(self.heads) - self.left)
+        body = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
+        comment = [f"% {visible(self.title)}"] if self.title else []
+        return "\n".join([*comment, rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}"]) + "\n"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The runs of a sweep that a table is about, and the columns by which they are told apart."""
+
+    frame: pl.DataFrame
+    names: Mapping[str, str]
+    settings: Sequence[str]
+    failed: int
+
+    @classmethod
+    def of(cls, folder: str | Path, where: Mapping[str, str] | None = None) -> "Selection":
+        """Read the index, and keep the runs whose settings are those of `where`."""
+        data = Dataset(folder)
+        settings = data.description()["settings"]
+        frame = data.index()
+        if frame.is_empty():
+            raise SweepError(f"{folder}: expected runs, found none yet")
+        short = data.short_names(frame)
+        for key, value in (where or {}).items():
+            column = names.find(key, short, "--where")
+            known = [names.shown(one) for one in frame[column].unique(maintain_order=True)]
+            if value not in known:
+                raise ScenarioError(f"--where: {key}: expected one of {', '.join(known)}, found {value!r}")
+            keep = pl.Series([names.shown(one) == value for one in frame[column]], dtype=pl.Boolean)
+            frame = frame.filter(keep)
+        good = frame.filter(pl.col("status") == "ok")
+        return cls(good, short, settings, len(frame) - len(good))
+
+    def column(self, wanted: str, what: str) -> str:
+        """The column that is called so."""
+        return names.find(wanted, dict(self.names), what)
+
+    def metrics(self, wanted: Sequence[str]) -> list[str]:
+        """Columns of metrics; the usual ones where none is asked for."""
+        if not wanted:
+            return [name for name in USUAL if name in self.frame.columns]
+        columns = [self.column(name, "--metric") for name in wanted]
+        for name, column in zip(wanted, columns, strict=True):
+            if not self.frame[column].dtype.is_numeric() and self.frame[column].dtype != pl.Null:
+                raise ScenarioError(f"--metric: expected a metric, found {name!r}, which is text")
+        return columns
+
+    def alone(self, keys: Sequence[str]) -> None:
+        """Refuse keys that leave other settings mixed: a mean over two buffer sizes is no interval of repeats."""
+        others = [key for key in self.settings if key not in keys and key != "seed"]
+        if not others or self.frame.is_empty():
+            return
+        counts = (
+            self.frame.group_by(keys).agg(pl.col(others).n_unique())
+            if keys
+            else self.frame.select(pl.col(others).n_unique())
+        )
+        mixed = [key for key in others if (counts[key] > 1).any()]
+        if mixed:
+            raise ScenarioError(
+                f"table: {', '.join(mixed)} would be mixed in a cell: expected it in --rows, --cols or --where"
+            )
+
+
+def _scale(column: str, values: Sequence[float]) -> tuple[float, str]:
+    unit = names.unit(column)
+    if unit == "s" and values and max(map(abs, values)) < 1:
+        return 1e3, "ms"
+    return SCALES.get(unit, (1.0, unit))
+
+
+def _digits(values: Sequence[float]) -> int:
+    """So many decimals that the largest value has four digits."""
+    largest = max(map(abs, values), default=0.0)
+    return min(max(0, 3 - math.floor(math.log10(largest))), 9) if largest > 0 else 1
+
+
+def _title(column: str, unit: str) -> str:
+    return names.short_metric(column) + ("" if unit == "1" else f" ({unit})")
+
+
+def table(
+    folder: str | Path,
+    *,
+    rows: Sequence[str] = (),
+    cols: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    where: Mapping[str, str] | None = None,
+    interval: Interval = "t",
+    centre: Literal["mean", "median"] = "mean",
+) -> list[Grid]:
+    """Tables of a sweep: one for each metric where there are `cols`, else one with a column for each metric.
+
+    `rows` and `cols` are keys of the sweep; without any, `rows` are all of them. A cell is the mean over repeats and half of
+    its 95 % interval, or the median and its interval.
+    """
+    chosen = Selection.of(folder, where)
+    cells = estimates(chosen, rows, cols, metrics, interval, centre)
+    row_keys, col_keys = _keys(chosen, rows, cols)
+    columns = chosen.metrics(metrics)
+    heads = [*row_keys]
+
+    def column_of(metric: str) -> tuple[float, str, int]:
+        values = [one for (_, _, of), e in cells.items() if of == metric for one in (e.mean,) if one is not None]
+        factor, unit = _scale(metric, values)
+        return factor, _title(metric, unit), _digits([value * factor for value in values])
+
+    row_values = list(dict.fromkeys(row for row, _, _ in cells))
+    col_values = list(dict.fromkeys(col for _, col, _ in cells))
+    left = max(1, len(heads))
+    if not col_keys:
+        scales = [column_of(metric) for metric in columns]
+        lines = [
+            [*map(names.shown, row)]
+            + [
+                cells[row, (), metric].scaled(factor).text(digits, centre)
+                for metric, (factor, _, digits) in zip(columns, scales, strict=True)
+            ]
+            for row in row_values
+        ]
+        return [Grid("", [*heads, *(title for _, title, _ in scales)], lines, left)]
+    grids = []
+    for metric in columns:
+        factor, title, digits = column_of(metric)
+        lines = []
+        for row in row_values:
+            found = [cells.get((row, col, metric)) for col in col_values]
+            numbers = ["" if one is None else one.scaled(factor).text(digits, centre) for one in found]
+            lines.append([*map(names.shown, row), *numbers])
+        above = [" ".join(map(names.shown, col)) for col in col_values]
+        title = f"{title} by {', '.join(row_keys)} and {', '.join(col_keys)}"
+        grids.append(Grid(title, [*heads, *above], lines, left))
+    return grids
+
+
+def _keys(chosen: Selection, rows: Sequence[str], cols: Sequence[str]) -> tuple[list[str], list[str]]:
+    col_keys = [chosen.column(key, "--cols") for key in cols]
+    row_keys = [chosen.column(key, "--rows") for key in rows]
+    if not rows:
+        row_keys = [key for key in chosen.settings if key not in col_keys and key != "seed"]
+    return row_keys, col_keys
+
+
+def estimates(
+    chosen: Selection,
+    rows: Sequence[str],
+    cols: Sequence[str],
+    metrics: Sequence[str],
+    interval: Interval = "t",
+    centre: Literal["mean", "median"] = "mean",
+) -> dict[tuple[tuple[Any, ...], tuple[Any, ...], str], Estimate]:
+    """For each row, column and metric, what the repeats say; in the order of the points."""
+    row_keys, col_keys = _keys(chosen, rows, cols)
+    keys = [*row_keys, *col_keys]
+    chosen.alone(keys)
+    columns = chosen.metrics(metrics)
+    groups = chosen.frame.group_by(keys, maintain_order=True) if keys else [((), chosen.frame)]
+    found = {}
+    for values, group in groups:
+        for metric in columns:
+            estimate = Estimate.of(group[metric].to_list(), interval, centre)
+            found[tuple(values[: len(row_keys)]), tuple(values[len(row_keys) :]), metric] = estimate
+    return found
+
+
+def long_csv(
+    folder: str | Path,
+    *,
+    rows: Sequence[str] = (),
+    cols: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    where: Mapping[str, str] | None = None,
+    interval: Interval = "t",
+    centre: Literal["mean", "median"] = "mean",
+) -> str:
+    """The same estimates as CSV for programs: a line for each cell and metric, in SI units, with all digits."""
+    chosen = Selection.of(folder, where)
+    row_keys, col_keys = _keys(chosen, rows, cols)
+    fields = ("mean", "median", "standard_error", "low", "high", "values", "repeats")
+    lines = [
+        [*map(str, row), *map(str, col), names.short_metric(metric), names.unit(metric)]
+        + ["" if (value := getattr(estimate, name)) is None else repr(value) for name in fields]
+        for (row, col, metric), estimate in estimates(chosen, rows, cols, metrics, interval, centre).items()
+    ]
+    return Grid("", [*row_keys, *col_keys, "metric", "unit", *fields], lines).to_csv()
+
+
+def paired(
+    folder: str | Path, *, key: str, first: str, second: str, metric: str, where: Mapping[str, str] | None = None
+) -> Grid:
+    """Compare two values of a key on common random numbers: the runs with the same seed, for each of the other settings.
+
+    p-values are of the paired t-test, adjusted for the number of lines (Holm), and of Wilcoxon's signed ranks.
+    """
+    chosen = Selection.of(folder, where)
+    column = chosen.column(key, "--between")
+    (measured,) = chosen.metrics([metric])
+    known = [names.shown(one) for one in chosen.frame[column].unique(maintain_order=True)]
+    for value in (first, second):
+        if value not in known:
+            raise ScenarioError(f"--between: {key}: expected one of {', '.join(known)}, found {value!r}")
+    others = [one for one in chosen.settings if one not in (column, "seed")]
+    groups = chosen.frame.group_by(others, maintain_order=True) if others else [((), chosen.frame)]
+    compared = []
+    for values, group in groups:
+        samples: dict[str, dict[int, Any]] = {first: {}, second: {}}
+        for value, seed, sample in group.select(column, "seed", measured).iter_rows():
+            if names.shown(value) in samples:
+                samples[names.shown(value)][seed] = sample
+        compared.append((values, Paired.of(samples[first], samples[second])))
+    numbers = [one for _, pair in compared for one in (pair.first, pair.second) if one is not None]
+    factor, unit = _scale(measured, numbers)
+    digits = _digits([number * factor for number in numbers])
+    adjusted = holm([pair.p_t for _, pair in compared])
+    lines = [
+        [
+            *map(names.shown, values),
+            str(pair.pairs),
+            _number(pair.first, factor, digits),
+            _number(pair.second, factor, digits),
+            pair.difference.scaled(factor).text(digits),
+            _number(pair.effect, 1, 2),
+            _p(pair.p_t),
+            _p(holm_p),
+            _p(pair.p_wilcoxon),
+        ]
+        for (values, pair), holm_p in zip(compared, adjusted, strict=True)
+    ]
+    heads = [*others, "pairs", first, second, "difference", "Cohen's d", "p (t)", "p (t, Holm)", "p (Wilcoxon)"]
+    title = f"{_title(measured, unit)}: {names.shown(first)} against {names.shown(second)}, paired by seed"
+    return Grid(title, heads, lines, len(others))
+
+
+def _number(value: float | None, factor: float, digits: int) -> str:
+    return "-" if value is None else f"{value * factor:.{digits}f}"
+
+
+def _p(value: float | None) -> str:
+    return "-" if value is None else "<0.0001" if value < 1e-4 else f"{value:.4f}"

@@ -1,0 +1,147 @@
+"""What a worker does: a few runs, and what is kept of them. The same on a thread here and on a machine far away."""
+
+import functools
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+import pyarrow as pa
+
+from elephan import _core
+from elephan.api.run import OPTIONAL, TABLES, Run
+from elephan.api.scenario import Scenario
+from elephan.api.summary import Part, Summary
+from elephan.engines.run import run as simulate
+from elephan.studies.statistics import mser5
+
+
+class VersionMismatchError(RuntimeError):
+    """A worker has other code than the client; its results would not be the same."""
+
+
+# What makes results, beside the extension module. What shows them is not here: a changed table runs nothing again.
+MAKES_RESULTS = (
+    *("api/scenario.py", "api/run.py", "api/summary.py"),
+    *("engines/run.py", "engines/sim.py", "engines/fluid.py", "engines/linux.py"),
+    *("kernel/__init__.py", "kernel/build.py", "kernel/libbpf.py", "kernel/loader.py"),
+    *("studies/statistics.py", "studies/sweeps/worker.py"),
+)
+
+
+@functools.cache
+def code_version() -> str:
+    """The version of the package, and a hash of the code that makes results: other code makes other results."""
+    package = Path(__file__).parents[2]
+    digest = hashlib.blake2b(digest_size=6)
+    for path in (Path(str(_core.__file__)), *(package / name for name in MAKES_RESULTS)):
+        digest.update(path.read_bytes())
+    return f"{_core.__version__}+{digest.hexdigest()}"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A few finished runs: a row for each, and the samples of all, with the run in their first column."""
+
+    rows: list[dict[str, Any]]
+    samples: dict[str, pa.Table]
+
+
+def compute(runs: Sequence[tuple[str, str]], code: str, cancel: _core.Cancel | None = None) -> Batch:
+    """Run scenarios: pairs of an identity and canonical JSON.
+
+    A run that fails gives a row with its error. Where `cancel` is set, those that have not finished have no row. Raises
+    `VersionMismatchError` where the client has other code.
+    """
+    # With it a run goes on in this thread, whose CPU time is measured.
+    cancel = cancel or _core.Cancel()
+    if code_version() != code:
+        raise VersionMismatchError(f"expected Elephan {code}, as the client has, found {code_version()}")
+    rows: list[dict[str, Any]] = []
+    samples: dict[str, list[tuple[str, pa.Table]]] = {name: [] for name in TABLES}
+    for identity, scenario in runs:
+        wall, cpu = time.perf_counter(), time.thread_time()
+        try:
+            run = simulate(Scenario(json.loads(scenario)), cancel=cancel)
+        except KeyboardInterrupt:
+            if cancel.is_set():
+                break
+            raise
+        except SystemExit:
+            raise
+        # A panic of the extension is no `Exception`.
+        except BaseException as error:
+            rows.append({"run": identity, "status": "failed", "error": str(error) or type(error).__name__})
+            continue
+        summary = run.summary.to_dict()
+        rows.append(
+            {
+                "run": identity,
+                "status": "ok",
+                "error": None,
+                "wall_s": time.perf_counter() - wall,
+                "cpu_s": time.thread_time() - cpu,
+                **scalars(summary),
+                **steady(run),
+                "summary": json.dumps(summary),
+            }
+        )
+        for name in TABLES:
+            if name not in OPTIONAL or any(len(column) for column in run.columns.get(name, {}).values()):
+                samples[name].append((identity, run.table(name)))
+    return Batch(rows, {name: _joined(tables) for name, tables in samples.items() if tables})
+
+
+def _joined(tables: Sequence[tuple[str, pa.Table]]) -> pa.Table:
+    """The samples of several runs as one table, with the run in its first column."""
+    runs = np.repeat(np.arange(len(tables), dtype=np.int32), [table.num_rows for _, table in tables])
+    column = pa.DictionaryArray.from_arrays(runs, pa.array([identity for identity, _ in tables], pa.string()))
+    table = pa.concat_tables([table for _, table in tables]).combine_chunks()
+    return table.add_column(0, pa.field("run", column.type), column)
+
+
+# Tables within a summary, which a run may not have.
+INNER = {
+    name
+    for name, kind in get_type_hints(Summary).items()
+    if any(isinstance(one, type) and issubclass(one, Part) for one in get_args(kind)) and type(None) in get_args(kind)
+}
+
+
+def scalars(summary: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Every metric of a summary that is one value, tables within it joined by `_`. Lists stay in the summary."""
+    flat: dict[str, Any] = {}
+    for key, value in summary.items():
+        if isinstance(value, Mapping):
+            flat |= scalars(value, f"{before}{key}_")
+        elif not isinstance(value, list | tuple) and not (value is None and key in INNER):
+            flat[before + key] = value
+    return flat
+
+
+def steady(run: Run) -> dict[str, float | None]:
+    """Metrics of the measuring window without its warm-up, which MSER-5 finds in the goodput of all flows together."""
+    nothing = dict.fromkeys(("warmup_s", "steady_goodput_bit_s", "steady_fairness", "steady_jain"))
+    columns = run.columns["flows"]
+    time_s = columns["time_s"]
+    inside = (time_s > run.summary.from_s) & (time_s <= run.summary.to_s)
+    if not inside.any():
+        return nothing
+    goodput, flow = columns["goodput_bit_s"][inside], columns["flow"][inside]
+    times, at = np.unique(time_s[inside], return_inverse=True)
+    warm = mser5(np.bincount(at, weights=goodput))
+    if warm is None:
+        return nothing
+    late = at >= warm
+    each = np.bincount(flow[late], weights=goodput[late], minlength=len(run.labels)) / (len(times) - warm)
+    squares = float((each**2).sum())
+    return {
+        "warmup_s": float(times[warm]) - float(times[0]),
+        "steady_goodput_bit_s": float(each.sum()),
+        "steady_fairness": float(each.min() / each.max()) if each.max() > 0 else None,
+        "steady_jain": float(each.sum()) ** 2 / (len(each) * squares) if squares > 0 else None,
+    }
