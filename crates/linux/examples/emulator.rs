@@ -4,8 +4,8 @@
 #![expect(clippy::print_stdout, reason = "a command line")]
 
 use elephan_linux::{Measured, Options, run};
+use elephan_metrics::Uncontrolled;
 use elephan_scenario::Scenario;
-use elephan_sim::Uncontrolled;
 
 /// The two targets: 1 Gbit/s of 1500-byte packets of TCP, and the added delay at 250 Mbit/s.
 const CAPACITY: &str =

@@ -1,4 +1,4 @@
-//! The network between the hosts, in real time: the links of `elephan-net`, the same code that the simulator runs.
+//! The network between the hosts, in real time: that of `elephan-network`, the same code that the simulator drives.
 //!
 //! A packet that a host sends arrives on its TUN device. The emulator reads it, finds its flow by its port and so its route, and
 //! gives it to the first link; when it leaves the last, it is written to the other host's device. The clock decides when. What
@@ -12,11 +12,9 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use elephan_metrics::LinkSample;
-use elephan_metrics::trace::QueueTrace;
-use elephan_net::{Limit, Link};
+use elephan_net::Limit;
+use elephan_network::{Driver, Network, Recorded};
 use elephan_scenario::Plan;
-use elephan_sim::links::{self, LinkRecord};
 use elephan_units::Time;
 use hdrhistogram::Histogram;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -68,68 +66,39 @@ pub struct Punctuality {
 
 /// The network of a plan.
 pub struct Emulator<'a> {
-    plan: &'a Plan,
+    network: Network<Parcel>,
     directions: [Direction<'a>; 2],
     clock: Clock,
     slipped: Time,
-    /// Changes of the plan so far.
-    changed: usize,
-    links: Vec<Link<Parcel>>,
-    /// When each link wants to be looked at.
-    next: Vec<Time>,
     /// The bytes of all packets, a slot each.
     bytes: Vec<u8>,
     slot_bytes: usize,
     free: Vec<u32>,
-    /// For each flow, and then for each stream, the route of its data and of what comes back.
+    /// For each flow, and then for each stream, where the routes of its data and of what comes back start.
     routes: Vec<[u32; 2]>,
     punctuality: Punctuality,
-    // What is written down.
-    queues: QueueTrace,
-    next_trace: Time,
-    next_edge: Time,
-    records: Vec<LinkRecord>,
-    samples: Vec<LinkSample>,
 }
 
 /// What an emulator leaves behind.
 pub struct Emulated {
-    /// Samples of its links.
-    pub queues: QueueTrace,
-    /// What its links did in the measuring window, in their order.
-    pub links: Vec<LinkSample>,
+    /// What was recorded of its links.
+    pub recorded: Recorded,
     /// How well it kept time.
     pub punctuality: Punctuality,
 }
 
 impl<'a> Emulator<'a> {
     /// The network of `plan` for packets of both `directions`, at `clock`.
-    pub fn new(plan: &'a Plan, directions: [Direction<'a>; 2], clock: Clock, mtu: u32) -> Self {
-        let mut links: Vec<_> = plan
-            .links
-            .iter()
-            .enumerate()
-            .map(|(i, l)| Link::new(l.config.clone(), plan.seed, i as u64))
-            .collect();
-        for link in &mut links {
-            link.keep_drops();
-            link.keep_lost();
-        }
-        // A window from the beginning has the first instant, too.
-        let mut records = vec![LinkRecord::default(); links.len()];
-        let is_open = plan.measure.from == Time::ZERO;
-        if is_open {
-            records.iter_mut().zip(&mut links).for_each(|(record, link)| record.open(link, Time::ZERO));
-        }
+    pub fn new(plan: &Plan, directions: [Direction<'a>; 2], clock: Clock, mtu: u32) -> Self {
+        let network = Network::new(plan, Self::FOLLOWS);
         let streams = plan.streams.iter().map(|stream| [stream.forward; 2]);
-        let routes = plan.flows.iter().map(|flow| [flow.forward, flow.reverse]).chain(streams).collect();
+        let routes = plan.flows.iter().map(|flow| [flow.forward, flow.reverse]).chain(streams);
+        let routes = routes.map(|routes| routes.map(|route| network.start(route))).collect();
         Self {
-            plan,
+            network,
             directions,
             clock,
             slipped: Time::ZERO,
-            changed: 0,
-            next: vec![Time::MAX; links.len()],
             bytes: Vec::with_capacity(room(plan, u64::from(mtu)) as usize),
             slot_bytes: mtu as usize,
             free: Vec::new(),
@@ -143,12 +112,6 @@ impl<'a> Emulator<'a> {
                 cpu_s: 0.0,
                 busy: Time::ZERO,
             },
-            queues: QueueTrace::default(),
-            next_trace: Time::ZERO,
-            next_edge: if is_open { plan.measure.to } else { plan.measure.from },
-            records,
-            samples: Vec::new(),
-            links,
         }
     }
 
@@ -162,14 +125,16 @@ impl<'a> Emulator<'a> {
             let began = self.clock.now();
             self.slip(began.since(expected));
             let now = self.now();
+            // Nothing has been done since the last look.
             self.change(last);
             // What is there now came since the last look: on average, half way. It would have ended a longer sleep at once.
             let read = self.read(now.since(now.since(last).min(WAKING) / 2))?;
             last = now;
-            let (forwarded, due) = self.forward(now);
-            self.observe(now);
+            let forwarded = self.forward(now);
+            self.network.record(now);
             expected = began + PACKET * (read + forwarded + 1) as u64;
-            let wake = due.min(self.next_trace).min(self.next_edge).min(self.next_change());
+            let (arrival, _) = self.network.next_arrival();
+            let wake = arrival.min(self.network.next_record()).min(self.network.next_change());
             let idle = read + forwarded == 0;
             if !idle {
                 self.punctuality.busy += self.clock.now().since(began);
@@ -181,11 +146,9 @@ impl<'a> Emulator<'a> {
                 expected += rests.rest(wake.saturating_add(self.slipped));
             }
         }
-        if self.next_edge < Time::MAX {
-            self.close_window(self.plan.measure.to.min(self.now()));
-        }
+        let recorded = self.network.finish(self.now());
         self.punctuality.cpu_s = cpu_s();
-        Ok(Emulated { queues: self.queues, links: self.samples, punctuality: self.punctuality })
+        Ok(Emulated { recorded, punctuality: self.punctuality })
     }
 
     /// The emulator's time: real time, less the pauses.
@@ -205,74 +168,17 @@ impl<'a> Emulator<'a> {
         }
     }
 
-    /// When the next change of a link is due; `Time::MAX` for never.
-    fn next_change(&self) -> Time {
-        self.plan.changes.get(self.changed).map_or(Time::MAX, |change| change.at)
-    }
-
-    /// Changes links, where it is time; nothing has been done since `now`.
-    fn change(&mut self, now: Time) {
-        while self.next_change() <= now {
-            let change = &self.plan.changes[self.changed];
-            let link = change.link as usize;
-            self.changed += 1;
-            links::apply(change, &mut self.links[link], now);
-            self.reclaim(link);
-            self.next[link] = self.links[link].next_event();
-        }
-    }
-
-    /// Moves everything that is due by `now`; returns how many packets that were, and when something is due next.
-    fn forward(&mut self, now: Time) -> (usize, Time) {
+    /// Moves everything that is due by `now`; returns how many packets that were.
+    fn forward(&mut self, now: Time) -> usize {
         let mut moved = 0;
         loop {
-            let (link, due) =
-                self.next.iter().copied().enumerate().min_by_key(|&(_, due)| due).unwrap_or((0, Time::MAX));
+            let (due, link) = self.network.next_arrival();
             if due > now {
-                return (moved, due);
+                return moved;
             }
             // At the time when it was due, so that lateness does not add up from link to link.
-            while let Some(parcel) = self.links[link].receive(due) {
-                self.onwards(parcel, due);
-                moved += 1;
-            }
-            self.reclaim(link);
-            self.next[link] = self.links[link].next_event();
+            moved += self.arrive(link, due);
         }
-    }
-
-    /// Gives a packet to the next link of its route, or to the host at its end.
-    fn onwards(&mut self, mut parcel: Parcel, now: Time) {
-        if let Some(&link) = self.plan.routes[parcel.route as usize].get(usize::from(parcel.hop)) {
-            parcel.hop += 1;
-            let link = link as usize;
-            if self.links[link].send(parcel, now) {
-                self.next[link] = self.links[link].next_event();
-            } else {
-                self.free.push(parcel.slot);
-            }
-            self.reclaim(link);
-            return;
-        }
-        let at = parcel.slot as usize * self.slot_bytes;
-        let late = self.now().since(now).picos() / 1_000_000;
-        let packet = &mut self.bytes[at..at + parcel.bytes as usize];
-        if parcel.changed {
-            set_service(packet, parcel.service);
-        }
-        let _ = self.punctuality.lateness.record(late);
-        let to = self.directions[usize::from(parcel.direction)].to;
-        if write(to, packet).is_err() {
-            self.punctuality.refused += 1;
-        }
-        self.free.push(parcel.slot);
-    }
-
-    /// Takes back the memory of packets that a link dropped after it had accepted them, or lost.
-    fn reclaim(&mut self, link: usize) {
-        let link = &mut self.links[link];
-        self.free.extend(link.drops().iter().map(|(_, parcel)| parcel.slot));
-        self.free.extend(link.lost().iter().map(|parcel| parcel.slot));
     }
 
     /// Reads a batch from each device, of packets that came at `now`; returns how many there were.
@@ -301,12 +207,12 @@ impl<'a> Emulator<'a> {
                 };
                 // What is not a flow of the plan goes the way of its first: a ping, iperf3.
                 let routes = self.routes.get(flow).or(self.routes.first()).copied().unwrap_or_default();
-                let route = routes[usize::from(from_listener)];
+                let position = routes[usize::from(from_listener)];
                 let bytes = bytes as u32;
                 let direction = number as u8;
                 let (service, flow) = (buffer[1], flow as u16);
-                let parcel = Parcel { slot, bytes, route, hop: 0, service, changed: false, direction, flow };
-                self.onwards(parcel, now);
+                let parcel = Parcel { slot, bytes, position, service, changed: false, direction, flow };
+                self.enter(&parcel, now);
             }
         }
         Ok(count)
@@ -330,47 +236,39 @@ impl<'a> Emulator<'a> {
         let _ = poll(&mut devices, Some(&timeout));
         pause
     }
+}
 
-    // ---- What is written down ----
+impl Driver for Emulator<'_> {
+    type Packet = Parcel;
+    /// The memory of a packet is taken back when it is gone.
+    const FOLLOWS: bool = true;
 
-    fn observe(&mut self, now: Time) {
-        while self.next_trace <= now && self.next_trace <= self.plan.duration {
-            self.trace(self.next_trace, now);
-            self.next_trace = self.next_trace.saturating_add(self.plan.trace.interval);
-        }
-        if self.next_trace > self.plan.duration {
-            self.next_trace = Time::MAX;
-        }
-        if self.next_edge > now {
-            return;
-        }
-        if self.next_edge == self.plan.measure.from {
-            for (before, link) in self.records.iter_mut().zip(&mut self.links) {
-                before.open(link, now);
-            }
-            self.next_edge = self.plan.measure.to;
-        } else {
-            self.close_window(now);
-            self.next_edge = Time::MAX;
-        }
+    fn network(&mut self) -> &mut Network<Parcel> {
+        &mut self.network
     }
 
-    /// Writes down how the links stand `now`, as at `time`, which has just passed.
-    fn trace(&mut self, time: Time, now: Time) {
-        for (number, link) in self.links.iter_mut().enumerate() {
-            self.records[number].sample(number as u32, link, time, now, &mut self.queues);
+    /// Gives a packet to the host at the end of its route.
+    fn deliver(&mut self, parcel: &Parcel, now: Time) {
+        let at = parcel.slot as usize * self.slot_bytes;
+        let late = self.now().since(now).picos() / 1_000_000;
+        let packet = &mut self.bytes[at..at + parcel.bytes as usize];
+        if parcel.changed {
+            set_service(packet, parcel.service);
         }
+        let _ = self.punctuality.lateness.record(late);
+        let to = self.directions[usize::from(parcel.direction)].to;
+        if write(to, packet).is_err() {
+            self.punctuality.refused += 1;
+        }
+        self.free.push(parcel.slot);
     }
 
-    fn close_window(&mut self, now: Time) {
-        for (number, link) in self.links.iter_mut().enumerate() {
-            if link.config().rate.is_none() {
-                continue;
-            }
-            let (name, is_bottleneck) =
-                (&self.plan.links[number].name, number == self.plan.bottleneck as usize);
-            self.samples.push(self.records[number].close(name, link, is_bottleneck, &self.plan.measure, now));
-        }
+    fn dropped(&mut self, _: u32, parcel: &Parcel, _: Time) {
+        self.free.push(parcel.slot);
+    }
+
+    fn lost(&mut self, _: u32, parcel: &Parcel) {
+        self.free.push(parcel.slot);
     }
 }
 

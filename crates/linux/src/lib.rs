@@ -30,10 +30,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use elephan_metrics::Outcome;
 use elephan_metrics::trace::{KernelTrace, QueueTrace};
+use elephan_metrics::{Control, Outcome, SoFar};
 use elephan_scenario::Plan;
-use elephan_sim::{Control, SoFar};
 use elephan_units::Time;
 
 pub use quality::Quality;
@@ -249,7 +248,7 @@ fn measured(
     quality: Quality,
 ) -> Measured {
     let Sampled { mut collector, flows, kernel, streams, transfers } = sampler.finish(told);
-    for link in emulated.links {
+    for link in emulated.recorded.links {
         collector.link(link);
     }
     let segments_delivered = plan
@@ -265,7 +264,7 @@ fn measured(
         summary: collector.finish(),
         flows,
         streams,
-        queues: emulated.queues,
+        queues: emulated.recorded.queues,
         transfers,
         segments_delivered,
         events_handled: quality.packets,

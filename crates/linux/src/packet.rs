@@ -1,6 +1,7 @@
 //! Packets as the links see them, and what of their headers the emulator reads and writes.
 
 use elephan_net::{Ecn, Packet};
+use elephan_network::Routed;
 
 /// The port on which the receiving host listens for flow 0; flow `n` has the `n`-th after it.
 pub const FIRST_PORT: u16 = 5000;
@@ -10,9 +11,8 @@ pub struct Parcel {
     /// The slot of its bytes, and how many they are.
     pub slot: u32,
     pub bytes: u32,
-    /// Index into the plan's routes, and how many links of it are behind.
-    pub route: u32,
-    pub hop: u16,
+    /// Where on its route it is.
+    pub position: u32,
     /// The header's second byte: codepoint and ECN field; and whether a link has changed it.
     pub service: u8,
     pub changed: bool,
@@ -47,6 +47,15 @@ impl Packet for Parcel {
     }
     fn flow(&self) -> u64 {
         u64::from(self.flow) << 1 | u64::from(self.direction)
+    }
+}
+
+impl Routed for Parcel {
+    fn position(&self) -> u32 {
+        self.position
+    }
+    fn onward(&self) -> Self {
+        Self { position: self.position + 1, ..*self }
     }
 }
 

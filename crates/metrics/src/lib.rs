@@ -9,6 +9,7 @@
 mod check;
 mod collector;
 mod completions;
+mod control;
 mod epochs;
 pub mod field;
 pub mod formula;
@@ -20,6 +21,7 @@ pub mod trace;
 
 pub use collector::{Collector, FlowSample, HostSample, LinkSample, Setup};
 pub use completions::Completions;
+pub use control::{Control, SoFar, Uncontrolled};
 pub use outcome::Outcome;
 pub use reception::{Received, Reception};
 pub use summary::{

@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use elephan_cc::parameter::{Parameter, Range, Value};
 use elephan_cc::registry::Entry;
 use elephan_cc::{registry, slow_start};
-use elephan_metrics::Outcome;
 use elephan_metrics::table::Table;
 use elephan_metrics::trace::{
     CrowdTrace, EventKind, EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace,
 };
+use elephan_metrics::{Control, Outcome, SoFar};
 use elephan_scenario::{Buffer, Files, Plan, Scenario, Syntax, parse};
-use elephan_sim::{Control, Error, SoFar};
+use elephan_sim::Error;
 use elephan_units::{Rate, Time};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;

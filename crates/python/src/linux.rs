@@ -75,7 +75,7 @@ mod engine {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use elephan_linux::{Error, Measured, Options};
-    use elephan_sim::{Control, SoFar};
+    use elephan_metrics::{Control, SoFar};
     use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 
     use super::{Py, PyAny, PyDict, PyDictMethods, PyResult, Python, ScenarioError, json, plan, pyfunction};

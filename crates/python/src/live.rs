@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use elephan_sim::{Control, SoFar};
+use elephan_metrics::{Control, SoFar};
 use elephan_units::{Rate, Time};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

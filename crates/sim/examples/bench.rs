@@ -5,8 +5,9 @@
 
 use std::fs;
 
+use elephan_metrics::Uncontrolled;
 use elephan_scenario::Scenario;
-use elephan_sim::{Uncontrolled, run};
+use elephan_sim::run;
 
 /// Name, and the scenario without its duration: packets of 1500 bytes, SACK, delayed ACKs, traced at 10 Hz.
 const CASES: [(&str, &str, u32); 8] = [

@@ -2,8 +2,9 @@
 //! `dumbbell RATE_MBIT RTT_MS BUFFER FLOWS SECONDS HOPS` prints, for each flow, segments delivered and retransmitted.
 #![expect(clippy::print_stdout, reason = "it prints its result")]
 
+use elephan_metrics::Uncontrolled;
 use elephan_scenario::Scenario;
-use elephan_sim::{Uncontrolled, run};
+use elephan_sim::run;
 
 fn main() {
     let arguments: Vec<f64> = std::env::args().skip(1).map(|text| text.parse().expect("a number")).collect();

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use elephan_metrics::Outcome;
 use elephan_scenario::Plan;
-
-use crate::Outcome;
 
 /// Bits by which what was counted may be ahead of a link's rate: a packet of the largest size that it began to serve before its
 /// rate fell.

@@ -1,6 +1,7 @@
 //! A packet on its way: a segment, whose it is, and how far it has come.
 
 use elephan_net::Ecn;
+use elephan_network::Routed;
 use elephan_tcp::Segment;
 use elephan_traffic::UDP_HEADERS;
 use elephan_units::Time;
@@ -12,8 +13,8 @@ pub struct Packet {
     pub segment: Segment,
     /// The flow's number.
     pub flow: u32,
-    /// Where it is, in the engine's list of all routes.
-    pub at: u32,
+    /// Where on its route it is.
+    position: u32,
     /// Which connection of the flow it belongs to, wrapping: late packets of the last transfer are not the next one's.
     pub connection: u16,
     /// Size with headers.
@@ -34,25 +35,19 @@ pub struct Datagram {
 }
 
 impl Packet {
-    /// A packet at the start of its route, which is `at`.
+    /// A packet at this position, the start of its route.
     #[inline]
     pub fn new(
         segment: &Segment,
         flow: u32,
         connection: u16,
-        at: u32,
+        position: u32,
         backward: bool,
         capable: bool,
     ) -> Self {
         let ecn = if capable && segment.len > 0 { Ecn::Capable0 } else { Ecn::NotCapable };
         let bytes = segment.packet_bytes() as u16;
-        Self { bytes, segment: *segment, flow, at, connection, backward, datagram: false, ecn, dscp: 0 }
-    }
-
-    /// The packet one link further on its route.
-    #[inline]
-    pub fn onward(&self) -> Self {
-        Self { at: self.at + 1, ..*self }
+        Self { bytes, segment: *segment, flow, position, connection, backward, datagram: false, ecn, dscp: 0 }
     }
 
     /// The same packet with a codepoint.
@@ -61,9 +56,9 @@ impl Packet {
         Self { dscp, ..self }
     }
 
-    /// A datagram at the start of its route, which is `at`. Its number and its time stand where a segment has its sequence
+    /// A datagram at this position, the start of its route. Its number and its time stand where a segment has its sequence
     /// numbers and timestamps; `flow` is the number of its stream.
-    pub fn of_datagram(datagram: Datagram, bytes: u32, flow: u32, at: u32) -> Self {
+    pub fn of_datagram(datagram: Datagram, bytes: u32, flow: u32, position: u32) -> Self {
         let (number, sent) = (datagram.number, datagram.sent_at.picos());
         let segment = Segment {
             seq: number as u32,
@@ -77,7 +72,7 @@ impl Packet {
         Self {
             segment,
             flow,
-            at,
+            position,
             connection: 0,
             bytes,
             backward: false,
@@ -116,6 +111,17 @@ impl Packet {
     /// Whether it was marked.
     pub fn is_marked(&self) -> bool {
         self.ecn == Ecn::Congestion
+    }
+}
+
+impl Routed for Packet {
+    #[inline]
+    fn position(&self) -> u32 {
+        self.position
+    }
+    #[inline]
+    fn onward(&self) -> Self {
+        Self { position: self.position + 1, ..*self }
     }
 }
 

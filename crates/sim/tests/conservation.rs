@@ -3,10 +3,10 @@
 mod common;
 
 use common::{outcome, plan};
-use elephan_metrics::Outcome;
 use elephan_metrics::trace::EventKind;
+use elephan_metrics::{Outcome, Uncontrolled};
 use elephan_scenario::{Plan, Scenario};
-use elephan_sim::{Uncontrolled, run, run_many};
+use elephan_sim::{run, run_many};
 use proptest::prelude::*;
 
 const ALGORITHMS: [&str; 13] = [

@@ -3,9 +3,9 @@
 mod common;
 
 use common::plan;
-use elephan_metrics::Outcome;
+use elephan_metrics::{Outcome, Uncontrolled};
 use elephan_scenario::{Estimate, Scenario};
-use elephan_sim::{Uncontrolled, run};
+use elephan_sim::run;
 use proptest::prelude::*;
 
 const ALGORITHMS: [&str; 9] = ["tahoe", "reno", "sack", "hstcp", "scalable", "htcp", "bic", "fast", "ltcp"];

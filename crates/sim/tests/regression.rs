@@ -6,7 +6,8 @@ mod common;
 use std::fmt::Write;
 
 use common::plan;
-use elephan_sim::{Uncontrolled, run_many};
+use elephan_metrics::Uncontrolled;
+use elephan_sim::run_many;
 
 /// Runs scenarios, and lays out one line for each.
 fn table(head: &str, scenarios: &[(String, String)]) -> String {

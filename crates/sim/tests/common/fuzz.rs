@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use elephan_metrics::Outcome;
 use elephan_metrics::table::Table;
+use elephan_metrics::{Control, Outcome, SoFar};
 use elephan_scenario::estimate::Estimate;
 use elephan_scenario::{Error as Refusal, Plan, Scenario};
-use elephan_sim::{Control, Error, SoFar, check, run};
+use elephan_sim::{Error, check, run};
 use elephan_units::{Seed, Stream};
 use rand::RngExt;
 use serde_json::{Map, Value, json};

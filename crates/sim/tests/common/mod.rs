@@ -1,9 +1,9 @@
 //! What the tests of the simulator share; not every one of them uses all of it.
 #![allow(dead_code, reason = "each test file is a crate of its own")]
 
-use elephan_metrics::Outcome;
+use elephan_metrics::{Outcome, Uncontrolled};
 use elephan_scenario::{Plan, Scenario};
-use elephan_sim::{Uncontrolled, run};
+use elephan_sim::run;
 
 /// The plan of a scenario in TOML.
 pub fn plan(toml: &str) -> Plan {

@@ -18,8 +18,8 @@ pub struct Connection {
     pub number: u64,
     /// The codepoint of its packets.
     pub dscp: u8,
-    /// Where the route that each end sends on begins.
-    pub routes: [u32; 2],
+    /// Where the route that each end sends on starts.
+    pub starts: [u32; 2],
     /// When the engine next wakes each end: never later than it wants.
     pub wakes: [Time; 2],
     /// When the sender's application stops writing; `Time::MAX` once it has.
@@ -42,7 +42,7 @@ impl Connection {
         flow: &Flow,
         (slot, number): (u32, u64),
         (transfer, size): (u64, Option<u64>),
-        routes: [u32; 2],
+        starts: [u32; 2],
         seed: Seed,
         now: Time,
     ) -> Self {
@@ -59,7 +59,7 @@ impl Connection {
         Self {
             number,
             dscp: flow.dscp,
-            routes,
+            starts,
             wakes: [Time::MAX; 2],
             // A transfer is written when it begins.
             stop: flow.stop.filter(|_| size.is_none()).unwrap_or(Time::MAX),

@@ -6,7 +6,7 @@ use crate::Error;
 
 /// So many steps (events, and packets given to links) at one simulated time are a standstill. A million flows that all start
 /// at time zero, over links without a rate, need half as many.
-pub const STANDSTILL: u64 = if cfg!(test) { 1_000_000 } else { 100_000_000 };
+const STANDSTILL: u64 = if cfg!(test) { 1_000_000 } else { 100_000_000 };
 /// Of so many further steps it is noted who takes them,
 const WITNESSED: u64 = 100;
 /// and so many are named.
@@ -46,7 +46,7 @@ impl Standstill {
         if more > 0 {
             self.who.push(format!("{more} more"));
         }
-        Err(Error::Standstill { at: now, who: self.who.join(", ") })
+        Err(Error::Standstill { at: now, steps: STANDSTILL, who: self.who.join(", ") })
     }
 }
 
@@ -55,10 +55,11 @@ mod tests {
     use std::path::PathBuf;
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use elephan_metrics::{Control, SoFar, Uncontrolled};
     use elephan_scenario::{Plan, Scenario};
 
     use super::*;
-    use crate::{Control, SoFar, Uncontrolled, run};
+    use crate::run;
 
     /// Two flows over links that have neither a rate nor a delay; with `one_link`, over a single link there and back.
     fn plan(one_link: bool) -> Plan {
@@ -81,7 +82,7 @@ mod tests {
         for one_link in [false, true] {
             let plan = plan(one_link);
             let Err(error) = run(&plan, &Uncontrolled) else { panic!("it ended") };
-            let Error::Standstill { at, who } = &error else { panic!("{error}") };
+            let Error::Standstill { at, who, .. } = &error else { panic!("{error}") };
             assert_eq!(*at, Time::from_secs(2));
             assert!(who.contains("flow \"first\"") && !who.contains("second"), "{who}");
             let text = error.to_string();

@@ -1,27 +1,107 @@
-//! What changes of a link in mid-run, and what is written down of it, in virtual or in real time.
+//! What is recorded of the links of a run: samples, and what each does in the measuring window.
 
 use elephan_metrics::trace::{QueueRow, QueueTrace};
 use elephan_metrics::{ClassSummary, LinkSample, LinkSummary, formula};
 use elephan_net::{Class, ClassCounters, Link, LinkCounters, Packet, Queue};
-use elephan_scenario::plan::{Change, Measure};
+use elephan_scenario::plan::{Measure, Plan};
 use elephan_units::Time;
 
-/// Changes a link as the plan says.
-pub fn apply<P: Packet>(change: &Change, link: &mut Link<P>, now: Time) {
-    if let Some(rate) = change.rate {
-        link.set_rate(rate, now);
+/// What was recorded of the links of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// Samples of the links that have a rate.
+    pub queues: QueueTrace,
+    /// What these links did in the measuring window, in their order; empty until it ends.
+    pub links: Vec<LinkSample>,
+}
+
+/// Records the links of a run. In real time it comes late, and records then what was due.
+pub(crate) struct Recorder {
+    measure: Measure,
+    /// Time between samples.
+    interval: Time,
+    duration: Time,
+    names: Vec<String>,
+    bottleneck: usize,
+    links: Vec<LinkRecord>,
+    /// When the next sample is due, and the next end of the measuring window.
+    next_sample: Time,
+    next_edge: Time,
+    recorded: Recorded,
+}
+
+impl Recorder {
+    /// Of the links of a plan, at time zero.
+    pub fn new<P: Packet>(plan: &Plan, links: &mut [Link<P>]) -> Self {
+        let mut recorder = Self {
+            measure: plan.measure,
+            interval: plan.trace.interval,
+            duration: plan.duration,
+            names: plan.links.iter().map(|link| link.name.clone()).collect(),
+            bottleneck: plan.bottleneck as usize,
+            links: vec![LinkRecord::default(); links.len()],
+            next_sample: Time::ZERO,
+            next_edge: plan.measure.from,
+            recorded: Recorded::default(),
+        };
+        // A window from the beginning has the first instant, too.
+        if recorder.next_edge == Time::ZERO {
+            recorder.open_window(links, Time::ZERO);
+        }
+        recorder
     }
-    if let Some(delay) = change.delay {
-        link.set_delay(delay, now);
+
+    /// When something is due; `Time::MAX` for never.
+    pub fn next(&self) -> Time {
+        self.next_sample.min(self.next_edge)
     }
-    if let Some(loss) = change.loss {
-        link.set_loss(Some(loss));
+
+    /// Records what is due by `now`.
+    pub fn record<P: Packet>(&mut self, links: &mut [Link<P>], now: Time) {
+        while self.next_sample <= now && self.next_sample < Time::MAX {
+            for ((number, link), record) in (0u32..).zip(&mut *links).zip(&mut self.links) {
+                record.sample(number, link, self.next_sample, now, &mut self.recorded.queues);
+            }
+            let next = self.next_sample.saturating_add(self.interval);
+            self.next_sample = if next <= self.duration { next } else { Time::MAX };
+        }
+        if self.next_edge > now {
+            return;
+        }
+        if self.next_edge == self.measure.from {
+            self.open_window(links, now);
+        } else {
+            self.close_window(links, now);
+        }
     }
-    if !change.weights.is_empty() {
-        link.set_weights(&change.weights, now);
+
+    /// What has been recorded so far.
+    pub fn recorded(&self) -> &Recorded {
+        &self.recorded
     }
-    if let Some(up) = change.up {
-        link.set_up(up, now);
+
+    /// The run ends `now`: what was recorded.
+    pub fn finish<P: Packet>(&mut self, links: &mut [Link<P>], now: Time) -> Recorded {
+        if self.next_edge < Time::MAX {
+            self.close_window(links, self.measure.to.min(now));
+        }
+        std::mem::take(&mut self.recorded)
+    }
+
+    fn open_window<P: Packet>(&mut self, links: &mut [Link<P>], now: Time) {
+        for (record, link) in self.links.iter_mut().zip(links) {
+            record.open(link, now);
+        }
+        self.next_edge = self.measure.to;
+    }
+
+    fn close_window<P: Packet>(&mut self, links: &mut [Link<P>], now: Time) {
+        for (number, link) in links.iter_mut().enumerate().filter(|(_, link)| link.config().rate.is_some()) {
+            let (name, is_bottleneck) = (&self.names[number], number == self.bottleneck);
+            let sample = self.links[number].close(name, link, is_bottleneck, &self.measure, now);
+            self.recorded.links.push(sample);
+        }
+        self.next_edge = Time::MAX;
     }
 }
 
@@ -34,9 +114,9 @@ struct State {
     allowed_bits: f64,
 }
 
-/// Samples of a link, and what it does in the measuring window.
+/// How a link stood at its last sample, and at the start of the measuring window.
 #[derive(Clone, Debug, Default)]
-pub struct LinkRecord {
+struct LinkRecord {
     /// Bytes that it had transmitted at its last sample, and bits that its rate had allowed.
     transmitted: u64,
     allowed_bits: f64,
@@ -46,7 +126,7 @@ pub struct LinkRecord {
 
 impl LinkRecord {
     /// Writes down how link `number` stands `now`, as at `time`; nothing where it has no rate.
-    pub fn sample<P: Packet>(
+    fn sample<P: Packet>(
         &mut self,
         number: u32,
         link: &mut Link<P>,
@@ -78,13 +158,13 @@ impl LinkRecord {
     }
 
     /// The measuring window begins after `now`; where that is the beginning of the run, it has that instant, too.
-    pub fn open<P: Packet>(&mut self, link: &mut Link<P>, now: Time) {
+    fn open<P: Packet>(&mut self, link: &mut Link<P>, now: Time) {
         self.start = State::of(link, now);
         link.measure(if now == Time::ZERO { now } else { now.saturating_add(Time::from_picos(1)) });
     }
 
     /// The measuring window ends `now`.
-    pub fn close<P: Packet>(
+    fn close<P: Packet>(
         &self,
         name: &str,
         link: &mut Link<P>,

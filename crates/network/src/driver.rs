@@ -1,0 +1,127 @@
+//! The way of packets over their routes, whatever the clock.
+
+use elephan_net::Packet;
+use elephan_units::Time;
+
+use crate::Network;
+use crate::network::END;
+
+/// A packet that knows where on its route it is.
+pub trait Routed: Packet {
+    /// Its position: that of [`Network::start`] at first, and one more with each link.
+    fn position(&self) -> u32;
+    /// The packet one link further on its route.
+    #[must_use]
+    fn onward(&self) -> Self;
+}
+
+/// What a network is part of: who has a clock, and whoever is at the ends of the routes.
+pub trait Driver {
+    /// What the links carry.
+    type Packet: Routed;
+    /// Whether [`Driver::crosses`], [`Driver::dropped`] and [`Driver::lost`] are called. Known when it is compiled, so that the
+    /// path of a packet has nothing of them where it is not.
+    const FOLLOWS: bool;
+
+    /// The network.
+    fn network(&mut self) -> &mut Network<Self::Packet>;
+    /// A packet has reached the end of its route.
+    fn deliver(&mut self, packet: &Self::Packet, now: Time);
+
+    /// A packet is about to be given to a link.
+    #[inline]
+    fn steps(&mut self) {}
+    /// A packet from a link has been handed on. False where the links are to be left as they are, because the run ends.
+    #[inline]
+    fn goes_on(&mut self, _packet: &Self::Packet, _now: Time) -> bool {
+        true
+    }
+    /// A link has accepted a packet.
+    #[inline]
+    fn crosses(&mut self, _link: u32, _packet: &Self::Packet, _now: Time) {}
+    /// A link drops a packet, or has dropped it at this earlier time after it had accepted it.
+    #[inline]
+    fn dropped(&mut self, _link: u32, _packet: &Self::Packet, _at: Time) {}
+    /// The wire of a link has lost a packet.
+    #[inline]
+    fn lost(&mut self, _link: u32, _packet: &Self::Packet) {}
+
+    /// Packets reach the far end of a link, and the next link or the end of their routes; how many. To be called at the time
+    /// and for the link that [`Network::next_arrival`] says.
+    #[inline]
+    fn arrive(&mut self, number: usize, now: Time) -> usize {
+        let mut packets = 0;
+        let next = loop {
+            let link = &mut self.network().links[number];
+            let next = link.next_event();
+            if next > now {
+                break next;
+            }
+            // Bound by reference, here and where a packet is sent: a move is a copy of all its bytes.
+            let received = link.receive(now);
+            self.tell_gone(number as u32);
+            let Some(packet) = &received else { continue };
+            packets += 1;
+            match self.network().hops[packet.position() as usize + 1] {
+                END => self.deliver(packet, now),
+                next => self.send(next, &packet.onward(), now),
+            }
+            if !self.goes_on(packet, now) {
+                return packets;
+            }
+        };
+        self.network().arrivals.schedule(number, next);
+        packets
+    }
+
+    /// A packet begins its route.
+    #[inline]
+    fn enter(&mut self, packet: &Self::Packet, now: Time) {
+        let first = self.network().hops[packet.position() as usize];
+        self.send(first, packet, now);
+    }
+
+    /// A packet comes to a link.
+    #[inline]
+    fn send(&mut self, number: u32, packet: &Self::Packet, now: Time) {
+        self.steps();
+        let network = self.network();
+        let link = &mut network.links[number as usize];
+        let was_idle = link.is_idle();
+        if link.send(*packet, now) {
+            if was_idle {
+                let next = link.next_event();
+                network.arrivals.schedule(number as usize, next);
+            }
+            if Self::FOLLOWS {
+                self.crosses(number, packet, now);
+            }
+        } else if Self::FOLLOWS {
+            self.dropped(number, packet, now);
+        }
+        self.tell_gone(number);
+    }
+
+    /// Links change, where the plan says so by `now`.
+    fn change(&mut self, now: Time) {
+        while let Some(link) = self.network().change(now) {
+            self.tell_gone(link);
+        }
+    }
+
+    /// Tells of packets that a link dropped after it had accepted them, and of those that its wire lost.
+    #[inline]
+    fn tell_gone(&mut self, number: u32) {
+        if !Self::FOLLOWS {
+            return;
+        }
+        let link = &mut self.network().links[number as usize];
+        let (drops, lost) = (link.drops(), link.lost());
+        for (at, packet) in &drops {
+            self.dropped(number, packet, *at);
+        }
+        for packet in &lost {
+            self.lost(number, packet);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Packets over a network of two links, under a driver that does nothing but count them.
+
+use elephan_net::{Ecn, Packet};
+use elephan_network::{Driver, Network, Routed};
+use elephan_scenario::{Plan, Scenario};
+use elephan_units::Time;
+
+#[derive(Clone, Copy)]
+struct Numbered {
+    number: u32,
+    position: u32,
+}
+
+impl Packet for Numbered {
+    fn bytes(&self) -> u32 {
+        1000
+    }
+    fn ecn(&self) -> Ecn {
+        Ecn::NotCapable
+    }
+    fn mark(&mut self) {}
+    fn dscp(&self) -> u8 {
+        0
+    }
+    fn set_dscp(&mut self, _: u8) {}
+    fn flow(&self) -> u64 {
+        0
+    }
+}
+
+impl Routed for Numbered {
+    fn position(&self) -> u32 {
+        self.position
+    }
+    fn onward(&self) -> Self {
+        Self { position: self.position + 1, ..*self }
+    }
+}
+
+struct Counting {
+    network: Network<Numbered>,
+    delivered: Vec<(u32, Time)>,
+    dropped: Vec<(u32, u32, Time)>,
+    lost: Vec<u32>,
+}
+
+impl Driver for Counting {
+    type Packet = Numbered;
+    const FOLLOWS: bool = true;
+
+    fn network(&mut self) -> &mut Network<Numbered> {
+        &mut self.network
+    }
+    fn deliver(&mut self, packet: &Numbered, now: Time) {
+        self.delivered.push((packet.number, now));
+    }
+    fn dropped(&mut self, link: u32, packet: &Numbered, at: Time) {
+        self.dropped.push((packet.number, link, at));
+    }
+    fn lost(&mut self, _: u32, packet: &Numbered) {
+        self.lost.push(packet.number);
+    }
+}
+
+impl Counting {
+    fn new(plan: &Plan) -> Self {
+        let network = Network::new(plan, true);
+        Self { network, delivered: Vec::new(), dropped: Vec::new(), lost: Vec::new() }
+    }
+
+    /// Lets all packets of the first flow's data route begin it at time zero, and everything go on until `end`.
+    fn run(mut self, plan: &Plan, packets: u32, end: Time) -> Self {
+        let position = self.network.start(plan.flows[0].forward);
+        for number in 0..packets {
+            self.enter(&Numbered { number, position }, Time::ZERO);
+        }
+        loop {
+            let (arrival, link) = self.network.next_arrival();
+            let due = self.network.next_change().min(self.network.next_record());
+            if arrival.min(due) > end {
+                return self;
+            }
+            if arrival <= due {
+                self.arrive(link, arrival);
+            } else {
+                self.change(due);
+                self.network.record(due);
+            }
+        }
+    }
+}
+
+/// Two links of 8 Mbit/s, 1 ms a packet, with 10 ms each; the second has room for two packets that wait.
+fn plan(second: &str, more: &str) -> Plan {
+    let text = format!(
+        r#"duration = "1 s"
+        link = [
+            {{ name = "first", from = "a", to = "b", rate = "8 Mbit/s", delay = "10 ms", buffer = "50 packets", both_ways = true }},
+            {{ name = "second", from = "b", to = "c", rate = "8 Mbit/s", delay = "10 ms", both_ways = true, {second} }},
+        ]
+        flow = [{{ cc = "reno", from = "a", to = "c" }}]
+        {more}"#
+    );
+    let scenario = Scenario::from_toml(&text, "test", &[]).unwrap();
+    scenario.resolve("test").unwrap()
+}
+
+#[test]
+fn packets_cross_the_links_of_their_route_in_order() {
+    let plan = plan("buffer = \"2 packets\"", "");
+    let run = Counting::new(&plan).run(&plan, 3, Time::from_secs(1));
+    // Served at 1 ms, 2 ms and 3 ms by the first link, and for 1 ms more by the second.
+    let expected = [22, 23, 24].map(Time::from_millis);
+    assert_eq!(run.delivered, [(0, expected[0]), (1, expected[1]), (2, expected[2])]);
+    assert!(run.dropped.is_empty() && run.lost.is_empty());
+}
+
+#[test]
+fn every_packet_is_delivered_dropped_or_lost_once() {
+    let slow = "buffer = \"2 packets\", loss = { name = \"random\", probability = 0.5 }";
+    let halved = "event = [{ at = \"1 ms\", link = \"second\", rate = \"800 kbit/s\" }]";
+    let plan = plan(slow, halved);
+    let run = Counting::new(&plan).run(&plan, 40, Time::from_secs(1));
+    let mut seen: Vec<u32> = run.delivered.iter().map(|(number, _)| *number).collect();
+    seen.extend(run.dropped.iter().map(|(number, ..)| *number));
+    seen.extend(&run.lost);
+    seen.sort_unstable();
+    assert_eq!(seen, (0..40).collect::<Vec<_>>());
+    assert!(!run.delivered.is_empty() && !run.dropped.is_empty() && !run.lost.is_empty());
+}
+
+#[test]
+fn a_link_that_goes_down_drops_what_it_has_and_says_so() {
+    let down = "event = [{ at = \"5.5 ms\", link = \"first\", up = false }]";
+    let plan = plan("buffer = \"2 packets\"", down);
+    let mut run = Counting::new(&plan).run(&plan, 8, Time::from_secs(1));
+    let first = plan.routes[plan.flows[0].forward as usize][0];
+    let expected: Vec<_> = (0..8).map(|number| (number, first, Time::from_picos(5_500_000_000))).collect();
+    run.dropped.sort_unstable();
+    assert_eq!(run.dropped, expected);
+    let recorded = run.network.finish(Time::from_secs(1));
+    assert_eq!(recorded.links[0].summary.dropped_down, 8);
+}
+
+#[test]
+fn what_was_due_is_recorded_late() {
+    let plan = plan("buffer = \"2 packets\"", "trace = { interval = \"100 ms\" }");
+    let mut network = Network::<Numbered>::new(&plan, false);
+    network.record(Time::from_millis(250));
+    let times = &network.recorded().queues.time_s;
+    assert_eq!(times.iter().copied().filter(|&time| time > 0.1).count(), plan.links.len());
+    assert_eq!(network.next_record(), Time::from_millis(300));
+    network.record(Time::from_secs(5));
+    assert_eq!(network.recorded().queues.time_s.last(), Some(&1.0));
+}

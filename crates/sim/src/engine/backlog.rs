@@ -1,0 +1,80 @@
+//! Hosts whose processor takes time: what waits for it, and what waits for room in the queue of the device.
+
+use elephan_metrics::trace::EventKind;
+use elephan_tcp::Segment;
+use elephan_units::Time;
+
+use crate::engine::Engine;
+use crate::engine::steps::Source;
+use crate::observer::Observer;
+use crate::state::connection::SENDER;
+use crate::state::timers::Timer;
+
+impl<O: Observer> Engine<'_, O> {
+    /// The processor of a sending host, one thing at a time: a packet that it has looked at takes effect; then what may be sent is
+    /// sent; then comes the next packet of the backlog.
+    pub(super) fn work(&mut self, number: u32, now: Time) {
+        let slot = number as usize;
+        while let Some(Some(host)) = self.state.hosts.get_mut(slot)
+            && host.is_free(now)
+            && let Some(connection) = &mut self.state.slots[slot].connection
+        {
+            if let Some(packet) = host.processed()
+                && connection.number as u16 == packet.connection
+            {
+                connection.receive(SENDER, &packet.segment, packet.is_marked(), now);
+                if O::DETAILED {
+                    self.tell_of_slot(EventKind::Receive, number, Some(&packet.segment), now);
+                }
+            }
+            if self.device_has_room(slot, now) && self.transmit(number, SENDER, now) {
+                self.state.hosts[slot].iter_mut().for_each(|host| host.sent(now));
+                if !self.steps.are_left() && self.stops(Source::Slot(number), now) {
+                    return;
+                }
+                continue;
+            }
+            let sender = self.state.slots[slot].sender();
+            let walk = |segment: &Segment| sender.map_or((0, 0), |sender| sender.sack_walk(segment));
+            if !self.state.hosts[slot].as_mut().is_some_and(|host| host.take(walk, now)) {
+                break;
+            }
+        }
+        let next = self.state.hosts[slot].as_ref().map_or(Time::MAX, |host| host.next(now));
+        self.state.timers.schedule(Timer::Host(number), next);
+    }
+
+    /// Whether the device's queue has room for what a sender would send. Where it has none, the sender is told.
+    fn device_has_room(&mut self, slot: usize, now: Time) -> bool {
+        let Some(limit) = self.state.hosts[slot].as_ref().and_then(|host| host.device_limit()) else {
+            return true;
+        };
+        let Some(connection) = &mut self.state.slots[slot].connection else { return false };
+        let device = self.state.network.link_at(connection.starts[SENDER]);
+        let sender = &mut connection.ends[SENDER];
+        let has_room = device.waiting(now).packets < limit;
+        if !has_room && sender.would_send(now) {
+            sender.on_local_congestion(now);
+        }
+        has_room
+    }
+
+    /// A sender's timer that was answered and is still due waits for its host: for the processor, whose own event comes when it is
+    /// free, or for room in the queue of the device. Its later timers do not wait.
+    pub(super) fn hold(&mut self, number: u32, now: Time) {
+        let slot = number as usize;
+        let Some(Some(host)) = self.state.hosts.get(slot) else { return };
+        let Some(connection) = &mut self.state.slots[slot].connection else { return };
+        if connection.wakes[SENDER] > now {
+            return;
+        }
+        let room = if host.is_free(now) {
+            self.state.network.link_at(connection.starts[SENDER]).next_start(now)
+        } else {
+            Time::MAX
+        };
+        let next = room.min(connection.ends[SENDER].poll_timeout_after(now));
+        connection.wakes[SENDER] = next;
+        self.state.timers.schedule(Timer::End(number, SENDER), next);
+    }
+}

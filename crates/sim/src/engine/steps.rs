@@ -1,0 +1,124 @@
+//! When a run is to stop before its end: it is cancelled, or virtual time does not advance.
+//!
+//! A step is an event handled, or a packet given to a link: whatever goes on without end takes steps.
+
+use elephan_units::Time;
+
+use crate::Error;
+use crate::engine::Engine;
+use crate::engine::standstill::Standstill;
+use crate::observer::Observer;
+use crate::packet::Packet;
+use crate::state::State;
+use crate::state::timers::Timer;
+
+/// The engine looks whether it is to stop after so many steps: well below a millisecond.
+const STEPS_BETWEEN_LOOKS: u32 = 1024;
+
+/// Steps until the engine looks whether it is to stop.
+pub struct Steps {
+    /// Counted down, which costs the least; an event may take more than are left.
+    left: i64,
+    /// What it was when the engine last looked.
+    granted: i64,
+    standstill: Standstill,
+    /// Why the run stops; none while it goes on.
+    stopped: Option<Error>,
+}
+
+impl Default for Steps {
+    fn default() -> Self {
+        let (left, granted) = (STEPS_BETWEEN_LOOKS.into(), STEPS_BETWEEN_LOOKS.into());
+        Self { left, granted, standstill: Standstill::default(), stopped: None }
+    }
+}
+
+impl Steps {
+    /// Takes one.
+    #[inline]
+    pub fn take(&mut self) {
+        self.left -= 1;
+    }
+
+    /// Whether the engine need not look yet.
+    #[inline]
+    pub fn are_left(&self) -> bool {
+        self.left > 0
+    }
+}
+
+/// Who takes a step.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    /// A link.
+    Link(usize),
+    /// A stream of datagrams.
+    Stream(u32),
+    /// A crowd, whose flows arrive.
+    Crowd(u32),
+    /// The flow of a slot.
+    Slot(u32),
+    /// The observer.
+    Observer,
+}
+
+impl Source {
+    /// Who sent a packet.
+    pub fn of(packet: &Packet) -> Self {
+        if packet.datagram().is_some() { Self::Stream(packet.flow) } else { Self::Slot(packet.flow) }
+    }
+
+    /// Whose the next event is, at `now`.
+    pub fn next(state: &State<'_>, now: Time) -> Self {
+        let (arrival, link) = state.network.next_arrival();
+        if arrival <= now {
+            return Self::Link(link);
+        }
+        if state.timers.next_time() > now {
+            return Self::Observer;
+        }
+        match state.timers.next() {
+            Timer::Stream(stream) => Self::Stream(stream),
+            Timer::Arrival(crowd) => Self::Crowd(crowd),
+            Timer::Host(slot) | Timer::End(slot, _) => Self::Slot(slot),
+        }
+    }
+
+    fn name(self, state: &State<'_>) -> String {
+        let plan = state.plan;
+        match self {
+            Self::Link(link) => format!("link {:?}", plan.links[link].name),
+            Self::Stream(stream) => format!("stream {:?}", plan.streams[stream as usize].label),
+            Self::Crowd(crowd) => format!("arrivals {:?}", plan.crowds[crowd as usize].flow.label),
+            Self::Slot(slot) => format!("flow {:?}", state.plan_of(slot).label),
+            Self::Observer => "samples".to_owned(),
+        }
+    }
+}
+
+impl<O: Observer> Engine<'_, O> {
+    /// Sees whether the run is cancelled, and whether time advances; `source` takes the present step.
+    #[cold]
+    pub(super) fn look(&mut self, source: Source, now: Time) -> Result<(), Error> {
+        let Self { state, observer, steps } = self;
+        if let Some(error) = steps.stopped.take() {
+            return Err(error);
+        }
+        if observer.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let taken = (steps.granted - steps.left) as u64;
+        let look_soon = steps.standstill.look(taken, now, || source.name(state))?;
+        steps.granted = if look_soon { 1 } else { STEPS_BETWEEN_LOOKS.into() };
+        steps.left = steps.granted;
+        Ok(())
+    }
+
+    /// Whether a loop within an event is to be left, because the run stops: asked when no steps are left.
+    #[cold]
+    pub(super) fn stops(&mut self, source: Source, now: Time) -> bool {
+        // No steps are granted then: whoever is next to look is told too.
+        self.steps.stopped = self.look(source, now).err();
+        self.steps.stopped.is_some()
+    }
+}

@@ -1,0 +1,26 @@
+//! Why a run did not end.
+
+use std::path::PathBuf;
+
+use elephan_units::Time;
+
+/// Why a run did not end.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It was cancelled.
+    #[error("the run was cancelled")]
+    Cancelled,
+    /// A capture could not be written.
+    #[error("{}: {_1}", _0.display())]
+    Pcap(PathBuf, std::io::Error),
+    /// Simulated time stands still: so many events and packets did not advance it.
+    #[error("expected simulated time to advance, found it at {at} after {steps} events; {who} went on")]
+    Standstill {
+        /// The simulated time.
+        at: Time,
+        /// Events and packets at that time.
+        steps: u64,
+        /// Whose events they are.
+        who: String,
+    },
+}

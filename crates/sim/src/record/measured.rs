@@ -1,0 +1,139 @@
+//! What the metrics of a run are made of: rates at equal distances, and counters at both ends of the measuring window.
+
+use elephan_metrics::{Collector, Completions, CrowdSummary, FlowSample, HostSample, Setup, Summary};
+use elephan_scenario::Plan;
+use elephan_tcp::{Counters, Endpoint};
+use elephan_units::Time;
+
+use crate::state::State;
+use crate::state::connection::Connection;
+use crate::state::crowd::{Crowd, Page};
+use crate::state::host::HostCounters;
+use crate::state::slot::Slot;
+
+/// What the metrics of a run are made of.
+pub struct Measured {
+    /// Makes them.
+    pub collector: Collector,
+    crowds: Vec<CrowdRecord>,
+}
+
+/// What is counted of a crowd in the measuring window.
+#[derive(Default)]
+struct CrowdRecord {
+    /// Counters at its beginning.
+    first: Counters,
+    opened: u64,
+    failed: u64,
+    transfers: Completions,
+    pages: Completions,
+}
+
+impl Measured {
+    /// Of a run that has not begun.
+    pub fn new(plan: &Plan) -> Self {
+        let collector = Collector::new(Setup {
+            from: plan.measure.from,
+            to: plan.measure.to,
+            interval: plan.measure.interval,
+            flows: plan.flows.iter().map(|flow| (flow.label.clone(), flow.rtt)).collect(),
+            bottleneck: plan.links[plan.bottleneck as usize].config.rate,
+        });
+        Self { collector, crowds: plan.crowds.iter().map(|_| CrowdRecord::default()).collect() }
+    }
+
+    /// Samples for stability and convergence.
+    pub fn sample(&mut self, state: &State<'_>, now: Time) {
+        for (number, flow) in state.flows().iter().enumerate() {
+            self.collector.sample(number as u32, &sample(state, number, flow), now);
+        }
+    }
+
+    /// The measuring window begins.
+    pub fn open_window(&mut self, state: &mut State<'_>) {
+        for (number, flow) in state.flows().iter().enumerate() {
+            self.collector.open_window(number as u32, &sample(state, number, flow));
+        }
+        for (record, crowd) in self.crowds.iter_mut().zip(&state.crowds) {
+            (record.first, record.opened, record.failed) =
+                (state.counters_of(crowd), crowd.opened, crowd.failed);
+        }
+        for stream in &mut state.streams {
+            stream.reception.measure(stream.sent);
+        }
+    }
+
+    /// The measuring window ends.
+    pub fn close_window(&mut self, state: &State<'_>) {
+        for (number, flow) in state.flows().iter().enumerate() {
+            self.collector.close_window(number as u32, &sample(state, number, flow));
+        }
+        let span = state.plan.measure.to.since(state.plan.measure.from);
+        for (number, crowd) in state.crowds.iter().enumerate() {
+            let label = state.plan.crowds[number].flow.label.clone();
+            let record = &self.crowds[number];
+            let summary = record.summary(label, crowd, &state.counters_of(crowd), span.secs_f64());
+            self.collector.crowd(summary);
+        }
+        for (stream, plan) in state.streams.iter().zip(&state.plan.streams) {
+            let (payload, label) = (plan.datagrams.payload_bytes(), plan.label.clone());
+            let summary = stream.reception.summary(label, stream.started, stream.sent, payload, span);
+            self.collector.stream(summary);
+        }
+    }
+
+    /// A transfer of a crowd ended, and with it perhaps a page.
+    pub fn crowd_finished(&mut self, crowd: u32, connection: &Connection, page: Option<Page>, now: Time) {
+        if !self.collector.measures(now) {
+            return;
+        }
+        let record = &mut self.crowds[crowd as usize];
+        record.transfers.record(now - connection.opened_at, connection.size.unwrap_or(0));
+        if let Some(page) = page {
+            record.pages.record(now - page.began, page.bytes);
+        }
+    }
+
+    /// The metrics of the run.
+    pub fn finish(self) -> Summary {
+        self.collector.finish()
+    }
+}
+
+impl CrowdRecord {
+    /// What the crowd did in the measuring window of `span` seconds, after which it had counted `after`.
+    fn summary(&self, label: String, crowd: &Crowd, after: &Counters, span: f64) -> CrowdSummary {
+        let delivered_bytes = after.bytes_delivered - self.first.bytes_delivered;
+        CrowdSummary {
+            label,
+            goodput_bit_s: delivered_bytes as f64 * 8.0 / span,
+            delivered_bytes,
+            opened: crowd.opened - self.opened,
+            failed: crowd.failed - self.failed,
+            sent_bytes: after.bytes_sent - self.first.bytes_sent,
+            retransmitted_bytes: after.bytes_retransmitted - self.first.bytes_retransmitted,
+            timeouts: after.timeouts - self.first.timeouts,
+            transfers: self.transfers.summary(),
+            pages: self.pages.summary(),
+        }
+    }
+}
+
+fn sample(state: &State<'_>, number: usize, flow: &Slot) -> FlowSample {
+    let host = state.hosts.get(number).and_then(Option::as_ref);
+    let counters = flow.counters();
+    let snapshot = flow.sender().map(Endpoint::snapshot);
+    FlowSample {
+        delivered_bytes: counters.bytes_delivered,
+        sent_bytes: counters.bytes_sent,
+        retransmitted_bytes: counters.bytes_retransmitted,
+        congestion_events: counters.reductions,
+        timeouts: counters.timeouts,
+        cwnd: snapshot.map_or(0.0, |snapshot| snapshot.cwnd),
+        srtt: snapshot.map_or(Time::ZERO, |snapshot| snapshot.srtt),
+        host: host.map(|host| {
+            let HostCounters { busy, dropped, most: backlog_max } = host.counters();
+            HostSample { busy, dropped, backlog_max, stalls: counters.stalls }
+        }),
+    }
+}

@@ -1,0 +1,108 @@
+//! Samples of flows, crowds and streams, at equal distances.
+
+use elephan_metrics::trace::{CrowdRow, CrowdTrace, FlowRow, FlowTrace, StreamRow, StreamTrace};
+use elephan_units::Time;
+
+use crate::state::State;
+
+/// Samples so far.
+pub struct Samples {
+    /// Of the flows that have started.
+    pub flows: FlowTrace,
+    /// Of the crowds.
+    pub crowds: CrowdTrace,
+    /// Of the streams that have started.
+    pub streams: StreamTrace,
+    /// Bytes delivered of each flow at its last sample.
+    flow_bytes: Vec<u64>,
+    /// Bytes delivered of each crowd at its last sample.
+    crowd_bytes: Vec<u64>,
+    /// Packets received of each stream at its last sample.
+    stream_packets: Vec<u64>,
+    last: Time,
+}
+
+impl Samples {
+    /// None of `state` yet, with room for so many of flows.
+    pub fn new(state: &State<'_>, flow_rows: usize) -> Self {
+        Self {
+            flows: FlowTrace::with_capacity(flow_rows),
+            crowds: CrowdTrace::default(),
+            streams: StreamTrace::default(),
+            flow_bytes: vec![0; state.flows().len()],
+            crowd_bytes: vec![0; state.crowds.len()],
+            stream_packets: vec![0; state.streams.len()],
+            last: Time::ZERO,
+        }
+    }
+
+    /// Takes the samples of `now`.
+    pub fn take(&mut self, state: &State<'_>, now: Time) {
+        let span = now.since(self.last).secs_f64();
+        self.take_flows(state, now, span);
+        self.take_crowds(state, now, span);
+        self.take_streams(state, now, span);
+        self.last = now;
+    }
+
+    fn take_flows(&mut self, state: &State<'_>, now: Time, span: f64) {
+        for (number, flow) in state.flows().iter().enumerate() {
+            let Some(sender) = flow.sender() else { continue };
+            let (snapshot, counters) = (sender.snapshot(), flow.counters());
+            let delivered = counters.bytes_delivered;
+            let since = delivered - std::mem::replace(&mut self.flow_bytes[number], delivered);
+            self.flows.push(FlowRow {
+                time_s: now.secs_f64(),
+                flow: number as u32,
+                cwnd_segments: snapshot.cwnd,
+                ssthresh_segments: snapshot.ssthresh,
+                srtt_s: snapshot.srtt.secs_f64(),
+                rto_s: snapshot.rto.secs_f64(),
+                pipe_bytes: snapshot.pipe,
+                goodput_bit_s: if span > 0.0 { since as f64 * 8.0 / span } else { 0.0 },
+                delivered_bytes: delivered,
+                sent_bytes: counters.bytes_sent,
+                retransmits: counters.segments_retransmitted,
+                timeouts: counters.timeouts as u32,
+                congestion_events: counters.reductions as u32,
+            });
+        }
+    }
+
+    fn take_crowds(&mut self, state: &State<'_>, now: Time, span: f64) {
+        for (number, crowd) in state.crowds.iter().enumerate() {
+            let delivered = state.counters_of(crowd).bytes_delivered;
+            let since = delivered - std::mem::replace(&mut self.crowd_bytes[number], delivered);
+            self.crowds.push(CrowdRow {
+                time_s: now.secs_f64(),
+                flow: (state.plan.flows.len() + number) as u32,
+                open: state.slots_of(crowd).filter(|slot| slot.connection.is_some()).count() as u32,
+                opened: crowd.opened,
+                finished: crowd.finished,
+                delivered_bytes: delivered,
+                goodput_bit_s: if span > 0.0 { since as f64 * 8.0 / span } else { 0.0 },
+            });
+        }
+    }
+
+    fn take_streams(&mut self, state: &State<'_>, now: Time, span: f64) {
+        let before = state.plan.flows.len() + state.plan.crowds.len();
+        for (number, stream) in state.streams.iter().enumerate() {
+            if stream.started.is_none() {
+                continue;
+            }
+            let received = stream.reception.received();
+            let since =
+                received.packets - std::mem::replace(&mut self.stream_packets[number], received.packets);
+            let bits = since as f64 * state.plan.streams[number].datagrams.payload_bytes() as f64 * 8.0;
+            self.streams.push(StreamRow {
+                time_s: now.secs_f64(),
+                flow: (before + number) as u32,
+                sent: stream.sent,
+                received: received.packets,
+                missing: received.lost(),
+                goodput_bit_s: if span > 0.0 { bits / span } else { 0.0 },
+            });
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! A slot for one connection at a time, of a flow or of a crowd.
+
+use elephan_tcp::{Counters, Endpoint};
+
+use crate::state::connection::{Connection, RECEIVER, SENDER};
+
+/// Whose a slot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A flow of the plan, whose number is the slot's.
+    Flow,
+    /// A user of a crowd.
+    User { crowd: u32, user: u32 },
+    /// A crowd whose flows arrive by themselves.
+    Arrival { crowd: u32 },
+}
+
+/// A slot for one connection at a time: of a flow, of a user, or of flows that arrive by themselves, one after the other.
+pub struct Slot {
+    /// Whose it is.
+    pub owner: Owner,
+    /// The present connection.
+    pub connection: Option<Box<Connection>>,
+    /// What its connections before the present one counted: at the sender, and delivered at the receiver.
+    before: Counters,
+    /// Connections opened so far.
+    pub opened: u64,
+}
+
+impl Slot {
+    /// A slot that has had no connection.
+    pub fn new(owner: Owner) -> Self {
+        Self { owner, connection: None, before: Counters::default(), opened: 0 }
+    }
+
+    /// The present connection is gone.
+    pub fn clear(&mut self) {
+        self.before = self.counters();
+        self.connection = None;
+    }
+
+    /// Everything that its connections counted; `bytes_delivered` is the receivers'.
+    pub fn counters(&self) -> Counters {
+        let mut sum = self.before;
+        if let Some(connection) = &self.connection {
+            add(&mut sum, connection.ends[SENDER].counters());
+            sum.bytes_delivered += connection.ends[RECEIVER].counters().bytes_delivered;
+        }
+        sum
+    }
+
+    /// The connection of a transfer that is not finished.
+    pub fn unfinished(&self) -> Option<&Connection> {
+        self.connection.as_deref().filter(|connection| connection.size.is_some() && !connection.is_finished)
+    }
+
+    /// The sender of the present connection.
+    pub fn sender(&self) -> Option<&Endpoint> {
+        self.connection.as_ref().map(|connection| &connection.ends[SENDER])
+    }
+}
+
+/// Adds counters up.
+pub fn add(sum: &mut Counters, more: &Counters) {
+    sum.segments_sent += more.segments_sent;
+    sum.bytes_sent += more.bytes_sent;
+    sum.segments_retransmitted += more.segments_retransmitted;
+    sum.bytes_retransmitted += more.bytes_retransmitted;
+    sum.bytes_acked += more.bytes_acked;
+    sum.bytes_delivered += more.bytes_delivered;
+    sum.loss_events += more.loss_events;
+    sum.ecn_events += more.ecn_events;
+    sum.stalls += more.stalls;
+    sum.timeouts += more.timeouts;
+    sum.reductions += more.reductions;
+    sum.undos += more.undos;
+}
