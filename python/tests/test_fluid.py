@@ -5,7 +5,7 @@ import pytest
 
 import elephan
 from elephan.api.run import Run
-from elephan.engines import fluid
+from elephan.engines import integrate
 
 RED = {"name": "red", "min_th": 100, "max_th": 600, "max_p": 0.02, "ecn": False}
 
@@ -29,11 +29,13 @@ def hundred(engine, queue="droptail", rate="300 Mbit/s", cc="reno", **keys):
 
 def swing(buffer):
     """How far Scalable TCP's window swings about its mean early and late, on a link that loses load^buffer."""
-    course = fluid.integrate(
+    course = integrate.integrate(
         rate=1e5,
         buffer=buffer,
         classes=[
-            fluid.FlowClass(cc='{"name": "scalable", "lwnd": 1.0}', flows=100, rtt_s=0.1, window=95.0, ssthresh=95.0)
+            integrate.FlowClass(
+                cc='{"name": "scalable", "lwnd": 1.0}', flows=100, rtt_s=0.1, window=95.0, ssthresh=95.0
+            )
         ],
         duration_s=80,
         sample_s=0.02,
@@ -79,14 +81,14 @@ def test_a_model_run_is_a_results_folder_like_any_other(tmp_path):
 
 def test_two_htcp_flows_on_a_droptail_queue_are_not_stiff(monkeypatch):
     calls = 0
-    slope = fluid._Integration.slope
+    slope = integrate._Integration.slope
 
     def counted(self, t, y):
         nonlocal calls
         calls += 1
         return slope(self, t, y)
 
-    monkeypatch.setattr(fluid._Integration, "slope", counted)
+    monkeypatch.setattr(integrate._Integration, "slope", counted)
     scenario = elephan.dumbbell(
         rate="250 Mbit/s", rtt="82 ms", buffer="20% bdp", flows=[elephan.flow("htcp"), elephan.flow("htcp", start="17 s")],
         duration="60 s", engine="model",

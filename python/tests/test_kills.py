@@ -27,9 +27,9 @@ flow = [{ cc = "reno" }]
 COMMAND = """
 import elephan
 from elephan import cli
-from elephan.studies.sweeps import loop
+from elephan.studies.sweeps import batches, loop
 from elephan.studies.reproduce import catalogue, lab
-loop.FLUSH_S = loop.BATCH_S = 0.02
+loop.FLUSH_S = batches.BATCH_S = 0.02
 def few_runs(one):
     path = {"rate": "20 Mbit/s", "rtt": "20 ms", "duration": "5 s", "flows": [elephan.flow("reno")]}
     one.run("few runs", [elephan.dumbbell(**path, seed=seed) for seed in range(1, 31)])
@@ -210,7 +210,7 @@ import os, subprocess, sys
 from pathlib import Path
 import elephan
 from elephan.cli import main
-from elephan.studies.sweeps import loop
+from elephan.studies.sweeps import batches, loop
 disk = Path(sys.argv[1])
 def mount(*options):
     subprocess.run(["mount", *options, str(disk)], check=True)
@@ -242,7 +242,7 @@ def on_a_disk(tmp_path: Path, size: str, script: str) -> str:
 def test_a_full_disk_names_the_points_and_keeps_what_was_written(tmp_path: Path):
     write(tmp_path / "grid.toml", SMALL)
     script = """
-loop.FLUSH_S = loop.BATCH_S = 0.0
+loop.FLUSH_S = batches.BATCH_S = 0.0
 out = disk / "out"
 assert call("sweep", "grid.toml", "--workers", 1, "--out", out) == 1
 known = elephan.Dataset(out).index().height

@@ -177,15 +177,15 @@ def test_the_linux_engine_stops(arguments: tuple[str, ...], tmp_path: Path) -> N
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_page_ends_with_its_runs(number: int, tmp_path: Path) -> None:
     more = """
-from elephan.ui import live
-main_of = live.LiveRuns.__init__
+from elephan.ui import live_runs
+main_of = live_runs.LiveRuns.__init__
 document = {"duration": "100000 s", "path": {"rate": "1 Gbit/s", "rtt": "20 ms"}, "flow": [{"cc": "htcp"}],
             "measure": {"interval": "100 s"}, "trace": {"interval": "100 s"}}
 def with_a_run(self, limits, results):
-    main_of(self, live.Limits(events=10**12, samples=10**9, memory_bytes=10**12), results)
+    main_of(self, live_runs.Limits(events=10**12, samples=10**9, memory_bytes=10**12), results)
     self.start(document, 0.0)
     pathlib.Path("ready").touch()
-live.LiveRuns.__init__ = with_a_run
+live_runs.LiveRuns.__init__ = with_a_run
 """
     with elephan(tmp_path, "ui", "--port", "0", "--no-browser", more=more) as one:
         wait_for(one, lambda: _listens(one.pid))

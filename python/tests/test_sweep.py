@@ -14,7 +14,7 @@ import pytest
 from sweep_scenarios import SMALL, assert_same, fail_at, small
 
 import elephan
-from elephan.studies.sweeps import loop, schedulers, worker
+from elephan.studies.sweeps import batches, loop, schedulers, worker
 
 
 def counts(sweep: elephan.Sweep) -> tuple[int, int]:
@@ -97,18 +97,20 @@ def test_other_code_reuses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_batch_is_so_much_work_however_busy_the_machine_is():
     row = {"wall_s": 2.0, "cpu_s": 0.05}
-    assert loop.work_s(row, "sim") == 0.05
-    assert loop.work_s(row, "linux") == 2.0
-    waiting = loop._Waiting(lambda point, repeat: loop._Run(point, repeat, "", ""), deque((0, k) for k in range(100)))
+    assert batches.work_s(row, "sim") == 0.05
+    assert batches.work_s(row, "linux") == 2.0
+    waiting = batches.Waiting(
+        lambda point, repeat: batches.PlannedRun(point, repeat, "", ""), deque((0, k) for k in range(100))
+    )
     assert len(waiting.batch()) == 1
-    waiting.note(loop.work_s(row, "sim"))
-    assert len(waiting.batch()) == loop.BATCH_S / 0.05
+    waiting.note(batches.work_s(row, "sim"))
+    assert len(waiting.batch()) == batches.BATCH_S / 0.05
 
 
 def test_a_loop_that_is_left_keeps_what_has_finished(
     grid: elephan.Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(loop, "BATCH_S", 0.0)
+    monkeypatch.setattr(batches, "BATCH_S", 0.0)
     out = tmp_path / "out"
     for number, _ in enumerate(elephan.sweep(small(), out, workers=1)):
         if number == 4:
@@ -238,7 +240,10 @@ def test_a_sweep_runs_where_an_event_loop_does(tmp_path: Path):
 
 def command(*arguments: str) -> list[str]:
     # Parts are written at once, so that there is something to find.
-    script = "from elephan.studies.sweeps import loop; loop.FLUSH_S = loop.BATCH_S = 0.05; from elephan.cli import main; main()"
+    script = (
+        "from elephan.studies.sweeps import batches, loop; loop.FLUSH_S = batches.BATCH_S = 0.05; "
+        "from elephan.cli import main; main()"
+    )
     return [sys.executable, "-c", script, *arguments]
 
 

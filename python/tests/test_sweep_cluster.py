@@ -15,7 +15,7 @@ from sweep_scenarios import SMALL, assert_same, small
 
 import elephan
 from elephan.cli import sweep as cli
-from elephan.studies.sweeps import cluster, loop, schedulers
+from elephan.studies.sweeps import batches, cluster, schedulers
 
 # Long enough that something can happen meanwhile.
 LONG = SMALL.replace("3 s", "120 s").replace("repeat = 2", "repeat = 8")
@@ -88,7 +88,7 @@ def test_a_client_of_ones_own_is_left_open(dask: str, tmp_path: Path):
 
 
 def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(loop, "BATCH_S", 0.05)
+    monkeypatch.setattr(batches, "BATCH_S", 0.05)
     path = file_of(tmp_path, LONG)
     with cluster_of(tmp_path, 2) as (address, _, workers):
         sweep = elephan.sweep(path, tmp_path / "far", scheduler=address)
@@ -103,7 +103,10 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path, monkeypatch: pyte
 
 def test_a_client_that_is_killed_goes_on_where_it_was(dask: str, tmp_path: Path):
     path, out = file_of(tmp_path, LONG), tmp_path / "out"
-    script = "from elephan.studies.sweeps import loop; loop.FLUSH_S = loop.BATCH_S = 0.05; from elephan.cli import main; main()"
+    script = (
+        "from elephan.studies.sweeps import batches, loop; loop.FLUSH_S = batches.BATCH_S = 0.05; "
+        "from elephan.cli import main; main()"
+    )
     with process("-c", script, "sweep", str(path), "--out", str(out), "--scheduler", dask) as client:
         deadline = time.monotonic() + 60
         while len(list(out.glob("index/part-*.parquet"))) < 3:
@@ -169,7 +172,7 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_scheduler_that_goes_away_keeps_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(loop, "BATCH_S", 0.05)
+    monkeypatch.setattr(batches, "BATCH_S", 0.05)
     path = file_of(tmp_path, LONG)
     before: set[str] = set()
 

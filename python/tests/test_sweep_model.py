@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import elephan
 from elephan import _core
-from elephan.studies.sweeps import loop
+from elephan.studies.sweeps import batches, loop
 from elephan.studies.sweeps.dataset import INDEX, SUPERSEDED
 from elephan.studies.sweeps.worker import code_version
 
@@ -81,7 +81,7 @@ class Folder(RuleBasedStateMachine):
         self.current: set[str] = set()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(loop, "FLUSH_S", 0.0)
-        self.patch.setattr(loop, "BATCH_S", 0.0)
+        self.patch.setattr(batches, "BATCH_S", 0.0)
 
     def teardown(self) -> None:
         self.patch.undo()

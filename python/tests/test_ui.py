@@ -13,7 +13,8 @@ from starlette.testclient import TestClient
 import elephan
 from elephan.ui.library import Library
 from elephan.ui.limits import Limits
-from elephan.ui.live import LiveRun, LiveRuns, TooManyError
+from elephan.ui.live import LiveRun
+from elephan.ui.live_runs import LiveRuns, TooManyError
 from elephan.ui.server import application
 
 HOST = "127.0.0.1:8765"

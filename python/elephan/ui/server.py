@@ -33,7 +33,8 @@ from elephan.report.content import Content
 from elephan.report.write import page as report_page
 from elephan.ui.library import Library
 from elephan.ui.limits import Limits, checked, loaded, mistakes
-from elephan.ui.live import LiveRun, LiveRuns, TooManyError
+from elephan.ui.live import LiveRun
+from elephan.ui.live_runs import LiveRuns, TooManyError
 
 # Only from this page: no frames, no scripts or connections elsewhere.
 POLICY = (

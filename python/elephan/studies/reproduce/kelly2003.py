@@ -8,7 +8,7 @@ import polars as pl
 
 from elephan.api.run import Run
 from elephan.base.numbers import significant
-from elephan.engines import fluid
+from elephan.engines import integrate
 from elephan.studies.reproduce.lab import Lab, Report, Row, estimate, exactly, experiment, figures, mean
 from elephan.studies.theory import FIGURES, Model, plot_response
 
@@ -205,9 +205,9 @@ def figure_3(lab: Lab) -> Report:
 
 
 def _swing(buffer: float) -> float:
-    course = fluid.integrate(
+    course = integrate.integrate(
         rate=1e5, buffer=buffer, duration_s=60, sample_s=0.05, queue="power",
-        classes=[fluid.FlowClass('{"name": "scalable", "lwnd": 1.0}', 100, 0.1, window=95.0, ssthresh=95.0)],
+        classes=[integrate.FlowClass('{"name": "scalable", "lwnd": 1.0}', 100, 0.1, window=95.0, ssthresh=95.0)],
     )  # fmt: skip
     early, late = (course.time_s > 5) & (course.time_s < 15), course.time_s > 50
     if float(np.ptp(course.windows[early])) < 1e-6:

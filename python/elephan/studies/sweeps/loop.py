@@ -20,24 +20,21 @@ from elephan.api.summary import Summary
 from elephan.base.folders import default
 from elephan.studies.statistics import Estimate, Tight
 from elephan.studies.sweeps import names
-from elephan.studies.sweeps.dataset import Dataset, Loss, SweepError, Writer, span, writer
+from elephan.studies.sweeps.batches import PlannedRun, Waiting, work_s
+from elephan.studies.sweeps.columns import described, kind_of, values_of
+from elephan.studies.sweeps.dataset import Dataset, Loss, SweepError, span
 from elephan.studies.sweeps.schedulers import fatal, scheduler
 from elephan.studies.sweeps.worker import Batch, code_version
+from elephan.studies.sweeps.writer import Writer, writer
 
 if TYPE_CHECKING:
     from distributed import Client
 
-# A batch holds so much work, so that handing it over costs little next to it.
-BATCH_S = 0.5
-MOST_IN_A_BATCH = 500
 # Parts are written when so much has gathered, or so much time has passed: that much is lost if the machine fails.
 FLUSH_BYTES = 64 << 20
 FLUSH_S = 15.0
 # Whether an interval is tight is not asked of fewer repeats: a few may agree by chance.
 FIRST_LOOK = 5
-
-# What is written of a scenario besides the keys of its sweep.
-USUAL = ("path.rate", "path.rtt", "path.buffer", "flow.cc")
 
 
 def identity(scenario: str, code: str) -> str:
@@ -77,61 +74,6 @@ class SweepRun:
         return Scenario(json.loads(self.scenario_json))
 
 
-@dataclass
-class _Run:
-    """A run that is to be done."""
-
-    point: int
-    repeat: int
-    run: str
-    scenario: str
-
-
-def work_s(row: Mapping[str, Any], engine: str) -> float | None:
-    """How much work a run was: CPU time, which does not grow when others use the machine; on a kernel it is all waiting."""
-    seconds: float | None = row.get("wall_s" if engine == "linux" else "cpu_s")
-    return seconds
-
-
-class _Waiting:
-    """Runs that wait for a worker, and how they are put into batches."""
-
-    def __init__(self, make: Callable[[int, int], _Run], missing: deque[tuple[int, int]]) -> None:
-        self._make = make
-        self.missing = missing
-        # Runs that were lost with their worker go one at a time, and nothing with them, so that the guilty one is found.
-        self.suspects: deque[_Run] = deque()
-        self._seconds = 0.0
-
-    def __bool__(self) -> bool:
-        return bool(self.missing or self.suspects)
-
-    def convicts(self, runs: list[_Run]) -> bool:
-        """Whether it was a run of these that took the worker with it; they are suspects from now on."""
-        if self.suspects and runs[0] is self.suspects[0]:
-            self.suspects.popleft()
-            return True
-        self.suspects.extend(runs)
-        return False
-
-    def note(self, seconds: float | None) -> None:
-        """Learn how much work a run is."""
-        if seconds is not None:
-            self._seconds = seconds if self._seconds == 0 else 0.9 * self._seconds + 0.1 * seconds
-
-    def cleared(self, runs: list[_Run]) -> None:
-        """Take back the suspicion of a run that came to its end."""
-        if self.suspects and runs[0] is self.suspects[0]:
-            self.suspects.popleft()
-
-    def batch(self) -> list[_Run]:
-        """The next few."""
-        if self.suspects:
-            return [self.suspects[0]]
-        size = 1 if self._seconds == 0 else int(min(max(BATCH_S / self._seconds, 1), MOST_IN_A_BATCH))
-        return [self._make(*self.missing.popleft()) for _ in range(min(size, len(self.missing)))]
-
-
 class Sweep:
     """A sweep and its folder. Iterating runs what is missing, and gives every run as it finishes, known ones first."""
 
@@ -152,7 +94,7 @@ class Sweep:
         # What was missing in the folder when the sweep began. It is run again.
         self.losses: list[Loss] = []
         self._expansion = _core.Expansion(scenario.to_json())
-        engines = {str(scenario.document["engine"]), *_values(scenario.document.get("sweep", {}), "engine")}
+        engines = {str(scenario.document["engine"]), *values_of(scenario.document.get("sweep", {}), "engine")}
         if "linux" in engines and where is not None:
             raise _core.ScenarioError(
                 "engine: expected sim or model on a cluster, found linux, which needs this machine's kernel"
@@ -176,7 +118,7 @@ class Sweep:
         listed: dict[str, Any] = next(iter(sweep.get("points", [])), {})
         self._settings = [key for key in sweep if key not in ("repeat", "zip", "points")]
         self._settings += [*sweep.get("zip", {}), *listed]
-        self._kinds = {key: _kind(_values(sweep, key)) for key in self._settings}
+        self._kinds = {key: kind_of(values_of(sweep, key)) for key in self._settings}
         self._described: dict[int, dict[str, Any]] = {}
         self._not_metrics: set[str] = set()
         # Of each point: samples of the metrics that `until` names, by repeat, and how many runs are to come.
@@ -191,17 +133,17 @@ class Sweep:
 
     # What there is to run.
 
-    def _run(self, point: int, repeat: int) -> _Run:
+    def _run(self, point: int, repeat: int) -> PlannedRun:
         text = self._expansion.canonical(point, repeat)
         code = code_version() if '"engine":"linux"' not in text else f"{code_version()} on Linux {platform.release()}"
-        return _Run(point, repeat, identity(text, code), text)
+        return PlannedRun(point, repeat, identity(text, code), text)
 
-    def _describe(self, one: _Run) -> dict[str, Any]:
+    def _describe(self, one: PlannedRun) -> dict[str, Any]:
         """The columns of the index that tell what a run is."""
         columns = self._described.get(one.point)
         if columns is None:
             document, settings = map(json.loads, self._expansion.point(one.point, 0))
-            columns = _described(settings, self._kinds, document)
+            columns = described(settings, self._kinds, document)
             self._described = {one.point: columns}
         return {
             "run": one.run,
@@ -213,9 +155,9 @@ class Sweep:
             "scenario": one.scenario,
         }
 
-    def _plan(self, known: Mapping[str, Mapping[str, Any]]) -> tuple[list[_Run], deque[tuple[int, int]]]:
+    def _plan(self, known: Mapping[str, Mapping[str, Any]]) -> tuple[list[PlannedRun], deque[tuple[int, int]]]:
         """The runs that are known, and the point and repeat of those that are missing."""
-        have: list[_Run] = []
+        have: list[PlannedRun] = []
         missing: deque[tuple[int, int]] = deque()
         for point in range(self.points):
             self._wanted[point] = self._repeats
@@ -262,7 +204,7 @@ class Sweep:
         self._wanted[point] = min(wanted, self._most)
         return wanted > have
 
-    def _finished(self, one: _Run, row: Mapping[str, Any]) -> list[tuple[int, int]]:
+    def _finished(self, one: PlannedRun, row: Mapping[str, Any]) -> list[tuple[int, int]]:
         """Note a run; the runs that are wanted because of it."""
         self._note(one.point, one.repeat, row)
         self._open[one.point] -= 1
@@ -285,7 +227,7 @@ class Sweep:
                 yield from self._run_missing(out, missing)
             out.finish()
 
-    def _begin(self, out: Writer) -> tuple[list[_Run], deque[tuple[int, int]]]:
+    def _begin(self, out: Writer) -> tuple[list[PlannedRun], deque[tuple[int, int]]]:
         known, self.losses = out.known()
         rows: dict[str, dict[str, Any]] = {}
         if not known.is_empty():
@@ -337,8 +279,8 @@ class Sweep:
 
     def _run_missing(self, out: Writer, missing: deque[tuple[int, int]]) -> Iterator[SweepRun]:
         pool = scheduler(self._where, self._workers)
-        waiting = _Waiting(self._run, missing)
-        sent: dict[int, list[_Run]] = {}
+        waiting = Waiting(self._run, missing)
+        sent: dict[int, list[PlannedRun]] = {}
         number, at_once, flushed = 0, True, time.monotonic()
         try:
             while waiting or sent:
@@ -361,7 +303,9 @@ class Sweep:
                 # Whatever stopped the loop: what has finished is kept.
                 out.flush()
 
-    def _take(self, runs: list[_Run], outcome: Batch | Exception, waiting: "_Waiting", out: Writer) -> list[SweepRun]:
+    def _take(
+        self, runs: list[PlannedRun], outcome: Batch | Exception, waiting: Waiting, out: Writer
+    ) -> list[SweepRun]:
         """Note what came of a batch; a sweep that is stopped finished only its first runs."""
         if isinstance(outcome, Exception):
             if fatal(outcome):
@@ -411,42 +355,6 @@ class Sweep:
 
 def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def _values(sweep: Mapping[str, Any], key: str) -> list[Any]:
-    listed = [point[key] for point in sweep.get("points", []) if key in point]
-    return [*sweep.get(key, []), *sweep.get("zip", {}).get(key, []), *listed]
-
-
-def _kind(values: list[Any]) -> Callable[[Any], Any]:
-    """How the values of a key are written: one type for the whole sweep."""
-    if all(isinstance(value, bool) for value in values):
-        return bool
-    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        return int
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        return float
-    return lambda value: value if isinstance(value, str) else json.dumps(value)
-
-
-def _described(
-    settings: Mapping[str, Any], kinds: Mapping[str, Callable[[Any], Any]], document: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Settings of a point, the usual keys of its scenario, and numbers for those that are quantities."""
-    columns = {"seed": document["seed"], "engine": document["engine"]}
-    columns |= {key: kinds[key](value) for key, value in settings.items()}
-    algorithms = [
-        cc if isinstance(cc, str) else cc["name"] for cc in (flow.get("cc") for flow in document["flow"]) if cc
-    ]
-    usual = {f"path.{key}": (document.get("path") or {}).get(key) for key in ("rate", "rtt", "buffer")}
-    usual["flow.cc"] = "+".join(dict.fromkeys(algorithms)) or None
-    for key in USUAL:
-        columns.setdefault(key, usual[key])
-    for key, value in list(columns.items()):
-        quantity = _core.quantity(value) if isinstance(value, str) else None
-        if quantity is not None:
-            columns[f"{key}_{quantity[1]}"] = quantity[0]
-    return columns
 
 
 def sweep(

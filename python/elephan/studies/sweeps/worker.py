@@ -27,7 +27,7 @@ class VersionMismatchError(RuntimeError):
 # What makes results, beside the extension module. What shows them is not here: a changed table runs nothing again.
 MAKES_RESULTS = (
     *("api/scenario.py", "api/run.py", "api/summary.py"),
-    *("engines/run.py", "engines/sim.py", "engines/fluid.py", "engines/linux.py"),
+    *("engines/run.py", "engines/sim.py", "engines/fluid.py", "engines/integrate.py", "engines/linux.py"),
     *("kernel/__init__.py", "kernel/build.py", "kernel/libbpf.py", "kernel/loader.py"),
     *("studies/statistics.py", "studies/sweeps/worker.py"),
 )
