@@ -445,7 +445,7 @@ def test_what_only_looks_like_ours_stays(made: Run, tmp_path: Path):
 def test_two_sweeps_of_one_folder_at_once(tmp_path: Path):
     first = iter(elephan.sweep(small(), tmp_path / "out", workers=1))
     next(first)
-    refused(call("sweep", _file(tmp_path), "--out", tmp_path / "out"), "expected no other sweep")
+    refused(call("sweep", _file(tmp_path), "--out", tmp_path / "out"), "expected no other sweep", code=1)
     first.close()
 
 
@@ -575,7 +575,7 @@ def test_an_index_that_is_gone_is_noticed(name: str, how: str, swept: Path):
     if how == "removed" and name == "superseded.parquet":
         assert f"{path}: expected it, found none" in done.stderr
     else:
-        assert (name in done.stderr) or name == "superseded.parquet" or done.returncode == 1
+        assert (name in done.stderr) or name == "superseded.parquet" or done.returncode == 2
     sweep = elephan.sweep(changed, swept).run()
     assert (sweep.done, sweep.reused) == (12, 12 if name == "superseded.parquet" else 0)
     assert [loss.path for loss in sweep.losses] == [path]
