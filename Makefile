@@ -20,13 +20,15 @@ fuzz: $(VENV)/built ## Damaged scenarios and results, segments in any order, a q
 	FUZZ_EXAMPLES=3000 nice $(BIN)/pytest python/tests/test_damaged.py
 	nice cargo run --quiet -p elephan-sim --example fuzz -- $(FUZZ)
 
-lint: $(VENV)/built ## Formatting, and warnings as errors.
+lint: $(VENV)/built ## Formatting, warnings as errors, spelling and usage.
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff check python scripts
 	$(BIN)/ruff format --check python scripts
 	$(BIN)/mypy
 	$(BIN)/python scripts/declared.py --check
+	git ls-files -z '*.md' '*.py' '*.rs' '*.ts' '*.toml' | xargs -0 $(BIN)/codespell
+	$(BIN)/python scripts/words.py
 
 audit: $(VENV)/audit ## Advisories, licences and sources of what we depend on; passes over data that cannot be reached.
 	scripts/audit.sh $(VENV)/audit

@@ -3,7 +3,7 @@
  * What the algorithms share: the few kernel types that they touch, parameters, fixed point.
  *
  * Each file compiles twice: by clang for eBPF, where it becomes a tcp_congestion_ops of the running kernel, and by any C
- * compiler for the host, where tests hold it against the same algorithm in floating point and the simulator can run it.
+ * compiler for the host, where tests compare it with the same algorithm in floating point and the simulator can run it.
  *
  * Types are declared with the members that are used; the loader relocates them to where the running kernel has them
  * (CO-RE), so one object fits many kernels and no vmlinux.h is needed. Arithmetic is integer: the verifier refuses floats,

@@ -112,7 +112,7 @@ def measures(name: str, measured: dict[str, Any], repeats: int) -> str:
 
 
 def overview(measured: dict[str, Any], repeats: int) -> str:
-    """All algorithms beside each other."""
+    """All algorithms side by side."""
     rows = []
     for name in measured:
         cells = [(mean(measured, name, e, n), digits) for e, n, _, _, digits, _ in MEASURES]
@@ -137,7 +137,7 @@ QUEUE_MEASURES = [
 
 
 def queue_table(measured: dict[str, Any]) -> str:
-    """All queue disciplines beside each other."""
+    """All queue disciplines side by side."""
     rows = [
         [
             f"[{name}]({name}.md)",
@@ -163,7 +163,7 @@ def queue_measures(name: str, measured: dict[str, Any]) -> str:
         rows.append(
             [f"{title} ({unit})", text, f"{best:.{digits}f}", f"{worst:.{digits}f}", f"{rank} of {len(values)}"]
         )
-    note = "The path and the flows are those of [the table of all](index.md#beside-each-other)."
+    note = "The path and the flows are those of [the table of all](index.md#side-by-side)."
     return table(["measured", name, "best of all", "worst of all", "rank"], rows) + f"\n\n{note}"
 
 

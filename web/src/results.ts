@@ -1,4 +1,4 @@
-// Past results: the list, one of them, several beside each other.
+// Past results: the list, one of them, several side by side.
 
 import { api } from "./api";
 import type { Content } from "./content";
@@ -31,7 +31,7 @@ export async function resultsList(): Promise<HTMLElement> {
   );
 }
 
-/** One result, or several runs beside each other. */
+/** One result, or several runs side by side. */
 export async function resultsPage(names: string[]): Promise<HTMLElement> {
   try {
     const content = await api.content<Content>(names);

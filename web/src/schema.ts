@@ -106,7 +106,7 @@ export class Shapes {
     });
   }
 
-  /** Tables that are told apart by their constant `name`; null where it is none of these. */
+  /** Tables that are distinguished by their constant `name`; null where it is none of these. */
   private named(schema: Schema, depth: number): Shape["variants"] | null {
     const options = ((schema["oneOf"] ?? schema["anyOf"] ?? []) as Schema[]).flatMap((one) => (one["oneOf"] as Schema[] | undefined) ?? [one]);
     const tables = options.filter((one) => typeof (one["properties"] as Record<string, Schema> | undefined)?.["name"]?.["const"] === "string");

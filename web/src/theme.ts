@@ -1,4 +1,4 @@
-// Light and dark, and colours that colour-blind readers tell apart (Okabe and Ito). What comes after the eighth is dashed.
+// Light and dark, and colours that colour-blind readers can distinguish (Okabe and Ito). What comes after the eighth is dashed.
 
 const LIGHT = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a7a00"];
 const DARK = ["#4aa8e0", "#ff7f2a", "#2fc79a", "#e39bc3", "#f0b429", "#8fd0f5", "#e8e8e8", "#f0e442"];

@@ -3,7 +3,7 @@
 use elephan_scenario::Plan;
 use elephan_tcp::{ByteCounting, Config, DelayedAck, Recovery};
 
-/// The port numbers above the first are the most flows that can be told apart.
+/// The number of ports above the first limits the number of flows.
 const MOST_FLOWS: usize = 50_000;
 
 /// One line for each thing that the plan asks for and the kernel cannot do: key, expected, found.

@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 
 use crate::summary::StreamSummary;
 
-/// The smallest delay that is told apart: percentiles are right to 1 % above it.
+/// Resolution of delays: percentiles are accurate to 1 % above it.
 const MICROSECOND: u64 = 1_000_000;
 
 /// Counters of a stream at its receiver; all only grow.

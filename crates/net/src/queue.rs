@@ -158,7 +158,7 @@ fn mistakes<T: Parameters>(parameters: &T) -> Vec<Mistake> {
     mistakes
 }
 
-/// Holds numbers against the ranges of a schema. A queue within a queue has its own turn.
+/// Checks numbers against the ranges of a schema. A queue within a queue is checked separately.
 fn hold(value: &Value, schema: &Value, root: &Value, key: &str, mistakes: &mut Vec<Mistake>) {
     let schema = match schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#')) {
         Some(place) => root.pointer(place).unwrap_or(schema),

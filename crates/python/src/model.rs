@@ -277,7 +277,7 @@ fn fluid_plan(scenario: &str) -> PyResult<String> {
         "packet_bytes": packet,
         "mss_bytes": plan.flows.first().map_or(1460, |flow| flow.tcp.mss()),
         "classes": classes,
-        // Which class each flow is of, while they can be told apart.
+        // The class of each flow; empty where there are too many flows to list.
         "members": if members.len() <= MOST_MODELLED { members } else { Vec::new() },
         "duration_s": plan.duration.secs_f64(),
         "from_s": plan.measure.from.secs_f64(),

@@ -199,7 +199,7 @@ impl Scenario {
         })
     }
 
-    /// When something starts, held against when it stops and when the run ends.
+    /// Start time, checked against the stop time and the end of the run.
     pub(crate) fn start(
         &self,
         file: StartFile,

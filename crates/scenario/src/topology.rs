@@ -12,7 +12,7 @@ use crate::file::{LinkFile, Path, Scenario};
 use crate::resolve::Network;
 use crate::routes::{Edge, shortest};
 
-/// Sequence numbers have 32 bits: more segments than that cannot be told apart on any path.
+/// Sequence numbers have 32 bits: they cannot distinguish more segments than that on any path.
 const MOST_IN_FLIGHT: u64 = 1 << 32;
 
 /// What a flow of any kind says of its way.

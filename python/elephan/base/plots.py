@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from elephan.base.folders import new_file
 from elephan.base.text import Terminal, drawn, visible
 
-# Okabe and Ito's colours, which colour-blind readers tell apart.
+# Okabe and Ito's colours, which colour-blind readers can distinguish.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]
 
 STYLE: Any = {

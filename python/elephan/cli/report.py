@@ -24,7 +24,7 @@ def report(
         str | None, typer.Option("--format", help="html, pdf, png, svg or md. [default: as --out ends, else html]")
     ] = None,
 ) -> None:
-    """Write what came of a run, a comparison or a sweep as one file to hand round."""
+    """Write the results of a run, a comparison or a sweep as one file."""
     kind = kind or (out.suffix.lstrip(".") if out is not None and out.suffix else "html")
     target = out or folder / f"report.{kind}"
     with damage(folder):

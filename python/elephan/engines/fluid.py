@@ -68,7 +68,7 @@ def run(scenario: Scenario, *, progress: Callable[[float], object] | None = None
         random_loss=plan["random_loss"],
         progress=progress,
     )
-    # A row for each flow while they can be told apart, else one for each class.
+    # One row for each flow; with too many flows, one for each class.
     shown = plan["members"] or list(range(len(classes)))
     labels = [c["label"] if plan["members"] else f"{c['label']} x {c['flows']}" for c in plan["classes"]]
     labels = [labels[c] for c in shown]

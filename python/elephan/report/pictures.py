@@ -115,7 +115,7 @@ def _over_time(axes: Axes, chart: Chart) -> None:
 
 
 def _metrics(runs: Runs) -> Figure:
-    """Each metric along the first key whose values are numbers, or beside each other: means and 95 % intervals."""
+    """Each metric along the first key whose values are numbers, or side by side: means and 95 % intervals."""
     numeric, axis = runs.numeric(), runs.axis()
     varied = [k for k in range(len(runs.keys)) if runs.keys[k] not in ("seed", "repeat")]
     along = next((k for k in varied if numeric[k]), None)

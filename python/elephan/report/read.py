@@ -23,7 +23,7 @@ from elephan.studies.statistics import Estimate
 from elephan.studies.sweeps.dataset import Dataset, named
 from elephan.studies.theory import MODELLED, Model
 
-# Lines of a chart: as many as there are colours that all readers tell apart.
+# Lines of a chart: as many as there are colours that all readers can distinguish.
 MOST_LINES = 8
 # Points of a sweep that a table shows: more is no table to read.
 MOST_POINTS = 1000
@@ -186,7 +186,7 @@ def _side_by_side(folders: Mapping[str, Path], result: Comparison, what: str) ->
 
 
 def read_beside(folders: Mapping[str, Path]) -> Content:
-    """Several runs beside each other, by name. Raises `ScenarioError` where one of the results is no single run, or damaged."""
+    """Several runs side by side, by name. Raises `ScenarioError` where one of the results is no single run, or damaged."""
     for name, folder in folders.items():
         if not (folder / "run.json").is_file():
             raise _core.ScenarioError(f"{name}: expected the results of a single run, found another kind")

@@ -66,7 +66,7 @@ class Library:
         return Path(folder) if kind_of(Path(folder)) is not None else None
 
     def content(self, names: list[str]) -> Content | None:
-        """What a result says, or what several runs say beside each other; none where one of the names has no result.
+        """What a result says, or what several runs say side by side; none where one of the names has no result.
 
         Raises `ScenarioError` for damaged results.
         """

@@ -323,7 +323,7 @@ class _Api:
         return JSONResponse(await run_in_threadpool(self.library.all))
 
     async def content(self, request: Request) -> Response:
-        """What a result says, or what several runs say beside each other."""
+        """What a result says, or what several runs say side by side."""
         names = request.query_params.getlist("name")
         return Response(await run_in_threadpool(self._show, names, Content.to_json), media_type="application/json")
 

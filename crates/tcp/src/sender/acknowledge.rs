@@ -110,7 +110,7 @@ impl Sender {
 
     /// The round-trip time that this ACK shows, if one: of the newest segment that it delivered.
     ///
-    /// Karn: only what was sent once gives a sample, or what the echoed timestamp tells apart. The
+    /// Karn: only what was sent once gives a sample, or one that the echoed timestamp identifies. The
     /// sample is exact, because it is the time since the segment was sent; timestamps of 1 ms only say
     /// which transmission it was. Without timestamps one sample is taken for each flight (RFC 6298,
     /// section 3).

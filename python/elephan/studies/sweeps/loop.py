@@ -99,7 +99,7 @@ class Sweep:
             raise _core.ScenarioError(
                 "engine: expected sim or model on a cluster, found linux, which needs this machine's kernel"
             )
-        # Runs on the kernel are in real time: beside each other they would contend for the processors.
+        # Runs on the kernel are in real time: side by side they would contend for the processors.
         if "linux" in engines and workers > 1:
             raise _core.ScenarioError(f"--workers: expected 1 with the linux engine, found {workers}")
         self._where, self._workers = where, workers or ("linux" in engines)

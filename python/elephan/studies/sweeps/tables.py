@@ -51,7 +51,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Selection:
-    """The runs of a sweep that a table is about, and the columns by which they are told apart."""
+    """The runs of a sweep that a table is about, and the columns that distinguish them."""
 
     frame: pl.DataFrame
     names: Mapping[str, str]

@@ -1,0 +1,43 @@
+"""Finds phrases that we do not write (words.txt) in the documents, the sources and what users read; part of `make lint`.
+
+Spelling is checked by codespell; this checks usage, also where a phrase is divided by a line's end or between two strings.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LIST = ROOT / "scripts" / "words.txt"
+KINDS = {".c", ".css", ".h", ".html", ".md", ".mjs", ".py", ".rs", ".sh", ".toml", ".ts", ".yml"}
+BUILT = ("python/elephan/ui/static/", "python/elephan/studies/reproduce/scenarios/")
+SPACE = r"""(?:\s|["']\s*f?["']|//[/!]?|\#(?=\s)|[*>](?=\s))+"""
+
+
+def rules() -> list[tuple[re.Pattern[str], str]]:
+    """The phrases of the list, and what to write instead."""
+    lines = [line for line in LIST.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    pairs = [[part.strip() for part in line.split(" => ")] for line in lines]
+    return [(re.compile(rf"\b(?:{phrase.replace(' ', SPACE)})\b", re.IGNORECASE), instead) for phrase, instead in pairs]
+
+
+def files() -> list[Path]:
+    """Every text file under version control that somebody wrote."""
+    names = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
+    paths = [ROOT / name for name in names if name and not name.startswith(BUILT)]
+    return [path for path in paths if path.suffix in KINDS and path.is_file()]
+
+
+if __name__ == "__main__":
+    phrases = rules()
+    found = 0
+    for path in files():
+        text = path.read_text(encoding="utf-8")
+        for phrase, instead in phrases:
+            for match in phrase.finditer(text):
+                found += 1
+                line = text.count("\n", 0, match.start()) + 1
+                words = " ".join(match[0].split())
+                print(f"{path.relative_to(ROOT)}:{line}: expected {instead!r}, found {words!r}")
+    sys.exit(bool(found))
