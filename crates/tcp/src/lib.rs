@@ -43,10 +43,12 @@
 mod config;
 mod endpoint;
 mod receiver;
+mod report;
 mod segment;
 mod sender;
 mod sequence;
 
 pub use config::{ByteCounting, Config, DelayedAck, Recovery};
-pub use endpoint::{Counters, Endpoint, Snapshot};
+pub use endpoint::Endpoint;
+pub use report::{Counters, Snapshot};
 pub use segment::{Flags, IP_HEADER, SackBlocks, Segment, TCP_HEADER};

@@ -3,7 +3,6 @@
 
 mod handshake;
 mod receive;
-mod report;
 mod transmit;
 
 use elephan_cc::Controller;
@@ -11,12 +10,12 @@ use elephan_units::Time;
 
 use crate::config::{Config, Recovery};
 use crate::receiver::Receiver;
+use crate::report::{Counters, Snapshot};
 use crate::segment::Segment;
 use crate::sender::Sender;
 use crate::sequence;
 
 use handshake::Handshake;
-pub use report::{Counters, Snapshot};
 
 /// Where the connection stands (RFC 9293, section 3.3.2). Its end is kept by the two halves: a FIN
 /// is acknowledged like data. There is no TIME-WAIT: a late segment is answered as long as the

@@ -9,7 +9,7 @@ use super::scoreboard::Delivered;
 use super::settings::Repair;
 use super::{Acknowledgment, Duplicates, Round, Sender};
 use crate::config::ByteCounting;
-use crate::endpoint::Counters;
+use crate::report::Counters;
 
 /// Linux 2.4 and 2.6 (net/ipv4/tcp_input.c, `tcp_max_burst`): segments that an ACK may set free at once.
 const MAX_BURST: u64 = 3;

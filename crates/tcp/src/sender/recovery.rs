@@ -13,7 +13,7 @@ use super::phase::{Phase, RenoRecovery, SackRecovery};
 use super::scoreboard::{DUP_THRESH, Delivered, is_later};
 use super::settings::{Descent, Repair};
 use super::{Reduction, Sender};
-use crate::endpoint::Counters;
+use crate::report::Counters;
 
 impl Sender {
     // ---- Losses that ACKs show ----

@@ -5,7 +5,7 @@ use elephan_units::Time;
 
 use super::Sender;
 use super::phase::Phase;
-use crate::endpoint::Counters;
+use crate::report::Counters;
 
 /// RFC 9293, section 3.8.3: give up after R2, at least 100 s. Linux's `tcp_retries2`: 15 timeouts in a row.
 const MAX_TRIES: u8 = 15;

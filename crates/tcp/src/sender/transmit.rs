@@ -5,7 +5,7 @@ use elephan_units::Time;
 use super::phase::{Phase, RecoveryWindow, SackRecovery};
 use super::scoreboard::DUP_THRESH;
 use super::{Sender, Transmission};
-use crate::endpoint::Counters;
+use crate::report::Counters;
 
 impl Sender {
     /// Bytes that congestion control allows in flight.
