@@ -1,7 +1,8 @@
 //! Compiles kernel/*.bpf.c for the host, with the few kernel functions that they call.
 
 fn main() {
-    let kernel = std::path::PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("set by Cargo")).join("../../kernel");
+    let kernel = std::path::PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("set by Cargo"))
+        .join("../../kernel");
     let mut build = cc::Build::new();
     build.std("gnu11").include(&kernel).warnings(true).extra_warnings(true).file("src/host.c");
     let mut sources: Vec<_> = std::fs::read_dir(&kernel)

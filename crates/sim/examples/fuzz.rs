@@ -5,8 +5,8 @@
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-#[path = "../tests/common/fuzz.rs"]
-mod fuzz;
+#[path = "../tests/it/drawn/mod.rs"]
+mod drawn;
 
 fn main() -> ExitCode {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -26,9 +26,9 @@ fn main() -> ExitCode {
     println!("scenarios from {first} on");
     let began = Instant::now();
     let (tally, wrong) =
-        fuzz::examine_all(first..first.saturating_add(count), |tally| println!("{}", tally.report()));
+        drawn::examine_all(first..first.saturating_add(count), |tally| println!("{}", tally.report()));
     println!("{}in {:.0} s", tally.report(), began.elapsed().as_secs_f64());
     let Some((seed, what)) = wrong else { return ExitCode::SUCCESS };
-    println!("{what}\nFUZZ_SEED={seed} cargo test -p elephan-sim --test fuzz draws it again");
+    println!("{what}\nFUZZ_SEED={seed} cargo test -p elephan-sim --test it fuzz draws it again");
     ExitCode::FAILURE
 }

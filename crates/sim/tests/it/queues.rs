@@ -1,10 +1,9 @@
 //! Queue disciplines under TCP: what their authors say of them.
 
-mod common;
-
-use common::outcome;
 use elephan_metrics::Outcome;
 use elephan_metrics::{LinkSummary, Summary};
+
+use crate::common::outcome;
 
 /// Reno flows over 100 ms, with twice the bandwidth-delay product of room.
 fn reno_at(rate: &str, flows: u32, queue: &str, stack: &str) -> Outcome {

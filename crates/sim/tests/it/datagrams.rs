@@ -1,8 +1,6 @@
 //! Streams of datagrams: what arrives, how late, and what they do to TCP.
 
-mod common;
-
-use common::outcome;
+use crate::common::outcome;
 
 #[test]
 fn a_stream_below_the_rate_loses_nothing_and_waits_for_nothing() {

@@ -1,13 +1,12 @@
 //! What must hold in every run: nothing appears, nothing vanishes, one seed gives one result.
 
-mod common;
-
-use common::{outcome, plan};
 use elephan_metrics::trace::EventKind;
 use elephan_metrics::{Outcome, Uncontrolled};
 use elephan_scenario::{Plan, Scenario};
 use elephan_sim::{run, run_many};
 use proptest::prelude::*;
+
+use crate::common::{outcome, plan};
 
 const ALGORITHMS: [&str; 13] = [
     "tahoe", "reno", "newreno", "sack", "hstcp", "hstcp-fc", "scalable", "htcp", "bic", "fast", "ltcp",

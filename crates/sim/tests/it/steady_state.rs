@@ -4,9 +4,7 @@
 //! loss for each `1/p` packets; the simulated mean window of one flow must agree with that, and with the published
 //! response function where that is the same formula. Algorithms whose increase has a memory are held to `elephan-model`.
 
-mod common;
-
-use common::outcome;
+use crate::common::outcome;
 
 /// Mean window under one loss in `1/p` packets, for a rule `(increase per round trip, window after a loss)`. After a loss the
 /// window stands still for the round trip that its repair takes.

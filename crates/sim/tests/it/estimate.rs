@@ -1,12 +1,11 @@
 //! No run does more than the estimate says that it may.
 
-mod common;
-
-use common::plan;
 use elephan_metrics::{Outcome, Uncontrolled};
 use elephan_scenario::{Estimate, Scenario};
 use elephan_sim::run;
 use proptest::prelude::*;
+
+use crate::common::plan;
 
 const ALGORITHMS: [&str; 9] = ["tahoe", "reno", "sack", "hstcp", "scalable", "htcp", "bic", "fast", "ltcp"];
 

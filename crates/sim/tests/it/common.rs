@@ -1,5 +1,4 @@
-//! What the tests of the simulator share; not every one of them uses all of it.
-#![allow(dead_code, reason = "each test file is a crate of its own")]
+//! What the tests of the simulator share.
 
 use elephan_metrics::{Outcome, Uncontrolled};
 use elephan_scenario::{Plan, Scenario};

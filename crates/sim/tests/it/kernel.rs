@@ -1,9 +1,8 @@
 //! The kernel's integer arithmetic in the simulator: what quantisation alone changes.
 
-mod common;
-
-use common::outcome;
 use elephan_metrics::Outcome;
+
+use crate::common::outcome;
 
 fn run(cc: &str, quantisation: &str) -> Outcome {
     outcome(&format!(

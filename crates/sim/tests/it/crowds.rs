@@ -1,9 +1,8 @@
 //! Web users, and flows that arrive by themselves.
 
-mod common;
-
-use common::outcome;
 use elephan_metrics::Outcome;
+
+use crate::common::outcome;
 
 /// Kelly's web users on a path that is wide enough for them, without start-up.
 fn web(users: u32, more: &str) -> Outcome {

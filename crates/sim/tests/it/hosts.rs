@@ -1,10 +1,9 @@
 //! Hosts whose processor takes time, whose backlog ends, whose device queue fills.
 
-mod common;
-
-use common::outcome;
 use elephan_metrics::trace::FlowTrace;
 use elephan_metrics::{FlowSummary, Summary};
+
+use crate::common::outcome;
 
 /// A flow of `cc` on 100 Mbit/s and 40 ms from a host.
 fn run(cc: &str, path: &str, more: &str) -> Summary {

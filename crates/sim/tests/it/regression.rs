@@ -1,13 +1,12 @@
 //! A change of behaviour shows as a table difference: goodput, Jain's index, retransmissions and drops over buffer, loss and
 //! algorithm, and over the number of flows. `cargo insta review` accepts a new table.
 
-mod common;
-
 use std::fmt::Write;
 
-use common::plan;
 use elephan_metrics::Uncontrolled;
 use elephan_sim::run_many;
+
+use crate::common::plan;
 
 /// Runs scenarios, and lays out one line for each.
 fn table(head: &str, scenarios: &[(String, String)]) -> String {

@@ -1,9 +1,8 @@
 //! Which packets the counters of a measuring window count.
 
-mod common;
-
-use common::outcome;
 use elephan_metrics::Summary;
+
+use crate::common::outcome;
 
 /// A path whose delay is as long as its measuring window.
 fn summary(path: &str, rest: &str) -> Summary {

@@ -1,0 +1,159 @@
+//! Loads a scenario that was drawn, carries it out and looks at what came of it.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use elephan_metrics::table::Table;
+use elephan_metrics::{Control, Outcome, SoFar};
+use elephan_scenario::estimate::Estimate;
+use elephan_scenario::{Error as Refusal, Plan, Scenario};
+use elephan_sim::{Error, check, run};
+use serde_json::Value;
+
+/// What asks for more is left out of a scenario: its run would take longer than milliseconds.
+const MOST_EVENTS: f64 = 2e6;
+const MOST_ROWS: f64 = 1e5;
+const MOST_BYTES: f64 = 2e8;
+/// A run of so many events that goes on for longer has no end.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// One in so many runs is made a second time, and one in so many is cancelled on its way.
+const AGAIN: u64 = 8;
+
+/// Ends a run that has no end, or one that is to be cancelled.
+struct Watch {
+    began: Instant,
+    /// Cancels it when it is asked for the so manieth time.
+    cancels: bool,
+    asked: AtomicBool,
+}
+
+impl Watch {
+    fn new(cancels: bool) -> Self {
+        Self { began: Instant::now(), cancels, asked: AtomicBool::new(false) }
+    }
+}
+
+impl Control for Watch {
+    fn goes_on(&self, _: &SoFar<'_>) -> bool {
+        !self.cancels || !self.asked.swap(true, Ordering::Relaxed)
+    }
+    fn is_cancelled(&self) -> bool {
+        self.began.elapsed() > PATIENCE
+    }
+    fn pcap_file(&self, _: &str) -> Option<PathBuf> {
+        None
+    }
+}
+
+/// The key that a scenario is refused for first. Each mistake is told of in one line.
+fn refused_for(refusal: &Refusal) -> Result<&str, String> {
+    for mistake in &refusal.mistakes {
+        if mistake.to_string().contains('\n') {
+            return Err(format!("an error has more than one line: {mistake:?}"));
+        }
+    }
+    refusal.mistakes.first().map(|mistake| mistake.key.as_str()).ok_or("refused for no reason".to_owned())
+}
+
+/// Takes `key` out of a document, or as much of it as is there: the table that lacks it. False where that is nothing.
+pub fn leave_out(document: &mut Value, key: &str) -> bool {
+    let (first, rest) = key.split_once('.').unwrap_or((key, ""));
+    let inner = match document {
+        Value::Object(table) => table.get_mut(first),
+        Value::Array(list) => first.parse::<usize>().ok().and_then(|number| list.get_mut(number)),
+        _ => None,
+    };
+    let Some(inner) = inner else { return false };
+    if !rest.is_empty() && leave_out(inner, rest) {
+        return true;
+    }
+    match document {
+        Value::Object(table) => table.remove(first).is_some(),
+        Value::Array(list) => {
+            first.parse().is_ok_and(|number: usize| number < list.len() && list.remove(number) != Value::Null)
+        }
+        _ => false,
+    }
+}
+
+/// Everything that an outcome says, to the bit.
+fn fingerprint(outcome: &Outcome) -> String {
+    format!("{outcome:?}")
+}
+
+/// What becomes of a scenario when it is loaded.
+pub enum Loaded {
+    Ready(Box<(Plan, Estimate)>),
+    /// It is refused, or asks for more than milliseconds: for this key.
+    Refused(String),
+    TooLarge(String),
+}
+
+/// Reads a scenario, from JSON and from the TOML and JSON that it is written as, and resolves it.
+pub fn load(document: &Value) -> Result<Loaded, String> {
+    let refused = |refusal: &Refusal| refused_for(refusal).map(|key| Loaded::Refused(key.to_owned()));
+    let scenario = match Scenario::from_json(&document.to_string(), "drawn", &[]) {
+        Ok(scenario) => scenario,
+        Err(refusal) => return refused(&refusal),
+    };
+    let json = serde_json::to_string(&scenario).map_err(|error| error.to_string())?;
+    let table: toml::Table = serde_json::from_str(&json).map_err(|error| error.to_string())?;
+    for (form, back) in [
+        ("JSON", Scenario::from_json(&json, "as JSON", &[])),
+        ("TOML", Scenario::from_toml(&table.to_string(), "as TOML", &[])),
+    ] {
+        let back = back.map_err(|error| error.to_string())?;
+        if back != scenario {
+            return Err(format!("through {form} it became\n{back:?}\nfrom\n{scenario:?}"));
+        }
+    }
+    let estimate = match scenario.check("drawn", false) {
+        Ok(estimate) => estimate,
+        Err(refusal) => return refused(&refusal),
+    };
+    for (bound, most) in
+        [(&estimate.events, MOST_EVENTS), (&estimate.rows, MOST_ROWS), (&estimate.bytes, MOST_BYTES)]
+    {
+        if bound.amount > most {
+            return Ok(Loaded::TooLarge(bound.key.clone()));
+        }
+    }
+    let plan = scenario.resolve("drawn").map_err(|error| error.to_string())?;
+    Ok(Loaded::Ready(Box::new((plan, estimate))))
+}
+
+/// Carries out the plan of a scenario, twice or half where it is its turn; its events, or what is wrong.
+pub fn examine(plan: &Plan, estimate: &Estimate, seed: u64) -> Result<u64, String> {
+    let carry_out = |watch: &Watch| run(plan, watch);
+    let outcome = carry_out(&Watch::new(false)).map_err(|error| error.to_string())?;
+    check(plan, &outcome)?;
+    if outcome.events_handled as f64 > estimate.events.amount {
+        return Err(format!(
+            "{} events, where the estimate was {:?}",
+            outcome.events_handled, estimate.events
+        ));
+    }
+    let rows = [
+        outcome.flows.rows(),
+        outcome.crowds.rows(),
+        outcome.streams.rows(),
+        outcome.queues.rows(),
+        outcome.transfers.rows(),
+        outcome.events.rows(),
+    ];
+    let rows = rows.iter().sum::<usize>();
+    if rows as f64 > estimate.rows.amount {
+        return Err(format!("{rows} rows, where the estimate was {:?}", estimate.rows));
+    }
+    if seed.is_multiple_of(AGAIN) {
+        let again = carry_out(&Watch::new(false)).map_err(|error| error.to_string())?;
+        if fingerprint(&outcome) != fingerprint(&again) {
+            return Err("two runs of one seed differ".to_owned());
+        }
+    }
+    if seed % AGAIN == 1 && !matches!(carry_out(&Watch::new(true)), Err(Error::Cancelled)) {
+        return Err("it was not cancelled".to_owned());
+    }
+    Ok(outcome.events_handled)
+}

@@ -1,0 +1,16 @@
+//! Tests of whole runs, all in one binary.
+
+mod common;
+mod drawn;
+
+mod conservation;
+mod crowds;
+mod datagrams;
+mod estimate;
+mod fuzz;
+mod hosts;
+mod kernel;
+mod measuring;
+mod queues;
+mod regression;
+mod steady_state;
