@@ -12,19 +12,23 @@
 //! A new rate concerns the packets that wait; the one in service keeps its time. Before a new delay, what has left the transmitter
 //! moves to the side heap with its old one. A link that goes down drops what waits and what is on the wire.
 
-use std::collections::{BTreeMap, VecDeque};
+mod changes;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
 
 use elephan_units::{Rate, Seed, Time};
 
 use crate::aqm::{EnqueueAqm, Moment, Verdict, Waiting};
-use crate::classes::ClassCounters;
-use crate::config::{LinkConfig, Loss};
-use crate::ledger::{Ledger, LinkCounters, Reason};
+use crate::config::LinkConfig;
+use crate::ledger::{Ledger, Reason};
 use crate::loss::Losses;
 use crate::packet::Packet;
 use crate::packet_queue::PacketQueue;
 use crate::policer::Bucket;
-use crate::serializer::{PICOS_BITS, Serializer};
+use crate::serializer::Serializer;
 use crate::statistics::QueueStatistics;
 use crate::vary::Varied;
 
@@ -348,181 +352,8 @@ impl<P: Packet> Link<P> {
         self.next_start
     }
 
-    /// Bytes that the transmitter has put on the wire by `now`: none of what waits, and of the packet in service what
-    /// has left, to the nearest byte.
-    pub fn transmitted(&mut self, now: Time) -> u64 {
-        self.serve(now);
-        let counters = &self.ledger.counters;
-        let begun = counters.bytes_accepted - counters.bytes_discarded - self.waiting.bytes;
-        let Some(rate) = self.service_rate else { return begun };
-        let left = u128::from(self.next_start.since(now).picos()) * u128::from(rate.bits_per_sec());
-        begun - ((left + PICOS_BITS / 2) / PICOS_BITS) as u64
-    }
-
-    /// Packets on the link: waiting, in service or propagating, those included that the wire will lose.
-    pub fn in_transit(&self) -> u64 {
-        let stored = self.queue.as_ref().map_or(0, |queue| queue.waiting().packets);
-        (self.ring.len() + self.varied.as_ref().map_or(0, |varied| varied.len())) as u64 + stored
-    }
-
-    /// What was counted.
-    pub fn counters(&self) -> &LinkCounters {
-        &self.ledger.counters
-    }
-
-    /// Bits that the rate has allowed by `now`, while the link was up; none where it has no rate.
-    pub fn allowed_bits(&self, now: Time) -> Option<f64> {
-        self.config.rate.map(|_| (self.allowed + self.allowed_since_change(now)) as f64 * 1e-12)
-    }
-
-    fn allowed_since_change(&self, now: Time) -> u128 {
-        let is_up = self.ingress.as_ref().is_none_or(|ingress| !ingress.down);
-        let rate = self.config.rate.filter(|_| is_up).map_or(0, Rate::bits_per_sec);
-        u128::from(now.since(self.allowed_until).picos()) * u128::from(rate)
-    }
-
-    #[cfg(test)]
-    fn transmitter_is_busy(&mut self, now: Time) -> bool {
-        self.serve(now);
-        self.next_start > now
-    }
-
-    /// What each class of a scheduler counted; empty for other disciplines.
-    pub fn classes(&mut self, now: Time) -> Vec<ClassCounters> {
-        self.serve(now);
-        let mut classes = Vec::new();
-        if let Some(queue) = &self.queue {
-            queue.count_classes(&mut classes);
-        }
-        classes
-    }
-
-    /// From now on, keeps the packets that are dropped after they were accepted, for [`Link::drops`].
-    pub fn keep_drops(&mut self) {
-        self.ledger.drops = Some(Vec::new());
-    }
-
-    /// When which packets were dropped after they had been accepted, since this was last asked.
-    pub fn drops(&mut self) -> Vec<(Time, P)> {
-        self.ledger.drops.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    /// From now on, keeps the packets that the wire loses, for [`Link::lost`].
-    pub fn keep_lost(&mut self) {
-        self.ledger.lost = Some(Vec::new());
-    }
-
-    /// Which packets the wire has lost since this was last asked.
-    pub fn lost(&mut self) -> Vec<P> {
-        self.ledger.lost.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    // ---- Changes during a run; the link is told of them beforehand, by `LinkConfig::changes` ----
-
-    /// A new rate: the packet in service keeps the old one.
-    pub fn set_rate(&mut self, rate: Rate, now: Time) {
-        debug_assert!(self.config.changes, "a link that changes is told so beforehand");
-        self.advance(now);
-        self.allowed += self.allowed_since_change(now);
-        self.allowed_until = now;
-        self.config.rate = Some(rate);
-        self.serializer = Some(Serializer::new(rate));
-        if let Some(queue) = &mut self.queue {
-            queue.tune(rate);
-        }
-    }
-
-    /// A new propagation delay, for what has not left the transmitter yet. What has keeps the old one, and may be overtaken.
-    pub fn set_delay(&mut self, delay: Time, now: Time) {
-        self.advance(now);
-        let (seed, index) = (self.seed, self.index);
-        while let Some(entry) = self.ring.front().filter(|entry| entry.finish <= now) {
-            let arrival = entry.finish.saturating_add(self.config.delay);
-            let number = self.number();
-            if let Some(packet) = self.off_the_wire() {
-                self.varied
-                    .get_or_insert_with(|| Box::new(Varied::new(None, seed, index)))
-                    .hold(packet, number, arrival);
-            }
-        }
-        self.config.delay = delay;
-    }
-
-    /// New losses on the wire.
-    pub fn set_loss(&mut self, loss: Option<Loss>) {
-        self.loss_changes += 1;
-        self.losses = Losses::new(loss, self.seed, self.index | self.loss_changes << 32);
-        self.config.loss = loss;
-    }
-
-    /// New weights for classes of a scheduler, by name.
-    pub fn set_weights(&mut self, weights: &BTreeMap<String, f64>, now: Time) {
-        self.advance(now);
-        if let Some(queue) = &mut self.queue {
-            queue.set_weights(weights);
-            if let Some(rate) = self.config.rate {
-                queue.tune(rate);
-            }
-        }
-    }
-
-    /// The link goes down, and drops all that it has, or comes up again.
-    pub fn set_up(&mut self, up: bool, now: Time) {
-        debug_assert!(self.config.changes, "a link that changes is told so beforehand");
-        self.advance(now);
-        self.allowed += self.allowed_since_change(now);
-        self.allowed_until = now;
-        self.ingress.get_or_insert_default().down = !up;
-        if up {
-            return;
-        }
-        if let Some(queue) = &mut self.queue {
-            queue.clear(now, &mut self.ledger);
-            self.waiting = queue.waiting();
-        }
-        // What had left the transmitter stays transmitted.
-        let transmitted = self.transmitted(now);
-        let ring: Vec<_> = (self.number()..).zip(self.ring.drain(..).map(|entry| entry.packet)).collect();
-        let varied = self.varied.as_mut().map(|varied| varied.clear()).unwrap_or_default();
-        for (number, packet) in ring.into_iter().chain(varied) {
-            self.ledger.counters.drop(Reason::Down);
-            if self.is_earlier(number) {
-                self.ledger.earlier.drop(Reason::Down);
-            }
-            if let Some(drops) = &mut self.ledger.drops {
-                drops.push((now, packet));
-            }
-        }
-        (self.served, self.free_at, self.next_start) = (0, now, now);
-        self.earlier = (0, Vec::new());
-        self.ledger.counters.bytes_discarded += self.transmitted(now) - transmitted;
-    }
-
-    /// What packets met in the queue.
-    pub fn statistics(&self) -> &QueueStatistics {
-        &self.statistics
-    }
-
-    /// The measuring window begins: [`Link::statistics`] and [`Link::earlier`] start anew. Its packets are those that are offered
-    /// from `first` on; all that was offered until now was so before.
-    pub fn measure(&mut self, first: Time) {
-        self.statistics = QueueStatistics::new(first);
-        self.ledger.first = first;
-        self.ledger.earlier = LinkCounters::default();
-        self.earlier = (self.number() + self.ring.len() as u64, Vec::new());
-    }
-
-    /// What the counters have of drops, losses and marks, since the measuring window began, of packets that had been offered
-    /// before it.
-    pub fn earlier(&self) -> &LinkCounters {
-        &self.ledger.earlier
-    }
-
     /// The link's settings.
     pub fn config(&self) -> &LinkConfig {
         &self.config
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,8 +3,7 @@
 use elephan_net::Packet;
 use elephan_units::Time;
 
-use crate::Network;
-use crate::network::END;
+use crate::network::{END, Network};
 
 /// A packet that knows where on its route it is.
 pub trait Routed: Packet {

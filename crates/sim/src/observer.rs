@@ -4,7 +4,7 @@ use elephan_metrics::trace::EventKind;
 use elephan_tcp::Segment;
 use elephan_units::Time;
 
-use crate::Error;
+use crate::error::Error;
 use crate::packet::Packet;
 use crate::state::State;
 use crate::state::connection::Connection;

@@ -1,7 +1,9 @@
 //! Links: exact times, limits, conservation, changes in mid-run.
 
+use std::collections::BTreeMap;
+
 use super::*;
-use crate::config::{Delay, Limit};
+use crate::config::{Delay, Limit, Loss};
 use crate::packet::Ecn;
 use crate::policer::Policer;
 use crate::queue::Queue;

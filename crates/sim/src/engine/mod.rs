@@ -13,8 +13,8 @@ mod transport;
 use elephan_network::Driver;
 use elephan_units::Time;
 
-use crate::Error;
 use crate::engine::steps::{Source, Steps};
+use crate::error::Error;
 use crate::observer::{Event, Observer};
 use crate::state::State;
 use crate::state::connection::SENDER;

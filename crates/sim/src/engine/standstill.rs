@@ -2,7 +2,7 @@
 
 use elephan_units::Time;
 
-use crate::Error;
+use crate::error::Error;
 
 /// So many steps (events, and packets given to links) at one simulated time are a standstill. A million flows that all start
 /// at time zero, over links without a rate, need half as many.

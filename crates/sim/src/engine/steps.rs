@@ -4,9 +4,9 @@
 
 use elephan_units::Time;
 
-use crate::Error;
 use crate::engine::Engine;
 use crate::engine::standstill::Standstill;
+use crate::error::Error;
 use crate::observer::Observer;
 use crate::packet::Packet;
 use crate::state::State;

@@ -8,7 +8,7 @@ use elephan_metrics::Control;
 use elephan_scenario::Plan;
 use elephan_units::Time;
 
-use crate::Error;
+use crate::error::Error;
 use crate::packet::Packet;
 use crate::record::pcap::Capture;
 

@@ -10,7 +10,7 @@ use elephan_metrics::{Control, Outcome, SoFar};
 use elephan_scenario::Plan;
 use elephan_units::Time;
 
-use crate::Error;
+use crate::error::Error;
 use crate::observer::{Event, Observer};
 use crate::packet::Packet;
 use crate::record::captures::Captures;
