@@ -93,8 +93,8 @@ declared: $(VENV)/built ## Write what Python and the documents take from the dec
 	$(BIN)/python scripts/declared.py
 	$(BIN)/ruff format --quiet python/elephan/api/summary.py
 
-measured: $(VENV)/built ## Measure every algorithm and queue for the documentation, a quarter of an hour; writes docs/measured.json.
-	$(BIN)/python scripts/docs/measure.py
+measured: $(VENV)/built ## Measure every algorithm and queue for the documentation, a quarter of an hour; ONLY=NAME for one algorithm, queue or metric in under a minute. Writes docs/measured.json.
+	$(BIN)/python scripts/docs/measure.py $(ONLY)
 	$(BIN)/python scripts/docs/pages.py
 
 # The environment: pinned tools and libraries, and the package with its extension module, built anew when a source changes.

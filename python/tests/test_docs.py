@@ -1,16 +1,19 @@
 """What the documentation shows is run."""
 
+import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
 
 import elephan
-from elephan.api.registry import queues
 from elephan.cli import app
 
 ELEPHAN = Path(sys.executable).with_name("elephan")
@@ -106,30 +109,58 @@ def test_commands_in_the_docs_run(page: str, lines: list[str], tmp_path: Path):
         assert ran.returncode == 0, f"elephan {line}\n{ran.stderr}"
 
 
-def test_every_metric_has_a_page_in_the_site():
-    from elephan.api.metrics import METRICS
-
-    site = Path("mkdocs.yml").read_text()
-    pages = {path.stem for path in Path("docs/metrics").glob("*.md")} - {"index"}
-    assert {metric.name.replace(" ", "-") for metric in METRICS} <= pages
-    for page in pages:
-        assert f"metrics/{page}.md" in site
-        assert f"({page}.md)" in Path("docs/metrics/index.md").read_text()
+@pytest.fixture
+def writer(monkeypatch: pytest.MonkeyPatch):
+    """The modules that write pages and their navigation."""
+    monkeypatch.syspath_prepend("scripts/docs")
+    return SimpleNamespace(pages=import_module("pages"), navigation=import_module("navigation"))
 
 
 def test_generated_parts_of_the_docs_are_as_they_would_be_written():
     subprocess.run([sys.executable, "scripts/docs/pages.py", "--check"], check=True)
 
 
-def test_every_queue_discipline_has_a_page_in_the_site():
-    site = Path("mkdocs.yml").read_text()
-    for queue in queues():
-        assert f"queues/{queue.name}.md" in site
-        assert (Path("docs/queues") / f"{queue.name}.md").is_file()
+def test_every_page_of_what_is_declared_is_there_and_in_the_site(writer: SimpleNamespace):
+    docs, text = Path("docs"), Path("mkdocs.yml").read_text()
+    for page in writer.navigation.declared():
+        assert (docs / page).is_file()
+    for folder in ("algorithms", "queues", "metrics"):
+        assert f"- {folder}/*.md\n" in text
+        nav = writer.navigation.expanded([f"{folder}/index.md", f"{folder}/*.md"], docs, {f"{folder}/index.md"})
+        found = [page for item in nav[1:] for page in item.values()]
+        pages = {page.as_posix() for page in docs.glob(f"{folder}/*.md")}
+        assert set(found) == {page.removeprefix("docs/") for page in pages} - {
+            f"{folder}/index.md",
+            f"{folder}/template.md",
+        }
+        assert len(found) == len(set(found))
+        declared = [page for page in writer.navigation.declared() if page.startswith(folder)]
+        assert found[: len(declared)] == declared
 
 
-def test_every_algorithm_has_a_page_in_the_site():
-    site = Path("mkdocs.yml").read_text()
-    for algorithm in elephan.algorithms():
-        assert f"algorithms/{algorithm.name}.md" in site
-        assert (Path("docs/images") / f"cc-{algorithm.name}.svg").is_file()
+def test_what_nobody_has_measured_yet_is_shown_as_that(
+    writer: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    docs = tmp_path / "docs"
+    shutil.copytree("docs", docs, ignore=shutil.ignore_patterns("*.png", "cc-htcp.svg"))
+    file = docs / "measured.json"
+    measured = json.loads(file.read_text())
+    del measured["algorithms"]["htcp"], measured["queues"]["pie"], measured["examples"]["stability"]
+    file.write_text(json.dumps(measured))
+    monkeypatch.setattr(writer.pages, "DOCS", docs)
+    monkeypatch.setattr(sys, "argv", ["pages.py"])
+    writer.pages.main()
+    for page, name in (("algorithms/htcp", "htcp"), ("queues/pie", "pie"), ("metrics/stability", "stability")):
+        assert f"Not measured yet: `make measured ONLY={name}`." in (docs / f"{page}.md").read_text()
+    for page in ("algorithms/index", "queues/index", "metrics/fairness"):
+        assert "| not measured yet |" in (docs / f"{page}.md").read_text()
+    assert "cc-htcp.svg" not in (docs / "algorithms/htcp.md").read_text()
+
+
+def test_a_page_that_is_missing_is_named(writer: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    docs = tmp_path / "docs"
+    shutil.copytree("docs", docs, ignore=shutil.ignore_patterns("*.png"))
+    (docs / "algorithms/bic.md").unlink()
+    monkeypatch.setattr(writer.pages, "DOCS", docs)
+    with pytest.raises(SystemExit, match=r"docs/algorithms/bic\.md: expected the page of `bic`, found none"):
+        writer.pages.main()

@@ -1,7 +1,8 @@
 """Measure every algorithm and queue on the same paths, for the documentation: writes docs/measured.json and docs/images/.
 
 The experiments are described where their numbers are shown, in docs/algorithms/index.md and docs/queues/index.md.
-Run by `make measured`; `measure.py examples` (or pictures, queues, algorithms) measures a part of it.
+Run by `make measured`. `make measured ONLY=NAME` measures one algorithm, queue or metric, and keeps what was measured of
+the others; NAME may also be a part: algorithms, pictures, queues or examples.
 """
 
 import json
@@ -11,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import metrics
 from matplotlib.figure import Figure
 
 import elephan
+from elephan.api.registry import queues as known_queues
 from elephan.api.run import LINES
 from elephan.base.plots import STYLE, Line, draw_lines
 from elephan.studies.compare import METRICS, Estimate
@@ -127,21 +130,22 @@ def estimates(runs: list[elephan.Run], read: dict[str, Read]) -> dict[str, Any]:
     return found
 
 
-def algorithms() -> dict[str, Any]:
-    """Every experiment with every algorithm."""
+def algorithms(names: list[str]) -> dict[str, Any]:
+    """Every experiment with these algorithms."""
     found: dict[str, Any] = {}
-    for algorithm in elephan.algorithms():
-        found[algorithm.name] = {}
+    for cc in names:
+        found[cc] = {}
         for name, (make, read) in EXPERIMENTS.items():
-            runs = elephan.run_many(scenarios(make(algorithm.name), name))
-            found[algorithm.name][name] = estimates(runs, read)
-        print(algorithm.name, json.dumps(found[algorithm.name]), file=sys.stderr)
+            found[cc][name] = estimates(elephan.run_many(scenarios(make(cc), name)), read)
+        print(cc, json.dumps(found[cc]), file=sys.stderr)
     return found
 
 
-def pictures() -> None:
+def pictures(names: list[str]) -> None:
     """The window of one flow on a path of its own, and the queue beneath it."""
     for algorithm in elephan.algorithms():
+        if algorithm.name not in names:
+            continue
         scenario = elephan.dumbbell(
             name=algorithm.title,
             rate="100 Mbit/s",
@@ -168,10 +172,9 @@ def sawtooth(run: elephan.Run) -> Figure:
         return figure
 
 
-def queues() -> dict[str, Any]:
-    """Every queue discipline under the same four flows."""
+def queues(names: list[str]) -> dict[str, Any]:
+    """These queue disciplines under the same four flows; none for one that needs classes, which has its own examples."""
     found: dict[str, Any] = {}
-    names = elephan.schema()["$defs"]["Queue"]["anyOf"][0]["enum"]
     read: dict[str, Read] = {
         "utilisation": lambda s: percent(s.utilisation),
         "queueing": lambda s: 1e3 * s.queue_delay_mean_s,
@@ -194,8 +197,8 @@ def queues() -> dict[str, Any]:
         try:
             found[name] = estimates(elephan.run_many(scenarios(make, name)), read)
         except elephan.ScenarioError as error:
-            # A scheduler is nothing without classes: it has its own examples.
             print(f"{name}: {error}", file=sys.stderr)
+            found[name] = None
     return found
 
 
@@ -294,17 +297,35 @@ def qos_efficiency() -> dict[str, Any]:
     return {"command": "", "values": values}
 
 
-PARTS: dict[str, Callable[[], dict[str, Any]]] = {"queues": queues, "algorithms": algorithms, "examples": examples}
-
-if __name__ == "__main__":
-    wanted = sys.argv[1:] or ["pictures", *PARTS]
-    if unknown := set(wanted) - {"pictures", *PARTS}:
-        sys.exit(f"measure.py: expected pictures, {', '.join(PARTS)}; found {', '.join(sorted(unknown))}")
-    (DOCS / "images").mkdir(exist_ok=True)
-    if "pictures" in wanted:
-        pictures()
+def main(wanted: list[str]) -> None:
+    """Measure what is wanted, by name of a part, an algorithm, a queue or a metric's page, and merge it into measured.json."""
     file = DOCS / "measured.json"
     measured = json.loads(file.read_text(encoding="utf-8"))
+    names = [algorithm.name for algorithm in elephan.algorithms()]
+    parts = {
+        "pictures": names,
+        "algorithms": names,
+        "queues": [queue.name for queue in known_queues()],
+        "examples": [metrics.page(metric) for metric in METRICS] + list(metrics.OTHERS),
+    }
+    known = {*parts, *(name for part in parts.values() for name in part)}
+    if unknown := set(wanted) - known:
+        sys.exit(f"measure.py: expected one of {', '.join(sorted(known))}; found {', '.join(sorted(unknown))}")
+    chosen = {
+        part: [name for name in names if not wanted or part in wanted or name in wanted]
+        for part, names in parts.items()
+    }
+    (DOCS / "images").mkdir(exist_ok=True)
+    pictures(chosen["pictures"])
     measured |= {"elephan": elephan.__version__, "repeats": REPEATS}
-    measured |= {name: PARTS[name]() for name in PARTS if name in wanted}
+    measured["queues"] |= queues(chosen["queues"])
+    measured["algorithms"] |= algorithms(chosen["algorithms"])
+    if chosen["examples"]:
+        measured["examples"] |= examples()
+    elif chosen["algorithms"]:
+        measured["examples"]["impact"] = impact()
     file.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from elephan.api.metrics import METRICS
+from elephan.api.metrics import METRICS, Metric
 from elephan.studies.sweeps import names
 
 # Pages of metrics that no table of a comparison has: where each is in summary.json, and its unit there.
@@ -30,26 +30,41 @@ OF_ALGORITHMS = {
 Table = Callable[[list[str], list[list[str]]], str]
 
 
+def page(metric: Metric) -> str:
+    """The name of a metric's page."""
+    return metric.name.replace(" ", "-")
+
+
+def not_measured(name: str) -> str:
+    """What stands in place of numbers that nobody has measured yet."""
+    return f"Not measured yet: `make measured ONLY={name}`."
+
+
 def generated(
     folder: Path, measured: dict[str, Any], measures: list[tuple[str, str, str, str, int, bool]], table: Table
 ) -> Iterator[tuple[Path, str, str]]:
     """Every generated part of the pages of metrics: its file, its name, its text."""
-    pages = {metric.name.replace(" ", "-"): metric for metric in METRICS}
-    for page in [*pages, *OTHERS]:
-        path = folder / f"{page}.md"
-        if page in pages:
-            metric = pages[page]
+    pages = {page(metric): metric for metric in METRICS}
+    rows = [
+        [f"[`{one.name}`]({name}.md)", one.meaning, one.source, names.unit(one.column)] for name, one in pages.items()
+    ]
+    yield folder / "index.md", "declared", table(["name", "definition", "source", "unit"], rows)
+    for name in [*pages, *OTHERS]:
+        path = folder / f"{name}.md"
+        if name in pages:
+            metric = pages[name]
             rows = [
                 ["tables and reports", f"`{metric.name}`", metric.unit],
                 ["`summary.json`, `index.parquet`", f"`{metric.column}`", names.unit(metric.column)],
             ]
         else:
-            where, unit = OTHERS[page]
+            where, unit = OTHERS[name]
             rows = [["`summary.json`", where, unit]]
         yield path, "facts", table(["in", "it is", "unit"], rows)
-        yield path, "example", example(measured["examples"][page], table)
-        if page in OF_ALGORITHMS:
-            yield path, "measured", of_algorithms(measured["algorithms"], OF_ALGORITHMS[page], measures, table)
+        found = measured["examples"].get(name)
+        yield path, "example", example(found, table) if found else not_measured(name)
+        if name in OF_ALGORITHMS:
+            yield path, "measured", of_algorithms(measured["algorithms"], OF_ALGORITHMS[name], measures, table)
 
 
 def example(found: dict[str, Any], table: Table) -> str:
@@ -70,8 +85,8 @@ def of_algorithms(
     head = ["cc", *(f"{known[one][0]} ({known[one][1]})" for one in wanted)]
     rows = []
     for name, found in measured.items():
-        cells = []
-        for experiment, number in wanted:
+        cells: list[str] = [] if found else ["not measured yet", *[""] * (len(wanted) - 1)]
+        for experiment, number in wanted if found else []:
             value, digits = found[experiment][number]["mean"], known[experiment, number][2]
             cells.append("never" if value is None else f"{value:.{digits}f}")
         rows.append([f"[{name}](../algorithms/{name}.md)", *cells])

@@ -32,22 +32,34 @@ MEASURES = [
 ]
 
 
+CAPTION = (
+    "*One flow on 100 Mbit/s and 82 ms with a buffer of half the bandwidth-delay product, simulated for 120 s; below it the "
+    "queue of the bottleneck.*"
+)
+
+
 def generated() -> Iterator[tuple[Path, str, str]]:
-    """Every generated part: its file, its name, its text."""
+    """Every generated part: its file, its name, its text. What a registry has and nobody has measured yet says so."""
     measured = json.loads((DOCS / "measured.json").read_text(encoding="utf-8"))
-    yield DOCS / "algorithms" / "index.md", "measured", overview(measured["algorithms"], measured["repeats"])
-    for algorithm in elephan.algorithms():
+    algorithms, repeats = elephan.algorithms(), measured["repeats"]
+    measured["algorithms"] = {one.name: measured["algorithms"].get(one.name) for one in algorithms}
+    yield DOCS / "algorithms" / "index.md", "measured", overview(measured["algorithms"], repeats)
+    for algorithm in algorithms:
         page = DOCS / "algorithms" / f"{algorithm.name}.md"
+        yield page, "picture", picture(algorithm.name)
         yield page, "facts", facts(algorithm)
-        yield page, "measured", measures(algorithm.name, measured["algorithms"], measured["repeats"])
+        yield page, "measured", measures(algorithm.name, measured["algorithms"], repeats)
     yield from metrics.generated(DOCS / "metrics", measured, MEASURES, table)
     schema = elephan.schema()
-    yield DOCS / "queues" / "index.md", "measured", queue_table(measured["queues"])
+    # None: a scheduler, which is nothing without classes.
+    disciplines = {one.name: measured["queues"].get(one.name, {}) for one in queues()}
+    disciplines = {name: found for name, found in disciplines.items() if found is not None}
+    yield DOCS / "queues" / "index.md", "measured", queue_table(disciplines)
     for queue in queues():
         page = DOCS / "queues" / f"{queue.name}.md"
         yield page, "facts", facts(queue)
-        if queue.name in measured["queues"]:
-            yield page, "measured", queue_measures(queue.name, measured["queues"])
+        if queue.name in disciplines:
+            yield page, "measured", queue_measures(queue.name, disciplines)
     yield DOCS / "reference.md", "reference", reference(schema)
     starts = "\n\n".join(f"### {start.name}\n\n{facts(start)}" for start in elephan.slow_starts())
     yield DOCS / "algorithms" / "slow-start.md", "starts", starts
@@ -68,6 +80,14 @@ def facts(entry: elephan.Algorithm) -> str:
     return f"**{entry.title}.** Source: {entry.source}.\n\n{parameters}"
 
 
+def picture(name: str) -> str:
+    """The window of an algorithm, where it has been drawn."""
+    file = f"images/cc-{name}.svg"
+    if not (DOCS / file).is_file():
+        return metrics.not_measured(name)
+    return f"![The window of one flow of {name}, and the queue at its bottleneck](../{file})\n\n{CAPTION}"
+
+
 def lower(title: str) -> str:
     """A title within a sentence."""
     return title[0].lower() + title[1:]
@@ -75,12 +95,15 @@ def lower(title: str) -> str:
 
 def mean(measured: dict[str, Any], name: str, experiment: str, number: str) -> float | None:
     """A number of an algorithm."""
-    value: float | None = measured[name][experiment][number]["mean"]
+    found = measured[name]
+    value: float | None = found[experiment][number]["mean"] if found else None
     return value
 
 
 def measures(name: str, measured: dict[str, Any], repeats: int) -> str:
     """What an algorithm does well and badly beside the others, and the numbers."""
+    if measured[name] is None:
+        return metrics.not_measured(name)
     rows, well, badly = [], [], []
     for experiment, number, title, unit, digits, more in MEASURES:
         estimate = measured[name][experiment][number]
@@ -114,9 +137,12 @@ def measures(name: str, measured: dict[str, Any], repeats: int) -> str:
 def overview(measured: dict[str, Any], repeats: int) -> str:
     """All algorithms side by side."""
     rows = []
-    for name in measured:
+    for name, found in measured.items():
+        if found is None:
+            rows.append([f"[{name}]({name}.md)", "not measured yet", *[""] * (len(MEASURES) - 1)])
+            continue
         cells = [(mean(measured, name, e, n), digits) for e, n, _, _, digits, _ in MEASURES]
-        part = [measured[name][e][n]["defined"] < repeats for e, n, *_ in MEASURES]
+        part = [found[e][n]["defined"] < repeats for e, n, *_ in MEASURES]
         texts = [
             "never" if v is None else f"{v:.{digits}f}" + ("*" if some else "")
             for (v, digits), some in zip(cells, part, strict=True)
@@ -138,25 +164,24 @@ QUEUE_MEASURES = [
 
 def queue_table(measured: dict[str, Any]) -> str:
     """All queue disciplines side by side."""
-    rows = [
-        [
-            f"[{name}]({name}.md)",
-            *(
-                "-" if one[key]["mean"] is None else f"{one[key]['mean']:.{digits}f}"
-                for key, _, _, digits, _ in QUEUE_MEASURES
-            ),
+    rows = []
+    for name, one in measured.items():
+        cells = [
+            "-" if one[key]["mean"] is None else f"{one[key]['mean']:.{digits}f}"
+            for key, _, _, digits, _ in (QUEUE_MEASURES if one else [])
         ]
-        for name, one in measured.items()
-    ]
+        rows.append([f"[{name}]({name}.md)", *(cells or ["not measured yet", *[""] * (len(QUEUE_MEASURES) - 1)])])
     return table(["queue", *(f"{title} ({unit})" for _, title, unit, _, _ in QUEUE_MEASURES)], rows)
 
 
 def queue_measures(name: str, measured: dict[str, Any]) -> str:
     """What a queue discipline does beside the others."""
+    if not measured[name]:
+        return metrics.not_measured(name)
     rows = []
     for key, title, unit, digits, more in QUEUE_MEASURES:
         own, half = measured[name][key]["mean"], measured[name][key]["half"]
-        values = [one[key]["mean"] for one in measured.values()]
+        values = [one[key]["mean"] for one in measured.values() if one]
         best, worst = (max(values), min(values)) if more else (min(values), max(values))
         text = f"{own:.{digits}f}" + ("" if half is None else f" ± {half:.{digits}f}")
         rank = 1 + sum(value > own if more else value < own for value in values)
@@ -234,12 +259,12 @@ def reference(schema: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def inserted(text: str, name: str, part: str) -> str:
+def inserted(page: Path, text: str, name: str, part: str) -> str:
     """A page with a part of it replaced."""
     between = rf"(<!-- {name} -->).*?(<!-- /{name} -->)"
     found, count = re.subn(between, lambda match: f"{match[1]}\n\n{part}\n\n{match[2]}", text, flags=re.DOTALL)
     if count != 1:
-        raise SystemExit(f"docs: expected one <!-- {name} --> ... <!-- /{name} -->, found {count}")
+        raise SystemExit(f"{page}: expected one <!-- {name} --> ... <!-- /{name} -->, found {count}")
     return found
 
 
@@ -247,8 +272,13 @@ def main() -> None:
     """Write the parts, or check them."""
     stale = []
     for page, name, part in generated():
+        if not page.is_file():
+            found = page.relative_to(DOCS.parent)
+            raise SystemExit(
+                f"{found}: expected the page of `{page.stem}`, found none; docs/add.md says how to lay it out"
+            )
         text = page.read_text(encoding="utf-8")
-        new = inserted(text, name, part)
+        new = inserted(page, text, name, part)
         if new != text:
             stale.append(str(page))
             if "--check" not in sys.argv:

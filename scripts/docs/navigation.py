@@ -1,0 +1,63 @@
+"""The site's navigation: `folder/*.md` in mkdocs.yml stands for the pages of that folder which are not named in it.
+
+A page of a new algorithm, queue discipline or metric is in the site without a line of its own. Called by mkdocs, and by tests.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import elephan
+from elephan.api.metrics import METRICS
+from elephan.api.registry import queues
+
+
+def declared() -> list[str]:
+    """The pages of what is declared, in the order of its declaration."""
+    return [
+        *(f"algorithms/{one.name}.md" for one in elephan.algorithms()),
+        *(f"queues/{one.name}.md" for one in queues()),
+        *(f"metrics/{one.name.replace(' ', '-')}.md" for one in METRICS),
+    ]
+
+
+def named(nav: list[Any]) -> set[str]:
+    """Every page that the navigation names."""
+    found: set[str] = set()
+    for item in nav:
+        for value in item.values() if isinstance(item, dict) else [item]:
+            found |= named(value) if isinstance(value, list) else {value}
+    return found
+
+
+def expanded(nav: list[Any], docs: Path, known: set[str]) -> list[Any]:
+    """The navigation with each `folder/*.md` in full: what is declared first, in its order, then the others by name."""
+    order = {page: number for number, page in enumerate(declared())}
+    full: list[Any] = []
+    for item in nav:
+        if isinstance(item, dict):
+            full.append({title: expanded(v, docs, known) if isinstance(v, list) else v for title, v in item.items()})
+        elif "*" in item:
+            pages = {
+                page.relative_to(docs).as_posix() for page in docs.glob(item) if page.name != "template.md"
+            } - known
+            pages |= {page for page in order if Path(page).match(item)}
+            full += [
+                {title(docs / page): page}
+                for page in sorted(pages, key=lambda page: (order.get(page, len(order)), page))
+            ]
+        else:
+            full.append(item)
+    return full
+
+
+def title(page: Path) -> str:
+    """What the navigation calls a page: an algorithm or a queue by its name, others by their heading."""
+    if page.parent.name != "metrics" or not page.is_file():
+        return page.stem
+    return page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+
+
+def on_config(config: Any) -> Any:
+    """Expand the navigation: mkdocs calls this by its name."""
+    config.nav = expanded(config.nav, Path(config.docs_dir), named(config.nav))
+    return config
