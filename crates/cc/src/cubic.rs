@@ -4,17 +4,17 @@
 use elephan_units::Time;
 
 use crate::algorithm::{Ack, Algorithm, Cause, Congestion, Window};
-use crate::parameter::{Range, parameters};
+use crate::parameter::parameters;
 
 parameters! {
     /// CUBIC's parameters.
     pub struct Parameters {
-        /// Aggressiveness of the cubic function, in segments per second cubed (RFC 9438, section 5.1).
-        c: f64 = Number(0.4), Range::Number(1e-6, 1e6);
+        /// Aggressiveness of the cubic function (RFC 9438, section 5.1).
+        c: f64 = 0.4, 1e-6..=1e6, "segments/s^3";
         /// Fraction of the window that is kept at a congestion event (section 4.6).
-        beta: f64 = Number(0.7), Range::Number(0.0, 0.999);
+        beta: f64 = 0.7, 0.0..=0.999, "";
         /// Whether a window that stayed below the last maximum lowers the maximum further (section 4.7).
-        fast_convergence: bool = Flag(true), Range::Flag;
+        fast_convergence: bool = true;
     }
 }
 

@@ -9,7 +9,7 @@
 use elephan_units::Time;
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
-use crate::parameter::{Range, parameters};
+use crate::parameter::parameters;
 use crate::reno;
 
 /// Updates are made every other round trip (thesis, section 6.1.5).
@@ -19,23 +19,23 @@ parameters! {
     /// FAST's parameters.
     pub struct Parameters {
         /// Weight of the new window in an update (Jin 2004; the thesis prints 50, perhaps per cent).
-        gamma: f64 = Number(0.5), Range::Number(1e-6, 1.0);
+        gamma: f64 = 0.5, 1e-6..=1.0, "";
         /// Segments to keep queued below rate_low of goodput (thesis, section 6.1.5).
-        alpha_low: f64 = Number(8.0), Range::Number(0.0, 1e9);
+        alpha_low: f64 = 8.0, 0.0..=1e9, "segments";
         /// Segments to keep queued between rate_low and rate_high (section 6.1.5).
-        alpha_mid: f64 = Number(20.0), Range::Number(0.0, 1e9);
+        alpha_mid: f64 = 20.0, 0.0..=1e9, "segments";
         /// Segments to keep queued above rate_high (section 6.1.5).
-        alpha_high: f64 = Number(200.0), Range::Number(0.0, 1e9);
-        /// Goodput from which alpha_mid holds, in bit/s (section 6.1.5).
-        rate_low: f64 = Number(1e7), Range::Number(0.0, 1e15);
-        /// Goodput from which alpha_high holds, in bit/s (section 6.1.5).
-        rate_high: f64 = Number(1e8), Range::Number(0.0, 1e15);
-        /// The weight of a sample in the average round-trip time is eta_window / cwnd (Jin 2004),
-        eta_window: f64 = Number(3.0), Range::Number(1e-3, 1e6);
-        /// but no more than this (Jin 2004).
-        eta_max: f64 = Number(0.25), Range::Number(1e-6, 1.0);
-        /// Queueing delay that ends the start, in seconds; the published rule's is zero, which no packet network has.
-        start_threshold: f64 = Number(0.000_75), Range::Number(0.0, 10.0);
+        alpha_high: f64 = 200.0, 0.0..=1e9, "segments";
+        /// Goodput from which alpha_mid holds (section 6.1.5).
+        rate_low: f64 = 1e7, 0.0..=1e15, "bit/s";
+        /// Goodput from which alpha_high holds (section 6.1.5).
+        rate_high: f64 = 1e8, 0.0..=1e15, "bit/s";
+        /// The weight of a sample in the average round-trip time is eta_window / cwnd (Jin 2004).
+        eta_window: f64 = 3.0, 1e-3..=1e6, "segments";
+        /// Upper bound of the weight of a sample in the average round-trip time (Jin 2004).
+        eta_max: f64 = 0.25, 1e-6..=1.0, "";
+        /// Queueing delay that ends the start; the published rule's is zero, which no packet network has.
+        start_threshold: f64 = 0.000_75, 0.0..=10.0, "s";
     }
 }
 

@@ -1,8 +1,8 @@
 //! For tests: a connection of one algorithm, driven by hand.
 
 use elephan_units::Time;
+use elephan_units::entry::Value;
 
-use crate::parameter::Value;
 use crate::slow_start::{self, SlowStart};
 use crate::{Ack, Cause, Congestion, Controller, Quantisation, registry};
 
@@ -43,7 +43,7 @@ pub fn ack(rtt: Time) -> Ack {
 #[derive(Clone)]
 pub struct History {
     algorithm: &'static registry::Entry,
-    settings: Vec<(&'static str, Value<'static>)>,
+    settings: Vec<(&'static str, Value)>,
     slow_start: SlowStart,
     quantisation: Quantisation,
     pub controller: Controller,
@@ -77,7 +77,7 @@ impl History {
     }
 
     /// With this parameter.
-    pub fn set(mut self, name: &'static str, value: impl Into<Value<'static>>) -> Self {
+    pub fn set(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.settings.push((name, value.into()));
         self.starting(10.0)
     }

@@ -7,25 +7,35 @@
 //! holds from its window up to the next one's; Linux takes the row above instead, whose `a` is larger by 1.
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Window};
-use crate::parameter::{Range, parameters};
+use crate::parameter::{parameters, words};
 use crate::reno;
+
+words! {
+    /// How a(w) and b(w) are computed.
+    pub enum Form {
+        /// By the formulas of RFC 3649, section 5.
+        Continuous = "continuous",
+        /// From the table of RFC 3649, appendix B.
+        Table = "table",
+    }
+}
 
 parameters! {
     /// HighSpeed TCP's parameters.
     pub struct Parameters {
         /// How a(w) and b(w) are computed: by the formulas of RFC 3649, section 5, or from the table of its
         /// appendix B, which was computed for the published values of the other parameters and ignores them.
-        form: &'static str = Word("continuous"), Range::Word(&["continuous", "table"]);
-        /// Window up to which it is Standard TCP, in segments: Low_Window (section 5).
-        w_low: f64 = Number(38.0), Range::Number(2.0, 1e4);
-        /// Window that is to be reached at loss rate p_high, in segments: High_Window (section 5).
-        w_high: f64 = Number(83_000.0), Range::Number(2e4, 1e9);
+        form: Form = Form::Continuous;
+        /// Window up to which it is Standard TCP: Low_Window (section 5).
+        w_low: f64 = 38.0, 2.0..=1e4, "segments";
+        /// Window that is to be reached at loss rate p_high: High_Window (section 5).
+        w_high: f64 = 83_000.0, 2e4..=1e9, "segments";
         /// Loss rate at w_low: Low_P (section 5).
-        p_low: f64 = Number(1e-3), Range::Number(1e-4, 1.0);
+        p_low: f64 = 1e-3, 1e-4..=1.0, "";
         /// Loss rate at w_high: High_P (section 5).
-        p_high: f64 = Number(1e-7), Range::Number(1e-15, 1e-5);
+        p_high: f64 = 1e-7, 1e-15..=1e-5, "";
         /// Fraction of the window that is given up at w_high: High_Decrease (section 5).
-        b_high: f64 = Number(0.1), Range::Number(0.01, 0.5);
+        b_high: f64 = 0.1, 0.01..=0.5, "";
     }
 }
 
@@ -46,7 +56,7 @@ impl Response {
     /// The functions for these parameters.
     fn new(parameters: &Parameters) -> Self {
         let &Parameters { form, w_low, w_high, p_low, p_high, b_high } = parameters;
-        let table = form == "table";
+        let table = form == Form::Table;
         let span = libm::log(w_high) - libm::log(w_low);
         Self {
             w_low: if table { f64::from(TABLE[0].0) } else { w_low },

@@ -3,35 +3,43 @@
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Window};
 use crate::hstcp::{self, Hstcp};
-use crate::parameter::{Range, parameters};
+use crate::parameter::parameters;
 use crate::reno;
 
 parameters! {
     /// Parameters of HighSpeed TCP with fast convergence.
     pub struct Parameters {
         /// How a(w) and b(w) are computed, as for hstcp.
-        form: &'static str = Word("continuous"), Range::Word(&["continuous", "table"]);
-        /// Window up to which it is Standard TCP, in segments: Low_Window (RFC 3649, section 5).
-        w_low: f64 = Number(38.0), Range::Number(2.0, 1e4);
-        /// Window that is to be reached at loss rate p_high, in segments: High_Window (RFC 3649, section 5).
-        w_high: f64 = Number(83_000.0), Range::Number(2e4, 1e9);
+        form: hstcp::Form = hstcp::Form::Continuous;
+        /// Window up to which it is Standard TCP: Low_Window (RFC 3649, section 5).
+        w_low: f64 = 38.0, 2.0..=1e4, "segments";
+        /// Window that is to be reached at loss rate p_high: High_Window (RFC 3649, section 5).
+        w_high: f64 = 83_000.0, 2e4..=1e9, "segments";
         /// Loss rate at w_low: Low_P (RFC 3649, section 5).
-        p_low: f64 = Number(1e-3), Range::Number(1e-4, 1.0);
+        p_low: f64 = 1e-3, 1e-4..=1.0, "";
         /// Loss rate at w_high: High_P (RFC 3649, section 5).
-        p_high: f64 = Number(1e-7), Range::Number(1e-15, 1e-5);
+        p_high: f64 = 1e-7, 1e-15..=1e-5, "";
         /// Fraction of the window that is given up at w_high: High_Decrease (RFC 3649, section 5).
-        b_high: f64 = Number(0.1), Range::Number(0.01, 0.5);
+        b_high: f64 = 0.1, 0.01..=0.5, "";
         /// Losses of a downward trend after which the window may be halved (Nabeshima 2004, section 3).
-        n1: f64 = Number(2.0), Range::Number(1.0, 1e6);
+        n1: f64 = 2.0, 1.0..=1e6, "losses";
         /// Losses of a downward trend after which its largest window is too old to count (section 3).
-        n2: f64 = Number(10.0), Range::Number(1.0, 1e6);
+        n2: f64 = 10.0, 1.0..=1e6, "losses";
         /// The window is halved when it is below the trend's largest by a share of that: 1/s_divisor
         /// (section 4.1).
-        s_divisor: f64 = Number(32.0), Range::Number(1.0, 1e6);
-        /// Smallest such difference, in segments (section 4.1).
-        s_min: f64 = Number(50.0), Range::Number(0.0, 1e9);
-        /// Largest such difference, in segments (section 4.1).
-        s_max: f64 = Number(200.0), Range::Number(0.0, 1e9);
+        s_divisor: f64 = 32.0, 1.0..=1e6, "";
+        /// Smallest such difference (section 4.1).
+        s_min: f64 = 50.0, 0.0..=1e9, "segments";
+        /// Largest such difference (section 4.1).
+        s_max: f64 = 200.0, 0.0..=1e9, "segments";
+    }
+}
+
+impl Parameters {
+    /// Those that HighSpeed TCP has.
+    pub fn hstcp(&self) -> hstcp::Parameters {
+        let &Self { form, w_low, w_high, p_low, p_high, b_high, .. } = self;
+        hstcp::Parameters { form, w_low, w_high, p_low, p_high, b_high }
     }
 }
 
@@ -51,8 +59,7 @@ pub struct HstcpFc {
 impl HstcpFc {
     /// The algorithm with these parameters.
     pub fn new(parameters: Parameters) -> Self {
-        let Parameters { form, w_low, w_high, p_low, p_high, b_high, .. } = parameters;
-        let hstcp = Hstcp::new(hstcp::Parameters { form, w_low, w_high, p_low, p_high, b_high });
+        let hstcp = Hstcp::new(parameters.hstcp());
         Self { hstcp, parameters, w_max: 0.0, w_prev: 0.0, num_dec: 0.0 }
     }
 

@@ -14,7 +14,7 @@
 use elephan_units::Time;
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Window};
-use crate::parameter::{Range, parameters};
+use crate::parameter::{parameters, words};
 use crate::reno;
 
 /// Smallest fraction of the window that is kept: Standard TCP's.
@@ -25,24 +25,36 @@ const SCALE: (f64, f64) = (0.1, 2.0);
 /// Weight of a new round trip in the smoothed goodput.
 const GOODPUT_WEIGHT: f64 = 0.25;
 
+words! {
+    /// How the increase is scaled with the smallest round-trip time.
+    pub enum RttScaling {
+        /// By its ratio to 100 ms, within 0.1 and 2, as Linux does.
+        Reference = "reference",
+        /// By itself in seconds (thesis, equation 6.9).
+        Seconds = "seconds",
+        /// Not at all.
+        Off = "off",
+    }
+}
+
 parameters! {
     /// H-TCP's parameters.
     pub struct Parameters {
-        /// Time after a congestion event in which it grows as Standard TCP does, in seconds (thesis, equation 6.9).
-        delta_l: f64 = Number(1.0), Range::Number(0.0, 1e6);
+        /// Time after a congestion event in which it grows as Standard TCP does (thesis, equation 6.9).
+        delta_l: f64 = 1.0, 0.0..=1e6, "s";
         /// Relative change of goodput between two congestion events above which the window is halved
         /// (equation 6.10); inf never halves for it.
-        delta_b: f64 = Number(0.2), Range::Number(0.0, f64::INFINITY);
+        delta_b: f64 = 0.2, 0.0..=f64::INFINITY, "";
         /// Largest fraction of the window that is kept at a congestion event (equation 6.10); 0.5 turns the
         /// adaptive back-off off.
-        beta_max: f64 = Number(0.8), Range::Number(0.5, 1.0);
+        beta_max: f64 = 0.8, 0.5..=1.0, "";
         /// How the increase is scaled with the smallest round-trip time: by T_min / 100 ms within 0.1 and 2
         /// ("reference", as Linux), by T_min in seconds ("seconds", equation 6.9), or not ("off").
-        rtt_scaling: &'static str = Word("reference"), Range::Word(&["reference", "seconds", "off"]);
-        /// Smallest round-trip time for adaptive back-off, in seconds; 0.01 in Linux.
-        adaptive_min_rtt: f64 = Number(0.0), Range::Number(0.0, 1e6);
+        rtt_scaling: RttScaling = RttScaling::Reference;
+        /// Smallest round-trip time for adaptive back-off; 0.01 in Linux.
+        adaptive_min_rtt: f64 = 0.0, 0.0..=1e6, "s";
         /// Whether the first congestion event after a change of goodput halves the window too, as in Linux.
-        settle: bool = Flag(false), Range::Flag;
+        settle: bool = false;
     }
 }
 
@@ -86,9 +98,9 @@ impl Htcp {
             return 1.0;
         }
         let scale = match self.parameters.rtt_scaling {
-            "reference" => (min_rtt.secs_f64() / REFERENCE_RTT).clamp(SCALE.0, SCALE.1),
-            "seconds" => min_rtt.secs_f64(),
-            _ => 1.0,
+            RttScaling::Reference => (min_rtt.secs_f64() / REFERENCE_RTT).clamp(SCALE.0, SCALE.1),
+            RttScaling::Seconds => min_rtt.secs_f64(),
+            RttScaling::Off => 1.0,
         };
         ((1.0 + 10.0 * over + 0.25 * over * over) * scale).max(1.0)
     }

@@ -22,20 +22,20 @@
 
 pub mod algorithm;
 mod controller;
-pub mod parameter;
+mod parameter;
 pub mod registry;
 pub mod slow_start;
 
-mod bic;
-mod cubic;
-mod fast;
-mod hstcp;
-mod hstcp_fc;
-mod htcp;
-mod ltcp;
-mod reno;
-mod scalable;
-mod vegas;
+pub mod bic;
+pub mod cubic;
+pub mod fast;
+pub mod hstcp;
+pub mod hstcp_fc;
+pub mod htcp;
+pub mod ltcp;
+pub mod reno;
+pub mod scalable;
+pub mod vegas;
 
 #[cfg(test)]
 mod history;

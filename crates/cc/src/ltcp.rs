@@ -2,17 +2,17 @@
 //! and a layer is added for each step of the window, each step larger than the one before.
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Window};
-use crate::parameter::{Range, parameters};
+use crate::parameter::parameters;
 use crate::reno;
 
 parameters! {
     /// Layered TCP's parameters.
     pub struct Parameters {
-        /// Window up to which there is one layer, in segments: W_T (Bhandarkar, section 3).
-        w_t: f64 = Number(50.0), Range::Number(2.0, 1e9);
+        /// Window up to which there is one layer: W_T (Bhandarkar, section 3).
+        w_t: f64 = 50.0, 2.0..=1e9, "segments";
         /// Average share of the window that a loss costs until it is regained (equation 7); each step is
         /// 1/(1 - 4 beta_l) times the one before (equation 8). Convergence needs more than 1/12 (section 3.1).
-        beta_l: f64 = Number(0.1), Range::Number(0.01, 0.24);
+        beta_l: f64 = 0.1, 0.01..=0.24, "";
     }
 }
 

@@ -1,175 +1,108 @@
-//! The parameters of algorithms: their names, defaults, ranges and sources, declared once.
+//! The parameters of algorithms: their names, meanings, units, defaults and ranges, declared once.
 
-use std::fmt;
+use std::ops::RangeInclusive;
 
-/// A parameter's value, as a scenario gives it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value<'a> {
-    /// A number.
-    Number(f64),
-    /// On or off.
-    Flag(bool),
-    /// One of a few words.
-    Word(&'a str),
-}
+use elephan_units::Mistake;
+use elephan_units::entry::{Parameter, Range, Value, unknown};
 
-impl From<f64> for Value<'_> {
-    fn from(number: f64) -> Self {
-        Self::Number(number)
-    }
-}
-
-impl From<bool> for Value<'_> {
-    fn from(flag: bool) -> Self {
-        Self::Flag(flag)
-    }
-}
-
-impl<'a> From<&'a str> for Value<'a> {
-    fn from(word: &'a str) -> Self {
-        Self::Word(word)
-    }
-}
-
-/// What a parameter may be set to.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Range {
-    /// A number from the first to the second, both included.
-    Number(f64, f64),
-    /// `true` or `false`.
-    Flag,
-    /// One of these words.
-    Word(&'static [&'static str]),
-}
-
-/// A parameter of an algorithm.
-#[derive(Clone, Copy, Debug)]
-pub struct Parameter {
-    /// Its published name.
-    pub name: &'static str,
-    /// What it means, with its unit and its source.
-    pub meaning: &'static str,
-    /// Its published value.
-    pub default: Value<'static>,
-    /// What it may be set to.
-    pub range: Range,
-}
-
-/// A setting that was refused.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ParameterError {
-    /// No parameter of that name.
-    Unknown {
-        /// The name found.
-        name: String,
-        /// The names that there are.
-        known: Vec<&'static str>,
-    },
-    /// A value that is not in the parameter's range.
-    OutOfRange {
-        /// The parameter.
-        name: &'static str,
-        /// The value found.
-        found: String,
-        /// What it may be set to.
-        range: Range,
-    },
-}
-
-impl ParameterError {
-    /// The name of the parameter that was refused.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Unknown { name, .. } => name,
-            Self::OutOfRange { name, .. } => name,
-        }
-    }
-}
-
-impl fmt::Display for Range {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(low, high) if high.is_infinite() => write!(f, "a number of {low} or more"),
-            Self::Number(low, high) => write!(f, "a number from {low} to {high}"),
-            Self::Flag => f.write_str("true or false"),
-            Self::Word(words) => write!(f, "one of {}", words.join(", ")),
-        }
-    }
-}
-
-impl fmt::Display for Value<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(number) => write!(f, "{number}"),
-            Self::Flag(flag) => write!(f, "{flag}"),
-            Self::Word(word) => write!(f, "\"{word}\""),
-        }
-    }
-}
-
-impl fmt::Display for ParameterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown { name, known } if known.is_empty() => {
-                write!(f, "expected no parameters, found \"{name}\"")
-            }
-            Self::Unknown { name, known } => {
-                write!(f, "expected one of {}, found \"{name}\"", known.join(", "))
-            }
-            Self::OutOfRange { found, range, .. } => write!(f, "expected {range}, found {found}"),
-        }
-    }
-}
-
-impl std::error::Error for ParameterError {}
-
-/// How a Rust field takes a [`Value`]; the three kinds of field that `parameters!` allows.
+/// How a Rust field takes a [`Value`]: a number, a flag, or one of the enums that `words!` declares.
 pub trait Field: Sized {
-    /// The field's value, where `value` is of the field's kind and in `range`.
-    fn take(value: &Value<'_>, range: &Range) -> Option<Self>;
+    /// The field's value, where `value` is of the field's kind.
+    fn take(value: Value) -> Option<Self>;
+    /// The value of the field.
+    fn value(self) -> Value;
+    /// What the field may be set to, where a declaration gives no bounds.
+    const RANGE: Range;
 }
 
 impl Field for f64 {
-    fn take(value: &Value<'_>, range: &Range) -> Option<Self> {
-        match (value, range) {
-            (Value::Number(number), Range::Number(low, high)) if low <= number && number <= high => {
-                Some(*number)
-            }
-            _ => None,
+    const RANGE: Range = Range::Number { low: f64::NEG_INFINITY, high: f64::INFINITY, above: false };
+
+    fn take(value: Value) -> Option<Self> {
+        match value {
+            Value::Number(number) => Some(number),
+            Value::Flag(_) | Value::Word(_) => None,
         }
+    }
+
+    fn value(self) -> Value {
+        Value::Number(self)
     }
 }
 
 impl Field for bool {
-    fn take(value: &Value<'_>, _: &Range) -> Option<Self> {
+    const RANGE: Range = Range::Flag;
+
+    fn take(value: Value) -> Option<Self> {
         match value {
-            Value::Flag(flag) => Some(*flag),
-            _ => None,
+            Value::Flag(flag) => Some(flag),
+            Value::Number(_) | Value::Word(_) => None,
         }
+    }
+
+    fn value(self) -> Value {
+        Value::Flag(self)
     }
 }
 
-impl Field for &'static str {
-    fn take(value: &Value<'_>, range: &Range) -> Option<Self> {
-        match (value, range) {
-            (Value::Word(word), Range::Word(words)) => words.iter().find(|known| *known == word).copied(),
-            _ => None,
-        }
-    }
+/// The range of numbers within these bounds.
+pub fn within(bounds: RangeInclusive<f64>) -> Range {
+    let (low, high) = bounds.into_inner();
+    Range::Number { low, high, above: false }
 }
 
-/// Declares a struct of parameters: fields with meaning, default and range, in one place.
+/// Declares the words of a parameter as an enum.
+///
+/// ```ignore
+/// words! {
+///     /// How the decrease is rounded.
+///     pub enum Rounding {
+///         /// Down.
+///         Floor = "floor",
+///         /// Not at all.
+///         None = "none",
+///     }
+/// }
+/// ```
+macro_rules! words {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident { $( $(#[$about:meta])+ $variant:ident = $word:literal, )+ }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $( $(#[$about])+ $variant, )+ }
+
+        impl $crate::parameter::Field for $name {
+            const RANGE: elephan_units::entry::Range = elephan_units::entry::Range::Word(&[$( $word ),+]);
+
+            fn take(value: elephan_units::entry::Value) -> Option<Self> {
+                match value {
+                    $( elephan_units::entry::Value::Word($word) => Some(Self::$variant), )+
+                    _ => None,
+                }
+            }
+
+            fn value(self) -> elephan_units::entry::Value {
+                elephan_units::entry::Value::Word(match self { $( Self::$variant => $word, )+ })
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+/// Declares a struct of parameters: of each field its meaning and default, and of a number its bounds and its unit.
 ///
 /// ```ignore
 /// parameters! {
 ///     /// Scalable TCP's parameters.
 ///     pub struct Parameters {
-///         /// Segments added for each segment acknowledged (Kelly 2003, section 3).
-///         a: f64 = Number(0.01), Range::Number(0.0, 1.0);
+///         /// Increase for each segment acknowledged (Kelly 2003, section 3).
+///         a: f64 = 0.01, 0.0..=1.0, "segments";
 ///         /// Whether ...
-///         fast: bool = Flag(true), Range::Flag;
+///         fast: bool = true;
 ///         /// How the decrease is rounded ...
-///         rounding: &'static str = Word("floor"), Range::Word(&["floor", "none"]);
+///         rounding: Rounding = Rounding::Floor;
 ///     }
 /// }
 /// ```
@@ -179,7 +112,7 @@ macro_rules! parameters {
         pub struct $name:ident {
             $(
                 $(#[doc = $meaning:literal])+
-                $field:ident : $type:ty = $kind:ident($default:expr), $range:expr;
+                $field:ident : $type:ty = $default:expr $(, $bounds:expr, $unit:literal)?;
             )*
         }
     ) => {
@@ -196,56 +129,53 @@ macro_rules! parameters {
         }
 
         impl $crate::parameter::Parameters for $name {
-            const ALL: &'static [$crate::parameter::Parameter] = &[
-                $( $crate::parameter::Parameter {
-                    name: stringify!($field),
-                    meaning: concat!($($meaning),+),
-                    default: $crate::parameter::Value::$kind($default),
-                    range: $range,
-                }, )*
-            ];
+            fn all() -> Vec<elephan_units::entry::Parameter> {
+                vec![ $( elephan_units::entry::Parameter {
+                    name: stringify!($field).into(),
+                    meaning: concat!($($meaning),+).into(),
+                    unit: concat!("" $(, $unit)?).into(),
+                    default: $crate::parameter::Field::value($default).into(),
+                    range: $crate::parameter::parameters!(@range $type $(, $bounds)?),
+                }, )* ]
+            }
 
             #[allow(unused_variables, reason = "a struct without parameters sets none")]
-            fn set(
-                &mut self,
-                name: &str,
-                value: $crate::parameter::Value<'_>,
-            ) -> Result<(), $crate::parameter::ParameterError> {
+            fn set(&mut self, name: &str, value: elephan_units::entry::Value) -> bool {
                 match name {
                     $( stringify!($field) => {
-                        self.$field = $crate::parameter::Field::take(&value, &$range).ok_or_else(|| {
-                            $crate::parameter::ParameterError::OutOfRange {
-                                name: stringify!($field),
-                                found: value.to_string(),
-                                range: $range,
-                            }
-                        })?;
-                        Ok(())
+                        let range = $crate::parameter::parameters!(@range $type $(, $bounds)?);
+                        let taken = $crate::parameter::Field::take(value).filter(|_| range.holds(value));
+                        taken.map(|taken| self.$field = taken).is_some()
                     } )*
-                    _ => Err($crate::parameter::ParameterError::Unknown {
-                        name: name.to_owned(),
-                        known: Self::ALL.iter().map(|parameter| parameter.name).collect(),
-                    }),
+                    _ => false,
                 }
             }
         }
     };
+    (@range $type:ty, $bounds:expr) => { $crate::parameter::within($bounds) };
+    (@range $type:ty) => { <$type as $crate::parameter::Field>::RANGE };
 }
 pub(crate) use parameters;
 
 /// A struct of parameters, as declared with `parameters!`.
 pub trait Parameters: Default {
     /// All of them, in the order in which they are declared.
-    const ALL: &'static [Parameter];
+    fn all() -> Vec<Parameter>;
 
-    /// Sets the one called `name`, or says what is known.
-    fn set(&mut self, name: &str, value: Value<'_>) -> Result<(), ParameterError>;
+    /// Sets the one called `name`; false where there is none, or `value` is not in its range.
+    fn set(&mut self, name: &str, value: Value) -> bool;
 
-    /// The published values, except for those in `settings`.
-    fn with(settings: &[(&str, Value<'_>)]) -> Result<Self, ParameterError> {
+    /// The published values, except for those in `settings`. A mistake has the parameter's name as its key.
+    fn with(settings: &[(&str, Value)]) -> Result<Self, Mistake> {
         let mut parameters = Self::default();
         for &(name, value) in settings {
-            parameters.set(name, value)?;
+            if !parameters.set(name, value) {
+                let all = Self::all();
+                return Err(match all.iter().find(|parameter| parameter.name == name) {
+                    Some(parameter) => Mistake::new(name, &parameter.range, value),
+                    None => unknown(&all, name),
+                });
+            }
         }
         Ok(parameters)
     }

@@ -1,32 +1,14 @@
 //! Every algorithm by name: to add one, write its file and add its line here.
 
+use elephan_units::Mistake;
+use elephan_units::entry::{Make, Value};
+
 use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
-use crate::parameter::{Parameter, ParameterError, Parameters, Value};
+use crate::parameter::Parameters;
 use crate::{bic, cubic, fast, hstcp, hstcp_fc, htcp, ltcp, reno, scalable, vegas};
 
-/// What is known of an algorithm, or of a slow start, without making one.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry<T = AnyAlgorithm> {
-    /// The name that a scenario uses.
-    pub name: &'static str,
-    /// Its name in the literature.
-    pub title: &'static str,
-    /// Where it is published.
-    pub source: &'static str,
-    /// Its parameters.
-    pub parameters: &'static [Parameter],
-    pub(crate) build: Build<T>,
-}
-
-/// Makes one with these settings.
-type Build<T> = fn(&[(&str, Value<'_>)]) -> Result<T, ParameterError>;
-
-impl<T> Entry<T> {
-    /// One with its published parameters, except for those in `settings`.
-    pub fn build(&self, settings: &[(&str, Value<'_>)]) -> Result<T, ParameterError> {
-        (self.build)(settings)
-    }
-}
+/// What is known of an algorithm, and how one is built.
+pub type Entry = elephan_units::Entry<Make<AnyAlgorithm>>;
 
 /// The algorithm called `name`.
 pub fn find(name: &str) -> Option<&'static Entry> {
@@ -35,7 +17,9 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 
 /// Declares the enum of all algorithms, its dispatch and [`ALL`].
 macro_rules! registry {
-    ($( $variant:ident($type:ty, $parameters:ty) { $( $name:literal, $title:literal, $source:literal; )+ } )+) => {
+    ($( $variant:ident($type:ty, $parameters:ty) {
+        $( $name:literal, $title:literal, $source:literal $(, implies $key:literal = $word:literal)?; )+
+    } )+) => {
         /// Any algorithm. An enum, so that the path of an ACK has neither heap nor virtual call;
         /// one from outside this crate comes boxed.
         pub enum AnyAlgorithm {
@@ -44,14 +28,38 @@ macro_rules! registry {
             External(Box<dyn Algorithm>),
         }
 
+        /// The parameters of any algorithm that has a name.
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub enum AnyParameters {
+            $( #[doc = concat!("Of `", stringify!($type), "`")] $variant($parameters), )+
+        }
+
+        impl AnyParameters {
+            /// Those of the algorithm `name`: the published ones, except for those in `settings`; none where no algorithm has the name.
+            pub fn of(name: &str, settings: &[(&str, Value)]) -> Option<Result<Self, Mistake>> {
+                match name {
+                    $( $( $name )|+ => Some(<$parameters>::with(settings).map(Self::$variant)), )+
+                    _ => None,
+                }
+            }
+
+            /// The algorithm with these parameters.
+            pub fn build(self) -> AnyAlgorithm {
+                match self {
+                    $( Self::$variant(parameters) => AnyAlgorithm::$variant(<$type>::new(parameters)), )+
+                }
+            }
+        }
+
         /// Every algorithm that has a name.
         pub const ALL: &[Entry] = &[ $( $( Entry {
             name: $name,
             title: $title,
             source: $source,
-            parameters: <$parameters>::ALL,
-            build: |settings| {
-                Ok(AnyAlgorithm::$variant(<$type>::new(<$parameters>::with(settings)?)))
+            implies: &[ $( ($key, $word) )? ],
+            parameters: <$parameters>::all,
+            make: |settings| {
+                <$parameters>::with(settings).map(|it| AnyAlgorithm::$variant(<$type>::new(it)))
             },
         }, )+ )+ ];
 
@@ -102,10 +110,10 @@ macro_rules! registry {
 
 registry! {
     Reno(reno::Reno, reno::Parameters) {
-        "tahoe", "Standard TCP with Tahoe's recovery", "Jacobson 1988";
-        "reno", "Standard TCP with Reno's recovery", "RFC 5681";
-        "newreno", "Standard TCP with NewReno's recovery", "RFC 6582";
-        "sack", "Standard TCP with selective acknowledgments", "RFC 2018, RFC 6675";
+        "tahoe", "Standard TCP with Tahoe's recovery", "Jacobson 1988", implies "recovery" = "tahoe";
+        "reno", "Standard TCP", "RFC 5681";
+        "newreno", "Standard TCP with NewReno's recovery", "RFC 6582", implies "recovery" = "newreno";
+        "sack", "Standard TCP with SACK recovery", "RFC 2018, RFC 6675", implies "recovery" = "sack";
     }
     Hstcp(hstcp::Hstcp, hstcp::Parameters) {
         "hstcp", "HighSpeed TCP", "RFC 3649";
@@ -139,14 +147,15 @@ registry! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parameter::Range;
     use crate::slow_start;
+    use elephan_units::Entry as Known;
+    use elephan_units::entry::Range;
 
     /// Values in a range, and values that are not.
-    fn probes(range: &Range) -> (Vec<Value<'static>>, Vec<Value<'static>>) {
+    fn probes(range: &Range) -> (Vec<Value>, Vec<Value>) {
         let not_a_number = [Value::Number(f64::NAN), Value::Word("no such word"), Value::Flag(true)];
         match *range {
-            Range::Number(low, high) => {
+            Range::Number { low, high, .. } => {
                 let mut outside = not_a_number.to_vec();
                 outside.push(Value::Number(low - 1.0));
                 if high.is_finite() {
@@ -159,40 +168,34 @@ mod tests {
             Range::Word(words) => {
                 (words.iter().map(|word| Value::Word(word)).collect(), not_a_number.to_vec())
             }
+            Range::Other(_) => unreachable!("no parameter of an algorithm"),
         }
     }
 
-    fn check<T>(entry: &Entry<T>) {
+    fn check<T>(entry: &Known<Make<T>>) {
         let name = entry.name;
         assert!(entry.build(&[]).is_ok(), "{name}");
         assert!(!entry.title.is_empty() && !entry.source.is_empty(), "{name}");
-        let known: Vec<_> = entry.parameters.iter().map(|parameter| parameter.name).collect();
+        let parameters = (entry.parameters)();
 
         let unknown = entry.build(&[("no such parameter", Value::Number(1.0))]).err().expect(name);
-        assert_eq!(
-            unknown,
-            ParameterError::Unknown { name: "no such parameter".to_owned(), known: known.clone() }
-        );
-        for parameter in &known {
-            assert!(unknown.to_string().contains(parameter), "{name}: {unknown}");
+        assert_eq!(unknown.key, "no such parameter");
+        for parameter in &parameters {
+            assert!(unknown.expected.contains(&*parameter.name), "{name}: {unknown}");
         }
 
-        for parameter in entry.parameters {
-            let set = |value| entry.build(&[(parameter.name, value)]);
+        for parameter in &parameters {
+            let set = |value| entry.build(&[(&parameter.name, value)]);
             assert!(parameter.meaning.len() > 20, "{name}: {}", parameter.name);
-            assert!(set(parameter.default).is_ok(), "{name}: the default of {}", parameter.name);
+            let default = entry.read(&parameter.name, &parameter.default).unwrap();
+            assert!(set(default).is_ok(), "{name}: the default of {}", parameter.name);
             let (inside, outside) = probes(&parameter.range);
             for value in inside {
                 assert!(set(value).is_ok(), "{name}: {} = {value}", parameter.name);
             }
             for value in outside {
-                let refused = set(value).err();
-                let error = ParameterError::OutOfRange {
-                    name: parameter.name,
-                    found: value.to_string(),
-                    range: parameter.range,
-                };
-                assert_eq!(refused, Some(error), "{name}: {} = {value}", parameter.name);
+                let error = Mistake::new(&*parameter.name, &parameter.range, value);
+                assert_eq!(set(value).err(), Some(error), "{name}: {} = {value}", parameter.name);
             }
         }
     }
@@ -208,11 +211,13 @@ mod tests {
         for (index, entry) in ALL.iter().enumerate() {
             assert_eq!(find(entry.name).map(|found| found.title), Some(entry.title));
             assert!(ALL[..index].iter().all(|other| other.name != entry.name), "{}", entry.name);
+            assert!(AnyParameters::of(entry.name, &[]).is_some_and(|parameters| parameters.is_ok()));
         }
         for entry in slow_start::ALL {
             assert_eq!(slow_start::find(entry.name).map(|found| found.title), Some(entry.title));
         }
         assert!(find("no such algorithm").is_none() && slow_start::find("no such start").is_none());
+        assert!(AnyParameters::of("no such algorithm", &[]).is_none());
     }
 
     #[test]
@@ -221,9 +226,12 @@ mod tests {
         let error = |name, value| scalable.build(&[(name, value)]).err().unwrap().to_string();
         assert_eq!(
             error("alpha", Value::Number(1.0)),
-            "expected one of a, b, lwnd, rounding, found \"alpha\""
+            "alpha: expected one of the parameters a, b, lwnd, rounding, found \"alpha\""
         );
-        assert_eq!(error("a", Value::Number(2.0)), "expected a number from 0 to 1, found 2");
-        assert_eq!(error("rounding", Value::Word("up")), "expected one of floor, ceil, none, found \"up\"");
+        assert_eq!(error("a", Value::Number(2.0)), "a: expected a number from 0 to 1, found 2");
+        assert_eq!(
+            error("rounding", Value::Word("up")),
+            "rounding: expected one of floor, ceil, none, found \"up\""
+        );
     }
 }

@@ -4,15 +4,15 @@
 //! losses are recovered, which is the endpoint's choice.
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Window};
-use crate::parameter::{Range, parameters};
+use crate::parameter::parameters;
 
 parameters! {
     /// Standard TCP's parameters; other values make a general AIMD(a, beta).
     pub struct Parameters {
-        /// Increase in each round trip, in segments (RFC 5681, section 3.1).
-        a: f64 = Number(1.0), Range::Number(0.0, 1e6);
+        /// Increase in each round trip (RFC 5681, section 3.1).
+        a: f64 = 1.0, 0.0..=1e6, "segments";
         /// Fraction of the window that is kept at a congestion event (RFC 5681, equation 4).
-        beta: f64 = Number(0.5), Range::Number(0.0, 1.0);
+        beta: f64 = 0.5, 0.0..=1.0, "";
     }
 }
 

@@ -2,7 +2,7 @@
 //! the same number of round trips at every rate.
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Window};
-use crate::parameter::{Range, parameters};
+use crate::parameter::{parameters, words};
 use crate::reno;
 
 parameters! {
@@ -10,14 +10,26 @@ parameters! {
     pub struct Parameters {
         /// Segments added for each segment acknowledged (Kelly 2003, section 3); 0.02 offsets delayed ACKs
         /// that are counted as one segment (section 4).
-        a: f64 = Number(0.01), Range::Number(0.0, 1.0);
+        a: f64 = 0.01, 0.0..=1.0, "";
         /// Fraction of the window that is given up at a loss (section 3).
-        b: f64 = Number(0.125), Range::Number(0.0, 1.0);
-        /// Window up to which it is Standard TCP, in segments: the legacy window (section 3.1).
-        lwnd: f64 = Number(16.0), Range::Number(1.0, 1e9);
+        b: f64 = 0.125, 0.0..=1.0, "";
+        /// Window up to which it is Standard TCP: the legacy window (section 3.1).
+        lwnd: f64 = 16.0, 1.0..=1e9, "segments";
         /// What the loss takes is b cwnd in whole segments, rounded down or up (section 3 brackets it; the
         /// print does not show which, and the thesis, section 9.1.2, observes 18 -> 16), or unrounded.
-        rounding: &'static str = Word("floor"), Range::Word(&["floor", "ceil", "none"]);
+        rounding: Rounding = Rounding::Floor;
+    }
+}
+
+words! {
+    /// How what a loss takes is rounded to whole segments.
+    pub enum Rounding {
+        /// Down.
+        Floor = "floor",
+        /// Up.
+        Ceil = "ceil",
+        /// Not at all.
+        None = "none",
     }
 }
 
@@ -49,9 +61,9 @@ impl Algorithm for Scalable {
         let given_up = self.parameters.b * window.cwnd;
         window.cwnd
             - match self.parameters.rounding {
-                "floor" => libm::floor(given_up),
-                "ceil" => libm::ceil(given_up),
-                _ => given_up,
+                Rounding::Floor => libm::floor(given_up),
+                Rounding::Ceil => libm::ceil(given_up),
+                Rounding::None => given_up,
             }
     }
 

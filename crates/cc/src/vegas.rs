@@ -8,7 +8,7 @@
 use elephan_units::Time;
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
-use crate::parameter::{Range, parameters};
+use crate::parameter::parameters;
 use crate::reno;
 
 /// Samples that a round needs to be judged: with two, each may be of a delayed ACK (Linux).
@@ -18,11 +18,11 @@ parameters! {
     /// Vegas' parameters, in segments queued.
     pub struct Parameters {
         /// Below this the window grows by one in the next round trip (Brakmo and Peterson 1995, section 3.2; 2 in Linux).
-        alpha: f64 = Number(1.0), Range::Number(0.0, 1e9);
+        alpha: f64 = 1.0, 0.0..=1e9, "segments";
         /// Above this the window shrinks by one in the next round trip (section 3.2; 4 in Linux).
-        beta: f64 = Number(3.0), Range::Number(0.0, 1e9);
+        beta: f64 = 3.0, 0.0..=1e9, "segments";
         /// Above this its slow start ends (section 3.3).
-        gamma: f64 = Number(1.0), Range::Number(0.0, 1e9);
+        gamma: f64 = 1.0, 0.0..=1e9, "segments";
     }
 }
 

@@ -8,8 +8,9 @@ mod host;
 #[cfg(test)]
 mod tests;
 
-use elephan_cc::parameter::{Parameter, ParameterError, Range, Value};
 use elephan_cc::registry::{self, AnyAlgorithm};
+use elephan_units::Mistake;
+use elephan_units::entry::{Parameter, Range, Value};
 
 use crate::host::{Host, Operations, Table};
 
@@ -94,28 +95,29 @@ impl Entry {
     }
 
     /// One with its published parameters, except for those in `settings`, for the simulator.
-    pub fn build(&self, settings: &[(&str, Value<'_>)]) -> Result<AnyAlgorithm, ParameterError> {
+    pub fn build(&self, settings: &[(&str, Value)]) -> Result<AnyAlgorithm, Mistake> {
         let values = self.values(settings)?;
         Ok(AnyAlgorithm::External(Box::new(Host::new(self.operations, values))))
     }
 
     /// The values of its table in fixed point, in the table's order, with these settings.
-    pub fn values(&self, settings: &[(&str, Value<'_>)]) -> Result<Vec<u64>, ParameterError> {
+    pub fn values(&self, settings: &[(&str, Value)]) -> Result<Vec<u64>, Mistake> {
         // Where elephan-cc refuses a setting, so does the kernel.
         let described = self.described();
         described.build(settings)?;
+        let parameters = (described.parameters)();
         let value = |row: &host::Row| {
             let name = row.name();
             let setting = settings.iter().rev().find(|(set, _)| *set == name);
-            setting.map_or(row.value, |(_, value)| fixed(value, row.bits, described.parameters, name))
+            setting.map_or(row.value, |(_, value)| fixed(*value, row.bits, &parameters, name))
         };
         Ok(self.table.rows().iter().map(value).collect())
     }
 }
 
 /// A value in fixed point. A word is its number, and what is infinite the largest.
-fn fixed(value: &Value<'_>, bits: u64, parameters: &[Parameter], name: &str) -> u64 {
-    match *value {
+fn fixed(value: Value, bits: u64, parameters: &[Parameter], name: &str) -> u64 {
+    match value {
         Value::Number(number) => libm::floor(number * libm::exp2(bits as f64) + 0.5) as u64,
         Value::Flag(flag) => u64::from(flag),
         Value::Word(word) => parameters

@@ -9,10 +9,14 @@ use super::*;
 #[test]
 fn tables_have_the_parameters_of_elephan_cc_with_the_same_defaults() {
     for entry in ALL {
-        let known: Vec<&str> = entry.described().parameters.iter().map(|p| p.name).collect();
+        let parameters = (entry.described().parameters)();
+        let known: Vec<&str> = parameters.iter().map(|p| p.name.as_ref()).collect();
         let rows: Vec<&str> = entry.table.rows().iter().map(host::Row::name).collect();
         assert_eq!(rows, known, "{}", entry.cc);
-        let settings: Vec<_> = entry.described().parameters.iter().map(|p| (p.name, p.default)).collect();
+        let default =
+            |name: &str, default| entry.described().read(name, default).expect("a default in its range");
+        let settings: Vec<_> =
+            parameters.iter().map(|p| (p.name.as_ref(), default(&p.name, &p.default))).collect();
         assert_eq!(entry.values(&settings).unwrap(), entry.values(&[]).unwrap(), "{}", entry.cc);
     }
 }
@@ -46,7 +50,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(entry: &Entry, settings: &[(&str, Value<'_>)], base_rtt_ms: u64) -> Self {
+    fn new(entry: &Entry, settings: &[(&str, Value)], base_rtt_ms: u64) -> Self {
         let made = [entry.described().build(settings), entry.build(settings)];
         let controllers = made.map(|algorithm| {
             let algorithm = algorithm.expect("settings in range");
@@ -133,7 +137,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 /// The kernel's arithmetic completes a segment one ACK earlier or later, so windows differ by a segment where windows have one
 /// more or less to grow by. Where a rule has a threshold (Scalable's and BIC's low windows, the window that BIC searches for), a
 /// segment can decide on which side of it a loss falls, and then windows are apart until the next losses bring them together.
-fn apart(cc: &str, settings: &[(&str, Value<'_>)]) -> (f64, f64) {
+fn apart(cc: &str, settings: &[(&str, Value)]) -> (f64, f64) {
     const HISTORIES: usize = 150;
     let entry = find(cc).unwrap();
     let mut runner = TestRunner::deterministic();
@@ -154,7 +158,7 @@ fn apart(cc: &str, settings: &[(&str, Value<'_>)]) -> (f64, f64) {
 }
 
 /// An algorithm, settings, and how far windows may be apart: in 95 % of the histories, and in all.
-type Case<'a> = (&'a str, &'a [(&'a str, Value<'a>)], (f64, f64));
+type Case<'a> = (&'a str, &'a [(&'a str, Value)], (f64, f64));
 
 #[test]
 fn windows_agree_with_elephan_cc_within_a_few_segments() {

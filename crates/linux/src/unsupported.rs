@@ -27,7 +27,7 @@ pub fn unsupported(plan: &Plan) -> Vec<String> {
     );
     let first = plan.flows.first().map(|flow| flow.tcp).unwrap_or_default();
     for flow in &plan.flows {
-        let start = &flow.slow_start.name;
+        let start = flow.slow_start.name;
         need(
             start == "standard",
             format!(

@@ -8,8 +8,9 @@
 //! Not counted: the round trip in which the window stands still while a loss is repaired, timeouts, whole windows. So both
 //! forms hold for windows of more than about ten segments and climbs of more than a few round trips.
 
-use elephan_cc::parameter::{ParameterError, Value};
-use elephan_cc::registry::{self, Entry};
+use elephan_cc::registry::{self, AnyParameters};
+use elephan_units::Mistake;
+use elephan_units::entry::Value;
 
 use crate::bic::Bic;
 use crate::cubic::Cubic;
@@ -31,7 +32,7 @@ pub struct Epoch {
 }
 
 /// The steady state of an algorithm, with its parameters.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Algorithm {
     /// Standard TCP, any additive increase and multiplicative decrease.
     Standard(Standard),
@@ -54,48 +55,26 @@ pub enum Algorithm {
 /// Why there is no model of an algorithm, or no answer of one.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// No algorithm of that name has a model.
-    #[error("cc: expected one of {MODELLED}, found \"{0}\"")]
-    Unknown(String),
-    /// A setting that the algorithm refuses.
-    #[error("cc.{name}: {0}", name = .0.name())]
-    Setting(ParameterError),
+    /// An algorithm without a model, or a setting that it refuses.
+    #[error("{0}")]
+    Refused(Mistake),
     /// A computation was cancelled.
     #[error("the computation was cancelled")]
     Cancelled,
 }
 
-/// Names of algorithms that have a model.
-const MODELLED: &str = "tahoe, reno, newreno, sack, hstcp, hstcp-fc, scalable, htcp, bic, fast, ltcp, cubic";
-
-/// The values of an algorithm's parameters: published ones, except for those that are set.
-pub(crate) struct Settings<'a> {
-    entry: &'static Entry,
-    settings: &'a [(&'a str, Value<'a>)],
-}
-
-impl Settings<'_> {
-    fn value(&self, name: &str) -> Value<'_> {
-        let set = self.settings.iter().find(|(key, _)| *key == name).map(|&(_, value)| value);
-        set.or_else(|| self.entry.parameters.iter().find(|p| p.name == name).map(|p| p.default))
-            .expect("a parameter that the registry has")
-    }
-
-    /// A number.
-    pub fn number(&self, name: &str) -> f64 {
-        match self.value(name) {
-            Value::Number(number) => number,
-            _ => unreachable!("the registry has checked the kind"),
-        }
-    }
-
-    /// A word.
-    pub fn word(&self, name: &str) -> &str {
-        match self.value(name) {
-            Value::Word(word) => word,
-            _ => unreachable!("the registry has checked the kind"),
-        }
-    }
+/// The name of the algorithm whose model the algorithm `name` has: its own, or that of a simpler one that responds to losses alike. None
+/// where there is no model.
+pub fn modelled(name: &str) -> Option<&'static str> {
+    let model =
+        |name: &str| AnyParameters::of(name, &[]).and_then(Result::ok).and_then(|it| Algorithm::of(&it));
+    let own = model(name)?;
+    // A name that chooses a recovery too is not the simplest.
+    registry::ALL
+        .iter()
+        .filter(|entry| entry.implies.is_empty())
+        .map(|entry| entry.name)
+        .find(|other| model(other).is_some_and(|other| other == own))
 }
 
 /// Smallest and largest window that a response function looks for.
@@ -103,21 +82,34 @@ const WINDOWS: (f64, f64) = (1.0, 1e12);
 
 impl Algorithm {
     /// The model of the algorithm `name`, as a scenario calls it, with the published parameters except for `settings`.
-    pub fn new(name: &str, settings: &[(&str, Value<'_>)]) -> Result<Self, Error> {
-        let entry = registry::find(name).ok_or_else(|| Error::Unknown(name.to_owned()))?;
-        entry.build(settings).map_err(Error::Setting)?;
-        let settings = Settings { entry, settings };
-        Ok(match name {
-            "tahoe" | "reno" | "newreno" | "sack" => Self::Standard(Standard::of(&settings)),
-            "hstcp" | "hstcp-fc" => Self::HighSpeed(HighSpeed::of(&settings)),
-            "scalable" => Self::Scalable(Scalable::of(&settings)),
-            "htcp" => Self::Htcp(Htcp::of(&settings)),
-            "bic" => Self::Bic(Bic::of(&settings)),
-            "fast" => Self::Fast(Fast::of(&settings)),
-            "ltcp" => Self::Ltcp(Ltcp::of(&settings)),
-            "cubic" => Self::Cubic(Cubic::of(&settings)),
-            _ => return Err(Error::Unknown(name.to_owned())),
+    pub fn new(name: &str, settings: &[(&str, Value)]) -> Result<Self, Error> {
+        let parameters = AnyParameters::of(name, settings).transpose();
+        let parameters = parameters.map_err(|mistake| Error::Refused(mistake.below("cc")))?;
+        parameters.and_then(|parameters| Self::of(&parameters)).ok_or_else(|| {
+            let names = registry::ALL.iter().map(|entry| entry.name).filter(|name| modelled(name).is_some());
+            let expected = format!("one of {}", names.collect::<Vec<_>>().join(", "));
+            Error::Refused(Mistake::new("cc", expected, format_args!("\"{name}\"")))
         })
+    }
+
+    /// The model of the algorithm with these parameters; none where it has none.
+    #[expect(
+        clippy::match_wildcard_for_single_variants,
+        reason = "a new algorithm has no model until somebody derives one"
+    )]
+    pub fn of(parameters: &AnyParameters) -> Option<Self> {
+        match parameters {
+            AnyParameters::Reno(it) => Some(Self::Standard(Standard::of(it))),
+            AnyParameters::Hstcp(it) => Some(Self::HighSpeed(HighSpeed::of(it))),
+            AnyParameters::HstcpFc(it) => Some(Self::HighSpeed(HighSpeed::of(&it.hstcp()))),
+            AnyParameters::Scalable(it) => Some(Self::Scalable(Scalable::of(it))),
+            AnyParameters::Htcp(it) => Some(Self::Htcp(Htcp::of(it))),
+            AnyParameters::Bic(it) => Some(Self::Bic(Bic::of(it))),
+            AnyParameters::Fast(it) => Some(Self::Fast(Fast::of(it))),
+            AnyParameters::Ltcp(it) => Some(Self::Ltcp(Ltcp::of(it))),
+            AnyParameters::Cubic(it) => Some(Self::Cubic(Cubic::of(it))),
+            _ => None,
+        }
     }
 
     /// The climb back to window `w`, in segments, after a loss there.

@@ -1,11 +1,13 @@
 //! BIC-TCP (Xu, Harfoush and Rhee 2004; thesis, equations 6.15 to 6.17). The response function is derived: a flow that loses
 //! at the same window each time finds its target there.
 
-use crate::algorithm::{Epoch, Settings};
+use elephan_cc::bic::Parameters;
+
+use crate::algorithm::Epoch;
 use crate::standard::Standard;
 
 /// BIC-TCP.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Bic {
     b: f64,
     beta: f64,
@@ -15,13 +17,13 @@ pub struct Bic {
 }
 
 impl Bic {
-    pub(crate) fn of(settings: &Settings<'_>) -> Self {
+    pub(crate) fn of(parameters: &Parameters) -> Self {
         Self {
-            b: settings.number("b"),
-            beta: settings.number("beta"),
-            low_window: settings.number("low_window"),
-            s_max: settings.number("s_max"),
-            smooth_part: settings.number("smooth_part"),
+            b: parameters.b,
+            beta: parameters.beta,
+            low_window: parameters.low_window,
+            s_max: parameters.s_max,
+            smooth_part: parameters.smooth_part,
         }
     }
 

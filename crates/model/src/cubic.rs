@@ -1,11 +1,13 @@
 //! CUBIC (RFC 9438).
 
-use crate::algorithm::{Epoch, Settings};
+use elephan_cc::cubic::Parameters;
+
+use crate::algorithm::Epoch;
 use crate::solve;
 use crate::standard::Standard;
 
 /// CUBIC.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Cubic {
     c: f64,
     /// Fraction that a loss leaves.
@@ -13,8 +15,8 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    pub(crate) fn of(settings: &Settings<'_>) -> Self {
-        Self { c: settings.number("c"), beta: settings.number("beta") }
+    pub(crate) fn of(parameters: &Parameters) -> Self {
+        Self { c: parameters.c, beta: parameters.beta }
     }
 
     /// Mean window in segments at loss rate `p` and `rtt` s (RFC 9438, section 5.1, figure 5):

@@ -1,10 +1,11 @@
 //! FAST TCP (Jin, Wei and Low 2004; thesis, equations 6.18 to 6.20): an equilibrium with the queue, not with losses.
 
-use crate::algorithm::Settings;
+use elephan_cc::fast::Parameters;
+
 use crate::standard::Standard;
 
 /// FAST TCP on a path of more than 100 Mbit/s of goodput, where the thesis sets alpha to 200 segments.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Fast {
     /// Weight of the new window in an update.
     pub gamma: f64,
@@ -24,8 +25,8 @@ pub struct Equilibrium {
 }
 
 impl Fast {
-    pub(crate) fn of(settings: &Settings<'_>) -> Self {
-        Self { gamma: settings.number("gamma"), alpha: settings.number("alpha_high") }
+    pub(crate) fn of(parameters: &Parameters) -> Self {
+        Self { gamma: parameters.gamma, alpha: parameters.alpha_high }
     }
 
     /// The equilibrium of equation 6.18, `w = (T_min/T) w + alpha`, for flows of the same `alpha` that know the path's true smallest

@@ -27,7 +27,7 @@
 //! RED's average is slower than they grow; windows of a few packets, since timeouts are left out; slow start, which is left out; bursts
 //! within a round trip, which fill small buffers that the fluid leaves empty.
 
-use elephan_cc::parameter::Value;
+use elephan_units::entry::Value;
 
 use crate::algorithm::{Algorithm, Error};
 use crate::independent::{Curves, Steady, rule};
@@ -115,7 +115,7 @@ impl Network {
     pub fn add(
         &mut self,
         name: &str,
-        settings: &[(&str, Value<'_>)],
+        settings: &[(&str, Value)],
         flows: f64,
         rtt: f64,
         is_cancelled: &dyn Fn() -> bool,

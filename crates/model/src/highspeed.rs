@@ -1,11 +1,13 @@
 //! HighSpeed TCP (RFC 3649, section 5; thesis, equations 6.1 to 6.4; Nabeshima, section 2).
 
-use crate::algorithm::{Epoch, Settings};
+use elephan_cc::hstcp::Parameters;
+
+use crate::algorithm::Epoch;
 use crate::solve;
 use crate::standard::Standard;
 
 /// HighSpeed TCP in its continuous form. The table of RFC 3649's appendix B rounds `a` to whole numbers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct HighSpeed {
     w_low: f64,
     w_high: f64,
@@ -15,14 +17,13 @@ pub struct HighSpeed {
 }
 
 impl HighSpeed {
-    pub(crate) fn of(settings: &Settings<'_>) -> Self {
-        let number = |name| settings.number(name);
+    pub(crate) fn of(parameters: &Parameters) -> Self {
         Self {
-            w_low: number("w_low"),
-            w_high: number("w_high"),
-            p_low: number("p_low"),
-            p_high: number("p_high"),
-            b_high: number("b_high"),
+            w_low: parameters.w_low,
+            w_high: parameters.w_high,
+            p_low: parameters.p_low,
+            p_high: parameters.p_high,
+            b_high: parameters.b_high,
         }
     }
 

@@ -1,43 +1,32 @@
 //! H-TCP (Leith and Shorten 2004; thesis, equations 6.7 to 6.14). No source prints a response function; this one is derived.
 
-use crate::algorithm::{Epoch, Settings};
+use elephan_cc::htcp::{Parameters, RttScaling};
+
+use crate::algorithm::Epoch;
 use crate::solve;
 
 /// H-TCP.
 ///
 /// The fraction that a loss leaves adapts to the round-trip times seen, `T_min/T_max` within 1/2 and `beta_max` (equation 6.10); here
 /// it is `beta_max`, right for a path whose queue is short.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Htcp {
     delta_l: f64,
-    scaling: Scaling,
+    scaling: RttScaling,
     /// Fraction of the window that a loss leaves.
     pub beta: f64,
 }
 
-/// How the increase depends on the round-trip time (equation 6.9, and what its authors' code does).
-#[derive(Clone, Copy, Debug)]
-enum Scaling {
-    Reference,
-    Seconds,
-    Off,
-}
-
 impl Htcp {
-    pub(crate) fn of(settings: &Settings<'_>) -> Self {
-        let scaling = match settings.word("rtt_scaling") {
-            "reference" => Scaling::Reference,
-            "seconds" => Scaling::Seconds,
-            _ => Scaling::Off,
-        };
-        Self { delta_l: settings.number("delta_l"), scaling, beta: settings.number("beta_max") }
+    pub(crate) fn of(parameters: &Parameters) -> Self {
+        Self { delta_l: parameters.delta_l, scaling: parameters.rtt_scaling, beta: parameters.beta_max }
     }
 
     fn scale(&self, rtt: f64) -> f64 {
         match self.scaling {
-            Scaling::Reference => (rtt / 0.1).clamp(0.1, 2.0),
-            Scaling::Seconds => rtt,
-            Scaling::Off => 1.0,
+            RttScaling::Reference => (rtt / 0.1).clamp(0.1, 2.0),
+            RttScaling::Seconds => rtt,
+            RttScaling::Off => 1.0,
         }
     }
 

@@ -9,10 +9,10 @@
 //! Means over `LOSSES` losses are good for three per cent.
 
 use elephan_cc::algorithm::{Ack, Cause, Congestion};
-use elephan_cc::parameter::Value;
 use elephan_cc::registry::{self, AnyAlgorithm};
 use elephan_cc::slow_start::SlowStart;
 use elephan_cc::{Controller, Quantisation};
+use elephan_units::entry::Value;
 use elephan_units::{Seed, Time};
 use rand::RngExt;
 
@@ -45,7 +45,7 @@ pub struct Steady {
 }
 
 /// The rule of the algorithm `name`, for which [`crate::Algorithm::new`] has a model with these settings.
-pub fn rule(name: &str, settings: &[(&str, Value<'_>)]) -> AnyAlgorithm {
+pub fn rule(name: &str, settings: &[(&str, Value)]) -> AnyAlgorithm {
     let entry = registry::find(name).expect("a name that has a model");
     entry.build(settings).expect("settings that the model has taken")
 }

@@ -29,4 +29,4 @@ pub mod standard;
 pub mod tekala;
 pub mod utilisation;
 
-pub use algorithm::{Algorithm, Epoch, Error, RttUnfairness};
+pub use algorithm::{Algorithm, Epoch, Error, RttUnfairness, modelled};

@@ -1,9 +1,11 @@
 //! Layered TCP (Bhandarkar, section 3): layers, and the speed-ups of its table.
 
-use crate::algorithm::{Epoch, Settings};
+use elephan_cc::ltcp::Parameters;
+
+use crate::algorithm::Epoch;
 
 /// Layered TCP.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Ltcp {
     /// Window up to which there is one layer, W_T.
     pub w_t: f64,
@@ -23,8 +25,8 @@ pub struct Layer {
 }
 
 impl Ltcp {
-    pub(crate) fn of(settings: &Settings<'_>) -> Self {
-        Self { w_t: settings.number("w_t"), alpha: 1.0 / (1.0 - 4.0 * settings.number("beta_l")) }
+    pub(crate) fn of(parameters: &Parameters) -> Self {
+        Self { w_t: parameters.w_t, alpha: 1.0 / (1.0 - 4.0 * parameters.beta_l) }
     }
 
     /// Layer `k`: `d_K = alpha^(K-1) W_T`, `W_K = W_T (alpha^(K-1) - 1)/(alpha - 1)` (equations 1 and 3 to 5).

@@ -1,10 +1,12 @@
 //! Scalable TCP (Kelly, section 3; thesis, equations 6.5 and 6.6).
 
-use crate::algorithm::{Epoch, Settings};
+use elephan_cc::scalable::Parameters;
+
+use crate::algorithm::Epoch;
 use crate::standard::Standard;
 
 /// Scalable TCP; `lwnd` of 0 is the algorithm without a legacy window.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Scalable {
     /// Segments for each acknowledged one.
     pub a: f64,
@@ -18,8 +20,8 @@ pub struct Scalable {
 const STANDARD: Standard = Standard { a: 1.0, beta: 0.5 };
 
 impl Scalable {
-    pub(crate) fn of(settings: &Settings<'_>) -> Self {
-        Self { a: settings.number("a"), b: settings.number("b"), lwnd: settings.number("lwnd") }
+    pub(crate) fn of(parameters: &Parameters) -> Self {
+        Self { a: parameters.a, b: parameters.b, lwnd: parameters.lwnd }
     }
 
     /// Mean window at loss rate `p`: `(a/b)/p` above the legacy window, Standard TCP's `sqrt(1.5/p)` below (Kelly, section 3.1).

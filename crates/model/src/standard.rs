@@ -1,9 +1,11 @@
 //! Standard TCP: the square root law, PFTK, and what Kelly's Table 1 is made of.
 
-use crate::algorithm::{Epoch, Settings};
+use elephan_cc::reno::Parameters;
+
+use crate::algorithm::Epoch;
 
 /// Additive increase, multiplicative decrease.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Standard {
     /// Segments for each round trip.
     pub a: f64,
@@ -12,8 +14,8 @@ pub struct Standard {
 }
 
 impl Standard {
-    pub(crate) fn of(settings: &Settings<'_>) -> Self {
-        Self { a: settings.number("a"), beta: settings.number("beta") }
+    pub(crate) fn of(parameters: &Parameters) -> Self {
+        Self { a: parameters.a, beta: parameters.beta }
     }
 
     /// Mean window in segments at loss rate `p`: `sqrt(a (1 + beta) / (2 (1 - beta) p))`, with a = 1 and beta = 1/2

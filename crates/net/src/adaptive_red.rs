@@ -24,14 +24,14 @@ const ALPHA: f64 = 0.01;
 pub struct AdaptiveRed {
     /// Queueing delay that automatic thresholds aim at (Floyd, Gummadi and Shenker 2001, section 5).
     pub target_delay: Time,
-    /// Average queue up to which nothing is dropped, in packets; automatic: half of what the link sends in target_delay, and
+    /// Average queue up to which nothing is dropped; automatic: half of what the link sends in target_delay, and
     /// at least 5.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0.0))]
+    #[schemars(range(min = 0.0), extend("unit" = "packets"))]
     pub min_th: Option<f64>,
-    /// Average queue at which the drop probability has risen to max_p, in packets; automatic: 3 min_th.
+    /// Average queue at which the drop probability has risen to max_p; automatic: 3 min_th.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    #[schemars(extend("exclusiveMinimum" = 0.0), extend("unit" = "packets"))]
     pub max_th: Option<f64>,
     /// Weight of a new packet's queue in the average; automatic: 1 - exp(-1/C), C the rate in packets per second.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,8 +55,8 @@ pub struct AdaptiveRed {
     /// Below this max_p nothing is taken away (section 4: 0.01).
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
     pub bottom: f64,
-    /// Mean size of a packet, in bytes: what C and the idle time are counted in.
-    #[schemars(range(min = 1))]
+    /// Mean size of a packet: what C and the idle time are counted in.
+    #[schemars(range(min = 1), extend("unit" = "bytes"))]
     pub mean_pktsize: u32,
     /// Whether drops keep a distance from each other of 1/p to 2/p packets, instead of 1 to 1/p (ns-2, `wait_`).
     pub wait: bool,

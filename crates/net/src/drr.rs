@@ -28,7 +28,7 @@ use elephan_units::Mistake;
 pub struct Drr {
     /// Bytes that a queue may send in its turn, of the class with the smallest weight; at least the largest packet, so that each
     /// turn sends one (section 3).
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1), extend("unit" = "bytes"))]
     pub quantum: u32,
     /// Queues that flows are hashed to, where there are no classes.
     #[schemars(range(min = 1, max = 65536))]

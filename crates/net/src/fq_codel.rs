@@ -28,7 +28,7 @@ pub struct FqCodel {
     /// How long the delay may stay above the target before the first drop, INTERVAL (RFC 8290, section 5.2.1).
     pub interval: Time,
     /// Bytes that a flow may send in its turn (RFC 8290, section 5.2.4: 1514, an Ethernet frame).
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1), extend("unit" = "bytes"))]
     pub quantum: u32,
     /// Queues that flows are hashed to (RFC 8290, section 5.2.5).
     #[schemars(range(min = 1, max = 65536))]

@@ -38,16 +38,16 @@ pub struct Pie {
     pub qdelay_ref: Time,
     /// How often the probability is updated, T_UPDATE (section 4.2).
     pub t_update: Time,
-    /// Weight of the delay's deviation from the reference, in 1/s (section 4.2: 1/8).
-    #[schemars(range(min = 0.0))]
+    /// Weight of the delay's deviation from the reference (section 4.2: 1/8).
+    #[schemars(range(min = 0.0), extend("unit" = "1/s"))]
     pub alpha: f64,
-    /// Weight of the delay's change, in 1/s (section 4.2: 1 1/4).
-    #[schemars(range(min = 0.0))]
+    /// Weight of the delay's change (section 4.2: 1 1/4).
+    #[schemars(range(min = 0.0), extend("unit" = "1/s"))]
     pub beta: f64,
     /// How long a burst into an empty queue is let through, MAX_BURST (section 4.4).
     pub max_burst: Time,
-    /// Mean size of a packet, in bytes: no more than two waiting are never dropped from (section 4.1).
-    #[schemars(range(min = 1))]
+    /// Mean size of a packet: no more than two waiting are never dropped from (section 4.1).
+    #[schemars(range(min = 1), extend("unit" = "bytes"))]
     pub mean_pktsize: u32,
     /// Whether drops keep a distance from each other (section 5.4).
     pub derandomize: bool,

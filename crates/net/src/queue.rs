@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use elephan_units::{Choice, Mistake, read_choice};
+use elephan_units::entry::{self, Parameter, Range, choice_schema};
+use elephan_units::{Choice, Entry, Mistake, read_choice};
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -30,17 +31,8 @@ pub(crate) trait Parameters: Serialize + JsonSchema {
     }
 }
 
-/// What is known of a discipline without making one.
-#[derive(Clone, Copy, Debug)]
-pub struct Discipline {
-    /// The name that a scenario uses.
-    pub name: &'static str,
-    /// Its name in the literature.
-    pub title: &'static str,
-    /// Where it is published.
-    pub source: &'static str,
-    schema: fn(&mut SchemaGenerator) -> Schema,
-}
+/// What is known of a discipline, and the JSON Schema of its parameters.
+pub type Discipline = Entry<fn(&mut SchemaGenerator) -> Schema>;
 
 /// Declares the enum of all disciplines and [`DISCIPLINES`].
 macro_rules! disciplines {
@@ -56,7 +48,9 @@ macro_rules! disciplines {
             name: $name,
             title: $title,
             source: $source,
-            schema: <$variant as JsonSchema>::json_schema,
+            implies: &[],
+            parameters: || Parameter::of::<$variant>("automatic"),
+            make: <$variant as JsonSchema>::json_schema,
         }, )+ ];
 
         impl Queue {
@@ -177,58 +171,12 @@ fn hold(value: &Value, schema: &Value, root: &Value, key: &str, mistakes: &mut V
             }
         }
         Value::Number(number) => {
-            let (number, limit) = (number.as_f64().unwrap_or(f64::NAN), |name: &str| schema[name].as_f64());
-            let fits = limit("minimum").is_none_or(|low| number >= low)
-                && limit("exclusiveMinimum").is_none_or(|low| number > low)
-                && limit("maximum").is_none_or(|high| number <= high);
-            if !fits {
-                mistakes.push(Mistake::new(key, range(schema), number));
+            let (number, range) = (number.as_f64().unwrap_or(f64::NAN), Range::of_number(schema));
+            if !range.holds(entry::Value::Number(number)) {
+                mistakes.push(Mistake::new(key, range, number));
             }
         }
         _ => {}
-    }
-}
-
-/// The range of a number, in words.
-fn range(schema: &Value) -> String {
-    let limit = |name: &str| schema[name].as_f64();
-    match (limit("exclusiveMinimum"), limit("minimum"), limit("maximum")) {
-        (Some(low), _, Some(high)) => format!("a number above {low}, up to {high}"),
-        (Some(low), _, None) => format!("a number above {low}"),
-        (None, Some(low), Some(high)) => format!("a number from {low} to {high}"),
-        (None, Some(low), None) => format!("a number of {low} or more"),
-        (None, None, Some(high)) => format!("a number up to {high}"),
-        (None, None, None) => "a number".to_owned(),
-    }
-}
-
-impl Discipline {
-    /// Name, title, source and parameters, each with meaning, default and range.
-    pub fn describe(&self) -> Value {
-        let mut generator = SchemaSettings::draft2020_12().into_generator();
-        let schema = (self.schema)(&mut generator).to_value();
-        let empty = Map::new();
-        let properties = schema["properties"].as_object().unwrap_or(&empty);
-        let parameters: Vec<Value> = properties
-            .iter()
-            .map(|(name, schema)| {
-                let is = |kind: &str| schema["type"] == kind || schema["type"][0] == kind;
-                let range = if is("boolean") {
-                    "true or false".to_owned()
-                } else if is("array") {
-                    "a list of tables".to_owned()
-                } else if is("number") || is("integer") {
-                    range(schema)
-                } else {
-                    "a time such as \"5 ms\"".to_owned()
-                };
-                let default =
-                    if schema["default"].is_null() { json!("automatic") } else { schema["default"].clone() };
-                let meaning = schema["description"].as_str().unwrap_or_default().replace('\n', " ");
-                json!({ "name": name, "meaning": meaning, "default": default, "range": range })
-            })
-            .collect();
-        json!({ "name": self.name, "title": self.title, "source": self.source, "parameters": parameters })
     }
 }
 
@@ -254,28 +202,19 @@ impl JsonSchema for Queue {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let names: Vec<&str> = DISCIPLINES.iter().map(|known| known.name).collect();
         let tables: Vec<Value> = DISCIPLINES
             .iter()
-            .map(|known| {
-                let inner = (known.schema)(generator).to_value();
-                let mut properties = Map::from_iter([("name".to_owned(), json!({ "const": known.name }))]);
-                if let Some(more) = inner["properties"].as_object() {
-                    properties.extend(more.clone());
-                }
-                json!({
-                    "title": known.title,
-                    "type": "object",
-                    "properties": properties,
-                    "required": ["name"],
-                    "additionalProperties": false,
-                })
+            .map(|known| match (known.make)(generator).to_value()["properties"].take() {
+                Value::Object(properties) => known.table(properties),
+                _ => known.table(Map::new()),
             })
             .collect();
-        json_schema!({
-            "description": "A queue discipline: its name, or a table with name and parameters",
-            "anyOf": [{ "enum": names }, { "oneOf": tables }],
-        })
+        let mut schema = choice_schema(&tables);
+        schema.insert(
+            "description".to_owned(),
+            json!("A queue discipline: its name, or a table with name and parameters"),
+        );
+        schema
     }
 }
 
@@ -293,9 +232,8 @@ mod tests {
             let found = read(json!(known.name)).unwrap();
             assert_eq!(found.name(), known.name);
             assert_eq!(read(serde_json::to_value(&found).unwrap()), Ok(found));
-            for parameter in known.describe()["parameters"].as_array().unwrap() {
-                let meaning = parameter["meaning"].as_str().unwrap();
-                assert!(meaning.len() > 20, "{}: {parameter}", known.name);
+            for parameter in (known.parameters)() {
+                assert!(parameter.meaning.len() > 20, "{}: {}", known.name, parameter.name);
             }
         }
     }

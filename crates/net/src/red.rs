@@ -23,14 +23,14 @@ const MAX_OVER_MIN: f64 = 3.0;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Red {
-    /// Average queue up to which nothing is dropped, in packets; automatic: half of what the link sends in target_delay, and
+    /// Average queue up to which nothing is dropped; automatic: half of what the link sends in target_delay, and
     /// at least 5 (Floyd, Gummadi and Shenker 2001, section 5).
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0.0))]
+    #[schemars(range(min = 0.0), extend("unit" = "packets"))]
     pub min_th: Option<f64>,
-    /// Average queue at which the drop probability has risen to max_p, in packets; automatic: 3 min_th (Floyd 1997).
+    /// Average queue at which the drop probability has risen to max_p; automatic: 3 min_th (Floyd 1997).
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    #[schemars(extend("exclusiveMinimum" = 0.0), extend("unit" = "packets"))]
     pub max_th: Option<f64>,
     /// Drop probability at max_th (Floyd and Jacobson 1993, section 4; 0.1: Floyd 1997).
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
@@ -44,8 +44,8 @@ pub struct Red {
     pub gentle: bool,
     /// Whether the queue is measured in bytes, and small packets are dropped less often (Floyd and Jacobson 1993, section 4).
     pub bytes: bool,
-    /// Mean size of a packet, in bytes: what a threshold is worth with bytes, and what C and the idle time are counted in.
-    #[schemars(range(min = 1))]
+    /// Mean size of a packet: what a threshold is worth with bytes, and what C and the idle time are counted in.
+    #[schemars(range(min = 1), extend("unit" = "bytes"))]
     pub mean_pktsize: u32,
     /// Whether drops keep a distance from each other of 1/p to 2/p packets, instead of 1 to 1/p (ns-2, `wait_`).
     pub wait: bool,
@@ -111,6 +111,19 @@ pub(crate) fn thresholds(
     (min, max_th.unwrap_or(MAX_OVER_MIN * min))
 }
 
+/// The automatic weight of a new packet's queue in the average.
+fn automatic_weight(packets_per_second: f64) -> f64 {
+    -libm::expm1(-1.0 / packets_per_second)
+}
+
+impl Red {
+    /// The thresholds in packets and the weight at a link of this rate, those automatic that are not given: `(min_th, max_th, w_q)`.
+    pub fn settled(&self, packets_per_second: f64) -> (f64, f64, f64) {
+        let (min, max) = thresholds(self.min_th, self.max_th, self.target_delay, packets_per_second);
+        (min, max, self.w_q.unwrap_or_else(|| automatic_weight(packets_per_second)))
+    }
+}
+
 /// The average queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Average {
@@ -132,7 +145,7 @@ impl Average {
     /// At another rate.
     pub fn tune(&mut self, packets_per_second: f64) {
         self.packets_per_second = packets_per_second;
-        self.w_q = self.given.unwrap_or_else(|| -libm::expm1(-1.0 / packets_per_second));
+        self.w_q = self.given.unwrap_or_else(|| automatic_weight(packets_per_second));
     }
 
     /// A packet arrives and finds `queue` packets waiting.

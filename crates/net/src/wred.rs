@@ -21,13 +21,13 @@ pub struct Profile {
     /// Codepoints of the packets that it is for; none: all for which there is no other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dscp: Vec<Codepoints>,
-    /// Average queue up to which none of them is dropped, in packets; automatic as in RED.
+    /// Average queue up to which none of them is dropped; automatic as in RED.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0.0))]
+    #[schemars(range(min = 0.0), extend("unit" = "packets"))]
     pub min_th: Option<f64>,
-    /// Average queue at which their drop probability has risen to max_p, in packets; automatic as in RED.
+    /// Average queue at which their drop probability has risen to max_p; automatic as in RED.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    #[schemars(extend("exclusiveMinimum" = 0.0), extend("unit" = "packets"))]
     pub max_th: Option<f64>,
     /// Drop probability at max_th.
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
@@ -54,8 +54,8 @@ pub struct Wred {
     pub w_q: Option<f64>,
     /// Whether the probability rises from max_p to 1 between max_th and twice that, instead of at once (Floyd 2000).
     pub gentle: bool,
-    /// Mean size of a packet, in bytes: what C and the idle time are counted in.
-    #[schemars(range(min = 1))]
+    /// Mean size of a packet: what C and the idle time are counted in.
+    #[schemars(range(min = 1), extend("unit" = "bytes"))]
     pub mean_pktsize: u32,
     /// Whether drops keep a distance from each other of 1/p to 2/p packets, instead of 1 to 1/p (ns-2, `wait_`).
     pub wait: bool,

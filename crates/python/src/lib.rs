@@ -7,15 +7,13 @@ mod live;
 mod model;
 mod sweep;
 mod tables;
+mod vocabulary;
 mod watch;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use elephan_cc::parameter::{Parameter, Range, Value};
-use elephan_cc::registry::Entry;
-use elephan_cc::{registry, slow_start};
 use elephan_metrics::table::Table;
 use elephan_metrics::trace::{
     CrowdTrace, EventKind, EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace,
@@ -27,7 +25,6 @@ use elephan_units::{Rate, Time};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::json;
 
 use crate::tables::columns;
 use crate::watch::{Cancel, watch};
@@ -195,36 +192,6 @@ fn schema() -> String {
     Scenario::schema().to_string()
 }
 
-fn describe<T>(entries: &[Entry<T>]) -> String {
-    let value = |value: &Value<'_>| match *value {
-        Value::Number(number) => json!(number),
-        Value::Flag(flag) => json!(flag),
-        Value::Word(word) => json!(word),
-    };
-    let range = |range: &Range| range.to_string();
-    let parameter = |p: &Parameter| json!({ "name": p.name, "meaning": p.meaning.trim(), "default": value(&p.default), "range": range(&p.range) });
-    let entries: Vec<_> = entries
-        .iter()
-        .map(|entry| {
-            let parameters: Vec<_> = entry.parameters.iter().map(parameter).collect();
-            json!({ "name": entry.name, "title": entry.title, "source": entry.source, "parameters": parameters })
-        })
-        .collect();
-    json!(entries).to_string()
-}
-
-/// Every congestion control algorithm: name, title, source and parameters, as JSON.
-#[pyfunction]
-fn algorithms() -> String {
-    describe(registry::ALL)
-}
-
-/// Every slow start: name, title, source and parameters, as JSON.
-#[pyfunction]
-fn slow_starts() -> String {
-    describe(slow_start::ALL)
-}
-
 /// The number that a quantity of a scenario file stands for, and its unit: `bit_s`, `s`, `bytes`, `packets`, or `bdp`, a share of
 /// the bandwidth-delay product; none where the text is no quantity.
 #[pyfunction]
@@ -252,13 +219,6 @@ fn to_toml(json: &str) -> PyResult<String> {
     toml::to_string_pretty(&value).map_err(|e| error(e.to_string()))
 }
 
-/// Every queue discipline: name, title, source and parameters, as JSON.
-#[pyfunction]
-fn queues() -> String {
-    let all: Vec<_> = elephan_net::DISCIPLINES.iter().map(elephan_net::Discipline::describe).collect();
-    json!(all).to_string()
-}
-
 /// The module.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -278,9 +238,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(quantity, module)?,
         wrap_pyfunction!(live::run_live, module)?,
         wrap_pyfunction!(live::describe_plan, module)?,
-        wrap_pyfunction!(algorithms, module)?,
-        wrap_pyfunction!(slow_starts, module)?,
-        wrap_pyfunction!(queues, module)?,
+        wrap_pyfunction!(vocabulary::vocabulary, module)?,
     ] {
         module.add_function(function)?;
     }

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use elephan_cc::parameter::Value;
-use elephan_scenario::plan::{Cc, Setting};
+use elephan_scenario::plan::Cc;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{ScenarioError, plan};
 
@@ -36,37 +35,26 @@ fn kernel_sources() -> BTreeMap<&'static str, &'static str> {
 /// The values of an algorithm's table of parameters in fixed point, with these settings (JSON).
 #[pyfunction]
 fn kernel_values(name: &str, settings: &str) -> PyResult<Vec<u64>> {
-    let settings: BTreeMap<String, serde_json::Value> = serde_json::from_str(settings)
+    let settings: BTreeMap<String, Value> = serde_json::from_str(settings)
         .map_err(|error| ScenarioError::new_err(format!("kernel: settings: {error}")))?;
-    let mut values = Vec::new();
-    for (key, value) in &settings {
-        values.push((
-            key.as_str(),
-            match value {
-                serde_json::Value::Bool(flag) => Value::Flag(*flag),
-                serde_json::Value::String(word) => Value::Word(word),
-                number => Value::Number(number.as_f64().unwrap_or(f64::NAN)),
-            },
-        ));
-    }
-    let refused = |error| ScenarioError::new_err(format!("kernel: {name}: {error}"));
-    known(name)?.values(&values).map_err(refused)
-}
-
-fn settings(cc: &Cc) -> serde_json::Value {
-    let value = |setting: &Setting| match setting {
-        Setting::Number(number) => json!(number),
-        Setting::Flag(flag) => json!(flag),
-        Setting::Word(word) => json!(word),
-    };
-    cc.settings.iter().map(|(name, setting)| (name.clone(), value(setting))).collect()
+    let known = known(name)?;
+    let described = known.described();
+    let refused = |mistake| ScenarioError::new_err(format!("kernel: {name}: {mistake}"));
+    let read = |(key, value): (_, _)| Ok((String::as_str(key), described.read(key, value)?));
+    let values: Vec<_> = settings.iter().map(read).collect::<Result<_, _>>().map_err(refused)?;
+    known.values(&values).map_err(refused)
 }
 
 /// Name and settings (JSON) of each flow's congestion control.
 #[pyfunction]
 fn congestion_controls(scenario: &str) -> PyResult<Vec<(String, String)>> {
     let plan = plan(scenario)?;
-    Ok(plan.flows.iter().map(|flow| (flow.cc.name.clone(), settings(&flow.cc).to_string())).collect())
+    let settings = |cc: &Cc| {
+        let mut table = cc.table();
+        table.remove("name");
+        Value::Object(table).to_string()
+    };
+    Ok(plan.flows.iter().map(|flow| (flow.cc.name.to_owned(), settings(&flow.cc))).collect())
 }
 
 #[cfg(target_os = "linux")]

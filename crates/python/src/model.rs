@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use elephan_cc::parameter::Value;
 use elephan_metrics::{FlowSummary, LinkSummary, Summary};
 use elephan_model::fluid::{Link, Network, Queue};
 use elephan_model::stability::{self, LossModel};
 use elephan_model::{Algorithm, aimd, independent, standard, tekala, utilisation};
-use elephan_net::{Limit, Loss};
-use elephan_scenario::Plan;
+use elephan_net::{Limit, Loss, Queue as Discipline};
 use elephan_scenario::estimate::{MOST_MODELLED, SAME_START_S};
-use elephan_scenario::plan::Setting;
+use elephan_scenario::{Algorithm as Choice, Plan};
 use elephan_traffic::Demand;
+use elephan_units::entry::Value;
 use elephan_units::{Rate, Time};
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
@@ -26,28 +25,11 @@ fn bad(message: impl ToString) -> PyErr {
 /// What `make` makes of a `cc` as a scenario gives it, in JSON: a name, or a table with `name` and parameters.
 fn with_cc<T>(
     cc: &str,
-    make: impl FnOnce(&str, &[(&str, Value<'_>)]) -> Result<T, elephan_model::Error>,
+    make: impl FnOnce(&str, &[(&str, Value)]) -> Result<T, elephan_model::Error>,
 ) -> PyResult<T> {
     let json: Json = serde_json::from_str(cc).map_err(bad)?;
-    if let Json::String(name) = &json {
-        return make(name, &[]).map_err(bad);
-    }
-    let table = json.as_object().ok_or_else(|| bad("cc: expected a name or a table"))?;
-    let name = table.get("name").and_then(Json::as_str).ok_or_else(|| bad("cc.name: expected a name"))?;
-    let settings: Vec<(&str, Value<'_>)> = table
-        .iter()
-        .filter(|(key, _)| *key != "name")
-        .map(|(key, value)| {
-            let value = match value {
-                Json::Number(number) => Value::Number(number.as_f64().unwrap_or(f64::NAN)),
-                Json::Bool(flag) => Value::Flag(*flag),
-                Json::String(word) => Value::Word(word),
-                _ => return Err(bad(format!("cc.{key}: expected a number, true, false or a word"))),
-            };
-            Ok((key.as_str(), value))
-        })
-        .collect::<PyResult<_>>()?;
-    make(name, &settings).map_err(bad)
+    let Choice(cc) = Choice::from_json(json).map_err(bad)?;
+    make(cc.name, &cc.settings()).map_err(bad)
 }
 
 /// The steady state of an algorithm; see `elephan_model::Algorithm`.
@@ -111,7 +93,7 @@ impl Model {
 #[pyfunction]
 fn independent_window(py: Python<'_>, cc: &str, loss: f64, rtt: f64) -> PyResult<Option<f64>> {
     let cancel = Cancel::default();
-    let work = |name: &str, settings: &[(&str, Value<'_>)]| {
+    let work = |name: &str, settings: &[(&str, Value)]| {
         if let Algorithm::Fast(_) = Algorithm::new(name, settings)? {
             return Ok(None);
         }
@@ -181,18 +163,9 @@ impl Fluid {
 /// A class, from its first flow, how many they are, and the sum of their starts in s.
 fn describe(plan: &Plan, &(first, count, starts): &(usize, u64, f64)) -> Json {
     let flow = &plan.flows[first];
-    let mut cc = serde_json::Map::from_iter([("name".to_owned(), json!(flow.cc.name))]);
-    for (name, setting) in &flow.cc.settings {
-        let value = match setting {
-            Setting::Number(number) => json!(number),
-            Setting::Flag(flag) => json!(flag),
-            Setting::Word(word) => json!(word),
-        };
-        cc.insert(name.clone(), value);
-    }
     json!({
         "label": flow.label,
-        "cc": cc,
+        "cc": flow.cc.table(),
         "flows": count,
         "rtt_s": flow.rtt.secs_f64(),
         "start_s": starts / count as f64,
@@ -268,11 +241,22 @@ fn fluid_plan(scenario: &str) -> PyResult<String> {
         Limit::Packets(packets) => packets as f64,
         Limit::Bytes(bytes) => (bytes / packet) as f64,
     };
+    let packets_per_second = rate.bits_per_sec() as f64 / (8.0 * packet as f64);
+    let red = match &bottleneck.config.queue {
+        Discipline::DropTail(_) => None,
+        Discipline::Red(red) => {
+            let (min, max, weight) = red.settled(packets_per_second);
+            Some((min, max, red.max_p, weight, red.gentle, red.wait))
+        }
+        other => return Err(refuse("path.queue", "droptail or red", other.name())),
+    };
     let plan = json!({
         "link": bottleneck.name,
         "rate_bit_s": rate.bits_per_sec(),
         "buffer_packets": buffer,
-        "queue": bottleneck.config.queue,
+        "queue": bottleneck.config.queue.name(),
+        // Minimum, maximum, max_p, weight, gentle and wait, as `Fluid` takes them.
+        "red": red,
         "random_loss": random_loss,
         "packet_bytes": packet,
         "mss_bytes": plan.flows.first().map_or(1460, |flow| flow.tcp.mss()),

@@ -1,43 +1,49 @@
 //! Algorithms and slow starts in a file: a name, or a table with the name and settings.
 
-use elephan_cc::parameter::{Parameter, Range, Value as Setting};
 use elephan_cc::{registry, slow_start};
-use elephan_units::{Choice, read_choice, refuse};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use elephan_units::entry::{Value, choice_schema};
+use elephan_units::{Choice, Entry, Mistake, read_choice, refuse};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeSeed, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value as Json, json};
 
-use crate::plan::{Cc, Setting as PlanSetting};
+use crate::plan::Cc;
+use crate::read::typed;
 
-/// What a registry knows of a name.
-pub(crate) struct Known {
-    name: &'static str,
-    title: &'static str,
-    parameters: &'static [Parameter],
+/// Every algorithm that a file can name: those of `elephan-cc`, and the kernel's, which have their parameters.
+fn algorithms() -> Vec<Entry> {
+    let own = registry::ALL.iter().map(plain);
+    let kernel =
+        elephan_kernel::ALL.iter().map(|known| Entry { name: known.name, ..plain(known.described()) });
+    own.chain(kernel).collect()
 }
 
-fn algorithms() -> Vec<Known> {
-    registry::ALL
-        .iter()
-        .map(|entry| Known { name: entry.name, title: entry.title, parameters: entry.parameters })
-        .chain(elephan_kernel::ALL.iter().map(|entry| {
-            let described = entry.described();
-            Known { name: entry.name, title: described.title, parameters: described.parameters }
-        }))
-        .collect()
+fn slow_starts() -> Vec<Entry> {
+    slow_start::ALL.iter().map(plain).collect()
 }
 
-fn slow_starts() -> Vec<Known> {
-    slow_start::ALL
-        .iter()
-        .map(|entry| Known { name: entry.name, title: entry.title, parameters: entry.parameters })
-        .collect()
+/// An entry without how one is made.
+fn plain<M>(entry: &Entry<M>) -> Entry {
+    let &Entry { name, title, source, implies, parameters, .. } = entry;
+    Entry { name, title, source, implies, parameters, make: () }
 }
 
 /// A congestion control algorithm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Algorithm(pub Cc);
+
+impl Algorithm {
+    /// Reads one from JSON; a mistake has a key below `cc`.
+    pub fn from_json(value: Json) -> Result<Self, Mistake> {
+        typed(value, "cc")
+    }
+
+    /// Keys of `tcp` that the name implies, and their words.
+    pub(crate) fn implies(&self) -> &'static [(&'static str, &'static str)] {
+        registry::find(self.0.name).map_or(&[], |entry| entry.implies)
+    }
+}
 
 /// A slow start.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,12 +51,12 @@ pub struct SlowStart(pub Cc);
 
 impl Default for SlowStart {
     fn default() -> Self {
-        Self(Cc { name: "standard".to_owned(), settings: Vec::new() })
+        Self(Cc::plain("standard"))
     }
 }
 
 /// Reads the parameters of `name`, each with the range of its declaration.
-fn read<'de, A: MapAccess<'de>>(name: &str, mut parameters: A, known: &[Known]) -> Result<Cc, A::Error> {
+fn read<'de, A: MapAccess<'de>>(name: &str, mut parameters: A, known: &[Entry]) -> Result<Cc, A::Error> {
     let Some(entry) = known.iter().find(|entry| entry.name == name) else {
         let names: Vec<&str> = known.iter().map(|entry| entry.name).collect();
         return Err(refuse(format_args!("one of {}", names.join(", ")), format_args!("\"{name}\"")));
@@ -60,102 +66,46 @@ fn read<'de, A: MapAccess<'de>>(name: &str, mut parameters: A, known: &[Known]) 
         let setting = parameters.next_value_seed(Asked { entry, parameter: &key })?;
         settings.push((key, setting));
     }
-    Ok(Cc { name: name.to_owned(), settings })
+    Ok(Cc { name: entry.name, settings })
 }
 
 /// A parameter that a file sets.
 struct Asked<'a> {
-    entry: &'a Known,
+    entry: &'a Entry,
     parameter: &'a str,
 }
 
 impl<'de> DeserializeSeed<'de> for Asked<'_> {
-    type Value = PlanSetting;
+    type Value = Value;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<PlanSetting, D::Error> {
-        let Known { name, parameters, .. } = self.entry;
-        let found = || format!("\"{}\"", self.parameter);
-        let Some(parameter) = parameters.iter().find(|one| one.name == self.parameter) else {
-            let names: Vec<&str> = parameters.iter().map(|one| one.name).collect();
-            return Err(if names.is_empty() {
-                refuse(format_args!("no parameters of {name}"), found())
-            } else {
-                refuse(format_args!("one of the parameters {} of {name}", names.join(", ")), found())
-            });
-        };
-        let value = Value::deserialize(deserializer)?;
-        setting(parameter, &value).ok_or_else(|| refuse(parameter.range, value))
-    }
-}
-
-fn setting(parameter: &Parameter, value: &Value) -> Option<PlanSetting> {
-    match (parameter.range, value) {
-        (Range::Number(low, high), Value::Number(number)) => {
-            let number = number.as_f64().filter(|&number| low <= number && number <= high)?;
-            Some(PlanSetting::Number(number))
-        }
-        (Range::Flag, Value::Bool(flag)) => Some(PlanSetting::Flag(*flag)),
-        (Range::Word(words), Value::String(word)) if words.contains(&word.as_str()) => {
-            Some(PlanSetting::Word(word.clone()))
-        }
-        _ => None,
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        let value = Json::deserialize(deserializer)?;
+        // The reader of the file knows the key.
+        self.entry.read(self.parameter, &value).map_err(|mistake| refuse(mistake.expected, mistake.found))
     }
 }
 
 fn write<S: Serializer>(cc: &Cc, serializer: S) -> Result<S::Ok, S::Error> {
     if cc.settings.is_empty() {
-        return serializer.serialize_str(&cc.name);
+        return serializer.serialize_str(cc.name);
     }
-    let mut table = Map::from_iter([("name".to_owned(), json!(cc.name))]);
-    for (name, setting) in &cc.settings {
-        let value = match setting {
-            PlanSetting::Number(number) => json!(number),
-            PlanSetting::Flag(flag) => json!(flag),
-            PlanSetting::Word(word) => json!(word),
-        };
-        table.insert(name.clone(), value);
-    }
-    table.serialize(serializer)
+    cc.table().serialize(serializer)
 }
 
-fn describe(known: &[Known]) -> Schema {
-    let names: Vec<&str> = known.iter().map(|entry| entry.name).collect();
-    let tables: Vec<Value> = known
-        .iter()
-        .map(|entry| {
-            let mut properties = Map::from_iter([("name".to_owned(), json!({ "const": entry.name }))]);
-            for parameter in entry.parameters {
-                properties.insert(parameter.name.to_owned(), describe_parameter(parameter));
-            }
-            json!({
-                "title": entry.title,
-                "type": "object",
-                "properties": properties,
-                "required": ["name"],
-                "additionalProperties": false,
-            })
-        })
-        .collect();
-    json_schema!({ "anyOf": [{ "enum": names }, { "oneOf": tables }] })
+impl Cc {
+    /// As a table, with the key `name` first.
+    pub fn table(&self) -> Map<String, Json> {
+        let settings = self.settings.iter().map(|(name, value)| (name.clone(), Json::from(*value)));
+        std::iter::once(("name".to_owned(), json!(self.name))).chain(settings).collect()
+    }
 }
 
-fn describe_parameter(parameter: &Parameter) -> Value {
-    let default = match parameter.default {
-        Setting::Number(number) => json!(number),
-        Setting::Flag(flag) => json!(flag),
-        Setting::Word(word) => json!(word),
+fn schema(known: &[Entry]) -> Schema {
+    let table = |entry: &Entry| {
+        let parameters = (entry.parameters)().into_iter();
+        entry.table(parameters.map(|parameter| (parameter.name.to_string(), parameter.schema())).collect())
     };
-    let mut schema = match parameter.range {
-        Range::Number(low, high) if high.is_finite() => {
-            json!({ "type": "number", "minimum": low, "maximum": high })
-        }
-        Range::Number(low, _) => json!({ "type": "number", "minimum": low }),
-        Range::Flag => json!({ "type": "boolean" }),
-        Range::Word(words) => json!({ "enum": words }),
-    };
-    schema["description"] = json!(parameter.meaning.trim());
-    schema["default"] = default;
-    schema
+    choice_schema(&known.iter().map(table).collect::<Vec<_>>())
 }
 
 /// Serde and schema of a type that wraps a name and settings.
@@ -182,7 +132,7 @@ macro_rules! named {
                 stringify!($type).into()
             }
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                describe(&$known())
+                schema(&$known())
             }
         }
     };

@@ -95,7 +95,7 @@ fn object_size() -> DistributionFile<Bytes> {
     pareto(Bytes::new(12_000), 1.2)
 }
 fn standard() -> Algorithm {
-    Algorithm(Cc { name: "reno".to_owned(), settings: Vec::new() })
+    Algorithm(Cc::plain("reno"))
 }
 
 /// Sizes of flows: drawn, or from a list in turn, which may stand in a CSV file.

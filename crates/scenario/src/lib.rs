@@ -40,6 +40,7 @@ pub use plan::Plan;
 pub use start::StartFile;
 pub use streams::{CbrFile, OnOffFile};
 pub use sweep::{Expansion, Point};
+pub use traffic::TRAFFIC;
 
 impl Scenario {
     /// Reads a scenario from TOML, after setting `overrides` (key and value as on a command line). No file is read for it.

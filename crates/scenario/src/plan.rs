@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use elephan_net::{LinkConfig, Loss};
 use elephan_traffic::{Arrivals, Datagrams, Demand, Start, Web};
+use elephan_units::entry::Value;
 use elephan_units::{Rate, Seed, Time};
 
 pub use crate::host::Host;
@@ -133,20 +134,21 @@ pub struct Stream {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cc {
     /// The registered name.
-    pub name: String,
-    /// Settings that differ from the defaults.
-    pub settings: Vec<(String, Setting)>,
+    pub name: &'static str,
+    /// Settings that the file gives.
+    pub settings: Vec<(String, Value)>,
 }
 
-/// The value of a setting.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Setting {
-    /// A number.
-    Number(f64),
-    /// On or off.
-    Flag(bool),
-    /// A word.
-    Word(String),
+impl Cc {
+    /// The name without settings.
+    pub const fn plain(name: &'static str) -> Self {
+        Self { name, settings: Vec::new() }
+    }
+
+    /// The settings as registries take them.
+    pub fn settings(&self) -> Vec<(&str, Value)> {
+        self.settings.iter().map(|(name, value)| (name.as_str(), *value)).collect()
+    }
 }
 
 /// The measuring window, and how often rates are sampled within it.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use elephan_net::LinkConfig;
-use elephan_tcp::{Config, Recovery};
+use elephan_tcp::Config;
 use elephan_traffic::{Demand, Start};
 use elephan_units::{Bytes, Rate, Seed, Time};
 use serde_json::{Map, Value};
@@ -184,7 +184,7 @@ impl Scenario {
             }
         };
         Some(Flow {
-            label: file.label.clone().unwrap_or_else(|| file.cc.0.name.clone()),
+            label: file.label.clone().unwrap_or_else(|| file.cc.0.name.to_owned()),
             cc: file.cc.0.clone(),
             slow_start: file.slow_start.0.clone(),
             tcp,
@@ -230,8 +230,8 @@ impl Scenario {
         start
     }
 
-    /// The scenario's `tcp`, with what the flow changes of it. The names of Standard TCP that speak of a recovery choose it,
-    /// unless the file does.
+    /// The scenario's `tcp`, with what the flow changes of it. What the name of an algorithm implies holds unless the
+    /// file says otherwise.
     pub(crate) fn stack(
         &self,
         cc: &Algorithm,
@@ -241,21 +241,14 @@ impl Scenario {
     ) -> Option<Config> {
         let mut table = self.tcp.clone();
         table.extend(own.clone());
-        let implied = match cc.0.name.as_str() {
-            "tahoe" => Some(Recovery::Tahoe),
-            "newreno" => Some(Recovery::NewReno),
-            "sack" => Some(Recovery::Sack),
-            _ => None,
-        };
-        let says_so = table.contains_key("recovery");
+        for &(key, word) in cc.implies() {
+            table.entry(key).or_insert_with(|| word.into());
+        }
         let key = if own.is_empty() { "tcp".to_owned() } else { format!("{key}.tcp") };
         match network.note_once(typed::<Config>(Value::Object(table), &key)) {
-            Some(mut config) => {
-                if let Some(recovery) = implied.filter(|_| !says_so) {
-                    config.recovery = recovery;
-                }
-                for (name, expected, found) in config.mistakes() {
-                    let mistake = Mistake::new(format!("{key}.{name}"), expected, found);
+            Some(config) => {
+                for mistake in config.mistakes() {
+                    let mistake = mistake.below(&key);
                     if !network.mistakes.contains(&mistake) {
                         network.mistakes.push(mistake);
                     }

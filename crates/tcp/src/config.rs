@@ -1,7 +1,9 @@
 //! What a scenario can choose of a TCP stack, apart from the congestion control algorithm.
 
+use std::fmt::Display;
+
 use elephan_cc::Quantisation;
-use elephan_units::{Bytes, Time};
+use elephan_units::{Bytes, Entry, Mistake, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +20,33 @@ pub enum Recovery {
     /// Selective acknowledgments with a conservative pipe (RFC 6675).
     #[default]
     Sack,
+}
+
+/// Every recovery that `tcp.recovery` can name. None has parameters of its own: `fack`, `prr` and their like are keys of `tcp`.
+pub const RECOVERIES: &[Entry<Recovery>] = &[
+    recovery(Recovery::Tahoe, "tahoe", "Fast retransmit, then slow start from one segment", "Jacobson 1988"),
+    recovery(Recovery::Reno, "reno", "Fast retransmit and fast recovery", "RFC 5681"),
+    recovery(
+        Recovery::NewReno,
+        "newreno",
+        "Fast recovery that goes on at partial acknowledgments",
+        "RFC 6582",
+    ),
+    recovery(
+        Recovery::Sack,
+        "sack",
+        "Selective acknowledgments with a conservative pipe",
+        "RFC 2018, RFC 6675",
+    ),
+];
+
+const fn recovery(
+    make: Recovery,
+    name: &'static str,
+    title: &'static str,
+    source: &'static str,
+) -> Entry<Recovery> {
+    Entry { name, title, source, implies: &[], parameters: Vec::new, make }
 }
 
 /// What an ACK is worth in window growth.
@@ -141,46 +170,56 @@ impl Config {
     pub fn mss(&self) -> u32 {
         (self.packet.get() as u32).saturating_sub(if self.timestamps { 52 } else { 40 })
     }
-}
 
-impl Config {
-    /// What cannot work: key, expected, found.
-    pub fn mistakes(&self) -> Vec<(&'static str, &'static str, String)> {
+    /// What cannot work.
+    pub fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
-        let mut need = |holds: bool, key, expected, found: String| {
+        let mut need = |holds: bool, key: &str, expected: &str, found: &dyn Display| {
             if !holds {
-                mistakes.push((key, expected, found));
+                mistakes.push(Mistake::new(key, expected, found));
             }
         };
         let packet = self.packet.get();
+        let quoted = |quantity: &dyn Display| format!("\"{quantity}\"");
         need(
             (100..=65_535).contains(&packet),
             "packet",
             "a size from 100 to 65535 bytes",
-            format!("\"{}\"", self.packet),
+            &quoted(&self.packet),
         );
-        need(self.initial_window > 0, "initial_window", "1 segment or more", "0".to_owned());
-        need(
-            !(self.prr && self.rate_halving),
-            "rate_halving",
-            "false, because prr is true",
-            "true".to_owned(),
-        );
-        need(self.initial_ssthresh != Some(0), "initial_ssthresh", "1 segment or more", "0".to_owned());
-        need(self.rto_min > Time::ZERO, "rto_min", "a time above zero", format!("\"{}\"", self.rto_min));
-        need(self.burst_limit != Some(0), "burst_limit", "1 segment or more", "0".to_owned());
-        need(self.delayed_ack.segments > 0, "delayed_ack.segments", "1 or more", "0".to_owned());
+        need(self.initial_window > 0, "initial_window", "1 segment or more", &0);
+        need(!(self.prr && self.rate_halving), "rate_halving", "false, because prr is true", &true);
+        need(self.initial_ssthresh != Some(0), "initial_ssthresh", "1 segment or more", &0);
+        need(self.rto_min > Time::ZERO, "rto_min", "a time above zero", &quoted(&self.rto_min));
+        need(self.burst_limit != Some(0), "burst_limit", "1 segment or more", &0);
+        need(self.delayed_ack.segments > 0, "delayed_ack.segments", "1 or more", &0);
         need(
             self.byte_counting != ByteCounting::Abc { limit: 0 },
             "byte_counting.abc.L",
             "1 segment or more",
-            "0".to_owned(),
+            &0,
         );
         for (key, buffer) in [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)] {
             if let Some(bytes) = buffer {
-                need(bytes.get() >= packet, key, "room for a packet", format!("\"{bytes}\""));
+                need(bytes.get() >= packet, key, "room for a packet", &quoted(&bytes));
             }
         }
         mistakes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::IntoDeserializer;
+    use serde::de::value::{Error, StrDeserializer};
+
+    use super::*;
+
+    #[test]
+    fn every_recovery_is_read_by_the_name_of_its_entry() {
+        for entry in RECOVERIES {
+            let name: StrDeserializer<'_, Error> = entry.name.into_deserializer();
+            assert_eq!(Recovery::deserialize(name), Ok(entry.make), "{}", entry.name);
+        }
     }
 }

@@ -48,7 +48,7 @@ mod segment;
 mod sender;
 mod sequence;
 
-pub use config::{ByteCounting, Config, DelayedAck, Recovery};
+pub use config::{ByteCounting, Config, DelayedAck, RECOVERIES, Recovery};
 pub use endpoint::Endpoint;
 pub use report::{Counters, Snapshot};
 pub use segment::{Flags, IP_HEADER, SackBlocks, Segment, TCP_HEADER};

@@ -9,6 +9,7 @@
 
 mod bytes;
 mod choice;
+pub mod entry;
 mod mistake;
 mod parse;
 mod rate;
@@ -17,6 +18,7 @@ mod time;
 
 pub use bytes::Bytes;
 pub use choice::{Choice, read_choice};
+pub use entry::Entry;
 pub use mistake::{Mistake, refuse};
 pub use rate::Rate;
 pub use seed::{Seed, Stream};

@@ -2,13 +2,13 @@
 //! in a round trip, so that a large window does not double into a loss of thousands of segments.
 
 use crate::algorithm::{Ack, Start, Window};
-use crate::parameter::{Range, parameters};
+use crate::parameter::parameters;
 
 parameters! {
     /// Limited slow start's parameters.
     pub struct Parameters {
-        /// Window from which growth is limited, in segments (RFC 3742, section 2).
-        max_ssthresh: f64 = Number(100.0), Range::Number(2.0, 1e9);
+        /// Window from which growth is limited (RFC 3742, section 2).
+        max_ssthresh: f64 = 100.0, 2.0..=1e9, "segments";
     }
 }
 

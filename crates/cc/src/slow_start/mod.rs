@@ -3,9 +3,10 @@
 mod hystart;
 mod limited;
 
+use elephan_units::entry::Make;
+
 use crate::algorithm::{Ack, Start, Window};
 use crate::parameter::{Parameters, parameters};
-use crate::registry::Entry;
 
 use hystart::HyStart;
 use limited::Limited;
@@ -26,33 +27,39 @@ parameters! {
     pub struct Standard {}
 }
 
+/// What is known of a slow start, and how one is built.
+pub type Entry = elephan_units::Entry<Make<SlowStart>>;
+
 /// Every slow start that has a name.
-pub const ALL: &[Entry<SlowStart>] = &[
+pub const ALL: &[Entry] = &[
     Entry {
         name: "standard",
         title: "Slow start",
         source: "RFC 5681",
-        parameters: Standard::ALL,
-        build: |settings| Standard::with(settings).map(|_| SlowStart::Standard),
+        implies: &[],
+        parameters: Standard::all,
+        make: |settings| Standard::with(settings).map(|_| SlowStart::Standard),
     },
     Entry {
         name: "limited",
         title: "Limited slow start",
         source: "RFC 3742",
-        parameters: limited::Parameters::ALL,
-        build: |settings| Ok(SlowStart::Limited(Limited::new(Parameters::with(settings)?))),
+        implies: &[],
+        parameters: limited::Parameters::all,
+        make: |settings| Ok(SlowStart::Limited(Limited::new(Parameters::with(settings)?))),
     },
     Entry {
         name: "hystart++",
         title: "HyStart++",
         source: "RFC 9406",
-        parameters: hystart::Parameters::ALL,
-        build: |settings| Ok(SlowStart::HyStart(Box::new(HyStart::new(Parameters::with(settings)?)))),
+        implies: &[],
+        parameters: hystart::Parameters::all,
+        make: |settings| Ok(SlowStart::HyStart(Box::new(HyStart::new(Parameters::with(settings)?)))),
     },
 ];
 
 /// The slow start called `name`.
-pub fn find(name: &str) -> Option<&'static Entry<SlowStart>> {
+pub fn find(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|entry| entry.name == name)
 }
 

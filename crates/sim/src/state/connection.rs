@@ -1,8 +1,7 @@
 //! A connection of a flow: its two ends, and what the engine knows of it.
 
-use elephan_cc::parameter::Value;
 use elephan_cc::{Controller, registry, slow_start};
-use elephan_scenario::plan::{Cc, Flow, Setting};
+use elephan_scenario::plan::Flow;
 use elephan_tcp::{Endpoint, Segment};
 use elephan_units::{Seed, Time};
 use rand::RngExt;
@@ -92,21 +91,12 @@ impl Connection {
 
 fn controller(flow: &Flow) -> Controller {
     let algorithm = match flow.cc.name.strip_prefix(elephan_kernel::PREFIX) {
-        Some(name) => elephan_kernel::find(name).and_then(|entry| entry.build(&settings(&flow.cc)).ok()),
-        None => registry::find(&flow.cc.name).and_then(|entry| entry.build(&settings(&flow.cc)).ok()),
+        Some(name) => elephan_kernel::find(name).and_then(|entry| entry.build(&flow.cc.settings()).ok()),
+        None => registry::find(flow.cc.name).and_then(|entry| entry.build(&flow.cc.settings()).ok()),
     };
     let algorithm = algorithm.expect("a plan names known algorithms with settings in range");
-    let start = slow_start::find(&flow.slow_start.name)
-        .and_then(|entry| entry.build(&settings(&flow.slow_start)).ok())
+    let start = slow_start::find(flow.slow_start.name)
+        .and_then(|entry| entry.build(&flow.slow_start.settings()).ok())
         .expect("a plan names known slow starts with settings in range");
     Controller::new(algorithm, start, flow.tcp.quantisation, f64::from(flow.tcp.initial_window))
-}
-
-fn settings(cc: &Cc) -> Vec<(&str, Value<'_>)> {
-    let value = |setting| match setting {
-        &Setting::Number(number) => Value::Number(number),
-        &Setting::Flag(flag) => Value::Flag(flag),
-        Setting::Word(word) => Value::Word(word),
-    };
-    cc.settings.iter().map(|(name, setting)| (name.as_str(), value(setting))).collect()
 }

@@ -105,7 +105,10 @@ fn settings_that_cannot_work_are_named() {
         (Config { receive_buffer: bytes(1499), ..default }, "receive_buffer", "\"1.499 kB\""),
     ] {
         let mistakes = config.mistakes();
-        assert_eq!(mistakes.iter().map(|m| (m.0, m.2.as_str())).collect::<Vec<_>>(), [(key, found)]);
+        assert_eq!(
+            mistakes.iter().map(|m| (m.key.as_str(), m.found.as_str())).collect::<Vec<_>>(),
+            [(key, found)]
+        );
     }
     for config in [
         Config { packet: Bytes::new(100), ..default },

@@ -1,0 +1,39 @@
+//! What a scenario can name: the entries of all registries.
+
+use elephan_cc::{registry, slow_start};
+use elephan_net::DISCIPLINES;
+use elephan_scenario::TRAFFIC;
+use elephan_tcp::RECOVERIES;
+use elephan_units::Entry;
+use pyo3::prelude::*;
+use serde_json::{Map, Value, json};
+
+/// Every algorithm, slow start, recovery, queue discipline and kind of traffic that a scenario can name, as JSON: lists of entries by
+/// the key that names them. Of an algorithm it also says whose response function it has (`model`), and which file of kernel/ has it.
+#[pyfunction]
+pub fn vocabulary() -> String {
+    let algorithm = |entry: &registry::Entry| {
+        let mut all = entry.describe();
+        let kernel = elephan_kernel::find(entry.name).map(|known| known.source);
+        all.extend([
+            ("model".to_owned(), json!(elephan_model::modelled(entry.name))),
+            ("kernel".to_owned(), json!(kernel)),
+        ]);
+        all
+    };
+    let all: Map<String, Value> = [
+        ("cc", json!(registry::ALL.iter().map(algorithm).collect::<Vec<_>>())),
+        ("slow_start", described(slow_start::ALL)),
+        ("recovery", described(RECOVERIES)),
+        ("queue", described(DISCIPLINES)),
+        ("traffic", described(TRAFFIC)),
+    ]
+    .into_iter()
+    .map(|(key, entries)| (key.to_owned(), entries))
+    .collect();
+    Value::Object(all).to_string()
+}
+
+fn described<M>(entries: &[Entry<M>]) -> Value {
+    json!(entries.iter().map(Entry::describe).collect::<Vec<_>>())
+}
