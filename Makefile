@@ -16,7 +16,7 @@ test: $(VENV)/built ## All tests.
 
 fuzz: $(VENV)/built ## Damaged scenarios and results, segments in any order, a quarter of an hour; then scenarios drawn from the schema, without end: FUZZ="--count 20000" for less.
 	BOLERO_RANDOM_TEST_TIME_MS=300000 nice cargo test --quiet -p elephan-tcp --test it fuzz
-	BOLERO_RANDOM_TEST_TIME_MS=300000 nice cargo test --quiet -p elephan-scenario --test fuzz
+	BOLERO_RANDOM_TEST_TIME_MS=300000 nice cargo test --quiet -p elephan-scenario --test it fuzz
 	FUZZ_EXAMPLES=3000 nice $(BIN)/pytest python/tests/test_damaged.py
 	nice cargo run --quiet -p elephan-sim --example fuzz -- $(FUZZ)
 

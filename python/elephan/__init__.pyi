@@ -9,7 +9,7 @@ True
 
 from ._core import ScenarioError, __version__
 from .api.metrics import impact
-from .api.registry import Algorithm, Parameter, algorithms, slow_starts
+from .api.registry import Entry, Parameter, algorithms, queues, recoveries, slow_starts, traffic
 from .api.run import Run
 from .api.scenario import Scenario, dumbbell, flow, load, schema
 from .api.summary import (
@@ -26,10 +26,10 @@ from .studies.compare import Comparison, compare
 from .studies.sweeps import Dataset, Sweep, SweepError, SweepRun, sweep
 
 __all__ = [
-    "Algorithm",
     "Comparison",
     "CrowdSummary",
     "Dataset",
+    "Entry",
     "FlowSummary",
     "HostSummary",
     "LinkSummary",
@@ -50,9 +50,12 @@ __all__ = [
     "flow",
     "impact",
     "load",
+    "queues",
+    "recoveries",
     "run",
     "run_many",
     "schema",
     "slow_starts",
     "sweep",
+    "traffic",
 ]

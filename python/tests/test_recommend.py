@@ -140,7 +140,7 @@ def test_the_command_takes_a_path_as_one_writes_it():
     )
     assert result.exit_code == 0, result.output
     assert "±" in result.stdout
-    assert "Li 2006, Table 10.1 recommends for such paths: BicTCP, FAST, H-TCP" in result.stdout
+    assert "Li 2006, Table 10.1 recommends for such paths: bic, fast, htcp" in result.stdout
     result = CliRunner().invoke(app, ["recommend", *path, "--repeat", "1", "--duration", "110 s", "--json"])
     rows = json.loads(result.stdout)
     assert {row["cc"] for row in rows} == {"reno", "scalable"}

@@ -73,11 +73,14 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     )
 
 
-def facts(entry: elephan.Algorithm) -> str:
+def facts(entry: elephan.Entry) -> str:
     """Title, source and parameters."""
-    rows = [[f"`{p.name}`", f"`{json.dumps(p.default)}`", p.range, p.meaning] for p in entry.parameters]
-    parameters = table(["parameter", "default", "range", "meaning"], rows) if rows else "It has no parameters."
-    return f"**{entry.title}.** Source: {entry.source}.\n\n{parameters}"
+    rows = [[f"`{p.name}`", f"`{json.dumps(p.default)}`", p.unit, p.range, p.meaning] for p in entry.parameters]
+    parameters = table(["parameter", "default", "unit", "range", "meaning"], rows) if rows else "It has no parameters."
+    implies = "".join(
+        f' Implies `tcp.{k} = "{word}"`, unless the scenario sets it.' for k, word in entry.implies.items()
+    )
+    return f"**{entry.title}.** Source: {entry.source}.{implies}\n\n{parameters}"
 
 
 def picture(name: str) -> str:
@@ -238,7 +241,8 @@ def fields(schema: dict[str, Any], target: dict[str, Any], but: str = "") -> str
                 if value.get("default") is not None
                 else "none"
             )
-            rows.append([f"`{key}`", kind(schema, value), default, value.get("description", "")])
+            unit = f" ({value['unit']})" if "unit" in value else ""
+            rows.append([f"`{key}`", kind(schema, value) + unit, default, value.get("description", "")])
     return table(["key", "value", "default", "meaning"], rows) if rows else "It has no parameters."
 
 

@@ -204,6 +204,9 @@ impl Range {
         if is("number") || is("integer") {
             return Self::of_number(target);
         }
+        if target["properties"].is_object() {
+            return Self::Other("a table".to_owned());
+        }
         let described = target["description"].as_str().filter(|_| place.is_some());
         Self::Other(match described {
             // "A time, such as "82 ms"", within a sentence.

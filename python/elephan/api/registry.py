@@ -1,48 +1,79 @@
-"""The algorithms and slow starts that a scenario can name."""
+"""What a scenario can name: algorithms, slow starts, recoveries, queue disciplines and kinds of traffic."""
 
+import functools
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from elephan import _core
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter: its published name, meaning (with unit and source), default and range."""
+    """A parameter: its published name, meaning (with its source), unit, default and range.
+
+    The unit is empty for a ratio, and for what is no number.
+    """
 
     name: str
     meaning: str
-    default: float | bool | str
+    unit: str
+    default: Any
     range: str
 
 
 @dataclass(frozen=True)
-class Algorithm:
-    """A congestion control algorithm, a slow start or a queue discipline: its name in a scenario, its title and its source."""
+class Entry:
+    """A thing that a scenario names: its name there, its title and its source.
+
+    `implies` has keys of the scenario's `tcp` that the name sets, unless the scenario does. Of an algorithm, `model` names the
+    one whose response function it has (itself, or a simpler one), and `kernel` the file of kernel/ that has it; None where
+    there is none.
+    """
 
     name: str
     title: str
     source: str
+    implies: Mapping[str, str]
     parameters: tuple[Parameter, ...]
+    model: str | None = None
+    kernel: str | None = None
 
 
-def _read(text: str) -> list[Algorithm]:
-    return [
-        Algorithm(**{**entry, "parameters": tuple(Parameter(**p) for p in entry["parameters"])})
-        for entry in json.loads(text)
-    ]
+@functools.cache
+def _vocabulary() -> dict[str, list[Entry]]:
+    def entry(found: dict[str, Any]) -> Entry:
+        return Entry(**{**found, "parameters": tuple(Parameter(**p) for p in found["parameters"])})
+
+    return {key: [entry(one) for one in entries] for key, entries in json.loads(_core.vocabulary()).items()}
 
 
-def algorithms() -> list[Algorithm]:
+def algorithms() -> list[Entry]:
     """Every congestion control algorithm that a flow's `cc` can name."""
-    return _read(_core.algorithms())
+    return [*_vocabulary()["cc"]]
 
 
-def slow_starts() -> list[Algorithm]:
+def slow_starts() -> list[Entry]:
     """Every slow start that a flow's `slow_start` can name."""
-    return _read(_core.slow_starts())
+    return [*_vocabulary()["slow_start"]]
 
 
-def queues() -> list[Algorithm]:
+def recoveries() -> list[Entry]:
+    """Every recovery of losses that `tcp.recovery` can name."""
+    return [*_vocabulary()["recovery"]]
+
+
+def queues() -> list[Entry]:
     """Every queue discipline that a link's `queue` can name."""
-    return _read(_core.queues())
+    return [*_vocabulary()["queue"]]
+
+
+def traffic() -> list[Entry]:
+    """Every kind of traffic, by the name of its tables in a scenario."""
+    return [*_vocabulary()["traffic"]]
+
+
+def modelled() -> tuple[str, ...]:
+    """Names of the algorithms that have a response function of their own."""
+    return tuple(one.name for one in algorithms() if one.model == one.name)

@@ -4,17 +4,22 @@ from typing import Annotated
 
 import typer
 
-from elephan.api.registry import algorithms, slow_starts
-from elephan.cli.entries import print_list, print_one
+from elephan.api.registry import algorithms, recoveries, slow_starts
+from elephan.cli.entries import implied, out, print_list, print_one
 
 app = typer.Typer(help="The congestion control algorithms and slow starts.", no_args_is_help=True)
 
 
 @app.command("list")
 def list_() -> None:
-    """List the congestion control algorithms, and the slow starts."""
+    """List the congestion control algorithms, the slow starts and the recoveries of losses."""
     print_list("congestion control (cc)", algorithms())
     print_list("slow start (slow_start)", slow_starts())
+    print_list("recovery of losses (tcp.recovery, by default sack)", recoveries())
+    names = ", ".join(f"{one.name} implies {implied(one)}" for one in algorithms() if one.implies)
+    out.message(
+        f"An algorithm says how the window moves; tcp.recovery is chosen apart. Unless a scenario sets it, {names}."
+    )
 
 
 @app.command("show")

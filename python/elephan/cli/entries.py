@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from elephan import _core
-from elephan.api.registry import Algorithm
+from elephan.api.registry import Entry
 from elephan.base.text import Terminal
 
 out = Terminal(least_width=132)
 
 
-def print_list(title: str, entries: Sequence[Algorithm]) -> None:
+def print_list(title: str, entries: Sequence[Entry]) -> None:
     """Print a table of entries."""
     table = Table(title=title, title_justify="left")
     for head in ("name", "what it is", "source", "parameters"):
@@ -22,18 +22,25 @@ def print_list(title: str, entries: Sequence[Algorithm]) -> None:
     out.print(table)
 
 
-def print_one(kind: str, entries: Sequence[Algorithm], name: str) -> None:
+def implied(entry: Entry) -> str:
+    """What a name sets unless the scenario does, as a scenario says it."""
+    return ", ".join(f'tcp.{key} = "{word}"' for key, word in entry.implies.items())
+
+
+def print_one(kind: str, entries: Sequence[Entry], name: str) -> None:
     """Print an entry and its parameters. Raises `ScenarioError` where none has this name."""
     found = next((entry for entry in entries if entry.name == name), None)
     if found is None:
         raise _core.ScenarioError(f"{kind}: expected one of {', '.join(e.name for e in entries)}, found {name!r}")
     out.strong(found.name, f": {found.title}\nsource: {found.source}")
+    if found.implies:
+        out.message(f"implies: {implied(found)}, unless the scenario sets it")
     if not found.parameters:
         return
     table = Table()
-    for head in ("parameter", "default", "range", "meaning"):
+    for head in ("parameter", "default", "unit", "range", "meaning"):
         table.add_column(head)
     for p in found.parameters:
         default = p.default if isinstance(p.default, str) else json.dumps(p.default)
-        table.add_row(p.name, default, p.range, p.meaning)
+        table.add_row(p.name, default, p.unit, p.range, p.meaning)
     out.print(table)

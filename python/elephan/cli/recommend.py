@@ -11,9 +11,10 @@ from elephan.base.numbers import number
 from elephan.base.text import Terminal
 from elephan.cli.options import assignments, words
 from elephan.cli.progress import progress_bar
-from elephan.studies.recommend import ALGORITHMS, EVIDENCE, PUBLISHED, Recommendation, weights_of
+from elephan.studies.recommend import EVIDENCE, PUBLISHED, Recommendation, weights_of
 from elephan.studies.recommend import recommend as run_recommendation
 from elephan.studies.statistics import Estimate
+from elephan.studies.theory import MODELLED
 
 app = typer.Typer()
 out = Terminal(least_width=170)
@@ -28,7 +29,7 @@ def recommend(
     weight: Annotated[
         list[str] | None, typer.Option(help="CRITERION=WEIGHT: fairness, throughput, overhead or convergence.")
     ] = None,
-    cc: Annotated[str, typer.Option(help="Algorithms, separated by commas.")] = ",".join(ALGORITHMS),
+    cc: Annotated[str, typer.Option(help="Algorithms, separated by commas.")] = ",".join(MODELLED),
     duration: Annotated[
         str | None, typer.Option(help="How long every run lasts. [default: as long as its algorithms need on the path]")
     ] = None,
@@ -72,7 +73,8 @@ def recommend(
     best = found[0]
     equal = [r.cc for r in found[1:] if best.apart(r) is False]
     out.strong(best.cc, f"; {repeat} repeats do not tell it apart from {', '.join(equal)}" if equal else "")
-    out.print(f"Li 2006, Table 10.1 recommends for such paths: {PUBLISHED[shared]}", highlight=False)
+    published = ", ".join(PUBLISHED[shared])
+    out.print(f"Li 2006, Table 10.1 recommends for such paths: {published}", highlight=False)
 
 
 def _plain(r: Recommendation) -> dict[str, Any]:

@@ -17,18 +17,6 @@ from elephan.api.summary import Summary
 from elephan.engines.integrate import FlowClass, Trajectory, integrate
 
 
-def _red(queue: dict[str, Any], packets_per_second: float) -> tuple[float, float, float, float, bool, bool]:
-    """RED's numbers, the automatic ones filled in as the queue does (Floyd, Gummadi and Shenker 2001)."""
-    automatic = max(5.0, _core.seconds(queue["target_delay"]) * packets_per_second / 2)
-    least, most = queue.get("min_th"), queue.get("max_th")
-    low = least if least is not None else (automatic if most is None else min(automatic, most / 3))
-    high = most if most is not None else 3 * low
-    weight = queue.get("w_q")
-    if weight is None:
-        weight = -np.expm1(-1 / packets_per_second)
-    return (low, high, queue["max_p"], float(weight), queue["gentle"], queue["wait"])
-
-
 def _classes(plan: dict[str, Any]) -> list[FlowClass]:
     return [
         FlowClass(
@@ -51,20 +39,16 @@ def run(scenario: Scenario, *, progress: Callable[[float], object] | None = None
     """
     started = time.perf_counter()
     plan = json.loads(_core.fluid_plan(scenario.to_json()))
-    discipline, classes = plan["queue"], _classes(plan)
+    classes = _classes(plan)
     rate = plan["rate_bit_s"] / (8.0 * plan["packet_bytes"])
-    if discipline["name"] not in ("droptail", "red"):
-        raise _core.ScenarioError(
-            f'scenario: path.queue: engine "model": expected droptail or red, found {discipline["name"]}'
-        )
     course = integrate(
         rate=rate,
         buffer=plan["buffer_packets"],
         classes=classes,
         duration_s=plan["duration_s"],
         sample_s=plan["trace_s"],
-        queue=discipline["name"],
-        red=_red(discipline, rate) if discipline["name"] == "red" else None,
+        queue=plan["queue"],
+        red=plan["red"] and tuple(plan["red"]),
         random_loss=plan["random_loss"],
         progress=progress,
     )
@@ -115,7 +99,7 @@ def _columns(
     flow = np.tile(np.arange(count, dtype=np.uint32), len(times))[keep]
     nothing = np.zeros(len(times), np.uint64)
     dropped = whole(np.cumsum(course.offered * course.loss) * step)
-    is_full = plan["queue"]["name"] == "droptail"
+    is_full = plan["queue"] == "droptail"
     return {
         "flows": {
             "time_s": np.repeat(times, count)[keep],
@@ -175,7 +159,7 @@ def _summary(
     p50, p95, p99 = (float(np.quantile(queue, q)) / rate for q in (0.5, 0.95, 0.99))
     template = json.loads(_core.empty_summary())
     flow, link = template["flows"][0], template["links"][0]
-    reason = "dropped_full" if plan["queue"]["name"] == "droptail" else "dropped_early"
+    reason = "dropped_full" if plan["queue"] == "droptail" else "dropped_early"
     events = (course.losses[within][-1] - course.losses[within][0]).round().astype(int)
     template |= {
         "from_s": plan["from_s"],

@@ -10,13 +10,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from elephan import _core
+from elephan.api.registry import modelled
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, dumbbell, flow
 from elephan.base.plots import COLOURS, STYLE
 from elephan.engines.run import run_many
 
 # Algorithms with a model, in the order of tables.
-MODELLED = ("reno", "hstcp", "scalable", "htcp", "bic", "ltcp", "cubic", "fast")
+MODELLED = modelled()
 
 
 @dataclass(frozen=True)
