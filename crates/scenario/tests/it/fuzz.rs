@@ -1,11 +1,11 @@
 //! The scenario parser is given text that was damaged: it never panics, what it refuses it refuses in lines that name the file, and what
 //! it accepts stays the same when it is written and read again. `make fuzz` does it for longer.
 
-use std::path::Path;
-
 use bolero::{TypeGenerator, check};
 use elephan_net::Loss;
 use elephan_scenario::Scenario;
+
+use crate::project_scenarios;
 
 /// What a careless or an evil hand does to a text.
 #[derive(Clone, Debug, TypeGenerator)]
@@ -52,21 +52,10 @@ const WORDS: [&str; 30] = [
 
 /// Every scenario of the project.
 fn texts() -> Vec<String> {
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")];
-    let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).expect("the project's scenarios") {
-            let path = entry.expect("a file of the project").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "toml") {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    let texts: Vec<_> =
-        files.iter().map(|file| std::fs::read_to_string(file).expect("a scenario is text")).collect();
+    let texts: Vec<_> = project_scenarios()
+        .iter()
+        .map(|file| std::fs::read_to_string(file).expect("a scenario is text"))
+        .collect();
     assert!(!texts.is_empty());
     texts
 }

@@ -1,8 +1,8 @@
 //! What would take too long or too much memory is refused when it is loaded, with the key that causes it; and what people do is not.
 
-use std::path::{Path, PathBuf};
-
 use elephan_scenario::{Estimate, Files, Scenario, Syntax, parse};
+
+use crate::project_scenarios;
 
 const PATH: &str = r#"path = { rate = "100 Mbit/s", rtt = "20 ms" }"#;
 
@@ -127,17 +127,9 @@ fn a_flow_over_links_without_a_rate_is_bounded_by_its_window_or_its_size() {
     assert!(flow(", size = \"1 GB\"", "0 s").is_ok());
 }
 
-/// All files below a folder that end in `.toml`.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
-    let below = |path: PathBuf| if path.is_dir() { files(&path) } else { vec![path] };
-    entries.flat_map(below).filter(|path| path.extension().is_some_and(|end| end == "toml")).collect()
-}
-
 #[test]
 fn every_scenario_of_the_repository_is_far_from_the_limits() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let all = files(&folder);
+    let all = project_scenarios();
     assert!(all.len() > 40);
     for path in all {
         let text = std::fs::read_to_string(&path).unwrap();

@@ -4,3 +4,24 @@ mod bad_input;
 mod fuzz;
 mod limits;
 mod untrusted;
+
+use std::path::{Path, PathBuf};
+
+/// Every scenario of the project: the examples, and those that reproduce what was published.
+fn project_scenarios() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut folders = vec![root.join("scenarios"), root.join("python/elephan/studies/reproduce/scenarios")];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("the project's scenarios") {
+            let path = entry.expect("a file of the project").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "toml") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
