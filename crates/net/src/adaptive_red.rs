@@ -7,10 +7,10 @@ use elephan_units::{Rate, Stream, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::aqm::{Moment, Verdict};
 use crate::packet::Packet;
-use crate::queue::Parameters;
+use crate::parameters::Parameters;
 use crate::red::{Average, Curve, Spacing, packets_per_second, threshold_rules, thresholds};
+use crate::verdict::{Moment, Verdict};
 use elephan_units::Mistake;
 
 /// The average is kept between these shares of the way from `min_th` to `max_th`.
@@ -154,8 +154,8 @@ impl AdaptiveRedState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aqm::Waiting;
     use crate::testing::parcel;
+    use crate::waiting::Waiting;
     use elephan_units::Seed;
 
     #[test]

@@ -1,74 +1,14 @@
 //! Active queue management (AQM) by the disciplines that decide when a packet arrives.
 
-use elephan_units::{Rate, Seed, Time};
+use elephan_units::{Rate, Seed};
 
 use crate::adaptive_red::AdaptiveRedState;
-use crate::config::Limit;
 use crate::packet::{Ecn, Packet};
 use crate::pie::PieState;
 use crate::queue::Queue;
 use crate::red::RedState;
+use crate::verdict::{Moment, Verdict};
 use crate::wred::WredState;
-
-/// What waits for service in front of a packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Waiting {
-    /// Packets, the one in service not counted.
-    pub packets: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
-
-impl Waiting {
-    pub(crate) fn add(&mut self, bytes: u32) {
-        self.packets += 1;
-        self.bytes += u64::from(bytes);
-    }
-
-    pub(crate) fn remove(&mut self, bytes: u32) {
-        self.packets -= 1;
-        self.bytes -= u64::from(bytes);
-    }
-
-    /// Whether a packet of `bytes` finds no room.
-    #[inline]
-    pub(crate) fn fills(&self, limit: Limit, bytes: u32) -> bool {
-        match limit {
-            Limit::Packets(packets) => self.packets >= packets,
-            Limit::Bytes(most) => self.bytes + u64::from(bytes) > most,
-        }
-    }
-}
-
-/// What becomes of an arriving packet, if there is room for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// It joins the queue.
-    Accept,
-    /// It joins the queue with a congestion mark.
-    Mark,
-    /// It is dropped early.
-    Drop,
-}
-
-impl Verdict {
-    /// What becomes of a packet that is to tell its sender of congestion: a mark instead of a drop, where it can carry one.
-    #[inline]
-    pub(crate) fn notify<P: Packet>(packet: &P, ecn: bool) -> Self {
-        if ecn && packet.ecn() != Ecn::NotCapable { Self::Mark } else { Self::Drop }
-    }
-}
-
-/// The queue when a packet arrives.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
-    /// Now.
-    pub now: Time,
-    /// What waits before the packet.
-    pub waiting: Waiting,
-    /// When all of that will have been served; when it lies in the past, the queue has been empty and idle since then.
-    pub busy_until: Time,
-}
 
 /// The state of a discipline that decides when a packet arrives.
 #[derive(Clone, Debug)]

@@ -6,13 +6,13 @@ use elephan_units::{Rate, Seed, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::aqm::Waiting;
-use crate::config::Limit;
 use crate::dscp::Codepoints;
 use crate::ledger::Ledger;
 use crate::packet::Packet;
-use crate::packet_queue::{PacketQueue, Queued};
+use crate::packet_queue::PacketQueue;
+use crate::packets::Queued;
 use crate::queue::Queue;
+use crate::waiting::{Limit, Waiting};
 use elephan_units::Mistake;
 
 /// A class of traffic.

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::{Ledger, Reason};
 use crate::packet::{Ecn, Packet};
-use crate::packet_queue::Queued;
-use crate::queue::Parameters;
+use crate::packets::{Packets, Queued};
+use crate::parameters::Parameters;
 use elephan_units::Mistake;
 
 /// RFC 8289, section 5.5: a drop state entered so many intervals after the last one begins at the rate where that one ended.
@@ -40,14 +40,6 @@ impl Parameters for Codel {
         }
         Vec::new()
     }
-}
-
-/// What CoDel takes packets from.
-pub(crate) trait Source<P> {
-    /// Takes the oldest packet.
-    fn pop(&mut self) -> Option<Queued<P>>;
-    /// Bytes that are left.
-    fn bytes(&self) -> u64;
 }
 
 /// CoDel's state for one queue.
@@ -84,13 +76,13 @@ impl Control {
 
     /// Section 5.6, `dodequeue`: the oldest packet, and whether it may be dropped.
     #[inline]
-    fn take<P: Packet>(&mut self, queue: &mut impl Source<P>, now: Time) -> Option<(Queued<P>, bool)> {
+    fn take<P: Packet>(&mut self, queue: &mut Packets<P>, now: Time) -> Option<(Queued<P>, bool)> {
         let Some(stored) = queue.pop() else {
             self.first_above = None;
             return None;
         };
         self.max_packet = self.max_packet.max(u64::from(stored.packet.bytes()));
-        if now.since(stored.arrived) < self.codel.target || queue.bytes() <= self.max_packet {
+        if now.since(stored.arrived) < self.codel.target || queue.bytes <= self.max_packet {
             self.first_above = None;
             return Some((stored, false));
         }
@@ -112,7 +104,7 @@ impl Control {
     #[inline]
     pub fn dequeue<P: Packet>(
         &mut self,
-        queue: &mut impl Source<P>,
+        queue: &mut Packets<P>,
         now: Time,
         ledger: &mut Ledger<P>,
     ) -> Option<Queued<P>> {
@@ -165,15 +157,12 @@ impl Control {
 mod tests {
     use super::*;
     use crate::testing::{Parcel, parcel};
-    use std::collections::VecDeque;
 
-    impl Source<Parcel> for VecDeque<Queued<Parcel>> {
-        fn pop(&mut self) -> Option<Queued<Parcel>> {
-            self.pop_front()
-        }
-        fn bytes(&self) -> u64 {
-            self.iter().map(|stored| u64::from(stored.packet.bytes)).sum()
-        }
+    /// Packets that came together.
+    fn packets(count: u64, ecn: Ecn, arrived: Time) -> Packets<Parcel> {
+        let mut packets = Packets::new();
+        (0..count).for_each(|id| packets.push(Parcel { ecn, ..parcel(id) }, arrived));
+        packets
     }
 
     /// Times in milliseconds at which packets are dropped, where each has waited for `delay` and one is served each millisecond.
@@ -183,8 +172,7 @@ mod tests {
         for t in 1000..1000 + until {
             let now = Time::from_millis(t);
             let arrived = now - Time::from_millis(delay(t));
-            let mut queue: VecDeque<_> =
-                (0..20).map(|id| Queued { arrived, packet: Parcel { ecn, ..parcel(id) } }).collect();
+            let mut queue = packets(20, ecn, arrived);
             let before = ledger.counters.dropped_early + ledger.counters.marked;
             assert!(control.dequeue(&mut queue, now, &mut ledger).is_some());
             let told = ledger.counters.dropped_early + ledger.counters.marked - before;
@@ -221,10 +209,7 @@ mod tests {
     fn the_last_packet_is_never_dropped() {
         let (mut control, mut ledger) = (Control::new(Codel::default()), Ledger::new());
         for t in 1..1000 {
-            let mut queue = VecDeque::from([Queued {
-                arrived: Time::ZERO,
-                packet: Parcel { ecn: Ecn::NotCapable, ..parcel(0) },
-            }]);
+            let mut queue = packets(1, Ecn::NotCapable, Time::ZERO);
             assert!(control.dequeue(&mut queue, Time::from_millis(t), &mut ledger).is_some());
         }
         assert_eq!(ledger.counters.dropped, 0);

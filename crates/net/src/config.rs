@@ -1,6 +1,6 @@
 //! What a scenario can choose of a link.
 
-use elephan_units::{Bytes, Choice, Rate, Time, read_choice};
+use elephan_units::{Choice, Rate, Time, read_choice};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess};
@@ -8,15 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::policer::Policer;
 use crate::queue::Queue;
-
-/// How much a queue may hold. The packet in service is not counted, as in ns-2 and ns-3.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// So many packets of any size.
-    Packets(u64),
-    /// So many bytes.
-    Bytes(u64),
-}
+use crate::waiting::Limit;
 
 /// How a link loses packets apart from its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
@@ -167,11 +159,4 @@ pub struct LinkConfig {
     pub vary: Option<Delay>,
     /// Whether the rate or the state (up, down) change during the run: packets then wait until they are served, whatever the discipline.
     pub changes: bool,
-}
-
-/// Bytes as a file gives them, for `Limit`.
-impl From<Bytes> for Limit {
-    fn from(bytes: Bytes) -> Self {
-        Self::Bytes(bytes.get())
-    }
 }

@@ -11,15 +11,13 @@ use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::aqm::Waiting;
 use crate::classes::{Class, ClassCounters, ClassStates, rules};
-use crate::codel::Source;
-use crate::config::Limit;
 use crate::fq_codel::hash;
 use crate::ledger::{Ledger, Reason};
 use crate::packet::Packet;
-use crate::packet_queue::{Packets, Queued};
-use crate::queue::Parameters;
+use crate::packets::{Packets, Queued};
+use crate::parameters::Parameters;
+use crate::waiting::{Limit, Waiting};
 use elephan_units::Mistake;
 
 /// Deficit round robin's parameters.

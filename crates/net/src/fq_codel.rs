@@ -7,13 +7,12 @@ use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::aqm::Waiting;
-use crate::codel::{Codel, Control, Source};
-use crate::config::Limit;
+use crate::codel::{Codel, Control};
 use crate::ledger::{Ledger, Reason};
 use crate::packet::Packet;
-use crate::packet_queue::{Packets, Queued};
-use crate::queue::Parameters;
+use crate::packets::{Packets, Queued};
+use crate::parameters::Parameters;
+use crate::waiting::{Limit, Waiting};
 use elephan_units::Mistake;
 
 /// RFC 8290, section 4.1: when there is no room, half of the fattest queue goes, but no more packets than these.

@@ -2,7 +2,7 @@
 
 use elephan_units::Time;
 
-use crate::packet_queue::Queued;
+use crate::packets::Queued;
 
 /// Why a queue, or the link itself, dropped a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,9 @@
 //! Nothing here knows of TCP or of a clock: a [`Packet`] is what has a size and an ECN field, and
 //! every call is told the time. So the simulator (virtual time) and a link emulator (real time)
 //! share one implementation.
+//!
+//! A class of a scheduler has a queue of its own, with any discipline, so `queue`, `packet_queue`, `classes` and the schedulers refer
+//! to each other. All other files refer one way.
 
 mod adaptive_red;
 mod aqm;
@@ -17,6 +20,8 @@ mod link;
 mod loss;
 mod packet;
 mod packet_queue;
+mod packets;
+mod parameters;
 mod pie;
 mod policer;
 mod priority;
@@ -28,14 +33,15 @@ mod statistics;
 mod testing;
 mod threshold;
 mod vary;
+mod verdict;
+mod waiting;
 mod wred;
 mod wrr;
 
 pub use adaptive_red::AdaptiveRed;
-pub use aqm::Waiting;
 pub use classes::{Class, ClassCounters};
 pub use codel::Codel;
-pub use config::{Delay, Limit, LinkConfig, Loss};
+pub use config::{Delay, LinkConfig, Loss};
 pub use drr::Drr;
 pub use dscp::{Codepoints, Dscp};
 pub use fq_codel::FqCodel;
@@ -49,5 +55,6 @@ pub use queue::{DISCIPLINES, Discipline, Queue};
 pub use red::Red;
 pub use statistics::QueueStatistics;
 pub use threshold::{DropTail, Threshold};
+pub use waiting::{Limit, Waiting};
 pub use wred::{Profile, Wred};
 pub use wrr::Wrr;

@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 
 use elephan_units::{Rate, Seed, Time};
 
-use crate::aqm::{EnqueueAqm, Moment, Verdict, Waiting};
+use crate::aqm::EnqueueAqm;
 use crate::config::LinkConfig;
 use crate::ledger::{Ledger, Reason};
 use crate::loss::Losses;
@@ -31,6 +31,8 @@ use crate::policer::Bucket;
 use crate::serializer::Serializer;
 use crate::statistics::QueueStatistics;
 use crate::vary::Varied;
+use crate::verdict::{Moment, Verdict};
+use crate::waiting::Waiting;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry<P> {

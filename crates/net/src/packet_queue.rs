@@ -1,29 +1,23 @@
 //! Queues that keep their packets until the transmitter takes one: disciplines that decide when a packet leaves, or in which
 //! order.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use elephan_units::{Rate, Seed, Time};
 
-use crate::aqm::{EnqueueAqm, Moment, Verdict, Waiting};
+use crate::aqm::EnqueueAqm;
 use crate::classes::ClassCounters;
-use crate::codel::{Control, Source};
-use crate::config::Limit;
+use crate::codel::Control;
 use crate::drr::DrrState;
 use crate::fq_codel::FqCodelState;
 use crate::ledger::{Ledger, Reason};
 use crate::packet::Packet;
+use crate::packets::{Packets, Queued};
 use crate::priority::PriorityState;
 use crate::queue::Queue;
+use crate::verdict::{Moment, Verdict};
+use crate::waiting::{Limit, Waiting};
 use crate::wrr::WrrState;
-
-/// A packet that waits.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Queued<P> {
-    /// When it came.
-    pub arrived: Time,
-    pub packet: P,
-}
 
 /// A queue, and the packets in it.
 pub(crate) enum PacketQueue<P> {
@@ -161,44 +155,6 @@ pub(crate) struct Fifo<P> {
     /// How long the packet served last had waited, and when the last of all was taken.
     last_delay: Time,
     emptied: Time,
-}
-
-/// Packets in order.
-pub(crate) struct Packets<P> {
-    pub packets: VecDeque<Queued<P>>,
-    pub bytes: u64,
-}
-
-impl<P: Packet> Packets<P> {
-    pub fn new() -> Self {
-        Self { packets: VecDeque::new(), bytes: 0 }
-    }
-
-    #[inline]
-    pub fn push(&mut self, packet: P, now: Time) {
-        self.bytes += u64::from(packet.bytes());
-        self.packets.push_back(Queued { arrived: now, packet });
-    }
-
-    /// Takes the packet that came last.
-    pub fn pop_back(&mut self) -> Option<Queued<P>> {
-        let stored = self.packets.pop_back()?;
-        self.bytes -= u64::from(stored.packet.bytes());
-        Some(stored)
-    }
-}
-
-impl<P: Packet> Source<P> for Packets<P> {
-    #[inline]
-    fn pop(&mut self) -> Option<Queued<P>> {
-        let stored = self.packets.pop_front()?;
-        self.bytes -= u64::from(stored.packet.bytes());
-        Some(stored)
-    }
-    #[inline]
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
 }
 
 impl<P: Packet> Fifo<P> {

@@ -8,9 +8,9 @@ use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::aqm::{Moment, Verdict};
 use crate::packet::{Ecn, Packet};
-use crate::queue::Parameters;
+use crate::parameters::Parameters;
+use crate::verdict::{Moment, Verdict};
 use elephan_units::Mistake;
 
 /// RFC 8033, section 4.2: below these probabilities the adjustment is divided by so much.
@@ -193,8 +193,8 @@ impl PieState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aqm::Waiting;
     use crate::testing::parcel;
+    use crate::waiting::Waiting;
     use elephan_units::Seed;
 
     fn state(pie: &Pie) -> PieState {

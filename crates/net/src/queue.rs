@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use elephan_units::entry::{self, Parameter, Range, choice_schema};
+use elephan_units::entry::{Parameter, choice_schema};
 use elephan_units::{Choice, Entry, Mistake, read_choice};
-use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess};
@@ -16,20 +15,13 @@ use crate::classes::Class;
 use crate::codel::Codel;
 use crate::drr::Drr;
 use crate::fq_codel::FqCodel;
+use crate::parameters::mistakes;
 use crate::pie::Pie;
 use crate::priority::Priority;
 use crate::red::Red;
 use crate::threshold::{DropTail, Threshold};
 use crate::wred::Wred;
 use crate::wrr::Wrr;
-
-/// The parameters of a discipline, as a file gives them: a struct whose schema has the ranges.
-pub(crate) trait Parameters: Serialize + JsonSchema {
-    /// What cannot work although each parameter is in its range.
-    fn rules(&self) -> Vec<Mistake> {
-        Vec::new()
-    }
-}
 
 /// What is known of a discipline, and the JSON Schema of its parameters.
 pub type Discipline = Entry<fn(&mut SchemaGenerator) -> Schema>;
@@ -140,43 +132,6 @@ impl Queue {
 impl Default for Queue {
     fn default() -> Self {
         Self::DropTail(DropTail {})
-    }
-}
-
-fn mistakes<T: Parameters>(parameters: &T) -> Vec<Mistake> {
-    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();
-    let value = serde_json::to_value(parameters).expect("parameters are always JSON");
-    let mut mistakes = Vec::new();
-    hold(&value, &schema, &schema, "", &mut mistakes);
-    mistakes.extend(parameters.rules());
-    mistakes
-}
-
-/// Checks numbers against the ranges of a schema. A queue within a queue is checked separately.
-fn hold(value: &Value, schema: &Value, root: &Value, key: &str, mistakes: &mut Vec<Mistake>) {
-    let schema = match schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#')) {
-        Some(place) => root.pointer(place).unwrap_or(schema),
-        None => schema,
-    };
-    let below = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
-    match value {
-        Value::Object(table) => {
-            for (name, value) in table {
-                hold(value, &schema["properties"][name], root, &below(name), mistakes);
-            }
-        }
-        Value::Array(items) => {
-            for (number, value) in items.iter().enumerate() {
-                hold(value, &schema["items"], root, &below(&number.to_string()), mistakes);
-            }
-        }
-        Value::Number(number) => {
-            let (number, range) = (number.as_f64().unwrap_or(f64::NAN), Range::of_number(schema));
-            if !range.holds(entry::Value::Number(number)) {
-                mistakes.push(Mistake::new(key, range, number));
-            }
-        }
-        _ => {}
     }
 }
 

@@ -9,9 +9,9 @@ use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::aqm::{Moment, Verdict};
 use crate::packet::Packet;
-use crate::queue::Parameters;
+use crate::parameters::Parameters;
+use crate::verdict::{Moment, Verdict};
 use elephan_units::Mistake;
 
 /// Smallest automatic `min_th`, in packets (Floyd, Gummadi and Shenker 2001, section 5).
@@ -288,9 +288,9 @@ impl RedState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aqm::Waiting;
     use crate::packet::Ecn;
     use crate::testing::{Parcel, parcel};
+    use crate::waiting::Waiting;
     use elephan_units::Seed;
 
     fn busy(packets: u64, now: Time) -> Moment {

@@ -7,11 +7,11 @@ use elephan_units::{Rate, Stream, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::aqm::{Moment, Verdict};
 use crate::dscp::Codepoints;
 use crate::packet::Packet;
-use crate::queue::Parameters;
+use crate::parameters::Parameters;
 use crate::red::{Average, Curve, Spacing, packets_per_second, threshold_rules, thresholds};
+use crate::verdict::{Moment, Verdict};
 use elephan_units::Mistake;
 
 /// The drop probability of some packets.
@@ -155,9 +155,9 @@ impl WredState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aqm::Waiting;
     use crate::packet::Ecn;
     use crate::testing::{Parcel, parcel};
+    use crate::waiting::Waiting;
     use elephan_units::Seed;
 
     #[test]

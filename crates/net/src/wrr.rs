@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::classes::{Class, ClassStates, rules};
-use crate::config::Limit;
 use crate::ledger::Ledger;
 use crate::packet::Packet;
-use crate::packet_queue::Queued;
-use crate::queue::Parameters;
+use crate::packets::Queued;
+use crate::parameters::Parameters;
+use crate::waiting::Limit;
 use elephan_units::Mistake;
 
 /// Weighted round robin's parameters.

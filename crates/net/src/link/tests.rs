@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::config::{Delay, Limit, Loss};
+use crate::config::{Delay, Loss};
 use crate::packet::Ecn;
 use crate::policer::Policer;
 use crate::queue::Queue;
 use crate::testing::{Parcel, parcel};
 use crate::threshold::Threshold;
+use crate::waiting::Limit;
 use elephan_units::Rate;
 use proptest::prelude::*;
 
