@@ -20,6 +20,7 @@ from pathlib import Path
 
 import elephan
 from elephan import _core
+from elephan.base.table import Head, of_markdown, text_heads
 from elephan.studies.sweeps.query import query
 
 SCENARIO = """
@@ -144,9 +145,7 @@ def questions(scenario: elephan.Scenario, folder: Path) -> list[tuple[str, str]]
 
 def table(lines: list[tuple[str, str]]) -> None:
     """Print Markdown."""
-    print("| what | figure |\n|---|---:|")
-    for what, figure in lines:
-        print(f"| {what} | {figure} |")
+    print(of_markdown([*text_heads("what"), Head("figure")], lines).to_markdown())
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan import _core
+from elephan.base.table import of_markdown, text_heads
 
 ROOT = Path(__file__).parent.parent
 HEAD = '''"""The summary of a run, with types. Made by `make declared` from crates/metrics/src/summary.rs; change it there."""
@@ -90,21 +91,18 @@ def summary_classes() -> str:
     return text
 
 
-def markdown(head: list[str], rows: list[list[str]]) -> str:
-    """A table."""
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows])
-
-
 def columns_page() -> str:
     """The tables of columns and figures in docs/results.md."""
     columns = json.loads(_core.declared_columns())
     text = []
+    head = text_heads("column", "unit", "type", "meaning")
     for table, group in groupby(columns, key=lambda column: str(column["table"])):
         rows = [[f"`{c['name']}`", c["unit"], c["type"], c["meaning"]] for c in group]
-        text.append(f"### `{table}.parquet`\n\n{markdown(['column', 'unit', 'type', 'meaning'], rows)}\n")
+        text.append(f"### `{table}.parquet`\n\n{of_markdown(head, rows).to_markdown()}")
+    head = text_heads("key", "unit", "meaning", "source")
     for part, found in fields().items():
         rows = [[f"`{f['name']}`", f["unit"], f["meaning"], f["source"]] for f in found]
-        text.append(f"### {part}\n\n{markdown(['key', 'unit', 'meaning', 'source'], rows)}\n")
+        text.append(f"### {part}\n\n{of_markdown(head, rows).to_markdown()}")
     return "\n".join(text)
 
 

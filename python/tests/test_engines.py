@@ -57,4 +57,4 @@ def test_every_repeat_is_made_valid(kernel):
     found = pair(repeat=2)
     assert len(made) == 3
     assert [len(run.provenance["quality"]["invalid_because"]) for run in found.counted] == [0, 0]
-    assert "| yes, after 1 that was not: it waited |" in engines.to_markdown([found])
+    assert "| yes, after 1 that was not: it waited |" in engines.table([found]).to_markdown()

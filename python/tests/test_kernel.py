@@ -281,7 +281,7 @@ def test_engines_side_by_side(tmp_path):
     sim, there = pair.values(goodput)
     assert pair.apart(goodput) == pytest.approx(sim / there - 1)
     assert abs(sim / there - 1) < 0.2
-    assert engines.to_markdown([pair]).count("\n") == 3
+    assert engines.table([pair]).to_markdown().count("\n") == 3
 
 
 @pytest.mark.usefixtures("machine")

@@ -60,7 +60,7 @@ def test_a_reproduction_from_formulas_is_kept_and_put_on_the_page(tmp_path):
     assert (
         f"Of {len(EXPERIMENTS)} experiments 0 were run in full, 2 by `--quick`, {len(EXPERIMENTS) - 2} not yet:" in page
     )
-    assert "| kelly2003/table-3 | 2 GB transfers completed in 20 minutes, by number of flows | not yet | |" in page
+    assert "| kelly2003/table-3 | 2 GB transfers completed in 20 minutes, by number of flows | not yet |  |" in page
 
 
 def test_the_page_says_which_code_made_its_reports(tmp_path):

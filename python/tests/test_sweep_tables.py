@@ -47,17 +47,17 @@ def fairness(folder: Path, rtt: str, cc: str) -> list[float]:
 
 def test_rows_and_columns_in_the_order_of_the_file(grid: Path):
     (made,) = elephan.studies.sweeps.table(grid, rows=["path.rtt"], cols=["flow.cc"], metrics=["fairness"])
-    assert list(made.heads) == ["path.rtt", "reno", "htcp"]
-    assert [line[0] for line in made.lines] == ["10 ms", "20 ms", "40 ms"]
-    assert made.lines[1][2] == Estimate.of(fairness(grid, "20 ms", "htcp")).text(4)
+    assert [head.line for head in made.head] == ["path.rtt", "reno", "htcp"]
+    assert [line[0] for line in made.rows] == ["10 ms", "20 ms", "40 ms"]
+    assert made.rows[1][2] == Estimate.of(fairness(grid, "20 ms", "htcp")).text(4)
     # Short names do as well.
     assert elephan.studies.sweeps.table(grid, rows=["rtt"], cols=["cc"], metrics=["fairness"]) == [made]
 
 
 def test_metrics_are_columns_where_there_are_none(grid: Path):
     (made,) = elephan.studies.sweeps.table(grid, metrics=["goodput", "queueing"])
-    assert list(made.heads) == ["path.rtt", "flow.cc", "goodput (Mbit/s)", "queue_delay_mean (ms)"]
-    assert len(made.lines) == 6
+    assert [head.line for head in made.head] == ["path.rtt", "flow.cc", "goodput (Mbit/s)", "queue_delay_mean (ms)"]
+    assert len(made.rows) == 6
 
 
 def test_settings_are_not_mixed_in_a_cell(grid: Path):
@@ -66,7 +66,7 @@ def test_settings_are_not_mixed_in_a_cell(grid: Path):
     ):
         elephan.studies.sweeps.table(grid, rows=["path.rtt"], metrics=["fairness"])
     (made,) = elephan.studies.sweeps.table(grid, rows=["path.rtt"], metrics=["fairness"], where={"flow.cc": "htcp"})
-    assert len(made.lines) == 3
+    assert len(made.rows) == 3
 
 
 def test_zipped_keys_may_be_left_out(tmp_path: Path):
@@ -77,7 +77,7 @@ def test_zipped_keys_may_be_left_out(tmp_path: Path):
     path.write_text(text)
     elephan.sweep(path, tmp_path / "out").run()
     (made,) = elephan.studies.sweeps.table(tmp_path / "out", rows=["path.rate"], metrics=["goodput"])
-    assert [line[0] for line in made.lines] == ["5 Mbit/s", "10 Mbit/s"]
+    assert [line[0] for line in made.rows] == ["5 Mbit/s", "10 Mbit/s"]
 
 
 def test_names_that_are_none_are_refused(grid: Path):

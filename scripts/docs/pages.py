@@ -15,6 +15,7 @@ import metrics
 
 import elephan
 from elephan.api.registry import queues
+from elephan.base.table import of_markdown, text_heads
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -66,11 +67,9 @@ def generated() -> Iterator[tuple[Path, str, str]]:
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines
-    )
+    """A table whose cells are Markdown."""
+    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    return of_markdown(text_heads(*head), cells).to_markdown().rstrip("\n")
 
 
 def facts(entry: elephan.Entry) -> str:

@@ -1,40 +1,99 @@
-"""The metrics of a run as tables, plots and reports show them. They are declared in crates/metrics/src/summary.rs."""
+"""Metrics: how tables, plots and reports show a figure. Those of a summary are declared in crates/metrics/src/summary.rs."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 from elephan import _core
 from elephan.api.summary import Summary
+from elephan.base.numbers import number
+from elephan.base.table import Head
+
+Centre = Literal["mean", "median"]
+
+
+class Repeated(Protocol):
+    """What repeats say of a metric: `Estimate`."""
+
+    def scaled(self, factor: float) -> Self:
+        """It, in another unit."""
+
+    def text(self, digits: int | None = None, centre: Centre = "mean") -> str:
+        """It, with so many digits after the point."""
+
+
+Estimated = TypeVar("Estimated", bound=Repeated)
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A column of tables: its title and unit there, where a summary has it, what it means, and which values are better."""
+    """A figure as people read it: its title and unit, and its digits after the point.
+
+    A value times `factor` is in the unit. The value is that of `column`, or what `reading` makes of a summary, a part of it or
+    a run. `meaning`, `source` and which values are `better` are told where a summary declares it.
+    """
 
     name: str
     unit: str
-    column: str
-    factor: float
-    digits: int
-    meaning: str
-    source: str
-    better: Literal["higher", "lower", "neither"]
+    digits: int = 2
+    factor: float = 1.0
+    column: str = ""
+    reading: Callable[[Any], float | None] | None = None
+    meaning: str = ""
+    source: str = ""
+    better: Literal["higher", "lower", "neither"] = "neither"
 
-    def read(self, summary: Summary) -> float | None:
-        """The metric of a run, in its unit; none where it is undefined."""
-        return self.scaled(getattr(summary, self.column))
+    @property
+    def head(self) -> Head:
+        """The head of its column in a table."""
+        return Head(self.name, self.unit)
+
+    @property
+    def short_unit(self) -> str:
+        """Its unit without what is counted: `Mbit/s` of `Mbit/s, application bytes`."""
+        return self.unit.split(",", maxsplit=1)[0]
+
+    @property
+    def label(self) -> str:
+        """Its title and unit, for an axis."""
+        return f"{self.name} ({self.short_unit})"
+
+    def value(self, part: Any) -> float | None:
+        """The metric of a summary, a part of it or a run, as these have it: in SI units; none where it is undefined."""
+        found: float | None = self.reading(part) if self.reading else getattr(part, self.column)
+        return found
+
+    def read(self, part: Any) -> float | None:
+        """The same in the metric's unit."""
+        return self.scaled(self.value(part))
 
     def scaled(self, value: float | None) -> float | None:
-        """A value of its column, in its unit."""
+        """A value as a summary has it, in the metric's unit."""
         return None if value is None else value * self.factor
 
+    def estimated(self, estimate: Estimated) -> Estimated:
+        """An estimate of values as a summary has them, in the metric's unit."""
+        return estimate.scaled(self.factor)
 
-def metrics_of(part: str) -> tuple[Metric, ...]:
-    """The metrics that tables show of a part of a summary, such as `FlowSummary`."""
-    return tuple(
-        Metric(
+    def text(self, value: float | Repeated | None, centre: Centre = "mean") -> str:
+        """A value, or an estimate, that is in the metric's unit; `-` where it is undefined."""
+        if value is None or isinstance(value, int | float):
+            # Counts have separators of thousands.
+            return f"{value:,.0f}" if value is not None and self.digits == 0 else number(value, 1, self.digits)
+        return value.text(self.digits, centre)
+
+    def cell(self, part: Any) -> str:
+        """The metric of a summary, a part of it or a run, as text."""
+        return self.text(self.read(part))
+
+
+@cache
+def _declared() -> dict[tuple[str, str], Metric]:
+    """The figures that tables show, by part of the summary and column."""
+    return {
+        (field["part"], field["name"]): Metric(
             name=field["title"],
             column=field["name"],
             meaning=field["meaning"],
@@ -42,8 +101,18 @@ def metrics_of(part: str) -> tuple[Metric, ...]:
             **field["shown"],
         )
         for field in json.loads(_core.declared_fields())
-        if field["part"] == part and field["shown"] is not None
-    )
+        if field["shown"] is not None
+    }
+
+
+def metrics_of(part: str) -> tuple[Metric, ...]:
+    """The metrics that tables show of a part of a summary, such as `FlowSummary`."""
+    return tuple(metric for (of, _), metric in _declared().items() if of == part)
+
+
+def declared(part: str, column: str, **changes: Any) -> Metric:
+    """A metric of a part of a summary, such as `FlowSummary`, with `changes` where a table is about something else."""
+    return replace(_declared()[part, column], **changes)
 
 
 METRICS = metrics_of("Summary")

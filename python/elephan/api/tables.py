@@ -1,14 +1,26 @@
 """The tables of a run: flows, what else was on the network, links and their classes."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
+from elephan.api.metrics import Metric, declared, metrics_of
 from elephan.api.run import Run
-from elephan.api.summary import LinkSummary, TransferSummary
-from elephan.base.numbers import number, percent
-from elephan.base.table import Head, Table, names
+from elephan.api.summary import LinkSummary
+from elephan.base.table import Table, text_heads
 
 # Rows of a table; what is left out is said.
 MOST_ROWS = 200
+
+# Shares, which a summary has as two counts.
+RETRANSMITTED = Metric(
+    "retransmitted", "% of bytes", 3, 100, reading=lambda part: _share(part.retransmitted_bytes, part.sent_bytes)
+)
+LOST = Metric("lost", "%", 3, 100, reading=lambda stream: _share(stream.lost, stream.received + stream.lost))
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
 
 
 def of_run(run: Run) -> list[Table]:
@@ -17,185 +29,85 @@ def of_run(run: Run) -> list[Table]:
     return [table for table in made if table.rows]
 
 
-def _table(title: str, first: Sequence[str], heads: Sequence[tuple[str, str]], rows: list[list[str]]) -> Table:
-    """`first` heads columns of text, `heads` columns of numbers."""
-    head = [*names(*first), *(Head(*one) for one in heads)]
+def _table(title: str, first: Sequence[str], metrics: Sequence[Metric], rows: Sequence[Sequence[str]]) -> Table:
+    """`first` heads columns of text, which come before the metrics."""
     note = f"The first {MOST_ROWS} of {len(rows)}." if len(rows) > MOST_ROWS else ""
-    return Table(title, head, rows[:MOST_ROWS], note)
+    return Table(title, [*text_heads(*first), *(metric.head for metric in metrics)], rows[:MOST_ROWS], note)
+
+
+def _cells(metrics: Sequence[Metric], part: Any) -> list[str]:
+    return [metric.cell(part) for metric in metrics]
+
+
+def _with(part: str, after: str, *others: Metric) -> list[Metric]:
+    """The metrics of a part of a summary, with others after one of its columns."""
+    metrics = metrics_of(part)
+    place = 1 + [metric.column for metric in metrics].index(after)
+    return [*metrics[:place], *others, *metrics[place:]]
 
 
 def _flows(run: Run) -> Table:
-    heads = [
-        ("start", "s"),
-        ("goodput", "Mbit/s"),
-        ("stability", "std/mean"),
-        ("convergence", "s"),
-        ("mean cwnd", "segments"),
-        ("mean RTT", "ms"),
-        ("retransmitted", "% of bytes"),
-        ("reductions", ""),
-        ("timeouts", ""),
-    ]
-    rows = [
-        [
-            f"{position + 1}",
-            flow.label,
-            number(flow.start_s, 1, 2),
-            number(flow.goodput_bit_s, 1e-6, 2),
-            number(flow.stability, 1, 3),
-            number(flow.convergence_s, 1, 1),
-            number(flow.cwnd_mean_segments, 1, 1),
-            number(flow.srtt_mean_s, 1e3, 1),
-            percent(flow.retransmitted_bytes, flow.sent_bytes),
-            str(flow.congestion_events),
-            str(flow.timeouts),
-        ]
-        for position, flow in enumerate(run.summary.flows)
-    ]
-    return _table("Flows", ["flow", "label"], heads, rows)
+    metrics = _with("FlowSummary", "srtt_mean_s", RETRANSMITTED)
+    rows = [[f"{number}", flow.label, *_cells(metrics, flow)] for number, flow in enumerate(run.summary.flows, 1)]
+    return _table("Flows", ["flow", "label"], metrics, rows)
 
 
 def _hosts(run: Run) -> Table:
-    heads = [("processor busy", "%"), ("backlog", "packets, most"), ("dropped", "by backlog"), ("stalls", "")]
+    metrics = metrics_of("HostSummary")
     rows = [
-        [
-            f"{position + 1}",
-            flow.label,
-            number(flow.host.busy, 100, 1),
-            str(flow.host.backlog_max_packets),
-            f"{flow.host.dropped:,}",
-            str(flow.host.stalls),
-        ]
-        for position, flow in enumerate(run.summary.flows)
+        [f"{number}", flow.label, *_cells(metrics, flow.host)]
+        for number, flow in enumerate(run.summary.flows, 1)
         if flow.host is not None
     ]
-    return _table("Hosts of senders", ["flow", "label"], heads, rows)
+    return _table("Hosts of senders", ["flow", "label"], metrics, rows)
 
 
-def _ended(done: TransferSummary | None) -> list[str]:
-    return ["-"] * 3 if done is None else [f"{done.count:,}", number(done.p50_s, 1, 2), number(done.p95_s, 1, 2)]
+def _ended(what: str, column: str) -> Metric:
+    """A metric of the transfers or of the pages of a crowd."""
+
+    def read(crowd: Any) -> float | None:
+        done = getattr(crowd, what)
+        return None if done is None else getattr(done, column)
+
+    metric = declared("TransferSummary", column)
+    return replace(metric, name=what, unit=metric.unit or metric.name, digits=min(metric.digits, 2), reading=read)
 
 
 def _crowds(run: Run) -> Table:
-    heads = [("goodput", "Mbit/s"), ("delivered", "MB")]
-    for what in ("transfers", "pages"):
-        heads += [(what, "ended"), (what, "s, median"), (what, "s, 95 %")]
-    heads += [("retransmitted", "% of bytes"), ("timeouts", ""), ("failed", "")]
-    rows = [
-        [
-            crowd.label,
-            number(crowd.goodput_bit_s, 1e-6, 2),
-            number(crowd.delivered_bytes, 1e-6, 1),
-            *_ended(crowd.transfers),
-            *_ended(crowd.pages),
-            percent(crowd.retransmitted_bytes, crowd.sent_bytes),
-            str(crowd.timeouts),
-            str(crowd.failed),
-        ]
-        for crowd in run.summary.crowds
-    ]
-    return _table("Crowds of short flows", ["crowd"], heads, rows)
+    ended = [_ended(what, column) for what in ("transfers", "pages") for column in ("count", "p50_s", "p95_s")]
+    metrics = _with("CrowdSummary", "delivered_bytes", *ended, RETRANSMITTED)
+    rows = [[crowd.label, *_cells(metrics, crowd)] for crowd in run.summary.crowds]
+    return _table("Crowds of short flows", ["crowd"], metrics, rows)
 
 
 def _streams(run: Run) -> Table:
-    heads = [
-        ("goodput", "Mbit/s"),
-        ("sent", "packets"),
-        ("received", "packets"),
-        ("lost", "%"),
-        ("reordered", "packets"),
-        ("delay", "ms, mean"),
-        ("delay", "ms, 99 %"),
-        ("jitter", "ms"),
-    ]
-    rows = [
-        [
-            stream.label,
-            number(stream.goodput_bit_s, 1e-6, 2),
-            f"{stream.sent:,}",
-            f"{stream.received:,}",
-            percent(stream.lost, stream.received + stream.lost),
-            f"{stream.reordered:,}",
-            number(stream.delay_mean_s, 1e3, 3),
-            number(stream.delay_p99_s, 1e3, 3),
-            number(stream.jitter_s, 1e3, 3),
-        ]
-        for stream in run.summary.streams
-    ]
-    return _table("Streams of datagrams", ["stream"], heads, rows)
+    metrics = _with("StreamSummary", "received", LOST)
+    rows = [[stream.label, *_cells(metrics, stream)] for stream in run.summary.streams]
+    return _table("Streams of datagrams", ["stream"], metrics, rows)
 
 
 def _links(run: Run) -> Table:
-    heads = [
-        ("utilisation", "%"),
-        ("offered", "packets"),
-        ("dropped", "packets"),
-        ("lost", "packets"),
-        ("marked", "packets"),
-        ("queueing", "ms, mean"),
-        ("queueing", "ms, 95 %"),
-        ("queueing", "ms, 99 %"),
-        ("queue", "packets, mean"),
-        ("queue", "packets, most"),
+    metrics = metrics_of("LinkSummary")
+    rows = [
+        [link.name, *(_drops(link) if metric.column == "dropped" else metric.cell(link) for metric in metrics)]
+        for link in run.summary.links
     ]
-    return _table("Links", ["link"], heads, [_link(link) for link in run.summary.links])
-
-
-def _link(link: LinkSummary) -> list[str]:
-    return [
-        link.name,
-        number(link.utilisation, 100, 1),
-        f"{link.offered:,}",
-        drops(link),
-        f"{link.lost:,}",
-        f"{link.marked:,}",
-        number(link.queue_delay_mean_s, 1e3, 2),
-        number(link.queue_delay_p95_s, 1e3, 2),
-        number(link.queue_delay_p99_s, 1e3, 2),
-        number(link.queue_mean_packets, 1, 1),
-        str(link.queue_max_packets),
-    ]
+    return _table("Links", ["link"], metrics, rows)
 
 
 def _classes(run: Run) -> Iterator[Table]:
-    heads = [
-        ("throughput", "Mbit/s, IP packets"),
-        ("guaranteed", "Mbit/s"),
-        ("QoS efficiency", "used/guaranteed"),
-        ("offered", "packets"),
-        ("dropped", "packets"),
-        ("queueing", "ms, mean"),
-    ]
+    metrics = metrics_of("ClassSummary")
     for link in run.summary.links:
-        rows = [
-            [
-                one.name,
-                number(one.throughput_bit_s, 1e-6, 2),
-                number(one.guaranteed_bit_s, 1e-6, 2),
-                number(one.qos_efficiency, 1, 2),
-                f"{one.offered:,}",
-                f"{one.dropped:,}",
-                number(one.queue_delay_mean_s, 1e3, 2),
-            ]
-            for one in link.classes
-        ]
-        yield _table(f"Classes of {link.name}", ["class"], heads, rows)
+        rows = [[one.name, *_cells(metrics, one)] for one in link.classes]
+        yield _table(f"Classes of {link.name}", ["class"], metrics, rows)
 
 
 def _transfers(run: Run) -> Table:
-    done = run.summary.transfers
-    heads = [
-        ("transfers ended", ""),
-        *(("completion", unit) for unit in ("s, mean", "s, median", "s, 95 %", "s, 99 %")),
-    ]
-    rows = []
-    if done is not None and done.count:
-        times = (done.mean_s, done.p50_s, done.p95_s, done.p99_s)
-        rows = [[f"{done.count:,}", *(number(value, 1, 3) for value in times)]]
-    return _table("Transfers", [], heads, rows)
+    metrics, done = metrics_of("TransferSummary"), run.summary.transfers
+    return _table("Transfers", [], metrics, [_cells(metrics, done)] if done is not None and done.count else [])
 
 
-def drops(link: LinkSummary) -> str:
+def _drops(link: LinkSummary) -> str:
     """How many packets a link dropped, and why, where that was not all for want of room."""
     reasons = {
         "full": link.dropped_full,

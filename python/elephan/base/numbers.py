@@ -43,8 +43,3 @@ def deviation(share: float | None) -> str:
     """By how much in % something is off, with its sign; `-` where it is undefined."""
     # What rounds to nothing has no sign of its own: -0.0 + 0.0 is 0.0.
     return "-" if share is None else f"{round(100 * share, 1) + 0.0:+.1f}"
-
-
-def percent(part: int, whole: int) -> str:
-    """A share in %; `-` of nothing."""
-    return number(part / whole if whole else None, 100, 3)

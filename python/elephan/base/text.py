@@ -5,12 +5,10 @@ mathematics, a formula, or a command to a terminal: each function here writes a 
 is kept (JSON, Parquet) has every text unchanged.
 """
 
-import csv
 import io
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import typer
@@ -21,6 +19,8 @@ from rich.text import Text
 JOINERS = "\u200c\u200d"
 # What names of files are cut to, bytes: file systems take 255, and an ending and a number come behind.
 MOST_FILE_NAME = 180
+# Letters of a line where no terminal says how many it has: the widest of our tables fit.
+FILE_WIDTH = 200
 
 MARKDOWN = str.maketrans(
     {
@@ -43,6 +43,12 @@ LATEX = str.maketrans(
         "±": r"$\pm$",
     }
 )
+
+
+class Markdown(str):
+    """A text that is Markdown already, by our own hand: `markdown` leaves it as it is."""
+
+    __slots__ = ()
 
 
 def visible(text: str) -> str:
@@ -73,14 +79,9 @@ def drawn(text: str, most: int = 40) -> str:
 
 def markdown(text: str) -> str:
     """A text within a line of Markdown, or a cell of a table there: no emphasis, code, links, pictures, mathematics or HTML."""
+    if isinstance(text, Markdown):
+        return text
     return ADDRESS.sub(lambda found: f"&#{ord(found[0])};", visible(text).translate(MARKDOWN))
-
-
-def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[bool] = ()) -> str:
-    """A table of texts as Markdown; `right` tells of each column whether it is set to the right."""
-    rule = ["---:" if number < len(right) and right[number] else "---" for number in range(len(heads))]
-    lines = [[markdown(cell) for cell in heads], rule, *([markdown(cell) for cell in row] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
 def latex(text: str) -> str:
@@ -100,13 +101,6 @@ def spreadsheet(text: str) -> str:
     return text
 
 
-def csv_table(rows: Iterable[Sequence[str]]) -> str:
-    """Lines of texts as CSV."""
-    made = io.StringIO()
-    csv.writer(made, lineterminator="\n").writerows([spreadsheet(cell) for cell in row] for row in rows)
-    return made.getvalue()
-
-
 def file_name(text: str) -> str:
     """The name of a file or folder for what is called `text`: one name, and not a hidden one."""
     plain = re.sub(r"[^\w.+-]+", "-", text).encode()[:MOST_FILE_NAME].decode(errors="ignore")
@@ -116,12 +110,13 @@ def file_name(text: str) -> str:
 class Terminal(Console):
     """A console for which a string is text: no markup, no names of emoji, no escape sequences.
 
-    `least_width` is in columns: what is cut off cannot be read, what wraps can.
+    It is as wide as the terminal; `FILE_WIDTH` where its lines go to a file or to another program.
     """
 
-    def __init__(self, *, least_width: int = 0, stderr: bool = False):
+    def __init__(self, *, stderr: bool = False):
         super().__init__(stderr=stderr)
-        self.width = max(self.width, least_width)
+        if not self.is_terminal:
+            self.width = FILE_WIDTH
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Everything that is printed as a string, cells and titles of tables among it, comes by here."""

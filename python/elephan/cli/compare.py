@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from elephan.api.metrics import METRICS
 from elephan.base.folders import default, new_folder
 from elephan.base.text import Terminal
 from elephan.cli.options import Force, Large, words
@@ -15,7 +13,7 @@ from elephan.cli.progress import progress_bar
 from elephan.studies.compare import compare as run_comparison
 
 app = typer.Typer()
-out = Terminal(least_width=132)
+out = Terminal()
 
 
 @app.command()
@@ -63,14 +61,6 @@ def compare(
         typer.echo(json.dumps(result.to_frame().to_dicts(), indent=2))
         return
     plural = "flow" if flows == 1 else "flows"
-    table = Table(
-        title=f"{flows} {plural}, {rate}, {rtt}, buffer {buffer}, {duration}, {repeat} runs each; ± is the 95 % interval",
-        title_justify="left",
-    )
-    table.add_column("cc", no_wrap=True)
-    for metric in METRICS:
-        table.add_column(f"{metric.name}\n{metric.unit}", justify="right")
-    for name, estimates in result.estimates().items():
-        table.add_row(name, *(estimates[metric.name].text(metric.digits) for metric in METRICS))
-    out.print(table)
+    title = f"{flows} {plural}, {rate}, {rtt}, buffer {buffer}, {duration}, {repeat} runs each; ± is the 95 % interval"
+    out.print(result.table(title).to_terminal(out.width))
     out.print(f"results, table and plots in {folder}")

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from elephan.api.scenario import load
 from elephan.base.folders import default, file_names, new_folder
@@ -13,7 +12,7 @@ from elephan.cli.options import Force, Large, Settings, assignments, words
 from elephan.studies import side_by_side
 
 app = typer.Typer()
-out = Terminal(least_width=160)
+out = Terminal()
 err = Terminal(stderr=True)
 
 
@@ -54,13 +53,9 @@ def compare_engines(
                 stopped.add_note(f"{number} of {len(todo)} scenarios are in {folder}")
             raise
         pairs.append(made)
+    table = side_by_side.table(pairs)
     if markdown:
-        echo(side_by_side.to_markdown(pairs) + "\n")
+        echo(table.to_markdown() + "\n")
         return
-    table = Table(title="simulator / kernel (difference; ! beyond the aim)", title_justify="left")
-    for head in side_by_side.heads():
-        table.add_column(head)
-    for row in side_by_side.rows(pairs):
-        table.add_row(*row)
-    out.print(table)
+    out.print(table.to_terminal(out.width))
     out.print(f"results and figures in {folder}")

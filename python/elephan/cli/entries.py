@@ -3,23 +3,18 @@
 import json
 from collections.abc import Sequence
 
-from rich.table import Table
-
 from elephan import _core
 from elephan.api.registry import Entry
+from elephan.base.table import Table, text_heads
 from elephan.base.text import Terminal
 
-out = Terminal(least_width=132)
+out = Terminal()
 
 
 def print_list(title: str, entries: Sequence[Entry]) -> None:
     """Print a table of entries."""
-    table = Table(title=title, title_justify="left")
-    for head in ("name", "what it is", "source", "parameters"):
-        table.add_column(head)
-    for entry in entries:
-        table.add_row(entry.name, entry.title, entry.source, ", ".join(p.name for p in entry.parameters))
-    out.print(table)
+    rows = [[entry.name, entry.title, entry.source, ", ".join(p.name for p in entry.parameters)] for entry in entries]
+    out.print(Table(title, text_heads("name", "what it is", "source", "parameters"), rows).to_terminal(out.width))
 
 
 def implied(entry: Entry) -> str:
@@ -37,10 +32,8 @@ def print_one(kind: str, entries: Sequence[Entry], name: str) -> None:
         out.message(f"implies: {implied(found)}, unless the scenario sets it")
     if not found.parameters:
         return
-    table = Table()
-    for head in ("parameter", "default", "unit", "range", "meaning"):
-        table.add_column(head)
-    for p in found.parameters:
-        default = p.default if isinstance(p.default, str) else json.dumps(p.default)
-        table.add_row(p.name, default, p.unit, p.range, p.meaning)
-    out.print(table)
+    rows = [
+        [p.name, p.default if isinstance(p.default, str) else json.dumps(p.default), p.unit, p.range, p.meaning]
+        for p in found.parameters
+    ]
+    out.print(Table("", text_heads("parameter", "default", "unit", "range", "meaning"), rows).to_terminal(out.width))

@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from elephan import _core
-from elephan.base.text import Terminal, echo
+from elephan.base.table import Table
+from elephan.base.text import Terminal, echo, markdown
 from elephan.studies.sweeps import tables
 from elephan.studies.sweeps.dataset import Dataset, named
 
-out = Terminal(least_width=132)
+out = Terminal()
 err = Terminal(stderr=True)
 
 Folder = Annotated[Path, typer.Argument(help="The folder of a sweep.")]
@@ -30,22 +30,19 @@ def missing(folder: Path) -> None:
     tell(named(Dataset(folder).losses(), "sweep again to run them"))
 
 
-def print_grids(grids: list[tables.Grid], form: str) -> None:
+def print_tables(made: list[Table], form: str) -> None:
     """Print tables, in one of `tables.FORMATS`."""
-    for grid in grids:
-        if form == "csv":
-            echo(grid.to_csv())
-        elif form == "markdown":
-            echo(grid.to_markdown() + "\n")
-        elif form == "latex":
-            echo(grid.to_latex() + "\n")
-        else:
-            shown = Table(title=grid.title or None, title_justify="left")
-            for number, head in enumerate(grid.heads):
-                shown.add_column(head, justify="left" if number < grid.left else "right")
-            for line in grid.lines:
-                shown.add_row(*line)
-            out.print(shown)
+    for table in made:
+        match form:
+            case "csv":
+                echo(table.to_csv())
+            case "markdown":
+                title = f"{markdown(table.title)}\n\n" if table.title else ""
+                echo(title + table.to_markdown() + "\n")
+            case "latex":
+                echo(table.to_latex() + "\n")
+            case _:
+                out.print(table.to_terminal(out.width))
 
 
 def known_form(form: str) -> str:

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from elephan import kernel
 from elephan.api.scenario import load as load_scenario
 from elephan.base.numbers import number
+from elephan.base.table import Head, Table, text_heads
 from elephan.base.text import Terminal
 from elephan.cli.options import Settings, assignments, parameter
 from elephan.kernel import build, libbpf
@@ -17,7 +17,7 @@ from elephan.kernel.loader import BTF, known
 from elephan.studies.iperf3 import check
 
 app = typer.Typer(help="The published algorithms in the running Linux kernel.", no_args_is_help=True)
-out = Terminal(least_width=132)
+out = Terminal()
 
 Name = Annotated[str, typer.Argument(help="Name of the algorithm, as in `elephan cc list`.")]
 
@@ -44,12 +44,11 @@ def unload(name: Name) -> None:
 def list_() -> None:
     """List the algorithms that can be loaded, and which of them are."""
     there = kernel.available()
-    table = Table(title_justify="left")
-    for head in ("name", "what it is", "registers as", "loaded"):
-        table.add_column(head)
-    for entry in kernel.algorithms().values():
-        table.add_row(entry.name, entry.title, entry.registered, "yes" if entry.registered in there else "no")
-    out.print(table)
+    rows = [
+        [entry.name, entry.title, entry.registered, "yes" if entry.registered in there else "no"]
+        for entry in kernel.algorithms().values()
+    ]
+    out.print(Table("", text_heads("name", "what it is", "registers as", "loaded"), rows).to_terminal(out.width))
 
 
 @app.command("iperf3")
@@ -59,14 +58,14 @@ def iperf3(
 ) -> None:
     """Run a scenario with Elephan's traffic, then with iperf3's over the same links: an outside check. Needs root."""
     found = check(load_scenario(file, assignments(settings)))
-    table = Table(title=f"{found.own.scenario.name}: measured by Elephan, and by iperf3", title_justify="left")
-    for head in ("", "Elephan", "iperf3"):
-        table.add_column(head, justify="right" if head else "left")
     own, links = found.own.summary, found.links.summary
-    table.add_row("goodput, Mbit/s", f"{own.goodput_bit_s / 1e6:.2f}", f"{found.goodput_bit_s / 1e6:.2f}")
-    table.add_row("the link's utilisation", number(own.utilisation), number(links.utilisation))
-    table.add_row("segments sent again", f"{found.own_retransmits}", f"{found.retransmits}")
-    out.print(table)
+    rows = [
+        ["goodput, Mbit/s", f"{own.goodput_bit_s / 1e6:.2f}", f"{found.goodput_bit_s / 1e6:.2f}"],
+        ["the link's utilisation", number(own.utilisation), number(links.utilisation)],
+        ["segments sent again", f"{found.own_retransmits}", f"{found.retransmits}"],
+    ]
+    title = f"{found.own.scenario.name}: measured by Elephan, and by iperf3"
+    out.print(Table(title, [*text_heads(""), Head("Elephan"), Head("iperf3")], rows).to_terminal(out.width))
     for who, run in (("Elephan", found.own), ("iperf3", found.links)):
         for reason in run.provenance["quality"]["invalid_because"]:
             out.print(f"with {who}'s traffic the run is not valid: {reason}")
@@ -86,9 +85,5 @@ def status() -> None:
         out.print(f"missing: {line}", highlight=False)
     if lines:
         raise typer.Exit(1)
-    table = Table(title="loaded", title_justify="left")
-    table.add_column("name")
-    table.add_column("connections, about", justify="right")
-    for entry in kernel.loaded():
-        table.add_row(entry.registered, str(entry.users))
-    out.print(table)
+    rows = [[entry.registered, str(entry.users)] for entry in kernel.loaded()]
+    out.print(Table("loaded", [*text_heads("name"), Head("connections, about")], rows).to_terminal(out.width))

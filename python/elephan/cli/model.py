@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from elephan import _core
 from elephan.base import plots
-from elephan.base.numbers import significant
+from elephan.base.table import Cell, Head, Table, text_heads
 from elephan.base.text import Terminal
 from elephan.cli.options import assignments, parameter, words
 from elephan.studies import theory
@@ -20,7 +19,7 @@ from elephan.studies.theory import FIGURES, MODELLED, Model, plot_response
 app = typer.Typer(help="Theory: response functions, recovery, fairness, stability.", no_args_is_help=True)
 plot_app = typer.Typer(help="Figures of theory, with simulated points.", no_args_is_help=True)
 app.add_typer(plot_app, name="plot")
-out = Terminal(least_width=132)
+out = Terminal()
 
 EVERY = ",".join(MODELLED)
 CcOption = Annotated[str, typer.Option("--cc", help=f"Algorithms, separated by commas, of {', '.join(MODELLED)}.")]
@@ -90,19 +89,11 @@ def _window(text: str, packet: int, rtt_s: float) -> float:
     return window
 
 
-def _print(title: str, heads: list[str], rows: list[list[str | float | None]], *, as_json: bool) -> None:
+def _print(table: Table, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(
-            json.dumps([dict(zip([h.replace("\n", " ") for h in heads], row, strict=True)) for row in rows], indent=2)
-        )
-        return
-    table = Table(title=title, title_justify="left")
-    table.add_column(heads[0], no_wrap=True)
-    for head in heads[1:]:
-        table.add_column(head, justify="right")
-    for row in rows:
-        table.add_row(*("-" if v is None else v if isinstance(v, str) else significant(v) for v in row))
-    out.print(table)
+        typer.echo(json.dumps(table.to_dicts(), indent=2))
+    else:
+        out.print(table.to_terminal(out.width))
 
 
 @app.command()
@@ -121,24 +112,23 @@ def response(
     seconds, models = _seconds(rtt), _models(cc, settings)
     window = None if rate is None else _window(rate, packet, seconds)
     given = [] if loss is None else _numbers(loss, "--loss", SHARE)
-    rows: list[list[str | float | None]] = []
+    rows: list[list[Cell]] = []
     for name, model in models.items():
         losses = given if window is None else [model.core.loss(window, seconds)]
         for p in losses:
             r = model.response(p, seconds, packet)
             rows.append([name, p, r.published, r.window, model.independent(p, seconds), r.peak, r.rate_bit_s / 1e6])
     heads = [
-        "cc",
-        "loss rate",
-        "mean window\nas published",
-        "mean window\nof the sawtooth",
-        "mean window,\nindependent losses",
-        "window\nat a loss",
-        "rate\nMbit/s",
+        *text_heads("cc"),
+        Head("loss rate"),
+        Head("mean window as published"),
+        Head("mean window of the sawtooth"),
+        Head("mean window, independent losses"),
+        Head("window at a loss"),
+        Head("rate", "Mbit/s"),
     ]
-    _print(
-        f"response at {rtt}; windows in segments, rate of IP packets of {packet} bytes", heads, rows, as_json=as_json
-    )
+    title = f"response at {rtt}; windows in segments, rate of IP packets of {packet} bytes"
+    _print(Table(title, heads, rows), as_json=as_json)
 
 
 @app.command()
@@ -159,7 +149,7 @@ def recovery(
         windows = [_window(part.strip(), packet, seconds) for part in rate.split(",")]
     else:
         windows = _numbers(window or "", "--window", SEGMENTS)
-    rows: list[list[str | float | None]] = []
+    rows: list[list[Cell]] = []
     for name, model in _models(cc, settings).items():
         for w in windows:
             r = model.recovery(w, seconds)
@@ -177,10 +167,17 @@ def recovery(
                 ]
             )
     heads = [
-        "cc", "window\nsegments", "recovery\nround trips", "recovery\ns", "doubling\nround trips", "halving\nround trips",
-        "CoV, random\nlosses", "CoV, one\nsawtooth", "supporting\nloss rate",
-    ]  # fmt: skip
-    _print(f"one loss at {rtt}", heads, rows, as_json=as_json)
+        *text_heads("cc"),
+        Head("window", "segments"),
+        Head("recovery", "round trips"),
+        Head("recovery", "s"),
+        Head("doubling", "round trips"),
+        Head("halving", "round trips"),
+        Head("CoV, random losses"),
+        Head("CoV, one sawtooth"),
+        Head("supporting loss rate"),
+    ]
+    _print(Table(f"one loss at {rtt}", heads, rows), as_json=as_json)
 
 
 @app.command()
@@ -194,11 +191,15 @@ def fairness(
     """How rates depend on round-trip times: the exponent n of rate_1/rate_2 = (rtt_2/rtt_1)^n."""
     seconds = _seconds(rtt)
     _within(loss, "--loss", SHARE)
-    rows: list[list[str | float | None]] = [
+    rows: list[list[Cell]] = [
         [name, *model.core.rtt_unfairness(loss, seconds)] for name, model in _models(cc, settings).items()
     ]
-    heads = ["cc", "d of\nw = c T^e/p^d", "e", "n, independent\nlosses", "n, losses\ntogether"]
-    _print(f"unfairness by round-trip time, about {rtt} and loss rate {loss:g}", heads, rows, as_json=as_json)
+    heads = [
+        *text_heads("cc"),
+        *(Head(text) for text in ("d of w = c T^e/p^d", "e", "n, independent losses", "n, losses together")),
+    ]
+    title = f"unfairness by round-trip time, about {rtt} and loss rate {loss:g}"
+    _print(Table(title, heads, rows), as_json=as_json)
 
 
 @app.command()
@@ -213,10 +214,11 @@ def utilisation(
 ) -> None:
     """Utilisation of a link by one flow alone, by its buffer (thesis, equation 5.6)."""
     gammas = _numbers(buffer, "--buffer", FROM_0)
-    rows: list[list[str | float | None]] = [
+    rows: list[list[Cell]] = [
         [f"{b:g}", *(_core.utilisation_of(b, g) for g in gammas)] for b in _numbers(beta, "--beta", SHARE)
     ]
-    _print("utilisation", ["beta", *(f"buffer {g:g}" for g in gammas)], rows, as_json=as_json)
+    heads = [*text_heads("beta"), *(Head(f"buffer {g:g}") for g in gammas)]
+    _print(Table("utilisation", heads, rows), as_json=as_json)
 
 
 @app.command()
@@ -237,12 +239,15 @@ def stability(
     seconds, packets_s = _seconds(rtt), _packets_s(rate, packet)
     for value, option, expected in ((a, "--a", POSITIVE), (b, "--b", SHARE), (flows, "--flows", POSITIVE)):
         _within(value, option, expected)
-    rows: list[list[str | float | None]] = []
+    rows: list[list[Cell]] = []
     for size in _numbers(buffer, "--buffer", POSITIVE):
         load, loss, limit, stable = _core.scalable_stability(a, b, flows, seconds, packets_s, size, queue)
         rows.append([f"{size:g}", load, loss, limit, "stable" if stable else "not assured"])
-    heads = ["buffer\npackets", "load", "loss rate", "a must be\nless than", f"a = {a:g}"]
-    _print(f"{flows:g} flows, {rate}, {rtt}, loss by {queue}", heads, rows, as_json=as_json)
+    heads = [
+        Head("buffer", "packets", numeric=False),
+        *(Head(text) for text in ("load", "loss rate", "a must be less than", f"a = {a:g}")),
+    ]
+    _print(Table(f"{flows:g} flows, {rate}, {rtt}, loss by {queue}", heads, rows), as_json=as_json)
 
 
 @app.command()
@@ -269,7 +274,7 @@ def agreement(
         raise _core.ScenarioError(f"--flows: expected one or more for each of {len(paths)} times, found {flows}")
     for text, option in ((duration, "--duration"), *((t, "--rtts") for t in paths)):
         _seconds(text, option)
-    rows: list[list[str | float | None]] = []
+    rows: list[list[Cell]] = []
     for name in words(cc):
         found = theory.agreement(
             name, flows=flows, rate=rate, rtts=paths, buffer=buffer,
@@ -278,8 +283,8 @@ def agreement(
         for what, simulated, model in found:
             share = 100 * (model / simulated - 1) if simulated else None
             rows.append([name, what, simulated, model, share])
-    heads = ["cc", "quantity", "simulated", "model", "deviation\n%"]
-    _print(f"{flows} flows, {rate}, {rtts}, buffer {buffer}, {queue}", heads, rows, as_json=as_json)
+    heads = [*text_heads("cc", "quantity"), Head("simulated"), Head("model"), Head("deviation", "%")]
+    _print(Table(f"{flows} flows, {rate}, {rtts}, buffer {buffer}, {queue}", heads, rows), as_json=as_json)
 
 
 @plot_app.command("response")

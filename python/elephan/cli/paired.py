@@ -6,7 +6,7 @@ import typer
 
 from elephan import _core
 from elephan.base.documents import damage
-from elephan.cli.grids import Folder, Form, Where, known_form, missing, print_grids
+from elephan.cli.grids import Folder, Form, Where, known_form, missing, print_tables
 from elephan.cli.options import assignments, words
 from elephan.studies.sweeps import tables
 
@@ -27,8 +27,8 @@ def paired_command(
     if not equals or len(both) != 2:
         raise _core.ScenarioError(f"--between: expected KEY=FIRST,SECOND, found {between!r}")
     with damage(folder):
-        grid = tables.paired(
+        compared = tables.paired(
             folder, key=key, first=both[0], second=both[1], metric=metric, where=assignments(where, "--where")
         )
-        print_grids([grid], known_form(form))
+        print_tables([compared], known_form(form))
         missing(folder)

@@ -2,11 +2,12 @@
 
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 
 from elephan.base.documents import damage
-from elephan.cli.grids import Folder, Form, known_form, missing, print_grids
-from elephan.studies.sweeps import tables
+from elephan.base.table import Head, Table
+from elephan.cli.grids import Folder, Form, known_form, missing, print_tables
 from elephan.studies.sweeps.query import query
 
 app = typer.Typer()
@@ -24,4 +25,5 @@ def query_command(
         missing(folder)
     lines = [["" if value is None else f"{value:.6g}" if isinstance(value, float) and form == "text" else str(value)
               for value in row.values()] for row in found.to_pylist()]  # fmt: skip
-    print_grids([tables.Grid("", found.column_names, lines, 0)], known_form(form))
+    head = [Head(one.name, numeric=pa.types.is_primitive(one.type)) for one in found.schema]
+    print_tables([Table("", head, lines)], known_form(form))

@@ -4,10 +4,10 @@ import json
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from elephan import _core
 from elephan.base.numbers import number
+from elephan.base.table import Head, Table, text_heads
 from elephan.base.text import Terminal
 from elephan.cli.options import assignments, words
 from elephan.cli.progress import progress_bar
@@ -17,7 +17,7 @@ from elephan.studies.statistics import Estimate
 from elephan.studies.theory import MODELLED
 
 app = typer.Typer()
-out = Terminal(least_width=170)
+out = Terminal()
 
 
 @app.command()
@@ -56,20 +56,19 @@ def recommend(
         typer.echo(json.dumps([_plain(r) for r in found], indent=2))
         return
     shown = ", ".join(f"{key} {value:g}" for key, value in counted.items())
-    table = Table(title=f"{rate}, {rtt}, buffer {buffer}, {shared}; weights: {shown}", title_justify="left")
-    table.add_column("cc")
     evidence = [e for e in EVIDENCE if e.name in found[0].evidence]
-    heads = [f"{e.name}{', ' + e.unit if e.unit else ''}".replace(", ", "\n") for e in evidence]
-    for head in ("score", *counted, *heads):
-        table.add_column(head, justify="right", no_wrap=True)
-    for r in found:
-        table.add_row(
+    rows = [
+        [
             r.cc,
             r.score.text(3),
             *(number(r.scores[key].mean) for key in counted),
-            *(r.evidence[e.name].scaled(e.factor).text(e.digits) for e in evidence),
-        )
-    out.print(table)
+            *(e.metric.text(e.metric.estimated(r.evidence[e.name])) for e in evidence),
+        ]
+        for r in found
+    ]
+    head = [*text_heads("cc"), *map(Head, ("score", *counted)), *(Head(e.name, e.metric.short_unit) for e in evidence)]
+    title = f"{rate}, {rtt}, buffer {buffer}, {shared}; weights: {shown}"
+    out.print(Table(title, head, rows).to_terminal(out.width))
     best = found[0]
     equal = [r.cc for r in found[1:] if best.apart(r) is False]
     out.strong(best.cc, f"; {repeat} repeats do not tell it apart from {', '.join(equal)}" if equal else "")

@@ -8,21 +8,20 @@ from typing import Annotated, Any
 
 import typer
 from matplotlib.figure import Figure
-from rich.table import Table
 
 from elephan import _core
 from elephan.base import plots
 from elephan.base.documents import damage
 from elephan.base.folders import new_file, only_writer
-from elephan.base.numbers import deviation
+from elephan.base.table import Table, text_heads
 from elephan.base.text import Terminal
 from elephan.studies.reproduce.catalogue import EXPERIMENTS
 from elephan.studies.reproduce.lab import Lab
-from elephan.studies.reproduce.page import report_of, report_place, write_page
+from elephan.studies.reproduce.page import report_of, report_place, table_of, write_page
 from elephan.studies.sweeps.worker import code_version
 
 app = typer.Typer()
-out = Terminal(least_width=132)
+out = Terminal()
 err = Terminal(stderr=True)
 
 
@@ -83,13 +82,11 @@ def reproduce(
 
 
 def _list() -> None:
-
-    table = Table(title="published experiments", title_justify="left")
-    for head in ("name", "what", "scenario", "in --quick"):
-        table.add_column(head, no_wrap=head == "name")
-    for one in EXPERIMENTS.values():
-        table.add_row(one.name, one.title, one.scenario or "formulas", "yes" if one.quick else "")
-    out.print(table)
+    rows = [
+        [one.name, one.title, one.scenario or "formulas", "yes" if one.quick else ""] for one in EXPERIMENTS.values()
+    ]
+    head = text_heads("name", "what", "scenario", "in --quick")
+    out.print(Table("published experiments", head, rows).to_terminal(out.width))
 
 
 def _keep(folder: Path, report: dict[str, Any]) -> None:
@@ -115,20 +112,8 @@ def _write(place: Path, report: dict[str, Any]) -> None:
 
 
 def _print(report: dict[str, Any]) -> None:
-    table = Table(title=f"{report['name']}: {report['title']}", title_justify="left")
-    table.add_column("quantity")
-    table.add_column("system")
-    for head in ("published", "ours", "deviation\n%", "band\n%"):
-        table.add_column(head, justify="right")
-    table.add_column("")
-    for row in report["rows"]:
-        shown = deviation(row["deviation"])
-        table.add_row(
-            f"{row['group']}, {row['unit']}", row["system"], row["published"], row["ours"], shown,
-            f"{100 * row['band']:g}", "agrees" if row["agrees"] else "",
-        )  # fmt: skip
     if report["rows"]:
-        out.print(table)
+        out.print(table_of(report).to_terminal(out.width))
         for group, found in report["verdicts"].items():
             reason = report["reasons"].get(group, "") if found != "agrees" else ""
             out.strong(found, f": {group}{'; ' + reason if reason else ''}")

@@ -17,7 +17,7 @@ from elephan.cli.progress import progress_bar
 from elephan.engines.run import run as simulate
 
 app = typer.Typer()
-out = Terminal(least_width=132)
+out = Terminal()
 err = Terminal(stderr=True)
 # Rows of a table on the terminal; reports have more.
 MOST_ROWS = 50
@@ -77,7 +77,7 @@ def _show(result: Run, folder: Path, *, as_json: bool) -> None:
     summary = result.summary
     out.message(f"{result.scenario.name}, from {summary.from_s:g} s to {summary.to_s:g} s")
     for table in of_run(result):
-        out.print(table.to_terminal(MOST_ROWS))
+        out.print(table.to_terminal(out.width, MOST_ROWS))
     for reason in result.provenance.get("quality", {}).get("invalid_because", ()):
         err.message(f"invalid run: {reason}")
     out.message(f"results in {folder}; `elephan plot {folder}` draws them")

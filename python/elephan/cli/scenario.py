@@ -12,7 +12,7 @@ from elephan.base.text import Terminal
 from elephan.cli.options import Large, Settings, assignments
 
 app = typer.Typer(no_args_is_help=True)
-out = Terminal(least_width=132)
+out = Terminal()
 
 
 @app.command("check")

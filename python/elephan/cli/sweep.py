@@ -23,7 +23,7 @@ FAILED = 1
 SHOWN_FAILURES = 5
 
 app = typer.Typer()
-out = Terminal(least_width=132)
+out = Terminal()
 err = Terminal(stderr=True)
 
 

@@ -7,7 +7,7 @@ import typer
 from elephan import _core
 from elephan.base.documents import damage
 from elephan.base.text import Terminal, echo
-from elephan.cli.grids import Folder, Form, Where, known_form, missing, print_grids
+from elephan.cli.grids import Folder, Form, Where, known_form, missing, print_tables
 from elephan.cli.options import assignments, words
 from elephan.studies.sweeps import tables
 
@@ -46,7 +46,7 @@ def table_command(
         if known_form(form) == "csv":
             echo(tables.long_csv(folder, **options))
         else:
-            print_grids(tables.table(folder, **options), form)
+            print_tables(tables.table(folder, **options), form)
         failed = tables.Selection.of(folder, options["where"]).failed
         missing(folder)
     if failed:

@@ -176,7 +176,7 @@ class Content:
             "command": self.command,
             "scenario": self.scenario,
             "tiles": [asdict(tile) for tile in self.tiles],
-            "tables": [asdict(table) for table in self.tables],
+            "tables": [table.to_page() for table in self.tables],
             "groups": charts,
             "runs": None if self.runs is None else _runs_json(self.runs),
             "figures": [asdict(figure) for figure in self.figures],

@@ -80,7 +80,7 @@ def _table_page(table: Table, start: int) -> Figure:
         f"{drawn(head.text)}\n{head.unit.replace(', ', chr(10))}" if head.unit else drawn(head.text)
         for head in table.head
     ]
-    _cells(figure, (0.06, 0.1, 0.88, 0.78), heads, table.rows[start : start + 45])
+    _cells(figure, (0.06, 0.1, 0.88, 0.78), heads, table.texts[start : start + 45])
     figure.text(0.06, 0.9, "\n".join(_wrapped(table.note, 120)), fontsize=7.5, va="top")
     return figure
 
@@ -142,7 +142,7 @@ def _metrics(runs: Runs) -> Figure:
                 color=COLOURS[number % len(COLOURS)],
                 label=drawn(name),
             )
-        axes.set_title(f"{metric.name} ({metric.unit.split(',')[0]})", fontsize=8)
+        axes.set_title(metric.label, fontsize=8)
         axes.set_ylim(0, axes.get_ylim()[1] * 1.05)
         if along is None:
             axes.set_xlim(-0.6, len(names) - 0.4)

@@ -14,7 +14,7 @@ from elephan.api.metrics import METRICS, Metric
 from elephan.api.run import Run
 from elephan.base.documents import damage, inside
 from elephan.base.folders import read_document
-from elephan.base.table import Head, Table
+from elephan.base.table import Table, text_heads
 from elephan.base.text import file_name
 from elephan.report import reproduction, series
 from elephan.report.content import Axis, Chart, Content, Group, Line, Points, Runs, Series, Tile
@@ -73,10 +73,8 @@ def _run(folder: Path) -> Content:
 
 
 def _tile(metric: Metric, value: float | None) -> Tile:
-    text = "-" if value is None else Estimate.of([value]).text(metric.digits)
     undefined = " Undefined in this run." if value is None else ""
-    unit = metric.unit.split(",", maxsplit=1)[0]
-    return Tile(metric.name, text, unit, f"{metric.unit}. {metric.meaning}{undefined}")
+    return Tile(metric.name, metric.text(value), metric.short_unit, f"{metric.unit}. {metric.meaning}{undefined}")
 
 
 def _engine(run: Run) -> list[tuple[str, str]]:
@@ -123,14 +121,9 @@ def _comparison(folder: Path) -> Content:
     first = next(iter(result.runs.values()))[0]
     document = first.scenario.document
     repeats = len(next(iter(names.values())))
-    table = Table(
-        title="Metrics",
-        head=[Head("cc", numeric=False), *(Head(metric.name, metric.unit) for metric in METRICS)],
-        rows=[
-            [name, *(estimates[metric.name].text(metric.digits) for metric in METRICS)]
-            for name, estimates in result.estimates().items()
-        ],
-        note=f"Means over {repeats} runs; ± is half of the 95 % interval (Student's t). "
+    table = result.table(
+        "Metrics",
+        f"Means over {repeats} runs; ± is half of the 95 % interval (Student's t). "
         "(2/3) says that a metric is defined in two of three.",
     )
     later = [flow["start"]["uniform"][1] for flow in document["flow"] if isinstance(flow.get("start"), Mapping)]
@@ -200,15 +193,11 @@ def _beside(runs: Mapping[str, Run], folders: Mapping[str, Path]) -> Content:
         [
             name,
             _network(run.scenario.document),
-            *(Estimate.of([metric.read(run.summary)]).text(metric.digits) for metric in METRICS),
+            *(metric.text(Estimate.of([metric.read(run.summary)])) for metric in METRICS),
         ]
         for name, run in runs.items()
     ]
-    head = [
-        Head("run", numeric=False),
-        Head("of", numeric=False),
-        *(Head(metric.name, metric.unit) for metric in METRICS),
-    ]
+    head = [*text_heads("run", "of"), *(metric.head for metric in METRICS)]
     lines: dict[str, list[tuple[str, Chart, Line]]] = {}
     for name, run in runs.items():
         for chart in charts(folders[name], run):
@@ -263,11 +252,11 @@ def _sweep(folder: Path) -> Content:
         points.setdefault(tuple(row[key] for key in by_point), []).append(metrics)
     table = Table(
         title="Metrics",
-        head=[*(Head(key, numeric=False) for key in by_point), *(Head(metric.name, metric.unit) for metric in METRICS)],
+        head=[*text_heads(*by_point), *(metric.head for metric in METRICS)],
         rows=[
             [
                 *(str(value) for value in point),
-                *(Estimate.of([row[k] for row in rows]).text(metric.digits) for k, metric in enumerate(METRICS)),
+                *(metric.text(Estimate.of([row[k] for row in rows])) for k, metric in enumerate(METRICS)),
             ]
             for point, rows in list(points.items())[:MOST_POINTS]
         ],
@@ -305,13 +294,12 @@ def _failures(index: pl.DataFrame, keys: Sequence[str]) -> list[Table]:
     failed = index.filter(pl.col("status") != "ok")
     if failed.is_empty():
         return []
-    head = [Head(text, numeric=False) for text in ("point", *keys, "error")]
     rows = [
         [str(row[key]) for key in ("point", *keys, "error")]
         for row in failed.head(tables.MOST_ROWS).iter_rows(named=True)
     ]
     note = f"The first {len(rows)} of {failed.height:,}." if failed.height > len(rows) else ""
-    return [Table("Runs that failed", head, rows, note)]
+    return [Table("Runs that failed", text_heads("point", *keys, "error"), rows, note)]
 
 
 # Keys of a loss rate, and the rate that a value stands for.

@@ -2,14 +2,15 @@
 
 import base64
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from elephan import _core
 from elephan.base.documents import inside, read_json
-from elephan.base.numbers import deviation
-from elephan.base.table import Head, Table
+from elephan.base.table import Table, text_heads
 from elephan.report.content import Content, Picture, Tile
+from elephan.studies.reproduce.page import table_of
 
 # Verdicts, best first, and what they mean.
 VERDICTS = {
@@ -20,16 +21,6 @@ VERDICTS = {
     "refuted": "A claim that does not hold here.",
     "untestable here": "A claim that cannot be tested here.",
 }
-ROW = [
-    Head("quantity", numeric=False),
-    Head("system", numeric=False),
-    Head("unit", numeric=False),
-    Head("published"),
-    Head("ours"),
-    Head("deviation", "%"),
-    Head("band", "%"),
-    Head("within", numeric=False),
-]
 
 
 def experiments(folder: Path) -> dict[str, dict[str, Any]]:
@@ -83,25 +74,12 @@ def read(folder: Path) -> Content:
 def _tables(name: str, report: dict[str, Any]) -> list[Table]:
     tables = []
     if report["rows"]:
-        rows = [
-            [
-                row["group"],
-                row["system"],
-                row["unit"],
-                row["published"],
-                row["ours"],
-                deviation(row["deviation"]),
-                f"{100 * row['band']:g}",
-                "agrees" if row["agrees"] else "",
-            ]
-            for row in report["rows"]
-        ]
         found = [
             f"{group}: {verdict}" + _reason(report, group, verdict) for group, verdict in report["verdicts"].items()
         ]
-        tables.append(Table(f"{name}: {report['title']}", ROW, rows, "; ".join([*found, *report["notes"]])))
+        tables.append(replace(table_of(report), note="; ".join([*found, *report["notes"]])))
     if report["checks"]:
-        head = [Head(text, numeric=False) for text in ("claim", "verdict", "what it says", "what was found")]
+        head = text_heads("claim", "verdict", "what it says", "what was found")
         rows = [[check["claim"], check["verdict"], check["text"], check["evidence"]] for check in report["checks"]]
         tables.append(Table(f"{name}: claims", head, rows))
     return tables

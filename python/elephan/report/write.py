@@ -12,8 +12,8 @@ from matplotlib.backends.backend_pdf import PdfPages
 from elephan import _core
 from elephan.base import plots
 from elephan.base.folders import new_file
-from elephan.base.table import Table
-from elephan.base.text import markdown, markdown_table, visible
+from elephan.base.table import Table, text_heads
+from elephan.base.text import markdown, visible
 from elephan.report import pictures
 from elephan.report.content import Content
 
@@ -64,9 +64,10 @@ def _markdown(content: Content, place: Path, out: Path) -> None:
     if content.command:
         lines += [f"    {visible(content.command)}", ""]
     if content.tiles:
-        lines += [markdown_table(["metric", "value", "unit"], [[t.name, t.value, t.unit] for t in content.tiles])]
+        tiles = Table("", text_heads("metric", "value", "unit"), [[t.name, t.value, t.unit] for t in content.tiles])
+        lines += [tiles.to_markdown()]
     for table in content.tables:
-        lines += [f"## {markdown(table.title)}", "", _table(table)]
+        lines += [f"## {markdown(table.title)}", "", table.to_markdown()]
         if table.note:
             lines += [markdown(table.note), ""]
     for number, figure in enumerate(pictures.of_content(content)):
@@ -78,11 +79,6 @@ def _markdown(content: Content, place: Path, out: Path) -> None:
     fence = max(["``", *re.findall("`+", content.scenario)], key=len) + "`"
     lines += ["", *map(markdown, content.notes), "", f"{fence}toml", content.scenario.rstrip(), fence, ""]
     place.write_text("\n".join(lines), encoding="utf-8")
-
-
-def _table(table: Table) -> str:
-    heads = [f"{head.text} ({head.unit})" if head.unit else head.text for head in table.head]
-    return markdown_table(heads, table.rows, [head.numeric for head in table.head])
 
 
 def _pdf(content: Content, place: Path, _: Path) -> None:

@@ -16,7 +16,8 @@ from elephan.api.run import LINES, Run, write_json
 from elephan.api.scenario import Scenario, dumbbell, flow
 from elephan.base.folders import new_folder
 from elephan.base.plots import STYLE, Line, draw_lines, save_beside
-from elephan.base.text import drawn, file_name, markdown_table
+from elephan.base.table import Table, text_heads
+from elephan.base.text import drawn, file_name
 from elephan.engines.run import run_many
 from elephan.studies.statistics import Estimate
 
@@ -54,14 +55,14 @@ class Comparison:
             schema_overrides={"mean": pl.Float64, "ci95_half_width": pl.Float64},
         )
 
-    def to_markdown(self) -> str:
-        """The table as Markdown."""
-        head = ["cc", *(f"{metric.name} ({metric.unit})" for metric in METRICS)]
+    def table(self, title: str = "", note: str = "") -> Table:
+        """A row for each algorithm, a column for each metric."""
+        head = [*text_heads("cc"), *(metric.head for metric in METRICS)]
         rows = [
-            [name, *(estimates[metric.name].text(metric.digits) for metric in METRICS)]
+            [name, *(metric.text(estimates[metric.name]) for metric in METRICS)]
             for name, estimates in self.estimates().items()
         ]
-        return markdown_table(head, rows)
+        return Table(title, head, rows, note)
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
         """Write one results folder for each run, the table, and plots of cwnd and goodput over time."""
@@ -78,7 +79,7 @@ class Comparison:
                 inner.mkdir(parents=True)
                 run.write_into(inner)
         self.to_frame().write_csv(place / "table.csv")
-        (place / "table.md").write_text(self.to_markdown(), encoding="utf-8")
+        (place / "table.md").write_text(self.table().to_markdown(), encoding="utf-8")
         names = {name: [run.scenario.document["seed"] for run in runs] for name, runs in self.runs.items()}
         write_json(place / "comparison.json", {"elephan": _core.__version__, "runs": names})
 

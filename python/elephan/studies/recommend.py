@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from elephan import _core
+from elephan.api.metrics import Metric, declared
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, dumbbell, flow
 from elephan.api.summary import Summary
@@ -55,26 +56,25 @@ def _retransmitted(summary: Summary) -> float:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A metric of an experiment, and the criterion that it speaks for; `factor` and `digits` are for tables."""
+    """A metric of an experiment, and the criterion that it speaks for."""
 
     name: str
-    unit: str
     criterion: str
     experiment: str
-    read: Callable[[Summary], float | None]
-    factor: float = 1.0
-    digits: int = 2
+    metric: Metric
 
 
+UTILISATION, FAIRNESS = declared("Summary", "utilisation"), declared("Summary", "fairness")
+RETRANSMITTED = Metric("retransmitted", "1e-6", digits=0, factor=1e6, reading=_retransmitted)
 EVIDENCE = (
-    Evidence("utilisation, alone", "%", "throughput", "alone", lambda s: s.utilisation, 100, 1),
-    Evidence("utilisation, two", "%", "throughput", "two", lambda s: s.utilisation, 100, 1),
-    Evidence("fairness, two", "", "fairness", "two", lambda s: s.fairness),
-    Evidence("friendliness", "", "fairness", "friendly", lambda s: s.fairness),
-    Evidence("RTT fairness", "", "fairness", "rtts", lambda s: s.fairness),
-    Evidence("retransmitted, alone", "1e-6", "overhead", "alone", _retransmitted, 1e6, 0),
-    Evidence("retransmitted, two", "1e-6", "overhead", "two", _retransmitted, 1e6, 0),
-    Evidence("fair share", "s", "convergence", "two", lambda s: s.fair_share_s, digits=0),
+    Evidence("utilisation, alone", "throughput", "alone", UTILISATION),
+    Evidence("utilisation, two", "throughput", "two", UTILISATION),
+    Evidence("fairness, two", "fairness", "two", FAIRNESS),
+    Evidence("friendliness", "fairness", "friendly", FAIRNESS),
+    Evidence("RTT fairness", "fairness", "rtts", FAIRNESS),
+    Evidence("retransmitted, alone", "overhead", "alone", RETRANSMITTED),
+    Evidence("retransmitted, two", "overhead", "two", RETRANSMITTED),
+    Evidence("fair share", "convergence", "two", declared("Summary", "fair_share_s", unit="s", digits=0)),
 )
 # On a dedicated circuit is no Standard TCP, and on one with a single user no other flow.
 EXPERIMENTS = {
@@ -218,7 +218,7 @@ def _score(evidence: Evidence, value: float | None) -> float:
 
 
 def _judge(name: str, runs: Mapping[Evidence, Sequence[Run]], weights: Mapping[str, float]) -> Recommendation:
-    values = {evidence: [evidence.read(run.summary) for run in those] for evidence, those in runs.items()}
+    values = {evidence: [evidence.metric.value(run.summary) for run in those] for evidence, those in runs.items()}
     repeats = max(len(found) for found in values.values())
     scores = {}
     for criterion in weights:

@@ -3,19 +3,21 @@
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from elephan import _core
+from elephan.api.metrics import Metric, declared
 from elephan.api.run import LINES, Run, write_json
 from elephan.api.scenario import Scenario
 from elephan.base.folders import new_folder
 from elephan.base.plots import STYLE, Line, draw_lines, save_beside
-from elephan.base.text import drawn, markdown_table
+from elephan.base.table import Head, Table, text_heads
+from elephan.base.text import drawn
 from elephan.engines import linux
 from elephan.engines.run import run as simulate
 
@@ -30,8 +32,8 @@ def epoch_s(run: Run) -> float | None:
     """
     summary, frame = run.summary, run.flows
     lengths = []
-    for number in range(len(summary.flows)):
-        flow = frame.filter(frame["flow"] == number).sort("time_s")
+    for which in range(len(summary.flows)):
+        flow = frame.filter(frame["flow"] == which).sort("time_s")
         flow = flow.filter((flow["time_s"] >= summary.from_s) & (flow["time_s"] <= summary.to_s))
         times = flow["time_s"].to_list()
         counts = flow["congestion_events"].to_list()
@@ -51,27 +53,23 @@ def _reasons(run: Run) -> list[str]:
     return list(run.provenance["quality"]["invalid_because"])
 
 
-@dataclass(frozen=True)
-class Quantity:
-    """What is compared: its name and unit, how it is read, its digits, and how close the two are meant to be (a share)."""
-
-    name: str
-    unit: str
-    read: Callable[[Run], float | None]
-    digits: int
-    aim: float | None = None
+def _of_flows(column: str) -> Metric:
+    """The mean over flows of what each has."""
+    return declared("FlowSummary", column, reading=lambda run: _mean([getattr(f, column) for f in run.summary.flows]))
 
 
-QUANTITIES = (
-    Quantity("goodput", "Mbit/s", lambda run: run.summary.goodput_bit_s / 1e6, 2, aim=0.03),
-    Quantity(
-        "mean cwnd", "segments", lambda run: _mean([f.cwnd_mean_segments for f in run.summary.flows]), 1, aim=0.10
-    ),
-    Quantity("epoch", "s", epoch_s, 2, aim=0.15),
-    Quantity("mean RTT", "ms", lambda run: (_mean([f.srtt_mean_s for f in run.summary.flows]) or 0) * 1e3, 1),
-    Quantity("loss", "% of packets", lambda run: (run.summary.loss_rate or 0) * 100, 4),
-    Quantity("fairness", "least/most", lambda run: run.summary.fairness, 2),
-)
+def _of_all(column: str) -> Metric:
+    """A metric of the whole run."""
+    return declared("Summary", column, reading=lambda run: getattr(run.summary, column))
+
+
+# What is compared of a scenario on both engines.
+GOODPUT = replace(_of_all("goodput_bit_s"), unit="Mbit/s", digits=2)
+WINDOW = _of_flows("cwnd_mean_segments")
+EPOCH = Metric("epoch", "s", reading=epoch_s)
+QUANTITIES = (GOODPUT, WINDOW, EPOCH, _of_flows("srtt_mean_s"), _of_all("loss_rate"), _of_all("fairness"))
+# How close the two are meant to be, as shares.
+AIMS = {GOODPUT: 0.03, WINDOW: 0.10, EPOCH: 0.15}
 
 
 @dataclass(frozen=True)
@@ -98,12 +96,12 @@ class Pair:
             return f"yes, after {len(self.linux) - len(self.counted)} that was not: {wrong[0]}"
         return "; ".join(wrong) or "yes"
 
-    def values(self, quantity: Quantity) -> tuple[float | None, float | None]:
+    def values(self, quantity: Metric) -> tuple[float | None, float | None]:
         """The quantity on the simulator, and on the kernel."""
         there = [value for value in map(quantity.read, self.counted) if value is not None and math.isfinite(value)]
         return quantity.read(self.sim), statistics.median(there) if there else None
 
-    def apart(self, quantity: Quantity) -> float | None:
+    def apart(self, quantity: Metric) -> float | None:
         """By how much the kernel's is more than the simulator's, as a share of the kernel's."""
         sim, kernel = self.values(quantity)
         return None if not kernel or sim is None else sim / kernel - 1
@@ -135,8 +133,8 @@ class Pair:
 
     def write_into(self, place: Path) -> None:
         """Write the files of such a folder into `place`, which exists."""
-        for number, run in enumerate((self.sim, *self.linux)):
-            inner = place / ("sim" if number == 0 else f"linux-{number}")
+        for which, run in enumerate((self.sim, *self.linux)):
+            inner = place / ("sim" if which == 0 else f"linux-{which}")
             inner.mkdir()
             run.write_into(inner)
         values = {q.name: dict(zip(("sim", "linux"), self.values(q), strict=True)) for q in QUANTITIES}
@@ -158,37 +156,23 @@ def pair(scenario: Scenario, *, name: str | None = None, repeat: int = 1, large:
     return Pair(name or scenario.name, sim, tuple(runs))
 
 
-def _text(value: float | None, digits: int) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"
-
-
-def rows(pairs: Sequence[Pair]) -> list[list[str]]:
+def table(pairs: Sequence[Pair]) -> Table:
     """A row for each pair: of each quantity, the simulator's, the kernel's, and how far the simulator's is from it.
 
     `!` marks what is further apart than the aim.
     """
-    lines = []
+    rows = []
     for one in pairs:
-        line = [one.name]
+        row = [one.name]
         for quantity in QUANTITIES:
             sim, kernel = one.values(quantity)
             apart = one.apart(quantity)
-            text = f"{_text(sim, quantity.digits)} / {_text(kernel, quantity.digits)}"
-            if apart is not None and quantity.aim is not None:
-                text += f" ({100 * apart:+.0f} %{'!' if abs(apart) > quantity.aim else ''})"
-            line.append(text)
-        line.append(one.validity)
-        lines.append(line)
-    return lines
-
-
-def heads() -> list[str]:
-    """The heads of these columns."""
-    aims = [f", aim {100 * q.aim:.0f} %" if q.aim is not None else "" for q in QUANTITIES]
-    named = [f"{q.name} ({q.unit}{aim})" for q, aim in zip(QUANTITIES, aims, strict=True)]
-    return ["scenario", *named, "valid"]
-
-
-def to_markdown(pairs: Sequence[Pair]) -> str:
-    """All pairs as a Markdown table; each cell has the simulator's value, the kernel's, and the difference."""
-    return markdown_table(heads(), rows(pairs))
+            text = f"{quantity.text(sim)} / {quantity.text(kernel)}"
+            if apart is not None and quantity in AIMS:
+                text += f" ({100 * apart:+.0f} %{'!' if abs(apart) > AIMS[quantity] else ''})"
+            row.append(text)
+        rows.append([*row, one.validity])
+    aims = {quantity: f", aim {100 * aim:.0f} %" for quantity, aim in AIMS.items()}
+    heads = [Head(one.name, one.unit + aims.get(one, ""), numeric=False) for one in QUANTITIES]
+    title = "simulator / kernel (difference; ! beyond the aim)"
+    return Table(title, [*text_heads("scenario"), *heads, *text_heads("valid")], rows)

@@ -14,8 +14,10 @@ from typing import Any, TypeVar
 from matplotlib.figure import Figure
 
 from elephan import _core
+from elephan.api.metrics import Metric
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, load
+from elephan.base.table import Head, of_markdown, text_heads
 from elephan.engines.run import run
 from elephan.studies.statistics import Estimate
 from elephan.studies.sweeps.loop import identity
@@ -241,7 +243,7 @@ def changed_alone(
     lab: Lab,
     scenario: str,
     changes: Sequence[tuple[str, str, Mapping[str, str], Mapping[str, str]]],
-    metrics: Mapping[str, Callable[[Any], float | None]],
+    metrics: Sequence[Metric],
     repeats: int,
 ) -> Report:
     """Each choice that a source leaves open changed alone: what, of which system, its settings, and the change.
@@ -250,12 +252,16 @@ def changed_alone(
     """
     points = [settings for _, _, base, change in changes for settings in (base, {**base, **change})]
     flat = iter(lab.runs(scenario, points, repeats))
-    lines = [f"| choice | system | {' | '.join(metrics)} |", f"| --- | --- |{' ---: |' * len(metrics)}"]
+    rows = []
     for what, system, *_ in changes:
         pair = next(flat), next(flat)
-        cells = [" → ".join(estimate(runs, read).text() for runs in pair) for read in metrics.values()]
-        lines.append(f"| {what} | {system} | {' | '.join(cells)} |")
-    return Report(notes=["\n".join(lines)])
+        cells = [" → ".join(estimate(runs, metric.read).text() for runs in pair) for metric in metrics]
+        rows.append([what, system, *cells])
+    head = [
+        *text_heads("choice", "system"),
+        *(Head(f"{metric.name}, {metric.short_unit}".removesuffix(", ")) for metric in metrics),
+    ]
+    return Report(notes=[of_markdown(head, rows).to_markdown().rstrip()])
 
 
 def estimate(runs: Sequence[Run], read: Callable[[Any], float | None]) -> Estimate:

@@ -9,6 +9,7 @@ from elephan._core import ScenarioError
 from elephan.base.documents import read_json
 from elephan.base.folders import new_file
 from elephan.base.numbers import deviation, measured
+from elephan.base.table import Head, Table, of_markdown, text_heads
 from elephan.studies.reproduce.lab import EXPERIMENTS, SOURCES, Experiment, Report, claims
 
 NAMES = {
@@ -58,6 +59,32 @@ def report_of(one: Experiment, report: Report, *, quick: bool) -> dict[str, Any]
     }
 
 
+def table_of(report: dict[str, Any]) -> Table:
+    """The published numbers of a report that was kept, beside ours."""
+    head = [
+        *text_heads("quantity", "system", "unit"),
+        Head("published"),
+        Head("ours"),
+        Head("deviation", "%"),
+        Head("band", "%"),
+        *text_heads("within"),
+    ]
+    rows = [
+        [
+            row["group"],
+            row["system"],
+            row["unit"],
+            row["published"],
+            row["ours"],
+            deviation(row["deviation"]),
+            f"{100 * row['band']:g}",
+            "agrees" if row["agrees"] else "",
+        ]
+        for row in report["rows"]
+    ]
+    return Table(f"{report['name']}: {report['title']}", head, rows)
+
+
 def write_page(folder: Path, page: Path) -> Path:
     """Write the page, and copy its pictures beside it."""
     reports: dict[str, dict[str, Any]] = {}
@@ -80,8 +107,7 @@ def write_page(folder: Path, page: Path) -> Path:
         "",
         _versions(reports),
         "",
-        *_overview(reports),
-        "",
+        _overview(reports),
         *_contents(reports),
     ]
     for source in SOURCES:
@@ -121,32 +147,33 @@ def _versions(reports: dict[str, dict[str, Any]]) -> str:
     return f"{len(reports) - others.total()} of {len(reports)} reports were {text}; {told}: marked *other code*."
 
 
-def _overview(reports: dict[str, dict[str, Any]]) -> list[str]:
+def _overview(reports: dict[str, dict[str, Any]]) -> str:
     kinds = ("agrees", "same ordering", "differs", "confirmed", "refuted", "untestable here")
-    lines = ["| source | " + " | ".join(kinds) + " |", "| --- |" + " ---: |" * len(kinds)]
+    rows = []
     for source in SOURCES:
         found = [r for name, r in reports.items() if name.startswith(f"{source}/")]
         all_of = [v for r in found for v in r["verdicts"].values()] + [c["verdict"] for r in found for c in r["checks"]]
-        lines.append(f"| {NAMES[source]} | " + " | ".join(str(all_of.count(kind)) for kind in kinds) + " |")
-    return lines
+        rows.append([NAMES[source], *(str(all_of.count(kind)) for kind in kinds)])
+    return of_markdown([*text_heads("source"), *map(Head, kinds)], rows).to_markdown()
 
 
 def _contents(reports: dict[str, dict[str, Any]]) -> list[str]:
     """What was run in full, what by `--quick`, what not yet."""
     usual = _usual(reports)
-    lines = ["| experiment | what | run | verdicts |", "| --- | --- | --- | --- |"]
+    rows = []
     for name, one in EXPERIMENTS.items():
         report = reports.get(name)
         if report is None:
-            lines.append(f"| {name} | {one.title} | not yet | |")
+            rows.append([name, one.title, "not yet", ""])
             continue
         verdicts = Counter([*report["verdicts"].values(), *(c["verdict"] for c in report["checks"])])
         text = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
         how = ("--quick" if report["quick"] else "in full") + ("" if made_by(report) == usual else ", *other code*")
-        lines.append(f"| {name} | {one.title} | {how} | {text} |")
+        rows.append([name, one.title, how, text])
     kinds = Counter("not yet" if n not in reports else "quick" if reports[n]["quick"] else "full" for n in EXPERIMENTS)
     head = f"Of {len(EXPERIMENTS)} experiments {kinds['full']} were run in full, {kinds['quick']} by `--quick`, {kinds['not yet']} not yet:"
-    return [head, "", *lines]
+    table = of_markdown(text_heads("experiment", "what", "run", "verdicts"), rows)
+    return [head, "", table.to_markdown().rstrip()]
 
 
 def _section(report: dict[str, Any], usual: str, folder: Path, pictures: Path) -> list[str]:
@@ -171,16 +198,9 @@ def _section(report: dict[str, Any], usual: str, folder: Path, pictures: Path) -
             shutil.copyfile(folder / report["picture"], new)
         lines += [f"![{report['title']}]({pictures.name}/{place.name})", ""]
     if report["rows"]:
-        lines += [
-            "| quantity | system | published | ours | deviation, % | band, % |",
-            "| --- | --- | ---: | ---: | ---: | ---: |",
-        ]
-        for row in report["rows"]:
-            lines.append(
-                f"| {row['group']}, {row['unit']} | {row['system']} | {row['published']} | {row['ours']} "
-                f"| {deviation(row['deviation'])} | {100 * row['band']:g} |"
-            )
-        lines.append("")
+        rows = [[f"{group}, {unit}", system, *numbers] for group, system, unit, *numbers, _ in table_of(report).texts]
+        head = [*text_heads("quantity", "system"), *map(Head, ("published", "ours", "deviation, %", "band, %"))]
+        lines.append(of_markdown(head, rows).to_markdown())
         for group, verdict in report["verdicts"].items():
             reason = report["reasons"].get(group)
             lines.append(f"- **{verdict}**: {group}{': ' + reason if reason and verdict != 'agrees' else ''}")
@@ -200,5 +220,6 @@ def _untested(reports: dict[str, dict[str, Any]]) -> list[str]:
     left = [row for source in SOURCES for key, row in claims(source).items() if key not in tested]
     if not left:
         return []
-    head = ["", "## Claims that are not tested yet", "", "| claim | source | what it says |", "| --- | --- | --- |"]
-    return head + [f"| {row['id']} | {row['source']}, {row['locator']} | {row['claim']} |" for row in left]
+    rows = [[row["id"], f"{row['source']}, {row['locator']}", row["claim"]] for row in left]
+    table = of_markdown(text_heads("claim", "source", "what it says"), rows)
+    return ["", "## Claims that are not tested yet", "", table.to_markdown().rstrip()]

@@ -3,15 +3,12 @@
 Each is changed alone, on one point of theirs. The thesis' stand beside its tables.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
+from elephan.api.metrics import Metric, declared
 from elephan.studies.reproduce.lab import Lab, Report, changed_alone, experiment
 
-GOODPUT: dict[str, Callable[[Any], float | None]] = {"goodput, Mbit/s": lambda s: s.goodput_bit_s / 1e6}
-LOSS: dict[str, Callable[[Any], float | None]] = {
-    "loss, %": lambda s: None if s.loss_rate is None else 100 * s.loss_rate
-}
+GOODPUT, LOSS = declared("Summary", "goodput_bit_s"), declared("Summary", "loss_rate")
 DELAYED = ("an ACK for every second packet", {"tcp.delayed_ack.segments": "2"})
 TEN = ("initial window of 10 segments", {"tcp.initial_window": "10"})
 
@@ -50,7 +47,7 @@ def kelly2003(lab: Lab) -> Report:
                 {"flow.cc": "scalable"},
             ),
         ],
-        GOODPUT | LOSS,
+        [GOODPUT, LOSS],
         lab.pick(2, 1),
     )
 
@@ -70,7 +67,7 @@ def ltcp2003(lab: Lab) -> Report:
     )
     systems = {"Standard TCP": "reno", "LTCP": "ltcp", "HighSpeed TCP": "hstcp"}
     points = [one for name, cc in systems.items() for one in _same(name, base | {"flow.cc": cc}, changes)]
-    return changed_alone(lab, "ltcp2003/single", points, GOODPUT | LOSS, 1)
+    return changed_alone(lab, "ltcp2003/single", points, [GOODPUT, LOSS], 1)
 
 
 @experiment(
@@ -93,8 +90,8 @@ def nabeshima2004(lab: Lab) -> Report:
         for name, cc in (("HighSpeed TCP", "hstcp"), ("with the mechanism", "hstcp-fc"))
         for one in _same(name, base | {"flow.cc": cc}, changes)
     ]
-    share: dict[str, Callable[[Any], float | None]] = {"80 % of a fair share after, s": lambda s: s.fair_share_s}
-    return changed_alone(lab, "nabeshima2004/convergence", points, share | GOODPUT, lab.pick(15, 2))
+    share = declared("Summary", "fair_share_s")
+    return changed_alone(lab, "nabeshima2004/convergence", points, [share, GOODPUT], lab.pick(15, 2))
 
 
 @experiment(
@@ -104,7 +101,7 @@ def nabeshima2004(lab: Lab) -> Report:
 )
 def tekala2006(lab: Lab) -> Report:
     """The first point of Tables 1 and 2."""
-    jain: dict[str, Callable[[Any], float | None]] = {"Jain's index": lambda s: s.jain}
+    jain = Metric("Jain's index", "", column="jain")
     together = '{ uniform = ["0 s", "10 ms"] }'
     base = {"flow.start": together}
     changes = (
@@ -119,4 +116,4 @@ def tekala2006(lab: Lab) -> Report:
         *_same("DropTail", base | {"path.queue": "droptail"}, changes),
         *_same("adaptive RED", base | {"path.queue": "adaptive-red"}, changes),
     ]
-    return changed_alone(lab, "tekala2006/fairness", points, jain | GOODPUT, lab.pick(5, 1))
+    return changed_alone(lab, "tekala2006/fairness", points, [jain, GOODPUT], lab.pick(5, 1))

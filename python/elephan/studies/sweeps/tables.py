@@ -9,7 +9,9 @@ from typing import Any, Literal
 import polars as pl
 
 from elephan._core import ScenarioError
-from elephan.base.text import csv_table, latex, markdown, markdown_table, visible
+from elephan.api.metrics import METRICS, Centre, Metric
+from elephan.base.numbers import number
+from elephan.base.table import Head, Table, text_heads
 from elephan.studies.statistics import Estimate, Interval, Paired, holm
 from elephan.studies.sweeps import names
 from elephan.studies.sweeps.dataset import Dataset, SweepError
@@ -18,35 +20,13 @@ Format = Literal["text", "csv", "markdown", "latex"]
 FORMATS = ("text", "csv", "markdown", "latex")
 # What a table has where none is asked for.
 USUAL = ("goodput_bit_s", "utilisation", "fairness", "loss_rate", "queue_delay_mean_s")
-# Units that people read more easily.
-SCALES = {"bit/s": (1e-6, "Mbit/s"), "s/bit": (1e13, "1e-7/(Mbit/s)")}
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A finished table: a title, heads, and lines of text; `left` columns are settings, the others numbers."""
-
-    title: str
-    heads: Sequence[str]
-    lines: Sequence[Sequence[str]]
-    left: int = 1
-
-    def to_csv(self) -> str:
-        """As CSV."""
-        return csv_table([self.heads, *self.lines])
-
-    def to_markdown(self) -> str:
-        """As Markdown."""
-        body = markdown_table(self.heads, self.lines, [number >= self.left for number in range(len(self.heads))])
-        return f"{markdown(self.title)}\n\n{body}" if self.title else body
-
-    def to_latex(self) -> str:
-        """As LaTeX, for the package `booktabs`."""
-        lines = [" & ".join(map(latex, line)) + r" \\" for line in (self.heads, *self.lines)]
-        columns = "l" * self.left + "r" * (len(self.heads) - self.left)
-        body = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
-        comment = [f"% {visible(self.title)}"] if self.title else []
-        return "\n".join([*comment, rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}"]) + "\n"
+# Units that people read more easily: those of the metrics of a run.
+SCALES = {
+    unit: (metric.factor, metric.short_unit)
+    for metric in METRICS
+    for unit in [names.unit(metric.column)]
+    if unit not in ("1", "s")
+}
 
 
 @dataclass(frozen=True)
@@ -108,21 +88,21 @@ class Selection:
             )
 
 
-def _scale(column: str, values: Sequence[float]) -> tuple[float, str]:
+def _metric(column: str, values: Sequence[float | None]) -> Metric:
+    """How a table shows a column with these values: in a unit and with digits that fit them all."""
+    sizes = [abs(value) for value in values if value is not None]
     unit = names.unit(column)
-    if unit == "s" and values and max(map(abs, values)) < 1:
-        return 1e3, "ms"
-    return SCALES.get(unit, (1.0, unit))
+    if unit == "s" and sizes and max(sizes) < 1:
+        factor, shown = 1e3, "ms"
+    else:
+        factor, shown = SCALES.get(unit, (1.0, "" if unit == "1" else unit))
+    return Metric(names.short_metric(column), shown, _digits([size * factor for size in sizes]), factor, column)
 
 
-def _digits(values: Sequence[float]) -> int:
+def _digits(sizes: Sequence[float]) -> int:
     """So many decimals that the largest value has four digits."""
-    largest = max(map(abs, values), default=0.0)
+    largest = max(sizes, default=0.0)
     return min(max(0, 3 - math.floor(math.log10(largest))), 9) if largest > 0 else 1
-
-
-def _title(column: str, unit: str) -> str:
-    return names.short_metric(column) + ("" if unit == "1" else f" ({unit})")
 
 
 def table(
@@ -133,8 +113,8 @@ def table(
     metrics: Sequence[str] = (),
     where: Mapping[str, str] | None = None,
     interval: Interval = "t",
-    centre: Literal["mean", "median"] = "mean",
-) -> list[Grid]:
+    centre: Centre = "mean",
+) -> list[Table]:
     """Tables of a sweep: one for each metric where there are `cols`, else one with a column for each metric.
 
     `rows` and `cols` are keys of the sweep; without any, `rows` are all of them. A cell is the mean over repeats and half of
@@ -144,39 +124,30 @@ def table(
     cells = estimates(chosen, rows, cols, metrics, interval, centre)
     row_keys, col_keys = _keys(chosen, rows, cols)
     columns = chosen.metrics(metrics)
-    heads = [*row_keys]
+    shown = {
+        metric: _metric(metric, [estimate.mean for (_, _, of), estimate in cells.items() if of == metric])
+        for metric in columns
+    }
 
-    def column_of(metric: str) -> tuple[float, str, int]:
-        values = [one for (_, _, of), e in cells.items() if of == metric for one in (e.mean,) if one is not None]
-        factor, unit = _scale(metric, values)
-        return factor, _title(metric, unit), _digits([value * factor for value in values])
+    def text(row: tuple[Any, ...], col: tuple[Any, ...], column: str) -> str:
+        found = cells.get((row, col, column))
+        return "" if found is None else shown[column].text(shown[column].estimated(found), centre)
 
     row_values = list(dict.fromkeys(row for row, _, _ in cells))
     col_values = list(dict.fromkeys(col for _, col, _ in cells))
-    left = max(1, len(heads))
+    left = text_heads(*row_keys)
     if not col_keys:
-        scales = [column_of(metric) for metric in columns]
-        lines = [
-            [*map(names.shown, row)]
-            + [
-                cells[row, (), metric].scaled(factor).text(digits, centre)
-                for metric, (factor, _, digits) in zip(columns, scales, strict=True)
-            ]
-            for row in row_values
-        ]
-        return [Grid("", [*heads, *(title for _, title, _ in scales)], lines, left)]
-    grids = []
-    for metric in columns:
-        factor, title, digits = column_of(metric)
-        lines = []
-        for row in row_values:
-            found = [cells.get((row, col, metric)) for col in col_values]
-            numbers = ["" if one is None else one.scaled(factor).text(digits, centre) for one in found]
-            lines.append([*map(names.shown, row), *numbers])
-        above = [" ".join(map(names.shown, col)) for col in col_values]
-        title = f"{title} by {', '.join(row_keys)} and {', '.join(col_keys)}"
-        grids.append(Grid(title, [*heads, *above], lines, left))
-    return grids
+        lines = [[*map(names.shown, row), *(text(row, (), metric) for metric in columns)] for row in row_values]
+        return [Table("", [*left, *(metric.head for metric in shown.values())], lines)]
+    above = [Head(" ".join(map(names.shown, col))) for col in col_values]
+    return [
+        Table(
+            f"{shown[metric].head.line} by {', '.join(row_keys)} and {', '.join(col_keys)}",
+            [*left, *above],
+            [[*map(names.shown, row), *(text(row, col, metric) for col in col_values)] for row in row_values],
+        )
+        for metric in columns
+    ]
 
 
 def _keys(chosen: Selection, rows: Sequence[str], cols: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -193,7 +164,7 @@ def estimates(
     cols: Sequence[str],
     metrics: Sequence[str],
     interval: Interval = "t",
-    centre: Literal["mean", "median"] = "mean",
+    centre: Centre = "mean",
 ) -> dict[tuple[tuple[Any, ...], tuple[Any, ...], str], Estimate]:
     """For each row, column and metric, what the repeats say; in the order of the points."""
     row_keys, col_keys = _keys(chosen, rows, cols)
@@ -217,7 +188,7 @@ def long_csv(
     metrics: Sequence[str] = (),
     where: Mapping[str, str] | None = None,
     interval: Interval = "t",
-    centre: Literal["mean", "median"] = "mean",
+    centre: Centre = "mean",
 ) -> str:
     """The same estimates as CSV for programs: a line for each cell and metric, in SI units, with all digits."""
     chosen = Selection.of(folder, where)
@@ -228,12 +199,12 @@ def long_csv(
         + ["" if (value := getattr(estimate, name)) is None else repr(value) for name in fields]
         for (row, col, metric), estimate in estimates(chosen, rows, cols, metrics, interval, centre).items()
     ]
-    return Grid("", [*row_keys, *col_keys, "metric", "unit", *fields], lines).to_csv()
+    return Table("", text_heads(*row_keys, *col_keys, "metric", "unit", *fields), lines).to_csv()
 
 
 def paired(
     folder: str | Path, *, key: str, first: str, second: str, metric: str, where: Mapping[str, str] | None = None
-) -> Grid:
+) -> Table:
     """Compare two values of a key on common random numbers: the runs with the same seed, for each of the other settings.
 
     p-values are of the paired t-test, adjusted for the number of lines (Holm), and of Wilcoxon's signed ranks.
@@ -254,31 +225,25 @@ def paired(
             if names.shown(value) in samples:
                 samples[names.shown(value)][seed] = sample
         compared.append((values, Paired.of(samples[first], samples[second])))
-    numbers = [one for _, pair in compared for one in (pair.first, pair.second) if one is not None]
-    factor, unit = _scale(measured, numbers)
-    digits = _digits([number * factor for number in numbers])
+    shown = _metric(measured, [one for _, pair in compared for one in (pair.first, pair.second)])
     adjusted = holm([pair.p_t for _, pair in compared])
     lines = [
         [
             *map(names.shown, values),
             str(pair.pairs),
-            _number(pair.first, factor, digits),
-            _number(pair.second, factor, digits),
-            pair.difference.scaled(factor).text(digits),
-            _number(pair.effect, 1, 2),
+            number(pair.first, shown.factor, shown.digits),
+            number(pair.second, shown.factor, shown.digits),
+            shown.text(shown.estimated(pair.difference)),
+            number(pair.effect),
             _p(pair.p_t),
             _p(holm_p),
             _p(pair.p_wilcoxon),
         ]
         for (values, pair), holm_p in zip(compared, adjusted, strict=True)
     ]
-    heads = [*others, "pairs", first, second, "difference", "Cohen's d", "p (t)", "p (t, Holm)", "p (Wilcoxon)"]
-    title = f"{_title(measured, unit)}: {names.shown(first)} against {names.shown(second)}, paired by seed"
-    return Grid(title, heads, lines, len(others))
-
-
-def _number(value: float | None, factor: float, digits: int) -> str:
-    return "-" if value is None else f"{value * factor:.{digits}f}"
+    heads = ("pairs", first, second, "difference", "Cohen's d", "p (t)", "p (t, Holm)", "p (Wilcoxon)")
+    title = f"{shown.head.line}: {names.shown(first)} against {names.shown(second)}, paired by seed"
+    return Table(title, [*text_heads(*others), *map(Head, heads)], lines)
 
 
 def _p(value: float | None) -> str:

@@ -113,7 +113,7 @@ def _over(cells: Cells, name: str, where: Callable[[int, int], bool], read: Call
 
 def of(cells: Cells, metric: str, name: str, where: Callable[[int, int], bool] = lambda *_: True) -> float:
     """The mean of a metric over the cells of an algorithm (over all their repeats)."""
-    return _over(cells, name, where, lambda run: METRICS[metric][1](run.summary))
+    return _over(cells, name, where, lambda run: METRICS[metric].read(run.summary))
 
 
 def late_fairness(run: Run) -> float:
@@ -156,14 +156,14 @@ def lines(cells: Cells, metric: str, title: str, *, log: bool = False) -> "Calla
             for axes, rate in zip(figure.subplots(1, len(RATES)), RATES, strict=True):
                 for name in dict.fromkeys(name for name, *_ in cells):
                     rtts = sorted(r for system, c, r in cells if system == name and c == rate)
-                    values = [estimate(cells[name, rate, r], METRICS[metric][1]).mean for r in rtts]
+                    values = [estimate(cells[name, rate, r], METRICS[metric].read).mean for r in rtts]
                     axes.plot(rtts, [math.nan if v is None else v for v in values], "o-", markersize=3, label=name)
                 axes.set_xscale("log")
                 if log:
                     axes.set_yscale("log")
                 axes.set_title(f"{rate} Mbit/s")
                 axes.set_xlabel("round-trip time (ms)")
-            figure.axes[0].set_ylabel(f"{metric} ({METRICS[metric][0]})")
+            figure.axes[0].set_ylabel(METRICS[metric].label)
             figure.axes[-1].legend(fontsize=7)
             figure.suptitle(title, fontsize=10)
             return figure

@@ -123,7 +123,7 @@ def figure_8_6(lab: Lab) -> Report:
     report = Report()
 
     def value(metric: str, name: str, size: int) -> float:
-        return mean(estimate(found[name, size], METRICS[metric][1]))
+        return mean(estimate(found[name, size], METRICS[metric].read))
 
     payload = 100 * 1448 / 1500
     small = {n: value("goodput", n, sizes[0]) / payload for n in names}
@@ -172,7 +172,7 @@ def figure_8_6(lab: Lab) -> Report:
                     axes.plot(sizes, [value(metric, n, q) for q in sizes], "o-", markersize=3, label=n)
                 axes.set_xscale("log")
                 axes.set_xlabel("queue (% of the product)")
-                axes.set_title(f"{metric} ({METRICS[metric][0]})")
+                axes.set_title(METRICS[metric].label)
             figure.axes[0].legend(fontsize=7)
             figure.axes[2].set_yscale("symlog", linthresh=0.1)
             return figure

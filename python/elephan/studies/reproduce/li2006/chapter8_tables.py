@@ -54,7 +54,7 @@ def _cells(lab: Lab, key: str) -> Cells:
 
 def _table(lab: Lab, table: str, metric: str, band: float, keys: Sequence[str]) -> Report:
     report = Report()
-    unit, read = METRICS[metric]
+    shown = METRICS[metric]
     for key in keys:
         scenario, make = SCENARIOS[key]
         numbers = printed("li2006", f"Table {table}", metric if metric != "fairness" else "fairness", key)
@@ -65,7 +65,7 @@ def _table(lab: Lab, table: str, metric: str, band: float, keys: Sequence[str]) 
         group = f"{metric}, {key.removeprefix('li-')}"
         for (name, *_), runs in cells.items():
             value, uncertainty = numbers.get(name, (None, None))
-            report.rows.append(Row(group, name, unit, value, uncertainty, estimate(runs, read), band))
+            report.rows.append(Row(group, name, shown.short_unit, value, uncertainty, estimate(runs, shown.read), band))
         report.reasons[group] = REASONS[metric]
     return report
 
@@ -147,7 +147,7 @@ def table_8_4(lab: Lab) -> Report:
         zip([n for n in SYSTEMS if n != "FAST"], lab.runs("li2006/symmetric", points, repeats_of(lab)), strict=True)
     )
     for row in [r for r in report.rows if r.group.endswith("symmetric") and r.system in half]:
-        ours = estimate(half[row.system], METRICS["overhead"][1])
+        ours = estimate(half[row.system], METRICS["overhead"].read)
         report.rows.append(Row(group, row.system, row.unit, row.published, row.uncertainty, ours, row.band))
     report.reasons[group] = "this is no choice of ours, but the experiment that says where the deviation comes from"
     low = found["BicTCP"] < found["HighSpeed TCP"] or found["BicTCP"] < found["H-TCP"]
@@ -195,6 +195,6 @@ def sensitivity(lab: Lab) -> Report:
             (what, name, symmetric(SYSTEMS[name], 250, 82) | timing(lab, name, 250, 82), change)
             for what, name, change in ALTERNATIVES
         ],
-        {f"{metric}, {unit}": read for metric, (unit, read) in METRICS.items()},
+        list(METRICS.values()),
         lab.pick(3, 2),
     )

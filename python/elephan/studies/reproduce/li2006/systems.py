@@ -1,10 +1,10 @@
 """What the chapters of the thesis share: its algorithms, its metrics, and numbers as text."""
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from elephan.api.summary import Summary
+from elephan.api.metrics import declared
 
 # The thesis' names, and what a scenario calls them. It ran HighSpeed TCP by the table of RFC 3649, and H-TCP with an increase that
 # is multiplied by T_min in seconds, as its equation 6.9 prints; the authors' own code has T_min/100 ms there.
@@ -17,12 +17,14 @@ SYSTEMS = {
     "FAST": "fast",
 }
 NEW = tuple(SYSTEMS)[1:]
-Read = Callable[[Summary], float | None]
-METRICS: dict[str, tuple[str, Read]] = {
-    "goodput": ("Mbit/s", lambda s: s.goodput_bit_s / 1e6),
-    "fairness": ("least/most", lambda s: s.fairness),
-    "overhead": ("1e-7/(Mbit/s)", lambda s: None if s.overhead_s_bit is None else s.overhead_s_bit * 1e13),
-    "convergence": ("s", lambda s: s.convergence_s),
+METRICS = {
+    metric.name: metric
+    for metric in (
+        declared("Summary", "goodput_bit_s"),
+        declared("Summary", "fairness"),
+        declared("Summary", "overhead_s_bit"),
+        declared("Summary", "convergence_s", unit="s"),
+    )
 }
 
 
