@@ -1,4 +1,4 @@
-"""The columns by which the runs of a sweep are told apart: its settings, and the usual keys of its scenario."""
+"""The columns by which the runs of a sweep are distinguished: its settings, and the usual keys of its scenario."""
 
 import json
 from collections.abc import Callable, Mapping
