@@ -10,6 +10,8 @@ import pytest
 from matplotlib.figure import Figure
 
 import elephan
+from elephan.api.registry import modelled
+from elephan.studies.recommend import PUBLISHED
 from elephan.studies.statistics import Estimate
 
 
@@ -155,6 +157,26 @@ def test_every_algorithm_is_described_and_runs():
         assert all(parameter.meaning for parameter in algorithm.parameters)
         run = elephan.run(small(flows=[elephan.flow(algorithm.name)], duration="10 s"))
         assert run.summary.utilisation > 0.5, algorithm.name
+
+
+def test_what_a_scenario_names_is_described():
+    kinds = (elephan.algorithms, elephan.slow_starts, elephan.recoveries, elephan.queues, elephan.traffic)
+    for entries in (kind() for kind in kinds):
+        assert len({entry.name for entry in entries}) == len(entries)
+        assert all(entry.title and entry.source for entry in entries)
+        assert all(parameter.meaning and parameter.range for entry in entries for parameter in entry.parameters)
+    implied = {entry.name: dict(entry.implies) for entry in elephan.algorithms() if entry.implies}
+    assert implied == {name: {"recovery": name} for name in ("tahoe", "newreno", "sack")}
+    assert {name for found in implied.values() for name in found.values()} <= {e.name for e in elephan.recoveries()}
+
+
+def test_models_are_those_of_the_simplest_algorithm_that_responds_alike():
+    models = {entry.name: entry.model for entry in elephan.algorithms()}
+    assert models["sack"] == models["tahoe"] == "reno"
+    assert models["hstcp-fc"] == "hstcp"
+    assert models["vegas"] is None
+    assert modelled() == ("reno", "hstcp", "scalable", "htcp", "bic", "fast", "ltcp", "cubic")
+    assert {name for names in PUBLISHED.values() for name in names} <= set(models)
 
 
 def test_the_schema_accepts_what_the_parser_accepts():

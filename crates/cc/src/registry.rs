@@ -42,13 +42,6 @@ macro_rules! registry {
                     _ => None,
                 }
             }
-
-            /// The algorithm with these parameters.
-            pub fn build(self) -> AnyAlgorithm {
-                match self {
-                    $( Self::$variant(parameters) => AnyAlgorithm::$variant(<$type>::new(parameters)), )+
-                }
-            }
         }
 
         /// Every algorithm that has a name.

@@ -65,7 +65,7 @@ impl<'de> Deserializer<'de> for Reader {
     ) -> Result<V::Value, Mistake> {
         match self.0 {
             Value::String(text) => visitor.visit_enum(text.into_deserializer()),
-            Value::Object(table) => {
+            Value::Object(table) if !table.is_empty() => {
                 MapAccessDeserializer::new(Entries::of(table)).deserialize_enum(name, variants, visitor)
             }
             other => Err(refuse(format_args!("one of {}", variants.join(", ")), other)),

@@ -106,6 +106,8 @@ impl fmt::Display for Words<'_> {
             "a sequence" => "a list",
             "a tuple of size 2" => "a list of 2",
             "a map" => "a table",
+            // What serde says of a table without a key, where the key would say which variant it is.
+            "enum" => "a table with a key",
             _ if text.starts_with("struct ") => "a table",
             _ if text.starts_with("enum ") => "a name, or a table",
             other => other,

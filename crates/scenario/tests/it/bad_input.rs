@@ -1,7 +1,14 @@
 //! What cannot work is refused, with file, key, expected and found; and nothing makes the reader panic.
 
+use std::collections::BTreeSet;
+
+use elephan_cc::registry;
 use elephan_scenario::{Files, Scenario, Syntax, parse};
+use elephan_tcp::Recovery;
 use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::{project_scenarios, speaks_of_rust};
 
 const GOOD: &str = r#"
 duration = "10 s"
@@ -436,6 +443,82 @@ fn broken_syntax_names_its_line() {
     assert!(error.starts_with("scenario: line 1: expected JSON, found "), "{error}");
     let error = Scenario::from_toml("", "x.toml", &[]).unwrap_err().to_string();
     assert_eq!(error, "x.toml: duration: expected a value, found nothing");
+}
+
+/// The places of all values in a document, as JSON pointers.
+fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+    found.push(at.to_owned());
+    match value {
+        Value::Object(table) => {
+            for (key, value) in table {
+                places(value, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), found);
+            }
+        }
+        Value::Array(items) => {
+            for (number, value) in items.iter().enumerate() {
+                places(value, &format!("{at}/{number}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn no_message_speaks_of_rust() {
+    let others = [
+        json!(true),
+        json!(-1),
+        json!(1.5),
+        json!(1e300),
+        json!("x"),
+        json!([]),
+        json!([1, 2, 3]),
+        json!({}),
+        json!({ "name": "x" }),
+        json!({ "x": 1 }),
+        Value::Null,
+    ];
+    let mut foreign = BTreeSet::new();
+    for path in project_scenarios() {
+        let text = std::fs::read_to_string(&path).expect("a scenario is text");
+        let document = parse(&text, "x", Syntax::Toml).expect("a scenario of the project");
+        let mut all = Vec::new();
+        places(&document, "", &mut all);
+        for place in &all {
+            for other in &others {
+                let mut damaged = document.clone();
+                *damaged.pointer_mut(place).expect("a place that was found") = other.clone();
+                let read = Scenario::from_document(damaged, "x", &[], Files::Refused)
+                    .and_then(|scenario| scenario.expansion("x").map(|_| scenario));
+                let Err(error) = read.and_then(|scenario| scenario.resolve("x")) else { continue };
+                for mistake in &error.mistakes {
+                    if speaks_of_rust(&mistake.expected) || speaks_of_rust(&mistake.found) {
+                        foreign.insert(format!("{}, {place} = {other}: {mistake}", path.display()));
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(foreign, BTreeSet::new());
+}
+
+#[test]
+fn a_name_implies_the_recovery_that_its_entry_says() {
+    let recovery = |text: &str| {
+        let text = format!("{text}\nduration = \"10 s\"\npath = {{ rate = \"10 Mbit/s\", rtt = \"20 ms\" }}");
+        let scenario = Scenario::from_toml(&text, "x.toml", &[]).expect("a scenario");
+        scenario.resolve("x.toml").expect("a plan").flows[0].tcp.recovery
+    };
+    for entry in registry::ALL {
+        let flow = format!("flow = [{{ cc = \"{}\" }}]", entry.name);
+        let implied = match entry.implies {
+            [] => Recovery::Sack,
+            [("recovery", word)] => serde_json::from_value(json!(word)).expect("a recovery"),
+            other => panic!("{}: {other:?}", entry.name),
+        };
+        assert_eq!(recovery(&flow), implied, "{}", entry.name);
+        assert_eq!(recovery(&format!("{flow}\ntcp.recovery = \"reno\"")), Recovery::Reno, "{}", entry.name);
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use bolero::{TypeGenerator, check};
 use elephan_net::Loss;
 use elephan_scenario::Scenario;
 
-use crate::project_scenarios;
+use crate::{project_scenarios, speaks_of_rust};
 
 /// What a careless or an evil hand does to a text.
 #[derive(Clone, Debug, TypeGenerator)]
@@ -103,6 +103,7 @@ fn a_damaged_scenario_is_refused_or_stays_what_it_is() {
             Err(error) => {
                 for mistake in &error.mistakes {
                     assert!(!mistake.to_string().contains('\n'), "{error}");
+                    assert!(!speaks_of_rust(&mistake.expected), "{error}");
                 }
                 // Of a file with sizes its own name comes first.
                 assert!(error.to_string().contains("damaged"), "{error}");

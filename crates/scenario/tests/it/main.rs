@@ -25,3 +25,14 @@ fn project_scenarios() -> Vec<PathBuf> {
     files.sort();
     files
 }
+
+/// What Rust and its libraries call things, and no scenario does.
+const FOREIGN: [&str; 22] = [
+    "f32", "f64", "u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "bool", "str", "string",
+    "struct", "enum", "variant", "field", "tuple", "sequence", "map", "Option",
+];
+
+/// Whether a message has one of these words.
+fn speaks_of_rust(message: &str) -> bool {
+    message.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| FOREIGN.contains(&word))
+}
