@@ -14,6 +14,7 @@ use elephan_units::entry::Value;
 
 use crate::bic::Bic;
 use crate::cubic::Cubic;
+use crate::epoch::Epoch;
 use crate::fast::Fast;
 use crate::highspeed::HighSpeed;
 use crate::htcp::Htcp;
@@ -21,15 +22,6 @@ use crate::ltcp::Ltcp;
 use crate::scalable::Scalable;
 use crate::solve;
 use crate::standard::Standard;
-
-/// The climb from a loss to the next.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Epoch {
-    /// Its length in round trips.
-    pub rounds: f64,
-    /// Packets sent in it.
-    pub packets: f64,
-}
 
 /// The steady state of an algorithm, with its parameters.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 
 use elephan_cc::bic::Parameters;
 
-use crate::algorithm::Epoch;
+use crate::epoch::Epoch;
 use crate::standard::Standard;
 
 /// BIC-TCP.

@@ -2,7 +2,7 @@
 
 use elephan_cc::hstcp::Parameters;
 
-use crate::algorithm::Epoch;
+use crate::epoch::Epoch;
 use crate::solve;
 use crate::standard::Standard;
 

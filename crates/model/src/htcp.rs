@@ -2,7 +2,7 @@
 
 use elephan_cc::htcp::{Parameters, RttScaling};
 
-use crate::algorithm::Epoch;
+use crate::epoch::Epoch;
 use crate::solve;
 
 /// H-TCP.

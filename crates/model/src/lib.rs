@@ -16,6 +16,7 @@ pub mod aimd;
 mod algorithm;
 mod bic;
 mod cubic;
+mod epoch;
 mod fast;
 pub mod fluid;
 mod highspeed;
@@ -29,4 +30,5 @@ pub mod standard;
 pub mod tekala;
 pub mod utilisation;
 
-pub use algorithm::{Algorithm, Epoch, Error, RttUnfairness, modelled};
+pub use algorithm::{Algorithm, Error, RttUnfairness, modelled};
+pub use epoch::Epoch;

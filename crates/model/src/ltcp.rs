@@ -2,7 +2,7 @@
 
 use elephan_cc::ltcp::Parameters;
 
-use crate::algorithm::Epoch;
+use crate::epoch::Epoch;
 
 /// Layered TCP.
 #[derive(Clone, Debug, PartialEq)]

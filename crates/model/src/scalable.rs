@@ -2,7 +2,7 @@
 
 use elephan_cc::scalable::Parameters;
 
-use crate::algorithm::Epoch;
+use crate::epoch::Epoch;
 use crate::standard::Standard;
 
 /// Scalable TCP; `lwnd` of 0 is the algorithm without a legacy window.

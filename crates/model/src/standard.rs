@@ -2,7 +2,7 @@
 
 use elephan_cc::reno::Parameters;
 
-use crate::algorithm::Epoch;
+use crate::epoch::Epoch;
 
 /// Additive increase, multiplicative decrease.
 #[derive(Clone, Debug, PartialEq)]

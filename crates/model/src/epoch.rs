@@ -1,0 +1,10 @@
+//! What each model gives: its climb.
+
+/// The climb from a loss to the next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Epoch {
+    /// Its length in round trips.
+    pub rounds: f64,
+    /// Packets sent in it.
+    pub packets: f64,
+}
