@@ -8,6 +8,7 @@ from rich.cells import cell_len
 
 from elephan import _core
 from elephan.api import tables
+from elephan.api.charts import DROPS, OF_FLOWS, OF_LINKS
 from elephan.api.metrics import METRICS, Metric, declared, metrics_of
 from elephan.api.scenario import load
 from elephan.base.table import Head, Table, of_markdown, text_heads
@@ -97,6 +98,23 @@ def test_a_metric_of_a_study_has_the_title_and_the_scale_of_its_declaration(metr
     field = next(one for one in FIELDS if one["name"] == metric.column and one["title"] == metric.name)
     assert metric.factor == field["shown"]["factor"]
     assert metric.meaning == field["meaning"]
+
+
+def test_charts_have_the_titles_and_meanings_of_their_columns():
+    columns = {(one["table"], one["name"]): one for one in json.loads(_core.declared_columns())}
+    for table, charts in (("flows", OF_FLOWS), ("queues", OF_LINKS)):
+        for metric in charts.values():
+            column = columns[table, metric.column]
+            assert (metric.name, metric.meaning) == (column["title"], column["meaning"])
+            # Those of the page while a run goes on are live columns.
+            assert column["is_live"]
+
+
+def test_the_page_has_no_labels_of_its_own():
+    source = Path("web/src/live.ts").read_text(encoding="utf-8")
+    for metric in (*OF_FLOWS.values(), *OF_LINKS.values(), DROPS):
+        assert f'"{metric.title}"' not in source
+        assert metric.meaning not in source
 
 
 def test_a_metric_writes_values_counts_and_estimates():

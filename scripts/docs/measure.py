@@ -14,99 +14,65 @@ from typing import Any
 import matplotlib as mpl
 import metrics
 from matplotlib.figure import Figure
+from measures import MEASURES, QUEUE_MEASURES
 
 import elephan
+from elephan.api.charts import CHARTS
+from elephan.api.metrics import METRICS, Metric
 from elephan.api.registry import queues as known_queues
-from elephan.api.run import LINES
 from elephan.base.plots import STYLE, Line, draw_lines
-from elephan.studies.compare import METRICS, Estimate
+from elephan.studies.statistics import Estimate
 
 DOCS = Path(__file__).parents[2] / "docs"
 REPEATS = 3
 PATH = {"rate": "250 Mbit/s", "rtt": "82 ms"}
 LATER = {"uniform": ["0 s", "20 s"]}
 
-Read = Callable[[elephan.Summary], float | None]
-
-
-def percent(value: float | None) -> float | None:
-    """A share in per cent."""
-    return None if value is None else 100 * value
-
-
-def ratio(summary: elephan.Summary) -> float | None:
-    """Goodput of the second flow over that of the first."""
-    first, second = (flow.goodput_bit_s for flow in summary.flows)
-    return second / first if first else None
-
-
-# What is measured of an algorithm: the scenario it is in, and how each number is read from a summary.
-EXPERIMENTS: dict[str, tuple[Callable[[str], dict[str, Any]], dict[str, Read]]] = {
-    "alone": (
-        lambda cc: {
-            **PATH,
-            "buffer": "20% bdp",
-            "flows": [elephan.flow(cc)],
-            "duration": "300 s",
-            "measure": {"from": "100 s"},
-        },
-        {
-            "utilisation": lambda s: percent(s.utilisation),
-            "queueing": lambda s: 1e3 * s.queue_delay_mean_s,
-            "loss": lambda s: percent(s.loss_rate),
-        },
-    ),
-    "small": (
-        lambda cc: {
-            **PATH,
-            "buffer": "2% bdp",
-            "flows": [elephan.flow(cc)],
-            "duration": "300 s",
-            "measure": {"from": "100 s"},
-        },
-        {"utilisation": lambda s: percent(s.utilisation)},
-    ),
-    "lossy": (
-        lambda cc: {
-            **PATH,
-            "buffer": "100% bdp",
-            "path": {"loss": {"name": "random", "probability": 1e-5}},
-            "flows": [elephan.flow(cc)],
-            "duration": "300 s",
-            "measure": {"from": "100 s"},
-        },
-        {"utilisation": lambda s: percent(s.utilisation)},
-    ),
-    "two": (
-        lambda cc: {
-            **PATH,
-            "buffer": "20% bdp",
-            "flows": [elephan.flow(cc), elephan.flow(cc, start=LATER)],
-            "duration": "300 s",
-        },
-        {"fairness": lambda s: s.fairness, "fair share": lambda s: s.fair_share_s},
-    ),
-    "rtts": (
-        lambda cc: {
-            "rate": "250 Mbit/s",
-            "rtt": "40 ms",
-            "buffer": "100% bdp",
-            "flows": [elephan.flow(cc), elephan.flow(cc, rtt="160 ms", start=LATER)],
-            "duration": "300 s",
-            "measure": {"from": "50 s"},
-        },
-        {"ratio": ratio},
-    ),
-    "beside": (
-        lambda cc: {
-            **PATH,
-            "buffer": "20% bdp",
-            "flows": [elephan.flow(cc, start=LATER), elephan.flow("reno")],
-            "duration": "300 s",
-            "measure": {"from": "50 s"},
-        },
-        {"reno": lambda s: s.flows[1].goodput_bit_s / 1e6},
-    ),
+# The scenario of each experiment with an algorithm; measures.py has what is read from it.
+EXPERIMENTS: dict[str, Callable[[str], dict[str, Any]]] = {
+    "alone": lambda cc: {
+        **PATH,
+        "buffer": "20% bdp",
+        "flows": [elephan.flow(cc)],
+        "duration": "300 s",
+        "measure": {"from": "100 s"},
+    },
+    "small": lambda cc: {
+        **PATH,
+        "buffer": "2% bdp",
+        "flows": [elephan.flow(cc)],
+        "duration": "300 s",
+        "measure": {"from": "100 s"},
+    },
+    "lossy": lambda cc: {
+        **PATH,
+        "buffer": "100% bdp",
+        "path": {"loss": {"name": "random", "probability": 1e-5}},
+        "flows": [elephan.flow(cc)],
+        "duration": "300 s",
+        "measure": {"from": "100 s"},
+    },
+    "two": lambda cc: {
+        **PATH,
+        "buffer": "20% bdp",
+        "flows": [elephan.flow(cc), elephan.flow(cc, start=LATER)],
+        "duration": "300 s",
+    },
+    "rtts": lambda cc: {
+        "rate": "250 Mbit/s",
+        "rtt": "40 ms",
+        "buffer": "100% bdp",
+        "flows": [elephan.flow(cc), elephan.flow(cc, rtt="160 ms", start=LATER)],
+        "duration": "300 s",
+        "measure": {"from": "50 s"},
+    },
+    "beside": lambda cc: {
+        **PATH,
+        "buffer": "20% bdp",
+        "flows": [elephan.flow(cc, start=LATER), elephan.flow("reno")],
+        "duration": "300 s",
+        "measure": {"from": "50 s"},
+    },
 }
 
 QUEUE_PATH = {"rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "100% bdp"}
@@ -117,11 +83,11 @@ def scenarios(make: dict[str, Any], name: str) -> list[elephan.Scenario]:
     return [elephan.dumbbell(name=name, seed=seed, **make) for seed in range(1, REPEATS + 1)]
 
 
-def estimates(runs: list[elephan.Run], read: dict[str, Read]) -> dict[str, Any]:
+def estimates(runs: list[elephan.Run], read: dict[str, Metric]) -> dict[str, Any]:
     """The mean of each number over the runs, and half of its interval."""
     found = {}
-    for name, value in read.items():
-        estimate = Estimate.of([value(run.summary) for run in runs])
+    for name, metric in read.items():
+        estimate = Estimate.of([metric.read(run.summary) for run in runs])
         found[name] = {
             "mean": None if estimate.mean is None else float(f"{estimate.mean:.4g}"),
             "half": None if estimate.half_width is None else float(f"{estimate.half_width:.2g}"),
@@ -135,7 +101,8 @@ def algorithms(names: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for cc in names:
         found[cc] = {}
-        for name, (make, read) in EXPERIMENTS.items():
+        for name, make in EXPERIMENTS.items():
+            read = {number: metric for (experiment, number), metric in MEASURES.items() if experiment == name}
             found[cc][name] = estimates(elephan.run_many(scenarios(make(cc), name)), read)
         print(cc, json.dumps(found[cc]), file=sys.stderr)
     return found
@@ -165,7 +132,7 @@ def sawtooth(run: elephan.Run) -> Figure:
         window, queue = figure.subplots(2, 1, sharex=True, height_ratios=[2.2, 1])
         for axes, what in ((window, "cwnd"), (queue, "queue")):
             lines = [Line(*line) for line in run.lines(what)]
-            draw_lines(axes, lines, LINES[what][2], run.summary.to_s)
+            draw_lines(axes, lines, CHARTS[what].label, run.summary.to_s)
         for line in queue.lines:
             line.set_color("#888888")
         queue.set_xlabel("time (s)")
@@ -175,13 +142,6 @@ def sawtooth(run: elephan.Run) -> Figure:
 def queues(names: list[str]) -> dict[str, Any]:
     """These queue disciplines under the same four flows; none for one that needs classes, which has its own examples."""
     found: dict[str, Any] = {}
-    read: dict[str, Read] = {
-        "utilisation": lambda s: percent(s.utilisation),
-        "queueing": lambda s: 1e3 * s.queue_delay_mean_s,
-        "p99": lambda s: 1e3 * s.links[0].queue_delay_p99_s,
-        "loss": lambda s: percent(s.loss_rate),
-        "fairness": lambda s: s.fairness,
-    }
     flows = [elephan.flow(cc, start={"uniform": ["0 s", "5 s"]}) for cc in ("reno", "reno", "cubic", "htcp")]
     for name in names:
         queue: Any = {"name": name, "packets": 50} if name == "threshold" else name
@@ -195,7 +155,7 @@ def queues(names: list[str]) -> dict[str, Any]:
         if name == "threshold":
             make["tcp"] = {"ecn": True}
         try:
-            found[name] = estimates(elephan.run_many(scenarios(make, name)), read)
+            found[name] = estimates(elephan.run_many(scenarios(make, name)), QUEUE_MEASURES)
         except elephan.ScenarioError as error:
             print(f"{name}: {error}", file=sys.stderr)
             found[name] = None

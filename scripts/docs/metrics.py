@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from measures import MEASURES
+
 from elephan.api.metrics import METRICS, Metric
 from elephan.studies.sweeps import names
 
@@ -18,7 +20,7 @@ OTHERS = {
     "datagrams": ("`streams[]`: `lost`, `reordered`, `delay_*_s`, `jitter_s`", "packets, s"),
     "hosts": ("`flows[].host`: `busy`, `backlog_max_packets`, `dropped`, `stalls`", "1, packets"),
 }
-# What was measured of each algorithm: experiment and number, as in `MEASURES` of pages.py.
+# What was measured of each algorithm: experiment and number, as in measures.py.
 OF_ALGORITHMS = {
     "utilisation": [("alone", "utilisation"), ("small", "utilisation"), ("lossy", "utilisation")],
     "fairness": [("two", "fairness"), ("rtts", "ratio")],
@@ -40,9 +42,7 @@ def not_measured(name: str) -> str:
     return f"Not measured yet: `make measured ONLY={name}`."
 
 
-def generated(
-    folder: Path, measured: dict[str, Any], measures: list[tuple[str, str, str, str, int, bool]], table: Table
-) -> Iterator[tuple[Path, str, str]]:
+def generated(folder: Path, measured: dict[str, Any], table: Table) -> Iterator[tuple[Path, str, str]]:
     """Every generated part of the pages of metrics: its file, its name, its text."""
     pages = {page(metric): metric for metric in METRICS}
     rows = [
@@ -64,7 +64,7 @@ def generated(
         found = measured["examples"].get(name)
         yield path, "example", example(found, table) if found else not_measured(name)
         if name in OF_ALGORITHMS:
-            yield path, "measured", of_algorithms(measured["algorithms"], OF_ALGORITHMS[name], measures, table)
+            yield path, "measured", of_algorithms(measured["algorithms"], OF_ALGORITHMS[name], table)
 
 
 def example(found: dict[str, Any], table: Table) -> str:
@@ -77,17 +77,15 @@ def example(found: dict[str, Any], table: Table) -> str:
 def of_algorithms(
     measured: dict[str, Any],
     wanted: list[tuple[str, str]],
-    measures: list[tuple[str, str, str, str, int, bool]],
     table: Table,
 ) -> str:
     """A row for each algorithm."""
-    known = {(experiment, number): (title, unit, digits) for experiment, number, title, unit, digits, _ in measures}
-    head = ["cc", *(f"{known[one][0]} ({known[one][1]})" for one in wanted)]
+    head = ["cc", *(MEASURES[one].head.line for one in wanted)]
     rows = []
     for name, found in measured.items():
         cells: list[str] = [] if found else ["not measured yet", *[""] * (len(wanted) - 1)]
         for experiment, number in wanted if found else []:
-            value, digits = found[experiment][number]["mean"], known[experiment, number][2]
-            cells.append("never" if value is None else f"{value:.{digits}f}")
+            value = found[experiment][number]["mean"]
+            cells.append("never" if value is None else MEASURES[experiment, number].text(value))
         rows.append([f"[{name}](../algorithms/{name}.md)", *cells])
     return table(head, rows)

@@ -12,26 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import metrics
+from measures import MEASURES, QUEUE_MEASURES
 
 import elephan
+from elephan.api.metrics import Metric
 from elephan.api.registry import queues
 from elephan.base.table import of_markdown, text_heads
 
 DOCS = Path(__file__).parents[2] / "docs"
-
-# What is measured of an algorithm: experiment, number, how a table calls it, unit, digits, and whether more is better.
-MEASURES = [
-    ("alone", "utilisation", "Utilisation, alone", "%", 1, True),
-    ("small", "utilisation", "Utilisation with a buffer of 2 %", "%", 1, True),
-    ("lossy", "utilisation", "Utilisation with random loss of 1e-5", "%", 1, True),
-    ("alone", "queueing", "Queueing delay, alone", "ms", 1, False),
-    ("alone", "loss", "Loss, alone", "%", 4, False),
-    ("two", "fairness", "Fairness of two", "least/most", 2, True),
-    ("two", "fair share", "Time to a fair share", "s", 0, False),
-    ("rtts", "ratio", "Share of the longer path", "160 ms over 40 ms", 2, True),
-    ("beside", "reno", "What Standard TCP gets beside it", "Mbit/s", 0, True),
-]
-
 
 CAPTION = (
     "*One flow on 100 Mbit/s and 82 ms with a buffer of half the bandwidth-delay product, simulated for 120 s; below it the "
@@ -50,7 +38,7 @@ def generated() -> Iterator[tuple[Path, str, str]]:
         yield page, "picture", picture(algorithm.name)
         yield page, "facts", facts(algorithm)
         yield page, "measured", measures(algorithm.name, measured["algorithms"], repeats)
-    yield from metrics.generated(DOCS / "metrics", measured, MEASURES, table)
+    yield from metrics.generated(DOCS / "metrics", measured, table)
     schema = elephan.schema()
     # None: a scheduler, which is nothing without classes.
     disciplines = {one.name: measured["queues"].get(one.name, {}) for one in queues()}
@@ -95,6 +83,12 @@ def lower(title: str) -> str:
     return title[0].lower() + title[1:]
 
 
+def uncertain(metric: Metric, estimate: dict[str, Any]) -> str:
+    """A mean, and half of its interval."""
+    half = "" if estimate["half"] is None else f" ± {metric.text(estimate['half'])}"
+    return metric.text(estimate["mean"]) + half
+
+
 def mean(measured: dict[str, Any], name: str, experiment: str, number: str) -> float | None:
     """A number of an algorithm."""
     found = measured[name]
@@ -107,20 +101,21 @@ def measures(name: str, measured: dict[str, Any], repeats: int) -> str:
     if measured[name] is None:
         return metrics.not_measured(name)
     rows, well, badly = [], [], []
-    for experiment, number, title, unit, digits, more in MEASURES:
+    for (experiment, number), metric in MEASURES.items():
+        title, unit, more = metric.name, metric.unit, metric.better == "higher"
         estimate = measured[name][experiment][number]
         values = [value for other in measured if (value := mean(measured, other, experiment, number)) is not None]
         best, worst = (max(values), min(values)) if more else (min(values), max(values))
         own = estimate["mean"]
         if own is None:
-            rows.append([title, unit, "never", f"{best:.{digits}f}", f"{worst:.{digits}f}", "-"])
+            rows.append([title, unit, "never", metric.text(best), metric.text(worst), "-"])
             badly.append(f"{lower(title)}: never reached")
             continue
-        text = f"{own:.{digits}f}" + ("" if estimate["half"] is None else f" ± {estimate['half']:.{digits}f}")
+        text = uncertain(metric, estimate)
         if estimate["defined"] < repeats:
             text += f" (in {estimate['defined']} of {repeats} runs)"
         rank = 1 + sum(value > own if more else value < own for value in values)
-        rows.append([title, unit, text, f"{best:.{digits}f}", f"{worst:.{digits}f}", f"{rank} of {len(values)}"])
+        rows.append([title, unit, text, metric.text(best), metric.text(worst), f"{rank} of {len(values)}"])
         # Near the best or the worst, where these are far enough apart to speak of.
         span = abs(best - worst)
         if span > 0.05 * max(abs(best), abs(worst)):
@@ -143,37 +138,23 @@ def overview(measured: dict[str, Any], repeats: int) -> str:
         if found is None:
             rows.append([f"[{name}]({name}.md)", "not measured yet", *[""] * (len(MEASURES) - 1)])
             continue
-        cells = [(mean(measured, name, e, n), digits) for e, n, _, _, digits, _ in MEASURES]
-        part = [found[e][n]["defined"] < repeats for e, n, *_ in MEASURES]
-        texts = [
-            "never" if v is None else f"{v:.{digits}f}" + ("*" if some else "")
-            for (v, digits), some in zip(cells, part, strict=True)
-        ]
+        texts = []
+        for (experiment, number), metric in MEASURES.items():
+            value = mean(measured, name, experiment, number)
+            some = "*" if found[experiment][number]["defined"] < repeats else ""
+            texts.append("never" if value is None else metric.text(value) + some)
         rows.append([f"[{name}]({name}.md)", *texts])
     note = f"\\* reached in some of the {repeats} runs only; the mean is over these."
-    return table(["cc", *(f"{title} ({unit})" for _, _, title, unit, _, _ in MEASURES)], rows) + f"\n\n{note}"
-
-
-# What is measured of a queue discipline: number, how a table calls it, unit, digits, and whether more is better.
-QUEUE_MEASURES = [
-    ("utilisation", "utilisation", "%", 1, True),
-    ("queueing", "queueing", "ms, mean", 2, False),
-    ("p99", "queueing", "ms, 99 %", 1, False),
-    ("loss", "loss", "%", 3, False),
-    ("fairness", "fairness", "least/most", 2, True),
-]
+    return table(["cc", *(metric.head.line for metric in MEASURES.values())], rows) + f"\n\n{note}"
 
 
 def queue_table(measured: dict[str, Any]) -> str:
     """All queue disciplines side by side."""
     rows = []
     for name, one in measured.items():
-        cells = [
-            "-" if one[key]["mean"] is None else f"{one[key]['mean']:.{digits}f}"
-            for key, _, _, digits, _ in (QUEUE_MEASURES if one else [])
-        ]
+        cells = [metric.text(one[key]["mean"]) for key, metric in QUEUE_MEASURES.items()] if one else []
         rows.append([f"[{name}]({name}.md)", *(cells or ["not measured yet", *[""] * (len(QUEUE_MEASURES) - 1)])])
-    return table(["queue", *(f"{title} ({unit})" for _, title, unit, _, _ in QUEUE_MEASURES)], rows)
+    return table(["queue", *(metric.head.line for metric in QUEUE_MEASURES.values())], rows)
 
 
 def queue_measures(name: str, measured: dict[str, Any]) -> str:
@@ -181,15 +162,13 @@ def queue_measures(name: str, measured: dict[str, Any]) -> str:
     if not measured[name]:
         return metrics.not_measured(name)
     rows = []
-    for key, title, unit, digits, more in QUEUE_MEASURES:
-        own, half = measured[name][key]["mean"], measured[name][key]["half"]
+    for key, metric in QUEUE_MEASURES.items():
+        own, more = measured[name][key]["mean"], metric.better == "higher"
         values = [one[key]["mean"] for one in measured.values() if one]
         best, worst = (max(values), min(values)) if more else (min(values), max(values))
-        text = f"{own:.{digits}f}" + ("" if half is None else f" ± {half:.{digits}f}")
+        text = uncertain(metric, measured[name][key])
         rank = 1 + sum(value > own if more else value < own for value in values)
-        rows.append(
-            [f"{title} ({unit})", text, f"{best:.{digits}f}", f"{worst:.{digits}f}", f"{rank} of {len(values)}"]
-        )
+        rows.append([metric.head.line, text, metric.text(best), metric.text(worst), f"{rank} of {len(values)}"])
     note = "The path and the flows are those of [the table of all](index.md#side-by-side)."
     return table(["measured", name, "best of all", "worst of all", "rank"], rows) + f"\n\n{note}"
 

@@ -14,12 +14,25 @@ export interface Entry {
   source: string;
 }
 
+/** A chart of a run over time: the title, unit and meaning that are declared with its column, which times `factor` is in that unit. */
+export interface ChartEntry {
+  of: "flows" | "links";
+  id: string;
+  title: string;
+  unit: string;
+  meaning: string;
+  /** Empty where the page counts it from several. */
+  column: string;
+  factor: number;
+}
+
 export interface About {
   version: string;
   boot: string;
   schema: Table;
   algorithms: Entry[];
   slow_starts: Entry[];
+  charts: ChartEntry[];
   limits: Record<string, number>;
 }
 

@@ -1,6 +1,6 @@
 // A run as it comes: messages of the server, turned into lines that grow.
 
-import type { About, Mistake, Table } from "./api";
+import type { About, ChartEntry, Mistake, Table } from "./api";
 import { api, Refusal } from "./api";
 import type { ChartData, ChartLine } from "./timechart";
 
@@ -52,16 +52,8 @@ class Grid {
   }
 }
 
-const FLOW_CHARTS = [
-  { id: "cwnd", title: "Congestion window", unit: "segments", column: "cwnd_segments", factor: 1, meaning: "The senders' congestion windows." },
-  { id: "goodput", title: "Goodput", unit: "Mbit/s", column: "goodput_bit_s", factor: 1e-6, meaning: "Application bytes delivered in order, between two samples." },
-  { id: "srtt", title: "Smoothed RTT", unit: "ms", column: "srtt_s", factor: 1e3, meaning: "The senders' smoothed round-trip time." },
-] as const;
-const LINK_CHARTS = [
-  { id: "queue", title: "Queue", unit: "packets", column: "packets", factor: 1, meaning: "Packets waiting, the one in service not counted." },
-  { id: "drops", title: "Drops and losses", unit: "packets", column: "dropped", factor: 1, meaning: "Packets dropped by the queue or lost on the wire since the sample before." },
-  { id: "utilisation", title: "Utilisation", unit: "%", column: "utilisation", factor: 100, meaning: "Bytes served between two samples, as a share of the link's rate; IP packets." },
-] as const;
+/** The order of the charts on the page. */
+const ORDER = ["cwnd", "goodput", "queue", "srtt", "utilisation", "drops"];
 
 /** What the page shows of a run. */
 export class LiveRun {
@@ -108,7 +100,7 @@ export class LiveRun {
   }
 
   private clear(): void {
-    for (const { id } of [...FLOW_CHARTS, ...LINK_CHARTS]) this.grids.set(id, new Grid());
+    for (const { id } of this.about.charts) this.grids.set(id, new Grid());
     this.totals.clear();
   }
 
@@ -181,12 +173,11 @@ export class LiveRun {
 
   private widen(): void {
     const flows = Math.min(this.labels.length, MOST_LINES);
-    for (const { id } of FLOW_CHARTS) this.grids.get(id)!.width(flows);
-    for (const { id } of LINK_CHARTS) this.grids.get(id)!.width(this.shown.length);
+    for (const { id, of } of this.about.charts) this.grids.get(id)!.width(of === "flows" ? flows : this.shown.length);
   }
 
   private takeFlows(rows: Rows): void {
-    for (const { id, column, factor } of FLOW_CHARTS) {
+    for (const { id, column, factor } of this.chartsOf("flows")) {
       const values = rows[column]!;
       const hides = id === "srtt";
       this.grids.get(id)!.add(rows["time_s"]!, (row) => rows["flow"]![row]!, (row) => (hides && !values[row] ? NaN : (values[row] ?? NaN) * factor));
@@ -202,7 +193,7 @@ export class LiveRun {
       this.totals.set(link!, total);
       return since;
     });
-    for (const { id, column, factor } of LINK_CHARTS) {
+    for (const { id, column, factor } of this.chartsOf("links")) {
       const values = id === "drops" ? gone : rows[column]!;
       this.grids.get(id)!.add(rows["time_s"]!, line, (row) => (values[row] ?? NaN) * factor);
     }
@@ -213,15 +204,18 @@ export class LiveRun {
     const alike = new Set(this.labels).size < this.labels.length;
     const flows = this.labels.slice(0, MOST_LINES).map((label, k) => (alike ? `${label} ${k + 1}` : label));
     const more = this.labels.length > MOST_LINES ? `The first ${MOST_LINES} of ${this.labels.length} flows.` : "";
-    const make = (names: string[], note: string) => (chart: (typeof FLOW_CHARTS)[number] | (typeof LINK_CHARTS)[number]): ChartData => {
-      const grid = this.grids.get(chart.id)!;
-      const lines: ChartLine[] = names.map((name, k) => ({ name, colour: k, values: grid.lines[k] ?? [] }));
-      return { id: chart.id, title: chart.title, unit: chart.unit, meaning: chart.meaning, note, steps: chart.id === "drops", x: grid.x, lines };
-    };
     const links = this.shown.map((link) => this.links[link]!.name);
-    const [cwnd, goodput, srtt] = FLOW_CHARTS.map(make(flows, more)) as [ChartData, ChartData, ChartData];
-    const [queue, drops, utilisation] = LINK_CHARTS.map(make(links, "")) as [ChartData, ChartData, ChartData];
-    return [cwnd, goodput, queue, srtt, utilisation, drops];
+    const make = ({ id, of, title, unit, meaning }: ChartEntry): ChartData => {
+      const grid = this.grids.get(id)!;
+      const names = of === "flows" ? flows : links;
+      const lines: ChartLine[] = names.map((name, k) => ({ name, colour: k, values: grid.lines[k] ?? [] }));
+      return { id, title, unit, meaning, note: of === "flows" ? more : "", steps: id === "drops", x: grid.x, lines };
+    };
+    return [...this.about.charts].sort((a, b) => ORDER.indexOf(a.id) - ORDER.indexOf(b.id)).map(make);
+  }
+
+  private chartsOf(of: ChartEntry["of"]): ChartEntry[] {
+    return this.about.charts.filter((chart) => chart.of === of);
   }
 }
 

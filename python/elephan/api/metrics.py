@@ -56,6 +56,11 @@ class Metric:
         return self.unit.split(",", maxsplit=1)[0]
 
     @property
+    def title(self) -> str:
+        """Its title as the head of a picture: `Goodput`."""
+        return self.name[:1].upper() + self.name[1:]
+
+    @property
     def label(self) -> str:
         """Its title and unit, for an axis."""
         return f"{self.name} ({self.short_unit})"

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elephan import _core
+from elephan.api.charts import CHARTS, OF_LINKS
 from elephan.api.scenario import Scenario
 from elephan.api.summary import Summary
 from elephan.base.documents import damage, inside, read_json
@@ -33,14 +34,6 @@ NO_LINK = 2**32 - 1
 
 # What `run.json` has besides, where a run was on a kernel.
 LINUX_KEYS = ("kernel", "quality")
-
-# What can be drawn: column, factor, label of the axis.
-LINES = {
-    "cwnd": ("cwnd_segments", 1.0, "cwnd (segments)"),
-    "goodput": ("goodput_bit_s", 1e-6, "goodput (Mbit/s)"),
-    "srtt": ("srtt_s", 1e3, "smoothed RTT (ms)"),
-    "queue": ("packets", 1.0, "queue (packets)"),
-}
 
 # The frames of a run. Those of the second row are written only where there is something in them.
 TABLES = ("flows", "queues", "transfers", "crowds", "streams", "events")
@@ -133,28 +126,27 @@ class Run:
         return self._frame("events")
 
     def lines(self, what: str) -> list[tuple[str, np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
-        """The samples of one of `LINES` as lines: name, times in s, values in its unit; of each flow or of the first link.
+        """The samples of one of `CHARTS` as lines: name, times in s, values in its unit; of each flow or of the first link.
 
         Raises `ScenarioError` for another quantity.
         """
-        if what not in LINES:
-            raise _core.ScenarioError(f"plot: expected one of {', '.join(LINES)}, found {what!r}")
-        column, factor, _ = LINES[what]
-        frame = self.table("queues" if what == "queue" else "flows")
-        if what == "queue":
+        if what not in CHARTS:
+            raise _core.ScenarioError(f"plot: expected one of {', '.join(CHARTS)}, found {what!r}")
+        frame = self.table("queues" if what in OF_LINKS else "flows")
+        if what in OF_LINKS:
             chosen = [(link.name, frame["link"].to_numpy() == link.name) for link in self.summary.links[:1]]
         else:
             flow = frame["flow"].to_numpy()
             chosen = [(f"{label} ({number})", flow == number) for number, label in enumerate(self.labels)]
-        time_s, values = frame["time_s"].to_numpy(), frame[column].to_numpy() * factor
+        time_s, values = frame["time_s"].to_numpy(), frame[CHARTS[what].column].to_numpy() * CHARTS[what].factor
         return [(name, time_s[rows], values[rows]) for name, rows in chosen]
 
     def plot(self, what: str = "cwnd") -> "Figure":
-        """Draw one of `LINES` over time: `cwnd`, `goodput`, `srtt` or `queue`."""
+        """Draw one of `CHARTS` over time: `cwnd`, `goodput`, `srtt`, `queue` or `utilisation`."""
         from elephan.base import plots  # noqa: PLC0415 - matplotlib takes half a second to import
 
         lines = [plots.Line(*line) for line in self.lines(what)]
-        return plots.over_time(lines, LINES[what][2], self.summary.to_s, self.scenario.name)
+        return plots.over_time(lines, CHARTS[what].label, self.summary.to_s, self.scenario.name)
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
         """Write the results folder; an existing one is kept unless `force` is set. Raises as `new_folder` does."""

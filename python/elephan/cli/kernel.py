@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from elephan import kernel
+from elephan.api.metrics import declared
 from elephan.api.scenario import load as load_scenario
 from elephan.base.numbers import number
 from elephan.base.table import Head, Table, text_heads
@@ -59,8 +60,9 @@ def iperf3(
     """Run a scenario with Elephan's traffic, then with iperf3's over the same links: an outside check. Needs root."""
     found = check(load_scenario(file, assignments(settings)))
     own, links = found.own.summary, found.links.summary
+    goodput = declared("Summary", "goodput_bit_s", digits=2)
     rows = [
-        ["goodput, Mbit/s", f"{own.goodput_bit_s / 1e6:.2f}", f"{found.goodput_bit_s / 1e6:.2f}"],
+        [goodput.label, goodput.cell(own), goodput.text(goodput.scaled(found.goodput_bit_s))],
         ["the link's utilisation", number(own.utilisation), number(links.utilisation)],
         ["segments sent again", f"{found.own_retransmits}", f"{found.retransmits}"],
     ]

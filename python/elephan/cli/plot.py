@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from elephan import _core
+from elephan.api.charts import CHARTS
 from elephan.api.run import Run
 from elephan.base import plots
 from elephan.base.text import Terminal
@@ -17,7 +18,7 @@ out = Terminal()
 @app.command()
 def plot(
     folder: Annotated[Path, typer.Argument(help="A results folder.")],
-    what: Annotated[str, typer.Option(help="cwnd, goodput, srtt or queue.")] = "cwnd",
+    what: Annotated[str, typer.Option(help=f"One of {', '.join(CHARTS)}.")] = "cwnd",
     to: Annotated[Path | None, typer.Option("--to", help="The picture. [default: FOLDER/WHAT.png]")] = None,
 ) -> None:
     """Draw a quantity over time from a results folder."""

@@ -10,6 +10,7 @@ import polars as pl
 
 from elephan import _core
 from elephan.api import tables
+from elephan.api.charts import MARKS, OF_FLOWS, OF_LINKS
 from elephan.api.metrics import METRICS, Metric
 from elephan.api.run import Run
 from elephan.base.documents import damage, inside
@@ -358,24 +359,6 @@ def _values(row: Mapping[str, Any]) -> list[float | None]:
 
 # The end of a line's name that is the threshold of a window.
 SSTHRESH = " ssthresh"
-# Charts of flows: id, title, unit, columns with the ends of their lines' names, meaning.
-FLOW_CHARTS = (
-    (
-        "cwnd",
-        "Congestion window",
-        "segments",
-        (("cwnd_segments", ""), ("ssthresh_segments", SSTHRESH)),
-        "Window and, dotted, slow-start threshold.",
-    ),
-    (
-        "goodput",
-        "Goodput",
-        "Mbit/s",
-        (("goodput_bit_s", ""),),
-        "Application bytes delivered in order, between two samples.",
-    ),
-    ("srtt", "Smoothed RTT", "ms", (("srtt_s", ""),), "The senders' smoothed round-trip time."),
-)
 
 
 def charts(folder: Path, run: Run, most: int = series.MOST_VALUES) -> list[Chart]:
@@ -390,13 +373,16 @@ def charts(folder: Path, run: Run, most: int = series.MOST_VALUES) -> list[Chart
     alike = len(set(run.labels)) < len(run.labels)
     names = {flow: f"{run.labels[flow]} {flow + 1}" if alike else run.labels[flow] for flow in shown}
     more = f"The first {len(shown)} of {len(run.labels)} flows." if len(run.labels) > len(shown) else ""
-    for what, title, unit, parts, meaning in FLOW_CHARTS if frame.height else ():
-        factor = {"Mbit/s": 1e-6, "ms": 1e3}.get(unit, 1.0)
+    for what, metric in OF_FLOWS.items() if frame.height else ():
         lines: dict[str, tuple[int, series.Numbers]] = {}
-        for column, suffix in parts:
+        columns, meaning = [(metric.column, "")], metric.meaning
+        if what == "cwnd":
+            columns.append(("ssthresh_segments", SSTHRESH))
+            meaning += " Dotted: slow-start threshold."
+        for column, suffix in columns:
             aligned = series.align(frame, "flow", column, shown)
             for flow in shown:
-                values = aligned.lines[str(flow)] * factor
+                values = aligned.lines[str(flow)] * metric.factor
                 if what == "srtt":
                     values[values == 0] = float("nan")
                 if np.isfinite(values).any():
@@ -408,7 +394,8 @@ def charts(folder: Path, run: Run, most: int = series.MOST_VALUES) -> list[Chart
         drawn = [
             Line(name, values, lines[name][0], minor=name.endswith(SSTHRESH)) for name, values in thinned.lines.items()
         ]
-        found.append(Chart(what, title, unit, meaning, thinned.time_s, drawn, _join(more, thinned.note)))
+        note = _join(more, thinned.note)
+        found.append(Chart(what, metric.title, metric.unit, meaning, thinned.time_s, drawn, note))
     return [*found, *_link_charts(folder, run, most)]
 
 
@@ -423,22 +410,13 @@ def _link_charts(folder: Path, run: Run, most: int) -> list[Chart]:
     others = [link.name for link in run.summary.links if link.name not in links]
     more = f"Not shown: {_some(others)}." if others else ""
     found = []
-    for what, title, unit, column, factor, meaning in (
-        ("queue", "Queue", "packets", "packets", 1.0, "Packets waiting, the one in service not counted."),
-        (
-            "utilisation",
-            "Utilisation",
-            "%",
-            "utilisation",
-            100.0,
-            "Bytes served between two samples, as a share of the link's rate; IP packets.",
-        ),
-    ):
-        aligned = series.align(queues, "link", column, links)
-        scaled = {name: line * factor for name, line in aligned.lines.items()}
+    for what, metric in OF_LINKS.items():
+        aligned = series.align(queues, "link", metric.column, links)
+        scaled = {name: line * metric.factor for name, line in aligned.lines.items()}
         thinned = series.thin(series.Aligned(aligned.time_s, scaled), "queues.parquet", most)
         lines = [Line(name, values, k) for k, (name, values) in enumerate(thinned.lines.items())]
-        found.append(Chart(what, title, unit, meaning, thinned.time_s, lines, _join(more, thinned.note)))
+        note = _join(more, thinned.note)
+        found.append(Chart(what, metric.title, metric.unit, metric.meaning, thinned.time_s, lines, note))
     counted: dict[str, series.Numbers] = {}
     for column in ("dropped", "lost", "marked"):
         aligned = series.align(queues, "link", column, links)
@@ -449,10 +427,8 @@ def _link_charts(folder: Path, run: Run, most: int) -> list[Chart]:
         kept = dict(list(counted.items())[:MOST_LINES])
         thinned = series.thin(series.Aligned(aligned.time_s, kept), "queues.parquet", most)
         lines = [Line(name, values, k) for k, (name, values) in enumerate(thinned.lines.items())]
-        meaning = "Packets dropped by the queue, lost on the wire, or marked, since the sample before."
-        found.insert(
-            1, Chart("drops", "Drops and marks", "packets", meaning, thinned.time_s, lines, thinned.note, steps=True)
-        )
+        drops = Chart("drops", MARKS.title, MARKS.unit, MARKS.meaning, thinned.time_s, lines, thinned.note, steps=True)
+        found.insert(1, drops)
     return found
 
 

@@ -11,8 +11,9 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from elephan import _core
+from elephan.api.charts import CHARTS
 from elephan.api.metrics import METRICS
-from elephan.api.run import LINES, Run, write_json
+from elephan.api.run import Run, write_json
 from elephan.api.scenario import Scenario, dumbbell, flow
 from elephan.base.folders import new_folder
 from elephan.base.plots import STYLE, Line, draw_lines, save_beside
@@ -102,7 +103,7 @@ class Comparison:
             for axes in list(grid.flat)[len(names) :]:
                 axes.set_visible(False)
             figure.supxlabel("time (s)", fontsize=9)
-            figure.supylabel(LINES[what][2], fontsize=9)
+            figure.supylabel(CHARTS[what].label, fontsize=9)
             return figure
 
 

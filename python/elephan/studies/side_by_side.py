@@ -11,8 +11,9 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from elephan import _core
+from elephan.api.charts import CHARTS
 from elephan.api.metrics import Metric, declared
-from elephan.api.run import LINES, Run, write_json
+from elephan.api.run import Run, write_json
 from elephan.api.scenario import Scenario
 from elephan.base.folders import new_folder
 from elephan.base.plots import STYLE, Line, draw_lines, save_beside
@@ -113,7 +114,7 @@ class Pair:
             axes = figure.subplots(2, 1, sharex=True, sharey=True)
             for place, run, title in zip(axes, (self.sim, self.counted[0]), ("simulator", "kernel"), strict=True):
                 lines = [Line(*line) for line in run.lines("cwnd")]
-                draw_lines(place, lines, LINES["cwnd"][2], run.summary.to_s)
+                draw_lines(place, lines, CHARTS["cwnd"].label, run.summary.to_s)
                 place.set_title(f"{drawn(self.name, 80)}: {title}")
             axes[1].set_xlabel("time (s)")
             if len(self.sim.labels) > 1:

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from elephan import _core
+from elephan.api.metrics import Metric, declared
 from elephan.api.registry import modelled
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, dumbbell, flow
@@ -250,9 +251,13 @@ def agreement(
         )
         summaries.append(run_many([scenario])[0].summary)
     simulated, model = summaries
+    compared = (
+        declared("Summary", "goodput_bit_s"),
+        declared("LinkSummary", "queue_mean_packets", reading=lambda summary: summary.links[0].queue_mean_packets),
+        declared("Summary", "loss_rate", unit="%"),
+        Metric("Jain's index", "", column="jain"),
+    )
     return [
-        ("goodput, Mbit/s", simulated.goodput_bit_s / 1e6, model.goodput_bit_s / 1e6),
-        ("queue, packets", simulated.links[0].queue_mean_packets, model.links[0].queue_mean_packets),
-        ("loss, %", 100 * (simulated.loss_rate or 0), 100 * (model.loss_rate or 0)),
-        ("Jain's index", simulated.jain or 0, model.jain or 0),
+        (f"{metric.name}, {metric.short_unit}".removesuffix(", "), metric.read(simulated) or 0, metric.read(model) or 0)
+        for metric in compared
     ]

@@ -26,6 +26,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from elephan import _core
+from elephan.api.charts import DROPS, OF_FLOWS, OF_LINKS
 from elephan.api.registry import algorithms, slow_starts
 from elephan.api.scenario import schema
 from elephan.base.documents import damage
@@ -243,6 +244,10 @@ class _Api:
 
     async def about(self, _: Request) -> Response:
         """All that the page's controls are made from."""
+        charts = [
+            *(("flows", name, metric) for name, metric in OF_FLOWS.items()),
+            *(("links", name, metric) for name, metric in {**OF_LINKS, "drops": DROPS}.items()),
+        ]
 
         def entries(found: Any) -> list[dict[str, Any]]:
             return [{"name": e.name, "title": e.title, "source": e.source} for e in found]
@@ -254,6 +259,18 @@ class _Api:
                 "schema": schema(),
                 "algorithms": entries(algorithms()),
                 "slow_starts": entries(slow_starts()),
+                "charts": [
+                    {
+                        "of": of,
+                        "id": name,
+                        "title": metric.title,
+                        "unit": metric.unit,
+                        "meaning": metric.meaning,
+                        "column": metric.column,
+                        "factor": metric.factor,
+                    }
+                    for of, name, metric in charts
+                ],
                 "limits": self.limits.to_dict(),
             }
         )

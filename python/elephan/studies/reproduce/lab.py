@@ -259,7 +259,7 @@ def changed_alone(
         rows.append([what, system, *cells])
     head = [
         *text_heads("choice", "system"),
-        *(Head(f"{metric.name}, {metric.short_unit}".removesuffix(", ")) for metric in metrics),
+        *(Head(metric.name, metric.short_unit) for metric in metrics),
     ]
     return Report(notes=[of_markdown(head, rows).to_markdown().rstrip()])
 
