@@ -41,6 +41,8 @@ pub mod vegas;
 mod history;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod template;
 
 pub use algorithm::{Ack, Algorithm, Cause, Congestion, Start, Window};
 pub use controller::{Controller, Quantisation};

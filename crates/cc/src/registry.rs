@@ -5,7 +5,6 @@ use elephan_units::entry::{Make, Value};
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
 use crate::parameter::Parameters;
-use crate::{bic, cubic, fast, hstcp, hstcp_fc, htcp, ltcp, reno, scalable, vegas};
 
 /// What is known of an algorithm, and how one is built.
 pub type Entry = elephan_units::Entry<Make<AnyAlgorithm>>;
@@ -15,15 +14,16 @@ pub fn find(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|entry| entry.name == name)
 }
 
-/// Declares the enum of all algorithms, its dispatch and [`ALL`].
+/// Declares the enum of all algorithms, its dispatch and [`ALL`]. A line is the type of an algorithm in its module, which has
+/// `Parameters` beside it, and each of its names with title and source.
 macro_rules! registry {
-    ($( $variant:ident($type:ty, $parameters:ty) {
+    ($( $module:ident::$variant:ident {
         $( $name:literal, $title:literal, $source:literal $(, implies $key:literal = $word:literal)?; )+
     } )+) => {
         /// Any algorithm. An enum, so that the path of an ACK has neither heap nor virtual call;
         /// one from outside this crate comes boxed.
         pub enum AnyAlgorithm {
-            $( #[doc = concat!("`", stringify!($type), "`")] $variant($type), )+
+            $( #[doc = concat!("`", stringify!($variant), "`")] $variant(crate::$module::$variant), )+
             /// One from outside this crate.
             External(Box<dyn Algorithm>),
         }
@@ -31,14 +31,14 @@ macro_rules! registry {
         /// The parameters of any algorithm that has a name.
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub enum AnyParameters {
-            $( #[doc = concat!("Of `", stringify!($type), "`")] $variant($parameters), )+
+            $( #[doc = concat!("Of `", stringify!($variant), "`")] $variant(crate::$module::Parameters), )+
         }
 
         impl AnyParameters {
             /// Those of the algorithm `name`: the published ones, except for those in `settings`; none where no algorithm has the name.
             pub fn of(name: &str, settings: &[(&str, Value)]) -> Option<Result<Self, Mistake>> {
                 match name {
-                    $( $( $name )|+ => Some(<$parameters>::with(settings).map(Self::$variant)), )+
+                    $( $( $name )|+ => Some(crate::$module::Parameters::with(settings).map(Self::$variant)), )+
                     _ => None,
                 }
             }
@@ -50,9 +50,9 @@ macro_rules! registry {
             title: $title,
             source: $source,
             implies: &[ $( ($key, $word) )? ],
-            parameters: <$parameters>::all,
+            parameters: crate::$module::Parameters::all,
             make: |settings| {
-                <$parameters>::with(settings).map(|it| AnyAlgorithm::$variant(<$type>::new(it)))
+                crate::$module::Parameters::with(settings).map(|it| AnyAlgorithm::$variant(crate::$module::$variant::new(it)))
             },
         }, )+ )+ ];
 
@@ -102,39 +102,21 @@ macro_rules! registry {
 }
 
 registry! {
-    Reno(reno::Reno, reno::Parameters) {
+    reno::Reno {
         "tahoe", "Standard TCP with Tahoe's recovery", "Jacobson 1988", implies "recovery" = "tahoe";
         "reno", "Standard TCP", "RFC 5681";
         "newreno", "Standard TCP with NewReno's recovery", "RFC 6582", implies "recovery" = "newreno";
         "sack", "Standard TCP with SACK recovery", "RFC 2018, RFC 6675", implies "recovery" = "sack";
     }
-    Hstcp(hstcp::Hstcp, hstcp::Parameters) {
-        "hstcp", "HighSpeed TCP", "RFC 3649";
-    }
-    HstcpFc(hstcp_fc::HstcpFc, hstcp_fc::Parameters) {
-        "hstcp-fc", "HighSpeed TCP with fast convergence", "Nabeshima and Yata 2004";
-    }
-    Scalable(scalable::Scalable, scalable::Parameters) {
-        "scalable", "Scalable TCP", "Kelly 2003";
-    }
-    Htcp(htcp::Htcp, htcp::Parameters) {
-        "htcp", "H-TCP", "Leith and Shorten 2004; thesis, section 6.1.3";
-    }
-    Bic(bic::Bic, bic::Parameters) {
-        "bic", "BIC-TCP", "Xu, Harfoush and Rhee 2004; thesis, section 6.1.4";
-    }
-    Fast(fast::Fast, fast::Parameters) {
-        "fast", "FAST TCP", "Jin, Wei and Low 2004; thesis, section 6.1.5";
-    }
-    Ltcp(ltcp::Ltcp, ltcp::Parameters) {
-        "ltcp", "Layered TCP", "Bhandarkar, Jain and Reddy";
-    }
-    Cubic(cubic::Cubic, cubic::Parameters) {
-        "cubic", "CUBIC", "RFC 9438";
-    }
-    Vegas(vegas::Vegas, vegas::Parameters) {
-        "vegas", "TCP Vegas", "Brakmo and Peterson 1995";
-    }
+    hstcp::Hstcp { "hstcp", "HighSpeed TCP", "RFC 3649"; }
+    hstcp_fc::HstcpFc { "hstcp-fc", "HighSpeed TCP with fast convergence", "Nabeshima and Yata 2004"; }
+    scalable::Scalable { "scalable", "Scalable TCP", "Kelly 2003"; }
+    htcp::Htcp { "htcp", "H-TCP", "Leith and Shorten 2004; thesis, section 6.1.3"; }
+    bic::Bic { "bic", "BIC-TCP", "Xu, Harfoush and Rhee 2004; thesis, section 6.1.4"; }
+    fast::Fast { "fast", "FAST TCP", "Jin, Wei and Low 2004; thesis, section 6.1.5"; }
+    ltcp::Ltcp { "ltcp", "Layered TCP", "Bhandarkar, Jain and Reddy"; }
+    cubic::Cubic { "cubic", "CUBIC", "RFC 9438"; }
+    vegas::Vegas { "vegas", "TCP Vegas", "Brakmo and Peterson 1995"; }
 }
 
 #[cfg(test)]

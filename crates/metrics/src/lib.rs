@@ -17,6 +17,8 @@ mod outcome;
 mod reception;
 pub mod summary;
 pub mod table;
+#[cfg(test)]
+mod template;
 pub mod trace;
 
 pub use collector::{Collector, FlowSample, HostSample, LinkSample, Setup};

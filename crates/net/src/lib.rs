@@ -8,7 +8,6 @@
 //! to each other. All other files refer one way.
 
 mod adaptive_red;
-mod aqm;
 mod classes;
 mod codel;
 mod config;
@@ -29,14 +28,17 @@ mod queue;
 mod red;
 mod serializer;
 mod statistics;
-#[cfg(test)]
-mod testing;
 mod threshold;
 mod vary;
 mod verdict;
 mod waiting;
 mod wred;
 mod wrr;
+
+#[cfg(test)]
+mod template;
+#[cfg(test)]
+mod testing;
 
 pub use adaptive_red::AdaptiveRed;
 pub use classes::{Class, ClassCounters};

@@ -21,13 +21,13 @@ use std::collections::VecDeque;
 
 use elephan_units::{Rate, Seed, Time};
 
-use crate::aqm::EnqueueAqm;
 use crate::config::LinkConfig;
 use crate::ledger::{Ledger, Reason};
 use crate::loss::Losses;
 use crate::packet::Packet;
 use crate::packet_queue::PacketQueue;
 use crate::policer::Bucket;
+use crate::queue::EnqueueAqm;
 use crate::serializer::Serializer;
 use crate::statistics::QueueStatistics;
 use crate::vary::Varied;

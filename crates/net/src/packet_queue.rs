@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use elephan_units::{Rate, Seed, Time};
 
-use crate::aqm::EnqueueAqm;
 use crate::classes::ClassCounters;
 use crate::codel::Control;
 use crate::drr::DrrState;
@@ -14,7 +13,7 @@ use crate::ledger::{Ledger, Reason};
 use crate::packet::Packet;
 use crate::packets::{Packets, Queued};
 use crate::priority::PriorityState;
-use crate::queue::Queue;
+use crate::queue::{EnqueueAqm, Queue};
 use crate::verdict::{Moment, Verdict};
 use crate::waiting::{Limit, Waiting};
 use crate::wrr::WrrState;
@@ -36,13 +35,8 @@ impl<P: Packet> PacketQueue<P> {
             Queue::Drr(config) => Self::Drr(DrrState::new(config, limit, rate, seed, index)),
             Queue::Wrr(config) => Self::Wrr(WrrState::new(config, limit, rate, seed, index)),
             Queue::Priority(config) => Self::Priority(PriorityState::new(config, limit, rate, seed, index)),
-            Queue::DropTail(_)
-            | Queue::Threshold(_)
-            | Queue::Red(_)
-            | Queue::AdaptiveRed(_)
-            | Queue::Wred(_)
-            | Queue::Codel(_)
-            | Queue::Pie(_) => Self::Fifo(Fifo::new(queue, limit, rate, seed, index)),
+            // A single queue in order, judged at its ends.
+            _ => Self::Fifo(Fifo::new(queue, limit, rate, seed, index)),
         }
     }
 

@@ -3,7 +3,7 @@
 //! Where a link serves in order at a known rate, the queueing delay is the time until the transmitter is free; else it is that of
 //! the packet served last (RFC 8033, section 4.2, leaves both open).
 
-use elephan_units::{Stream, Time};
+use elephan_units::{Rate, Stream, Time};
 use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -96,7 +96,8 @@ pub(crate) struct PieState {
 }
 
 impl PieState {
-    pub fn new(pie: &Pie, stream: Stream) -> Self {
+    /// At a transmitter of any rate.
+    pub fn new(pie: &Pie, _: Rate, stream: Stream) -> Self {
         Self {
             pie: pie.clone(),
             drop_prob: 0.0,
@@ -171,6 +172,9 @@ impl PieState {
         if marks { Verdict::Mark } else { Verdict::Drop }
     }
 
+    /// The transmitter's rate changed: PIE has no setting that follows it.
+    pub fn tune(_: &mut Self, _: Rate) {}
+
     fn drops(&mut self) -> bool {
         if self.pie.derandomize {
             if self.drop_prob == 0.0 {
@@ -198,7 +202,7 @@ mod tests {
     use elephan_units::Seed;
 
     fn state(pie: &Pie) -> PieState {
-        PieState::new(pie, Seed::new(1).stream("test", 0))
+        PieState::new(pie, Rate::from_bits_per_sec(1_000_000), Seed::new(1).stream("test", 0))
     }
 
     fn ms(ms: u64) -> Time {

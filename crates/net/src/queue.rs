@@ -3,36 +3,32 @@
 use std::collections::BTreeMap;
 
 use elephan_units::entry::{Parameter, choice_schema};
-use elephan_units::{Choice, Entry, Mistake, read_choice};
+use elephan_units::{Choice, Entry, Mistake, Rate, Seed, read_choice};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use crate::adaptive_red::AdaptiveRed;
 use crate::classes::Class;
-use crate::codel::Codel;
-use crate::drr::Drr;
-use crate::fq_codel::FqCodel;
+use crate::packet::Packet;
 use crate::parameters::mistakes;
-use crate::pie::Pie;
-use crate::priority::Priority;
-use crate::red::Red;
-use crate::threshold::{DropTail, Threshold};
-use crate::wred::Wred;
-use crate::wrr::Wrr;
+use crate::threshold::DropTail;
+use crate::verdict::{Moment, Verdict};
 
 /// What is known of a discipline, and the JSON Schema of its parameters.
 pub type Discipline = Entry<fn(&mut SchemaGenerator) -> Schema>;
 
-/// Declares the enum of all disciplines and [`DISCIPLINES`].
+/// Declares the enum of all disciplines, [`DISCIPLINES`], and the states of those that decide when a packet arrives. A line is the
+/// type of a discipline's parameters in its module, its name, title and source, and, where it decides then, the type of its state.
 macro_rules! disciplines {
-    ($( $variant:ident { $name:literal, $title:literal, $source:literal } )+) => {
+    ($( $module:ident::$variant:ident {
+        $name:literal, $title:literal, $source:literal $(, judges $state:ident)?
+    } )+) => {
         /// A queue discipline and its parameters. In a file: a name, or a table with `name` and parameters.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Queue {
-            $( #[doc = concat!($title, " (", $source, ").")] $variant($variant), )+
+            $( #[doc = concat!($title, " (", $source, ").")] $variant(crate::$module::$variant), )+
         }
 
         /// Every discipline.
@@ -41,8 +37,8 @@ macro_rules! disciplines {
             title: $title,
             source: $source,
             implies: &[],
-            parameters: || Parameter::of::<$variant>("automatic"),
-            make: <$variant as JsonSchema>::json_schema,
+            parameters: || Parameter::of::<crate::$module::$variant>("automatic"),
+            make: <crate::$module::$variant as JsonSchema>::json_schema,
         }, )+ ];
 
         impl Queue {
@@ -68,8 +64,42 @@ macro_rules! disciplines {
             fn read<A: MapAccess<'de>>(name: &str, parameters: A) -> Result<Self, A::Error> {
                 let parameters = MapAccessDeserializer::new(parameters);
                 match name {
-                    $( $name => $variant::deserialize(parameters).map(Self::$variant), )+
+                    $( $name => crate::$module::$variant::deserialize(parameters).map(Self::$variant), )+
                     _ => Err(A::Error::unknown_variant(name, &[$( $name ),+])),
+                }
+            }
+        }
+
+        /// The state of a discipline that decides when a packet arrives.
+        #[derive(Clone, Debug)]
+        pub(crate) enum EnqueueAqm {
+            $( $( $variant(crate::$module::$state), )? )+
+        }
+
+        impl EnqueueAqm {
+            /// The state of `queue` at a transmitter of `rate`; none where it has none, or decides when packets leave.
+            pub fn new(queue: &Queue, rate: Rate, seed: Seed, index: u64) -> Option<Self> {
+                let stream = seed.stream("early drop on link", index);
+                match queue {
+                    $( $( Queue::$variant(parameters) => {
+                        Some(Self::$variant(crate::$module::$state::new(parameters, rate, stream)))
+                    } )? )+
+                    _ => None,
+                }
+            }
+
+            /// Decides on `packet`.
+            #[inline]
+            pub fn judge<P: Packet>(&mut self, packet: &P, moment: &Moment) -> Verdict {
+                match self {
+                    $( $( Self::$variant(state) => crate::$module::$state::judge(state, packet, moment), )? )+
+                }
+            }
+
+            /// The transmitter's rate changed: automatic settings follow it.
+            pub fn tune(&mut self, rate: Rate) {
+                match self {
+                    $( $( Self::$variant(state) => crate::$module::$state::tune(state, rate), )? )+
                 }
             }
         }
@@ -77,17 +107,17 @@ macro_rules! disciplines {
 }
 
 disciplines! {
-    DropTail { "droptail", "First in, first out; what does not fit is dropped", "RFC 2309" }
-    Threshold { "threshold", "DropTail that marks packets that find a given number waiting", "Alizadeh et al. 2010" }
-    Red { "red", "Random Early Detection", "Floyd and Jacobson 1993" }
-    AdaptiveRed { "adaptive-red", "Adaptive RED", "Floyd, Gummadi and Shenker 2001" }
-    Wred { "wred", "Weighted RED: one profile of drops for each class", "Clark and Fang 1998; thesis, section 5.3.2" }
-    Codel { "codel", "Controlled Delay", "RFC 8289" }
-    FqCodel { "fq-codel", "Flow queueing with CoDel", "RFC 8290" }
-    Pie { "pie", "Proportional Integral controller Enhanced", "RFC 8033" }
-    Drr { "drr", "Deficit round robin, of classes or of flows", "Shreedhar and Varghese 1996" }
-    Wrr { "wrr", "Weighted round robin of classes", "Katevenis, Sidiropoulos and Courcoubetis 1991" }
-    Priority { "priority", "Strict priority of classes", "RFC 2475" }
+    threshold::DropTail { "droptail", "First in, first out; what does not fit is dropped", "RFC 2309" }
+    threshold::Threshold { "threshold", "DropTail that marks packets that find a given number waiting", "Alizadeh et al. 2010", judges ThresholdState }
+    red::Red { "red", "Random Early Detection", "Floyd and Jacobson 1993", judges RedState }
+    adaptive_red::AdaptiveRed { "adaptive-red", "Adaptive RED", "Floyd, Gummadi and Shenker 2001", judges AdaptiveRedState }
+    wred::Wred { "wred", "Weighted RED: one profile of drops for each class", "Clark and Fang 1998; thesis, section 5.3.2", judges WredState }
+    codel::Codel { "codel", "Controlled Delay", "RFC 8289" }
+    fq_codel::FqCodel { "fq-codel", "Flow queueing with CoDel", "RFC 8290" }
+    pie::Pie { "pie", "Proportional Integral controller Enhanced", "RFC 8033", judges PieState }
+    drr::Drr { "drr", "Deficit round robin, of classes or of flows", "Shreedhar and Varghese 1996" }
+    wrr::Wrr { "wrr", "Weighted round robin of classes", "Katevenis, Sidiropoulos and Courcoubetis 1991" }
+    priority::Priority { "priority", "Strict priority of classes", "RFC 2475" }
 }
 
 impl Queue {

@@ -1,9 +1,12 @@
 //! DropTail, and DropTail that marks from a fixed queue length on (Alizadeh et al. 2010, section 3.1).
 
+use elephan_units::{Rate, Stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::packet::{Ecn, Packet};
 use crate::parameters::Parameters;
+use crate::verdict::{Moment, Verdict};
 
 /// DropTail has no parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -13,7 +16,7 @@ pub struct DropTail {}
 impl Parameters for DropTail {}
 
 /// The parameter of a marking threshold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Threshold {
     /// Queue length from which ECN-capable packets are marked: K of DCTCP, 65 at 10 Gbit/s (Alizadeh et al. 2010,
@@ -29,3 +32,26 @@ impl Default for Threshold {
 }
 
 impl Parameters for Threshold {}
+
+/// A marking threshold at work.
+#[derive(Clone, Debug)]
+pub(crate) struct ThresholdState {
+    packets: u64,
+}
+
+impl ThresholdState {
+    /// At a transmitter of any rate; nothing is random.
+    pub fn new(threshold: &Threshold, _: Rate, _: Stream) -> Self {
+        Self { packets: threshold.packets }
+    }
+
+    /// Decides on `packet`.
+    #[inline]
+    pub fn judge<P: Packet>(&self, packet: &P, moment: &Moment) -> Verdict {
+        let marks = moment.waiting.packets >= self.packets && packet.ecn() != Ecn::NotCapable;
+        if marks { Verdict::Mark } else { Verdict::Accept }
+    }
+
+    /// The transmitter's rate changed: nothing follows it.
+    pub fn tune(_: &mut Self, _: Rate) {}
+}

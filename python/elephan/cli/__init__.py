@@ -34,6 +34,7 @@ COMMANDS = {
     "scenario": "Check scenario files, and print their schema.",
     "cc": "The congestion control algorithms and slow starts.",
     "queue": "The queue disciplines.",
+    "new": "Lay out a new algorithm, queue discipline, metric or published experiment, in a checkout.",
 }
 # Where a package is not installed: the extra that brings it.
 EXTRAS = {

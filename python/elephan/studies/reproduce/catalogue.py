@@ -1,6 +1,10 @@
 """Every experiment: importing this registers them all."""
 
-from elephan.studies.reproduce import kelly2003, li2006, ltcp2003, nabeshima2004, sensitivity, tekala2006
-from elephan.studies.reproduce.lab import EXPERIMENTS
+from importlib import import_module
 
-__all__ = ["EXPERIMENTS", "kelly2003", "li2006", "ltcp2003", "nabeshima2004", "sensitivity", "tekala2006"]
+from elephan.studies.reproduce.lab import EXPERIMENTS, SOURCES
+
+__all__ = ["EXPERIMENTS"]
+
+for _name in sorted([*SOURCES, "sensitivity"]):
+    import_module(f"elephan.studies.reproduce.{_name.replace('-', '_')}")

@@ -24,7 +24,14 @@ from elephan.studies.sweeps.loop import identity
 from elephan.studies.sweeps.worker import code_version
 
 T = TypeVar("T")
-SOURCES = ("kelly2003", "li2006", "tekala2006", "nabeshima2004", "ltcp2003")
+# Every source, and what the page calls it.
+SOURCES = {
+    "kelly2003": "Scalable TCP (Kelly 2003)",
+    "li2006": "Transport protocols over high performance networks (Li 2006)",
+    "tekala2006": "Throughput of Scalable TCP (Tekala and Szabó 2006)",
+    "nabeshima2004": "Convergence of HighSpeed TCP (Nabeshima and Yata 2004)",
+    "ltcp2003": "Layered TCP (Bhandarkar, Jain and Reddy)",
+}
 
 
 # The scenarios of each source, its published figures and its claims.

@@ -12,14 +12,6 @@ from elephan.base.numbers import deviation, measured
 from elephan.base.table import Head, Table, of_markdown, text_heads
 from elephan.studies.reproduce.lab import EXPERIMENTS, SOURCES, Experiment, Report, claims
 
-NAMES = {
-    "kelly2003": "Scalable TCP (Kelly 2003)",
-    "li2006": "Transport protocols over high performance networks (Li 2006)",
-    "tekala2006": "Throughput of Scalable TCP (Tekala and Szabó 2006)",
-    "nabeshima2004": "Convergence of HighSpeed TCP (Nabeshima and Yata 2004)",
-    "ltcp2003": "Layered TCP (Bhandarkar, Jain and Reddy)",
-}
-
 
 def report_place(folder: Path, name: str, *, quick: bool) -> Path:
     """Where the report of an experiment is kept: one of its full runs, and one of `--quick`."""
@@ -111,7 +103,7 @@ def write_page(folder: Path, page: Path) -> Path:
         *_contents(reports),
     ]
     for source in SOURCES:
-        lines += ["", f"## {NAMES[source]}", ""]
+        lines += ["", f"## {SOURCES[source]}", ""]
         for name, report in reports.items():
             if name.startswith(f"{source}/"):
                 lines += _section(report, _usual(reports), folder, pictures)
@@ -153,7 +145,7 @@ def _overview(reports: dict[str, dict[str, Any]]) -> str:
     for source in SOURCES:
         found = [r for name, r in reports.items() if name.startswith(f"{source}/")]
         all_of = [v for r in found for v in r["verdicts"].values()] + [c["verdict"] for r in found for c in r["checks"]]
-        rows.append([NAMES[source], *(str(all_of.count(kind)) for kind in kinds)])
+        rows.append([SOURCES[source], *(str(all_of.count(kind)) for kind in kinds)])
     return of_markdown([*text_heads("source"), *map(Head, kinds)], rows).to_markdown()
 
 

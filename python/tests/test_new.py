@@ -1,0 +1,175 @@
+"""`elephan new` lays out what compiles: here the files and lines of each, and that nothing is written where it is refused."""
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from elephan.cli import app
+from elephan.cli.new import NAME
+
+PARTS = ("crates/cc/src", "crates/net/src", "crates/metrics/src", "python/elephan/studies/reproduce")
+PAGES = ("algorithms", "queues", "metrics")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for part in (*PARTS, *(f"docs/{page}" for page in PAGES), "rustfmt.toml"):
+        (shutil.copytree if Path(part).is_dir() else shutil.copy)(part, tmp_path / part)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def texts(folder: Path) -> dict[str, str]:
+    """Every file below a folder."""
+    files = (file for file in folder.rglob("*") if file.is_file() and file.suffix != ".pyc")
+    return {file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8") for file in files}
+
+
+def added(checkout: Path, *words: str) -> dict[str, list[str]]:
+    """Run `elephan new`: the lines that it adds to each file. It takes none away."""
+    before = texts(checkout)
+    done = CliRunner().invoke(app, ["new", *words])
+    assert done.exit_code == 0, done.exception
+    found = {}
+    for file, text in texts(checkout).items():
+        if text != before.get(file):
+            lines = text.splitlines()
+            for line in before.get(file, "").splitlines():
+                assert line in lines or "import" in line
+                if line in lines:
+                    lines.remove(line)
+            found[file] = lines
+    return found
+
+
+def formatted(*files: Path) -> None:
+    subprocess.run(["rustfmt", "--edition", "2024", "--check", *files], check=True)
+
+
+def in_order(file: Path, name: str) -> bool:
+    """Whether a module stands among the others of its crate in order of the alphabet."""
+    runs = [run.split("\n") for run in file.read_text().split("\n\n") if f"mod {name};" in run]
+    names = [line.rpartition(" ")[2] for line in runs[0] if "mod " in line]
+    return names == sorted(names)
+
+
+def test_an_algorithm_is_a_file_and_a_line(checkout: Path):
+    found = added(checkout, "cc", "illinois-test")
+    assert set(found) == {
+        "crates/cc/src/illinois_test.rs",
+        "crates/cc/src/lib.rs",
+        "crates/cc/src/registry.rs",
+        "docs/algorithms/illinois-test.md",
+    }
+    line = '    illinois_test::IllinoisTest { "illinois-test", "IllinoisTest", "Author Year"; }'
+    assert found["crates/cc/src/registry.rs"] == [line]
+    # As listed: behind the others.
+    registry = (checkout / "crates/cc/src/registry.rs").read_text()
+    assert registry.partition("\nregistry! {\n")[2].partition("\n}\n")[0].endswith(line)
+    assert found["crates/cc/src/lib.rs"] == ["pub mod illinois_test;"]
+    assert in_order(checkout / "crates/cc/src/lib.rs", "illinois_test")
+    formatted(checkout / "crates/cc/src/lib.rs")
+    assert "emplate" not in "".join(
+        [*found["crates/cc/src/illinois_test.rs"], *found["docs/algorithms/illinois-test.md"]]
+    )
+
+
+def test_a_queue_discipline_is_a_file_and_a_line(checkout: Path):
+    found = added(checkout, "queue", "blue")
+    assert set(found) == {
+        "crates/net/src/blue.rs",
+        "crates/net/src/lib.rs",
+        "crates/net/src/queue.rs",
+        "docs/queues/blue.md",
+    }
+    assert found["crates/net/src/queue.rs"] == ['    blue::Blue { "blue", "Blue", "Author Year", judges BlueState }']
+    assert found["crates/net/src/lib.rs"] == ["mod blue;"]
+    assert in_order(checkout / "crates/net/src/lib.rs", "blue")
+    formatted(checkout / "crates/net/src/lib.rs")
+
+
+def test_a_metric_is_a_line_and_its_formula(checkout: Path):
+    found = added(checkout, "metric", "top-share")
+    crate = "crates/metrics/src"
+    assert set(found) == {
+        *(f"{crate}/{file}.rs" for file in ("summary", "collector", "formula")),
+        "docs/metrics/top-share.md",
+    }
+    assert len(found[f"{crate}/summary.rs"]) == 2
+    assert found[f"{crate}/collector.rs"] == ["            top_share: finite(formula::top_share(&goodputs)),"]
+    assert "pub fn top_share(goodputs: &[f64]) -> f64 {" in found[f"{crate}/formula.rs"]
+    assert "    fn top_share_by_hand() {" in found[f"{crate}/formula.rs"]
+    formatted(checkout / crate / "lib.rs")
+
+
+def test_an_experiment_is_a_function_and_a_scenario(checkout: Path):
+    folder = "python/elephan/studies/reproduce"
+    found = added(checkout, "experiment", "kelly2003/figure-9.1")
+    assert set(found) == {f"{folder}/kelly2003.py", f"{folder}/scenarios/kelly2003/figure-9.1.toml"}
+    assert '@experiment("kelly2003/figure-9.1", "What the table or figure shows", "kelly2003/figure-9.1")' in "".join(
+        found[f"{folder}/kelly2003.py"]
+    )
+    new = added(checkout, "experiment", "liu2006/table-1")
+    assert f"{folder}/liu2006.py" in new
+    assert new[f"{folder}/lab.py"] == ['    "liu2006": "What it is about (Author Year)",']
+    scenarios = checkout / folder / "scenarios" / "liu2006"
+    assert {file.name for file in scenarios.iterdir()} == {"README.md", "claims.csv", "figures.csv", "table-1.toml"}
+    assert tomllib.loads((scenarios / "table-1.toml").read_text())["name"] == "liu2006-table-1"
+    for file in ("kelly2003.py", "liu2006.py"):
+        path = checkout / folder / file
+        compile(path.read_text(), file, "exec")
+        subprocess.run(
+            [Path(sys.executable).with_name("ruff"), "check", "--quiet", "--isolated", "--select", "E9,F,I", path],
+            check=True,
+        )
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        ("cc reno", "expected a name that crates/cc/src/registry.rs does not have, found 'reno'"),
+        ("cc registry", "expected no crates/cc/src/registry.rs, found one"),
+        ("cc external", "expected a name that crates/cc/src/registry.rs does not have, found 'external'"),
+        ("cc Illinois", "expected a name such as illinois or hstcp-fc, found 'Illinois'"),
+        ("cc match", "expected a name such as illinois or hstcp-fc, found 'match'"),
+        ("cc ../x", "expected a name such as illinois or hstcp-fc, found '../x'"),
+        ("queue pie", "expected a name that crates/net/src/queue.rs does not have, found 'pie'"),
+        ("metric jain", "expected a name that crates/metrics/src/summary.rs does not have, found 'jain'"),
+        ("metric impact", "expected a name that crates/metrics/src/formula.rs does not have, found 'impact'"),
+        ("experiment kelly2003", "expected a name such as illinois or hstcp-fc, found ''"),
+        ("experiment kelly2003/table-1", "kelly2003.py does not have, found 'kelly2003/table-1'"),
+        ("experiment li2006/table-99", "expected a source in one file, found the folder"),
+    ],
+)
+def test_what_is_refused_writes_nothing(checkout: Path, words: str, what: str):
+    before = texts(checkout)
+    done = CliRunner().invoke(app, ["new", *words.split()])
+    assert what in str(done.exception)
+    assert texts(checkout) == before
+
+
+def test_a_page_that_is_there_is_kept_and_nothing_else_written(checkout: Path):
+    (checkout / "docs/algorithms/illinois.md").write_text("mine")
+    before = texts(checkout)
+    done = CliRunner().invoke(app, ["new", "cc", "illinois"])
+    assert "expected no docs/algorithms/illinois.md, found one" in str(done.exception)
+    assert texts(checkout) == before
+
+
+def test_outside_of_a_checkout_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["new", "cc", "illinois"])
+    assert "expected a checkout of Elephan" in str(done.exception)
+    assert "\n" not in str(done.exception)
+
+
+def test_every_name_that_there_is_could_be_new():
+    from elephan import algorithms
+    from elephan.api.registry import queues
+
+    assert all(NAME.fullmatch(one.name) for one in (*algorithms(), *queues()))
