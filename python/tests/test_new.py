@@ -18,7 +18,13 @@ PAGES = ("algorithms", "queues", "metrics")
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for part in (*PARTS, *(f"docs/{page}" for page in PAGES), "rustfmt.toml", "pyproject.toml"):
+    for part in (
+        *PARTS,
+        *(f"docs/{page}" for page in PAGES),
+        "rustfmt.toml",
+        "pyproject.toml",
+        "python/elephan/__init__.py",
+    ):
         (shutil.copytree if Path(part).is_dir() else shutil.copy)(part, tmp_path / part)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -124,7 +130,7 @@ def test_an_experiment_is_a_function_and_a_scenario(checkout: Path):
         path = checkout / folder / file
         compile(path.read_text(), file, "exec")
         subprocess.run(
-            [Path(sys.executable).with_name("ruff"), "check", "--quiet", path],
+            [Path(sys.executable).with_name("ruff"), "check", "--quiet", "--isolated", "--select", "E9,F", path],
             check=True,
         )
 
