@@ -109,8 +109,8 @@ def main() -> None:
         # What a cluster takes at rest grows with the wall time, which is longer on a busy machine.
         each = (cpu - rest * wall) / sweep.done
         dask = [
-            ("Dask's processes at rest, which is not counted above", f"{100 * rest:.0f} % of a core"),
-            ("overhead with that, at this wall time", f"{100 * (cpu / sweep.done / one - 1):.1f} %"),
+            ("Dask's idle processes, not included above", f"{100 * rest:.0f} % of a core"),
+            ("overhead including these, at this wall time", f"{100 * (cpu / sweep.done / one - 1):.1f} %"),
         ]
         cost = [
             ("runs, each of 10 s on 100 Mbit/s with two flows", f"{sweep.done:,}"),
@@ -119,7 +119,7 @@ def main() -> None:
             ("overhead", f"{100 * (each / one - 1):.1f} %"),
             *(dask if options.dask else []),
             (f"wall time on {len(os.sched_getaffinity(0))} cores", f"{wall:.0f} s"),
-            ("most memory of the client" if options.dask else "most memory", f"{peak:.0f} MB"),
+            ("peak memory of the client" if options.dask else "peak memory", f"{peak:.0f} MB"),
         ]
         table(cost if options.dask else [*cost, *questions(scenario, place / "out")])
     finally:
@@ -136,7 +136,7 @@ def questions(scenario: elephan.Scenario, folder: Path) -> list[tuple[str, str]]
     flows = "select label, avg(cwnd_segments) from flows group by all"
     return [
         ("samples of flows and queues, index", f"{size / 1e6:.0f} MB"),
-        ("sweep again: everything is known", f"{known:.2f} s"),
+        ("the same sweep again, all runs reused", f"{known:.2f} s"),
         (f"`{by_cc}`", f"{seconds(lambda: query(folder, by_cc)):.2f} s"),
         ("`elephan table` of five metrics", f"{seconds(lambda: elephan.studies.sweeps.table(folder)):.2f} s"),
         (f"`{flows}`", f"{seconds(lambda: query(folder, flows)):.2f} s"),

@@ -525,9 +525,7 @@ def test_samples_that_are_gone_are_noticed_and_made_again(how: str, swept: Path,
         path.write_bytes({"cut": data[:-9], "emptied": b"", "overwritten": b"x" * size}[how])
     if how != "overwritten":
         found = "none" if how == "removed" else str(path.stat().st_size)
-        line = (
-            f"{path}: expected {size} bytes, found {found}: the flows of {points} are missing; sweep again to run them"
-        )
+        line = f"{path}: expected {size} bytes, found {found}: the flows of {points} are missing; repeat the sweep to run them"
         for command in (["table", swept], ["query", swept, "select count(*) from runs"], ["report", swept]):
             done = call(*command)
             assert done.returncode == 0, done.stderr
@@ -538,7 +536,7 @@ def test_samples_that_are_gone_are_noticed_and_made_again(how: str, swept: Path,
         assert call("query", swept).returncode == 0
     done = call("sweep", _file(tmp_path), "--out", swept)
     assert done.returncode == 0, done.stderr
-    assert f"the flows of {points} are missing; they are run again" in done.stderr
+    assert f"the flows of {points} are missing; their runs are repeated" in done.stderr
     assert "0 failed" in done.stdout
     assert " 0 new" not in done.stdout
     flows = pl.concat(
@@ -550,7 +548,7 @@ def test_samples_that_are_gone_are_noticed_and_made_again(how: str, swept: Path,
     assert set(flows["run"]) == set(elephan.Dataset(swept).index()["run"])
     assert flows.group_by("run").len()["len"].n_unique() == 1
     done = call("sweep", _file(tmp_path), "--out", swept)
-    assert "0 new, 12 known before" in done.stdout
+    assert "0 new, 12 reused" in done.stdout
     assert done.stderr == ""
 
 

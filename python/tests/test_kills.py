@@ -162,7 +162,7 @@ def test_a_sweep_loses_no_row(workers: str, shell: Shell, place: Path, moments: 
         if now:
             assert data.losses() == []
     shell.run("sweep", file, "--out", out, "--workers", workers)
-    assert f"{len(kept)} known before, 0 failed" in shell.said()
+    assert f"{len(kept)} reused, 0 failed" in shell.said()
     assert_same(place / "results" / "whole", out)
     assert not left(place)
 

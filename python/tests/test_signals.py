@@ -144,7 +144,10 @@ sweeps.worker.simulate = counted
         assert not list((tmp_path / "out").glob("index*"))
         code, said = stop(one, number)
     kept = len(finished.read_text().split())
-    assert (code, said) == (128 + number, f"interrupted; {kept} of 4000 runs are in out; sweep again to go on")
+    assert (code, said) == (
+        128 + number,
+        f"interrupted; {kept} of 4000 runs are in out; repeat the command to continue",
+    )
     assert not [path for path in tmp_path.rglob(".elephan-*") if path.name != ".elephan-lock"]
 
 

@@ -265,7 +265,7 @@ def test_a_sweep_that_is_stopped_goes_on(how: signal.Signals, tmp_path: Path):
     assert 0 < known < 48
     if how != signal.SIGKILL:
         assert process.returncode == 128 + how
-        assert stderr.strip() == f"interrupted; {known} of 48 runs are in {out}; sweep again to go on"
+        assert stderr.strip() == f"interrupted; {known} of 48 runs are in {out}; repeat the command to continue"
     assert counts(elephan.sweep(path, out)) == (48 - known, known)
     frame = elephan.Dataset(out).runs()
     assert frame["run"].n_unique() == 48

@@ -154,7 +154,7 @@ def test_failed_runs_do_not_count_and_are_told(tmp_path: Path, monkeypatch: pyte
     fail_at(monkeypatch, lambda document: document["seed"] == 2 and document["path"]["rtt"] == "10 ms")
     folder = elephan.sweep(small(), tmp_path / "out").run().folder
     done = command("table", str(folder), "--format", "csv", "--metric", "goodput")
-    assert "2 runs failed and do not count" in done.stderr
+    assert "2 runs failed and are not included" in done.stderr
     assert [line["values"] for line in csv.DictReader(io.StringIO(done.stdout))] == ["1", "1", "2", "2", "2", "2"]
 
 

@@ -15,28 +15,28 @@ from elephan.cli import signals
 
 BAD_INPUT, FAILED = 2, 1
 
-# Every command, and what it does.
+# Every command and its help.
 COMMANDS = {
     "run": "Run a scenario file, print the results, and write a results folder.",
     "compare": "Compare algorithms on one path: a table with 95 % confidence intervals, and plots.",
     "compare-engines": "Run scenarios on the simulator and on this kernel's TCP, and show the differences. Needs root.",
-    "sweep": "Run every point of a scenario's sweep that its folder does not have yet.",
-    "table": "Show metrics by settings, with 95 % confidence intervals over repeats.",
-    "paired": "Compare two settings on common random numbers: difference, effect size and p-values.",
-    "query": "Query a sweep in SQL; without a statement, show its tables and columns.",
-    "recommend": "Rank the algorithms for a path, by experiments on it and the ordered criteria of Li 2006, Table 2.2.",
-    "reproduce": "Run published experiments again, and compare the results with the published numbers.",
-    "model": "Theory: response functions, recovery, fairness, stability.",
-    "kernel": "The published algorithms in the running Linux kernel.",
-    "plot": "Draw a quantity over time from a results folder.",
+    "sweep": "Run all points of a scenario's sweep that its folder does not have yet.",
+    "table": "Show a sweep's metrics for each setting, with 95 % confidence intervals over repeats.",
+    "paired": "Compare two settings of a sweep with common random numbers: difference, effect size and p-values.",
+    "query": "Query a sweep with SQL; without a query, list its tables and columns.",
+    "recommend": "Rank the algorithms for a path, by experiments and the criteria of Li 2006, Table 2.2.",
+    "reproduce": "Reproduce published experiments, and compare the results with the published numbers.",
+    "model": "Evaluate theory: response functions, recovery, fairness, stability.",
+    "kernel": "Load the published algorithms into the running Linux kernel.",
+    "plot": "Plot a quantity over time from a results folder.",
     "report": "Write the results of a run, a comparison, a sweep or a reproduction as one file.",
-    "ui": "Explore on a local page: start runs, watch them live, change them, open results.",
-    "scenario": "Check scenario files, and print their schema.",
-    "cc": "The congestion control algorithms and slow starts.",
-    "queue": "The queue disciplines.",
-    "new": "Lay out a new algorithm, queue discipline, metric or published experiment, in a checkout.",
+    "ui": "Open a local web page: start runs, watch and change them live, view results.",
+    "scenario": "Check scenario files, or print their JSON Schema.",
+    "cc": "List and describe congestion control algorithms and slow starts.",
+    "queue": "List and describe queue disciplines.",
+    "new": "Create the files of a new algorithm, queue discipline, metric or published experiment, in a checkout.",
 }
-# Where a package is not installed: the extra that brings it.
+# The extra that installs an optional package.
 EXTRAS = {
     "duckdb": "sweep",
     "distributed": "cluster",
@@ -47,7 +47,7 @@ EXTRAS = {
 
 
 class Commands(TyperGroup):
-    """A group that knows its commands by name and help, and imports one when it is called: all take a second to import."""
+    """A group that lists commands by name and help, and imports a command when it is called: importing all takes a second."""
 
     def __init__(self, **keys: Any) -> None:
         super().__init__(**keys)
@@ -94,7 +94,7 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line: one clear line for each mistake, and never a traceback."""
+    """Run the command line: one clear line for each error, and never a traceback."""
     signals.heed()
     accept_any_letter()
     err = Terminal(stderr=True)
@@ -121,16 +121,16 @@ def main() -> None:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRAS:
             raise
-        err.message(f"{package}: expected it to be installed, found it not; `pip install 'elephan[{EXTRAS[package]}]'`")
+        err.message(f"{package}: expected it to be installed, found none; `pip install 'elephan[{EXTRAS[package]}]'`")
         code = FAILED
     except Exception as error:
-        # What typer itself refuses: unknown options, values out of range.
+        # Errors of typer itself: unknown options, values out of range.
         if hasattr(error, "format_message"):
             err.message(f"elephan: {error.format_message()}")
         elif signals.stopped() is None:
             raise
         code = BAD_INPUT
-    # Not caught above: typer makes an exit code of it, and a library an error of its own.
+    # Not caught above: typer turns it into an exit code, and a library into an error of its own.
     if (stopped := signals.stopped()) is not None:
         kept = getattr(stopped, "__notes__", ["nothing was written"])
         err.message("; ".join(["interrupted", *kept]))

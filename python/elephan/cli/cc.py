@@ -12,17 +12,17 @@ app = typer.Typer(help="The congestion control algorithms and slow starts.", no_
 
 @app.command("list")
 def list_() -> None:
-    """List the congestion control algorithms, the slow starts and the recoveries of losses."""
+    """List the congestion control algorithms, slow starts and loss recoveries."""
     print_list("congestion control (cc)", algorithms())
     print_list("slow start (slow_start)", slow_starts())
-    print_list("recovery of losses (tcp.recovery, by default sack)", recoveries())
+    print_list("loss recovery (tcp.recovery, by default sack)", recoveries())
     names = ", ".join(f"{one.name} implies {implied(one)}" for one in algorithms() if one.implies)
     out.message(
-        f"An algorithm says how the window moves; tcp.recovery is chosen apart. Unless a scenario sets it, {names}."
+        f"An algorithm determines the window; tcp.recovery is independent of it. Unless a scenario sets it, {names}."
     )
 
 
 @app.command("show")
-def show(name: Annotated[str, typer.Argument(help="Name of an algorithm or a slow start.")]) -> None:
-    """Show an algorithm's parameters, their defaults, ranges and sources."""
+def show(name: Annotated[str, typer.Argument(help="Name of an algorithm or slow start.")]) -> None:
+    """Show the parameters of an algorithm or slow start: defaults, ranges and sources."""
     print_one("cc", [*algorithms(), *slow_starts()], name)

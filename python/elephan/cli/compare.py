@@ -23,18 +23,18 @@ def compare(
     ] = "reno,hstcp,scalable,htcp,bic,fast,ltcp",
     rate: Annotated[str, typer.Option(help="Rate of the bottleneck, counting IP packets.")] = "250 Mbit/s",
     rtt: Annotated[str, typer.Option(help="Round-trip time without queueing.")] = "82 ms",
-    buffer: Annotated[str, typer.Option(help='Its queue: "20% bdp", "500 packets" or "750 kB".')] = "20% bdp",
-    flows: Annotated[int, typer.Option(min=1, help="How many flows share it.")] = 2,
-    duration: Annotated[str, typer.Option(help="How long each run lasts.")] = "300 s",
-    repeat: Annotated[int, typer.Option(min=1, help="How many runs of each algorithm, with seeds of their own.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 1,
-    start_within: Annotated[
-        str, typer.Option(help="The flows after the first start at random within this time.")
-    ] = "20 s",
+    buffer: Annotated[
+        str, typer.Option(help='Buffer of the bottleneck: "20% bdp", "500 packets" or "750 kB".')
+    ] = "20% bdp",
+    flows: Annotated[int, typer.Option(min=1, help="Number of flows.")] = 2,
+    duration: Annotated[str, typer.Option(help="Duration of each run.")] = "300 s",
+    repeat: Annotated[int, typer.Option(min=1, help="Number of runs of each algorithm, each with another seed.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="First seed.")] = 1,
+    start_within: Annotated[str, typer.Option(help="Flows after the first start at random within this time.")] = "20 s",
     out_dir: Annotated[
-        Path | None, typer.Option("--out", help="The results folder. [default: results/compare-...]")
+        Path | None, typer.Option("--out", help="Results folder. [default: results/compare-...]")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the estimates as JSON, and nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only the estimates, as JSON.")] = False,
     large: Large = False,
     force: Force = False,
 ) -> None:
@@ -61,6 +61,8 @@ def compare(
         typer.echo(json.dumps(result.to_frame().to_dicts(), indent=2))
         return
     plural = "flow" if flows == 1 else "flows"
-    title = f"{flows} {plural}, {rate}, {rtt}, buffer {buffer}, {duration}, {repeat} runs each; ± is the 95 % interval"
+    title = (
+        f"{flows} {plural}, {rate}, {rtt}, buffer {buffer}, {duration}, {repeat} runs each; ±: 95 % confidence interval"
+    )
     out.print(result.table(title).to_terminal(out.width))
     out.print(f"results, table and plots in {folder}")

@@ -21,15 +21,13 @@ def compare_engines(
     files: Annotated[list[Path], typer.Argument(help="Scenario files.")],
     cc: Annotated[str | None, typer.Option(help="Algorithms for all flows, separated by commas, one run each.")] = None,
     settings: Settings = None,
-    repeat: Annotated[int, typer.Option(min=1, help="How often each runs on the kernel; the median counts.")] = 1,
-    out_dir: Annotated[Path | None, typer.Option("--out", help="The folder. [default: results/engines]")] = None,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the table as Markdown, and nothing else.")
-    ] = False,
+    repeat: Annotated[int, typer.Option(min=1, help="Number of runs on the kernel; the median is reported.")] = 1,
+    out_dir: Annotated[Path | None, typer.Option("--out", help="Results folder. [default: results/engines]")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print only the table, as Markdown.")] = False,
     large: Large = False,
     force: Force = False,
 ) -> None:
-    """Run scenarios on the simulator and on this kernel's TCP, and show how far they are apart. Needs root."""
+    """Run scenarios on the simulator and on this kernel's TCP, and show the differences. Needs root."""
     changes = assignments(settings)
     folder = out_dir or default("engines")
     pairs: list[side_by_side.Pair] = []

@@ -1,4 +1,4 @@
-"""What a scenario can name, and its parameters: what `elephan cc` and `elephan queue` print."""
+"""Output of `elephan cc` and `elephan queue`: entries that a scenario can select, and their parameters."""
 
 import json
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ out = Terminal()
 def print_list(title: str, entries: Sequence[Entry]) -> None:
     """Print a table of entries."""
     rows = [[entry.name, entry.title, entry.source, ", ".join(p.name for p in entry.parameters)] for entry in entries]
-    out.print(Table(title, text_heads("name", "what it is", "source", "parameters"), rows).to_terminal(out.width))
+    out.print(Table(title, text_heads("name", "title", "source", "parameters"), rows).to_terminal(out.width))
 
 
 def implied(entry: Entry) -> str:
-    """What a name sets unless the scenario does, as a scenario says it."""
+    """The settings that a name implies unless the scenario sets them, in the form of the scenario file."""
     return ", ".join(f'tcp.{key} = "{word}"' for key, word in entry.implies.items())
 
 
 def print_one(kind: str, entries: Sequence[Entry], name: str) -> None:
-    """Print an entry and its parameters. Raises `ScenarioError` where none has this name."""
+    """Print an entry and its parameters. Raises `ScenarioError` if no entry has this name."""
     found = next((entry for entry in entries if entry.name == name), None)
     if found is None:
         raise _core.ScenarioError(f"{kind}: expected one of {', '.join(e.name for e in entries)}, found {name!r}")

@@ -1,4 +1,4 @@
-"""What `elephan table`, `paired` and `query` share: options, and how they print."""
+"""Options and output that `elephan table`, `paired` and `query` share."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,20 +14,20 @@ from elephan.studies.sweeps.dataset import Dataset, named
 out = Terminal()
 err = Terminal(stderr=True)
 
-Folder = Annotated[Path, typer.Argument(help="The folder of a sweep.")]
-Where = Annotated[list[str] | None, typer.Option("--where", help="KEY=VALUE: only runs with this setting.")]
-Form = Annotated[str, typer.Option("--format", help="text, csv, markdown or latex.")]
+Folder = Annotated[Path, typer.Argument(help="Folder of a sweep.")]
+Where = Annotated[list[str] | None, typer.Option("--where", help="KEY=VALUE: include only runs with this setting.")]
+Form = Annotated[str, typer.Option("--format", help="Output format: text, csv, markdown or latex.")]
 
 
 def tell(lines: list[str]) -> None:
-    """Say each line on standard error."""
+    """Print each line on standard error."""
     for line in lines:
         err.message(line)
 
 
 def missing(folder: Path) -> None:
-    """Say what a folder no longer has: figures of the index stand without it."""
-    tell(named(Dataset(folder).losses(), "sweep again to run them"))
+    """Report the missing files of a folder. The metrics of the index do not need them."""
+    tell(named(Dataset(folder).losses(), "repeat the sweep to run them"))
 
 
 def print_tables(made: list[Table], form: str) -> None:

@@ -17,7 +17,7 @@ from elephan.kernel import build, libbpf
 from elephan.kernel.loader import BTF, known
 from elephan.studies.iperf3 import check
 
-app = typer.Typer(help="The published algorithms in the running Linux kernel.", no_args_is_help=True)
+app = typer.Typer(help="Load the published algorithms into the running Linux kernel.", no_args_is_help=True)
 out = Terminal()
 
 Name = Annotated[str, typer.Argument(help="Name of the algorithm, as in `elephan cc list`.")]
@@ -28,7 +28,7 @@ def load(
     name: Name,
     settings: Annotated[list[str] | None, typer.Option("--set", help="PARAMETER=VALUE, such as a=0.02.")] = None,
 ) -> None:
-    """Load an algorithm: any program can then choose it, until it is unloaded."""
+    """Load an algorithm. Any program can then select it, until it is unloaded."""
     chosen = {key: parameter(text) for key, text in assignments(settings, form="PARAMETER=VALUE").items()}
     registered = kernel.load(name, chosen)
     out.print(f'loaded as {registered}: setsockopt(TCP_CONGESTION, "{registered}"), or iperf3 -C {registered}')
@@ -36,35 +36,35 @@ def load(
 
 @app.command("unload")
 def unload(name: Name) -> None:
-    """Unload an algorithm. Connections that use it go on with it until they end."""
+    """Unload an algorithm. Connections that use it keep it until they end."""
     kernel.unload(name)
     out.print(f"unloaded {known(name).registered}")
 
 
 @app.command("list")
 def list_() -> None:
-    """List the algorithms that can be loaded, and which of them are."""
+    """List the algorithms, and show which are loaded."""
     there = kernel.available()
     rows = [
         [entry.name, entry.title, entry.registered, "yes" if entry.registered in there else "no"]
         for entry in kernel.algorithms().values()
     ]
-    out.print(Table("", text_heads("name", "what it is", "registers as", "loaded"), rows).to_terminal(out.width))
+    out.print(Table("", text_heads("name", "title", "registered name", "loaded"), rows).to_terminal(out.width))
 
 
 @app.command("iperf3")
 def iperf3(
-    file: Annotated[Path, typer.Argument(help="A scenario file with endless flows of one algorithm.")],
+    file: Annotated[Path, typer.Argument(help="Scenario file with unlimited flows of one algorithm.")],
     settings: Settings = None,
 ) -> None:
-    """Run a scenario with Elephan's traffic, then with iperf3's over the same links: an outside check. Needs root."""
+    """Run a scenario with Elephan's traffic, then with iperf3's over the same links, as an independent check. Needs root."""
     found = check(load_scenario(file, assignments(settings)))
     own, links = found.own.summary, found.links.summary
     goodput = declared("Summary", "goodput_bit_s", digits=2)
     rows = [
         [goodput.label, goodput.cell(own), goodput.text(goodput.scaled(found.goodput_bit_s))],
         ["the link's utilisation", number(own.utilisation), number(links.utilisation)],
-        ["segments sent again", f"{found.own_retransmits}", f"{found.retransmits}"],
+        ["segments retransmitted", f"{found.own_retransmits}", f"{found.retransmits}"],
     ]
     title = f"{found.own.scenario.name}: measured by Elephan, and by iperf3"
     out.print(Table(title, [*text_heads(""), Head("Elephan"), Head("iperf3")], rows).to_terminal(out.width))
@@ -75,7 +75,7 @@ def iperf3(
 
 @app.command("status")
 def status() -> None:
-    """Say what this machine has and lacks, and what is loaded and in use."""
+    """Show what this machine supports and lacks, and which algorithms are loaded and in use."""
     out.print(f"kernel {platform.release()}, BTF {'yes' if BTF.exists() else 'no'}", highlight=False)
     out.print(f"clang {build.clang() or 'none'}, objects in {build.cache()}", highlight=False)
     try:

@@ -1,4 +1,4 @@
-"""The commands `elephan model ...`: what theory says."""
+"""The commands `elephan model ...`: analytical models."""
 
 import json
 import math
@@ -16,24 +16,24 @@ from elephan.cli.options import assignments, parameter, words
 from elephan.studies import theory
 from elephan.studies.theory import FIGURES, MODELLED, Model, plot_response
 
-app = typer.Typer(help="Theory: response functions, recovery, fairness, stability.", no_args_is_help=True)
-plot_app = typer.Typer(help="Figures of theory, with simulated points.", no_args_is_help=True)
+app = typer.Typer(help="Evaluate theory: response functions, recovery, fairness, stability.", no_args_is_help=True)
+plot_app = typer.Typer(help="Plot theoretical figures with simulated points.", no_args_is_help=True)
 app.add_typer(plot_app, name="plot")
 out = Terminal()
 
 EVERY = ",".join(MODELLED)
-CcOption = Annotated[str, typer.Option("--cc", help=f"Algorithms, separated by commas, of {', '.join(MODELLED)}.")]
+CcOption = Annotated[str, typer.Option("--cc", help=f"Algorithms, separated by commas: {', '.join(MODELLED)}.")]
 RttOption = Annotated[str, typer.Option(help="Round-trip time.")]
-SetOption = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE of a single algorithm, such as a=0.02.")]
-PacketOption = Annotated[int, typer.Option("--packet", min=41, help="IP packet, bytes.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+SetOption = Annotated[list[str] | None, typer.Option("--set", help="Set a parameter of one algorithm: KEY=VALUE.")]
+PacketOption = Annotated[int, typer.Option("--packet", min=41, help="Size of an IP packet in bytes.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print only JSON.")]
 
 
 def _models(cc: str, settings: list[str] | None) -> dict[str, Model]:
     names = words(cc)
     values = {key: parameter(text) for key, text in assignments(settings).items()}
     if values and len(names) != 1:
-        raise _core.ScenarioError(f"--set: expected one algorithm to set it for, found {len(names)}")
+        raise _core.ScenarioError(f"--set: expected a single algorithm, found {len(names)}")
     if not names:
         raise _core.ScenarioError(f"--cc: expected algorithms separated by commas, found {cc!r}")
     return {name: Model({"name": name, **values}) for name in names}
@@ -69,7 +69,7 @@ def _quantity(text: str, option: str, read: Callable[[str], float]) -> float:
     except _core.ScenarioError as error:
         raise _core.ScenarioError(f"{option}: {error}") from error
     if value <= 0:
-        raise _core.ScenarioError(f'{option}: expected more than nothing, found "{text}"')
+        raise _core.ScenarioError(f'{option}: expected a value above zero, found "{text}"')
     return value
 
 
@@ -85,7 +85,7 @@ def _window(text: str, packet: int, rtt_s: float) -> float:
     """The window that carries a rate."""
     window = _packets_s(text, packet) * rtt_s
     if window < 1:
-        raise _core.ScenarioError(f'--rate: expected a segment or more in a round trip, found "{text}"')
+        raise _core.ScenarioError(f'--rate: expected at least one segment in each round trip, found "{text}"')
     return window
 
 
@@ -100,13 +100,13 @@ def _print(table: Table, *, as_json: bool) -> None:
 def response(
     cc: CcOption = EVERY,
     loss: Annotated[str | None, typer.Option(help="Loss rates, separated by commas.")] = None,
-    rate: Annotated[str | None, typer.Option(help="A throughput, to be told the loss rate that allows it.")] = None,
+    rate: Annotated[str | None, typer.Option(help="Throughput; print the loss rate that permits it.")] = None,
     rtt: RttOption = "100 ms",
     packet: PacketOption = 1500,
     settings: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Mean window and rate of an algorithm at a loss rate, or the loss rate for a throughput."""
+    """Compute the mean window and rate of an algorithm at a loss rate, or the loss rate for a throughput."""
     if (loss is None) == (rate is None):
         raise _core.ScenarioError("expected either --loss or --rate")
     seconds, models = _seconds(rtt), _models(cc, settings)
@@ -135,13 +135,13 @@ def response(
 def recovery(
     cc: CcOption = EVERY,
     window: Annotated[str | None, typer.Option(help="Windows in segments, separated by commas.")] = None,
-    rate: Annotated[str | None, typer.Option(help="Rates, separated by commas, in place of windows.")] = None,
+    rate: Annotated[str | None, typer.Option(help="Rates, separated by commas, instead of windows.")] = None,
     rtt: RttOption = "200 ms",
     packet: PacketOption = 1500,
     settings: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """What one loss costs: time to recover, to double and to halve, variation of the rate, supporting loss rate."""
+    """Compute the effect of one loss: time to recover, to double and to halve, variation of the rate, supporting loss rate."""
     if (window is None) == (rate is None):
         raise _core.ScenarioError("expected either --window or --rate")
     seconds = _seconds(rtt)
@@ -188,7 +188,7 @@ def fairness(
     settings: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """How rates depend on round-trip times: the exponent n of rate_1/rate_2 = (rtt_2/rtt_1)^n."""
+    """Compute RTT unfairness: the exponent n of rate_1/rate_2 = (rtt_2/rtt_1)^n."""
     seconds = _seconds(rtt)
     _within(loss, "--loss", SHARE)
     rows: list[list[Cell]] = [
@@ -205,14 +205,14 @@ def fairness(
 @app.command()
 def utilisation(
     beta: Annotated[
-        str, typer.Option(help="Fractions of the window that a loss leaves, separated by commas.")
+        str, typer.Option(help="Remaining fractions of the window after a loss, separated by commas.")
     ] = "0.5,0.8,0.875",
     buffer: Annotated[
         str, typer.Option(help="Buffers in bandwidth-delay products, separated by commas.")
     ] = "0,0.05,0.1,0.2,0.5,1",
     as_json: JsonOption = False,
 ) -> None:
-    """Utilisation of a link by one flow alone, by its buffer (thesis, equation 5.6)."""
+    """Compute the utilisation of a link by a single flow for buffer sizes (thesis, equation 5.6)."""
     gammas = _numbers(buffer, "--buffer", FROM_0)
     rows: list[list[Cell]] = [
         [f"{b:g}", *(_core.utilisation_of(b, g) for g in gammas)] for b in _numbers(beta, "--beta", SHARE)
@@ -225,17 +225,15 @@ def utilisation(
 def stability(
     rate: Annotated[str, typer.Option(help="Rate of the link.")] = "1 Gbit/s",
     rtt: RttOption = "100 ms",
-    flows: Annotated[float, typer.Option(min=1, help="Flows of Scalable TCP.")] = 100,
+    flows: Annotated[float, typer.Option(min=1, help="Number of Scalable TCP flows.")] = 100,
     buffer: Annotated[str, typer.Option(help="Buffers in packets, separated by commas.")] = "50,100,200,500",
-    queue: Annotated[
-        str, typer.Option(help="How loss grows with load: power (load^buffer), mm1b or excess.")
-    ] = "power",
+    queue: Annotated[str, typer.Option(help="Loss model: power (load^buffer), mm1b or excess.")] = "power",
     a: Annotated[float, typer.Option(help="Scalable TCP's increase.")] = 0.01,
     b: Annotated[float, typer.Option(help="Scalable TCP's decrease.")] = 0.125,
     packet: PacketOption = 1500,
     as_json: JsonOption = False,
 ) -> None:
-    """Local stability of Scalable TCP on a link: a < p/(y p'(y)) (Kelly 2003, equation 3). Sufficient, not necessary."""
+    """Check local stability of Scalable TCP on a link: a < p/(y p'(y)) (Kelly 2003, equation 3). Sufficient, not necessary."""
     seconds, packets_s = _seconds(rtt), _packets_s(rate, packet)
     for value, option, expected in ((a, "--a", POSITIVE), (b, "--b", SHARE), (flows, "--flows", POSITIVE)):
         _within(value, option, expected)
@@ -253,25 +251,27 @@ def stability(
 @app.command()
 def agreement(
     cc: CcOption = "reno,hstcp,scalable,htcp,bic,ltcp,cubic",
-    flows: Annotated[int, typer.Option(min=1, help="How many flows.")] = 100,
+    flows: Annotated[int, typer.Option(min=1, help="Number of flows.")] = 100,
     rate: Annotated[str, typer.Option(help="Rate of the link.")] = "1 Gbit/s",
     rtts: Annotated[
-        str, typer.Option(help="Round-trip times, separated by commas, an equal share of flows each.")
+        str, typer.Option(help="Round-trip times, separated by commas; each has an equal share of the flows.")
     ] = "50 ms",
-    buffer: Annotated[str, typer.Option(help="Its buffer.")] = "100% bdp",
+    buffer: Annotated[str, typer.Option(help="Buffer of the link.")] = "100% bdp",
     queue: Annotated[
         str, typer.Option(help="droptail, or red with thresholds of 100 and 600 packets and max_p 0.02.")
     ] = "red",
-    duration: Annotated[str, typer.Option(help="How long; the second half counts.")] = "80 s",
+    duration: Annotated[str, typer.Option(help="Duration; metrics cover the second half.")] = "80 s",
     as_json: JsonOption = False,
 ) -> None:
-    """Hold the fluid model to the packet simulator: the same scenario on both engines."""
+    """Compare the fluid model with the packet simulator: the same scenario on both engines."""
     red = {"name": "red", "min_th": 100, "max_th": 600, "max_p": 0.02, "ecn": False}
     if queue not in ("red", "droptail"):
         raise _core.ScenarioError(f"--queue: expected red or droptail, found {queue!r}")
     paths = words(rtts)
     if flows < len(paths):
-        raise _core.ScenarioError(f"--flows: expected one or more for each of {len(paths)} times, found {flows}")
+        raise _core.ScenarioError(
+            f"--flows: expected at least one for each of {len(paths)} round-trip times, found {flows}"
+        )
     for text, option in ((duration, "--duration"), *((t, "--rtts") for t in paths)):
         _seconds(text, option)
     rows: list[list[Cell]] = []
@@ -290,20 +290,20 @@ def agreement(
 @plot_app.command("response")
 def plot(
     figure: Annotated[
-        str, typer.Option(help=f"One of {', '.join(FIGURES)}; li-9.1 stands for both of its parts.")
+        str, typer.Option(help=f"One of {', '.join(FIGURES)}; li-9.1 selects both of its parts.")
     ] = "li-8.1",
     cc: Annotated[str | None, typer.Option("--cc", help="Algorithms. [default: the figure's]")] = None,
-    points: Annotated[int, typer.Option(min=0, help="Simulated points of each algorithm; 0 draws none.")] = 7,
-    most: Annotated[str, typer.Option(help="Longest simulated time for a point.")] = "200 s",
-    to: Annotated[Path | None, typer.Option("--to", help="The picture. [default: response-FIGURE.png]")] = None,
+    points: Annotated[int, typer.Option(min=0, help="Number of simulated points for each algorithm; 0 for none.")] = 7,
+    most: Annotated[str, typer.Option(help="Maximum simulated time for a point.")] = "200 s",
+    to: Annotated[Path | None, typer.Option("--to", help="Output file. [default: response-FIGURE.png]")] = None,
 ) -> None:
-    """Draw published response functions (Kelly's figure 3, the thesis' 8.1 and 9.1) with simulated points over the curves."""
+    """Plot published response functions (Kelly's figure 3, the thesis' 8.1 and 9.1) with simulated points on the curves."""
     parts = [key for key in FIGURES if key == figure or key.startswith(f"{figure}-")]
     if not parts:
         raise _core.ScenarioError(f"--figure: expected one of {', '.join(FIGURES)}, found {figure!r}")
     picture, most_s = to or Path(f"response-{figure}.png"), _seconds(most, "--most")
     if not picture.parent.is_dir():
-        raise _core.ScenarioError(f"--to: expected a picture in a folder that is there, found {str(picture)!r}")
+        raise _core.ScenarioError(f"--to: expected a file in an existing folder, found {str(picture)!r}")
     for key in parts:
         names = words(cc) or list(FIGURES[key].cc)
         place = picture.with_stem(picture.stem + key.removeprefix(figure))

@@ -1,4 +1,4 @@
-"""Settings as a command line has them: `--set KEY=VALUE`, words with commas between them, and addresses."""
+"""Parsing of option values: `--set KEY=VALUE`, lists separated by commas, and addresses."""
 
 import ipaddress
 import json
@@ -10,15 +10,16 @@ import typer
 from elephan import _core
 
 # Options of several commands.
-Settings = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, such as path.rtt=162ms.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace the results folder where there is one.")]
+Settings = Annotated[list[str] | None, typer.Option("--set", help="Set a key: KEY=VALUE, such as path.rtt=162ms.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing results folder.")]
 Large = Annotated[
-    bool, typer.Option("--large", help="Run what is beyond the limits of events, rows and memory (docs/scenario.md).")
+    bool,
+    typer.Option("--large", help="Allow scenarios beyond the limits of events, rows and memory (docs/scenario.md)."),
 ]
 
 
 def assignments(texts: Sequence[str] | None, option: str = "--set", form: str = "KEY=VALUE") -> dict[str, str]:
-    """The keys and values of an option that was given several times. Raises `ScenarioError` where one has no `=`."""
+    """The keys and values of a repeatable option. Raises `ScenarioError` if one has no `=`."""
     found = {}
     for text in texts or ():
         key, equals, value = text.partition("=")
@@ -29,12 +30,12 @@ def assignments(texts: Sequence[str] | None, option: str = "--set", form: str = 
 
 
 def words(text: str | None) -> list[str]:
-    """What stands between commas."""
+    """The items of a list separated by commas."""
     return [word.strip() for word in (text or "").split(",") if word.strip()]
 
 
 def parameter(text: str) -> float | bool | str:
-    """A parameter's value: a number, true or false, or else a word."""
+    """A parameter's value: a number, true or false, or otherwise text."""
     try:
         value = json.loads(text)
     except json.JSONDecodeError:
@@ -43,7 +44,7 @@ def parameter(text: str) -> float | bool | str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, which no other reaches by that name."""
+    """Whether a host name or address is on the loopback interface."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

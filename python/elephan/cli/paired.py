@@ -16,12 +16,12 @@ app = typer.Typer()
 @app.command("paired")
 def paired_command(
     folder: Folder,
-    between: Annotated[str, typer.Option(help="Two values of a key: flow.cc=htcp,scalable.")],
-    metric: Annotated[str, typer.Option(help="The metric.")] = "goodput",
+    between: Annotated[str, typer.Option(help="Two values of a key to compare: flow.cc=htcp,scalable.")],
+    metric: Annotated[str, typer.Option(help="Metric.")] = "goodput",
     where: Where = None,
     form: Form = "text",
 ) -> None:
-    """Compare two settings on common random numbers: difference, effect size and p-values."""
+    """Compare two settings of a sweep with common random numbers: difference, effect size and p-values."""
     key, equals, values = between.partition("=")
     both = words(values)
     if not equals or len(both) != 2:

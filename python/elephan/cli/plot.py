@@ -17,11 +17,11 @@ out = Terminal()
 
 @app.command()
 def plot(
-    folder: Annotated[Path, typer.Argument(help="A results folder.")],
-    what: Annotated[str, typer.Option(help=f"One of {', '.join(CHARTS)}.")] = "cwnd",
-    to: Annotated[Path | None, typer.Option("--to", help="The picture. [default: FOLDER/WHAT.png]")] = None,
+    folder: Annotated[Path, typer.Argument(help="Results folder of a run.")],
+    what: Annotated[str, typer.Option(help=f"Quantity: {', '.join(CHARTS)}.")] = "cwnd",
+    to: Annotated[Path | None, typer.Option("--to", help="Output file. [default: FOLDER/WHAT.png]")] = None,
 ) -> None:
-    """Draw a quantity over time from a results folder."""
+    """Plot a quantity over time from a results folder."""
     if not (folder / "run.json").is_file():
         raise _core.ScenarioError(f"{folder}: expected a results folder with run.json, found none")
     picture = to or folder / f"{what}.png"

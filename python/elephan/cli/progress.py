@@ -1,4 +1,4 @@
-"""A bar on the terminal for what takes a while."""
+"""A progress bar on the terminal."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,16 +10,16 @@ from elephan.base.text import Terminal, short
 
 
 class NameColumn(ProgressColumn):
-    """What is under way."""
+    """The name of the current task."""
 
     def render(self, task: Task) -> Text:
-        """Its name, which is neither markup nor a format."""
+        """The name as literal text, not as markup or a format."""
         return Text(short(task.description))
 
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[float], object]]:
-    """Show a bar on standard error, where that is a terminal; call what it gives with the share that is done."""
+    """Show a progress bar on standard error if that is a terminal. Yields a function to call with the completed share."""
     console = Terminal(stderr=True)
     columns = (NameColumn(), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

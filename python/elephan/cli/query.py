@@ -19,7 +19,7 @@ def query_command(
     sql: Annotated[str | None, typer.Argument(help="SQL over runs, flows, queues, transfers and summaries.")] = None,
     form: Form = "text",
 ) -> None:
-    """Ask a sweep in SQL; without any, show its tables and columns."""
+    """Query a sweep with SQL; without a query, list its tables and columns."""
     with damage(folder):
         found = query(folder, sql)
         missing(folder)

@@ -18,5 +18,5 @@ def list_() -> None:
 
 @app.command("show")
 def show(name: Annotated[str, typer.Argument(help="Name of a queue discipline.")]) -> None:
-    """Show a queue discipline's parameters, their defaults, ranges and sources."""
+    """Show the parameters of a queue discipline: defaults, ranges and sources."""
     print_one("queue", queues(), name)

@@ -23,20 +23,21 @@ out = Terminal()
 @app.command()
 def recommend(
     rate: Annotated[str, typer.Option(help="Rate of the path.")] = "1 Gbit/s",
-    rtt: Annotated[str, typer.Option(help="Its round-trip time.")] = "120 ms",
-    buffer: Annotated[str, typer.Option(help='Its buffer: "500 packets", "20% bdp".')] = "500 packets",
-    shared: Annotated[str, typer.Option(help="internet, dedicated or dedicated-shared.")] = "internet",
+    rtt: Annotated[str, typer.Option(help="Round-trip time of the path.")] = "120 ms",
+    buffer: Annotated[str, typer.Option(help='Buffer of the bottleneck: "500 packets" or "20% bdp".')] = "500 packets",
+    shared: Annotated[str, typer.Option(help="Kind of path: internet, dedicated or dedicated-shared.")] = "internet",
     weight: Annotated[
-        list[str] | None, typer.Option(help="CRITERION=WEIGHT: fairness, throughput, overhead or convergence.")
+        list[str] | None,
+        typer.Option(help="Set a weight, CRITERION=WEIGHT: fairness, throughput, overhead or convergence."),
     ] = None,
     cc: Annotated[str, typer.Option(help="Algorithms, separated by commas.")] = ",".join(MODELLED),
     duration: Annotated[
-        str | None, typer.Option(help="How long every run lasts. [default: as long as its algorithms need on the path]")
+        str | None, typer.Option(help="Duration of every run. [default: as long as the algorithm needs on the path]")
     ] = None,
-    repeat: Annotated[int, typer.Option(min=1, help="Runs of each experiment.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    repeat: Annotated[int, typer.Option(min=1, help="Number of runs of each experiment.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """Rank the algorithms for a path, by experiments on it and the ordered criteria of Li 2006, Table 2.2."""
+    """Rank the algorithms for a path, by experiments and the ordered criteria of Li 2006, Table 2.2."""
     weights: dict[str, float] = {}
     for key, text in assignments(weight, "--weight", "CRITERION=WEIGHT").items():
         try:
@@ -71,7 +72,7 @@ def recommend(
     out.print(Table(title, head, rows).to_terminal(out.width))
     best = found[0]
     equal = [r.cc for r in found[1:] if best.apart(r) is False]
-    out.strong(best.cc, f"; {repeat} repeats do not tell it apart from {', '.join(equal)}" if equal else "")
+    out.strong(best.cc, f"; with {repeat} repeats not significantly better than {', '.join(equal)}" if equal else "")
     published = ", ".join(PUBLISHED[shared])
     out.print(f"Li 2006, Table 10.1 recommends for such paths: {published}", highlight=False)
 

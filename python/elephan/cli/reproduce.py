@@ -28,15 +28,13 @@ err = Terminal(stderr=True)
 @app.command()
 def reproduce(
     name: Annotated[str, typer.Argument(help="`list`, `all`, `page`, a source, or SOURCE/EXPERIMENT.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer and shorter runs: minutes for all.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Use fewer and shorter runs: minutes for all.")] = False,
     out_dir: Annotated[
-        Path, typer.Option("--out", help="Where runs and reports are kept; what is there is not run again.")
+        Path, typer.Option("--out", help="Folder for runs and reports; existing runs are reused.")
     ] = Path("results/reproduce"),
-    page: Annotated[
-        Path | None, typer.Option(help="The generated page. [default: docs/reproduction.md for `page`]")
-    ] = None,
+    page: Annotated[Path | None, typer.Option(help="Page to write. [default: docs/reproduction.md for `page`]")] = None,
 ) -> None:
-    """Run published experiments again, and compare the results with the published numbers."""
+    """Reproduce published experiments, and compare the results with the published numbers."""
     if name == "list":
         _list()
         return

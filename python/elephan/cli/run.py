@@ -19,23 +19,23 @@ from elephan.engines.run import run as simulate
 app = typer.Typer()
 out = Terminal()
 err = Terminal(stderr=True)
-# Rows of a table on the terminal; reports have more.
+# Maximum rows of a table on the terminal; reports have more.
 MOST_ROWS = 50
 
 
 @app.command()
 def run(
-    file: Annotated[Path, typer.Argument(help="The scenario file.")],
+    file: Annotated[Path, typer.Argument(help="Scenario file.")],
     settings: Settings = None,
-    seed: Annotated[int | None, typer.Option(help="The seed, in place of the file's.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed; overrides the file's.")] = None,
     engine: Annotated[
         str | None,
-        typer.Option(help="What runs it, in place of the file's: sim, model, or linux (this kernel's TCP, as root)."),
+        typer.Option(help="Engine; overrides the file's: sim, model, or linux (this kernel's TCP; needs root)."),
     ] = None,
-    out_dir: Annotated[Path | None, typer.Option("--out", help="The results folder. [default: results/NAME]")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
-    trace: Annotated[str | None, typer.Option(help="`events` keeps every event.")] = None,
-    pcap: Annotated[list[str] | None, typer.Option(help="Name of a link whose packets are captured.")] = None,
+    out_dir: Annotated[Path | None, typer.Option("--out", help="Results folder. [default: results/NAME]")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only the summary, as JSON.")] = False,
+    trace: Annotated[str | None, typer.Option(help="`events` records every event.")] = None,
+    pcap: Annotated[list[str] | None, typer.Option(help="Capture the packets of this link; repeatable.")] = None,
     large: Large = False,
     force: Force = False,
 ) -> None:
@@ -57,7 +57,7 @@ def run(
         raise _core.ScenarioError(f"{file}: expected a single run, found a sweep; use `elephan sweep {file}`")
     with new_folder(folder, force=force) as place:
         result = _run_one(scenario, place)
-    # What was run is kept from here on, whatever becomes of showing it.
+    # The results are stored; an error while showing them does not lose them.
     _show(result, folder, as_json=as_json)
 
 
@@ -80,4 +80,4 @@ def _show(result: Run, folder: Path, *, as_json: bool) -> None:
         out.print(table.to_terminal(out.width, MOST_ROWS))
     for reason in result.provenance.get("quality", {}).get("invalid_because", ()):
         err.message(f"invalid run: {reason}")
-    out.message(f"results in {folder}; `elephan plot {folder}` draws them")
+    out.message(f"results in {folder}; `elephan plot {folder}` plots them")

@@ -17,18 +17,18 @@ out = Terminal()
 
 @app.command("check")
 def check(
-    file: Annotated[Path, typer.Argument(help="The scenario file.")],
+    file: Annotated[Path, typer.Argument(help="Scenario file.")],
     settings: Settings = None,
     large: Large = False,
 ) -> None:
-    """Check a scenario file: exit code 0 where it can be run, 2 with a line for each mistake where not.
+    """Check a scenario file. Exit with 0 if it is valid; otherwise print one line for each error and exit with 2.
 
-    Of a good one it tells the largest run: upper bounds of its events, its rows and its memory.
+    For a valid file, print upper bounds of the events, rows and memory of its largest run.
     """
     text = load(file, assignments(settings), large=large).to_json()
     expansion, most = _core.Expansion(text), _core.estimate(text)
     points = expansion.points * expansion.repeats
-    out.print(f"{file}: good, {points} run{'s' if points > 1 else ''}")
+    out.print(f"{file}: valid, {points} run{'s' if points > 1 else ''}")
     figures = (("events", "events", 1.0), ("rows", "rows", 1.0), ("bytes", "MB of memory", 1e-6))
     for name, unit, scale in figures:
         amount, key = most[name]

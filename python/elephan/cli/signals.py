@@ -1,18 +1,18 @@
-"""What the command line does when it is asked to stop: by Ctrl-C, by a batch system (SIGTERM), at a logout (SIGHUP)."""
+"""Signal handling of the command line: Ctrl-C, SIGTERM from a batch system, SIGHUP at logout."""
 
 import signal
 import time
 from types import FrameType
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# Who stops a process and then its whole group (`timeout` does) sends two signals, and means one.
+# A sender that stops a process and then its group (`timeout` does) sends two signals for one request.
 SAME_REQUEST_S = 0.05
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asked the process to stop. Raised in the main thread, so that everything is cleaned up on the way out.
+    """A signal asked the process to stop. It is raised in the main thread, so that cleanup code runs.
 
-    Whoever has kept something adds a note that says what. The exit code is 128 and the number: 130 for Ctrl-C.
+    Code that has kept results adds a note. The exit code is 128 plus the signal number: 130 for Ctrl-C.
     """
 
     def __init__(self, number: int) -> None:
@@ -24,12 +24,12 @@ _stopped: Stopped | None = None
 
 
 def stopped() -> Stopped | None:
-    """What was raised, if a signal came; its notes say what is kept."""
+    """The exception that was raised, if a signal came; its notes list what is kept."""
     return _stopped
 
 
 def heed() -> None:
-    """From now on each of these signals raises `Stopped`, and a second one ends the process at once.
+    """Install handlers: each of these signals raises `Stopped`, and a second one ends the process at once.
 
     A signal that was ignored when the process started (`nohup`) stays ignored.
     """
@@ -44,7 +44,7 @@ def _stop(number: int, _: FrameType | None) -> None:
     for each in heeded:
         signal.signal(each, signal.SIG_IGN)
     time.sleep(SAME_REQUEST_S)
-    # Not a handler of Python's, which would wait for the main thread.
+    # The default action, because a Python handler would wait for the main thread.
     for each in heeded:
         signal.signal(each, signal.SIG_DFL)
     _stopped = Stopped(number)

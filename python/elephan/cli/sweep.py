@@ -29,22 +29,24 @@ err = Terminal(stderr=True)
 
 @app.command("sweep")
 def sweep_command(
-    file: Annotated[Path, typer.Argument(help="The scenario file.")],
-    folder: Annotated[Path | None, typer.Option("--out", help="The sweep's folder. [default: results/NAME]")] = None,
+    file: Annotated[Path, typer.Argument(help="Scenario file.")],
+    folder: Annotated[Path | None, typer.Option("--out", help="Folder of the sweep. [default: results/NAME]")] = None,
     settings: Settings = None,
-    workers: Annotated[int, typer.Option(min=0, help="Threads of this machine. [default: all cores]")] = 0,
+    workers: Annotated[int, typer.Option(min=0, help="Number of threads on this machine. [default: all cores]")] = 0,
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler: tls://host:8786.")] = None,
-    tls: Annotated[Path | None, typer.Option(help="Of a cluster: folder with ca.pem, cert.pem and key.pem.")] = None,
+    tls: Annotated[
+        Path | None, typer.Option(help="TLS for a cluster: folder with ca.pem, cert.pem and key.pem.")
+    ] = None,
     slurm: Annotated[str | None, typer.Option(help='Run as Slurm jobs with these options: "--partition=cpu".')] = None,
     pbs: Annotated[str | None, typer.Option(help='Run as PBS jobs: "-q cpu -l walltime=2:00:00".')] = None,
     htcondor: Annotated[str | None, typer.Option(help='Run as HTCondor jobs: "request_cpus=4".')] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="How many such jobs.")] = 1,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run again what failed.")] = False,
-    until: Annotated[str | None, typer.Option(help='Add repeats until "ci(fairness) < 5%".')] = None,
-    max_repeat: Annotated[int | None, typer.Option(help="With --until: at most so many repeats.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of these jobs.")] = 1,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat failed runs.")] = False,
+    until: Annotated[str | None, typer.Option(help='Add repeats until a condition holds: "ci(fairness) < 5%".')] = None,
+    max_repeat: Annotated[int | None, typer.Option(help="Maximum number of repeats with --until.")] = None,
     large: Large = False,
 ) -> None:
-    """Run every point of a scenario's sweep that its folder does not have yet."""
+    """Run all points of a scenario's sweep that its folder does not have yet."""
     scenario = load(file, assignments(settings), large=large)
     folder = folder or default(scenario.name)
     systems = [
@@ -55,7 +57,9 @@ def sweep_command(
     if tls is not None and not systems and scheduler is None:
         raise _core.ScenarioError("--tls: expected a cluster with it, found none")
     if tls is None and (systems or (scheduler is not None and _is_open(scheduler))):
-        err.message("warning: without --tls, whoever reaches the cluster's scheduler runs code as you; see SECURITY.md")
+        err.message(
+            "warning: without --tls, anyone who can reach the cluster's scheduler can run code as you; see SECURITY.md"
+        )
     with ExitStack() as stack:
         where: Any = None if scheduler is None else stack.enter_context(connect(scheduler, tls))
         for kind, text in systems:
@@ -74,7 +78,7 @@ def sweep_command(
 
 
 def _is_open(scheduler: str) -> bool:
-    """Whether a scheduler's protocol is in the clear, and crosses a network."""
+    """Whether a scheduler's connection is unencrypted and crosses a network."""
     address = urlsplit(scheduler if "://" in scheduler else f"tcp://{scheduler}")
     return address.scheme == "tcp" and not is_loopback(address.hostname or "")
 
@@ -92,7 +96,7 @@ def _cluster(stack: ExitStack, kind: str, text: str, jobs: int, folder: Path, tl
 
 
 def run_sweep(one: Sweep) -> None:
-    """Run a sweep with a progress bar, and say what came of it. Raises `typer.Exit` where it was not all good."""
+    """Run a sweep with a progress bar, and print a summary. Raises `typer.Exit` if a run failed."""
     columns = (
         NameColumn(),
         BarColumn(),
@@ -105,11 +109,11 @@ def run_sweep(one: Sweep) -> None:
     code = 0
     try:
         bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
-        # The sweep's own end comes first: it writes what has finished.
+        # The sweep is closed first: it writes the finished runs.
         with bar as progress, closing(iter(one)) as runs:
             task = progress.add_task(one.scenario.name, total=None, rate="")
             for run in runs:
-                tell(named(one.losses, "they are run again"))
+                tell(named(one.losses, "their runs are repeated"))
                 one.losses = []
                 if not run.ok and len(failures) < SHOWN_FAILURES:
                     failures.append(run)
@@ -121,7 +125,7 @@ def run_sweep(one: Sweep) -> None:
         if one.total:
             # More may have been written than was counted.
             kept = Dataset(one.folder).index().height
-            stopped.add_note(f"{kept} of {one.total} runs are in {one.folder}; sweep again to go on")
+            stopped.add_note(f"{kept} of {one.total} runs are in {one.folder}; repeat the command to continue")
         raise
     for run in failures:
         settings = ", ".join(f"{key} = {value}" for key, value in run.settings.items())
@@ -131,8 +135,6 @@ def run_sweep(one: Sweep) -> None:
         more = f'elephan query {one.folder} "select point, repeat, error from runs where error is not null"'
         err.message(f"and {one.failed - len(failures)} more: {more}")
     new = one.done - one.reused
-    out.print(
-        f"{one.done} runs in {one.folder}: {new} new, {one.reused} known before, {one.failed} failed", soft_wrap=True
-    )
+    out.print(f"{one.done} runs in {one.folder}: {new} new, {one.reused} reused, {one.failed} failed", soft_wrap=True)
     if code:
         raise typer.Exit(code)

@@ -19,16 +19,16 @@ err = Terminal(stderr=True)
 def table_command(
     folder: Folder,
     rows: Annotated[
-        str | None, typer.Option(help="Keys of the sweep, with commas. [default: all that are no column]")
+        str | None, typer.Option(help="Keys of the sweep, separated by commas. [default: all that are not columns]")
     ] = None,
-    cols: Annotated[str | None, typer.Option(help="Keys of the sweep; without any, the columns are metrics.")] = None,
-    metric: Annotated[str | None, typer.Option(help="Metrics, with commas.")] = None,
+    cols: Annotated[str | None, typer.Option(help="Keys of the sweep; without keys, the columns are metrics.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Metrics, separated by commas.")] = None,
     where: Where = None,
-    stat: Annotated[str, typer.Option(help="mean or median; a median has a bootstrap interval.")] = "mean",
+    stat: Annotated[str, typer.Option(help="mean or median (with a bootstrap interval).")] = "mean",
     interval: Annotated[str | None, typer.Option(help="t (Student) or bootstrap. [default: t]")] = None,
     form: Form = "text",
 ) -> None:
-    """Show metrics by settings, with 95 % confidence intervals over repeats."""
+    """Show a sweep's metrics for each setting, with 95 % confidence intervals over repeats."""
     if stat not in ("mean", "median"):
         raise _core.ScenarioError(f"--stat: expected mean or median, found {stat!r}")
     interval = interval or ("t" if stat == "mean" else "bootstrap")
@@ -50,4 +50,4 @@ def table_command(
         failed = tables.Selection.of(folder, options["where"]).failed
         missing(folder)
     if failed:
-        err.print(f"{failed} runs failed and do not count")
+        err.print(f"{failed} runs failed and are not included")

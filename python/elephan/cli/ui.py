@@ -23,17 +23,15 @@ app = typer.Typer()
 
 @app.command()
 def ui(
-    results: Annotated[Path, typer.Option(help="The folder that results are read from and written into.")] = Path(
-        "results"
-    ),
+    results: Annotated[Path, typer.Option(help="Folder to read results from and write results to.")] = Path("results"),
     host: Annotated[
-        str, typer.Option(help="The address to listen on; others reach one that is not this machine's own.")
+        str, typer.Option(help="Address to listen on; other machines can reach any but a loopback address.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8765,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 selects a free one.")] = 8765,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
 ) -> None:
-    """Explore on a local page: start runs, watch them live, change them, open results."""
-    # On this machine, too, others may have an account.
+    """Open a local web page: start runs, watch and change them live, view results."""
+    # Other users of this machine can reach the loopback interface.
     token = secrets.token_urlsafe(24)
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -42,15 +40,15 @@ def ui(
     except (OSError, OverflowError) as error:
         raise _core.ScenarioError(f"--host {host} --port {port}: expected a free address, found: {error}") from error
     port = listener.getsockname()[1]
-    # Over the loopback only these names are ours.
+    # Names that a request on the loopback interface may have.
     is_local = is_loopback(host)
     names = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")) if is_local else frozenset()
     shown = f"[{host}]" if ":" in host else host
     url = f"http://{shown}:{port}/?token={token}"
-    Terminal().message(f"Elephan is at {url}\nresults in {results}; Ctrl-C ends it")
+    Terminal().message(f"Elephan is at {url}\nresults in {results}; press Ctrl-C to stop")
     app = application(results, token=token, hosts=names)
     with tempfile.NamedTemporaryFile("w", prefix="elephan-", suffix=".html", encoding="utf-8") as door:
-        # Everybody may read the browser's command line, and only we this file.
+        # All users can read the browser's command line; only this user can read this file.
         door.write(
             f'<!doctype html><meta http-equiv="refresh" content="0;url={html.escape(url)}"><title>Elephan</title>'
         )
@@ -66,7 +64,7 @@ def ui(
 
 
 def _ends_at_logout(server: uvicorn.Server) -> uvicorn.Server:
-    """Let SIGHUP end the server in order, too; afterwards it means what it meant before."""
+    """Let SIGHUP also shut down the server cleanly; then restore its previous handler."""
     handled = signal.getsignal(signal.SIGHUP)
 
     def stop(number: int, frame: FrameType | None) -> None:
