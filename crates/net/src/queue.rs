@@ -194,12 +194,7 @@ impl JsonSchema for Queue {
                 _ => known.table(Map::new()),
             })
             .collect();
-        let mut schema = choice_schema(&tables);
-        schema.insert(
-            "description".to_owned(),
-            json!("A queue discipline: its name, or a table with name and parameters"),
-        );
-        schema
+        choice_schema(Self::KIND, &tables)
     }
 }
 

@@ -100,12 +100,12 @@ impl Cc {
     }
 }
 
-fn schema(known: &[Entry]) -> Schema {
+fn schema(kind: &str, known: &[Entry]) -> Schema {
     let table = |entry: &Entry| {
         let parameters = (entry.parameters)().into_iter();
         entry.table(parameters.map(|parameter| (parameter.name.to_string(), parameter.schema())).collect())
     };
-    choice_schema(&known.iter().map(table).collect::<Vec<_>>())
+    choice_schema(kind, &known.iter().map(table).collect::<Vec<_>>())
 }
 
 /// Serde and schema of a type that wraps a name and settings.
@@ -132,7 +132,7 @@ macro_rules! named {
                 stringify!($type).into()
             }
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                schema(&$known())
+                schema(Self::KIND, &$known())
             }
         }
     };

@@ -161,7 +161,7 @@ impl JsonSchema for SizesFile {
             (generator.subschema_for::<DistributionFile<Bytes>>(), generator.subschema_for::<Vec<Bytes>>());
         let only = |name: &str, schema: Value| json!({ "type": "object", "properties": { name: schema }, "required": [name], "additionalProperties": false });
         let csv = json!({ "type": "string", "description": "A CSV file with a column \"bytes\", from the scenario's folder" });
-        schemars::json_schema!({ "oneOf": [drawn, only("list", list.to_value()), only("csv", csv)] })
+        schemars::json_schema!({ "description": "A size, or a table that says how it is drawn or listed", "oneOf": [drawn, only("list", list.to_value()), only("csv", csv)] })
     }
 }
 

@@ -177,6 +177,9 @@ impl<T: Quantity> JsonSchema for DistributionFile<T> {
     }
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let (always, table) = (generator.subschema_for::<T>(), generator.subschema_for::<Table<T>>());
-        schemars::json_schema!({ "oneOf": [always, table] })
+        schemars::json_schema!({
+            "description": "A value, or a table that says how it is drawn",
+            "oneOf": [always, table],
+        })
     }
 }

@@ -260,7 +260,10 @@ impl JsonSchema for Transfers {
         "Transfers".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "oneOf": [{ "type": "integer", "minimum": 1 }, { "const": "repeat" }] })
+        schemars::json_schema!({
+            "description": "A number of transfers, or \"repeat\"",
+            "oneOf": [{ "type": "integer", "minimum": 1 }, { "const": "repeat" }],
+        })
     }
 }
 

@@ -93,6 +93,9 @@ impl JsonSchema for StartFile {
     }
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let (time, table) = (generator.subschema_for::<Time>(), generator.subschema_for::<StartTable>());
-        schemars::json_schema!({ "oneOf": [time, table] })
+        schemars::json_schema!({
+            "description": "A time, or a table that says how it is drawn",
+            "oneOf": [time, table],
+        })
     }
 }

@@ -126,10 +126,14 @@ impl<T> Entry<Make<T>> {
     }
 }
 
-/// The JSON Schema of a choice among tables that [`Entry::table`] made: a name, or one of them.
-pub fn choice_schema(tables: &[Json]) -> Schema {
+/// The JSON Schema of a choice among tables that [`Entry::table`] made: a name, or one of them. `kind` says what is chosen, with its
+/// article.
+pub fn choice_schema(kind: &str, tables: &[Json]) -> Schema {
     let names: Vec<&Json> = tables.iter().map(|table| &table["properties"]["name"]["const"]).collect();
-    json_schema!({ "anyOf": [{ "enum": names }, { "oneOf": tables }] })
+    json_schema!({
+        "description": format!("The name of {kind}, or a table with it and parameters"),
+        "anyOf": [{ "enum": names }, { "oneOf": tables }],
+    })
 }
 
 /// The mistake of a `name` that is none of these parameters.
@@ -171,10 +175,13 @@ impl Parameter {
     /// The JSON Schema of its values.
     pub fn schema(&self) -> Json {
         let mut schema = match &self.range {
-            Range::Number { low, high, .. } if high.is_finite() => {
-                json!({ "type": "number", "minimum": low, "maximum": high })
+            Range::Number { low, high, above } => {
+                let least = if *above { "exclusiveMinimum" } else { "minimum" };
+                let bounds =
+                    [(least, low), ("maximum", high)].into_iter().filter(|(_, bound)| bound.is_finite());
+                let bounds = bounds.map(|(name, bound)| (name.to_owned(), json!(bound)));
+                Json::Object(std::iter::once(("type".to_owned(), json!("number"))).chain(bounds).collect())
             }
-            Range::Number { low, .. } => json!({ "type": "number", "minimum": low }),
             Range::Flag => json!({ "type": "boolean" }),
             Range::Word(words) => json!({ "enum": words }),
             Range::Other(_) => json!({}),
