@@ -5,42 +5,34 @@
 
 mod algorithm;
 mod buffer;
-mod changes;
-mod crowds;
 mod csv;
 mod distribution;
 mod document;
 mod error;
 pub mod estimate;
 mod file;
-mod host;
 pub mod plan;
 mod read;
 mod resolve;
-mod routes;
 mod start;
-mod streams;
 mod sweep;
-mod topology;
-mod traffic;
 
 use serde_json::Value;
 
 pub use algorithm::{Algorithm, SlowStart};
 pub use buffer::Buffer;
-pub use changes::EventFile;
-pub use crowds::{ArrivalsFile, SizesFile, WebFile};
 pub use csv::Files;
 pub use distribution::DistributionFile;
 pub use document::{Syntax, parse};
 pub use error::{Error, Mistake};
 pub use estimate::Estimate;
-pub use file::{Engine, FlowFile, LinkFile, MeasureFile, Path, Reverse, Scenario, TraceFile, Transfers};
+pub use file::{
+    ArrivalsFile, CbrFile, Engine, EventFile, FlowFile, LinkFile, MeasureFile, OnOffFile, Path, Reverse,
+    Scenario, SizesFile, TRAFFIC, TraceFile, Transfers, WebFile,
+};
 pub use plan::Plan;
 pub use start::StartFile;
-pub use streams::{CbrFile, OnOffFile};
 pub use sweep::{Expansion, Point};
-pub use traffic::TRAFFIC;
 
 impl Scenario {
     /// Reads a scenario from TOML, after setting `overrides` (key and value as on a command line). No file is read for it.

@@ -7,7 +7,7 @@ use elephan_traffic::{Arrivals, Datagrams, Demand, Start, Web};
 use elephan_units::entry::Value;
 use elephan_units::{Rate, Seed, Time};
 
-pub use crate::host::Host;
+pub use crate::file::Host;
 
 /// A resolved scenario.
 #[derive(Clone, Debug)]

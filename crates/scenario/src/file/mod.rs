@@ -1,5 +1,12 @@
 //! The scenario file, as people write it.
 
+mod crowds;
+mod event;
+mod host;
+mod kinds;
+mod streams;
+mod traffic;
+
 use std::fmt;
 
 use elephan_net::{Delay, Loss, Policer, Queue};
@@ -10,12 +17,17 @@ use serde_json::{Map, Value};
 
 use crate::algorithm::{Algorithm, SlowStart};
 use crate::buffer::Buffer;
-use crate::changes::EventFile;
-use crate::crowds::{ArrivalsFile, WebFile};
-use crate::host::Host;
 use crate::start::StartFile;
-use crate::streams::{CbrFile, OnOffFile};
-use crate::traffic::traffic;
+
+pub(crate) use crowds::CrowdFile;
+pub use crowds::{ArrivalsFile, SizesFile, WebFile};
+pub use event::EventFile;
+pub use host::Host;
+pub use kinds::TRAFFIC;
+pub(crate) use streams::StreamFile;
+pub use streams::{CbrFile, OnOffFile};
+pub(crate) use traffic::Place;
+use traffic::traffic;
 
 /// A scenario: a network, the flows on it, and how long they are watched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -300,5 +312,22 @@ pub struct TraceFile {
 impl Default for TraceFile {
     fn default() -> Self {
         Self { interval: Time::from_millis(100), events: false, transfers: true, pcap: Vec::new() }
+    }
+}
+
+impl Scenario {
+    /// Every crowd of the file, with its key.
+    pub(crate) fn crowd_files(&self) -> impl Iterator<Item = (String, CrowdFile<'_>)> {
+        let web = self.web.iter().enumerate().map(|(n, file)| (format!("web.{n}"), CrowdFile::Web(file)));
+        let arrivals = self.arrivals.iter().enumerate();
+        web.chain(arrivals.map(|(n, file)| (format!("arrivals.{n}"), CrowdFile::Arrivals(file))))
+    }
+
+    /// Every stream of the file, with its key.
+    pub(crate) fn stream_files(&self) -> impl Iterator<Item = (String, StreamFile<'_>)> {
+        let cbr = self.cbr.iter().enumerate().map(|(n, file)| (format!("cbr.{n}"), StreamFile::Cbr(file)));
+        let on_off =
+            self.on_off.iter().enumerate().map(|(n, file)| (format!("on_off.{n}"), StreamFile::OnOff(file)));
+        cbr.chain(on_off)
     }
 }

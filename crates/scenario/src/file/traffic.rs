@@ -1,46 +1,13 @@
 //! What every table that puts traffic on the network has: how many alike, where, and until when.
 
-use elephan_units::entry::Parameter;
-use elephan_units::{Entry, Time};
+use elephan_units::Time;
 
-use crate::crowds::{ArrivalsFile, WebFile};
-use crate::file::FlowFile;
-use crate::streams::{CbrFile, OnOffFile};
-use crate::topology::Place;
-
-/// Every kind of traffic, by the name of its tables.
-pub const TRAFFIC: &[Entry] = &[
-    kind(
-        "flow",
-        "A TCP connection with data without end, or transfers one after the other",
-        "RFC 9293",
-        || Parameter::of::<FlowFile>(UNSET),
-    ),
-    kind(
-        "web",
-        "Web users, who fetch pages object by object and think between pages",
-        "Kelly 2003, Table 4",
-        || Parameter::of::<WebFile>(UNSET),
-    ),
-    kind("arrivals", "Sized flows that arrive by a Poisson process, an open loop", "Poisson process", || {
-        Parameter::of::<ArrivalsFile>(UNSET)
-    }),
-    kind("cbr", "Datagrams at a constant rate", "RFC 768", || Parameter::of::<CbrFile>(UNSET)),
-    kind("on_off", "Datagrams at a constant rate for a while, then none", "Willinger et al. 1997", || {
-        Parameter::of::<OnOffFile>(UNSET)
-    }),
-];
-
-/// What stands for a default that is no value.
-const UNSET: &str = "none";
-
-const fn kind(
-    name: &'static str,
-    title: &'static str,
-    source: &'static str,
-    parameters: fn() -> Vec<Parameter>,
-) -> Entry {
-    Entry { name, title, source, implies: &[], parameters, make: () }
+/// What a flow of any kind says of its way.
+pub(crate) struct Place<'a> {
+    pub rtt: Option<Time>,
+    pub from: Option<&'a str>,
+    pub to: Option<&'a str>,
+    pub reverse: bool,
 }
 
 /// The same of any such table.
@@ -88,13 +55,13 @@ macro_rules! traffic {
         }
 
         impl $name {
-            pub(crate) fn common(&self) -> $crate::traffic::Common<'_> {
-                $crate::traffic::Common {
+            pub(crate) fn common(&self) -> $crate::file::traffic::Common<'_> {
+                $crate::file::traffic::Common {
                     count: self.count,
                     label: self.label.as_deref(),
                     stop: self.stop,
                     dscp: self.dscp.get(),
-                    place: $crate::topology::Place {
+                    place: $crate::file::traffic::Place {
                         rtt: self.rtt,
                         from: self.from.as_deref(),
                         to: self.to.as_deref(),

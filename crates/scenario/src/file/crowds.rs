@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use elephan_traffic::{Arrivals, Demand, Distribution, Sizes, Web};
 use elephan_units::{Bytes, Rate, Time};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
@@ -10,15 +9,11 @@ use serde::de::{Error, IntoDeserializer, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use super::traffic::{Common, traffic};
 use crate::algorithm::{Algorithm, SlowStart};
 use crate::distribution::{DistributionFile, Pareto, Table};
-use crate::error::Mistake;
-use crate::file::Scenario;
-use crate::plan::{Cc, Crowd, Flow, Members};
-use crate::resolve::Network;
+use crate::plan::Cc;
 use crate::start::StartFile;
-use crate::topology::Topology;
-use crate::traffic::{Common, traffic};
 
 traffic! {
     /// Web users, who fetch pages object by object and think between pages. The defaults are those of Kelly 2003, Table 4.
@@ -165,18 +160,6 @@ impl JsonSchema for SizesFile {
     }
 }
 
-impl SizesFile {
-    fn sizes(&self, key: &str) -> Result<Sizes, Mistake> {
-        match self {
-            Self::Drawn(drawn) => drawn.distribution(key, false).map(Sizes::Drawn),
-            Self::List(list) if list.is_empty() || list.contains(&Bytes::ZERO) => {
-                Err(Mistake::new(format!("{key}.list"), "one or more sizes above zero", "none, or \"0 B\""))
-            }
-            Self::List(list) => Ok(Sizes::Listed(list.iter().map(|size| size.get()).collect())),
-        }
-    }
-}
-
 /// Either of the two.
 #[derive(Clone, Copy)]
 pub(crate) enum CrowdFile<'a> {
@@ -216,115 +199,15 @@ impl<'a> CrowdFile<'a> {
     }
 
     /// What it is called where it has no label.
-    fn kind(self) -> &'static str {
+    pub fn kind(self) -> &'static str {
         match self {
             Self::Web(_) => "web",
             Self::Arrivals(_) => "arrivals",
         }
     }
 
-    fn members(self, key: &str, network: &mut Network) -> Option<Members> {
-        let below = |name: &str| format!("{key}.{name}");
-        match self {
-            Self::Web(file) => {
-                let think = network.note(file.think.distribution(&below("think"), true));
-                let objects = network.note(file.objects.distribution(&below("objects"), false));
-                let between = network.note(file.between.distribution(&below("between"), true));
-                let size = network.note(file.size.distribution(&below("size"), false));
-                let web = Web { think: think?, objects: objects?, between: between?, size: size? };
-                Some(Members::Users(file.users, web))
-            }
-            Self::Arrivals(file) => {
-                let sizes = network.note(file.size.sizes(&below("size")))?;
-                let per_second = network.note(file.per_second(&sizes, key))?;
-                Some(Members::Arrivals(Arrivals { per_second, sizes }))
-            }
-        }
-    }
-
-    fn start(self, key: &str, network: &mut Network) -> StartFile {
-        match self {
-            Self::Arrivals(file) => file.start,
-            Self::Web(file) => file.start.unwrap_or_else(|| {
-                let mean = file.think.distribution(key, true).map_or(0.0, |think| think.mean());
-                if mean.is_infinite() {
-                    let expected =
-                        "a start, because time to think has no mean within which users could start";
-                    network.wrong(format!("{key}.start"), expected, "nothing");
-                    return StartFile::default();
-                }
-                StartFile::Uniform(Time::ZERO, Time::from_secs_f64(mean))
-            }),
-        }
-    }
-}
-
-impl ArrivalsFile {
-    fn per_second(&self, sizes: &Sizes, key: &str) -> Result<f64, Mistake> {
-        let below = |name: &str| format!("{key}.{name}");
-        match (self.per_second, self.load) {
-            (Some(rate), None) if rate > 0.0 && rate <= 1e9 => Ok(rate),
-            (Some(rate), None) => Err(Mistake::new(below("per_second"), "a number above 0, up to 1e9", rate)),
-            (None, Some(load)) if load.bits_per_sec() == 0 => {
-                Err(Mistake::new(below("load"), "a rate above zero", "\"0 bit/s\""))
-            }
-            (None, Some(_)) if sizes.mean().is_infinite() => {
-                let expected = "sizes that have a mean, because load asks for it: a Pareto shape above 1";
-                let shape = match sizes {
-                    Sizes::Drawn(Distribution::Pareto { shape, .. }) => *shape,
-                    _ => f64::NAN,
-                };
-                Err(Mistake::new(below("size.pareto.shape"), expected, shape))
-            }
-            (None, Some(load)) => Ok(load.bits_per_sec() as f64 / 8.0 / sizes.mean()),
-            (Some(_), Some(_)) => Err(Mistake::new(key, "either per_second or load", "both")),
-            (None, None) => Err(Mistake::new(key, "either per_second or load", "neither")),
-        }
-    }
-}
-
-impl Scenario {
-    /// Every crowd of the file, with its key.
-    pub(crate) fn crowd_files(&self) -> impl Iterator<Item = (String, CrowdFile<'_>)> {
-        let web = self.web.iter().enumerate().map(|(n, file)| (format!("web.{n}"), CrowdFile::Web(file)));
-        let arrivals = self.arrivals.iter().enumerate();
-        web.chain(arrivals.map(|(n, file)| (format!("arrivals.{n}"), CrowdFile::Arrivals(file))))
-    }
-
-    /// Every crowd of the plan.
-    pub(crate) fn crowds(&self, topology: &mut Topology<'_>, network: &mut Network) -> Vec<Crowd> {
-        let mut crowds: Vec<Crowd> = Vec::new();
-        for (key, file) in self.crowd_files() {
-            let first = crowds.len() as u64;
-            let name = |n: u64| format!("crowd {}", first + n);
-            let common = file.common();
-            let placed = topology.place(&common.place, common.count, &key, name, network);
-            let (cc, slow_start) = of_both!(file, file => (&file.cc, &file.slow_start));
-            let tcp = of_both!(file, file => &file.tcp);
-            let tcp = self.stack(cc, tcp, &key, network);
-            let start = file.start(&key, network);
-            let start = self.start(start, common.stop, &key, network);
-            let members = file.members(&key, network);
-            let (Some((rtt, routes)), Some(tcp), Some(members)) = (placed, tcp, members) else { continue };
-            let flow = Flow {
-                label: common.label.unwrap_or(file.kind()).to_owned(),
-                cc: cc.0.clone(),
-                slow_start: slow_start.0.clone(),
-                tcp,
-                forward: 0,
-                reverse: 0,
-                rtt,
-                start,
-                stop: common.stop,
-                demand: Demand::Drawn,
-                host: None,
-                dscp: common.dscp,
-            };
-            crowds.extend(routes.into_iter().map(|[forward, reverse]| Crowd {
-                flow: Flow { forward, reverse, ..flow.clone() },
-                members: members.clone(),
-            }));
-        }
-        crowds
+    /// The algorithm, the slow start, and what the table changes of the TCP stack.
+    pub fn sender(self) -> (&'a Algorithm, &'a SlowStart, &'a Map<String, Value>) {
+        of_both!(self, file => (&file.cc, &file.slow_start, &file.tcp))
     }
 }

@@ -1,84 +1,33 @@
 //! From the file to a plan; and everything that cannot work is refused here.
 
-use std::collections::BTreeMap;
+mod changes;
+mod crowds;
+mod hosts;
+mod network;
+mod routes;
+mod streams;
+mod topology;
 
-use elephan_net::LinkConfig;
 use elephan_tcp::Config;
 use elephan_traffic::{Demand, Start};
 use elephan_units::{Bytes, Rate, Seed, Time};
 use serde_json::{Map, Value};
 
+use network::Network;
+use topology::Topology;
+
 use crate::algorithm::Algorithm;
 use crate::document::positive;
-use crate::error::{Error, Mistake};
+use crate::error::Error;
 use crate::file::{FlowFile, Scenario, TraceFile, Transfers};
-use crate::plan::{Crowd, Flow, Link, Measure, Plan, Stream, Trace};
+use crate::plan::{Crowd, Flow, Measure, Plan, Stream, Trace};
 use crate::read::typed;
 use crate::start::StartFile;
-use crate::topology::Topology;
 
 /// The clock ends after 213 days; a run of 200 leaves room for timers.
 const LONGEST: Time = Time::from_secs(200 * 86_400);
 /// More flows than that do not fit into any memory that we know.
 const MOST_FLOWS: u64 = 10_000_000;
-
-/// The links and routes of a plan while it grows.
-#[derive(Default)]
-pub(crate) struct Network {
-    pub links: Vec<Link>,
-    routes: Vec<Vec<u32>>,
-    known_routes: BTreeMap<Vec<u32>, u32>,
-    pub mistakes: Vec<Mistake>,
-}
-
-impl Network {
-    pub fn wrong(
-        &mut self,
-        key: impl Into<String>,
-        expected: impl std::fmt::Display,
-        found: impl std::fmt::Display,
-    ) {
-        self.mistakes.push(Mistake::new(key, expected, found));
-    }
-
-    /// Takes note of what is wrong with a value.
-    pub fn note<T>(&mut self, value: Result<T, Mistake>) -> Option<T> {
-        value.map_err(|mistake| self.mistakes.push(mistake)).ok()
-    }
-
-    /// The same, where several flows may have it in common.
-    pub fn note_once<T>(&mut self, value: Result<T, Mistake>) -> Option<T> {
-        match value {
-            Ok(value) => Some(value),
-            Err(mistake) => {
-                if !self.mistakes.contains(&mistake) {
-                    self.mistakes.push(mistake);
-                }
-                None
-            }
-        }
-    }
-
-    pub fn link(&mut self, name: impl Into<String>, config: LinkConfig) -> u32 {
-        self.links.push(Link { name: name.into(), config });
-        self.links.len() as u32 - 1
-    }
-
-    /// The names of the links, the first twenty, as an error shows them.
-    pub fn names(&self) -> String {
-        let names: Vec<&str> = self.links.iter().map(|link| link.name.as_str()).take(20).collect();
-        names.join(", ")
-    }
-
-    pub fn route(&mut self, links: Vec<u32>) -> u32 {
-        let next = self.routes.len() as u32;
-        let number = *self.known_routes.entry(links.clone()).or_insert(next);
-        if number == next {
-            self.routes.push(links);
-        }
-        number
-    }
-}
 
 impl Scenario {
     /// Resolves the scenario, or says what cannot work; `file` is what errors call it.

@@ -6,22 +6,14 @@ use elephan_net::{Delay, Limit, LinkConfig, Loss, Queue};
 use elephan_units::{Bytes, Rate, Time};
 use serde_json::Value;
 
+use super::network::Network;
+use super::routes::{Edge, shortest};
 use crate::buffer::Buffer;
 use crate::document::positive;
-use crate::file::{LinkFile, Path, Scenario};
-use crate::resolve::Network;
-use crate::routes::{Edge, shortest};
+use crate::file::{LinkFile, Path, Place, Scenario};
 
 /// Sequence numbers have 32 bits: they cannot distinguish more segments than that on any path.
 const MOST_IN_FLIGHT: u64 = 1 << 32;
-
-/// What a flow of any kind says of its way.
-pub(crate) struct Place<'a> {
-    pub rtt: Option<Time>,
-    pub from: Option<&'a str>,
-    pub to: Option<&'a str>,
-    pub reverse: bool,
-}
 
 /// The links that flows cross.
 pub(crate) enum Topology<'a> {
