@@ -45,11 +45,12 @@ export interface Table {
 export interface Runs {
   title: string;
   keys: { name: string; numeric: boolean }[];
-  metrics: { name: string; unit: string; meaning: string; factor: number; digits: number }[];
+  metrics: { name: string; unit: string; meaning: string }[];
   /** Settings as in the file, one for each key. */
   settings: (string | number | boolean | null)[][];
   /** The keys' values as numbers of SI units, for axes; null where they are words. */
   axis: (number | null)[][];
+  /** In the metrics' units. */
   values: (number | null)[][];
   /** Two-sided 95 % quantiles of Student's t by degrees of freedom, from 1. */
   t95: number[];

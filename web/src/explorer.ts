@@ -71,8 +71,7 @@ export function explorer(runs: Runs, name: string): HTMLElement {
     const cell = (x: string, by: string) =>
       chosen
         .filter((r) => (varied.length === 0 || label(runs.settings[r]![state.x]!) === x) && (state.by < 0 || label(runs.settings[r]![state.by]!) === by))
-        .map((r) => runs.values[r]![state.metric] ?? null)
-        .map((value) => (value === null ? null : value * metric.factor));
+        .map((r) => runs.values[r]![state.metric] ?? null);
     const defined = (values: (number | null)[]) => values.filter((value): value is number => value !== null);
     const title = metric.name;
     const unit = `${metric.name} (${metric.unit})`;

@@ -191,9 +191,7 @@ def _runs_json(runs: Runs) -> dict[str, Any]:
     return {
         "title": runs.title,
         "keys": [{"name": key, "numeric": numeric} for key, numeric in zip(runs.keys, runs.numeric(), strict=True)],
-        "metrics": [
-            {"name": m.name, "unit": m.unit, "meaning": m.meaning, "factor": 1, "digits": m.digits} for m in METRICS
-        ],
+        "metrics": [{"name": m.name, "unit": m.unit, "meaning": m.meaning} for m in METRICS],
         "settings": runs.settings,
         "axis": runs.axis(),
         "values": runs.values,

@@ -3,6 +3,7 @@
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from elephan.api.charts import CHARTS
 from elephan.base.plots import STYLE
 from elephan.studies.reproduce.lab import Lab, Report, experiment
 from elephan.studies.reproduce.li2006.systems import SYSTEMS, listed
@@ -22,7 +23,7 @@ def figure_6_1(lab: Lab) -> Report:
                 axes.plot(run.flows["time_s"], run.flows["cwnd_segments"])
                 axes.set_title(name)
             figure.supxlabel("time (s)", fontsize=9)
-            figure.supylabel("cwnd (segments)", fontsize=9)
+            figure.supylabel(CHARTS["cwnd"].label, fontsize=9)
             return figure
 
     report.draw = draw
