@@ -7,8 +7,8 @@ use elephan_model::fluid::{Link, Network, Queue};
 use elephan_model::stability::{self, LossModel};
 use elephan_model::{Algorithm, aimd, independent, standard, tekala, utilisation};
 use elephan_net::{Limit, Loss, Queue as Discipline};
+use elephan_scenario::Plan;
 use elephan_scenario::estimate::{MOST_MODELLED, SAME_START_S};
-use elephan_scenario::{Algorithm as Choice, Plan};
 use elephan_traffic::Demand;
 use elephan_units::entry::Value;
 use elephan_units::{Rate, Time};
@@ -28,7 +28,7 @@ fn with_cc<T>(
     make: impl FnOnce(&str, &[(&str, Value)]) -> Result<T, elephan_model::Error>,
 ) -> PyResult<T> {
     let json: Json = serde_json::from_str(cc).map_err(bad)?;
-    let Choice(cc) = Choice::from_json(json).map_err(bad)?;
+    let elephan_scenario::Algorithm(cc) = elephan_scenario::Algorithm::from_json(json).map_err(bad)?;
     make(cc.name, &cc.settings()).map_err(bad)
 }
 
