@@ -89,9 +89,8 @@ docs: $(VENV)/built $(VENV)/docs ## Build the documentation's site into site/, a
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "open site/index.html"
 
-declared: $(VENV)/built ## Write what Python and the documents take from the declarations in crates/metrics.
+declared: $(VENV)/built ## Write what Python and the documents take from the declarations in Rust.
 	$(BIN)/python scripts/declared.py
-	$(BIN)/ruff format --quiet python/elephan/api/summary.py
 
 measured: $(VENV)/built ## Measure every algorithm and queue for the documentation, a quarter of an hour; ONLY=NAME for one algorithm, queue or metric in under a minute. Writes docs/measured.json.
 	$(BIN)/python scripts/docs/measure.py $(ONLY)

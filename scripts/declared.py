@@ -1,11 +1,16 @@
-"""Writes what other languages and documents take from the declarations in `crates/metrics`: `make declared`.
+"""Writes what other languages and documents take from what is declared in Rust: `make declared`.
 
 - `python/elephan/api/summary.py`: the parts of a summary as typed classes.
+- `python/elephan/_core.pyi`: the docstrings of the extension module, whose names and types are written by hand.
 - `docs/results.md`: the tables of columns and figures, between its markers.
 """
 
+import ast
+import inspect
 import json
+import subprocess
 import sys
+import textwrap
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -14,6 +19,8 @@ from elephan import _core
 from elephan.base.table import of_markdown, text_heads
 
 ROOT = Path(__file__).parent.parent
+# Of a docstring's line, without its indentation and quotes.
+WIDTH = 112
 HEAD = '''"""The summary of a run, with types. Made by `make declared` from crates/metrics/src/summary.rs; change it there."""
 
 from typing import Any, Self
@@ -61,7 +68,7 @@ def fields() -> dict[str, list[dict[str, Any]]]:
 
 def explained(field: dict[str, Any]) -> str:
     """Meaning, unit and source of a figure, in a sentence."""
-    unit = f" Unit: {field['unit']}." if field["unit"] not in ("", "1") else ""
+    unit = f" Unit: {field['unit']}." if field["unit"] else ""
     source = f" Source: {field['source']}." if field["source"] else ""
     return f"{field['meaning']}{unit}{source}"
 
@@ -91,6 +98,49 @@ def summary_classes() -> str:
     return text
 
 
+def documented(body: list[ast.stmt], owner: Any) -> None:
+    """Give the definitions of a stub the docstrings that the module has, and each its own body."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            own = [one for one in node.body if not isinstance(one, ast.Expr)]
+            one = getattr(owner, node.name)
+            documented(own, one)
+            node.body = [docstring(one)]
+            for part in own:
+                node.body += (
+                    [part, docstring(getattr(one, part.target.id))] if isinstance(part, ast.AnnAssign) else [part]
+                )
+        elif isinstance(node, ast.FunctionDef) and node.name != "__new__":
+            node.body = [docstring(getattr(owner, node.name))]
+
+
+def docstring(one: Any) -> ast.Expr:
+    """A docstring as a statement. Exits where there is none."""
+    if not one.__doc__:
+        sys.exit(f"_core: expected every name to be documented in crates/python, found none of {one}")
+    first, *others = inspect.cleandoc(one.__doc__).split("\n\n")
+    summary, _, rest = " ".join(first.split()).partition(". ")
+    if not rest:
+        summary = summary.removesuffix(".")
+    texts = [f"{summary}.", *filter(None, [rest, *others])]
+    lines = "\n\n".join("\n".join(textwrap.wrap(text, WIDTH)) for text in texts)
+    return ast.Expr(ast.Constant(f"{lines}\n" if "\n" in lines else lines))
+
+
+def stub() -> str:
+    """The text of python/elephan/_core.pyi."""
+    tree = ast.parse((ROOT / "python" / "elephan" / "_core.pyi").read_text(encoding="utf-8"))
+    documented(tree.body, _core)
+    return ast.unparse(tree)
+
+
+def formatted(path: Path, text: str) -> str:
+    """A text of Python as `ruff format` has it."""
+    ruff = Path(sys.executable).with_name("ruff")
+    words = [ruff, "format", "--quiet", "--stdin-filename", path, "-"]
+    return subprocess.run(words, input=text, check=True, capture_output=True, text=True).stdout
+
+
 def columns_page() -> str:
     """The tables of columns and figures in docs/results.md."""
     columns = json.loads(_core.declared_columns())
@@ -112,8 +162,10 @@ def made() -> dict[Path, str]:
     start, end = "<!-- declared -->\n", "<!-- /declared -->\n"
     before, _, rest = page.read_text(encoding="utf-8").partition(start)
     _, _, after = rest.partition(end)
+    package = ROOT / "python" / "elephan"
+    python = {package / "api" / "summary.py": summary_classes(), package / "_core.pyi": stub()}
     return {
-        ROOT / "python" / "elephan" / "api" / "summary.py": summary_classes(),
+        **{path: formatted(path, text) for path, text in python.items()},
         page: f"{before}{start}\n{columns_page()}\n{end}{after}",
     }
 

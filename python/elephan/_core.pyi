@@ -4,20 +4,45 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 __version__: str
+"The version of the package."
 EVENT_KINDS: list[str]
+"The kinds of events of a run, in the order of the numbers in `events.parquet`."
 
-class ScenarioError(ValueError): ...
+class ScenarioError(ValueError):
+    """A scenario that cannot be run; the message has a line for each mistake."""
 
 class Expansion:
+    """The points of the sweep of a scenario (JSON); none is made before it is asked for.
+
+    Raises `ScenarioError` where the scenario cannot be run.
+    """
+
     points: int
+    "How many points there are, repeats not counted."
     repeats: int
+    "With how many seeds each point is to be run."
+
     def __new__(cls, scenario: str) -> Expansion: ...
-    def point(self, number: int, repeat: int) -> tuple[str, str]: ...
-    def canonical(self, number: int, repeat: int) -> str: ...
+    def point(self, number: int, repeat: int) -> tuple[str, str]:
+        """JSON of the scenario of repeat `repeat` of point `number`, and JSON of the settings that it stands for.
+
+        Raises `ScenarioError` where there is no such point.
+        """
+
+    def canonical(self, number: int, repeat: int) -> str:
+        """The scenario of repeat `repeat` of point `number` as JSON with its keys in alphabetical order.
+
+        One scenario has one such text. Raises `ScenarioError` where there is no such point.
+        """
 
 class Cancel:
-    def is_set(self) -> bool: ...
-    def set(self) -> None: ...
+    """Stops runs that go on in other threads, once for all."""
+
+    def is_set(self) -> bool:
+        """Whether they are to stop."""
+
+    def set(self) -> None:
+        """Stops them, within milliseconds."""
 
 def run_many(
     scenarios: Sequence[str],
@@ -25,19 +50,56 @@ def run_many(
     progress: Callable[[float], object] | None = None,
     captures: dict[str, str] | None = None,
     cancel: Cancel | None = None,
-) -> list[dict[str, Any]]: ...
+) -> list[dict[str, Any]]:
+    """Runs scenarios (JSON) on `threads` threads (0: all cores); results in the same order.
+
+    The calling thread calls `progress` every 50 ms with the share that is done, and runs signal handlers. What they
+    raise ends the runs at once, and is raised. `captures` gives, for the links that a scenario captures, the files
+    to write; it is for a single scenario. `cancel` lets another thread stop the runs, in place of `progress`; a
+    single run then goes on in the calling thread. Raises `ScenarioError` where one cannot be run, `OSError` where a
+    capture cannot be written.
+    """
+
 def run_live(
     scenario: str,
     interval_s: float,
     callback: Callable[[float, dict[str, Any], dict[str, Any]], bool],
     cancel: Cancel | None = None,
     listen: Callable[[], object] | None = None,
-) -> dict[str, Any]: ...
-def kernel_algorithms() -> str: ...
-def kernel_sources() -> dict[str, str]: ...
-def kernel_values(name: str, settings: str) -> list[int]: ...
-def congestion_controls(scenario: str) -> list[tuple[str, str]]: ...
-def linux_unsupported(scenario: str) -> list[str]: ...
+) -> dict[str, Any]:
+    """Runs a scenario (JSON) and hands over its samples as they come.
+
+    It calls `callback(time_s, flows, queues)` every `interval_s` of simulated time with those that are new; the run
+    pauses until it returns, and ends where it returns false. Nothing is captured.
+
+    The calling thread calls `listen()` every 50 ms of real time; what that raises ends the run at once, and is
+    raised. `cancel` lets another thread stop it. Raises `ScenarioError` where the scenario cannot be run.
+    """
+
+def kernel_algorithms() -> str:
+    """Every algorithm of kernel/, as JSON: name, title, source file, and the name that it registers with the kernel."""
+
+def kernel_sources() -> dict[str, str]:
+    """The sources of the algorithms: name and text of each file."""
+
+def kernel_values(name: str, settings: str) -> list[int]:
+    """The values of an algorithm's table of parameters in fixed point, with these settings (JSON).
+
+    Raises `ScenarioError` for an unknown algorithm or setting.
+    """
+
+def congestion_controls(scenario: str) -> list[tuple[str, str]]:
+    """Name and settings (JSON) of each flow's congestion control in a scenario (JSON).
+
+    Raises `ScenarioError` where it cannot be run.
+    """
+
+def linux_unsupported(scenario: str) -> list[str]:
+    """What a scenario (JSON) asks for and a kernel cannot do, a line each.
+
+    Raises `ScenarioError` where it cannot be run at all.
+    """
+
 def run_linux(
     scenario: str,
     algorithms: Sequence[str],
@@ -45,7 +107,14 @@ def run_linux(
     sender_commands: Sequence[Sequence[str]] | None = None,
     listener_commands: Sequence[Sequence[str]] | None = None,
     progress: Callable[[float], object] | None = None,
-) -> dict[str, Any]: ...
+) -> dict[str, Any]:
+    """Runs a scenario (JSON) on the running kernel.
+
+    `algorithms` are the kernel's names of each flow's congestion control. `progress` as in `run_many`. The
+    commands, each a list of words, run meanwhile in the namespaces of the hosts that send and that receive. Raises
+    `ScenarioError` with a line for each thing that the kernel cannot do, `OSError` where the system refuses.
+    """
+
 def load_scenario(
     text: str,
     file: str,
@@ -53,36 +122,140 @@ def load_scenario(
     json: bool = False,
     files: bool = False,
     large: bool = False,
-) -> str: ...
-def parse_document(text: str, file: str, json: bool = False) -> str: ...
-def estimate(scenario: str) -> dict[str, tuple[float, str]]: ...
-def quantity(text: str) -> tuple[float, str] | None: ...
-def schema() -> str: ...
-def impact(without: float, with_others: float) -> float: ...
-def describe_plan(scenario: str) -> str: ...
-def to_toml(json: str) -> str: ...
-def vocabulary() -> str: ...
-def declared_columns() -> str: ...
-def declared_fields() -> str: ...
-def summary_schema() -> str: ...
+) -> str:
+    """Reads a scenario (TOML, or JSON where `json`), and returns it as JSON with all defaults written out.
+
+    It sets `overrides`, and checks that the scenario works at every point of its sweep, and that no point is beyond
+    the limits of events, rows and memory unless it may be `large`. Files that it names are read only where `files`
+    allows it. Raises `ScenarioError` with a line for each mistake.
+    """
+
+def parse_document(text: str, file: str, json: bool = False) -> str:
+    """Reads a text (TOML, or JSON where `json`) as a plain document, and returns it as JSON.
+
+    Nothing else is checked. Raises `ScenarioError`, with the name `file`, where it is neither.
+    """
+
+def estimate(scenario: str) -> dict[str, tuple[float, str]]:
+    """Upper bounds of what it takes to run a scenario (JSON).
+
+    They are `events` of the simulator, `rows` of all tables and `bytes` of memory, each with the key that
+    contributes most; of a sweep those of the point that takes most. Raises `ScenarioError` where it cannot be run.
+    """
+
+def quantity(text: str) -> tuple[float, str] | None:
+    """The number that a quantity of a scenario file stands for, and its unit.
+
+    Units are `bit_s`, `s`, `bytes`, `packets`, or `bdp`, a share of the bandwidth-delay product. None where the
+    text is no quantity.
+    """
+
+def schema() -> str:
+    """The JSON Schema of the scenario file, as JSON."""
+
+def impact(without: float, with_others: float) -> float:
+    """Impact on Standard TCP (Li 2006, equation 9.1), from goodputs in one unit.
+
+    It is the goodput of the remaining flows without the others over that with them: above 1 they are harmed.
+    """
+
+def describe_plan(scenario: str) -> str:
+    """The names of the flows and links of a scenario (JSON), as JSON.
+
+    Flows have their labels, and links whether they have a rate. Raises `ScenarioError` where it cannot be run.
+    """
+
+def to_toml(json: str) -> str:
+    """A document (JSON) as the text of a scenario file, in TOML.
+
+    Raises `ScenarioError` where TOML cannot say it.
+    """
+
+def vocabulary() -> str:
+    """Everything that a scenario can name, as JSON: lists of entries by the key that names them.
+
+    These are algorithms, slow starts, recoveries, queue disciplines and kinds of traffic. Of an algorithm it also
+    says whose response function it has (`model`), and which file of kernel/ has it.
+    """
+
+def declared_columns() -> str:
+    """Every column of every table of samples, as JSON.
+
+    Each has table, name, title, unit, type, meaning, and whether a page is sent it.
+    """
+
+def declared_fields() -> str:
+    """Every figure of every part of a summary, as JSON.
+
+    Each has part, name, title, unit, meaning, source, and how tables show it.
+    """
+
+def summary_schema() -> str:
+    """The JSON Schema of `summary.json`."""
 
 class Model:
+    """The steady state of an algorithm.
+
+    `cc` is as in a scenario, in JSON: a name, or a table with `name` and parameters. Windows are in segments, `rtt`
+    in s, `loss` is a probability for each packet. Raises `ScenarioError` where the algorithm has no model.
+    """
+
     def __new__(cls, cc: str) -> Model: ...
-    def published(self, loss: float, rtt: float) -> float | None: ...
-    def window(self, loss: float, rtt: float) -> float: ...
-    def peak(self, loss: float, rtt: float) -> float: ...
-    def loss(self, window: float, rtt: float) -> float: ...
-    def beta(self, window: float) -> float: ...
-    def increase(self, window: float, rtt: float) -> float: ...
-    def recovery(self, window: float, rtt: float) -> float: ...
-    def doubling(self, window: float, rtt: float) -> float: ...
-    def halving(self, window: float) -> float: ...
-    def variation(self, window: float, rtt: float) -> float: ...
-    def sawtooth_variation(self, window: float) -> float: ...
-    def rtt_unfairness(self, loss: float, rtt: float) -> tuple[float, float, float, float]: ...
-    def layer(self, k: int) -> tuple[float, float, float, float, float] | None: ...
+    def published(self, loss: float, rtt: float) -> float | None:
+        """Mean window at a loss rate, in segments, as the source prints it; none where no source does."""
+
+    def window(self, loss: float, rtt: float) -> float:
+        """Mean window in segments under one loss in `1/loss` packets."""
+
+    def peak(self, loss: float, rtt: float) -> float:
+        """Window in segments at which the sawtooth under one loss in `1/loss` packets loses."""
+
+    def loss(self, window: float, rtt: float) -> float:
+        """The loss rate that supports a mean window."""
+
+    def beta(self, window: float) -> float:
+        """Fraction of a window that a loss leaves."""
+
+    def increase(self, window: float, rtt: float) -> float:
+        """Increase in segments for each round trip at a mean window."""
+
+    def recovery(self, window: float, rtt: float) -> float:
+        """Round trips until a flow that lost at `window` is back there."""
+
+    def doubling(self, window: float, rtt: float) -> float:
+        """Round trips from `window` to twice that, when capacity has come free."""
+
+    def halving(self, window: float) -> float:
+        """Round trips from `window` to half of that under a loss in each round trip."""
+
+    def variation(self, window: float, rtt: float) -> float:
+        """Coefficient of variation of the rate under independent losses of small probability."""
+
+    def sawtooth_variation(self, window: float) -> float:
+        """Coefficient of variation of the window over one periodic sawtooth."""
+
+    def rtt_unfairness(self, loss: float, rtt: float) -> tuple[float, float, float, float]:
+        """Exponents of the response function and of the ratio of rates by round-trip time.
+
+        They are `d` and `e` of `w = c rtt^e / loss^d`, and the exponents with independent and with synchronised losses.
+        """
+
+    def layer(self, k: int) -> tuple[float, float, float, float, float] | None:
+        """Layered TCP's layer `k`; none for other algorithms.
+
+        It has its step and its first window in segments, how many times faster than Standard TCP it claims bandwidth
+        and recovers, and the loss rate that supports it.
+        """
 
 class Fluid:
+    """Windows and queue as differential equations.
+
+    `rate` is in packets/s and `buffer` in packets; `queue` is `droptail`, `red` or `power`. `classes` are `(cc as
+    JSON, flows, rtt in s)`, `red` is `(min, max, max_p, weight, gentle, wait)` with thresholds in packets. A state
+    is the mean window of each class in segments, and the averaged queue in packets. Raises `ScenarioError` for
+    another queue, or an algorithm without a model.
+    """
+
     def __new__(
         cls,
         rate: float,
@@ -92,25 +265,94 @@ class Fluid:
         random_loss: float = 0.0,
         red: tuple[float, float, float, float, bool, bool] | None = None,
     ) -> Fluid: ...
-    def derivative(self, now: Sequence[float], before: Sequence[Sequence[float]]) -> list[float]: ...
-    def rtts(self, state: Sequence[float]) -> list[float]: ...
-    def queue(self, state: Sequence[float]) -> float: ...
-    def offered(self, state: Sequence[float]) -> float: ...
-    def loss(self, state: Sequence[float]) -> float: ...
+    def derivative(self, now: Sequence[float], before: Sequence[Sequence[float]]) -> list[float]:
+        """The derivative of the state `now`, for each second.
 
-def fluid_plan(scenario: str) -> str: ...
-def empty_summary() -> str: ...
-def independent_window(cc: str, loss: float, rtt: float) -> float | None: ...
-def pftk_bit_s(loss: float, rtt: float, rto: float, segment_bytes: float, per_ack: float) -> float: ...
-def utilisation_of(beta: float, gamma: float) -> float: ...
-def aimd_shares(flows: Sequence[tuple[float, float, float, float]]) -> list[float]: ...
+        `before` has, of each class, the state one round-trip time ago.
+        """
+
+    def rtts(self, state: Sequence[float]) -> list[float]:
+        """Round-trip time of each class, in s."""
+
+    def queue(self, state: Sequence[float]) -> float:
+        """Packets queued."""
+
+    def offered(self, state: Sequence[float]) -> float:
+        """What all flows send, in packets/s."""
+
+    def loss(self, state: Sequence[float]) -> float:
+        """Share of what is sent that is lost, in the queue or on the wire."""
+
+def fluid_plan(scenario: str) -> str:
+    """What the fluid model needs of a scenario (JSON), as JSON: numbers in s, bit/s and packets.
+
+    Raises `ScenarioError` where it has more than one bottleneck, or traffic that is no bulk transfer.
+    """
+
+def empty_summary() -> str:
+    """A summary in which nothing has happened, with one flow and one link, as JSON: what engines outside Rust fill in."""
+
+def independent_window(cc: str, loss: float, rtt: float) -> float | None:
+    """Mean window in segments of an algorithm under independent losses.
+
+    `cc` is in JSON, `rtt` in s. None for FAST, which lives by its queue. Raises `ScenarioError` where the algorithm
+    has no model.
+    """
+
+def pftk_bit_s(loss: float, rtt: float, rto: float, segment_bytes: float, per_ack: float) -> float:
+    """Throughput of Standard TCP with timeouts, in bit/s (Li 2006, equation 5.7).
+
+    `rtt` and the retransmission timeout `rto` are in s; `per_ack` is the segments that an ACK acknowledges.
+    """
+
+def utilisation_of(beta: float, gamma: float) -> float:
+    """Utilisation by one flow (Li 2006, equation 5.6).
+
+    It keeps the fraction `beta` at a loss; the buffer is `gamma` bandwidth-delay products.
+    """
+
+def aimd_shares(flows: Sequence[tuple[float, float, float, float]]) -> list[float]:
+    """Share of the bandwidth of each AIMD flow `(a, beta, rtt in s, synchronisation)` in the matrix model."""
+
 def scalable_stability(
     a: float, b: float, flows: float, rtt: float, rate: float, buffer: float, model: str
-) -> tuple[float, float, float, bool]: ...
+) -> tuple[float, float, float, bool]:
+    """Kelly's condition for the stability of Scalable TCP at a link: load, loss, limit of `a`, and whether it holds.
+
+    `rtt` is in s, `rate` in packets/s, `buffer` in packets; `model` is `power`, `mm1b` or `excess`. Raises
+    `ScenarioError` for another.
+    """
+
 def tekala_window(
     times: Sequence[float], alpha: float, beta: float, mu: float, rtt: float, buffer: float, ssthresh: float
-) -> list[float]: ...
-def tekala_random_rate(alpha: float, beta: float, q: float, rtt: float, delay: float) -> tuple[float, float]: ...
-def equal_window_rates(mu: float, delay: float, rtts: Sequence[float]) -> list[float]: ...
-def seconds(text: str) -> float: ...
-def bits_per_second(text: str) -> float: ...
+) -> list[float]:
+    """Scalable TCP's window in segments at each of `times`, alone on a link.
+
+    By Tekala and Szabo 2006, equations 6 to 12. Times and `rtt` are in s, `mu` in packets/s, `buffer` in packets,
+    `ssthresh` in segments.
+    """
+
+def tekala_random_rate(alpha: float, beta: float, q: float, rtt: float, delay: float) -> tuple[float, float]:
+    """Scalable TCP's throughput under random loss `q`, in packets/s.
+
+    The first is by Tekala and Szabo 2006, equation 24, the second with independent losses. `rtt` and the queueing
+    `delay` are in s.
+    """
+
+def equal_window_rates(mu: float, delay: float, rtts: Sequence[float]) -> list[float]:
+    """Rates in packets/s of flows with equal windows that fill a link of `mu` packets/s.
+
+    `rtts` and the queueing `delay` are in s.
+    """
+
+def seconds(text: str) -> float:
+    """Seconds in a time such as "82 ms".
+
+    Raises `ScenarioError` where the text is no time.
+    """
+
+def bits_per_second(text: str) -> float:
+    """Bits per second in a rate such as "250 Mbit/s".
+
+    Raises `ScenarioError` where the text is no rate.
+    """

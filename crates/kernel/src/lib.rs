@@ -4,6 +4,8 @@
 //! compiled here by the host's C compiler. So tests hold their integer arithmetic against the floating point of `elephan-cc`,
 //! and the simulator runs them as `cc = "kernel:scalable"`.
 
+#![allow(unsafe_code, reason = "C is called: the safety of each call is stated there")]
+
 mod host;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@
 //! ends, however it ends, they are gone.
 
 #![cfg(target_os = "linux")]
+#![allow(clippy::cast_possible_wrap, reason = "the types of the kernel's interfaces")]
 
 mod clock;
 mod commands;

@@ -21,8 +21,9 @@ pub fn check(py: Python<'_>, expansion: &Expansion, large: bool) -> PyResult<Opt
     Ok(largest)
 }
 
-/// Upper bounds of what it takes to run a scenario (JSON), of a sweep the point that takes most: `events` of the simulator, `rows` of
-/// all tables and `bytes` of memory, each with the key that contributes most.
+/// Upper bounds of what it takes to run a scenario (JSON). They are `events` of the simulator, `rows` of all tables and
+/// `bytes` of memory, each with the key that contributes most; of a sweep those of the point that takes most. Raises
+/// `ScenarioError` where it cannot be run.
 #[pyfunction]
 pub fn estimate(py: Python<'_>, scenario: &str) -> PyResult<BTreeMap<&'static str, (f64, String)>> {
     let scenario = Scenario::from_json(scenario, "scenario", &[]).map_err(scenario_error)?;

@@ -90,7 +90,7 @@ fn plan(json: &str) -> PyResult<Plan> {
 /// The calling thread calls `progress` every 50 ms with the share that is done, and runs signal handlers. What they raise ends
 /// the runs at once, and is raised. `captures` gives, for the links that a scenario captures, the files to write; it is for a
 /// single scenario. `cancel` lets another thread stop the runs, in place of `progress`; a single run then goes on in the
-/// calling thread.
+/// calling thread. Raises `ScenarioError` where one cannot be run, `OSError` where a capture cannot be written.
 #[pyfunction]
 #[pyo3(signature = (scenarios, threads=0, progress=None, captures=None, cancel=None))]
 fn run_many(
@@ -148,7 +148,8 @@ fn convert<'py>(py: Python<'py>, outcome: Outcome, plan: &Plan) -> PyResult<Boun
     Ok(result)
 }
 
-/// Reads a text (TOML, or JSON where `json`) as a plain document, of which nothing is checked, and returns it as JSON.
+/// Reads a text (TOML, or JSON where `json`) as a plain document, and returns it as JSON. Nothing else is checked. Raises
+/// `ScenarioError`, with the name `file`, where it is neither.
 #[pyfunction]
 #[pyo3(signature = (text, file, json=false))]
 fn parse_document(text: &str, file: &str, json: bool) -> PyResult<String> {
@@ -156,9 +157,10 @@ fn parse_document(text: &str, file: &str, json: bool) -> PyResult<String> {
     Ok(parse(text, file, syntax).map_err(scenario_error)?.to_string())
 }
 
-/// Reads a scenario (TOML, or JSON where `json`), sets `overrides`, checks that it works at every point of its sweep and that no
-/// point is beyond the limits of events, rows and memory unless it may be `large`, and returns it as JSON with all defaults written
-/// out. Files that it names are read only where `files` allows it.
+/// Reads a scenario (TOML, or JSON where `json`), and returns it as JSON with all defaults written out. It sets
+/// `overrides`, and checks that the scenario works at every point of its sweep, and that no point is beyond the limits of
+/// events, rows and memory unless it may be `large`. Files that it names are read only where `files` allows it. Raises
+/// `ScenarioError` with a line for each mistake.
 #[pyfunction]
 #[pyo3(signature = (text, file, overrides, json=false, files=false, large=false))]
 fn load_scenario(
@@ -180,20 +182,21 @@ fn load_scenario(
     Ok(serde_json::to_string(&scenario).expect("a scenario is always JSON"))
 }
 
-/// Impact on Standard TCP: goodput of its remaining flows without and with the others.
+/// Impact on Standard TCP (Li 2006, equation 9.1), from goodputs in one unit. It is the goodput of the remaining flows
+/// without the others over that with them: above 1 they are harmed.
 #[pyfunction]
 fn impact(without: f64, with_others: f64) -> f64 {
     elephan_metrics::formula::impact(without, with_others)
 }
 
-/// The JSON Schema of the scenario file.
+/// The JSON Schema of the scenario file, as JSON.
 #[pyfunction]
 fn schema() -> String {
     Scenario::schema().to_string()
 }
 
-/// The number that a quantity of a scenario file stands for, and its unit: `bit_s`, `s`, `bytes`, `packets`, or `bdp`, a share of
-/// the bandwidth-delay product; none where the text is no quantity.
+/// The number that a quantity of a scenario file stands for, and its unit. Units are `bit_s`, `s`, `bytes`, `packets`, or
+/// `bdp`, a share of the bandwidth-delay product. None where the text is no quantity.
 #[pyfunction]
 fn quantity(text: &str) -> Option<(f64, &'static str)> {
     if let Ok(rate) = text.parse::<Rate>() {
@@ -209,7 +212,7 @@ fn quantity(text: &str) -> Option<(f64, &'static str)> {
     }
 }
 
-/// A document (JSON) as a scenario file.
+/// A document (JSON) as the text of a scenario file, in TOML. Raises `ScenarioError` where TOML cannot say it.
 #[pyfunction]
 fn to_toml(json: &str) -> PyResult<String> {
     let error = |problem: String| {

@@ -32,7 +32,8 @@ fn kernel_sources() -> BTreeMap<&'static str, &'static str> {
     elephan_kernel::SOURCES.iter().map(|source| (source.name, source.text)).collect()
 }
 
-/// The values of an algorithm's table of parameters in fixed point, with these settings (JSON).
+/// The values of an algorithm's table of parameters in fixed point, with these settings (JSON). Raises `ScenarioError` for an unknown
+/// algorithm or setting.
 #[pyfunction]
 fn kernel_values(name: &str, settings: &str) -> PyResult<Vec<u64>> {
     let settings: BTreeMap<String, Value> = serde_json::from_str(settings)
@@ -45,7 +46,7 @@ fn kernel_values(name: &str, settings: &str) -> PyResult<Vec<u64>> {
     known.values(&values).map_err(refused)
 }
 
-/// Name and settings (JSON) of each flow's congestion control.
+/// Name and settings (JSON) of each flow's congestion control in a scenario (JSON). Raises `ScenarioError` where it cannot be run.
 #[pyfunction]
 fn congestion_controls(scenario: &str) -> PyResult<Vec<(String, String)>> {
     let plan = plan(scenario)?;
@@ -91,14 +92,16 @@ mod engine {
         }
     }
 
-    /// What a scenario (JSON) asks for and a kernel cannot do, a line each.
+    /// What a scenario (JSON) asks for and a kernel cannot do, a line each. Raises `ScenarioError` where it cannot be run at all.
     #[pyfunction]
     pub fn linux_unsupported(scenario: &str) -> PyResult<Vec<String>> {
         Ok(elephan_linux::unsupported(&plan(scenario)?))
     }
 
-    /// Runs a scenario (JSON) on the running kernel; `algorithms` are the kernel's names of each flow's congestion control.
-    /// `progress` as in `run_many`.
+    /// Runs a scenario (JSON) on the running kernel. `algorithms` are the kernel's names of each flow's congestion control.
+    /// `progress` as in `run_many`. The commands, each a list of words, run meanwhile in the namespaces of the hosts that
+    /// send and that receive. Raises `ScenarioError` with a line for each thing that the kernel cannot do, `OSError` where
+    /// the system refuses.
     #[pyfunction]
     #[pyo3(signature = (scenario, algorithms, large_segments=false, sender_commands=None, listener_commands=None, progress=None))]
     pub fn run_linux<'py>(

@@ -49,7 +49,8 @@ impl Control for Watched<'_> {
     }
 }
 
-/// The names of a scenario's flows and links, as JSON: of flows their labels, of links whether they have a rate.
+/// The names of the flows and links of a scenario (JSON), as JSON. Flows have their labels, and links whether they have a
+/// rate. Raises `ScenarioError` where it cannot be run.
 #[pyfunction]
 pub fn describe_plan(scenario: &str) -> PyResult<String> {
     let plan = crate::plan(scenario)?;
@@ -62,11 +63,12 @@ pub fn describe_plan(scenario: &str) -> PyResult<String> {
     Ok(json!({ "labels": labels, "links": links, "bottleneck": plan.bottleneck }).to_string())
 }
 
-/// Runs a scenario (JSON) and calls `callback(time_s, flows, queues)` every `interval_s` of simulated time with the samples that
-/// are new; the run pauses until it returns, and ends where it returns false. Nothing is captured.
+/// Runs a scenario (JSON) and hands over its samples as they come. It calls `callback(time_s, flows, queues)` every
+/// `interval_s` of simulated time with those that are new; the run pauses until it returns, and ends where it returns
+/// false. Nothing is captured.
 ///
-/// The calling thread calls `listen()` every 50 ms of real time; what that raises ends the run at once, and is raised. `cancel` lets
-/// another thread stop it.
+/// The calling thread calls `listen()` every 50 ms of real time; what that raises ends the run at once, and is raised.
+/// `cancel` lets another thread stop it. Raises `ScenarioError` where the scenario cannot be run.
 #[pyfunction]
 #[pyo3(signature = (scenario, interval_s, callback, cancel=None, listen=None))]
 pub fn run_live<'py>(

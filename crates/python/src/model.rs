@@ -32,7 +32,8 @@ fn with_cc<T>(
     make(cc.name, &cc.settings()).map_err(bad)
 }
 
-/// The steady state of an algorithm; see `elephan_model::Algorithm`.
+/// The steady state of an algorithm. `cc` is as in a scenario, in JSON: a name, or a table with `name` and parameters. Windows are in
+/// segments, `rtt` in s, `loss` is a probability for each packet. Raises `ScenarioError` where the algorithm has no model.
 #[pyclass(frozen)]
 pub struct Model(Algorithm);
 
@@ -42,45 +43,58 @@ impl Model {
     fn new(cc: &str) -> PyResult<Self> {
         with_cc(cc, Algorithm::new).map(Self)
     }
+    /// Mean window at a loss rate, in segments, as the source prints it; none where no source does.
     fn published(&self, loss: f64, rtt: f64) -> Option<f64> {
         self.0.published(loss, rtt)
     }
+    /// Mean window in segments under one loss in `1/loss` packets.
     fn window(&self, loss: f64, rtt: f64) -> f64 {
         self.0.window(loss, rtt)
     }
+    /// Window in segments at which the sawtooth under one loss in `1/loss` packets loses.
     fn peak(&self, loss: f64, rtt: f64) -> f64 {
         self.0.peak(loss, rtt)
     }
+    /// The loss rate that supports a mean window.
     fn loss(&self, window: f64, rtt: f64) -> f64 {
         self.0.loss(window, rtt)
     }
+    /// Fraction of a window that a loss leaves.
     fn beta(&self, window: f64) -> f64 {
         self.0.beta(window)
     }
+    /// Increase in segments for each round trip at a mean window.
     fn increase(&self, window: f64, rtt: f64) -> f64 {
         self.0.increase(window, rtt)
     }
+    /// Round trips until a flow that lost at `window` is back there.
     fn recovery(&self, window: f64, rtt: f64) -> f64 {
         self.0.recovery(window, rtt)
     }
+    /// Round trips from `window` to twice that, when capacity has come free.
     fn doubling(&self, window: f64, rtt: f64) -> f64 {
         self.0.doubling(window, rtt)
     }
+    /// Round trips from `window` to half of that under a loss in each round trip.
     fn halving(&self, window: f64) -> f64 {
         self.0.halving(window)
     }
+    /// Coefficient of variation of the rate under independent losses of small probability.
     fn variation(&self, window: f64, rtt: f64) -> f64 {
         self.0.variation(window, rtt)
     }
+    /// Coefficient of variation of the window over one periodic sawtooth.
     fn sawtooth_variation(&self, window: f64) -> f64 {
         self.0.sawtooth_variation(window)
     }
-    /// `d`, `e`, and the exponents of unfairness with independent and with synchronised losses.
+    /// Exponents of the response function and of the ratio of rates by round-trip time. They are `d` and `e` of `w = c
+    /// rtt^e / loss^d`, and the exponents with independent and with synchronised losses.
     fn rtt_unfairness(&self, loss: f64, rtt: f64) -> (f64, f64, f64, f64) {
         let it = self.0.rtt_unfairness(loss, rtt);
         (it.loss_exponent, it.rtt_exponent, it.independent, it.synchronised)
     }
-    /// `(step, from, claiming, recovery, supporting loss)` of Layered TCP's layer `k`; none for other algorithms.
+    /// Layered TCP's layer `k`; none for other algorithms. It has its step and its first window in segments, how many times
+    /// faster than Standard TCP it claims bandwidth and recovers, and the loss rate that supports it.
     fn layer(&self, k: u32) -> Option<(f64, f64, f64, f64, f64)> {
         let Algorithm::Ltcp(it) = &self.0 else { return None };
         let layer = it.numbered(k);
@@ -89,7 +103,8 @@ impl Model {
     }
 }
 
-/// Mean window of an algorithm under independent losses; none for FAST, which lives by its queue.
+/// Mean window in segments of an algorithm under independent losses. `cc` is in JSON, `rtt` in s. None for FAST, which
+/// lives by its queue. Raises `ScenarioError` where the algorithm has no model.
 #[pyfunction]
 fn independent_window(py: Python<'_>, cc: &str, loss: f64, rtt: f64) -> PyResult<Option<f64>> {
     let cancel = Cancel::default();
@@ -104,14 +119,15 @@ fn independent_window(py: Python<'_>, cc: &str, loss: f64, rtt: f64) -> PyResult
     watch(py, &cancel, |_| Ok(()), || with_cc(cc, work))?
 }
 
-/// Windows and queue as differential equations; see `elephan_model::fluid::Network`.
+/// Windows and queue as differential equations. `rate` is in packets/s and `buffer` in packets; `queue` is `droptail`, `red` or `power`.
+/// `classes` are `(cc as JSON, flows, rtt in s)`, `red` is `(min, max, max_p, weight, gentle, wait)` with thresholds in packets. A state
+/// is the mean window of each class in segments, and the averaged queue in packets. Raises `ScenarioError` for another queue, or an
+/// algorithm without a model.
 #[pyclass(frozen)]
 pub struct Fluid(Network);
 
 #[pymethods]
 impl Fluid {
-    /// `classes` are `(cc as JSON, flows, rtt in s)`; `red` is `(min, max, max_p, weight, gentle, wait)`. `queue` is `droptail`, `red` or
-    /// `power`.
     #[new]
     #[pyo3(signature = (rate, buffer, queue, classes, random_loss=0.0, red=None))]
     fn new(
@@ -142,19 +158,24 @@ impl Fluid {
         watch(py, &cancel, |_| Ok(()), work)??;
         Ok(Self(network))
     }
+    /// The derivative of the state `now`, for each second. `before` has, of each class, the state one round-trip time ago.
     fn derivative(&self, now: Vec<f64>, before: Vec<Vec<f64>>) -> Vec<f64> {
         let before: Vec<&[f64]> = before.iter().map(Vec::as_slice).collect();
         self.0.derivative(&now, &before)
     }
+    /// Round-trip time of each class, in s.
     fn rtts(&self, state: Vec<f64>) -> Vec<f64> {
         self.0.rtts(&state)
     }
+    /// Packets queued.
     fn queue(&self, state: Vec<f64>) -> f64 {
         self.0.queue(&state)
     }
+    /// What all flows send, in packets/s.
     fn offered(&self, state: Vec<f64>) -> f64 {
         self.0.offered(&state)
     }
+    /// Share of what is sent that is lost, in the queue or on the wire.
     fn loss(&self, state: Vec<f64>) -> f64 {
         self.0.loss(&state)
     }
@@ -175,8 +196,8 @@ fn describe(plan: &Plan, &(first, count, starts): &(usize, u64, f64)) -> Json {
     })
 }
 
-/// What the fluid model needs of a scenario (JSON), as JSON: numbers in s, bit/s and packets. Raises where it has more than one
-/// bottleneck, or traffic that is no bulk transfer.
+/// What the fluid model needs of a scenario (JSON), as JSON: numbers in s, bit/s and packets. Raises `ScenarioError` where it has more
+/// than one bottleneck, or traffic that is no bulk transfer.
 #[pyfunction]
 fn fluid_plan(scenario: &str) -> PyResult<String> {
     let refuse = |key: &str, expected: &str, found: &str| {
@@ -283,26 +304,29 @@ fn empty_summary() -> String {
     serde_json::to_string(&summary).expect("a summary is always JSON")
 }
 
-/// Throughput of Standard TCP with timeouts, bit/s (thesis, equation 5.7).
+/// Throughput of Standard TCP with timeouts, in bit/s (Li 2006, equation 5.7). `rtt` and the retransmission timeout `rto` are in s;
+/// `per_ack` is the segments that an ACK acknowledges.
 #[pyfunction]
 fn pftk_bit_s(loss: f64, rtt: f64, rto: f64, segment_bytes: f64, per_ack: f64) -> f64 {
     standard::pftk_bit_s(loss, rtt, rto, segment_bytes, per_ack)
 }
 
-/// Utilisation by one flow that keeps `beta`, with a buffer of `gamma` bandwidth-delay products (thesis, equation 5.6).
+/// Utilisation by one flow (Li 2006, equation 5.6). It keeps the fraction `beta` at a loss; the buffer is `gamma`
+/// bandwidth-delay products.
 #[pyfunction]
 fn utilisation_of(beta: f64, gamma: f64) -> f64 {
     utilisation::of(beta, gamma)
 }
 
-/// Shares of AIMD flows `(a, beta, rtt in s, synchronisation)` in the matrix model.
+/// Share of the bandwidth of each AIMD flow `(a, beta, rtt in s, synchronisation)` in the matrix model.
 #[pyfunction]
 fn aimd_shares(flows: Vec<(f64, f64, f64, f64)>) -> Vec<f64> {
     let flow = |(a, beta, rtt, synchronisation)| aimd::Flow { a, beta, rtt, synchronisation };
     aimd::shares(&flows.into_iter().map(flow).collect::<Vec<_>>())
 }
 
-/// Kelly's condition at a link: load, loss, limit of `a`, and whether it holds. `model` is `power`, `mm1b` or `excess`.
+/// Kelly's condition for the stability of Scalable TCP at a link: load, loss, limit of `a`, and whether it holds. `rtt` is in s, `rate`
+/// in packets/s, `buffer` in packets; `model` is `power`, `mm1b` or `excess`. Raises `ScenarioError` for another.
 #[pyfunction]
 fn scalable_stability(
     a: f64,
@@ -323,7 +347,8 @@ fn scalable_stability(
     Ok((margin.load, margin.loss, margin.limit, margin.stable))
 }
 
-/// Scalable TCP's window at each of `times` s, alone on a link (Tekala and Szabo 2006, equations 6 to 12).
+/// Scalable TCP's window in segments at each of `times`, alone on a link. By Tekala and Szabo 2006, equations 6 to 12.
+/// Times and `rtt` are in s, `mu` in packets/s, `buffer` in packets, `ssthresh` in segments.
 #[pyfunction]
 fn tekala_window(
     times: Vec<f64>,
@@ -338,26 +363,27 @@ fn tekala_window(
     times.into_iter().map(|t| path.window(t)).collect()
 }
 
-/// Scalable TCP's throughput under random loss, packets/s: equation 24, and with independent losses.
+/// Scalable TCP's throughput under random loss `q`, in packets/s. The first is by Tekala and Szabo 2006, equation 24, the
+/// second with independent losses. `rtt` and the queueing `delay` are in s.
 #[pyfunction]
 fn tekala_random_rate(alpha: f64, beta: f64, q: f64, rtt: f64, delay: f64) -> (f64, f64) {
     let independent = tekala::random_rate_independent(alpha, beta, q, rtt + delay);
     (tekala::random_rate(alpha, beta, q, rtt, delay), independent)
 }
 
-/// Rates of flows with equal windows that fill a link of `mu` packets/s.
+/// Rates in packets/s of flows with equal windows that fill a link of `mu` packets/s. `rtts` and the queueing `delay` are in s.
 #[pyfunction]
 fn equal_window_rates(mu: f64, delay: f64, rtts: Vec<f64>) -> Vec<f64> {
     tekala::equal_window_rates(mu, delay, &rtts)
 }
 
-/// Seconds in a time such as "82 ms".
+/// Seconds in a time such as "82 ms". Raises `ScenarioError` where the text is no time.
 #[pyfunction]
 fn seconds(text: &str) -> PyResult<f64> {
     text.parse::<Time>().map(Time::secs_f64).map_err(bad)
 }
 
-/// Bits per second in a rate such as "250 Mbit/s".
+/// Bits per second in a rate such as "250 Mbit/s". Raises `ScenarioError` where the text is no rate.
 #[pyfunction]
 fn bits_per_second(text: &str) -> PyResult<f64> {
     text.parse::<Rate>().map(|rate| rate.bits_per_sec() as f64).map_err(bad)

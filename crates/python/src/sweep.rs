@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::scenario_error;
 
-/// The points of a scenario's sweep; none is made before it is asked for.
+/// The points of the sweep of a scenario (JSON); none is made before it is asked for. Raises `ScenarioError` where the scenario cannot
+/// be run.
 #[pyclass(frozen)]
 pub struct Expansion(elephan_scenario::Expansion);
 
@@ -48,14 +49,15 @@ impl Expansion {
         self.0.repeats()
     }
 
-    /// JSON of the scenario of repeat `repeat` of point `number`, and JSON of the settings that it stands for.
+    /// JSON of the scenario of repeat `repeat` of point `number`, and JSON of the settings that it stands for. Raises `ScenarioError`
+    /// where there is no such point.
     fn point(&self, number: usize, repeat: u64) -> PyResult<(String, String)> {
         let point = self.at(number, repeat)?;
         Ok((value(&point.scenario).to_string(), Value::Object(point.settings).to_string()))
     }
 
-    /// The scenario of repeat `repeat` of point `number` as JSON with its keys in order of the alphabet: one scenario has
-    /// one such text.
+    /// The scenario of repeat `repeat` of point `number` as JSON with its keys in alphabetical order. One scenario has one
+    /// such text. Raises `ScenarioError` where there is no such point.
     fn canonical(&self, number: usize, repeat: u64) -> PyResult<String> {
         let mut document = value(&self.at(number, repeat)?.scenario);
         document.sort_all_objects();

@@ -68,14 +68,16 @@ fn field(part: &str, field: &Field) -> Value {
     })
 }
 
-/// Every column of every table of samples, as JSON: table, name, title, unit, type, meaning, and whether a page is sent it.
+/// Every column of every table of samples, as JSON. Each has table, name, title, unit, type, meaning, and whether a page is
+/// sent it.
 #[pyfunction]
 fn declared_columns() -> String {
     let all = trace::TABLES.iter().flat_map(|(name, columns)| columns.iter().map(|one| column(name, one)));
     all.collect::<Value>().to_string()
 }
 
-/// Every figure of every part of a summary, as JSON: part, name, title, unit, meaning, source, and how tables show it.
+/// Every figure of every part of a summary, as JSON. Each has part, name, title, unit, meaning, source, and how tables show
+/// it.
 #[pyfunction]
 fn declared_fields() -> String {
     let all = summary::PARTS.iter().flat_map(|(part, fields)| fields.iter().map(|one| field(part, one)));

@@ -8,8 +8,9 @@ use elephan_units::Entry;
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// Every algorithm, slow start, recovery, queue discipline and kind of traffic that a scenario can name, as JSON: lists of entries by
-/// the key that names them. Of an algorithm it also says whose response function it has (`model`), and which file of kernel/ has it.
+/// Everything that a scenario can name, as JSON: lists of entries by the key that names them. These are algorithms, slow
+/// starts, recoveries, queue disciplines and kinds of traffic. Of an algorithm it also says whose response function it has
+/// (`model`), and which file of kernel/ has it.
 #[pyfunction]
 pub fn vocabulary() -> String {
     let algorithm = |entry: &registry::Entry| {

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 /// How often the caller's thread looks for signals, and tells of progress.
 const LISTENS: Duration = Duration::from_millis(50);
 
-/// Stops runs that go on in other threads.
+/// Stops runs that go on in other threads, once for all.
 #[pyclass(frozen)]
 #[derive(Default)]
 pub struct Cancel(AtomicBool);

@@ -26,13 +26,13 @@ class HostSummary(Part, frozen=True, kw_only=True):
     """The host of a flow's sender over the measuring window."""
 
     busy: float
-    """Share of the time in which its processor was busy."""
+    """Share of the time in which its processor was busy. Unit: 1."""
     dropped: int
-    """Packets dropped because its backlog was full."""
+    """Packets dropped because its backlog was full. Unit: 1."""
     backlog_max_packets: int
     """Maximum of its backlog since the run began. Unit: packets."""
     stalls: int
-    """Window reductions because its device queue was full."""
+    """Window reductions because its device queue was full. Unit: 1."""
 
 
 class FlowSummary(Part, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ class FlowSummary(Part, frozen=True, kw_only=True):
     goodput_bit_s: float
     """Application bytes delivered in order. Unit: bit/s."""
     stability: float | None = None
-    """Standard deviation of its goodput over the mean. Source: Li 2006, equation 7.4."""
+    """Standard deviation of its goodput over the mean. Unit: 1. Source: Li 2006, equation 7.4."""
     convergence_s: float | None = None
     """Time from its start until its goodput is within a factor of 0.8 of its own average. Unit: s. Source: Li 2006, section 7.1.3."""
     sent_bytes: int
@@ -57,9 +57,9 @@ class FlowSummary(Part, frozen=True, kw_only=True):
     srtt_mean_s: float | None = None
     """Mean smoothed round-trip time over the samples. Unit: s."""
     congestion_events: int
-    """Reductions of the congestion window."""
+    """Reductions of the congestion window. Unit: 1."""
     timeouts: int
-    """Retransmission timeouts."""
+    """Retransmission timeouts. Unit: 1."""
     host: HostSummary | None = None
     """The host of its sender, where sending costs it something."""
 
@@ -68,7 +68,7 @@ class TransferSummary(Part, frozen=True, kw_only=True):
     """Transfers, or pages, that finished in the measuring window."""
 
     count: int
-    """How many finished."""
+    """How many finished. Unit: 1."""
     bytes: int
     """Their payload. Unit: B."""
     mean_s: float | None = None
@@ -91,15 +91,15 @@ class CrowdSummary(Part, frozen=True, kw_only=True):
     delivered_bytes: int
     """The same, in bytes. Unit: B."""
     opened: int
-    """Connections opened."""
+    """Connections opened. Unit: 1."""
     failed: int
-    """Connections that gave up after too many timeouts."""
+    """Connections that gave up after too many timeouts. Unit: 1."""
     sent_bytes: int
     """Payload bytes sent, retransmissions included. Unit: B."""
     retransmitted_bytes: int
     """Payload bytes retransmitted. Unit: B."""
     timeouts: int
-    """Retransmission timeouts."""
+    """Retransmission timeouts. Unit: 1."""
     transfers: TransferSummary | None = None
     """Its transfers that finished; for web users, the objects."""
     pages: TransferSummary | None = None
@@ -116,13 +116,13 @@ class StreamSummary(Part, frozen=True, kw_only=True):
     goodput_bit_s: float
     """Payload that arrived, whenever it was sent. Unit: bit/s."""
     sent: int
-    """Packets sent."""
+    """Packets sent. Unit: 1."""
     received: int
-    """Of those sent, packets received."""
+    """Of those sent, packets received. Unit: 1."""
     lost: int
-    """Of those sent, packets that did not arrive although a later one did. What is on its way at the end is neither received nor lost. Source: RFC 3550, appendix A.3."""
+    """Of those sent, packets that did not arrive although a later one did. What is on its way at the end is neither received nor lost. Unit: 1. Source: RFC 3550, appendix A.3."""
     reordered: int
-    """Of those received, packets that arrived after one that was sent later. Source: RFC 4737."""
+    """Of those received, packets that arrived after one that was sent later. Unit: 1. Source: RFC 4737."""
     delay_mean_s: float | None = None
     """Mean one-way delay. Unit: s."""
     delay_p50_s: float | None = None
@@ -141,15 +141,15 @@ class ClassSummary(Part, frozen=True, kw_only=True):
     name: str
     """Its name."""
     offered: int
-    """Packets offered."""
+    """Packets offered. Unit: 1."""
     dropped: int
-    """Packets of it that were dropped."""
+    """Packets of it that were dropped. Unit: 1."""
     throughput_bit_s: float
     """IP packets transmitted. Unit: bit/s."""
     guaranteed_bit_s: float | None = None
     """What its weight guaranteed it of the link; none without weights, or where they changed. Unit: bit/s."""
     qos_efficiency: float | None = None
-    """QoS efficiency factor: throughput achieved over throughput guaranteed. Source: Li 2006, equations 9.2 and 9.3."""
+    """QoS efficiency factor: throughput achieved over throughput guaranteed. Unit: 1. Source: Li 2006, equations 9.2 and 9.3."""
     queue_delay_mean_s: float | None = None
     """Mean queueing delay of its packets. Unit: s."""
 
@@ -160,15 +160,15 @@ class LinkSummary(Part, frozen=True, kw_only=True):
     name: str
     """Its name."""
     utilisation: float | None = None
-    """IP packets transmitted, as a share of its rate."""
+    """IP packets transmitted, as a share of its rate. Unit: 1."""
     offered: int
-    """Packets offered."""
+    """Packets offered. Unit: 1."""
     dropped: int
-    """Of those offered, packets dropped, for one of the four reasons below."""
+    """Of those offered, packets dropped, for one of the four reasons below. Unit: 1."""
     lost: int
-    """Of those offered, packets lost on the wire."""
+    """Of those offered, packets lost on the wire. Unit: 1."""
     marked: int
-    """Of those offered, packets marked."""
+    """Of those offered, packets marked. Unit: 1."""
     queue_delay_mean_s: float
     """Mean queueing delay of the packets. Unit: s."""
     queue_delay_p50_s: float
@@ -182,13 +182,13 @@ class LinkSummary(Part, frozen=True, kw_only=True):
     queue_max_packets: int
     """Maximum number of packets waiting. Unit: packets."""
     dropped_full: int
-    """Packets dropped because the queue was full."""
+    """Packets dropped because the queue was full. Unit: 1."""
     dropped_early: int
-    """Packets dropped by the queue discipline before the queue was full."""
+    """Packets dropped by the queue discipline before the queue was full. Unit: 1."""
     dropped_policed: int
-    """Packets dropped by a policer."""
+    """Packets dropped by a policer. Unit: 1."""
     dropped_down: int
-    """Packets dropped because the link was down."""
+    """Packets dropped because the link was down. Unit: 1."""
     classes: tuple[ClassSummary, ...] = ()
     """Each class of a scheduler, a class's own classes after it; empty for other disciplines."""
 
@@ -203,13 +203,13 @@ class Summary(Part, frozen=True, kw_only=True):
     goodput_bit_s: float
     """Application bytes delivered in order over the measuring window, all flows together. Unit: bit/s. Source: RFC 5166, section 2.1.1."""
     utilisation: float | None = None
-    """IP packets that the bottleneck transmitted, as a share of what its rate allows."""
+    """IP packets that the bottleneck transmitted, as a share of what its rate allows. Unit: 1."""
     fairness: float | None = None
-    """Minimum of the flows' goodputs over their maximum. Source: Li 2006, equation 7.9."""
+    """Minimum of the flows' goodputs over their maximum. Unit: 1. Source: Li 2006, equation 7.9."""
     jain: float | None = None
-    """Jain's index of the flows' goodputs. Source: Jain, Chiu and Hawe 1984."""
+    """Jain's index of the flows' goodputs. Unit: 1. Source: Jain, Chiu and Hawe 1984."""
     stability: float | None = None
-    """Standard deviation of a flow's goodput over its mean, averaged over the flows; samples of `measure.interval`. Source: Li 2006, equations 7.4 and 7.5."""
+    """Standard deviation of a flow's goodput over its mean, averaged over the flows; samples of `measure.interval`. Unit: 1. Source: Li 2006, equations 7.4 and 7.5."""
     convergence_s: float | None = None
     """Time from the start of the newest flow until its goodput is within a factor of 0.8 of its own average. Unit: s. Source: Li 2006, section 7.1.3."""
     fair_share_s: float | None = None
@@ -217,13 +217,13 @@ class Summary(Part, frozen=True, kw_only=True):
     overhead_s_bit: float | None = None
     """Retransmitted over transferred bytes, summed over flows, over the aggregate goodput. Unit: s/bit. Source: Li 2006, equations 7.10 and 7.11."""
     loss_rate: float | None = None
-    """Packets dropped or lost at the bottleneck, as a share of those offered to it."""
+    """Packets dropped or lost at the bottleneck, as a share of those offered to it. Unit: 1."""
     queue_delay_mean_s: float
     """Mean time between arrival and start of service at the bottleneck. Unit: s."""
     congestion_epochs: int
-    """Congestion epochs: groups of window reductions within one round-trip time."""
+    """Congestion epochs: groups of window reductions within one round-trip time. Unit: 1."""
     synchronisation: float | None = None
-    """Mean share of the active flows that reduce their window in a congestion epoch."""
+    """Mean share of the active flows that reduce their window in a congestion epoch. Unit: 1."""
     flows: tuple[FlowSummary, ...] = ()
     """Each flow."""
     crowds: tuple[CrowdSummary, ...] = ()

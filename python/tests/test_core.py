@@ -1,0 +1,55 @@
+"""The stub of the extension module says what the module has."""
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+from elephan import _core
+
+STUB = ast.parse(Path("python/elephan/_core.pyi").read_text(encoding="utf-8"))
+
+
+def names(body: list[ast.stmt]) -> set[str]:
+    """What a module or a class of the stub declares."""
+    found = {node.target.id for node in body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)}
+    return found | {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+
+
+def public(one: object) -> set[str]:
+    """What is there to be used."""
+    return {name for name in dir(one) if not name.startswith("_")}
+
+
+def definitions() -> list[tuple[str, ast.FunctionDef | ast.ClassDef, object]]:
+    """Every function, class and method of the stub, and what it stands for."""
+    found = []
+    for node in STUB.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            one = getattr(_core, node.name)
+            found.append((node.name, node, one))
+            inner = [part for part in node.body if isinstance(part, ast.FunctionDef)]
+            found += [
+                (f"{node.name}.{part.name}", part, getattr(one, part.name)) for part in inner if part.name != "__new__"
+            ]
+    return found
+
+
+def test_the_stub_has_the_names_of_the_module():
+    assert names(STUB.body) == public(_core) | {"__version__"}
+    for node in STUB.body:
+        if isinstance(node, ast.ClassDef):
+            inherited = public(Exception) if issubclass(getattr(_core, node.name), Exception) else set()
+            assert names(node.body) - {"__new__"} == public(getattr(_core, node.name)) - inherited, node.name
+
+
+@pytest.mark.parametrize(("name", "node", "one"), definitions(), ids=lambda one: one if isinstance(one, str) else "")
+def test_every_name_is_documented(name: str, node: ast.FunctionDef | ast.ClassDef, one: object):
+    text = ast.get_docstring(node)
+    assert text is not None, name
+    assert len(text) >= 15, name
+    assert text.split() == (inspect.getdoc(one) or "").split(), name
+    if isinstance(node, ast.FunctionDef):
+        parameters = [argument.arg for argument in node.args.args if argument.arg != "self"]
+        assert parameters == [one for one in inspect.signature(one).parameters if one != "self"], name
