@@ -39,7 +39,7 @@ def test_a_run_that_the_machine_disturbed_is_carried_out_again(kernel):
     found = pair()
     assert len(made) == 2
     assert goodput(found) == pytest.approx(9 * 1448 / 1500, rel=0.05)
-    assert found.validity == "yes, after 1 that was not: it waited"
+    assert found.validity == "yes, after 1 invalid: it waited"
 
 
 def test_where_no_run_is_valid_all_are_shown_with_their_reasons(kernel):
@@ -57,4 +57,4 @@ def test_every_repeat_is_made_valid(kernel):
     found = pair(repeat=2)
     assert len(made) == 3
     assert [len(run.provenance["quality"]["invalid_because"]) for run in found.counted] == [0, 0]
-    assert "| yes, after 1 that was not: it waited |" in engines.table([found]).to_markdown()
+    assert "| yes, after 1 invalid: it waited |" in engines.table([found]).to_markdown()

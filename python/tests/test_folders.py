@@ -219,7 +219,7 @@ def test_force_never_loses_a_file_of_others(name: str, made: Run, tmp_path: Path
     path.parent.mkdir(exist_ok=True)
     path.symlink_to("/etc") if name == "link" else path.write_text("mine")
     before = tree(out)
-    with pytest.raises(FileExistsError, match=f"found {name.partition('/')[0]} in it, which no command of ours wrote"):
+    with pytest.raises(FileExistsError, match=f"found {name.partition('/')[0]} in it, which Elephan did not write"):
         made.save(out, force=True)
     assert tree(out) == before
     assert not temporary(tmp_path)
@@ -244,9 +244,9 @@ def test_force_replaces_nothing_else(
         tmp_path / "dangling": "found a symbolic link",
         tmp_path / "sweep": "found the folder of a sweep, which is never replaced",
         tmp_path / "damaged": "run.json: expected scenario as a run writes it",
-        tmp_path / "home": "found a folder that the home directory is in",
+        tmp_path / "home": "found a folder that contains the home directory",
         tmp_path / "home" / "results": "found the home directory",
-        Path("/"): "found a folder that the current directory is in",
+        Path("/"): "found a folder that contains the current directory",
         tmp_path / "real" / "flows.parquet" / "x": "flows.parquet: expected a folder, found a file",
     }.items():
         for force in ([], ["--force"]):

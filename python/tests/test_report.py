@@ -99,7 +99,7 @@ def test_a_metric_that_is_undefined_is_shown_as_such(tmp_path: Path) -> None:
     assert tiles["convergence"].value == "-"
     assert tiles["convergence"].meaning.endswith("Undefined in this run.")
     assert ("engine", "model, fluid equations") in content.facts
-    assert "A fluid has no packets" in content.notes[0]
+    assert "The fluid model has no packets" in content.notes[0]
 
 
 def test_a_run_on_a_kernel_says_which_and_how_well(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -110,10 +110,10 @@ def test_a_run_on_a_kernel_says_which_and_how_well(folders: dict[str, Path], tmp
     content = read(tmp_path / "run")
     facts = dict(content.facts)
     assert facts["kernel"] == "Linux 6.1.0"
-    assert facts["packets late by"] == "0.20 ms (99 %), 3.00 ms at most"
+    assert facts["packets late by"] == "0.20 ms (99th percentile), 3.00 ms (maximum)"
     assert facts["valid"] == "no: late"
     assert content.notes[0] == "Invalid run: late."
-    assert "to the bit" not in " ".join(content.notes)
+    assert "bit-identical" not in " ".join(content.notes)
 
 
 def test_thinning_keeps_every_peak_and_says_what_it_did() -> None:
@@ -127,8 +127,8 @@ def test_thinning_keeps_every_peak_and_says_what_it_did() -> None:
     assert np.isnan(thinned.lines["b"]).all()
     assert np.all(np.diff(thinned.time_s) >= 0)
     assert thinned.note == (
-        "Of 100,000 samples of each line this report has the smallest and the largest of every 100 (2,000 values); "
-        "flows.parquet has all."
+        "Of 100,000 samples of each line this report has the minimum and the maximum of every 100 (2,000 values); "
+        "flows.parquet has all samples."
     )
     assert series.thin(data, "flows.parquet") is data
 

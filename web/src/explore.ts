@@ -8,7 +8,7 @@ import { PRESETS } from "./presets";
 import { Shapes, type Shape } from "./schema";
 import { Linked, TimeChart } from "./timechart";
 
-const SPEEDS: [string, string][] = [["1", "real time"], ["2", "2 ×"], ["5", "5 ×"], ["10", "10 ×"], ["50", "50 ×"], ["0", "as fast as it goes"]];
+const SPEEDS: [string, string][] = [["1", "real time"], ["2", "2 ×"], ["5", "5 ×"], ["10", "10 ×"], ["50", "50 ×"], ["0", "as fast as possible"]];
 const STORED = "elephan-scenario";
 
 const copy = (value: Table): Table => JSON.parse(JSON.stringify(value)) as Table;
@@ -104,7 +104,7 @@ export class Explore {
         ? section(
             "Path",
             h("div", { class: "fields" }, ...form.fields("path", path, first)),
-            h("details", {}, h("summary", {}, "more of the path"), h("div", { class: "fields" }, ...form.others("path", path, first))),
+            h("details", {}, h("summary", {}, "more path settings"), h("div", { class: "fields" }, ...form.others("path", path, first))),
           )
         : section(
             "Links",
@@ -126,7 +126,7 @@ export class Explore {
           label,
           (key) => {
             const [cc, ...rest] = form.fields(key, flow, isDumbbell ? flowFirst : ["cc", "from", "to", "start", "stop"]);
-            return [cc!, h("details", {}, h("summary", {}, "more of this flow"), h("div", { class: "fields" }, ...rest, ...form.others(key, flow, isDumbbell ? flowFirst : ["cc", "from", "to", "start", "stop"])))];
+            return [cc!, h("details", {}, h("summary", {}, "more flow settings"), h("div", { class: "fields" }, ...rest, ...form.others(key, flow, isDumbbell ? flowFirst : ["cc", "from", "to", "start", "stop"])))];
           },
           () => copy(((form.get("flow") as Json[] | undefined)?.at(-1) as Table | undefined) ?? { cc: "reno" }),
           "add a flow",
@@ -191,10 +191,10 @@ export class Explore {
   private connection(state: "good" | "lost" | "shut" | "anew"): void {
     this.banner.hidden = state === "good";
     this.banner.className = "banner bad";
-    if (state === "lost") this.banner.replaceChildren("The server does not answer. Trying again; what came so far stays.");
-    if (state === "shut") this.banner.replaceChildren("The server was started anew. Open the address that it printed; what came so far stays here.");
+    if (state === "lost") this.banner.replaceChildren("The server does not respond. Retrying; the data received so far stays here.");
+    if (state === "shut") this.banner.replaceChildren("The server was restarted. Open the address that it printed; the data received so far stays here.");
     if (state === "anew") {
-      const again = h("button", { type: "button" }, "run it again");
+      const again = h("button", { type: "button" }, "repeat the run");
       again.addEventListener("click", () => {
         if (this.run?.document) this.load(copy(this.run.document));
         void api.about().then((about) => {
@@ -245,12 +245,12 @@ export class Explore {
       if (active) void this.attempt(api.control(run.id, { speed: Number(this.speed) }));
     });
     const focused = document.activeElement instanceof HTMLElement && this.bar.contains(document.activeElement) ? document.activeElement.textContent : null;
-    const states: Record<string, string> = { running: "running", paused: "paused", cancelling: "being cancelled", done: "finished", cancelled: "cancelled", failed: "stopped" };
+    const states: Record<string, string> = { running: "running", paused: "paused", cancelling: "cancelling", done: "finished", cancelled: "cancelled", failed: "failed" };
     const parts = [
-      button(run === null ? "Start" : "Start anew", () => void this.start(), active ? "plain" : "", { id: "start" }),
+      button(run === null ? "Start" : "Restart", () => void this.start(), active ? "plain" : "", { id: "start" }),
       ...(active
         ? [
-            button(run.state === "paused" ? "Go on" : "Pause", () => void this.attempt(api.control(run.id, { pause: run.state !== "paused" })), "", { id: "pause" }),
+            button(run.state === "paused" ? "Resume" : "Pause", () => void this.attempt(api.control(run.id, { pause: run.state !== "paused" })), "", { id: "pause" }),
             button("Cancel", () => void this.attempt(api.control(run.id, { cancel: true })), "plain", { id: "cancel" }),
           ]
         : []),
@@ -259,14 +259,14 @@ export class Explore {
       run && h("progress", { "aria-label": "Simulated time", max: 1, value: 0 }),
       run && h("span", { class: "time" }),
       h("span", { class: "grow" }),
-      button("Export scenario", () => void this.exportFile(), "quiet", { id: "export", title: run ? "The file that repeats what is drawn" : "The scenario as a file" }),
+      button("Export scenario", () => void this.exportFile(), "quiet", { id: "export", title: run ? "The scenario file that repeats this run" : "The scenario as a file" }),
       ...(run?.folder ? [h("a", { class: "button quiet", href: api.reportUrl(run.folder), download: "" }, "Report"), h("a", { class: "button quiet", href: `#/results/${run.folder}` }, "Results")] : []),
     ];
     this.bar.replaceChildren(...parts.filter((part) => part !== null));
     if (active) this.bar.append(this.changes(run));
     if (run?.state === "failed" && run.text) this.bar.append(h("p", { class: "error" }, run.text));
     else if (run?.text) this.bar.append(h("p", { class: "note" }, run.text));
-    if (focused) [...this.bar.querySelectorAll("button")].find((one) => one.textContent === focused || (["Pause", "Go on"].includes(focused) && one.id === "pause"))?.focus();
+    if (focused) [...this.bar.querySelectorAll("button")].find((one) => one.textContent === focused || (["Pause", "Resume"].includes(focused) && one.id === "pause"))?.focus();
     this.progress();
   }
 
@@ -276,12 +276,12 @@ export class Explore {
     const flows = (run.document?.["flow"] as Table[] | undefined) ?? [];
     const place = flows.at(-1) ?? {};
     const ends = Object.fromEntries(Object.entries(place).filter(([key]) => key === "from" || key === "to"));
-    const add = h("button", { type: "button", class: "plain", id: "add-now", onclick: () => void this.change(run, { flow: { cc: cc.value, ...ends } }) }, "add this flow now");
+    const add = h("button", { type: "button", class: "plain", id: "add-now", onclick: () => void this.change(run, { flow: { cc: cc.value, ...ends } }) }, "add flow now");
     const which = h("select", { "aria-label": "Flow to stop" }, ...flows.flatMap((flow, k) => (flow["stop"] === undefined ? [h("option", { value: String(k) }, run.labels[k] ? `flow ${k + 1} (${run.labels[k]!})` : `flow ${k + 1}`)] : [])));
-    const stop = h("button", { type: "button", class: "plain", onclick: () => void this.change(run, { stop: Number(which.value) }) }, "stop it now");
+    const stop = h("button", { type: "button", class: "plain", onclick: () => void this.change(run, { stop: Number(which.value) }) }, "stop flow now");
     return h(
       "div",
-      { class: "changes", role: "group", "aria-label": "Changes now" },
+      { class: "changes", role: "group", "aria-label": "Changes during the run" },
       h("span", { class: "pair" }, cc, add),
       which.options.length > 0 && h("span", { class: "pair" }, which, stop),
       this.linkChange(run),
@@ -309,7 +309,7 @@ export class Explore {
       general.replaceChildren();
     };
     const general = h("div", { class: "errors", role: "alert" });
-    const now = h("button", { type: "button", class: "plain", id: "change-now", onclick: () => void send() }, "change the link now");
+    const now = h("button", { type: "button", class: "plain", id: "change-now", onclick: () => void send() }, "change link now");
     const element = h("details", { class: "link-change" }, h("summary", {}, "change a link"), general, h("div", { class: "fields" }, h("div", { class: "field" }, h("span", {}, "link"), link), ...form.others("", event, ["at", "link", "weights"])), now);
     this.linkForm = { run: run.id, element };
     return element;
@@ -354,8 +354,8 @@ export class Explore {
       h(
         "section",
         { class: "empty" },
-        h("h2", {}, "Nothing runs yet"),
-        h("p", {}, "Choose a path and flows, and press Start: windows, goodput and queues are drawn while the simulation goes on. Add a flow or stop one in mid-run; export the file that repeats it all."),
+        h("h2", {}, "No run yet"),
+        h("p", {}, "Choose a path and flows, and press Start. Windows, goodput and queues are plotted during the simulation. You can add and stop flows during the run, and export the file that repeats it."),
       ),
     );
   }

@@ -78,7 +78,7 @@ export function explorer(runs: Runs, name: string): HTMLElement {
     const xName = runs.keys[state.x]?.name ?? "";
     const id = `${metric.name}-${xName}-${state.kind}`;
     const missing = chosen.filter((r) => (runs.values[r]![state.metric] ?? null) === null).length;
-    const note = `${metric.meaning} ${number(chosen.length)} runs${missing ? `, in ${missing} of which it is undefined (left out)` : ""}.`;
+    const note = `${metric.meaning} ${number(chosen.length)} runs${missing ? `, undefined in ${missing} of them (left out)` : ""}.`;
     if (state.kind === "heat" && state.by >= 0) {
       const values = bys.map(([by]) => xs.map(([x]) => (defined(cell(x, by)).length ? estimate(defined(cell(x, by)), runs.t95).mean : null)));
       const spec = { id, title: unit, x: { label: xName, names: xs.map(([x]) => x) }, y: { label: runs.keys[state.by]!.name, names: bys.map(([by]) => by) }, values, unit: metric.unit, note: `${note} Means over repeats.` };
@@ -100,7 +100,7 @@ export function explorer(runs: Runs, name: string): HTMLElement {
     }
   }
 
-  const kinds: [string, string][] = [["lines", "means and intervals"], ["boxes", "boxes over repeats"], ["heat", "heat map"]];
+  const kinds: [string, string][] = [["lines", "means and confidence intervals"], ["boxes", "box plots over repeats"], ["heat", "heat map"]];
   const element = h(
     "section",
     { class: "explorer" },
@@ -110,7 +110,7 @@ export function explorer(runs: Runs, name: string): HTMLElement {
       { class: "row" },
       choose("metric", runs.metrics.map((metric, k): [string, string] => [String(k), metric.name]), "0", (value) => (state.metric = +value)),
       keys.length > 0 && choose("along", keys, String(state.x), (value) => (state.x = +value)),
-      keys.length > 1 && choose("one for each", [["-1", "nothing"], ...keys], String(state.by), (value) => (state.by = +value)),
+      keys.length > 1 && choose("one line for each", [["-1", "nothing"], ...keys], String(state.by), (value) => (state.by = +value)),
       choose("as", keys.length > 1 ? kinds : kinds.slice(0, 2), state.kind, (value) => (state.kind = value)),
     ),
     others,

@@ -251,7 +251,7 @@ export class Form {
         this.set(key, input.value);
       }
     });
-    return this.labelled(key, title, `${shape.description} Written as JSON.`, input);
+    return this.labelled(key, title, `${shape.description} Enter as JSON.`, input);
   }
 
   private tables(key: string, item: Shape, title: string, description: string): HTMLElement {

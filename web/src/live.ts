@@ -132,7 +132,7 @@ export class LiveRun {
         this.connect();
       } else {
         this.state = "failed";
-        this.text = `The server was started anew; it does not know this run, which had come to ${this.time.toFixed(1)} s.`;
+        this.text = `The server was restarted and does not have this run, which had reached ${this.time.toFixed(1)} s.`;
         this.connection("anew");
         this.changed();
       }

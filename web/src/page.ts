@@ -44,9 +44,9 @@ function group(spec: TimeGroup, name: string): HTMLElement {
       h(
         "span",
         { class: "tools" },
-        tool("−", "Show more time", () => linked.step(2, 0)),
-        tool("+", "Show less time", () => linked.step(0.5, 0)),
-        tool("all", "Show all of it", () => linked.zoom(null)),
+        tool("−", "Zoom out", () => linked.step(2, 0)),
+        tool("+", "Zoom in", () => linked.step(0.5, 0)),
+        tool("all", "Show everything", () => linked.zoom(null)),
       ),
     ),
     h("div", { class: "charts" }, ...charts),
@@ -85,7 +85,7 @@ export function page(content: Content): HTMLElement {
     h(
       "section",
       { class: "provenance" },
-      h("h2", {}, "What was run"),
+      h("h2", {}, "Run details"),
       content.command ? copyable(content.command) : null,
       h("dl", {}, ...content.facts.flatMap(([fact, value]) => [h("dt", {}, fact), h("dd", {}, value)])),
       ...content.notes.map((note) => h("p", { class: "note" }, note)),

@@ -18,7 +18,7 @@ const over = (from: string, to: string, more: Table): Table => ({ cc: "htcp", fr
 
 export const PRESETS: Preset[] = [
   dumbbell("two flows, one bottleneck", "two-flows", ["100 Mbit/s", "82 ms", "20% bdp"], [{ cc: "htcp" }, { cc: "htcp", start: "17 s" }]),
-  dumbbell("new beside standard TCP", "friendliness", ["100 Mbit/s", "40 ms", "50% bdp"], [{ cc: "scalable" }, { cc: "reno", start: "5 s" }]),
+  dumbbell("high-speed and standard TCP", "friendliness", ["100 Mbit/s", "40 ms", "50% bdp"], [{ cc: "scalable" }, { cc: "reno", start: "5 s" }]),
   dumbbell("unequal round-trip times", "unequal-rtts", ["100 Mbit/s", "20 ms", "100% bdp"], [{ cc: "cubic" }, { cc: "cubic", rtt: "100 ms" }]),
   {
     name: "Parking lot: three bottlenecks",

@@ -9,12 +9,12 @@ import { page } from "./page";
 /** The list of results, with boxes to choose some to compare. */
 export async function resultsList(): Promise<HTMLElement> {
   const results = await api.results();
-  if (results.length === 0) return h("section", { class: "empty" }, h("h2", {}, "No results yet"), h("p", {}, "Runs that you start here, and results folders that the command line writes, are listed here."));
+  if (results.length === 0) return h("section", { class: "empty" }, h("h2", {}, "No results yet"), h("p", {}, "This page lists runs started here and results folders written by the command line."));
   const chosen = new Set<string>();
-  const compare = h("button", { type: "button", disabled: true }, "compare the chosen");
+  const compare = h("button", { type: "button", disabled: true }, "compare selected runs");
   compare.addEventListener("click", () => (location.hash = `#/compare/${[...chosen].map(encodeURIComponent).join("/")}`));
   const rows = results.map((result) => {
-    const box = h("input", { type: "checkbox", "aria-label": `Choose ${result.name}`, disabled: result.kind !== "run" || result.problem !== "" });
+    const box = h("input", { type: "checkbox", "aria-label": `Select ${result.name}`, disabled: result.kind !== "run" || result.problem !== "" });
     box.addEventListener("change", () => {
       if (box.checked) chosen.add(result.name);
       else chosen.delete(result.name);
@@ -35,9 +35,9 @@ export async function resultsList(): Promise<HTMLElement> {
 export async function resultsPage(names: string[]): Promise<HTMLElement> {
   try {
     const content = await api.content<Content>(names);
-    const tools = h("p", { class: "row" }, h("a", { href: "#/results" }, "all results"), names.length === 1 ? h("a", { href: api.reportUrl(names[0]!), download: "" }, "report to keep") : null);
+    const tools = h("p", { class: "row" }, h("a", { href: "#/results" }, "all results"), names.length === 1 ? h("a", { href: api.reportUrl(names[0]!), download: "" }, "download report") : null);
     return h("div", {}, tools, page(content));
   } catch (error) {
-    return h("section", { class: "empty" }, h("h2", {}, "This cannot be shown"), ...mistakesOf(error).map(({ problem }) => h("p", {}, problem)));
+    return h("section", { class: "empty" }, h("h2", {}, "These results cannot be shown"), ...mistakesOf(error).map(({ problem }) => h("p", {}, problem)));
   }
 }

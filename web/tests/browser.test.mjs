@@ -152,7 +152,7 @@ test("a server that dies in mid-run is missed, found again, and runs it again", 
   await page.click("#start");
   await page.waitForFunction(() => Number(document.querySelector("[data-chart=cwnd]")?.dataset.samples) > 5);
   await server.stop();
-  await page.waitForSelector(".banner:has-text('does not answer')");
+  await page.waitForSelector(".banner:has-text('does not respond')");
   const kept = await samples();
   assert.ok(kept > 5);
   server = await serve(folder, server.port);
@@ -163,9 +163,9 @@ test("a server that dies in mid-run is missed, found again, and runs it again", 
   await other.waitForSelector("#start");
   assert.ok(!other.url().includes("token"), other.url());
   await other.close();
-  await page.waitForSelector(".banner:has-text('started anew')", { timeout: 20_000 });
+  await page.waitForSelector(".banner:has-text('was restarted')", { timeout: 20_000 });
   assert.ok((await samples()) >= kept);
-  await page.click("text=run it again");
+  await page.click("text=repeat the run");
   await state("running");
   await page.click("#cancel");
   await state("cancelled");

@@ -15,25 +15,26 @@ const SETTLING: Time = Time::from_secs(1);
 parameters! {
     /// BIC-TCP's parameters.
     pub struct Parameters {
-        /// Each step goes this fraction of the way to the target: 1/B (thesis, equation 6.15).
+        /// Each step covers the fraction 1/B of the distance to the target (thesis, equation 6.15).
         b: f64 = 4.0, 2.0..=1e3, "";
-        /// Fraction of the window that is kept at a loss (equation 6.16); 7/8 in the 2004 paper.
+        /// Fraction of the window that remains after a loss (equation 6.16); 7/8 in the 2004 paper.
         beta: f64 = 0.8, 0.0..=1.0, "";
-        /// Window up to which it is Standard TCP (thesis, section 6.1.4).
+        /// Window up to which the algorithm is Standard TCP (thesis, section 6.1.4).
         low_window: f64 = 14.0, 1.0..=1e9, "segments";
         /// Largest increase in a round trip: S_max (Xu 2004; 16 in Linux).
         s_max: f64 = 32.0, 1.0..=1e6, "segments";
         /// Round trips for the last B segments before the target, and the first B beyond it: smooth_part (Linux).
         smooth_part: f64 = 20.0, 1.0..=1e6, "round trips";
-        /// Whether a window that stayed below the target lowers the target further (equation 6.16).
+        /// Whether the target is lowered further if the window did not reach the previous one
+        /// (equation 6.16).
         fast_convergence: bool = true;
-        /// Low-utilisation detection: whether a short queue makes it forget the target and grow by at least 5%
-        /// in a round trip until the next loss. The thesis, section 6.1.4, names it without a rule; this one is
-        /// a reconstruction of that in the authors' Linux patch.
+        /// Low-utilisation detection: whether a short queue discards the target and makes the window grow by at least 5% in a
+        /// round trip until the next loss. The thesis, section 6.1.4, names it without a rule; this is a reconstruction of the
+        /// authors' Linux patch.
         low_utilisation: bool = false;
         /// The queue is short below this fraction of the largest queueing delay.
         low_utilisation_threshold: f64 = 0.15, 0.0..=1.0, "";
-        /// How long the queue must be short.
+        /// Time for which the queue must be short.
         low_utilisation_period: f64 = 2.0, 0.0..=1e6, "s";
     }
 }

@@ -11,9 +11,9 @@ parameters! {
     pub struct Parameters {
         /// Aggressiveness of the cubic function (RFC 9438, section 5.1).
         c: f64 = 0.4, 1e-6..=1e6, "segments/s^3";
-        /// Fraction of the window that is kept at a congestion event (section 4.6).
+        /// Fraction of the window that remains after a congestion event (section 4.6).
         beta: f64 = 0.7, 0.0..=0.999, "";
-        /// Whether a window that stayed below the last maximum lowers the maximum further (section 4.7).
+        /// Whether the maximum is lowered further if the window did not reach the previous one (section 4.7).
         fast_convergence: bool = true;
     }
 }

@@ -26,15 +26,15 @@ parameters! {
         alpha_mid: f64 = 20.0, 0.0..=1e9, "segments";
         /// Segments to keep queued above rate_high (section 6.1.5).
         alpha_high: f64 = 200.0, 0.0..=1e9, "segments";
-        /// Goodput from which alpha_mid holds (section 6.1.5).
+        /// Goodput from which alpha_mid applies (section 6.1.5).
         rate_low: f64 = 1e7, 0.0..=1e15, "bit/s";
-        /// Goodput from which alpha_high holds (section 6.1.5).
+        /// Goodput from which alpha_high applies (section 6.1.5).
         rate_high: f64 = 1e8, 0.0..=1e15, "bit/s";
         /// The weight of a sample in the average round-trip time is eta_window / cwnd (Jin 2004).
         eta_window: f64 = 3.0, 1e-3..=1e6, "segments";
         /// Upper bound of the weight of a sample in the average round-trip time (Jin 2004).
         eta_max: f64 = 0.25, 1e-6..=1.0, "";
-        /// Queueing delay that ends the start; the published rule's is zero, which no packet network has.
+        /// Queueing delay that ends slow start; the published rule has zero, which no packet network reaches.
         start_threshold: f64 = 0.000_75, 0.0..=10.0, "s";
     }
 }

@@ -26,15 +26,15 @@ parameters! {
         /// How a(w) and b(w) are computed: by the formulas of RFC 3649, section 5, or from the table of its
         /// appendix B, which was computed for the published values of the other parameters and ignores them.
         form: Form = Form::Continuous;
-        /// Window up to which it is Standard TCP: Low_Window (section 5).
+        /// Window up to which the algorithm is Standard TCP: Low_Window (section 5).
         w_low: f64 = 38.0, 2.0..=1e4, "segments";
-        /// Window that is to be reached at loss rate p_high: High_Window (section 5).
+        /// Intended window at loss rate p_high: High_Window (section 5).
         w_high: f64 = 83_000.0, 2e4..=1e9, "segments";
         /// Loss rate at w_low: Low_P (section 5).
         p_low: f64 = 1e-3, 1e-4..=1.0, "";
         /// Loss rate at w_high: High_P (section 5).
         p_high: f64 = 1e-7, 1e-15..=1e-5, "";
-        /// Fraction of the window that is given up at w_high: High_Decrease (section 5).
+        /// Fraction of the window that is removed at w_high: High_Decrease (section 5).
         b_high: f64 = 0.1, 0.01..=0.5, "";
     }
 }
@@ -142,7 +142,7 @@ impl Hstcp {
         self.tangent.a + self.tangent.slope * (w - self.tangent.w)
     }
 
-    /// Window up to which it is Standard TCP.
+    /// Window up to which the algorithm is Standard TCP.
     pub fn w_low(&self) -> f64 {
         self.response.w_low
     }

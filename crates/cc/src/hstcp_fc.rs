@@ -11,22 +11,21 @@ parameters! {
     pub struct Parameters {
         /// How a(w) and b(w) are computed, as for hstcp.
         form: hstcp::Form = hstcp::Form::Continuous;
-        /// Window up to which it is Standard TCP: Low_Window (RFC 3649, section 5).
+        /// Window up to which the algorithm is Standard TCP: Low_Window (RFC 3649, section 5).
         w_low: f64 = 38.0, 2.0..=1e4, "segments";
-        /// Window that is to be reached at loss rate p_high: High_Window (RFC 3649, section 5).
+        /// Intended window at loss rate p_high: High_Window (RFC 3649, section 5).
         w_high: f64 = 83_000.0, 2e4..=1e9, "segments";
         /// Loss rate at w_low: Low_P (RFC 3649, section 5).
         p_low: f64 = 1e-3, 1e-4..=1.0, "";
         /// Loss rate at w_high: High_P (RFC 3649, section 5).
         p_high: f64 = 1e-7, 1e-15..=1e-5, "";
-        /// Fraction of the window that is given up at w_high: High_Decrease (RFC 3649, section 5).
+        /// Fraction of the window that is removed at w_high: High_Decrease (RFC 3649, section 5).
         b_high: f64 = 0.1, 0.01..=0.5, "";
         /// Losses of a downward trend after which the window may be halved (Nabeshima 2004, section 3).
         n1: f64 = 2.0, 1.0..=1e6, "losses";
-        /// Losses of a downward trend after which its largest window is too old to count (section 3).
+        /// Losses of a downward trend after which its largest window is discarded (section 3).
         n2: f64 = 10.0, 1.0..=1e6, "losses";
-        /// The window is halved when it is below the trend's largest by a share of that: 1/s_divisor
-        /// (section 4.1).
+        /// The window is halved when it is below the trend's largest by this share of the largest: 1/s_divisor (section 4.1).
         s_divisor: f64 = 32.0, 1.0..=1e6, "";
         /// Smallest such difference (section 4.1).
         s_min: f64 = 50.0, 0.0..=1e9, "segments";

@@ -40,13 +40,13 @@ words! {
 parameters! {
     /// H-TCP's parameters.
     pub struct Parameters {
-        /// Time after a congestion event in which it grows as Standard TCP does (thesis, equation 6.9).
+        /// Time after a congestion event in which the window grows as in Standard TCP (thesis, equation 6.9).
         delta_l: f64 = 1.0, 0.0..=1e6, "s";
         /// Relative change of goodput between two congestion events above which the window is halved
         /// (equation 6.10); inf never halves for it.
         delta_b: f64 = 0.2, 0.0..=f64::INFINITY, "";
-        /// Largest fraction of the window that is kept at a congestion event (equation 6.10); 0.5 turns the
-        /// adaptive back-off off.
+        /// Maximum fraction of the window that remains after a congestion event (equation 6.10); 0.5 turns the adaptive
+        /// back-off off.
         beta_max: f64 = 0.8, 0.5..=1.0, "";
         /// How the increase is scaled with the smallest round-trip time: by T_min / 100 ms within 0.1 and 2
         /// ("reference", as Linux), by T_min in seconds ("seconds", equation 6.9), or not ("off").

@@ -10,8 +10,8 @@ parameters! {
     pub struct Parameters {
         /// Window up to which there is one layer: W_T (Bhandarkar, section 3).
         w_t: f64 = 50.0, 2.0..=1e9, "segments";
-        /// Average share of the window that a loss costs until it is regained (equation 7); each step is
-        /// 1/(1 - 4 beta_l) times the one before (equation 8). Convergence needs more than 1/12 (section 3.1).
+        /// Average share of the window that a loss costs (equation 7); each step is 1/(1 - 4 beta_l) times the previous one
+        /// (equation 8). Convergence needs more than 1/12 (section 3.1).
         beta_l: f64 = 0.1, 0.01..=0.24, "";
     }
 }

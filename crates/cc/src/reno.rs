@@ -11,7 +11,7 @@ parameters! {
     pub struct Parameters {
         /// Increase in each round trip (RFC 5681, section 3.1).
         a: f64 = 1.0, 0.0..=1e6, "segments";
-        /// Fraction of the window that is kept at a congestion event (RFC 5681, equation 4).
+        /// Fraction of the window that remains after a congestion event (RFC 5681, equation 4).
         beta: f64 = 0.5, 0.0..=1.0, "";
     }
 }

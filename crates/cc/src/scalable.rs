@@ -11,12 +11,12 @@ parameters! {
         /// Segments added for each segment acknowledged (Kelly 2003, section 3); 0.02 offsets delayed ACKs
         /// that are counted as one segment (section 4).
         a: f64 = 0.01, 0.0..=1.0, "";
-        /// Fraction of the window that is given up at a loss (section 3).
+        /// Fraction of the window that is removed at a loss (section 3).
         b: f64 = 0.125, 0.0..=1.0, "";
-        /// Window up to which it is Standard TCP: the legacy window (section 3.1).
+        /// Window up to which the algorithm is Standard TCP: the legacy window (section 3.1).
         lwnd: f64 = 16.0, 1.0..=1e9, "segments";
-        /// What the loss takes is b cwnd in whole segments, rounded down or up (section 3 brackets it; the
-        /// print does not show which, and the thesis, section 9.1.2, observes 18 -> 16), or unrounded.
+        /// The reduction at a loss is b cwnd, in whole segments rounded down or up (section 3 brackets it; the print does not
+        /// show which, and the thesis, section 9.1.2, observes 18 -> 16), or unrounded.
         rounding: Rounding = Rounding::Floor;
     }
 }

@@ -6,7 +6,7 @@ use crate::algorithm::{Ack, Algorithm, Congestion, Window};
 use crate::parameter::parameters;
 use crate::reno;
 
-/// Window up to which it is Standard TCP, in segments (Author Year, section 1).
+/// Window up to which the algorithm is Standard TCP, in segments (Author Year, section 1).
 const LOW_WINDOW: f64 = 16.0;
 
 parameters! {
@@ -14,7 +14,7 @@ parameters! {
     pub struct Parameters {
         /// Increase in each round trip (Author Year, section 2; 1 in RFC 5681, section 3.1).
         alpha: f64 = 1.0, 0.0..=1e6, "segments";
-        /// Fraction of the window that is kept at a congestion event (Author Year, section 3; 0.5 in RFC 5681, equation 4).
+        /// Fraction of the window that remains after a congestion event (Author Year, section 3; 0.5 in RFC 5681, equation 4).
         beta: f64 = 0.5, 0.0..=1.0, "";
     }
 }

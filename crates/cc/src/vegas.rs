@@ -17,11 +17,13 @@ const LEAST_SAMPLES: u32 = 3;
 parameters! {
     /// Vegas' parameters, in segments queued.
     pub struct Parameters {
-        /// Below this the window grows by one in the next round trip (Brakmo and Peterson 1995, section 3.2; 2 in Linux).
+        /// Queued segments below which the window grows by one in the next round trip (Brakmo and Peterson 1995, section 3.2; 2
+        /// in Linux).
         alpha: f64 = 1.0, 0.0..=1e9, "segments";
-        /// Above this the window shrinks by one in the next round trip (section 3.2; 4 in Linux).
+        /// Queued segments above which the window shrinks by one in the next round trip (section
+        /// 3.2; 4 in Linux).
         beta: f64 = 3.0, 0.0..=1e9, "segments";
-        /// Above this its slow start ends (section 3.3).
+        /// Queued segments above which slow start ends (section 3.3).
         gamma: f64 = 1.0, 0.0..=1e9, "segments";
     }
 }

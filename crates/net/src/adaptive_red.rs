@@ -22,14 +22,14 @@ const ALPHA: f64 = 0.01;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdaptiveRed {
-    /// Queueing delay that automatic thresholds aim at (Floyd, Gummadi and Shenker 2001, section 5).
+    /// Target queueing delay of automatic thresholds (Floyd, Gummadi and Shenker 2001, section 5).
     pub target_delay: Time,
-    /// Average queue up to which nothing is dropped; automatic: half of what the link sends in target_delay, and
-    /// at least 5.
+    /// Average queue up to which no packet is dropped; automatic: half of the packets that the link sends in target_delay, at
+    /// least 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0), extend("unit" = "packets"))]
     pub min_th: Option<f64>,
-    /// Average queue at which the drop probability has risen to max_p; automatic: 3 min_th.
+    /// Average queue at which the drop probability reaches max_p; automatic: 3 min_th.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0.0), extend("unit" = "packets"))]
     pub max_th: Option<f64>,
@@ -37,28 +37,28 @@ pub struct AdaptiveRed {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
     pub w_q: Option<f64>,
-    /// Drop probability at max_th to begin with; it then moves between bottom and top.
+    /// Initial drop probability at max_th; it then varies between bottom and top.
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
     pub max_p: f64,
-    /// How often max_p moves (section 4: 0.5 s).
+    /// Interval between changes of max_p (section 4: 0.5 s).
     pub interval: Time,
-    /// What is added to max_p while the average is above its target; automatic: 0.01, and at most a quarter of max_p.
+    /// Increment of max_p while the average is above its target; automatic: 0.01, at most a quarter of max_p.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
     pub alpha: Option<f64>,
-    /// What max_p is multiplied by while the average is below its target (section 4: 0.9).
+    /// Factor of max_p while the average is below its target (section 4: 0.9).
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
     pub beta: f64,
-    /// From this max_p on nothing is added (section 4: 0.5).
+    /// Maximum of max_p: no increase above this value (section 4: 0.5).
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
     pub top: f64,
-    /// Below this max_p nothing is taken away (section 4: 0.01).
+    /// Minimum of max_p: no decrease below this value (section 4: 0.01).
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
     pub bottom: f64,
-    /// Mean size of a packet: what C and the idle time are counted in.
+    /// Mean packet size, the unit of C and of the idle time.
     #[schemars(range(min = 1), extend("unit" = "bytes"))]
     pub mean_pktsize: u32,
-    /// Whether drops keep a distance from each other of 1/p to 2/p packets, instead of 1 to 1/p (ns-2, `wait_`).
+    /// Whether the gap between drops is 1/p to 2/p packets, instead of 1 to 1/p (ns-2, `wait_`).
     pub wait: bool,
     /// Whether ECN-capable packets are marked instead of dropped, up to where all are dropped (RFC 3168, section 7).
     pub ecn: bool,

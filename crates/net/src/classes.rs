@@ -15,24 +15,25 @@ use crate::queue::Queue;
 use crate::waiting::{Limit, Waiting};
 use elephan_units::Mistake;
 
-/// A class of traffic.
+/// A traffic class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Class {
-    /// What it is called, as in an event that changes its weight.
+    /// Name, used by events that change its weight.
     pub name: String,
-    /// Codepoints of its packets; none: all that no other class names.
+    /// Codepoints of the class; none: all packets that no other class selects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dscp: Vec<Codepoints>,
-    /// Its share of the rate, over the sum of all weights; by default 1. At 0 it gets what others leave.
+    /// Weight: its share of the rate is the weight over the sum of all weights; by default 1. With 0 the class gets the
+    /// capacity that others leave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0))]
     pub weight: Option<f64>,
-    /// Its share of the link's buffer; by default all classes have equal shares.
+    /// Share of the link's buffer; by default all classes have equal shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
     pub buffer_share: Option<f64>,
-    /// The discipline of its queue.
+    /// Queue discipline of the class.
     #[serde(default)]
     pub queue: Queue,
 }

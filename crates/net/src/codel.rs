@@ -17,9 +17,10 @@ const MEMORY_INTERVALS: u64 = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Codel {
-    /// Queueing delay that may stand, TARGET (RFC 8289, section 4.3: 5 to 10 % of the interval).
+    /// Acceptable standing queueing delay, TARGET (RFC 8289, section 4.3: 5 to 10 % of the
+    /// interval).
     pub target: Time,
-    /// How long the delay may stay above the target before the first drop, INTERVAL: about the largest common round-trip time
+    /// Time for which the delay may exceed the target before the first drop, INTERVAL: about the largest common round-trip time
     /// (section 4.3).
     pub interval: Time,
     /// Whether ECN-capable packets are marked instead of dropped (section 5.4 of RFC 8290).

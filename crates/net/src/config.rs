@@ -10,21 +10,21 @@ use crate::policer::Policer;
 use crate::queue::Queue;
 use crate::waiting::Limit;
 
-/// How a link loses packets apart from its queue.
+/// How a link loses packets on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Loss {
-    /// Each packet with the same probability, independently.
+    /// Independent losses with equal probability.
     Random {
         /// Probability, 0 to 1.
         probability: f64,
     },
-    /// Every n-th packet.
+    /// Loss of every n-th packet.
     Periodic {
-        /// Distance between losses, in packets; 1 or more.
+        /// Number of packets from one loss to the next; 1 or more.
         every: u64,
     },
-    /// Two states with a loss probability each (Gilbert 1960, Elliott 1963).
+    /// Two states, each with its own loss probability (Gilbert 1960, Elliott 1963).
     GilbertElliott {
         /// Probability, for each packet, of going from the good to the bad state.
         p: f64,
@@ -95,16 +95,16 @@ impl<'de> Deserialize<'de> for Loss {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Delay {
-    /// Each packet waits for up to `max` more, uniformly, without overtaking the one before.
+    /// Uniformly distributed additional delay of up to `max` for each packet, without reordering.
     Jitter {
-        /// Largest additional delay.
+        /// Maximum additional delay.
         max: Time,
     },
-    /// Some packets wait for `extra` more, and others overtake them.
+    /// An additional delay of `extra` for some packets, so that others overtake them.
     Reorder {
-        /// Probability of being held back.
+        /// Probability that a packet is delayed.
         probability: f64,
-        /// How long they are held back.
+        /// Additional delay.
         extra: Time,
     },
 }

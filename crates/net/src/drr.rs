@@ -24,11 +24,11 @@ use elephan_units::Mistake;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Drr {
-    /// Bytes that a queue may send in its turn, of the class with the smallest weight; at least the largest packet, so that each
-    /// turn sends one (section 3).
+    /// Bytes that a queue, or the class with the smallest weight, may send in a round; at least the largest packet, so that
+    /// each round sends one (section 3).
     #[schemars(range(min = 1), extend("unit" = "bytes"))]
     pub quantum: u32,
-    /// Queues that flows are hashed to, where there are no classes.
+    /// Number of queues to which flows are hashed, if there are no classes.
     #[schemars(range(min = 1, max = 65536))]
     pub flows: u32,
     /// The classes: tables with name, dscp, weight, `buffer_share` and queue. None: each flow has a queue of its own.

@@ -22,14 +22,14 @@ const DROP_BATCH: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FqCodel {
-    /// Queueing delay that may stand in a flow's queue, TARGET (RFC 8290, section 5.2.1).
+    /// Acceptable standing queueing delay of a flow's queue, TARGET (RFC 8290, section 5.2.1).
     pub target: Time,
-    /// How long the delay may stay above the target before the first drop, INTERVAL (RFC 8290, section 5.2.1).
+    /// Time for which the delay may exceed the target before the first drop, INTERVAL (RFC 8290, section 5.2.1).
     pub interval: Time,
-    /// Bytes that a flow may send in its turn (RFC 8290, section 5.2.4: 1514, an Ethernet frame).
+    /// Bytes that a flow may send in a round (RFC 8290, section 5.2.4: 1514, an Ethernet frame).
     #[schemars(range(min = 1), extend("unit" = "bytes"))]
     pub quantum: u32,
-    /// Queues that flows are hashed to (RFC 8290, section 5.2.5).
+    /// Number of queues to which flows are hashed (RFC 8290, section 5.2.5).
     #[schemars(range(min = 1, max = 65536))]
     pub flows: u32,
     /// Whether ECN-capable packets are marked instead of dropped (RFC 8290, section 5.4).

@@ -19,7 +19,7 @@ pub enum Losses {
         /// Where draws come from.
         stream: Stream,
     },
-    /// Every n-th packet.
+    /// Loss of every n-th packet.
     Periodic {
         /// Packets until the next loss.
         spared: u64,

@@ -36,7 +36,7 @@ const MOST_UPDATES: u64 = 1_000_000;
 pub struct Pie {
     /// Reference delay, QDELAY_REF (RFC 8033, section 4.2).
     pub qdelay_ref: Time,
-    /// How often the probability is updated, T_UPDATE (section 4.2).
+    /// Interval between updates of the probability, T_UPDATE (section 4.2).
     pub t_update: Time,
     /// Weight of the delay's deviation from the reference (section 4.2: 1/8).
     #[schemars(range(min = 0.0), extend("unit" = "1/s"))]
@@ -44,12 +44,12 @@ pub struct Pie {
     /// Weight of the delay's change (section 4.2: 1 1/4).
     #[schemars(range(min = 0.0), extend("unit" = "1/s"))]
     pub beta: f64,
-    /// How long a burst into an empty queue is let through, MAX_BURST (section 4.4).
+    /// Burst that an empty queue admits without drops, MAX_BURST (section 4.4).
     pub max_burst: Time,
-    /// Mean size of a packet: no more than two waiting are never dropped from (section 4.1).
+    /// Mean packet size; a queue of at most two of these is never dropped from (section 4.1).
     #[schemars(range(min = 1), extend("unit" = "bytes"))]
     pub mean_pktsize: u32,
-    /// Whether drops keep a distance from each other (section 5.4).
+    /// Whether drops are spaced (section 5.4).
     pub derandomize: bool,
     /// Whether ECN-capable packets are marked instead of dropped (section 5.1).
     pub ecn: bool,

@@ -16,14 +16,14 @@ use crate::serializer::PICOS_BITS;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Policer {
-    /// Codepoints of the packets that it is for; none: all.
+    /// Codepoints to which the policer applies; none: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dscp: Vec<Codepoints>,
-    /// Rate at which it fills, counting IP packets.
+    /// Rate at which the bucket fills, counting IP packets.
     pub rate: Rate,
-    /// What it holds; it is full at first.
+    /// Capacity of the bucket; it is full at first.
     pub burst: Bytes,
-    /// What becomes of a packet that finds too few tokens: `"drop"`, or the codepoint that it is given instead.
+    /// Treatment of a packet that finds too few tokens: `"drop"`, or the codepoint to set.
     #[serde(default)]
     pub exceed: Exceed,
 }

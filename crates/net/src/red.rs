@@ -26,12 +26,12 @@ const MAX_OVER_MIN: f64 = 3.0;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Red {
-    /// Average queue up to which nothing is dropped; automatic: half of what the link sends in target_delay, and
-    /// at least 5 (Floyd, Gummadi and Shenker 2001, section 5).
+    /// Average queue up to which no packet is dropped; automatic: half of the packets that the link sends in target_delay, at
+    /// least 5 (Floyd, Gummadi and Shenker 2001, section 5).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0), extend("unit" = "packets"))]
     pub min_th: Option<f64>,
-    /// Average queue at which the drop probability has risen to max_p; automatic: 3 min_th (Floyd 1997).
+    /// Average queue at which the drop probability reaches max_p; automatic: 3 min_th (Floyd 1997).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0.0), extend("unit" = "packets"))]
     pub max_th: Option<f64>,
@@ -47,14 +47,14 @@ pub struct Red {
     pub gentle: bool,
     /// Whether the queue is measured in bytes, and small packets are dropped less often (Floyd and Jacobson 1993, section 4).
     pub bytes: bool,
-    /// Mean size of a packet: what a threshold is worth with bytes, and what C and the idle time are counted in.
+    /// Mean packet size: converts thresholds with bytes, and is the unit of C and of the idle time.
     #[schemars(range(min = 1), extend("unit" = "bytes"))]
     pub mean_pktsize: u32,
-    /// Whether drops keep a distance from each other of 1/p to 2/p packets, instead of 1 to 1/p (ns-2, `wait_`).
+    /// Whether the gap between drops is 1/p to 2/p packets, instead of 1 to 1/p (ns-2, `wait_`).
     pub wait: bool,
     /// Whether ECN-capable packets are marked instead of dropped, up to where all are dropped (RFC 3168, section 7).
     pub ecn: bool,
-    /// Queueing delay that automatic thresholds aim at (Floyd, Gummadi and Shenker 2001, section 5).
+    /// Target queueing delay of automatic thresholds (Floyd, Gummadi and Shenker 2001, section 5).
     pub target_delay: Time,
 }
 

@@ -19,8 +19,8 @@ impl Parameters for DropTail {}
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Threshold {
-    /// Queue length from which ECN-capable packets are marked: K of DCTCP, 65 at 10 Gbit/s (Alizadeh et al. 2010,
-    /// section 3.4).
+    /// Queue length above which ECN-capable packets are marked: K of DCTCP, 65 at 10 Gbit/s (Alizadeh et al. 2010, section
+    /// 3.4).
     #[schemars(extend("unit" = "packets"))]
     pub packets: u64,
 }

@@ -14,18 +14,18 @@ use crate::red::{Average, Curve, Spacing, packets_per_second, threshold_rules, t
 use crate::verdict::{Moment, Verdict};
 use elephan_units::Mistake;
 
-/// The drop probability of some packets.
+/// The drop profile of a set of packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Profile {
-    /// Codepoints of the packets that it is for; none: all for which there is no other.
+    /// Codepoints to which the profile applies; none: all packets without another profile.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dscp: Vec<Codepoints>,
-    /// Average queue up to which none of them is dropped; automatic as in RED.
+    /// Average queue up to which no packet is dropped; automatic as in RED.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0), extend("unit" = "packets"))]
     pub min_th: Option<f64>,
-    /// Average queue at which their drop probability has risen to max_p; automatic as in RED.
+    /// Average queue at which the drop probability reaches max_p; automatic as in RED.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 0.0), extend("unit" = "packets"))]
     pub max_th: Option<f64>,
@@ -44,8 +44,8 @@ impl Default for Profile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Wred {
-    /// The profiles: tables with dscp, min_th, max_th and max_p. One without dscp is for all packets that no other names;
-    /// where there is none, those are dropped only when there is no room.
+    /// The profiles: tables with dscp, min_th, max_th and max_p. One without dscp applies to all packets that no other selects;
+    /// without such a profile, these are dropped only when the buffer is full.
     pub profile: Vec<Profile>,
     /// Weight of a new packet's queue in the average; automatic: 1 - exp(-1/C), C the rate in packets per second (Floyd,
     /// Gummadi and Shenker 2001, section 5).
@@ -54,14 +54,14 @@ pub struct Wred {
     pub w_q: Option<f64>,
     /// Whether the probability rises from max_p to 1 between max_th and twice that, instead of at once (Floyd 2000).
     pub gentle: bool,
-    /// Mean size of a packet: what C and the idle time are counted in.
+    /// Mean packet size, the unit of C and of the idle time.
     #[schemars(range(min = 1), extend("unit" = "bytes"))]
     pub mean_pktsize: u32,
-    /// Whether drops keep a distance from each other of 1/p to 2/p packets, instead of 1 to 1/p (ns-2, `wait_`).
+    /// Whether the gap between drops is 1/p to 2/p packets, instead of 1 to 1/p (ns-2, `wait_`).
     pub wait: bool,
     /// Whether ECN-capable packets are marked instead of dropped, up to where all are dropped (RFC 3168, section 7).
     pub ecn: bool,
-    /// Queueing delay that automatic thresholds aim at (Floyd, Gummadi and Shenker 2001, section 5).
+    /// Target queueing delay of automatic thresholds (Floyd, Gummadi and Shenker 2001, section 5).
     pub target_delay: Time,
 }
 

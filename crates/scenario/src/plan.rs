@@ -31,9 +31,9 @@ pub struct Plan {
     /// The link that utilisation, loss rate and queueing delay are reported of first:
     /// the dumbbell's bottleneck, or the slowest link that most flows cross.
     pub bottleneck: u32,
-    /// When metrics count.
+    /// The measuring window.
     pub measure: Measure,
-    /// What is traced.
+    /// What is recorded.
     pub trace: Trace,
 }
 
@@ -49,7 +49,7 @@ pub struct Link {
 /// A change of a link during the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// When it happens.
+    /// Time of the change.
     pub at: Time,
     /// The link.
     pub link: u32,
@@ -86,7 +86,7 @@ pub struct Flow {
     pub reverse: u32,
     /// Round-trip time without queueing and serialisation.
     pub rtt: Time,
-    /// When it starts.
+    /// Start time.
     pub start: Start,
     /// When it stops writing, before the run ends; none means never.
     pub stop: Option<Time>,
@@ -124,7 +124,7 @@ pub struct Stream {
     pub dscp: u8,
     /// Its route, an index into [`Plan::routes`].
     pub forward: u32,
-    /// When it starts.
+    /// Start time.
     pub start: Start,
     /// When it stops; none means never.
     pub stop: Option<Time>,
@@ -162,10 +162,10 @@ pub struct Measure {
     pub interval: Time,
 }
 
-/// What is traced.
+/// What is recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
-    /// Distance of the samples of flows and queues.
+    /// Sampling interval of flows and queues.
     pub interval: Time,
     /// Whether every event of every flow and queue is kept.
     pub events: bool,

@@ -7,7 +7,7 @@ use elephan_units::{Bytes, Entry, Mistake, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How losses are found and repaired.
+/// Loss detection and recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Recovery {
@@ -49,7 +49,7 @@ const fn recovery(
     Entry { name, title, source, implies: &[], parameters: Vec::new, make }
 }
 
-/// What an ACK is worth in window growth.
+/// How an ACK counts towards window growth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ByteCounting {
@@ -63,15 +63,16 @@ pub enum ByteCounting {
     },
 }
 
-/// When a receiver acknowledges.
+/// When a receiver sends acknowledgments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DelayedAck {
-    /// An ACK for every so many full segments (RFC 5681, section 4.2); 1 acknowledges each.
+    /// Number of full segments for each ACK (RFC 5681, section 4.2); 1 acknowledges every segment.
     pub segments: u8,
-    /// An ACK at the latest after this time (500 ms in RFC 5681; 40 to 200 ms in Linux).
+    /// Maximum delay of an ACK (500 ms in RFC 5681; 40 to 200 ms in Linux).
     pub timeout: Time,
-    /// Segments at the start of a connection that are acknowledged at once ("quick ACKs").
+    /// Number of segments at the start of a connection that are acknowledged without delay ("quick
+    /// ACKs").
     pub quick: u32,
 }
 
@@ -87,50 +88,52 @@ impl Default for DelayedAck {
 pub struct Config {
     /// Size of a full IP packet. A full segment carries 40 bytes less, and 12 less again with timestamps.
     pub packet: Bytes,
-    /// How losses are found and repaired.
+    /// Loss detection and recovery.
     pub recovery: Recovery,
-    /// Finds losses by forward acknowledgment: all holes more than three segments below the highest
-    /// selectively acknowledged byte (Mathis and Mahdavi 1996), instead of RFC 6675's count.
+    /// Detects losses by forward acknowledgment: all holes more than three segments below the
+    /// highest selectively acknowledged byte (Mathis and Mahdavi 1996), instead of RFC 6675's
+    /// count.
     pub fack: bool,
-    /// With SACK: finds that a retransmission was lost when later data is acknowledged, as Linux does;
-    /// RFC 6675 waits for the timer.
+    /// With SACK: detects the loss of a retransmission when later data is acknowledged, as Linux does; RFC 6675 waits for the
+    /// timer.
     pub lost_retransmission: bool,
     /// Proportional rate reduction during recovery (RFC 6937).
     pub prr: bool,
-    /// With SACK: during recovery the window falls by a segment for every second ACK, and to what is in flight and one at each, as in
-    /// Linux 2.4 (`tcp_cwnd_down`), instead of to ssthresh at once.
+    /// With SACK: during recovery the window falls by one segment for every second ACK, and at each ACK to at most the packets
+    /// in flight plus one, as in Linux 2.4 (`tcp_cwnd_down`), instead of to ssthresh at once.
     pub rate_halving: bool,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
-    /// What an ACK is worth.
+    /// How an ACK counts towards window growth.
     pub byte_counting: ByteCounting,
-    /// When the receiver acknowledges.
+    /// Delayed acknowledgments of the receiver.
     pub delayed_ack: DelayedAck,
     /// Initial window, in segments (RFC 6928: 10; RFC 5681: 2 to 4).
     pub initial_window: u32,
     /// Initial slow-start threshold, in segments; none means no limit (RFC 5681, section 3.1).
     pub initial_ssthresh: Option<u32>,
-    /// Smallest retransmission timeout (RFC 6298: 1 s; Linux: 200 ms).
+    /// Minimum retransmission timeout (RFC 6298: 1 s; Linux: 200 ms).
     pub rto_min: Time,
     /// Timestamps (RFC 7323), with PAWS.
     pub timestamps: bool,
-    /// D-SACK (RFC 2883), and undo of reductions that it shows to have been spurious.
+    /// D-SACK (RFC 2883), and undo of reductions that it shows to be spurious.
     pub dsack: bool,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: bool,
-    /// Bytes that the sender may hold unacknowledged; none means no limit.
+    /// Maximum unacknowledged bytes of the sender; none means no limit.
     pub send_buffer: Option<Bytes>,
-    /// Bytes that the receiver may hold, from which it advertises its window; none means the largest
-    /// window that TCP can express, 1 GiB.
+    /// Buffer of the receiver, which determines its advertised window; none means the largest window that TCP can express, 1
+    /// GiB.
     pub receive_buffer: Option<Bytes>,
     /// Dynamic right-sizing: the receiver advertises twice what it received in the last round trip
     /// (Fisk and Feng 2001), up to `receive_buffer`.
     pub auto_tuning: bool,
-    /// At most so many segments back to back for each ACK; none means no limit.
+    /// Maximum number of segments sent back to back for each ACK; none means no limit.
     pub burst_limit: Option<u32>,
-    /// Spreads segments over the round trip.
+    /// Paces segments over the round trip.
     pub pacing: bool,
-    /// Sets `cwnd` to what is in flight on an ACK that covers more than three segments, as Linux 2.4 and 2.6 do.
+    /// Limits `cwnd` to the packets in flight plus three on an ACK that covers more than three segments, as Linux 2.4 and 2.6
+    /// do.
     pub moderate_cwnd: bool,
     /// Whether `cwnd` is a real number or an integer.
     pub quantisation: Quantisation,

@@ -107,17 +107,17 @@ def _obstacle(folder: Path) -> str | None:  # noqa: PLR0911 - a return for each
         if here == place.resolve():
             return what
         if here in place.resolve().parents:
-            return f"a folder that {what} is in"
+            return f"a folder that contains {what}"
     try:
         name = document_of(folder)
     except _core.ScenarioError as error:
-        return f"one that is not known for ours ({error})"
+        return f"one that Elephan cannot identify as its own ({error})"
     if name == "sweep.json":
         return "the folder of a sweep, which is never replaced"
     found = _foreign(folder, name)
     if found is None:
         return None
-    return f"{found.relative_to(folder)} in it, which no command of ours wrote" if name else f"{found.name} in it"
+    return f"{found.relative_to(folder)} in it, which Elephan did not write" if name else f"{found.name} in it"
 
 
 def _foreign(folder: Path, name: str | None) -> Path | None:

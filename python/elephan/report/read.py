@@ -59,7 +59,7 @@ def _run(folder: Path) -> Content:
     return Content(
         kind="run",
         title=run.scenario.name,
-        subtitle=f"{_network(document)}; metrics count from {window}",
+        subtitle=f"{_network(document)}; measuring window {window}",
         facts=[*_engine(run), ("measuring window", window), *_versions(folder)],
         command=f"elephan run {file_name(run.scenario.name)}.toml",
         scenario=_core.to_toml(run.scenario.to_json()),
@@ -68,7 +68,7 @@ def _run(folder: Path) -> Content:
         groups=[Group("Over time", charts(folder, run))],
         notes=[
             *_repeatable(run),
-            "Goodput counts application bytes, rates and utilisation count IP packets; 1 Mbit is 10^6 bits.",
+            "Goodput counts application bytes; rates and utilisation count IP packets. 1 Mbit is 10^6 bits.",
         ],
     )
 
@@ -92,7 +92,7 @@ def _engine(run: Run) -> list[tuple[str, str]]:
     if is_real:
         quality = told["quality"]
         facts.insert(1, ("kernel", f"Linux {told['kernel']}"))
-        late = f"{1e3 * quality['lateness_p99_s']:.2f} ms (99 %), {1e3 * quality['lateness_max_s']:.2f} ms at most"
+        late = f"{1e3 * quality['lateness_p99_s']:.2f} ms (99th percentile), {1e3 * quality['lateness_max_s']:.2f} ms (maximum)"
         facts.append(("packets late by", late))
         facts.append(("valid", "yes" if quality["valid"] else f"no: {'; '.join(quality['invalid_because'])}"))
     return facts
@@ -107,12 +107,12 @@ def _repeatable(run: Run) -> list[str]:
             reasons = [f"Invalid run: {reason}." for reason in quality["invalid_because"]]
             return [
                 *reasons,
-                f"{file} It runs on this kernel's TCP in real time, as root; no two such runs are the same.",
+                f"{file} It runs on this kernel's TCP in real time, as root; results vary from run to run.",
             ]
         case "model":
-            return [f"{file} A fluid has no packets: counts of them are rates times time."]
+            return [f"{file} The fluid model has no packets: packet counts are rates times time."]
         case _:
-            return [f"{file} The same version gives the same result from it, to the bit."]
+            return [f"{file} The same version of Elephan gives bit-identical results."]
 
 
 def _comparison(folder: Path) -> Content:
@@ -124,7 +124,7 @@ def _comparison(folder: Path) -> Content:
     repeats = len(next(iter(names.values())))
     table = result.table(
         "Metrics",
-        f"Means over {repeats} runs; ± is half of the 95 % interval (Student's t). "
+        f"Means over {repeats} runs; ± is the half-width of the 95 % confidence interval (Student's t). "
         "(2/3) says that a metric is defined in two of three.",
     )
     later = [flow["start"]["uniform"][1] for flow in document["flow"] if isinstance(flow.get("start"), Mapping)]
@@ -156,11 +156,11 @@ def _comparison(folder: Path) -> Content:
         groups=[
             Group(title, _side_by_side({name: ones[0] for name, ones in folders.items()}, result, what))
             for what, title in (
-                ("cwnd", "Windows, from the first run of each"),
-                ("goodput", "Goodput, from the first run of each"),
+                ("cwnd", "Windows, first run of each algorithm"),
+                ("goodput", "Goodput, first run of each algorithm"),
             )
         ],
-        notes=[f"The scenario below is that of {next(iter(names))}, seed {first.scenario.document['seed']}."],
+        notes=[f"The scenario below is for {next(iter(names))}, seed {first.scenario.document['seed']}."],
     )
 
 
@@ -209,7 +209,7 @@ def _beside(runs: Mapping[str, Run], folders: Mapping[str, Path]) -> Content:
     return Content(
         kind="comparison",
         title=" beside ".join(runs),
-        subtitle=f"{len(runs)} runs; metrics are those of each run's own measuring window",
+        subtitle=f"{len(runs)} runs; metrics cover each run's measuring window",
         facts=_versions(next(iter(folders.values()))),
         command="",
         scenario=_core.to_toml(first.scenario.to_json()),
@@ -262,10 +262,10 @@ def _sweep(folder: Path) -> Content:
             for point, rows in list(points.items())[:MOST_POINTS]
         ],
         note=_join(
-            f"The first {MOST_POINTS} of {len(points):,} points; index.parquet has all."
+            f"The first {MOST_POINTS} of {len(points):,} points; index.parquet has all points."
             if len(points) > MOST_POINTS
             else "",
-            "Means over repeats; ± is half of the 95 % interval (Student's t).",
+            "Means over repeats; ± is the half-width of the 95 % confidence interval (Student's t).",
         ),
     )
     return Content(
@@ -273,15 +273,15 @@ def _sweep(folder: Path) -> Content:
         title=description["name"],
         subtitle=f"{index.height:,} runs over {', '.join(varied)}",
         facts=[
-            ("runs", f"{index.height:,}" + (f", and {failed:,} that failed" if failed else "")),
+            ("runs", f"{index.height:,}" + (f", {failed:,} failed" if failed else "")),
             ("code", description["code"]),
         ],
-        notes=named(data.losses(), "sweep again to run them"),
+        notes=named(data.losses(), "repeat the sweep to run them"),
         command=f"elephan sweep {file_name(description['name'])}.toml",
         scenario=_core.to_toml(json.dumps(description["scenario"])),
         tables=[table, *_failures(every, keys)],
         runs=Runs(
-            "Metrics along the sweep",
+            "Metrics over the sweep",
             varied,
             [[row[key] for key in varied] for row in index.iter_rows(named=True)],
             values,
@@ -300,7 +300,7 @@ def _failures(index: pl.DataFrame, keys: Sequence[str]) -> list[Table]:
         for row in failed.head(tables.MOST_ROWS).iter_rows(named=True)
     ]
     note = f"The first {len(rows)} of {failed.height:,}." if failed.height > len(rows) else ""
-    return [Table("Runs that failed", text_heads("point", *keys, "error"), rows, note)]
+    return [Table("Failed runs", text_heads("point", *keys, "error"), rows, note)]
 
 
 # Keys of a loss rate, and the rate that a value stands for.
@@ -345,9 +345,7 @@ def _responses(scenario: Mapping[str, Any], data: Dataset) -> list[Points]:
             fine = [float(loss) for loss in np.geomspace(losses[0], losses[-1], 60)]
             theory = [Model(cc).response(loss, float(rtts[0])).window for loss in fine]
             found.append(Series(f"{cc}, theory", colour, fine, [*theory], points=False, dashed=True))
-    note = (
-        "Points: simulated, with 95 % intervals over repeats. Dashed: the response function, on a path without a limit."
-    )
+    note = "Points: simulation, with 95 % confidence intervals over repeats. Dashed: the response function, unlimited path."
     axes = Axis("loss rate", log=True), Axis("mean window (segments)", log=True)
     return [Points("response", "Response functions", *axes, found, note)]
 

@@ -15,8 +15,8 @@ from elephan.studies.reproduce.page import table_of
 # Verdicts, best first, and what they mean.
 VERDICTS = {
     "agrees": "Within the stated band of the published number, or within both uncertainties.",
-    "same ordering": "Every pair of systems that is apart in print comes in the same order here.",
-    "differs": "Neither of these.",
+    "same ordering": "All pairs of systems that differ in the publication have the same order here.",
+    "differs": "Neither of the two above.",
     "confirmed": "A claim that holds here.",
     "refuted": "A claim that does not hold here.",
     "untestable here": "A claim that cannot be tested here.",
@@ -51,10 +51,10 @@ def read(folder: Path) -> Content:
     quick = any(report["quick"] for report in reports.values())
     return Content(
         kind="reproduction",
-        title="The published experiments, run again",
+        title="Published experiments, reproduced",
         subtitle=f"{len(reports)} experiments" + ("; some with fewer and shorter runs (--quick)" if quick else ""),
         facts=[
-            ("report made by", f"Elephan {_core.__version__}"),
+            ("report written by", f"Elephan {_core.__version__}"),
             *(("experiments", f"{count} by Elephan {code}") for code, count in sorted(made.items())),
         ],
         command="\n".join(

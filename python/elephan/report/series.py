@@ -59,8 +59,8 @@ def thin(data: Aligned, file: str, most: int = MOST_VALUES) -> Aligned:
     time_s = np.column_stack([data.time_s[starts], data.time_s[ends]]).ravel()
     lines = {name: _extremes(line, size) for name, line in data.lines.items()}
     note = (
-        f"Of {rows:,} samples of each line this report has the smallest and the largest of every {size:,} "
-        f"({len(time_s):,} values); {file} has all."
+        f"Of {rows:,} samples of each line this report has the minimum and the maximum of every {size:,} "
+        f"({len(time_s):,} values); {file} has all samples."
     )
     return Aligned(time_s, lines, note)
 

@@ -74,7 +74,7 @@ def _markdown(content: Content, place: Path, out: Path) -> None:
         picture = out.with_name(f"{out.stem}-{number + 1}.png")
         plots.save(figure, picture)
         lines += [f"![{markdown(str(figure.get_label()) or content.title)}]({quote(picture.name)})", ""]
-    lines += ["## What was run", "", *(f"- {fact}: {markdown(value)}" for fact, value in content.facts)]
+    lines += ["## Run details", "", *(f"- {fact}: {markdown(value)}" for fact, value in content.facts)]
     # A fence is longer than any in it.
     fence = max(["``", *re.findall("`+", content.scenario)], key=len) + "`"
     lines += ["", *map(markdown, content.notes), "", f"{fence}toml", content.scenario.rstrip(), fence, ""]

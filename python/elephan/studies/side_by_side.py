@@ -94,7 +94,7 @@ class Pair:
         """Whether the runs that count are valid, and why those are not that were not."""
         wrong = [reason for run in self.linux for reason in _reasons(run)]
         if len(self.counted) < len(self.linux):
-            return f"yes, after {len(self.linux) - len(self.counted)} that was not: {wrong[0]}"
+            return f"yes, after {len(self.linux) - len(self.counted)} invalid: {wrong[0]}"
         return "; ".join(wrong) or "yes"
 
     def values(self, quantity: Metric) -> tuple[float | None, float | None]:

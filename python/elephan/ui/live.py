@@ -213,7 +213,7 @@ class LiveRun:
         """Take another past: the change reached back."""
         self._kept = {name: [rows] if rows else [] for name, rows in past.items()}
         self._fresh = {name: list(rows) for name, rows in self._kept.items()}
-        why = "The change reaches back to the beginning (a shorter round-trip time moves the links), so the run was made anew."
+        why = "The run was repeated, because the change affects its beginning: a shorter round-trip time changes link delays."
         self._tell({"type": "restart", "why": why})
         self._flush()
 

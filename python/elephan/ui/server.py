@@ -308,7 +308,9 @@ class _Api:
     def _run(self, request: Request) -> LiveRun:
         run = self.runs.get(request.path_params["id"])
         if run is None:
-            raise HTTPException(404, "expected one of this server's runs, found none; it may have been started anew")
+            raise HTTPException(
+                404, "expected one of this server's runs, found none; the server may have been restarted"
+            )
         return run
 
     async def control(self, request: Request) -> Response:

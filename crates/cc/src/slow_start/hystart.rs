@@ -10,19 +10,20 @@ use crate::parameter::parameters;
 parameters! {
     /// HyStart++'s parameters (RFC 9406, section 4.3).
     pub struct Parameters {
-        /// Smallest rise of the round-trip time that ends slow start: MIN_RTT_THRESH.
+        /// Minimum rise of the round-trip time that ends slow start: MIN_RTT_THRESH.
         min_rtt_thresh: f64 = 0.004, 0.0..=10.0, "s";
-        /// Largest rise that is waited for: MAX_RTT_THRESH.
+        /// Maximum rise threshold of the round-trip time: MAX_RTT_THRESH.
         max_rtt_thresh: f64 = 0.016, 0.0..=10.0, "s";
-        /// Between the two, the rise is the last round's smallest round-trip time divided by this: MIN_RTT_DIVISOR.
+        /// Between these limits, the threshold is the last round's minimum round-trip time divided by this: MIN_RTT_DIVISOR.
         min_rtt_divisor: f64 = 8.0, 1.0..=1e6, "";
-        /// Samples in a round before it is judged: N_RTT_SAMPLE.
+        /// Number of samples in a round before it is evaluated: N_RTT_SAMPLE.
         n_rtt_sample: f64 = 8.0, 1.0..=1e6, "samples";
-        /// By how much slower the window grows in CSS: CSS_GROWTH_DIVISOR.
+        /// Divisor of the window growth in CSS: CSS_GROWTH_DIVISOR.
         css_growth_divisor: f64 = 4.0, 1.0..=1e6, "";
-        /// Rounds of CSS, the one it begins in included: CSS_ROUNDS.
+        /// Number of rounds of CSS, including the first: CSS_ROUNDS.
         css_rounds: f64 = 5.0, 1.0..=1e6, "rounds";
-        /// Segments that one ACK may add: L, which is 8 without pacing and has no limit with it.
+        /// Maximum number of segments that one ACK may add: L, which is 8 without pacing and
+        /// unlimited with it.
         l: f64 = 8.0, 1.0..=f64::INFINITY, "segments";
     }
 }

@@ -7,7 +7,7 @@ use crate::parameter::parameters;
 parameters! {
     /// Limited slow start's parameters.
     pub struct Parameters {
-        /// Window from which growth is limited (RFC 3742, section 2).
+        /// Window above which growth is limited (RFC 3742, section 2).
         max_ssthresh: f64 = 100.0, 2.0..=1e9, "segments";
     }
 }

@@ -16,17 +16,18 @@ use crate::plan::Cc;
 use crate::start::StartFile;
 
 traffic! {
-    /// Web users, who fetch pages object by object and think between pages. The defaults are those of Kelly 2003, Table 4.
+    /// Web users, who fetch pages object by object and pause between pages (think time). The defaults are those of Kelly 2003,
+    /// Table 4.
     pub struct WebFile {
-        /// How many users.
+        /// Number of users.
         pub users: u64,
-        /// From the end of a page to the next.
+        /// Think time: from the end of a page to the next request.
         #[serde(default = "think")]
         pub think: DistributionFile<Time>,
-        /// Objects of a page.
+        /// Number of objects in a page.
         #[serde(default = "objects")]
         pub objects: DistributionFile<f64>,
-        /// From the end of an object to the next of its page.
+        /// Time from the end of an object to the request for the next object of the page.
         #[serde(default = "between")]
         pub between: DistributionFile<Time>,
         /// Payload of an object.
@@ -35,26 +36,26 @@ traffic! {
         /// The congestion control algorithm of the servers.
         #[serde(default = "standard")]
         pub cc: Algorithm,
-        /// Their slow start.
+        /// The slow start of the servers.
         #[serde(default)]
         pub slow_start: SlowStart,
-        /// What differs from the scenario's `tcp`.
+        /// Overrides of the scenario's `tcp`.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         #[schemars(with = "elephan_tcp::Config")]
         pub tcp: Map<String, Value>,
-        /// When each user asks for the first page; by default uniformly within the mean time to think.
+        /// Time of each user's first request; by default uniformly distributed over the mean think time.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub start: Option<StartFile>,
     }
 }
 
 traffic! {
-    /// Sized flows that arrive by a Poisson process, whatever becomes of them.
+    /// Finite flows that arrive in a Poisson process, independently of the network's state.
     pub struct ArrivalsFile {
-        /// How many arrive in a second, on average. Either this or `load`.
+        /// Mean number of arrivals in a second. Alternative to `load`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub per_second: Option<f64>,
-        /// Payload that they bring, on average. Either this or `per_second`.
+        /// Mean payload offered, as a rate. Alternative to `per_second`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub load: Option<Rate>,
         /// Payload of a flow.
@@ -64,11 +65,11 @@ traffic! {
         /// The slow start.
         #[serde(default)]
         pub slow_start: SlowStart,
-        /// What differs from the scenario's `tcp`.
+        /// Overrides of the scenario's `tcp`.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         #[schemars(with = "elephan_tcp::Config")]
         pub tcp: Map<String, Value>,
-        /// When they begin to arrive.
+        /// Start of the arrivals.
         #[serde(default)]
         pub start: StartFile,
     }

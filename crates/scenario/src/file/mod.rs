@@ -29,33 +29,33 @@ pub use streams::{CbrFile, OnOffFile};
 pub(crate) use traffic::Place;
 use traffic::traffic;
 
-/// A scenario: a network, the flows on it, and how long they are watched.
+/// A scenario: a network, its traffic, and the duration and measurement of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Elephan scenario")]
 pub struct Scenario {
-    /// What it is called.
+    /// Name.
     #[serde(default = "run")]
     pub name: String,
-    /// What runs it.
+    /// Engine that runs the scenario.
     #[serde(default)]
     pub engine: Engine,
-    /// How long it runs.
+    /// Duration of the run.
     pub duration: Time,
-    /// Seed of every random process.
+    /// Seed of all random processes.
     #[serde(default = "one")]
     pub seed: u64,
-    /// A dumbbell: one bottleneck between all senders and all receivers. Either this or `link`.
+    /// A dumbbell: one bottleneck between all senders and all receivers. Alternative to `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<Path>,
-    /// Links of any other topology. Either these or `path`.
+    /// Links of any other topology. Alternative to `path`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub link: Vec<LinkFile>,
     /// The TCP stack of all flows.
     #[serde(default)]
     #[schemars(with = "elephan_tcp::Config")]
     pub tcp: Map<String, Value>,
-    /// What sending costs the hosts of all flows; by default they are infinitely fast.
+    /// Processing costs of all sending hosts; by default hosts are infinitely fast.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(with = "Host")]
     pub host: Map<String, Value>,
@@ -65,26 +65,26 @@ pub struct Scenario {
     /// Web users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub web: Vec<WebFile>,
-    /// Sized flows that arrive at random.
+    /// Finite flows that arrive at random.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arrivals: Vec<ArrivalsFile>,
     /// Streams of datagrams at a constant rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cbr: Vec<CbrFile>,
-    /// Streams of datagrams that go on and off.
+    /// Streams of datagrams that alternate between on and off periods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_off: Vec<OnOffFile>,
     /// Changes of links during the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub event: Vec<EventFile>,
-    /// When metrics count.
+    /// The measuring window.
     #[serde(default)]
     pub measure: MeasureFile,
-    /// What is traced.
+    /// What is recorded.
     #[serde(default)]
     pub trace: TraceFile,
-    /// Values to try, by key: all combinations; `zip` has lists that go together, `points` single points.
-    /// `repeat` runs each with so many seeds.
+    /// Values to sweep, by key, in all combinations; `zip` has lists that advance together, `points` single points. `repeat` is
+    /// the number of seeds for each point.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub sweep: Map<String, Value>,
 }
@@ -103,7 +103,7 @@ pub enum Engine {
     /// The packet simulator, in virtual time.
     #[default]
     Sim,
-    /// The fluid model: differential equations of windows and queue, of one bottleneck and bulk transfers.
+    /// The fluid model: differential equations for windows and queue; one bottleneck and bulk transfers only.
     Model,
     /// The running Linux kernel's own TCP, in real time.
     Linux,
@@ -117,7 +117,7 @@ pub struct Path {
     pub rate: Rate,
     /// Round-trip time without queueing and serialisation.
     pub rtt: Time,
-    /// What the bottleneck's queue holds, the packet in service not counted.
+    /// Capacity of the bottleneck's queue, without the packet in service.
     #[serde(default)]
     pub buffer: Buffer,
     /// The queue discipline: a name, or a table with `name` and its parameters.
@@ -132,10 +132,10 @@ pub struct Path {
     /// Variation of the delay, in the direction of the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vary: Option<Delay>,
-    /// Rate of a link of its own for each sender and each receiver; none means that hosts are infinitely fast.
+    /// Rate of a separate access link for each sender and each receiver; none means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_rate: Option<Rate>,
-    /// The direction of the acknowledgments, where it differs.
+    /// Settings of the reverse direction (acknowledgments), if they differ.
     #[serde(default)]
     pub reverse: Reverse,
 }
@@ -144,38 +144,38 @@ pub struct Path {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reverse {
-    /// Its rate; by default that of the other direction.
+    /// Rate; by default that of the forward direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// What its queue holds; by default as in the other direction.
+    /// Capacity of the queue; by default that of the forward direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
-    /// Its queue discipline.
+    /// Queue discipline.
     pub queue: Queue,
-    /// Its losses.
+    /// Losses on the wire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
-    /// Variation of its delay.
+    /// Variation of the delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vary: Option<Delay>,
 }
 
-/// A link of a topology that is no dumbbell.
+/// A link of a topology other than a dumbbell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkFile {
     /// Its name.
     pub name: String,
-    /// The node that it leaves.
+    /// Node at which the link begins.
     pub from: String,
-    /// The node that it enters.
+    /// Node at which the link ends.
     pub to: String,
-    /// Its rate; none means infinitely fast.
+    /// Rate; none means infinitely fast.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Its propagation delay, one way.
+    /// One-way propagation delay.
     pub delay: Time,
-    /// What its queue holds; a share of the product of its rate and twice its delay.
+    /// Capacity of the queue; a share refers to the rate times twice the delay.
     #[serde(default)]
     pub buffer: Buffer,
     /// The queue discipline.
@@ -190,7 +190,7 @@ pub struct LinkFile {
     /// Variation of the delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vary: Option<Delay>,
-    /// Whether there is the same link in the other direction, called `NAME.reverse`, without loss and variation.
+    /// Whether to add the same link in the reverse direction, named `NAME.reverse`, without loss and delay variation.
     #[serde(default = "yes")]
     pub both_ways: bool,
 }
@@ -200,27 +200,27 @@ fn yes() -> bool {
 }
 
 traffic! {
-    /// A flow, or several alike.
+    /// One flow, or several identical ones.
     pub struct FlowFile {
         /// The congestion control algorithm: a name, or a table with `name` and its parameters.
         pub cc: Algorithm,
         /// The slow start: a name, or a table with `name` and its parameters.
         #[serde(default)]
         pub slow_start: SlowStart,
-        /// When it starts.
+        /// Start time.
         #[serde(default)]
         pub start: StartFile,
-        /// Payload of a transfer; none means data without end.
+        /// Payload of a transfer; none means unlimited data.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub size: Option<Bytes>,
-        /// How many transfers, one after the other, each on a connection of its own: a number or `"repeat"`.
+        /// Number of successive transfers, each on its own connection: a number or `"repeat"`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub transfers: Option<Transfers>,
-        /// What differs from the scenario's `tcp` for this flow.
+        /// Overrides of the scenario's `tcp` for this flow.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         #[schemars(with = "elephan_tcp::Config")]
         pub tcp: Map<String, Value>,
-        /// What differs from the scenario's `host` for this flow's sender.
+        /// Overrides of the scenario's `host` for this flow's sender.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         #[schemars(with = "Host")]
         pub host: Map<String, Value>,
@@ -279,33 +279,32 @@ impl JsonSchema for Transfers {
     }
 }
 
-/// When metrics count.
+/// The measuring window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MeasureFile {
-    /// Start of the measuring window; by default the latest start of any flow.
+    /// Start of the measuring window; by default the latest start of a flow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Time>,
-    /// Its end; by default the end of the run.
+    /// End of the measuring window; by default the end of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Time>,
-    /// Distance of the samples that stability and convergence are computed from; by default 1 s, and less in
-    /// runs shorter than 20 s.
+    /// Sampling interval for stability and convergence; by default 1 s, and less for runs shorter than 20 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Time>,
 }
 
-/// What is traced.
+/// What is recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TraceFile {
-    /// Distance of the samples of flows and queues.
+    /// Sampling interval of flows and queues.
     pub interval: Time,
-    /// Whether every event is kept.
+    /// Whether to record every event.
     pub events: bool,
-    /// Whether every transfer is kept; metrics count them in any case.
+    /// Whether to record every transfer; metrics always include them.
     pub transfers: bool,
-    /// Links whose packets are written to a pcap file.
+    /// Links whose packets are captured in a pcap file.
     pub pcap: Vec<String>,
 }
 

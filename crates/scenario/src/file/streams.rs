@@ -7,26 +7,26 @@ use crate::distribution::DistributionFile;
 use crate::start::StartFile;
 
 traffic! {
-    /// Datagrams (UDP) at a constant rate, whatever becomes of them.
+    /// Datagrams (UDP) at a constant rate, without feedback.
     pub struct CbrFile {
-        /// The rate, counting IP packets.
+        /// Rate, counting IP packets.
         pub rate: Rate,
         /// Size of a packet, headers included.
         #[serde(default = "full")]
         pub packet: Bytes,
-        /// Packets that leave back to back; the pause after them keeps the rate. 1 spaces all packets evenly.
+        /// Number of packets sent back to back; the pause after them maintains the rate. 1 spaces all packets evenly.
         #[serde(default = "single")]
         pub burst: u32,
-        /// When it starts.
+        /// Start time.
         #[serde(default)]
         pub start: StartFile,
     }
 }
 
 traffic! {
-    /// Datagrams (UDP) that go on and off: at a constant rate for a while, then not at all.
+    /// Datagrams (UDP) with on periods at a constant rate and silent off periods.
     pub struct OnOffFile {
-        /// The rate of an on period, counting IP packets.
+        /// Rate during an on period, counting IP packets.
         pub rate: Rate,
         /// Length of an on period.
         pub on: DistributionFile<Time>,
@@ -35,10 +35,10 @@ traffic! {
         /// Size of a packet, headers included.
         #[serde(default = "full")]
         pub packet: Bytes,
-        /// Packets that leave back to back; the pause after them keeps the rate. 1 spaces all packets evenly.
+        /// Number of packets sent back to back; the pause after them maintains the rate. 1 spaces all packets evenly.
         #[serde(default = "single")]
         pub burst: u32,
-        /// When its first on period starts.
+        /// Start of the first on period.
         #[serde(default)]
         pub start: StartFile,
     }

@@ -28,28 +28,28 @@ macro_rules! traffic {
         #[serde(deny_unknown_fields)]
         pub struct $name {
             $($own)*
-            /// How many alike.
+            /// Number of identical copies.
             #[serde(default = "crate::file::one")]
             pub count: u64,
-            /// What tables and plots call it; by default the algorithm's name, or the kind of traffic.
+            /// Name in tables and plots; by default the algorithm's name, or the kind of traffic.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub label: Option<String>,
-            /// When it begins nothing new any more; by default never.
+            /// Time after which nothing new is started; by default never.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub stop: Option<elephan_units::Time>,
-            /// The round-trip time without queueing, where it differs from the path's.
+            /// Round-trip time without queueing, if it differs from the path's.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub rtt: Option<elephan_units::Time>,
-            /// The node of those who send data, with `link`.
+            /// Node of the data senders, with `link`.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub from: Option<String>,
-            /// The node of those who receive them, with `link`.
+            /// Node of the data receivers, with `link`.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub to: Option<String>,
             /// The codepoint of packets in both directions: `"ef"`, `"af41"`, `"be"` or a number.
             #[serde(default)]
             pub dscp: elephan_net::Dscp,
-            /// Whether data cross the dumbbell in the other direction.
+            /// Whether data cross the dumbbell in the reverse direction.
             #[serde(default)]
             pub reverse: bool,
         }

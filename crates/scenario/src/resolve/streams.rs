@@ -7,7 +7,7 @@ use super::topology::Topology;
 use crate::file::{Scenario, StreamFile};
 use crate::plan::Stream;
 
-/// Packets that leave at one instant. No buffer holds more of them, and simulated time stands still meanwhile.
+/// Limit of packets sent at one instant. No buffer holds more, and simulated time does not advance meanwhile.
 const MOST_IN_A_BURST: u32 = 1_000_000;
 
 impl Scenario {

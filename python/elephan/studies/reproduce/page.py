@@ -89,7 +89,7 @@ def write_page(folder: Path, page: Path) -> Path:
         raise ScenarioError(f"{folder}: expected reports of experiments, found none")
     pictures = page.with_suffix("")
     lines = [
-        "# The published experiments, run again",
+        "# Published experiments, reproduced",
         "",
         "Made by `elephan reproduce all` and `elephan reproduce page`. Each section is one table or figure: what was printed, what",
         "Elephan finds with its 95 % confidence interval over repeats, and a verdict: *agrees* within the stated band (or within both",

@@ -137,7 +137,7 @@ class Dataset:
         known = set() if index.is_empty() else set(index["part"].unique())
         for loss in self._lost_files(index, records):
             if loss.path.parent.name == name:
-                raise SweepError(f"{loss}; sweep again to run them")
+                raise SweepError(f"{loss}; repeat the sweep to run them")
         return [path for path in self._parts(name) if number_of(path) in known]
 
     def losses(self) -> list[Loss]:

@@ -185,7 +185,7 @@ class Writer(Dataset):
             points = span(row["point"] for row in rows)
             raise SweepError(
                 f"{self.folder}: {error.strerror or error}, while writing {points} ({self.waiting} runs, which are lost); "
-                f"everything before is safe: sweep again to go on"
+                f"everything before is safe: repeat the command to continue"
             ) from error
         self._files[part] = files
         self._part, self._waiting, self.waiting_bytes = part, [], 0
