@@ -71,7 +71,7 @@ def replaced(value: Any, steps: list[int], odd: Any) -> Any:
 
 
 def damaged(data: bytes, kind: str, place: float, odd: int, more: bytes, steps: list[int]) -> bytes:
-    """What becomes of a file's content."""
+    """Damage to a file's content."""
     at = int(place * len(data))
     if kind == "value":
         try:

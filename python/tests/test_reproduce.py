@@ -166,7 +166,7 @@ def test_metrics_of_a_published_point_by_hand_from_its_events():
         mine = inside.filter(pl.col("flow") == flow)
         again = mine.filter(pl.col("kind") == "retransmit")["bytes"].sum()
         sent = mine.filter(pl.col("kind") == "send")["bytes"].sum() + again
-        # Every packet that was dropped is sent again, once, and nothing else.
+        # Every packet that was dropped is retransmitted, once, and nothing else.
         lost = events.filter((pl.col("flow") == flow) & (pl.col("kind") == "drop"))
         assert abs(len(lost) - len(events.filter((pl.col("flow") == flow) & (pl.col("kind") == "retransmit")))) <= 1
         shares.append(again / sent)

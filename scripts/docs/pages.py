@@ -28,7 +28,7 @@ CAPTION = (
 
 
 def generated() -> Iterator[tuple[Path, str, str]]:
-    """Every generated part: its file, its name, its text. What a registry has and nobody has measured yet says so."""
+    """Every generated part: its file, its name, its text. Entries that have not been measured yet are marked."""
     measured = json.loads((DOCS / "measured.json").read_text(encoding="utf-8"))
     algorithms, repeats = elephan.algorithms(), measured["repeats"]
     measured["algorithms"] = {one.name: measured["algorithms"].get(one.name) for one in algorithms}
@@ -116,7 +116,7 @@ def measures(name: str, measured: dict[str, Any], repeats: int) -> str:
             text += f" (in {estimate['defined']} of {repeats} runs)"
         rank = 1 + sum(value > own if more else value < own for value in values)
         rows.append([title, unit, text, metric.text(best), metric.text(worst), f"{rank} of {len(values)}"])
-        # Near the best or the worst, where these are far enough apart to speak of.
+        # Near the best or the worst, where these are far enough apart to matter.
         span = abs(best - worst)
         if span > 0.05 * max(abs(best), abs(worst)):
             if abs(own - best) <= 0.15 * span:

@@ -188,12 +188,12 @@ export class Explore {
     void this.listGoing();
   }
 
-  private connection(state: "good" | "lost" | "shut" | "anew"): void {
+  private connection(state: "good" | "lost" | "shut" | "restarted"): void {
     this.banner.hidden = state === "good";
     this.banner.className = "banner bad";
     if (state === "lost") this.banner.replaceChildren("The server does not respond. Retrying; the data received so far stays here.");
     if (state === "shut") this.banner.replaceChildren("The server was restarted. Open the address that it printed; the data received so far stays here.");
-    if (state === "anew") {
+    if (state === "restarted") {
       const again = h("button", { type: "button" }, "repeat the run");
       again.addEventListener("click", () => {
         if (this.run?.document) this.load(copy(this.run.document));
@@ -270,7 +270,7 @@ export class Explore {
     this.progress();
   }
 
-  /** What can be changed in mid-run. */
+  /** What can be changed during a run. */
   private changes(run: LiveRun): HTMLElement {
     const cc = h("select", { "aria-label": "Algorithm of the new flow" }, ...this.about.algorithms.map(({ name, title }) => h("option", { value: name, title, selected: name === "reno" }, name)));
     const flows = (run.document?.["flow"] as Table[] | undefined) ?? [];

@@ -1,4 +1,4 @@
-// Figures that are not over time: lines and points with intervals, box plots, heat maps. Drawn as SVG, anew for each width and theme.
+// Figures that are not over time: lines and points with intervals, box plots, heat maps. Drawn as SVG, again for each width and theme.
 
 import type { XySpec } from "./content";
 import { csv, download, fileName, h, number, s } from "./dom";

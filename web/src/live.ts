@@ -79,7 +79,7 @@ export class LiveRun {
     readonly id: string,
     private readonly about: About,
     private readonly changed: () => void,
-    private readonly connection: (state: "good" | "lost" | "shut" | "anew") => void,
+    private readonly connection: (state: "good" | "lost" | "shut" | "restarted") => void,
   ) {
     this.clear();
     this.connect();
@@ -133,7 +133,7 @@ export class LiveRun {
       } else {
         this.state = "failed";
         this.text = `The server was restarted and does not have this run, which had reached ${this.time.toFixed(1)} s.`;
-        this.connection("anew");
+        this.connection("restarted");
         this.changed();
       }
       return;

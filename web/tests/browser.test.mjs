@@ -146,7 +146,7 @@ test("a run goes on when its page is closed", async () => {
   await state("cancelled");
 });
 
-test("a server that dies in mid-run is missed, found again, and runs it again", async () => {
+test("a server that dies during a run is missed, found again, and runs it again", async () => {
   await open();
   await quickly("60 s", "5");
   await page.click("#start");

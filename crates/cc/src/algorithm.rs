@@ -1,4 +1,4 @@
-//! What an algorithm is told, and what it answers.
+//! The interface of an algorithm: its inputs and its decisions.
 
 use elephan_units::Time;
 

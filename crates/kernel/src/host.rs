@@ -100,7 +100,7 @@ pub struct Host {
     operations: &'static Operations,
     values: Vec<u64>,
     tp: TcpSock,
-    /// Parts of segments that were acknowledged and not yet told of: a kernel counts whole ones.
+    /// Parts of segments that were acknowledged and not yet reported: a kernel counts whole ones.
     owed: f64,
     /// Growth beyond `ssthresh` that slow start has to leave for what follows.
     beyond: f64,

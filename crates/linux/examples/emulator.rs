@@ -40,7 +40,7 @@ fn option(name: &str, default: f64) -> f64 {
     at.and_then(|at| words.get(at + 1)?.parse().ok()).unwrap_or(default)
 }
 
-/// How late packets left the emulator, and what the machine did to it.
+/// Lateness of packets that left the emulator, and disturbances by the machine.
 fn print_quality(runs: &[Measured]) {
     let of = |read: &dyn Fn(&Measured) -> f64| median(runs.iter().map(read).collect()) * 1e3;
     let valid = runs.iter().filter(|m| m.quality.invalid_because.is_empty()).count();

@@ -114,7 +114,7 @@ pub enum Urgency {
     Ordinary,
     /// Before all other programs: the emulator.
     Realtime,
-    /// Before the emulator too: what holds the lock of a socket, be it for a moment. Were it put aside meanwhile, what arrives for
+    /// Before the emulator too: code that holds the lock of a socket, even briefly. If it were preempted meanwhile, packets for
     /// the socket would wait, and acknowledgments and data would go out in one burst.
     Socket,
 }

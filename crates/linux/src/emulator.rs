@@ -2,7 +2,7 @@
 //!
 //! A packet that a host sends arrives on its TUN device. The emulator reads it, finds its flow by its port and so its route, and
 //! gives it to the first link; when it leaves the last, it is written to the other host's device. The clock decides when. What
-//! the simulator does at once, the emulator does a little late; it keeps count of how late.
+//! the simulator does at once, the emulator does slightly late; it records its lateness.
 //!
 //! TUN devices, because packets are read in the order in which they were sent, and a write hands a packet to the receiving host's TCP
 //! in the same call. Behind a veth they pass the kernel's backlog queues, one for each processor, and overtake each other, unless
@@ -50,7 +50,7 @@ pub struct Direction<'a> {
 
 /// How well the emulator kept to its schedule, in microseconds.
 pub struct Punctuality {
-    /// How late packets were handed over.
+    /// Lateness of packets.
     pub lateness: Histogram<u64>,
     /// Pauses that were taken out of the emulator's time: how many, how long together, and the longest.
     pub slips: u64,

@@ -1,7 +1,7 @@
 //! The linux engine: a plan on the running kernel's own TCP, across namespaces and a link emulator in real time.
 //!
 //! Two network namespaces are the hosts; the links between them are those of `elephan-net`, driven by the clock. Senders and
-//! readers are ordinary sockets, and what came of it is asked of the kernel (`TCP_INFO`). The outcome has the simulator's form.
+//! readers are ordinary sockets, and results are read from the kernel (`TCP_INFO`). The outcome has the simulator's form.
 //!
 //! Everything lives in this process: namespaces, devices and sockets are file descriptors and nothing else. When the process
 //! ends, however it ends, they are gone.

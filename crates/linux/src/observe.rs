@@ -233,7 +233,7 @@ impl<'a> Sampler<'a> {
         (sum(|totals| totals.rwnd_limited_us) / busy, sum(|totals| totals.sndbuf_limited_us) / busy)
     }
 
-    /// The run is over: what is told of it later, and the collector of its metrics.
+    /// The end of a run: the data to report, and the collector of its metrics.
     pub fn finish(mut self, occurrences: Vec<Occurrence>) -> Sampled {
         for occurrence in occurrences {
             self.occurred(occurrence);

@@ -22,7 +22,7 @@ pub struct Setup {
     pub from: Time,
     /// Its end.
     pub to: Time,
-    /// Distance of the samples.
+    /// Sampling interval.
     pub interval: Time,
     /// Of each flow, its label and its round-trip time without queueing.
     pub flows: Vec<(String, Time)>,
@@ -73,7 +73,7 @@ pub struct LinkSample {
     pub allowed_bits: f64,
     /// Bytes served, headers included.
     pub bytes: u64,
-    /// Whether it is the one that the summary speaks of first.
+    /// Whether it is the link that the summary is about.
     pub is_bottleneck: bool,
 }
 
@@ -94,7 +94,7 @@ struct FlowRecord {
     sampled: u64,
 }
 
-/// Gathers what the summary needs. Samples come at multiples of the interval; the ends of the measuring window are told of apart,
+/// Gathers what the summary needs. Samples come at multiples of the interval; the ends of the measuring window are reported separately,
 /// so that goodput covers it exactly. A time of convergence is right to one interval.
 pub struct Collector {
     setup: Setup,

@@ -53,7 +53,7 @@ impl Better {
     }
 }
 
-/// Declares a part of a summary: a struct, and what is told of each field.
+/// Declares a part of a summary: a struct, and the description of each field.
 ///
 /// A field is `name: type, "unit", "title";` after its meaning, with `["source"]` where one is cited and
 /// `=> Better "unit in tables" factor digits` where tables show it.

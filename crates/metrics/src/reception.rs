@@ -1,4 +1,4 @@
-//! What arrives of a stream of numbered packets: how many, how late, in which order.
+//! Reception of a stream of numbered packets: count, delay and order.
 
 use elephan_units::Time;
 use hdrhistogram::Histogram;
@@ -66,7 +66,7 @@ impl Reception {
         }
     }
 
-    /// The measuring window begins anew with packet `first`, the next that is sent.
+    /// The measuring window starts again with packet `first`, the next that is sent.
     pub fn measure(&mut self, first: u64) {
         let (received, last, jitter_s) = (self.received, self.last, self.jitter_s);
         *self = Self { received, before: received, first, last, jitter_s, ..Self::new() };

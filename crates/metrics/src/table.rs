@@ -102,7 +102,7 @@ macro_rules! cell {
 }
 cell!(f64 => F64, u64 => U64, u32 => U32, u8 => U8);
 
-/// Declares a table: a struct of columns, a struct of one row, and what is told of each column.
+/// Declares a table: a struct of columns, a struct of one row, and the description of each column.
 ///
 /// A column is `name: type, "unit", "title";` after its meaning; `live` at its end sends it to a page that watches a run.
 macro_rules! table {

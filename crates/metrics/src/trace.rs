@@ -161,7 +161,7 @@ table! {
 }
 
 impl EventTrace {
-    /// Puts the events in order of time. They are told of in order, but for packets that a queue drops when their turn comes: a
+    /// Puts the events in order of time. They are reported in order, except for packets that a queue drops when their turn comes: a
     /// link decides that as of then, when somebody next looks.
     pub fn sort(&mut self) {
         if self.time_s.is_sorted() {

@@ -51,7 +51,7 @@ pub fn rule(name: &str, settings: &[(&str, Value)]) -> AnyAlgorithm {
 }
 
 /// Lets `rule` run at loss probability `loss` with round-trip times of `rtt` s, on a path that had `min_rtt` s. That takes longer the
-/// fewer losses there are; it fails where `is_cancelled`, which is asked every millisecond or so, says so.
+/// fewer losses there are; it fails where `is_cancelled`, which is checked about every millisecond, returns true.
 pub fn steady(
     rule: &AnyAlgorithm,
     loss: f64,
@@ -136,7 +136,7 @@ impl Curves {
             let mut loss = MOST_LOSS;
             while states.len() < 2 || loss > LEAST_LOSS && states[states.len() - 1].window < most {
                 let state = steady(rule, loss, min_rtt, rtt, is_cancelled)?;
-                // Draws may let a curve stand still; it is to rise.
+                // Random draws can make a curve flat; it has to rise.
                 if states.last().is_none_or(|last| last.window < state.window) {
                     states.push(state);
                 }

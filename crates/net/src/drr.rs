@@ -164,7 +164,7 @@ impl<P: Packet> DrrState<P> {
         classes.set_weights(weights);
         let waits: Vec<bool> = classes.states.iter().map(|class| !class.is_empty()).collect();
         self.weigh();
-        // The round begins anew with those that have a quantum now.
+        // The round starts again with those that have a quantum now.
         self.round.clear();
         self.begun = false;
         for (number, waits) in waits.into_iter().enumerate() {

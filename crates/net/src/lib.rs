@@ -1,7 +1,7 @@
 //! What packets cross: rate-limited links, queue disciplines, loss and delay models.
 //!
 //! Nothing here knows of TCP or of a clock: a [`Packet`] is what has a size and an ECN field, and
-//! every call is told the time. So the simulator (virtual time) and a link emulator (real time)
+//! every call receives the time. So the simulator (virtual time) and a link emulator (real time)
 //! share one implementation.
 //!
 //! A class of a scheduler has a queue of its own, with any discipline, so `queue`, `packet_queue`, `classes` and the schedulers refer

@@ -130,7 +130,7 @@ impl PieState {
         self.qdelay_old = qdelay;
     }
 
-    /// Section 4.4: when congestion has gone, a burst is allowed anew.
+    /// Section 4.4: when congestion has gone, a burst is allowed again.
     fn restore_burst(&mut self, qdelay: Time) {
         let half = self.pie.qdelay_ref / 2;
         if self.drop_prob == 0.0 && qdelay < half && self.qdelay_old < half {

@@ -28,7 +28,7 @@ pub struct Policer {
     pub exceed: Exceed,
 }
 
-/// What becomes of what exceeds.
+/// Treatment of packets that exceed the rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exceed {
     /// It is dropped.

@@ -1,11 +1,11 @@
-//! What a discipline that decides when a packet arrives is told, and what it says.
+//! Input and verdict of a discipline that decides when a packet arrives.
 
 use elephan_units::Time;
 
 use crate::packet::{Ecn, Packet};
 use crate::waiting::Waiting;
 
-/// What becomes of an arriving packet, if there is room for it.
+/// The fate of an arriving packet, if there is room for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It joins the queue.
@@ -17,7 +17,7 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// What becomes of a packet that is to tell its sender of congestion: a mark instead of a drop, where it can carry one.
+    /// Treatment of a packet that is to signal congestion to its sender: a mark instead of a drop, where it can carry one.
     #[inline]
     pub(crate) fn notify<P: Packet>(packet: &P, ecn: bool) -> Self {
         if ecn && packet.ecn() != Ecn::NotCapable { Self::Mark } else { Self::Drop }

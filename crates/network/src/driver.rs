@@ -14,7 +14,7 @@ pub trait Routed: Packet {
     fn onward(&self) -> Self;
 }
 
-/// What a network is part of: who has a clock, and whoever is at the ends of the routes.
+/// What a network is part of: who has a clock, and the endpoints of the routes.
 pub trait Driver {
     /// What the links carry.
     type Packet: Routed;
@@ -101,7 +101,7 @@ pub trait Driver {
         self.tell_gone(number);
     }
 
-    /// Links change, where the plan says so by `now`.
+    /// Applies the link changes that the plan has up to `now`.
     fn change(&mut self, now: Time) {
         while let Some(link) = self.network().change(now) {
             self.tell_gone(link);

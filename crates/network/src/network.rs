@@ -18,7 +18,7 @@ pub struct Network<P> {
     pub(crate) links: Vec<Link<P>>,
     /// When a packet next reaches the far end of each.
     pub(crate) arrivals: Events,
-    /// All routes, one after the other, each with an [`END`].
+    /// All routes in sequence, each with an [`END`].
     pub(crate) hops: Vec<u32>,
     /// Where each route begins among these.
     starts: Vec<u32>,

@@ -13,7 +13,7 @@ const COLUMN: &str = "bytes";
 /// Whether the files that a scenario names are read for it. A scenario from elsewhere has no business with the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Files {
-    /// They are read: the scenario is of whoever runs it.
+    /// They are read: the user who runs the scenario wrote it.
     Allowed,
     /// A scenario that names one is refused.
     Refused,

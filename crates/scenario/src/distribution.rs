@@ -47,7 +47,7 @@ impl Quantity for f64 {
     }
 }
 
-/// A quantity that is always the same, or drawn anew each time.
+/// A quantity that is constant, or drawn at each use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DistributionFile<T> {
     /// Always the same.

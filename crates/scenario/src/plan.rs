@@ -158,7 +158,7 @@ pub struct Measure {
     pub from: Time,
     /// to here.
     pub to: Time,
-    /// Distance of the rate samples that stability and convergence are computed from.
+    /// Sampling interval from which stability and convergence are computed from.
     pub interval: Time,
 }
 

@@ -13,7 +13,7 @@ pub enum Error {
     /// A capture could not be written.
     #[error("{}: {_1}", _0.display())]
     Pcap(PathBuf, std::io::Error),
-    /// Simulated time stands still: so many events and packets did not advance it.
+    /// Simulated time does not advance: this number of events and packets did not change it.
     #[error("expected simulated time to advance, found it at {at} after {steps} events; {who} went on")]
     Standstill {
         /// The simulated time.

@@ -10,7 +10,7 @@ use crate::state::State;
 use crate::state::connection::Connection;
 use crate::state::crowd::Page;
 
-/// What an engine tells of what it does. All methods are called at the moment they speak of.
+/// What an engine reports what it does. All methods are called at the time of the event.
 pub trait Observer {
     /// Whether [`Observer::event`] and [`Observer::crosses`] are to be called.
     const DETAILED: bool;
@@ -35,7 +35,7 @@ pub trait Observer {
     fn is_cancelled(&self) -> bool;
 }
 
-/// What [`Observer::event`] is told.
+/// The argument of [`Observer::event`].
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
     /// What happened.

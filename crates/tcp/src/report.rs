@@ -25,7 +25,7 @@ pub struct Counters {
     pub stalls: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Times that the controller was told of congestion, whatever the cause.
+    /// Number of congestion events reported to the controller, for any cause.
     pub reductions: u64,
     /// Reductions undone.
     pub undos: u64,

@@ -1,4 +1,4 @@
-//! Flows that arrive by themselves: a Poisson process, whatever becomes of the flows.
+//! Flows that arrive at random: a Poisson process, independent of the flows' progress.
 
 use std::sync::Arc;
 

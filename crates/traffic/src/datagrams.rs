@@ -1,4 +1,4 @@
-//! Packets sent by a clock, whatever becomes of them: constant bit rate, and on-off sources.
+//! Packets sent at fixed intervals, without feedback: constant bit rate, and on-off sources.
 
 use elephan_units::{Rate, Seed, Stream, Time};
 
@@ -55,7 +55,7 @@ impl Datagrams {
 
 /// A source while it runs: says when each packet leaves.
 ///
-/// Only time that is on counts for the distance of packets: what is left of it at the end of an on period counts in the next.
+/// Packet intervals count on-time only: the rest of an interval at the end of an on period continues in the next.
 /// So the mean rate is exact however short the on periods are.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -65,7 +65,7 @@ pub struct Source {
     next: Time,
     left: u32,
     burst: u32,
-    /// Distance of bursts: whole picoseconds, and the rest in units of 1/rate picoseconds.
+    /// Interval between bursts: whole picoseconds, and the rest in units of 1/rate picoseconds.
     distance: Time,
     rest: u64,
     carry: u64,

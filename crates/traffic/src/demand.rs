@@ -11,7 +11,7 @@ pub enum Demand {
     Transfers {
         /// Payload of a transfer.
         size: Bytes,
-        /// How many, one after the other; none means until the run ends.
+        /// Number of successive transfers; none means until the run ends.
         count: Option<u64>,
     },
     /// Transfers of which a crowd draws times and sizes.

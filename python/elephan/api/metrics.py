@@ -32,7 +32,7 @@ class Metric:
     """A figure as people read it: its title and unit, and its digits after the point.
 
     A value times `factor` is in the unit. The value is that of `column`, or what `reading` makes of a summary, a part of it or
-    a run. `meaning`, `source` and which values are `better` are told where a summary declares it.
+    a run. `meaning`, `source` and which values are `better` are set if a summary declares it.
     """
 
     name: str

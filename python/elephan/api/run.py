@@ -54,7 +54,7 @@ def _described(table: str, name: str, kind: pa.DataType) -> pa.Field:
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a scenario.
+    """The results of a scenario.
 
     `summary` has the metrics; `flows`, `queues`, `transfers` and `events` are Polars frames of samples.
     """

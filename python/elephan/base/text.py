@@ -1,6 +1,6 @@
 """Names, labels, paths and messages are text, wherever they are shown.
 
-Whoever writes a scenario chooses its names, and a results folder may come from anyone. Nothing in them is markup,
+The author of a scenario chooses its names, and a results folder may come from anyone. Nothing in them is markup,
 mathematics, a formula, or a command to a terminal: each function here writes a text so that it is read as itself. What
 is kept (JSON, Parquet) has every text unchanged.
 """

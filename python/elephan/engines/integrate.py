@@ -114,7 +114,7 @@ class _Integration:
         return change
 
     def run_to(self, end: float, progress: Callable[[float], object] | None) -> None:
-        """Integrate until `end`, anew where a bound or the end of a slow start breaks the solution."""
+        """Integrate until `end`, and restart where a bound or the end of a slow start breaks the solution."""
         while self.t < end - 1e-12:
             first = min(1e-4, end - self.t)
             solver = RK45(

@@ -30,7 +30,7 @@ def run(
     sender_commands: Sequence[Sequence[str]] = (),
     listener_commands: Sequence[Sequence[str]] = (),
 ) -> Run:
-    """Run a scenario on the kernel, for as long as it says, and return what came of it.
+    """Run a scenario on the kernel, in real time, and return the outcome.
 
     A run that did not keep to its schedule is marked: `run.provenance["quality"]["valid"]` is false and `invalid_because` has
     the reasons. Commands (lists of words) run meanwhile in the namespaces of the two hosts, 10.0.0.1 and 10.0.0.2; the

@@ -38,7 +38,7 @@ def run(
 def run_many(scenarios: Sequence[Scenario], *, threads: int = 0, progress: Progress | None = None) -> list[Run]:
     """Run scenarios on all cores (or on `threads`); results come in the same order, and equal those of `run`.
 
-    On other engines than the simulator they run one after the other.
+    On other engines than the simulator they run in sequence.
     """
     if any(scenario.document["engine"] != "sim" for scenario in scenarios):
         return [run(scenario, progress=progress) for scenario in scenarios]

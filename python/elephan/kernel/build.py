@@ -45,7 +45,7 @@ def compiled(source: str) -> bytes:
         digest_kept, data = kept.read_bytes().partition(b"\n")[::2]
         if digest_kept.decode("ascii", "replace") == hashlib.sha256(data).hexdigest():
             return data
-        # Damaged: it is made anew.
+        # Damaged: it is compiled again.
     compiler = clang()
     if compiler is None:
         raise KernelError("clang: expected it to be installed (apt-get install clang), found none")

@@ -28,13 +28,13 @@ class Check:
     own: Run
     # The links while iperf3 used them.
     links: Run
-    # What iperf3's server says that it received, bit/s, and what its client says of segments sent again.
+    # What iperf3's server says that it received, bit/s, and what its client says of segments retransmitted.
     goodput_bit_s: float
     retransmits: int
 
     @property
     def own_retransmits(self) -> int:
-        """Segments that the engine's own flows sent again in the measuring window."""
+        """Segments that the engine's own flows retransmitted in the measuring window."""
         frame, summary = self.own.flows, self.own.summary
         within = frame.filter((frame["time_s"] >= summary.from_s) & (frame["time_s"] <= summary.to_s))
         each = within.group_by("flow").agg(pl.col("retransmits").max() - pl.col("retransmits").min())

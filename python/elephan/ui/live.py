@@ -1,6 +1,6 @@
-"""Runs that a page started: they go on in threads of this process, whoever watches.
+"""Runs that a page started: they continue in threads of this process, even if no page watches.
 
-A change in mid-run is a change of the scenario: a flow that starts now, an event of a link. The run is carried out again from
+A change during a run is a change of the scenario: a flow that starts now, an event of a link. The run is carried out again from
 its beginning, as fast as it goes, up to the moment of the change; one seed gives one result, so what is on the screen stays,
 and is compared to make sure. The scenario therefore always is the one that repeats what is on the screen.
 """
@@ -74,7 +74,7 @@ class LiveRun:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether it is to end, or to begin anew with another scenario."""
+        """Whether it is to end, or to restart with another scenario."""
         return self.state == "cancelling" or self._restart_at is not None
 
     def describe(self) -> dict[str, Any]:
@@ -285,7 +285,7 @@ class _Watcher:
         self._spent = 0.0
 
     def listen(self) -> None:
-        """Raise where the simulator has computed for too long. Called all the time, also where simulated time stands still."""
+        """Raise where the simulator has computed for too long. Called all the time, also if simulated time does not advance."""
         left = self._left
         spent = self._spent + (0.0 if left is None else time.perf_counter() - left)
         if spent > self._run.limits.computing_s:

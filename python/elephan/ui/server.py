@@ -89,7 +89,7 @@ def application(results: Path, *, token: str, hosts: frozenset[str], limits: Lim
     ]
     handlers: Any = {
         _core.ScenarioError: lambda _, error: JSONResponse({"mistakes": mistakes(error)}, status_code=422),
-        # Of the results folder: a run that cannot be saved says so itself.
+        # Of the results folder: a run that cannot be saved reports it itself.
         OSError: lambda _, error: _error(422, f"results: expected files that can be read, found {error.strerror}"),
         TooManyError: lambda _, error: _error(429, str(error)),
         HTTPException: lambda _, error: _error(error.status_code, f"request: {error.detail}"),

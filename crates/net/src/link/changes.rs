@@ -1,4 +1,4 @@
-//! What changes of a link during a run. The link is told of it beforehand, by [`LinkConfig::changes`](crate::LinkConfig::changes).
+//! Changes of a link during a run. The link is configured for them beforehand, by [`LinkConfig::changes`](crate::LinkConfig::changes).
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::vary::Varied;
 impl<P: Packet> Link<P> {
     /// A new rate: the packet in service keeps the old one.
     pub fn set_rate(&mut self, rate: Rate, now: Time) {
-        debug_assert!(self.config.changes, "a link that changes is told so beforehand");
+        debug_assert!(self.config.changes, "a link that changes is configured so beforehand");
         self.advance(now);
         self.allowed += self.allowed_since_change(now);
         self.allowed_until = now;
@@ -62,7 +62,7 @@ impl<P: Packet> Link<P> {
 
     /// The link goes down, and drops all that it has, or comes up again.
     pub fn set_up(&mut self, up: bool, now: Time) {
-        debug_assert!(self.config.changes, "a link that changes is told so beforehand");
+        debug_assert!(self.config.changes, "a link that changes is configured so beforehand");
         self.advance(now);
         self.allowed += self.allowed_since_change(now);
         self.allowed_until = now;

@@ -84,7 +84,7 @@ impl<P: Packet> Link<P> {
         &self.statistics
     }
 
-    /// The measuring window begins: [`Link::statistics`] and [`Link::earlier`] start anew. Its packets are those that are offered
+    /// The measuring window begins: [`Link::statistics`] and [`Link::earlier`] start again. Its packets are those that are offered
     /// from `first` on; all that was offered until now was so before.
     pub fn measure(&mut self, first: Time) {
         self.statistics = QueueStatistics::new(first);

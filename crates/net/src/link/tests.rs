@@ -1,4 +1,4 @@
-//! Links: exact times, limits, conservation, changes in mid-run.
+//! Links: exact times, limits, conservation, changes during a run.
 
 use std::collections::BTreeMap;
 

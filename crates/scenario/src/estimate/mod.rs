@@ -33,7 +33,7 @@ use crate::error::{Error, Mistake};
 use crate::file::{Engine, Scenario};
 use crate::plan::Plan;
 
-/// The most events: three hours of a core at 100 ns each. Who means more than that can say so.
+/// The most events: three hours of a core at 100 ns each. `--large` allows more.
 pub const MOST_EVENTS: f64 = 1e11;
 /// The most rows of all tables together: ten gigabytes in memory, and minutes to read again.
 pub const MOST_ROWS: f64 = 1e8;

@@ -28,7 +28,7 @@ pub(crate) struct Dumbbell<'a> {
     shared: Time,
     right: u32,
     left: u32,
-    /// Flows of equal delay share their access, which is nothing but delay, unless hosts have a rate.
+    /// Flows of equal delay share their access, which only delays, unless hosts have a rate.
     access: BTreeMap<Time, [u32; 2]>,
 }
 

@@ -6,7 +6,7 @@ use crate::project_scenarios;
 
 const PATH: &str = r#"path = { rate = "100 Mbit/s", rtt = "20 ms" }"#;
 
-/// What comes of loading a scenario: the largest estimate of its points, or the error.
+/// The outcome of loading a scenario: the largest estimate of its points, or the error.
 fn load(text: &str, file: &str, large: bool) -> Result<Estimate, String> {
     let scenario = parse(text, file, Syntax::Toml)
         .and_then(|document| Scenario::from_document(document, file, &[], Files::Allowed))

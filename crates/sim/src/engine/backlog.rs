@@ -44,7 +44,7 @@ impl<O: Observer> Engine<'_, O> {
         self.state.timers.schedule(Timer::Host(number), next);
     }
 
-    /// Whether the device's queue has room for what a sender would send. Where it has none, the sender is told.
+    /// Whether the device's queue has room for what a sender would send. If it has none, the sender is notified.
     fn device_has_room(&mut self, slot: usize, now: Time) -> bool {
         let Some(limit) = self.state.hosts[slot].as_ref().and_then(|host| host.device_limit()) else {
             return true;

@@ -12,7 +12,7 @@ const WITNESSED: u64 = 100;
 /// and so many are named.
 const NAMED: usize = 5;
 
-/// Notices that virtual time stands still.
+/// Detects that virtual time does not advance.
 #[derive(Default)]
 pub struct Standstill {
     /// The simulated time at the last look, and the steps that were taken at it.
@@ -23,7 +23,7 @@ pub struct Standstill {
 }
 
 impl Standstill {
-    /// Looks at the clock, `steps` steps after the last look; fails where time stands still. Says whether to look again at the
+    /// Looks at the clock, `steps` steps after the last look; fails if time does not advance. Says whether to look again at the
     /// next step. `name` says who takes the present one.
     pub fn look(&mut self, steps: u64, now: Time, name: impl FnOnce() -> String) -> Result<bool, Error> {
         if now > self.at {
@@ -115,7 +115,7 @@ mod tests {
             // Fewer steps than make a standstill, more than there are up to its beginning.
             let control = After(700, AtomicU32::new(0));
             assert!(matches!(run(&plan, &control), Err(Error::Cancelled)));
-            // Within an event, whoever stops tells the engine, once.
+            // Within an event, the part that stops reports it to the engine, once.
             assert!(control.1.into_inner() <= 702);
         }
     }

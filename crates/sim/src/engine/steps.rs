@@ -117,7 +117,7 @@ impl<O: Observer> Engine<'_, O> {
     /// Whether a loop within an event is to be left, because the run stops: asked when no steps are left.
     #[cold]
     pub(super) fn stops(&mut self, source: Source, now: Time) -> bool {
-        // No steps are granted then: whoever is next to look is told too.
+        // No steps are granted then: the next part that checks is also notified.
         self.steps.stopped = self.look(source, now).err();
         self.steps.stopped.is_some()
     }

@@ -23,7 +23,7 @@ pub struct Connection {
     pub wakes: [Time; 2],
     /// When the sender's application stops writing; `Time::MAX` once it has.
     pub stop: Time,
-    /// Reductions of the window that were told of.
+    /// Reductions of the window that were reported.
     pub reductions: u64,
     /// When it was opened, for which transfer of how much payload; none writes without end.
     pub opened_at: Time,

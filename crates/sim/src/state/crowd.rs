@@ -6,7 +6,7 @@ use elephan_units::{Seed, Time};
 
 /// A crowd of short flows.
 pub struct Crowd {
-    /// The users; none where flows arrive by themselves.
+    /// The users; none if flows arrive at random.
     pub users: Vec<Visitor>,
     /// The process by which flows arrive.
     process: Option<Arriving>,

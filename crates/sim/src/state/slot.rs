@@ -11,11 +11,11 @@ pub enum Owner {
     Flow,
     /// A user of a crowd.
     User { crowd: u32, user: u32 },
-    /// A crowd whose flows arrive by themselves.
+    /// A crowd whose flows arrive at random.
     Arrival { crowd: u32 },
 }
 
-/// A slot for one connection at a time: of a flow, of a user, or of flows that arrive by themselves, one after the other.
+/// A slot for one connection at a time: of a flow, of a user, or of flows that arrive at random, in sequence.
 pub struct Slot {
     /// Whose it is.
     pub owner: Owner,

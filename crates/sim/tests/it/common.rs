@@ -11,7 +11,7 @@ pub fn plan(toml: &str) -> Plan {
         .unwrap_or_else(|error| panic!("{error}\nin\n{toml}"))
 }
 
-/// What comes of a scenario in TOML.
+/// The outcome of a scenario in TOML.
 pub fn outcome(toml: &str) -> Outcome {
     run(&plan(toml), &Uncontrolled).expect("nothing cancels it")
 }

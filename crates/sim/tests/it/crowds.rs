@@ -1,4 +1,4 @@
-//! Web users, and flows that arrive by themselves.
+//! Web users, and flows that arrive at random.
 
 use elephan_metrics::Outcome;
 

@@ -1,4 +1,4 @@
-//! Streams of datagrams: what arrives, how late, and what they do to TCP.
+//! Streams of datagrams: reception, delay, and effect on TCP.
 
 use crate::common::outcome;
 

@@ -44,7 +44,7 @@ impl Handshake {
         }
     }
 
-    /// When a SYN or SYN-ACK is to be sent again; `Time::MAX` where none is.
+    /// When a SYN or SYN-ACK is to be retransmitted; `Time::MAX` where none is.
     pub fn deadline(&self) -> Time {
         self.deadline
     }

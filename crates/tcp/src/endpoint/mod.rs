@@ -139,7 +139,7 @@ impl Endpoint {
         sequence::wire(self.receiver.next(), self.irs.wrapping_add(1))
     }
 
-    /// Too many timeouts in a row: the connection ends, and the peer is told (RFC 9293, section 3.8.3).
+    /// Too many timeouts in a row: the connection ends, and the peer is notified (RFC 9293, section 3.8.3).
     fn give_up(&mut self) {
         self.state = State::Reset;
         self.send_reset = true;
@@ -154,7 +154,7 @@ impl Endpoint {
         }
     }
 
-    /// The same without what is due at `now`: for a caller that has answered it, and cannot send yet what would come of it.
+    /// The same without what is due at `now`: for a caller that has answered it, and cannot send the resulting segments yet.
     pub fn poll_timeout_after(&self, now: Time) -> Time {
         let timers = match self.state {
             State::Established => [self.receiver.deadline, self.sender.timeout_at()],
@@ -175,9 +175,9 @@ impl Endpoint {
         self.sender.on_local_congestion(&mut self.counters, now);
     }
 
-    /// What a stack that keeps segments in a list would pass by to take in the SACK blocks of `segment`: for each block those that are not
-    /// acknowledged cumulatively, from the oldest to the block's end (Linux 2.4, net/ipv4/tcp_input.c, `tcp_sacktag_write_queue`), and
-    /// for each block those that wait to be sent again.
+    /// What a stack that keeps segments in a list would pass by to take in the SACK blocks of `segment`: for each block those
+    /// that are not acknowledged cumulatively, from the oldest to the block's end (Linux 2.4, net/ipv4/tcp_input.c,
+    /// `tcp_sacktag_write_queue`), and for each block those that wait to be retransmitted.
     pub fn sack_walk(&self, segment: &Segment) -> (u64, u64) {
         let una = sequence::wire(self.sender.space().una, self.iss.wrapping_add(1));
         let blocks = segment.sack.as_slice();

@@ -150,7 +150,7 @@ impl Receiver {
         if reading {
             self.delivered += self.unread;
             self.unread = 0;
-            // A window that was closed to a full segment has opened: the sender waits to hear of it.
+            // A window that was closed to a full segment has opened: the sender waits for this update.
             let was_closed = self.advertised < self.next + u64::from(self.mss);
             self.ack_now |= was_closed && self.opens_by() >= self.step();
         }

@@ -122,7 +122,7 @@ struct Duplicates {
 struct Reduction {
     /// New data below this offset was sent before it.
     until: u64,
-    /// Of what was sent again, the transmissions up to this one were.
+    /// Of what was retransmitted, the transmissions up to this one were.
     transmission: u32,
     /// The next new segment is to tell the peer of it (CWR).
     untold: bool,
@@ -207,7 +207,7 @@ impl Sender {
         u64::from(bytes.max(0).cast_unsigned().div_ceil(self.settings.mss)).min(self.board.len())
     }
 
-    /// Segments that are lost and were not sent again since.
+    /// Segments that are lost and were not retransmitted since.
     pub fn waiting(&self) -> u64 {
         self.board.waiting()
     }

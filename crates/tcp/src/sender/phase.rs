@@ -9,8 +9,8 @@ use super::settings::Descent;
 pub enum Phase {
     /// No loss is being repaired.
     Open {
-        /// Without SACK, no fast retransmit while this is the cumulative acknowledgment: duplicates may answer
-        /// what the repair that ended here sent again (RFC 6582, section 3.2, step 2).
+        /// Without SACK, no fast retransmit while this is the cumulative acknowledgment: duplicates may answer what the repair
+        /// that ended here retransmitted (RFC 6582, section 3.2, step 2).
         repaired_until: Option<u64>,
     },
     /// Fast recovery with selective acknowledgments (RFC 6675).

@@ -6,13 +6,13 @@
 pub struct Undo {
     /// Whether the last reduction was for a loss, and may be undone.
     armed: bool,
-    /// What was sent again; none where nothing was.
+    /// What was retransmitted; none where nothing was.
     sent_again: Option<SentAgain>,
     /// The last report; the network may duplicate that too.
     last: (u64, u64),
 }
 
-/// What was sent again.
+/// What was retransmitted.
 #[derive(Clone, Copy, Debug)]
 struct SentAgain {
     /// Retransmissions, less those reported as duplicates.
@@ -31,7 +31,7 @@ impl Undo {
         self.armed = may_be_spurious;
     }
 
-    /// `[left, right)` was sent again.
+    /// `[left, right)` was retransmitted.
     pub fn on_retransmission(&mut self, left: u64, right: u64) {
         let before = self.sent_again.unwrap_or(SentAgain { unreported: 0, from: left, to: right });
         self.sent_again = Some(SentAgain {
@@ -54,7 +54,7 @@ impl Undo {
         }
     }
 
-    /// Whether everything that was sent again was reported as a duplicate, so that the last reduction is to be undone.
+    /// Whether everything that was retransmitted was reported as a duplicate, so that the last reduction is to be undone.
     pub fn is_spurious(&self) -> bool {
         self.armed && self.sent_again.is_some_and(|sent| sent.unreported == 0)
     }

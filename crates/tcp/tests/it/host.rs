@@ -51,8 +51,8 @@ fn the_peers_window_and_pacing_count() {
 
 #[test]
 fn a_list_of_segments_is_walked_to_the_end_of_each_block() {
-    // Linux 2.4 (tcp_sacktag_write_queue): from the oldest segment to the end of each block, and for each block those
-    // that wait to be sent again; blocks that are acknowledged already cost nothing.
+    // Linux 2.4 (tcp_sacktag_write_queue): from the oldest segment to the end of each block, and for each block those that wait
+    // to be retransmitted; blocks that are acknowledged already cost nothing.
     let mut tcp = Script::sender(config());
     tcp.write(100).sent();
     let wire = |number: u64| ISS.wrapping_add(1).wrapping_add(number as u32 * 1000);

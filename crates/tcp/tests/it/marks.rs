@@ -33,7 +33,7 @@ fn both_ends_must_take_part() {
 #[test]
 fn a_mark_is_echoed_until_the_sender_says_that_it_reduced() {
     // The receiver (section 6.1.3): ECE on every ACK from the mark on until CWR; a mark on the segment with
-    // CWR counts anew.
+    // CWR restarts the count.
     let mut tcp = Script::receiver(Config { ecn: true, ..eager() });
     let mut echoes = |number: u64, marked: bool, cwr: bool| {
         let flags = if cwr { Flags::ACK | Flags::CWR } else { Flags::ACK };

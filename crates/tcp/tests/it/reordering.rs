@@ -4,7 +4,7 @@
 use crate::common::{Script, config};
 use elephan_tcp::{Config, Segment};
 
-/// Segment 0 is late: 1, 2 and 3 overtake it, and it is sent again.
+/// Segment 0 is late: 1, 2 and 3 overtake it, and it is retransmitted.
 fn first_is_late() -> Script {
     let mut tcp = Script::sender(config());
     tcp.write(100).sent();
@@ -16,9 +16,8 @@ fn first_is_late() -> Script {
 
 #[test]
 fn dsack_undoes_a_spurious_reduction() {
-    // Undo (RFC 2883; RFC 3708, section 2): the late segment arrives, then its retransmission, which the
-    // receiver reports as a duplicate. All that was sent again was for nothing: the window is 10 again,
-    // and without a threshold.
+    // Undo (RFC 2883; RFC 3708, section 2): the late segment arrives, then its retransmission, which the receiver reports as a
+    // duplicate. All that was retransmitted was for nothing: the window is 10 again, and without a threshold.
     let mut tcp = first_is_late();
     tcp.until(110).ack(4).ack(12).sent();
     tcp.until(200).sack(14, &[0..1]);
@@ -57,8 +56,8 @@ fn one_report_does_not_undo_two_retransmissions() {
 
 #[test]
 fn a_duplicate_by_the_network_undoes_nothing() {
-    // RFC 3708, section 2: reports of segments that were not sent again are the network's duplicates; so is a
-    // report that comes twice.
+    // RFC 3708, section 2: reports of segments that were not retransmitted are the network's duplicates; so is a report that
+    // comes twice.
     let mut tcp = first_is_late();
     tcp.until(200).ack(12).sent();
     tcp.sack(12, &[3..4]).sack(12, &[7..8]);
@@ -165,7 +164,7 @@ fn paws_lets_overtaken_acks_pass() {
 #[test]
 fn a_report_beyond_a_hole_counts_too() {
     // RFC 2883, section 4: the first block is a duplicate where the second one covers it. 0 and 4 are late and are
-    // sent again; the copy of 4 is reported while 0 is still missing, that of 0 when all else is acknowledged.
+    // retransmitted; the copy of 4 is reported while 0 is still missing, that of 0 when all else is acknowledged.
     let mut tcp = Script::sender(config());
     tcp.write(100).sent();
     tcp.until(100).sack(0, &[1..4]).sack(0, &[5..8, 1..4]).sack(0, &[5..10, 1..4]);

@@ -17,8 +17,8 @@ fn first_is_lost(config: Config) -> Script {
 
 #[test]
 fn sack_keeps_the_pipe_at_cwnd() {
-    // RFC 6675, section 5: cwnd is half of the 10 in flight; the pipe of 12 sent, 3 arrived, 1 lost and
-    // sent again is 9, and must fall below 5 before new data goes.
+    // RFC 6675, section 5: cwnd is half of the 10 in flight; the pipe of 12 sent, 3 arrived, 1 lost and retransmitted is 9, and
+    // must fall below 5 before new data goes.
     let mut tcp = first_is_lost(config());
     assert_eq!(tcp.sent(), [0]);
     assert_eq!((tcp.cwnd(), tcp.ssthresh(), tcp.pipe()), (5.0, 5.0, 9));
@@ -121,8 +121,8 @@ fn without_that_a_lost_retransmission_waits_for_the_timer() {
 
 #[test]
 fn an_original_that_comes_late_does_not_condemn_the_retransmissions() {
-    // RFC 8985, section 6.2, step 2: 0 to 3 are late, and sent again. When the original of 3 arrives, right after
-    // its retransmission went, it tells nothing of the retransmissions before it.
+    // RFC 8985, section 6.2, step 2: 0 to 3 are late, and retransmitted. When the original of 3 arrives, right after its
+    // retransmission went, it tells nothing of the retransmissions before it.
     let mut tcp = Script::sender(Config { initial_window: 20, dsack: false, ..config() });
     tcp.write(20).sent();
     tcp.until(100).sack(0, &[4..20]);
@@ -213,8 +213,8 @@ fn proportional_rate_reduction_is_bound_after_heavy_losses() {
 
 #[test]
 fn rate_halving_sends_for_every_second_ack() {
-    // Linux 2.4 (tcp_cwnd_down): 12 sent, 3 arrived, 1 lost and sent again: 9 in flight, which is the window. Every second ACK
-    // takes one off it, the others let one go.
+    // Linux 2.4 (tcp_cwnd_down): 12 sent, 3 arrived, 1 lost and retransmitted: 9 in flight, which is the window. Every second
+    // ACK takes one off it, the others let one go.
     let mut tcp = first_is_lost(Config { rate_halving: true, ..config() });
     assert_eq!((tcp.ssthresh(), tcp.sent()), (5.0, vec![0]));
     for (arrives, sends) in [(5, None), (6, Some(12)), (7, None), (8, Some(13)), (9, None), (10, Some(14))] {

@@ -143,8 +143,8 @@ fn a_new_ack_restarts_the_timer_and_the_last_stops_it() {
 
 #[test]
 fn after_a_timeout_sack_sends_only_what_is_missing() {
-    // RFC 6675, section 5.1: what was selectively acknowledged is not sent again. 0, 3 and 5 are lost, with
-    // too little above them to tell.
+    // RFC 6675, section 5.1: what was selectively acknowledged is not retransmitted. 0, 3 and 5 are lost, with too little above
+    // them to tell.
     let mut tcp = Script::sender(config());
     tcp.write(6).sent();
     tcp.until(100).sack(0, &[1..3]).silent();
@@ -218,7 +218,7 @@ fn duplicates_of_what_a_timeout_sent_again_tell_of_no_loss() {
 #[test]
 fn a_dead_peer_is_given_up() {
     // R2 (RFC 9293, section 3.8.3): after 16 timeouts in a row, 1 + 2 + ... + 32 + 10 * 60 s, the connection
-    // is reset. An ACK in between begins the count anew.
+    // is reset. An ACK in between restarts the count.
     let mut tcp = Script::sender(config());
     tcp.write(2).sent();
     tcp.until(662_999);

@@ -1,4 +1,4 @@
-//! What the congestion controller is told: each ACK that says something new, and each congestion event.
+//! What the congestion controller receives: each ACK that says something new, and each congestion event.
 #![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
 use std::sync::{Arc, Mutex};
@@ -35,7 +35,7 @@ impl Algorithm for Listener {
     }
 }
 
-/// A window of 10 in congestion avoidance, and what its algorithm is told.
+/// A window of 10 in congestion avoidance, and the calls that its algorithm receives.
 fn listening(config: Config) -> (Script, Listener) {
     let listener = Listener::default();
     let algorithm = AnyAlgorithm::External(Box::new(listener.clone()));

@@ -115,7 +115,7 @@ class Check:
 
 @dataclass
 class Report:
-    """What came of an experiment."""
+    """The results of an experiment."""
 
     rows: list[Row] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
@@ -188,7 +188,7 @@ class Lab:
     """Runs scenarios, each once. `quick` makes runs fewer and shorter.
 
     A run is kept in `folder` as a results folder, under the identity that it has in a sweep (its scenario and the code that
-    runs it), and is found there by whoever asks for it again. So an interruption costs only the runs that it met. Sweeps' own
+    runs it), and every later request finds it there. So an interruption costs only the runs that it met. Sweeps' own
     folders are no place for them: those have one scenario, and experiments have flows that no list of settings can say.
     """
 

@@ -207,7 +207,7 @@ def _section(report: dict[str, Any], usual: str, folder: Path, pictures: Path) -
 
 
 def _untested(reports: dict[str, dict[str, Any]]) -> list[str]:
-    """Claims that no kept report speaks of."""
+    """Claims that no stored report covers."""
     tested = {check["claim"] for report in reports.values() for check in report["checks"]}
     left = [row for source in SOURCES for key, row in claims(source).items() if key not in tested]
     if not left:

@@ -49,7 +49,7 @@ class DamagedError(SweepError):
 
     def __init__(self, path: Path, reason: str) -> None:
         self.path, self.reason = path, f"expected Parquet, found what cannot be read ({reason})"
-        super().__init__(f"{path}: {self.reason}; sweep again to run anew what was in it")
+        super().__init__(f"{path}: {self.reason}; repeat the sweep to repeat its runs")
 
 
 def span(points: Iterable[int]) -> str:

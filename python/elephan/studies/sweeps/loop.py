@@ -289,7 +289,7 @@ class Sweep:
                     sent[number] = waiting.batch()
                     pool.submit(number, [(one.run, one.scenario) for one in sent[number]])
                 finished = [(sent.pop(which), outcome) for which, outcome in pool.finished()]
-                # All are taken before any is given: whoever is given one may stop here.
+                # All are collected before any is yielded: the caller may stop here.
                 yield from [run for runs, outcome in finished for run in self._take(runs, outcome, waiting, out)]
                 if out.waiting_bytes > FLUSH_BYTES or time.monotonic() - flushed > FLUSH_S:
                     out.flush()
@@ -306,7 +306,7 @@ class Sweep:
     def _take(
         self, runs: list[PlannedRun], outcome: Batch | Exception, waiting: Waiting, out: Writer
     ) -> list[SweepRun]:
-        """Note what came of a batch; a sweep that is stopped finished only its first runs."""
+        """Record the results of a batch; a sweep that is stopped finished only its first runs."""
         if isinstance(outcome, Exception):
             if fatal(outcome):
                 raise SweepError(f"{span(one.point + 1 for one in runs)}: {outcome}") from outcome
@@ -338,7 +338,7 @@ class Sweep:
                     progress(self)
         return self
 
-    # What came of it.
+    # The outcome.
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each run, in the order of the points; columns have short names, as in `elephan query`."""

@@ -127,7 +127,7 @@ class Dask:
 
     def submit(self, number: int, runs: Runs) -> None:
         """Send a batch to the scheduler."""
-        # A key of its own: what is computed anew is never taken from the scheduler's memory.
+        # A key of its own: a new computation is never taken from the scheduler's memory.
         key = f"elephan-{runs[0][0]}-{number}-{time.time_ns()}"
         future = self._client.submit(compute, runs, code_version(), key=key, pure=False)
         self._numbers[key] = number

@@ -100,7 +100,7 @@ class Writer(Dataset):
     def begin(self, description: Mapping[str, Any], known: pl.DataFrame, described: pl.DataFrame) -> None:
         """Make the index one of the rows of `described`, which tell run and settings, as far as they are in `known`.
 
-        The other known rows are put aside. Samples of parts that do not count are removed.
+        The other known rows become superseded. Samples of parts that do not count are removed.
         """
         parts: set[int] = set()
         self._files = {} if known.is_empty() else self._files

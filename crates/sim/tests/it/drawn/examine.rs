@@ -1,4 +1,4 @@
-//! Loads a scenario that was drawn, carries it out and looks at what came of it.
+//! Loads a random scenario, runs it and checks the outcome.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,7 +46,7 @@ impl Control for Watch {
     }
 }
 
-/// The key that a scenario is refused for first. Each mistake is told of in one line.
+/// The key that a scenario is refused for first. Each mistake has one line.
 fn refused_for(refusal: &Refusal) -> Result<&str, String> {
     for mistake in &refusal.mistakes {
         if mistake.to_string().contains('\n') {
@@ -82,7 +82,7 @@ fn fingerprint(outcome: &Outcome) -> String {
     format!("{outcome:?}")
 }
 
-/// What becomes of a scenario when it is loaded.
+/// The outcome of loading a scenario.
 pub enum Loaded {
     Ready(Box<(Plan, Estimate)>),
     /// It is refused, or asks for more than milliseconds: for this key.

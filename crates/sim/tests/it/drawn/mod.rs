@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use draw::Draw;
 use examine::{Loaded, examine, leave_out, load};
 
-/// What became of a scenario.
+/// The outcome of a scenario.
 enum Fate {
     /// It was refused when it was loaded, whatever was left out.
     Refused,
@@ -26,7 +26,7 @@ enum Fate {
     Ran(u64),
 }
 
-/// What was drawn, and what became of it.
+/// The random scenario, and its outcome.
 #[derive(Default)]
 pub struct Tally {
     pub drawn: u64,

@@ -1,9 +1,8 @@
 //! What was sent and not yet cumulatively acknowledged: one record for each segment, in order.
 //!
-//! Everything an ACK asks of it is constant time when amortised over the segments, with selective
-//! acknowledgments too: a segment is pushed once, selectively acknowledged once, marked lost once for
-//! each time it is lost, and popped once. Segments are counted by a serial number, the `id`.
-//! Which are lost is in `losses.rs`, which is sent again next in `next.rs`.
+//! Everything an ACK asks of it is constant time when amortised over the segments, with selective acknowledgments too: a
+//! segment is pushed once, selectively acknowledged once, marked lost once for each time it is lost, and popped once. Segments
+//! are counted by a serial number, the `id`. Which are lost is in `losses.rs`, which is retransmitted next in `next.rs`.
 
 mod losses;
 mod next;
@@ -38,7 +37,7 @@ pub struct Delivered {
 }
 
 impl Delivered {
-    /// Nothing yet. Where a segment was sent again after `horizon`, it was the original that arrived.
+    /// Nothing yet. Where a segment was retransmitted after `horizon`, it was the original that arrived.
     pub fn new(horizon: Time) -> Self {
         Self { horizon, bytes: 0, cumulative: 0, segments: 0, newest: None, ambiguous: None }
     }
@@ -54,7 +53,7 @@ pub struct Scoreboard {
     runs: VecDeque<(u64, u64)>,
     /// Every id below was looked at for loss.
     examined: u64,
-    /// No id below is sent again by NextSeg's rule 3.
+    /// No id below is retransmitted by NextSeg's rule 3.
     unknown_from: u64,
     /// No id below is lost and waits for its first retransmission.
     retransmit_from: u64,
@@ -109,12 +108,12 @@ impl Scoreboard {
         self.records.len() as u64
     }
 
-    /// How many segments are lost and were not sent again since.
+    /// How many segments are lost and were not retransmitted since.
     pub fn waiting(&self) -> u64 {
         self.waiting
     }
 
-    /// Whether some segment is lost and was not sent again since.
+    /// Whether some segment is lost and was not retransmitted since.
     pub fn has_waiting(&self) -> bool {
         self.waiting > 0
     }

@@ -1,5 +1,5 @@
-//! The scoreboard beside a plain model of it: what is known of each segment, and the rules as the RFCs state them,
-//! looked up anew each time. Whatever is sent, acknowledged, lost and sent again, both must agree.
+//! The scoreboard beside a plain model of it: what is known of each segment, and the rules as the RFCs state them, looked up
+//! again each time. Whatever is sent, acknowledged, lost and retransmitted, both must agree.
 
 use proptest::prelude::*;
 use proptest::strategy::Just;
@@ -23,7 +23,7 @@ struct Segment {
     lost: bool,
     /// A retransmission is in flight.
     again: bool,
-    /// It was ever sent again.
+    /// It was ever retransmitted.
     ambiguous: bool,
 }
 
@@ -63,7 +63,7 @@ struct Outcome {
     /// Offset of the highest segment newly found lost, and the last retransmission found lost.
     lost: Option<u64>,
     lost_again: Option<u32>,
-    /// The segment that is sent again.
+    /// The segment that is retransmitted.
     again: Option<usize>,
 }
 
@@ -147,14 +147,14 @@ impl Model {
 
     /// RFC 6675's NextSeg, rule 1; before it, what was lost twice.
     fn next_lost(&mut self) -> Option<usize> {
-        // Its place in the order stays with one that was sent again, until another is asked for.
+        // Its place in the order stays with one that was retransmitted, until another is asked for.
         self.outstanding().find(|(_, segment)| segment.waits())?;
         while self.lost_again.pop_front_if(|id| *id < self.first || !self.segments[*id].waits()).is_some() {}
         let first = || self.outstanding().find(|(_, segment)| segment.waits()).map(|(id, _)| id);
         self.lost_again.front().copied().or_else(first)
     }
 
-    /// Rule 3: below the highest that arrived, nothing known, and never sent again.
+    /// Rule 3: below the highest that arrived, nothing known, and never retransmitted.
     fn next_unknown(&self) -> Option<usize> {
         let highest = self.highest()?;
         let unknown = |(id, s): &(usize, &Segment)| *id < highest && !s.arrived && !s.lost && !s.ambiguous;
@@ -399,7 +399,7 @@ impl StateMachineTest for Board {
             assert_eq!(
                 (record.offset, record.len, record.is_fin()),
                 (segment.offset, segment.len, segment.fin),
-                "what is sent again"
+                "what is retransmitted"
             );
         }
         let mut outcome = Outcome { again: again.map(|id| id as usize), ..Outcome::default() };

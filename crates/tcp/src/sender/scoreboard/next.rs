@@ -1,4 +1,4 @@
-//! Which segment is sent again next: RFC 6675's NextSeg().
+//! Which segment is retransmitted next: RFC 6675's NextSeg().
 
 use elephan_units::Time;
 
@@ -6,7 +6,7 @@ use super::Scoreboard;
 use super::record::{IN_FLIGHT_AGAIN, LOST, RETRANSMITTED, Record, SACKED};
 
 impl Scoreboard {
-    /// RFC 6675's NextSeg, rule 1: the first segment that is lost and was not sent again since.
+    /// RFC 6675's NextSeg, rule 1: the first segment that is lost and was not retransmitted since.
     pub fn next_lost(&mut self) -> Option<u64> {
         if self.waiting == 0 {
             return None;
@@ -32,8 +32,8 @@ impl Scoreboard {
         self.runs.back().is_some_and(|&(_, highest)| self.unknown_from.max(self.examined) < highest)
     }
 
-    /// NextSeg, rule 3: the first segment below the highest selectively acknowledged one that is not
-    /// known to have arrived and was never sent again.
+    /// NextSeg, rule 3: the first segment below the highest selectively acknowledged one that is not known to have arrived and
+    /// was never retransmitted.
     pub fn next_unknown(&mut self) -> Option<u64> {
         let &(_, highest) = self.runs.back()?;
         let from = self.unknown_from.max(self.examined).max(self.first);
@@ -49,7 +49,7 @@ impl Scoreboard {
         (last >= above && last >= self.first).then_some(last)
     }
 
-    /// Segment `id` is sent again; returns what to send.
+    /// Segment `id` is retransmitted; returns what to send.
     pub fn retransmit(&mut self, id: u64, now: Time) -> Record {
         let transmission = self.next_transmission();
         let record = self.get_mut(id);

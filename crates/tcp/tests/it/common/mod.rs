@@ -57,7 +57,7 @@ pub struct Script {
     pub window: u64,
     pub ece: bool,
     /// The timestamp that the peer echoes: of the segment that last moved its left edge, unless the
-    /// test says so. The same of ours is in the segments.
+    /// test sets it. Our own value is in the segments.
     pub echo: u32,
     pub timestamps: bool,
     /// Whether our coming data carries the congestion mark.

@@ -20,7 +20,7 @@ from elephan.studies.statistics import Estimate
 COUNTED = "a delayed ACK counts one segment, not what it acknowledges"
 PER_ACK = {"tcp.byte_counting": '"per_ack"'}
 OVERHEAD = (
-    "a full DropTail queue drops as many packets of a flow as its window grows by in the round trip until it hears of the loss, and "
+    "a full DropTail queue drops as many packets of a flow as its window grows by in the round trip until it learns of the loss, and "
     "epochs are as much shorter as it grows faster: overhead goes with the square of the increase. The printed values are nearer to those of "
     "half the increase, as if byte counting had not acted (the group below), though the thesis says that it was on"
 )
@@ -126,7 +126,7 @@ def table_8_3(lab: Lab) -> Report:
         row = next(r for r in report.rows if r.system == name)
         share = estimate(runs, lambda s: s.fair_share_s)
         report.rows.append(Row(group, name, "s", row.published, row.uncertainty, share, row.band))
-    report.reasons[group] = "as above; the thesis speaks of both, of a flow's own long-term average and of fairness"
+    report.reasons[group] = "as above; the thesis covers both a flow's own long-term average and fairness"
     fair = next(r.ours for r in report.rows if r.system == "Scalable TCP" and r.group == group)
     report.check(
         "L28",
