@@ -1,7 +1,6 @@
 //! A metric as `elephan new metric` lays it out: its formula and its test.
 
-/// Template of the flows' goodputs (Author Year, equation 1): as laid out, the share of the largest in the sum. NaN for no flows or
-/// no goodput at all.
+/// The share of the largest goodput in the sum, as laid out (Author Year, equation 1). NaN for no flows or no goodput at all.
 pub fn template(goodputs: &[f64]) -> f64 {
     let most = goodputs.iter().copied().fold(0.0, f64::max);
     most / goodputs.iter().sum::<f64>()

@@ -108,7 +108,8 @@ def code(template: str, name: Name) -> str:
 
 def prose(template: str, name: Name) -> str:
     """A template of a page with this name in place of its own."""
-    return template.replace("Template", name.type).replace("template", name.text)
+    heading = name.text.replace("-", " ").capitalize()
+    return template.replace("Template", heading).replace("template", name.text)
 
 
 def entry(crate: Path, registry: Path, macro: str, line: str, name: Name, page: Path) -> None:
