@@ -10,6 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import elephan
+from elephan.api.metrics import METRICS
 from elephan.api.registry import modelled
 from elephan.studies.recommend import PUBLISHED
 from elephan.studies.statistics import Estimate
@@ -207,4 +208,4 @@ def test_a_comparison_draws_the_same_numbers_for_all(tmp_path: Path):
     assert starts["reno"][0] != starts["reno"][1]
     folder = result.save(tmp_path / "comparison")
     assert (folder / "cwnd.png").stat().st_size > 10_000
-    assert len(pl.read_csv(folder / "table.csv")) == 2 * 9
+    assert len(pl.read_csv(folder / "table.csv")) == 2 * len(METRICS)

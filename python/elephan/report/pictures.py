@@ -121,9 +121,12 @@ def _metrics(runs: Runs) -> Figure:
     along = next((k for k in varied if numeric[k]), None)
     by = next((k for k in varied if k != along), None)
     names = list(dict.fromkeys(str(row[by]) if by is not None else "" for row in runs.settings))
-    figure = Figure(figsize=(7.5, 7.0))
-    grid = figure.subplots(3, 3, squeeze=False)
-    for m, (axes, metric) in enumerate(zip(grid.flat, METRICS, strict=True)):
+    rows = -(-len(METRICS) // 3)
+    figure = Figure(figsize=(7.5, 7.0 * rows / 3))
+    grid = figure.subplots(rows, 3, squeeze=False)
+    for axes in list(grid.flat)[len(METRICS) :]:
+        axes.set_visible(False)
+    for m, (axes, metric) in enumerate(zip(grid.flat, METRICS, strict=False)):
         for number, name in enumerate(names):
             chosen = [r for r, row in enumerate(runs.settings) if by is None or str(row[by]) == name]
             places = sorted({axis[r][along] or 0.0 for r in chosen}) if along is not None else [float(number)]
