@@ -1,1 +1,1 @@
-"""A scenario, a run, and what can be read of them."""
+"""Scenarios, runs, and access to their data."""

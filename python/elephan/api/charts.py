@@ -1,4 +1,4 @@
-"""What is drawn of a run over time: columns of its samples, with their declared titles and meanings."""
+"""The charts of a run over time: columns of its samples, with their declared titles and meanings."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Metrics: how tables, plots and reports show a figure. Those of a summary are declared in crates/metrics/src/summary.rs."""
+"""Metrics: how tables, plots and reports show figures. Those of a summary are declared in crates/metrics/src/summary.rs."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -15,13 +15,13 @@ Centre = Literal["mean", "median"]
 
 
 class Repeated(Protocol):
-    """What repeats say of a metric: `Estimate`."""
+    """An estimate of a metric from repeats: `Estimate`."""
 
     def scaled(self, factor: float) -> Self:
-        """It, in another unit."""
+        """The estimate in another unit."""
 
     def text(self, digits: int | None = None, centre: Centre = "mean") -> str:
-        """It, with so many digits after the point."""
+        """The estimate as text with this number of decimals."""
 
 
 Estimated = TypeVar("Estimated", bound=Repeated)
@@ -29,10 +29,10 @@ Estimated = TypeVar("Estimated", bound=Repeated)
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure as people read it: its title and unit, and its digits after the point.
+    """A figure in its displayed form: title, unit, and number of decimals.
 
-    A value times `factor` is in the unit. The value is that of `column`, or what `reading` makes of a summary, a part of it or
-    a run. `meaning`, `source` and which values are `better` are set if a summary declares it.
+    A value times `factor` is in the unit. The value is that of `column`, or the result of `reading` for a summary, a part of it
+    or a run. `meaning`, `source` and which values are `better` are set if a summary declares it.
     """
 
     name: str
@@ -52,38 +52,38 @@ class Metric:
 
     @property
     def short_unit(self) -> str:
-        """Its unit without what is counted: `Mbit/s` of `Mbit/s, application bytes`."""
+        """The unit without the counted object: `Mbit/s` of `Mbit/s, application bytes`."""
         return self.unit.split(",", maxsplit=1)[0]
 
     @property
     def title(self) -> str:
-        """Its title as the head of a picture: `Goodput`."""
+        """The title for the head of a figure: `Goodput`."""
         return self.name[:1].upper() + self.name[1:]
 
     @property
     def label(self) -> str:
-        """Its title and unit, for an axis."""
+        """Title and unit, for an axis."""
         return f"{self.name} ({self.short_unit})"
 
     def value(self, part: Any) -> float | None:
-        """The metric of a summary, a part of it or a run, as these have it: in SI units; none where it is undefined."""
+        """The metric of a summary, a part of it or a run, in SI units; none if it is undefined."""
         found: float | None = self.reading(part) if self.reading else getattr(part, self.column)
         return found
 
     def read(self, part: Any) -> float | None:
-        """The same in the metric's unit."""
+        """The value in the metric's unit."""
         return self.scaled(self.value(part))
 
     def scaled(self, value: float | None) -> float | None:
-        """A value as a summary has it, in the metric's unit."""
+        """A value of a summary, converted to the metric's unit."""
         return None if value is None else value * self.factor
 
     def estimated(self, estimate: Estimated) -> Estimated:
-        """An estimate of values as a summary has them, in the metric's unit."""
+        """An estimate of a summary's values, converted to the metric's unit."""
         return estimate.scaled(self.factor)
 
     def text(self, value: float | Repeated | None, centre: Centre = "mean") -> str:
-        """A value, or an estimate, that is in the metric's unit; `-` where it is undefined."""
+        """A value or an estimate in the metric's unit, as text; `-` if it is undefined."""
         if value is None or isinstance(value, int | float):
             # Counts have separators of thousands.
             return f"{value:,.0f}" if value is not None and self.digits == 0 else number(value, 1, self.digits)
@@ -111,12 +111,12 @@ def _declared() -> dict[tuple[str, str], Metric]:
 
 
 def metrics_of(part: str) -> tuple[Metric, ...]:
-    """The metrics that tables show of a part of a summary, such as `FlowSummary`."""
+    """The metrics that tables show for a part of a summary, such as `FlowSummary`."""
     return tuple(metric for (of, _), metric in _declared().items() if of == part)
 
 
 def declared(part: str, column: str, **changes: Any) -> Metric:
-    """A metric of a part of a summary, such as `FlowSummary`, with `changes` where a table is about something else."""
+    """A metric of a part of a summary, such as `FlowSummary`, with `changes` for tables that need other settings."""
     return replace(_declared()[part, column], **changes)
 
 
@@ -124,11 +124,11 @@ METRICS = metrics_of("Summary")
 
 
 def impact(reference: Summary, changed: Summary, replaced: Sequence[int]) -> float | None:
-    """Compute the impact on Standard TCP (Li 2006, equation 9.1) of other flows in place of some of its own.
+    """Compute the impact on Standard TCP of replacing some of its flows (Li 2006, equation 9.1).
 
-    Both runs have the same flows but for those numbered `replaced`, which use Standard TCP in `reference` and another algorithm
-    in `changed`. The result is what the remaining flows got without the others over what they got with them: above 1 they were
-    harmed. `None` where they got nothing beside the others.
+    Both runs have the same flows, except for those numbered `replaced`, which use Standard TCP in `reference` and another
+    algorithm in `changed`. The result is the goodput of the remaining flows in `reference` over that in `changed`; above 1 they
+    were harmed. `None` if they got nothing in `changed`.
     """
 
     def remaining(summary: Summary) -> float:

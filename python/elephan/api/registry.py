@@ -1,4 +1,4 @@
-"""What a scenario can name: algorithms, slow starts, recoveries, queue disciplines and kinds of traffic."""
+"""Entries that a scenario can select by name: algorithms, slow starts, recoveries, queue disciplines and traffic."""
 
 import functools
 import json
@@ -13,7 +13,7 @@ from elephan import _core
 class Parameter:
     """A parameter: its published name, meaning (with its source), unit, default and range.
 
-    The unit is empty for a ratio, and for what is no number.
+    The unit is empty for ratios and for parameters that are not numbers.
     """
 
     name: str
@@ -25,11 +25,11 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Entry:
-    """A thing that a scenario names: its name there, its title and its source.
+    """An entry that a scenario can select: name, title and source.
 
-    `implies` has keys of the scenario's `tcp` that the name sets, unless the scenario does. Of an algorithm, `model` names the
-    one whose response function it has (itself, or a simpler one), and `kernel` the file of kernel/ that has it; None where
-    there is none.
+    `implies` has the keys of the scenario's `tcp` that the name sets unless the scenario does. For an algorithm, `model` names
+    the algorithm whose response function applies (itself, or a simpler one), and `kernel` its file in kernel/; None if there is
+    none.
     """
 
     name: str
@@ -60,7 +60,7 @@ def slow_starts() -> list[Entry]:
 
 
 def recoveries() -> list[Entry]:
-    """Every recovery of losses that `tcp.recovery` can name."""
+    """Every loss recovery that `tcp.recovery` can name."""
     return [*_vocabulary()["recovery"]]
 
 

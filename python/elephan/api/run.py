@@ -1,8 +1,8 @@
 """The result of a run: in memory, and as a folder.
 
 A folder has `run.json` (scenario, seed, versions), `summary.json`, `flows.parquet`, `queues.parquet`, `transfers.parquet`, and
-`crowds.parquet`, `streams.parquet`, `events.parquet` and captures where the scenario asks for them. It is there as a whole or
-not at all (`folders`).
+`crowds.parquet`, `streams.parquet`, `events.parquet` and captures if the scenario requests them. It appears complete or not at
+all (`folders`).
 """
 
 import json
@@ -42,7 +42,7 @@ OPTIONAL = ("crowds", "streams", "events")
 
 @cache
 def _declared() -> dict[tuple[str, str], dict[str, str]]:
-    """Unit and meaning of each column of each table, as Parquet keeps them."""
+    """Unit and meaning of each column of each table, as stored in Parquet."""
     columns = json.loads(_core.declared_columns())
     return {(one["table"], one["name"]): {"unit": one["unit"], "meaning": one["meaning"]} for one in columns}
 
@@ -68,7 +68,7 @@ class Run:
     folder: Path | None = None
 
     def table(self, name: str) -> pa.Table:
-        """The samples `name`, one of `TABLES`, as Arrow columns that tell their unit and meaning."""
+        """The samples `name`, one of `TABLES`, as Arrow columns with unit and meaning in their metadata."""
         if self.folder is not None:
             path = inside(self.folder, f"{name}.parquet")
             with damage(self.folder):
@@ -112,17 +112,17 @@ class Run:
 
     @cached_property
     def crowds(self) -> "pl.DataFrame":
-        """Samples of every crowd of short flows: open connections, transfers finished, goodput; empty where there is none."""
+        """Samples of every crowd of short flows: open connections, transfers finished, goodput; empty if there is none."""
         return self._frame("crowds")
 
     @cached_property
     def streams(self) -> "pl.DataFrame":
-        """Samples of every stream of datagrams: sent, received, missing, goodput; empty where there is none."""
+        """Samples of every stream of datagrams: sent, received, missing, goodput; empty if there is none."""
         return self._frame("streams")
 
     @cached_property
     def events(self) -> "pl.DataFrame":
-        """Every event, where the scenario's `trace.events` asks for them; else empty."""
+        """Every event, if the scenario's `trace.events` is set; otherwise empty."""
         return self._frame("events")
 
     def lines(self, what: str) -> list[tuple[str, np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
@@ -142,7 +142,7 @@ class Run:
         return [(name, time_s[rows], values[rows]) for name, rows in chosen]
 
     def plot(self, what: str = "cwnd") -> "Figure":
-        """Draw one of `CHARTS` over time: `cwnd`, `goodput`, `srtt`, `queue` or `utilisation`."""
+        """Plot one of `CHARTS` over time: `cwnd`, `goodput`, `srtt`, `queue` or `utilisation`."""
         from elephan.base import plots  # noqa: PLC0415 - matplotlib takes half a second to import
 
         lines = [plots.Line(*line) for line in self.lines(what)]
@@ -176,7 +176,7 @@ class Run:
 
     @classmethod
     def load(cls, folder: str | Path) -> "Run":
-        """Read a results folder; the frames are read when they are asked for. Raises `ScenarioError` for a damaged one."""
+        """Read a results folder; frames are read on first access. Raises `ScenarioError` if it is damaged."""
         folder = Path(folder)
         keys = ("elephan", "engine", "wall_time_s", "segments_delivered", "events_handled")
         description, summary = read_document(folder / "run.json"), read_json(folder, "summary.json")
@@ -192,5 +192,5 @@ class Run:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write JSON that people can read."""
+    """Write indented JSON."""
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Scenarios: read from a file, or made here; checked by the one definition that all engines share."""
+"""Scenarios: read from a file or made in Python, and checked by the definition that all engines share."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from elephan import _core
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario that was checked: everything in it works, and all defaults are written out.
+    """A validated scenario with all defaults written out.
 
     `document` has the form of the scenario file.
     """
@@ -20,7 +20,7 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """What the scenario is called."""
+        """Name of the scenario."""
         return str(self.document["name"])
 
     def to_json(self) -> str:
@@ -28,7 +28,7 @@ class Scenario:
         return json.dumps(self.document)
 
     def expand(self) -> list[tuple["Scenario", dict[str, Any]]]:
-        """Every point of the scenario's sweep, with the settings that it stands for; itself where there is none."""
+        """All points of the scenario's sweep with their settings; the scenario itself if it has no sweep."""
         expansion = _core.Expansion(self.to_json())
         repeated = "repeat" in self.document.get("sweep", {})
         expanded = []
@@ -50,10 +50,10 @@ def _checked(text: str, file: str, settings: Mapping[str, str], *, as_json: bool
 
 
 def load(path: str | Path, settings: Mapping[str, str] | None = None, *, large: bool = False) -> Scenario:
-    """Read a scenario file (TOML; JSON where its name ends so), with other values for some keys.
+    """Read a scenario file (TOML, or JSON by its suffix), with other values for some keys.
 
-    What would take more events, rows or memory than the limits allow is refused, unless it may be `large`. Raises
-    `ScenarioError` for a file that is wrong, and `OSError` for one that cannot be read.
+    A scenario that needs more events, rows or memory than the limits allow is refused unless `large` is set. Raises
+    `ScenarioError` for an invalid file, and `OSError` for one that cannot be read.
     """
     path = Path(path)
     try:
@@ -87,9 +87,9 @@ def dumbbell(
 ) -> Scenario:
     """Make a scenario of one bottleneck between all senders and all receivers.
 
-    `rate` counts IP packets; `rtt` is without queueing; `buffer` is a share of the bandwidth-delay product, packets or
-    bytes. `path` has further keys of the file's `[path]` (`loss`, `queue`, `reverse`, ...), `keys` further tables of the
-    file (`tcp`, `measure`, `trace`, `sweep`); `large` is as for `load`. Raises `ScenarioError` where it cannot work.
+    `rate` counts IP packets; `rtt` is without queueing; `buffer` is a share of the bandwidth-delay product, packets or bytes.
+    `path` has further keys of the file's `[path]` (`loss`, `queue`, `reverse`, ...), `keys` further tables of the file (`tcp`,
+    `measure`, `trace`, `sweep`); `large` is as for `load`. Raises `ScenarioError` if the scenario is invalid.
     """
     document = {
         "name": name,

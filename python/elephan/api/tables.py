@@ -1,4 +1,4 @@
-"""The tables of a run: flows, what else was on the network, links and their classes."""
+"""The tables of a run: flows, other traffic, links and their classes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def of_run(run: Run) -> list[Table]:
-    """The tables of a run; only those that have something in them."""
+    """The tables of a run that are not empty."""
     made = (_flows(run), _hosts(run), _crowds(run), _streams(run), _links(run), *_classes(run), _transfers(run))
     return [table for table in made if table.rows]
 
@@ -108,7 +108,7 @@ def _transfers(run: Run) -> Table:
 
 
 def _drops(link: LinkSummary) -> str:
-    """How many packets a link dropped, and why, where that was not all for want of room."""
+    """Number of packets that a link dropped, with the reasons unless all were drops at a full queue."""
     reasons = {
         "full": link.dropped_full,
         "early": link.dropped_early,

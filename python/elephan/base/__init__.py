@@ -1,1 +1,1 @@
-"""What every room needs: text and numbers for people, tables, documents, folders, pictures."""
+"""Helpers for all packages: text and numbers, tables, documents, folders, figures."""

@@ -1,4 +1,4 @@
-"""Reading results folders, which may be damaged, or of somebody else: nothing outside them, and one line for what is wrong."""
+"""Reads results folders that may be damaged or untrusted: never outside the folder, and with a one-line error."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ from elephan.base.errors import FailedError
 def inside(folder: Path, name: str) -> Path:
     """The path of `name` in a results folder: a file, a folder, or nothing yet.
 
-    Raises `ScenarioError` where `..` or a link leads out of the folder, and for a pipe, which would be waited for.
+    Raises `ScenarioError` if `..` or a link leads out of the folder, and for a pipe, which would block.
     """
     path = folder / name
     root = os.path.realpath(folder)
@@ -44,10 +44,10 @@ def _kind(value: Any) -> str:
 
 @contextlib.contextmanager
 def damage(folder: Path) -> Iterator[None]:
-    """Say in one line, as a `ScenarioError`, what is wrong with the results of a folder.
+    """Report damaged results of a folder as a one-line `ScenarioError`.
 
-    Damaged files hold anything, and everything that is computed from them may fail in any way. So every exception counts, but
-    those of the disk, which say themselves what is wrong.
+    Damaged files can contain anything, and computations from them can fail in any way. All exceptions are converted, except
+    those of the file system, which describe the problem themselves.
     """
     try:
         yield

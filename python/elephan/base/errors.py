@@ -1,5 +1,5 @@
-"""What a command ends with in one line, beside `ScenarioError` for bad input."""
+"""Errors that end a command with one line, in addition to `ScenarioError` for bad input."""
 
 
 class FailedError(RuntimeError):
-    """What was asked for is in order, and could not be done; the message says what was expected."""
+    """A valid request could not be carried out; the message says what was expected."""

@@ -1,4 +1,4 @@
-"""Folders and files of ours: which they are, how they come into being, and how one takes another's place.
+"""Elephan's folders and files: identification, creation and replacement.
 
 A folder is ours if it has a document of `DOCUMENTS` that can be read. What is being written is in a folder of its own, beside
 its target and named `.elephan-` and 16 random digits:
@@ -67,7 +67,7 @@ def file_names(texts: Iterable[str]) -> dict[str, str]:
 
 
 def default(name: str) -> Path:
-    """Where results go without `--out`: a folder of this name within `results`."""
+    """The default results folder without `--out`: a folder of this name within `results`."""
     return Path("results") / file_name(name)
 
 
@@ -97,7 +97,7 @@ def document_of(folder: Path) -> str | None:
 
 
 def _obstacle(folder: Path) -> str | None:  # noqa: PLR0911 - a return for each
-    """What stands in the way of replacing a folder that exists; none where it has only results that a command wrote."""
+    """The obstacle to replacing an existing folder; none if it has only results that a command wrote."""
     if folder.is_symlink():
         return "a symbolic link"
     if not folder.is_dir():
@@ -155,7 +155,7 @@ def _check(folder: Path, *, force: bool) -> None:
 
 
 def own_or_empty(folder: Path, document: str) -> None:
-    """Refuse a folder in which there is something, unless it has this document of ours.
+    """Refuse a folder that is not empty, unless it has this document of Elephan.
 
     Raises `FileExistsError` that names what was found, and `ScenarioError` where the document is damaged.
     """
@@ -180,7 +180,7 @@ def own_or_empty(folder: Path, document: str) -> None:
 
 @contextlib.contextmanager
 def new_folder(folder: str | Path, *, force: bool = False) -> Iterator[Path]:
-    """Give a folder to write into; it gets its name when all is written, and goes if anything fails.
+    """Yield a folder to write into. It gets its name when all is written, and is removed on failure.
 
     Where a folder of results exists, `force` replaces it; it stays until the new one is whole. Raises `FileExistsError` where
     `force` is not set, where what exists is not ours, and where another command writes there. Any other error has a note where
@@ -198,7 +198,7 @@ def new_folder(folder: str | Path, *, force: bool = False) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """Give a file to write; it takes the place of `path`, a file or none, when it is whole, or never."""
+    """Yield a file to write. It replaces `path`, which is a file or does not exist, when it is complete, or never."""
 
     def check() -> None:
         if path.is_dir():
@@ -210,7 +210,7 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 def clear(folder: Path) -> None:
-    """Clear what killed commands left in a folder."""
+    """Remove what killed commands left in a folder."""
     with _alone_in(folder) as alone:
         _others_in(folder, alone=alone)
 

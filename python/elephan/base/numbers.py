@@ -1,4 +1,4 @@
-"""What stands in the cells of tables, on the terminal and in reports."""
+"""Numbers as text in table cells, on the terminal and in reports."""
 
 import math
 
@@ -7,7 +7,7 @@ DIGITS, UNCERTAIN = 4, 2
 
 
 def number(value: float | None, factor: float = 1, digits: int = 2) -> str:
-    """A number in another unit; `-` where it is undefined."""
+    """A number in another unit; `-` if it is undefined."""
     return "-" if value is None else f"{value * factor:.{digits}f}"
 
 
@@ -40,6 +40,6 @@ def _decimals(value: float, digits: int) -> int:
 
 
 def deviation(share: float | None) -> str:
-    """By how much in % something is off, with its sign; `-` where it is undefined."""
+    """A deviation in %, with its sign; `-` if it is undefined."""
     # What rounds to nothing has no sign of its own: -0.0 + 0.0 is 0.0.
     return "-" if share is None else f"{round(100 * share, 1) + 0.0:+.1f}"

@@ -1,8 +1,8 @@
-"""Names, labels, paths and messages are text, wherever they are shown.
+"""Literal display of names, labels, paths and messages.
 
-The author of a scenario chooses its names, and a results folder may come from anyone. Nothing in them is markup,
-mathematics, a formula, or a command to a terminal: each function here writes a text so that it is read as itself. What
-is kept (JSON, Parquet) has every text unchanged.
+The author of a scenario chooses its names, and a results folder may come from anyone. Nothing in them is markup, mathematics, a
+formula, or a command to a terminal: each function here escapes a text so that it is shown literally. Stored data (JSON,
+Parquet) have every text unchanged.
 """
 
 import io
@@ -91,7 +91,7 @@ def latex(text: str) -> str:
 
 
 def spreadsheet(text: str) -> str:
-    """A text as a cell of CSV: what a spreadsheet would take for a formula, and is no number, has an apostrophe before it."""
+    """A text as a cell of CSV: text that a spreadsheet would treat as a formula gets an apostrophe in front."""
     if len(text) < 2 or text[0] not in "=+-@\t\r":
         return text
     try:
@@ -127,7 +127,7 @@ class Terminal(Console):
         self.print(text, highlight=False, soft_wrap=True)
 
     def strong(self, text: str, rest: str) -> None:
-        """Print a message that begins with what matters."""
+        """Print a message with an emphasised beginning."""
         self.print(Text.assemble(self.render_str(text, style="bold"), self.render_str(rest)), highlight=False)
 
 
@@ -137,7 +137,7 @@ def echo(text: str) -> None:
 
 
 def accept_any_letter() -> None:
-    """From now on, what the encoding of the terminal lacks is shown as an escape; else a run would end in an error for it."""
+    """Show characters that the terminal's encoding lacks as escapes; otherwise they would end a run with an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

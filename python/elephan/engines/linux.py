@@ -1,6 +1,7 @@
-"""Running scenarios on the running Linux kernel's own TCP, in real time.
+"""Runs scenarios on the running Linux kernel's own TCP, in real time.
 
-Needs root; and for the published algorithms a kernel with BTF, clang and libbpf (`elephan kernel status` says what is missing).
+Needs root; and for the published algorithms a kernel with BTF, clang and libbpf (`elephan kernel status` shows what is
+missing).
 """
 
 import json
@@ -33,10 +34,10 @@ def run(
     """Run a scenario on the kernel, in real time, and return the outcome.
 
     A run that did not keep to its schedule is marked: `run.provenance["quality"]["valid"]` is false and `invalid_because` has
-    the reasons. Commands (lists of words) run meanwhile in the namespaces of the two hosts, 10.0.0.1 and 10.0.0.2; the
-    word `{cc}` stands for the name that the first flow's algorithm has in the kernel.
+    the reasons. Commands (lists of words) run meanwhile in the namespaces of the two hosts, 10.0.0.1 and 10.0.0.2; the word
+    `{cc}` stands for the name that the first flow's algorithm has in the kernel.
 
-    Raises `ScenarioError` for what a kernel cannot do, `KernelError` where something is missing.
+    Raises `ScenarioError` for unsupported settings, `KernelError` if something is missing.
     """
     if scenario.document.get("sweep"):
         raise _core.ScenarioError(
@@ -67,7 +68,7 @@ def run(
 
 
 def _name(held: kernel.Held, name: str, settings: str) -> str:
-    """What a socket has to ask for: one of ours, loaded for this run, or one that the kernel has."""
+    """The name that a socket requests: an algorithm of Elephan loaded for this run, or one of the kernel's own."""
     plain = name.removeprefix(PREFIX)
     plain = "reno" if plain in STANDARD else plain
     if plain in kernel.algorithms():

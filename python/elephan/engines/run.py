@@ -1,4 +1,4 @@
-"""Running scenarios, each on the engine that it names."""
+"""Runs scenarios, each on its engine."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -22,10 +22,10 @@ def run(
 ) -> Run:
     """Run a scenario, and return its results.
 
-    The interpreter lock is released meanwhile. `progress` is called every 50 ms with the share that is done; what it raises, or
-    a signal handler, ends the run at once. `captures` gives the file to write for each link that the scenario's `trace.pcap`
-    names; `cancel`, in place of `progress`, lets another thread stop the run, which then raises `KeyboardInterrupt`.
-    A sweep has several runs: use `sweep`.
+    The interpreter lock is released during the run. `progress` is called every 50 ms with the completed share; an exception
+    from it, or from a signal handler, ends the run at once. `captures` gives the file to write for each link that the
+    scenario's `trace.pcap` names; `cancel`, in place of `progress`, lets another thread stop the run, which then raises
+    `KeyboardInterrupt`. A sweep has several runs: use `sweep`.
     """
     if scenario.document.get("sweep"):
         raise _core.ScenarioError("scenario: sweep: expected none for a single run, found one; use sweep()")
@@ -46,7 +46,7 @@ def run_many(scenarios: Sequence[Scenario], *, threads: int = 0, progress: Progr
 
 
 def _heeds(cancel: _core.Cancel | None) -> Progress | None:
-    """A progress that stops a run whose `cancel` was set."""
+    """A progress function that stops a run if its `cancel` is set."""
 
     def progress(_: float) -> None:
         if cancel is not None and cancel.is_set():

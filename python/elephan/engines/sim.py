@@ -28,7 +28,7 @@ def run_all(
 
 
 def from_columns(scenario: Scenario, result: dict[str, Any], wall_s: float) -> Run:
-    """Make a run of what the extension module hands over."""
+    """Make a run from the data of the extension module."""
     return Run(
         scenario=scenario,
         summary=Summary.from_dict(json.loads(result["summary"])),

@@ -1,5 +1,5 @@
 """Reports: the results of a run, a comparison, a sweep or a reproduction as one self-contained file.
 
-`content` is what a report says, `read` reads it from a results folder, `series` thins samples, `write` makes the
-file. The web app shows the same content.
+`content` defines the content, `read` reads it from a results folder, `series` thins samples, `write` makes the file. The web
+app shows the same content.
 """

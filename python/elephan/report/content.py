@@ -1,4 +1,4 @@
-"""What a report says. The page that shows it has the same types in web/src/content.ts."""
+"""The content of a report. The page that shows it has the same types in web/src/content.ts."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -46,7 +46,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Tile:
-    """A number that comes first."""
+    """A headline number."""
 
     name: str
     value: str
@@ -102,7 +102,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Points:
-    """Lines and points that are not over time."""
+    """Lines and points over another quantity than time."""
 
     id: str
     title: str
@@ -123,7 +123,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Content:
-    """All that a report says."""
+    """The entire content of a report."""
 
     kind: str
     title: str

@@ -1,4 +1,4 @@
-"""The figures and pages of a report, by matplotlib."""
+"""The figures and pages of a report, with matplotlib."""
 
 import textwrap
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ PAGE = (8.27, 11.69)
 
 
 def of_content(content: Content) -> list[Figure]:
-    """The figures of a report: one for each group of charts, the metrics, and what is not over time."""
+    """The figures of a report: one for each group of charts, the metrics, and figures not over time."""
     with mpl.rc_context(STYLE):
         figures = [_xy(figure) for figure in content.figures]
         if content.runs is not None:
@@ -86,7 +86,7 @@ def _table_page(table: Table, start: int) -> Figure:
 
 
 def _group(group: Group, title: str) -> Figure:
-    """Charts of a group below each other, over one axis of time."""
+    """The charts of a group, one below the other, with one time axis."""
     charts = group.charts
     columns = 2 if len(charts) > 6 else 1
     rows = -(-len(charts) // columns)

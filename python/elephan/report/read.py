@@ -1,4 +1,4 @@
-"""Reading a results folder into what a report says."""
+"""Reads a results folder into the content of a report."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ MOST_POINTS = 1000
 
 
 def kind_of(folder: Path) -> str | None:
-    """What a folder has the results of: a run, a comparison, a sweep or a reproduction; none where it has none."""
+    """The kind of results in a folder: a run, a comparison, a sweep or a reproduction; none if it has no results."""
     for file, kind in (("run.json", "run"), ("comparison.json", "comparison"), ("sweep.json", "sweep")):
         if (folder / file).is_file():
             return kind
@@ -39,7 +39,7 @@ def kind_of(folder: Path) -> str | None:
 
 
 def read(folder: str | Path) -> Content:
-    """Read a results folder of any kind. Raises `ScenarioError` where it is none, or damaged."""
+    """Read a results folder of any kind. Raises `ScenarioError` if it has no results, or damaged ones."""
     folder = Path(folder)
     readers = {"run": _run, "comparison": _comparison, "sweep": _sweep, "reproduction": reproduction.read}
     kind = kind_of(folder)
@@ -79,7 +79,7 @@ def _tile(metric: Metric, value: float | None) -> Tile:
 
 
 def _engine(run: Run) -> list[tuple[str, str]]:
-    """What carried a run out, and how well: a kernel is not as exact as a simulator."""
+    """The engine of a run, and its quality: a kernel is less exact than a simulator."""
     engine, told = str(run.provenance["engine"]), run.provenance
     is_real = engine == "linux"
     facts = [
@@ -99,7 +99,7 @@ def _engine(run: Run) -> list[tuple[str, str]]:
 
 
 def _repeatable(run: Run) -> list[str]:
-    """What the command gives when it is run again."""
+    """How the command repeats the run."""
     file = f"{file_name(run.scenario.name)}.toml is the scenario below."
     match run.provenance["engine"]:
         case "linux":
@@ -291,7 +291,7 @@ def _sweep(folder: Path) -> Content:
 
 
 def _failures(index: pl.DataFrame, keys: Sequence[str]) -> list[Table]:
-    """The runs that failed, and why."""
+    """The failed runs, with their errors."""
     failed = index.filter(pl.col("status") != "ok")
     if failed.is_empty():
         return []

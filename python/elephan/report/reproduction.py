@@ -1,4 +1,4 @@
-"""What `elephan reproduce` found, as a report: published numbers beside ours, and verdicts on claims."""
+"""The results of `elephan reproduce` as a report: published numbers, Elephan's numbers, and verdicts on claims."""
 
 import base64
 from collections import Counter

@@ -39,7 +39,7 @@ def align(frame: pl.DataFrame, by: str, column: str, keys: list[Any]) -> Aligned
 
 
 def per_interval(totals: Numbers) -> Numbers:
-    """What a count since the beginning grew by with each sample."""
+    """The increase of a cumulative count with each sample."""
     return np.diff(totals, prepend=0.0)
 
 

@@ -1,4 +1,4 @@
-"""A report as a file: a page that opens anywhere, or what a paper takes."""
+"""A report as a file: a self-contained HTML page, or formats for papers."""
 
 import html
 import re
@@ -22,7 +22,7 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inli
 
 
 def write(content: Content, out: Path, kind: str) -> None:
-    """Write a report as `kind`, one of `FORMATS`; `out` is there as a whole or not at all."""
+    """Write a report as `kind`, one of `FORMATS`; `out` appears complete or not at all."""
     if kind not in FORMATS:
         raise _core.ScenarioError(f"--format: expected one of {', '.join(FORMATS)}, found {kind!r}")
     with new_file(out) as place:

@@ -1,1 +1,1 @@
-"""Many runs, and what they say: comparisons, sweeps, recommendations, theory beside simulation, published experiments."""
+"""Studies of many runs: comparisons, sweeps, recommendations, theory and simulation, published experiments."""

@@ -1,4 +1,4 @@
-"""The main job: algorithms on the same path, with confidence intervals over repeats."""
+"""Comparison of algorithms on one path, with confidence intervals over repeats."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from elephan.studies.statistics import Estimate
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs of each algorithm, and what they say of each metric."""
+    """Runs of each algorithm, and estimates of each metric."""
 
     runs: dict[str, list[Run]]
 
@@ -37,7 +37,7 @@ class Comparison:
         }
 
     def to_frame(self) -> pl.DataFrame:
-        """One row for each algorithm and metric: mean, half width of the interval, number of values, repeats."""
+        """One row for each algorithm and metric: mean, half-width of the confidence interval, number of values, repeats."""
         units = {metric.name: metric.unit for metric in METRICS}
         return pl.DataFrame(
             [
@@ -85,11 +85,11 @@ class Comparison:
         write_json(place / "comparison.json", {"elephan": _core.__version__, "runs": names})
 
     def draw(self, folder: Path) -> None:
-        """Draw cwnd and goodput over time into the folder of this comparison. A plot that fails is a line on standard error."""
+        """Plot cwnd and goodput over time into this comparison's folder. A failed plot is one line on standard error."""
         save_beside(folder, {what: partial(self.plot, what) for what in ("cwnd", "goodput")})
 
     def plot(self, what: str = "cwnd") -> Figure:
-        """Draw one quantity over time for each algorithm, from its first repeat."""
+        """Plot one quantity over time for the first repeat of each algorithm."""
         names = list(self.runs)
         columns = 2 if len(names) > 1 else 1
         rows = -(-len(names) // columns)
@@ -108,7 +108,7 @@ class Comparison:
 
 
 def run_path(name: str, repeat: int) -> str:
-    """Where in its folder a comparison keeps a run."""
+    """The path of a run within a comparison's folder."""
     return f"runs/{file_name(name)}-{repeat}"
 
 
@@ -170,8 +170,8 @@ def compare(
 ) -> Comparison:
     """Compare algorithms on one path: `flows` flows of each, `repeat` times, on all cores.
 
-    The first flow starts at once and the others at random times within `start_within`, so that they meet it at any phase of
-    its congestion epoch (Li 2006, section 8.1.3). Metrics count from then to the end. `keys` are further tables of the
+    The first flow starts at once and the others at random times within `start_within`, so that they start at any phase of its
+    congestion epoch (Li 2006, section 8.1.3). The measuring window is from then to the end. `keys` are further tables of the
     scenario file, such as `tcp={"initial_window": 2}`; `large` is as for `load`.
     """
     made = scenarios(

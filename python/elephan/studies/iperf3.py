@@ -1,4 +1,4 @@
-"""iperf3 in place of the linux engine's own traffic, over the same links: an outside check of what the engine measures."""
+"""iperf3 in place of the linux engine's own traffic, over the same links: an independent check of the engine's measurements."""
 
 import json
 import math
@@ -44,7 +44,7 @@ class Check:
 def check(scenario: Scenario) -> Check:
     """Run a scenario on the kernel, and again with iperf3 for its flows, all at once from the start.
 
-    Raises `ScenarioError` where iperf3 cannot stand for the flows, `KernelError` where it is missing or fails, and else as
+    Raises `ScenarioError` if iperf3 cannot generate the flows, `KernelError` if it is missing or fails, and otherwise as
     `linux.run`.
     """
     program = shutil.which("iperf3")

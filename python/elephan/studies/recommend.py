@@ -1,13 +1,14 @@
-"""Which algorithm suits a path: experiments on it, ranked by the ordered criteria of Li 2006, Table 2.2.
+"""Ranking of algorithms for a path, by experiments and the ordered criteria of Li 2006, Table 2.2.
 
-The thesis orders what matters by the kind of path: on the Internet fairness, then throughput, then overhead; on a dedicated
+The thesis orders the criteria by the kind of path: on the Internet fairness, then throughput, then overhead; on a dedicated
 circuit with a single user throughput, then overhead; on one that a few users share throughput, fairness and convergence. It
-gives no weights; here the first criterion counts 3, the second 2, the third 1, and `weights` sets others.
+gives no weights. Here the first criterion has weight 3, the second 2, the third 1; `weights` sets others.
 
-The experiments are those of its chapter 8: a flow alone; beside a second one of its kind; beside one of Standard TCP, which was
-there before; beside one of its kind with half of its round-trip time. The first flow starts where a loss would leave it and has
-time to settle; the second one starts at random within a congestion epoch of the first. Metrics count over an epoch or longer:
-that of the flow alone, or, from when the second flow is there in every repeat, that of two, who lose at half the window.
+The experiments are those of its chapter 8: a flow alone; with a second flow of the same algorithm; with a flow of Standard TCP
+that started before; with a flow of the same algorithm and half the round-trip time. The first flow starts at its window after a
+loss and has time to settle; the second starts at random within a congestion epoch of the first. The measuring window is at
+least one epoch: that of the flow alone, or, from the latest start of the second flow on, that of two flows, which lose at half
+the window.
 
 A score is between 0 and 1, a criterion's the mean over its evidence. Utilisation and fairness are scores. A retransmitted share
 `r` scores `1/(1 + r/1e-4)`, a time `t` until the second flow is within 80 % of its share `1/(1 + t/10 s)`, and never 0. The
@@ -56,7 +57,7 @@ def _retransmitted(summary: Summary) -> float:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A metric of an experiment, and the criterion that it speaks for."""
+    """A metric of an experiment, and the criterion to which it belongs."""
 
     name: str
     criterion: str
@@ -86,7 +87,7 @@ EXPERIMENTS = {
 
 @dataclass(frozen=True)
 class Recommendation:
-    """An algorithm's scores on a path, between 0 and 1, and what they rest on; `repeats` has the score of each repeat."""
+    """An algorithm's scores on a path, between 0 and 1, and their evidence; `repeats` has the score of each repeat."""
 
     cc: str
     score: Estimate
@@ -95,7 +96,7 @@ class Recommendation:
     repeats: tuple[float, ...]
 
     def apart(self, other: "Recommendation") -> bool | None:
-        """Whether the repeats, which have the same random numbers for both, tell the scores apart; none of one."""
+        """Whether the scores differ significantly over the repeats, which use common random numbers; none for one repeat."""
         between = Estimate.of([a - b for a, b in zip(self.repeats, other.repeats, strict=True)])
         return None if between.low is None or between.high is None else not between.low <= 0 <= between.high
 
@@ -151,10 +152,10 @@ def recommend(
     repeats: int = 3,
     progress: Callable[[float], object] | None = None,
 ) -> list[Recommendation]:
-    """Run the experiments that the criteria of the path ask for with every algorithm; best first.
+    """Run the experiments for the criteria of the path with every algorithm; the best is first.
 
-    `duration` is that of every run; by default each is as long as its first flow needs on this path. Raises `ScenarioError`
-    where it is too short for that, for a wrong path, and for an algorithm without a model.
+    `duration` is that of every run; by default each is as long as its first flow needs on this path. Raises `ScenarioError` if
+    it is too short, for an invalid path, and for an algorithm without a model.
     """
     counted = weights_of(shared, weights or {})
     asked = _evidence(shared, counted)

@@ -1,4 +1,4 @@
-"""The same scenario on the simulator and on the running kernel, side by side, with the difference."""
+"""Comparison of the simulator and the running kernel on the same scenario."""
 
 import itertools
 import math
@@ -50,12 +50,12 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _reasons(run: Run) -> list[str]:
-    """Why a run on the kernel is not valid."""
+    """The reasons why a run on the kernel is invalid."""
     return list(run.provenance["quality"]["invalid_because"])
 
 
 def _of_flows(column: str) -> Metric:
-    """The mean over flows of what each has."""
+    """The mean of a metric over flows."""
     return declared("FlowSummary", column, reading=lambda run: _mean([getattr(f, column) for f in run.summary.flows]))
 
 
@@ -75,9 +75,9 @@ AIMS = {GOODPUT: 0.03, WINDOW: 0.10, EPOCH: 0.15}
 
 @dataclass(frozen=True)
 class Pair:
-    """A scenario on both engines: one simulation, and one or more runs on the kernel, of which the median counts.
+    """A scenario on both engines: one simulation, and one or more runs on the kernel, of which the median is used.
 
-    A run that is not valid counts only where there is no other.
+    An invalid run is used only if there is no valid one.
     """
 
     name: str
@@ -86,12 +86,12 @@ class Pair:
 
     @property
     def counted(self) -> list[Run]:
-        """The runs on the kernel that count."""
+        """The runs on the kernel that are used."""
         return [run for run in self.linux if not _reasons(run)] or list(self.linux)
 
     @property
     def validity(self) -> str:
-        """Whether the runs that count are valid, and why those are not that were not."""
+        """Whether the runs that are used are valid, and why the others are not."""
         wrong = [reason for run in self.linux for reason in _reasons(run)]
         if len(self.counted) < len(self.linux):
             return f"yes, after {len(self.linux) - len(self.counted)} invalid: {wrong[0]}"
@@ -103,12 +103,12 @@ class Pair:
         return quantity.read(self.sim), statistics.median(there) if there else None
 
     def apart(self, quantity: Metric) -> float | None:
-        """By how much the kernel's is more than the simulator's, as a share of the kernel's."""
+        """By how much the simulator's value exceeds the kernel's, as a share of the kernel's."""
         sim, kernel = self.values(quantity)
         return None if not kernel or sim is None else sim / kernel - 1
 
     def plot(self) -> Figure:
-        """Draw the windows over time: the simulator's above, the kernel's below."""
+        """Plot the windows over time: the simulator's above, the kernel's below."""
         with mpl.rc_context(STYLE):
             figure = Figure(figsize=(7.2, 4.6))
             axes = figure.subplots(2, 1, sharex=True, sharey=True)
@@ -129,7 +129,7 @@ class Pair:
         return Path(folder)
 
     def draw(self, folder: Path) -> None:
-        """Draw the windows of both into the folder of this pair. A plot that fails is a line on standard error."""
+        """Plot the windows of both into the folder of this pair. A failed plot is reported in one line on standard error."""
         save_beside(folder, {"cwnd": self.plot})
 
     def write_into(self, place: Path) -> None:
@@ -145,7 +145,7 @@ class Pair:
 def pair(scenario: Scenario, *, name: str | None = None, repeat: int = 1, large: bool = False) -> Pair:
     """Run a scenario on both engines, `repeat` times on the kernel. Raises as `linux.run` does.
 
-    A run that the machine disturbed tells nothing of the kernel: it is carried out again, up to `ATTEMPTS` times.
+    A run that the machine disturbed gives no information about the kernel and is repeated, up to `ATTEMPTS` times.
     """
     runs: list[Run] = []
     for _ in range(repeat):

@@ -1,4 +1,4 @@
-"""What repeats say: intervals, paired comparisons, when there are enough of them, and where the warm-up ends."""
+"""Statistics over repeats: confidence intervals, paired comparisons, number of repeats, and end of the warm-up."""
 
 import math
 import re
@@ -29,10 +29,10 @@ def defined(samples: Samples) -> list[float]:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What repeats say of a metric.
+    """An estimate of a metric from repeats.
 
-    `low` and `high` bound the 95 % confidence interval of the mean (of the median, where `centre` is that); none for fewer than
-    two values. `values` counts the repeats in which the metric is defined, out of `repeats`.
+    `low` and `high` bound the 95 % confidence interval of the mean (of the median, where `centre` is that); none with fewer
+    than two values. `values` counts the repeats in which the metric is defined, out of `repeats`.
     """
 
     mean: float | None
@@ -136,7 +136,7 @@ def _bootstrap(values: np.ndarray[Any, Any], statistic: Any) -> tuple[float, flo
 
 @dataclass(frozen=True)
 class Paired:
-    """Two algorithms, or other settings, on the same random numbers.
+    """A paired comparison of two algorithms or settings with common random numbers.
 
     `difference` is the mean of first minus second over the pairs, with its 95 % Student-t interval. `effect` is Cohen's d of
     paired samples, the mean difference over the standard deviation of the differences. `p_t` and `p_wilcoxon` are two-sided.
@@ -176,7 +176,7 @@ class Paired:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Adjust p-values for their number (Holm 1979), so that one comparison among many is not found by chance."""
+    """Adjust p-values for their number (Holm 1979), to control false positives in many comparisons."""
     order = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
     largest = 0.0
@@ -188,7 +188,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 @dataclass(frozen=True)
 class Tight:
-    """A condition such as `ci(fairness) < 5%`: half of the 95 % interval is below a share of the mean, or below a number."""
+    """A condition such as `ci(fairness) < 5%`: the half-width of the 95 % interval is below a share of the mean or a number."""
 
     metric: str
     bound: float
@@ -231,7 +231,7 @@ class Tight:
 
 
 def mser5(samples: np.ndarray[Any, Any]) -> int | None:
-    """How many of the first samples are warm-up, by the rule MSER-5 (White, Cobb and Spratt 2000).
+    """The number of warm-up samples at the start, by the rule MSER-5 (White, Cobb and Spratt 2000).
 
     The samples are averaged in batches of five; the warm-up is the number of batches whose removal makes the squared standard
     error of the rest least. None where that is beyond the middle: the series is too short to tell.
