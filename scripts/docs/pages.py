@@ -22,8 +22,8 @@ from elephan.base.table import of_markdown, text_heads
 DOCS = Path(__file__).parents[2] / "docs"
 
 CAPTION = (
-    "*One flow on 100 Mbit/s and 82 ms with a buffer of half the bandwidth-delay product, simulated for 120 s; below it the "
-    "queue of the bottleneck.*"
+    "*One flow on 100 Mbit/s and 82 ms with a buffer of half the bandwidth-delay product, simulated for 120 s; below it, the "
+    "queue at the bottleneck.*"
 )
 
 
@@ -97,7 +97,7 @@ def mean(measured: dict[str, Any], name: str, experiment: str, number: str) -> f
 
 
 def measures(name: str, measured: dict[str, Any], repeats: int) -> str:
-    """What an algorithm does well and badly beside the others, and the numbers."""
+    """Strengths and weaknesses of an algorithm compared with the others, and the numbers."""
     if measured[name] is None:
         return metrics.not_measured(name)
     rows, well, badly = [], [], []
@@ -158,7 +158,7 @@ def queue_table(measured: dict[str, Any]) -> str:
 
 
 def queue_measures(name: str, measured: dict[str, Any]) -> str:
-    """What a queue discipline does beside the others."""
+    """Measurements of a queue discipline, compared with the others."""
     if not measured[name]:
         return metrics.not_measured(name)
     rows = []

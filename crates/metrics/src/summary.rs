@@ -33,15 +33,15 @@ summary! {
         congestion_epochs: u64, "1", "congestion epochs";
         /// Mean share of the active flows that reduce their window in a congestion epoch.
         synchronisation: Option<f64>, "1", "synchronisation";
-        /// Each flow.
+        /// Metrics of each flow.
         flows: Vec<FlowSummary>, "", "flows";
-        /// Each crowd of short flows.
+        /// Metrics of each crowd of short flows.
         crowds: Vec<CrowdSummary>, "", "crowds of short flows";
-        /// Each stream of datagrams.
+        /// Metrics of each stream of datagrams.
         streams: Vec<StreamSummary>, "", "streams of datagrams";
-        /// Each link with a rate.
+        /// Metrics of each link with a rate.
         links: Vec<LinkSummary>, "", "links";
-        /// Transfers of flows that finished in the measuring window; none where no flow has any.
+        /// Transfers of flows that finished in the measuring window; none if no flow has transfers.
         transfers: Option<TransferSummary>, "", "transfers";
     }
 }
@@ -49,15 +49,15 @@ summary! {
 summary! {
     /// A flow over the measuring window.
     pub struct FlowSummary {
-        /// Its label.
+        /// Label.
         label: String, "", "flow";
-        /// Time at which it started; none where it did not.
+        /// Start time; none if it did not start.
         start_s: Option<f64>, "s", "start" => Neither "s" 1.0 2;
         /// Application bytes delivered in order.
         goodput_bit_s: f64, "bit/s", "goodput" => Higher "Mbit/s" 1e-6 2;
-        /// Standard deviation of its goodput over the mean.
+        /// Standard deviation of the goodput over its mean.
         stability: Option<f64>, "1", "stability" ["Li 2006, equation 7.4"] => Lower "std/mean" 1.0 3;
-        /// Time from its start until its goodput is within a factor of 0.8 of its own average.
+        /// Time from the flow's start until its goodput is within a factor of 0.8 of its own average.
         convergence_s: Option<f64>, "s", "convergence" ["Li 2006, section 7.1.3"] => Lower "s" 1.0 1;
         /// Payload bytes sent, retransmissions included.
         sent_bytes: u64, "B", "bytes sent";
@@ -71,7 +71,7 @@ summary! {
         congestion_events: u64, "1", "reductions" => Neither "" 1.0 0;
         /// Retransmission timeouts.
         timeouts: u64, "1", "timeouts" => Lower "" 1.0 0;
-        /// The host of its sender, where sending costs it something.
+        /// Host of the sender, if the scenario has `host`.
         host: Option<HostSummary>, "", "host";
     }
 }
@@ -79,13 +79,13 @@ summary! {
 summary! {
     /// The host of a flow's sender over the measuring window.
     pub struct HostSummary {
-        /// Share of the time in which its processor was busy.
+        /// Share of the time in which the processor was busy.
         busy: f64, "1", "processor busy" => Neither "%" 100.0 1;
-        /// Packets dropped because its backlog was full.
+        /// Packets dropped because the backlog was full.
         dropped: u64, "1", "dropped" => Lower "by backlog" 1.0 0;
-        /// Maximum of its backlog since the run began.
+        /// Maximum backlog since the run began.
         backlog_max_packets: u64, "packets", "backlog" => Neither "packets, most" 1.0 0;
-        /// Window reductions because its device queue was full.
+        /// Window reductions because the device queue was full.
         stalls: u64, "1", "stalls" => Lower "device queue full" 1.0 0;
     }
 }
@@ -93,11 +93,11 @@ summary! {
 summary! {
     /// A crowd of short flows over the measuring window: web users, or flows that arrive at random.
     pub struct CrowdSummary {
-        /// Its label.
+        /// Label.
         label: String, "", "crowd";
-        /// Application bytes delivered in order, all its connections together.
+        /// Application bytes delivered in order on all connections.
         goodput_bit_s: f64, "bit/s", "goodput" => Higher "Mbit/s" 1e-6 2;
-        /// The same, in bytes.
+        /// Application bytes delivered in order.
         delivered_bytes: u64, "B", "delivered" => Higher "MB" 1e-6 1;
         /// Connections opened.
         opened: u64, "1", "opened";
@@ -109,9 +109,9 @@ summary! {
         retransmitted_bytes: u64, "B", "bytes retransmitted";
         /// Retransmission timeouts.
         timeouts: u64, "1", "timeouts" => Lower "" 1.0 0;
-        /// Its transfers that finished; for web users, the objects.
+        /// Finished transfers; for web users, the objects.
         transfers: Option<TransferSummary>, "", "transfers";
-        /// Pages that finished: from the request for the first object until the last object has arrived. None without web users.
+        /// Finished pages: from the request for the first object until the last object has arrived. None without web users.
         pages: Option<TransferSummary>, "", "pages";
     }
 }
@@ -119,17 +119,17 @@ summary! {
 summary! {
     /// A stream of datagrams over the measuring window, at its receiver.
     pub struct StreamSummary {
-        /// Its label.
+        /// Label.
         label: String, "", "stream";
-        /// Time at which it started; none where it did not.
+        /// Start time; none if it did not start.
         start_s: Option<f64>, "s", "start";
-        /// Payload that arrived, whenever it was sent.
+        /// Payload that arrived, regardless of when it was sent.
         goodput_bit_s: f64, "bit/s", "goodput" => Higher "Mbit/s" 1e-6 2;
         /// Packets sent.
         sent: u64, "1", "sent" => Neither "packets" 1.0 0;
         /// Of those sent, packets received.
         received: u64, "1", "received" => Neither "packets" 1.0 0;
-        /// Of those sent, packets that did not arrive although a later one did. What is on its way at the end is neither received nor lost.
+        /// Of those sent, packets that did not arrive although a later one did. Packets in transit at the end are neither received nor lost.
         lost: u64, "1", "lost" ["RFC 3550, appendix A.3"];
         /// Of those received, packets that arrived after one that was sent later.
         reordered: u64, "1", "reordered" ["RFC 4737"] => Lower "packets" 1.0 0;
@@ -149,9 +149,9 @@ summary! {
 summary! {
     /// A link over the measuring window.
     pub struct LinkSummary {
-        /// Its name.
+        /// Name.
         name: String, "", "link";
-        /// IP packets transmitted, as a share of its rate.
+        /// IP packets transmitted, as a share of the rate.
         utilisation: Option<f64>, "1", "utilisation" => Higher "%" 100.0 1;
         /// Packets offered.
         offered: u64, "1", "offered" => Neither "packets" 1.0 0;
@@ -169,7 +169,7 @@ summary! {
         queue_delay_p95_s: f64, "s", "queueing" => Lower "ms, 95 %" 1e3 2;
         /// 99th percentile of the queueing delay.
         queue_delay_p99_s: f64, "s", "queueing" => Lower "ms, 99 %" 1e3 2;
-        /// Mean number of packets waiting, the one in service not counted.
+        /// Mean number of packets waiting, without the one in service.
         queue_mean_packets: f64, "packets", "queue" => Lower "packets, mean" 1.0 1;
         /// Maximum number of packets waiting.
         queue_max_packets: u64, "packets", "queue" => Neither "packets, most" 1.0 0;
@@ -181,7 +181,7 @@ summary! {
         dropped_policed: u64, "1", "dropped: policer";
         /// Packets dropped because the link was down.
         dropped_down: u64, "1", "dropped: link down";
-        /// Each class of a scheduler, a class's own classes after it; empty for other disciplines.
+        /// Metrics of each class of a scheduler, followed by its subclasses; empty for other disciplines.
         classes: Vec<ClassSummary>, "", "classes";
     }
 }
@@ -189,19 +189,19 @@ summary! {
 summary! {
     /// A class of a scheduler over the measuring window.
     pub struct ClassSummary {
-        /// Its name.
+        /// Name.
         name: String, "", "class";
         /// Packets offered.
         offered: u64, "1", "offered" => Neither "packets" 1.0 0;
-        /// Packets of it that were dropped.
+        /// Packets dropped.
         dropped: u64, "1", "dropped" => Lower "packets" 1.0 0;
         /// IP packets transmitted.
         throughput_bit_s: f64, "bit/s", "throughput" => Higher "Mbit/s, IP packets" 1e-6 2;
-        /// What its weight guaranteed it of the link; none without weights, or where they changed.
+        /// Rate that its weight guarantees; none without weights, or if they changed.
         guaranteed_bit_s: Option<f64>, "bit/s", "guaranteed" => Neither "Mbit/s" 1e-6 2;
         /// QoS efficiency factor: throughput achieved over throughput guaranteed.
         qos_efficiency: Option<f64>, "1", "QoS efficiency" ["Li 2006, equations 9.2 and 9.3"] => Higher "used/guaranteed" 1.0 2;
-        /// Mean queueing delay of its packets.
+        /// Mean queueing delay of the packets.
         queue_delay_mean_s: Option<f64>, "s", "queueing" => Lower "ms, mean" 1e3 2;
     }
 }
@@ -209,9 +209,9 @@ summary! {
 summary! {
     /// Transfers, or pages, that finished in the measuring window.
     pub struct TransferSummary {
-        /// How many finished.
+        /// Number of finished transfers or pages.
         count: u64, "1", "finished" => Neither "" 1.0 0;
-        /// Their payload.
+        /// Payload of these.
         bytes: u64, "B", "payload";
         /// Mean completion time, from the opening of the connection until the FIN was acknowledged.
         mean_s: Option<f64>, "s", "completion" => Lower "s, mean" 1.0 3;

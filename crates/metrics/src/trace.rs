@@ -39,7 +39,7 @@ table! {
 table! {
     /// What only a kernel tells of its flows, row by row with [`FlowTrace`].
     pub struct KernelTrace of KernelRow = "flows" {
-        /// Pacing rate of the kernel; infinite where it does not pace.
+        /// Pacing rate of the kernel; infinite without pacing.
         pacing_rate_bit_s: f64, "bit/s", "pacing rate";
         /// Minimum round-trip time that the kernel has measured.
         min_rtt_s: f64, "s", "minimum RTT";
@@ -47,9 +47,9 @@ table! {
         delivery_rate_bit_s: f64, "bit/s", "delivery rate";
         /// Time with data to send or in flight, since the flow began.
         busy_s: f64, "s", "time busy";
-        /// Of this, time in which the receive window was the limit.
+        /// Part of this time in which the receive window was the limit.
         rwnd_limited_s: f64, "s", "time limited by the receive window";
-        /// Of this, time in which the send buffer was the limit.
+        /// Part of this time in which the send buffer was the limit.
         sndbuf_limited_s: f64, "s", "time limited by the send buffer";
     }
 }
@@ -61,7 +61,7 @@ table! {
         time_s: f64, "s", "time", live;
         /// Number of the link.
         link: u32, "1", "link", live;
-        /// Packets waiting in the queue, the one in service not counted.
+        /// Packets waiting in the queue, without the one in service.
         packets: u64, "1", "queue", live;
         /// Bytes of the packets waiting in the queue.
         bytes: u64, "B", "queue";
@@ -93,9 +93,9 @@ table! {
         flow: u32, "1", "flow";
         /// Number of the transfer within its flow or crowd.
         index: u64, "1", "transfer";
-        /// Time at which its connection was opened.
+        /// Time at which the connection was opened.
         start_s: f64, "s", "start";
-        /// Time at which all of it, the FIN included, was acknowledged; NaN where the run ended first.
+        /// Time at which all data and the FIN were acknowledged; NaN if the run ended before.
         end_s: f64, "s", "end";
         /// Payload of the transfer.
         bytes: u64, "B", "size";
@@ -109,7 +109,7 @@ table! {
         time_s: f64, "s", "time";
         /// Number of the crowd; crowds are numbered after the flows.
         flow: u32, "1", "crowd";
-        /// Connections that are open.
+        /// Number of open connections.
         open: u32, "1", "open connections";
         /// Connections opened since the run began.
         opened: u64, "1", "connections opened";

@@ -26,28 +26,28 @@ class HostSummary(Part, frozen=True, kw_only=True):
     """The host of a flow's sender over the measuring window."""
 
     busy: float
-    """Share of the time in which its processor was busy. Unit: 1."""
+    """Share of the time in which the processor was busy. Unit: 1."""
     dropped: int
-    """Packets dropped because its backlog was full. Unit: 1."""
+    """Packets dropped because the backlog was full. Unit: 1."""
     backlog_max_packets: int
-    """Maximum of its backlog since the run began. Unit: packets."""
+    """Maximum backlog since the run began. Unit: packets."""
     stalls: int
-    """Window reductions because its device queue was full. Unit: 1."""
+    """Window reductions because the device queue was full. Unit: 1."""
 
 
 class FlowSummary(Part, frozen=True, kw_only=True):
     """A flow over the measuring window."""
 
     label: str
-    """Its label."""
+    """Label."""
     start_s: float | None = None
-    """Time at which it started; none where it did not. Unit: s."""
+    """Start time; none if it did not start. Unit: s."""
     goodput_bit_s: float
     """Application bytes delivered in order. Unit: bit/s."""
     stability: float | None = None
-    """Standard deviation of its goodput over the mean. Unit: 1. Source: Li 2006, equation 7.4."""
+    """Standard deviation of the goodput over its mean. Unit: 1. Source: Li 2006, equation 7.4."""
     convergence_s: float | None = None
-    """Time from its start until its goodput is within a factor of 0.8 of its own average. Unit: s. Source: Li 2006, section 7.1.3."""
+    """Time from the flow's start until its goodput is within a factor of 0.8 of its own average. Unit: s. Source: Li 2006, section 7.1.3."""
     sent_bytes: int
     """Payload bytes sent, retransmissions included. Unit: B."""
     retransmitted_bytes: int
@@ -61,16 +61,16 @@ class FlowSummary(Part, frozen=True, kw_only=True):
     timeouts: int
     """Retransmission timeouts. Unit: 1."""
     host: HostSummary | None = None
-    """The host of its sender, where sending costs it something."""
+    """Host of the sender, if the scenario has `host`."""
 
 
 class TransferSummary(Part, frozen=True, kw_only=True):
     """Transfers, or pages, that finished in the measuring window."""
 
     count: int
-    """How many finished. Unit: 1."""
+    """Number of finished transfers or pages. Unit: 1."""
     bytes: int
-    """Their payload. Unit: B."""
+    """Payload of these. Unit: B."""
     mean_s: float | None = None
     """Mean completion time, from the opening of the connection until the FIN was acknowledged. Unit: s."""
     p50_s: float | None = None
@@ -85,11 +85,11 @@ class CrowdSummary(Part, frozen=True, kw_only=True):
     """A crowd of short flows over the measuring window: web users, or flows that arrive at random."""
 
     label: str
-    """Its label."""
+    """Label."""
     goodput_bit_s: float
-    """Application bytes delivered in order, all its connections together. Unit: bit/s."""
+    """Application bytes delivered in order on all connections. Unit: bit/s."""
     delivered_bytes: int
-    """The same, in bytes. Unit: B."""
+    """Application bytes delivered in order. Unit: B."""
     opened: int
     """Connections opened. Unit: 1."""
     failed: int
@@ -101,26 +101,26 @@ class CrowdSummary(Part, frozen=True, kw_only=True):
     timeouts: int
     """Retransmission timeouts. Unit: 1."""
     transfers: TransferSummary | None = None
-    """Its transfers that finished; for web users, the objects."""
+    """Finished transfers; for web users, the objects."""
     pages: TransferSummary | None = None
-    """Pages that finished: from the request for the first object until the last object has arrived. None without web users."""
+    """Finished pages: from the request for the first object until the last object has arrived. None without web users."""
 
 
 class StreamSummary(Part, frozen=True, kw_only=True):
     """A stream of datagrams over the measuring window, at its receiver."""
 
     label: str
-    """Its label."""
+    """Label."""
     start_s: float | None = None
-    """Time at which it started; none where it did not. Unit: s."""
+    """Start time; none if it did not start. Unit: s."""
     goodput_bit_s: float
-    """Payload that arrived, whenever it was sent. Unit: bit/s."""
+    """Payload that arrived, regardless of when it was sent. Unit: bit/s."""
     sent: int
     """Packets sent. Unit: 1."""
     received: int
     """Of those sent, packets received. Unit: 1."""
     lost: int
-    """Of those sent, packets that did not arrive although a later one did. What is on its way at the end is neither received nor lost. Unit: 1. Source: RFC 3550, appendix A.3."""
+    """Of those sent, packets that did not arrive although a later one did. Packets in transit at the end are neither received nor lost. Unit: 1. Source: RFC 3550, appendix A.3."""
     reordered: int
     """Of those received, packets that arrived after one that was sent later. Unit: 1. Source: RFC 4737."""
     delay_mean_s: float | None = None
@@ -139,28 +139,28 @@ class ClassSummary(Part, frozen=True, kw_only=True):
     """A class of a scheduler over the measuring window."""
 
     name: str
-    """Its name."""
+    """Name."""
     offered: int
     """Packets offered. Unit: 1."""
     dropped: int
-    """Packets of it that were dropped. Unit: 1."""
+    """Packets dropped. Unit: 1."""
     throughput_bit_s: float
     """IP packets transmitted. Unit: bit/s."""
     guaranteed_bit_s: float | None = None
-    """What its weight guaranteed it of the link; none without weights, or where they changed. Unit: bit/s."""
+    """Rate that its weight guarantees; none without weights, or if they changed. Unit: bit/s."""
     qos_efficiency: float | None = None
     """QoS efficiency factor: throughput achieved over throughput guaranteed. Unit: 1. Source: Li 2006, equations 9.2 and 9.3."""
     queue_delay_mean_s: float | None = None
-    """Mean queueing delay of its packets. Unit: s."""
+    """Mean queueing delay of the packets. Unit: s."""
 
 
 class LinkSummary(Part, frozen=True, kw_only=True):
     """A link over the measuring window."""
 
     name: str
-    """Its name."""
+    """Name."""
     utilisation: float | None = None
-    """IP packets transmitted, as a share of its rate. Unit: 1."""
+    """IP packets transmitted, as a share of the rate. Unit: 1."""
     offered: int
     """Packets offered. Unit: 1."""
     dropped: int
@@ -178,7 +178,7 @@ class LinkSummary(Part, frozen=True, kw_only=True):
     queue_delay_p99_s: float
     """99th percentile of the queueing delay. Unit: s."""
     queue_mean_packets: float
-    """Mean number of packets waiting, the one in service not counted. Unit: packets."""
+    """Mean number of packets waiting, without the one in service. Unit: packets."""
     queue_max_packets: int
     """Maximum number of packets waiting. Unit: packets."""
     dropped_full: int
@@ -190,7 +190,7 @@ class LinkSummary(Part, frozen=True, kw_only=True):
     dropped_down: int
     """Packets dropped because the link was down. Unit: 1."""
     classes: tuple[ClassSummary, ...] = ()
-    """Each class of a scheduler, a class's own classes after it; empty for other disciplines."""
+    """Metrics of each class of a scheduler, followed by its subclasses; empty for other disciplines."""
 
 
 class Summary(Part, frozen=True, kw_only=True):
@@ -225,12 +225,12 @@ class Summary(Part, frozen=True, kw_only=True):
     synchronisation: float | None = None
     """Mean share of the active flows that reduce their window in a congestion epoch. Unit: 1."""
     flows: tuple[FlowSummary, ...] = ()
-    """Each flow."""
+    """Metrics of each flow."""
     crowds: tuple[CrowdSummary, ...] = ()
-    """Each crowd of short flows."""
+    """Metrics of each crowd of short flows."""
     streams: tuple[StreamSummary, ...] = ()
-    """Each stream of datagrams."""
+    """Metrics of each stream of datagrams."""
     links: tuple[LinkSummary, ...] = ()
-    """Each link with a rate."""
+    """Metrics of each link with a rate."""
     transfers: TransferSummary | None = None
-    """Transfers of flows that finished in the measuring window; none where no flow has any."""
+    """Transfers of flows that finished in the measuring window; none if no flow has transfers."""
