@@ -155,7 +155,11 @@ def metric(name: Annotated[str, typer.Argument(help="Name of the metric in table
         f"        /// {title.capitalize()} of the flows' goodputs.\n"
         f'        {new.module}: Option<f64>, "1", "{title}" ["Author Year, equation 1"] => Higher "1" 1.0 3;\n'
     )
-    checkout.insert(summary, line, before="        /// Each flow.\n", behind="pub struct Summary {")
+    # The figures of the run come before its flows.
+    flows = re.search(r"^ *///.*\n *flows: Vec<FlowSummary>", checkout.read(summary), re.MULTILINE)
+    checkout.insert(
+        summary, line, before=flows[0] if flows else "flows: Vec<FlowSummary>", behind="pub struct Summary {"
+    )
     value = f"            {new.module}: finite(formula::{new.module}(&goodputs)),\n"
     checkout.insert(METRICS / "collector.rs", value, before="            flows,\n", behind="let summary = Summary {")
     function, _, test = code(checkout.read(METRICS / "template.rs"), new).partition("#[cfg(test)]\n")
