@@ -121,6 +121,11 @@ class Picture:
     csv: str = ""
 
 
+def sentences(*parts: str) -> str:
+    """Join the sentences of a note; empty ones are left out."""
+    return " ".join(part for part in parts if part)
+
+
 @dataclass(frozen=True)
 class Content:
     """The entire content of a report."""

@@ -1,0 +1,141 @@
+"""Reading a sweep into the content of a report."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from elephan import _core
+from elephan.api import tables
+from elephan.api.metrics import METRICS
+from elephan.base.table import Table, text_heads
+from elephan.base.text import file_name
+from elephan.report.content import Axis, Content, Points, Runs, Series, sentences
+from elephan.studies.statistics import Estimate
+from elephan.studies.sweeps.dataset import Dataset, named
+from elephan.studies.theory import MODELLED, Model
+
+# Points of a sweep that a table shows: more is no table to read.
+MOST_POINTS = 1000
+
+
+def read_sweep(folder: Path) -> Content:
+    """Read a sweep: its metrics by point, the runs that failed, and response functions."""
+    data = Dataset(folder)
+    description, every = data.description(), data.index()
+    if every.is_empty():
+        raise _core.ScenarioError(f"{folder}: expected runs, found none yet")
+    index = every.filter(pl.col("status") == "ok")
+    failed = every.height - index.height
+    keys = [*description["settings"], "repeat"]
+    values = [_values(row) for row in index.iter_rows(named=True)]
+    varied = [key for key in keys if index[key].n_unique() > 1 or key == keys[0]]
+    by_point = [key for key in varied if key not in ("seed", "repeat")]
+    points: dict[tuple[Any, ...], list[list[float | None]]] = {}
+    for row, metrics in zip(index.iter_rows(named=True), values, strict=True):
+        points.setdefault(tuple(row[key] for key in by_point), []).append(metrics)
+    table = Table(
+        title="Metrics",
+        head=[*text_heads(*by_point), *(metric.head for metric in METRICS)],
+        rows=[
+            [
+                *(str(value) for value in point),
+                *(metric.text(Estimate.of([row[k] for row in rows])) for k, metric in enumerate(METRICS)),
+            ]
+            for point, rows in list(points.items())[:MOST_POINTS]
+        ],
+        note=sentences(
+            f"The first {MOST_POINTS} of {len(points):,} points; index.parquet has all points."
+            if len(points) > MOST_POINTS
+            else "",
+            "Means over repeats; ± is the half-width of the 95 % confidence interval (Student's t).",
+        ),
+    )
+    return Content(
+        kind="sweep",
+        title=description["name"],
+        subtitle=f"{index.height:,} runs over {', '.join(varied)}",
+        facts=[
+            ("runs", f"{index.height:,}" + (f", {failed:,} failed" if failed else "")),
+            ("code", description["code"]),
+        ],
+        notes=named(data.losses(), "repeat the sweep to run them"),
+        command=f"elephan sweep {file_name(description['name'])}.toml",
+        scenario=_core.to_toml(json.dumps(description["scenario"])),
+        tables=[table, *_failures(every, keys)],
+        runs=Runs(
+            "Metrics over the sweep",
+            varied,
+            [[row[key] for key in varied] for row in index.iter_rows(named=True)],
+            values,
+        ),
+        figures=_responses(description["scenario"], data),
+    )
+
+
+def _failures(index: pl.DataFrame, keys: Sequence[str]) -> list[Table]:
+    """The failed runs, with their errors."""
+    failed = index.filter(pl.col("status") != "ok")
+    if failed.is_empty():
+        return []
+    rows = [
+        [str(row[key]) for key in ("point", *keys, "error")]
+        for row in failed.head(tables.MOST_ROWS).iter_rows(named=True)
+    ]
+    note = f"The first {len(rows)} of {failed.height:,}." if failed.height > len(rows) else ""
+    return [Table("Failed runs", text_heads("point", *keys, "error"), rows, note)]
+
+
+# Keys of a loss rate, and the rate that a value stands for.
+LOSSES: dict[str, Callable[[float], float]] = {
+    "path.loss.probability": lambda value: value,
+    "path.loss.every": lambda value: 1 / value,
+}
+
+
+def _responses(scenario: Mapping[str, Any], data: Dataset) -> list[Points]:
+    """Response functions, where a sweep varies the loss rate: mean windows that were simulated, over those of theory."""
+    index = data.index()
+    key = next((key for key in LOSSES if key in index.columns and index[key].n_unique() > 1), None)
+    if key is None:
+        return []
+    index = data.index(long=True).filter(pl.col("status") == "ok")
+    windows: dict[str, dict[float, list[float | None]]] = {}
+    for row in index.iter_rows(named=True):
+        cc = str(row.get("flow.cc") or scenario["flow"][0]["cc"])
+        window = json.loads(row["summary"])["flows"][0]["cwnd_mean_segments"]
+        windows.setdefault(cc, {}).setdefault(LOSSES[key](float(row[key])), []).append(window)
+    rtts = index["path.rtt_s"].unique().to_list() if "path.rtt_s" in index.columns else []
+    found = []
+    for colour, (cc, points) in enumerate(windows.items()):
+        losses = sorted(points)
+        estimates = [Estimate.of(points[loss]) for loss in losses]
+        bounds = [
+            (e.mean, e.half_width) if e.mean is not None and e.half_width is not None else None for e in estimates
+        ]
+        found.append(
+            Series(
+                cc,
+                colour,
+                losses,
+                [e.mean for e in estimates],
+                [None if b is None else b[0] - b[1] for b in bounds],
+                [None if b is None else b[0] + b[1] for b in bounds],
+                line=False,
+            )
+        )
+        if cc in MODELLED and len(rtts) == 1:
+            fine = [float(loss) for loss in np.geomspace(losses[0], losses[-1], 60)]
+            theory = [Model(cc).response(loss, float(rtts[0])).window for loss in fine]
+            found.append(Series(f"{cc}, theory", colour, fine, [*theory], points=False, dashed=True))
+    note = "Points: simulation, with 95 % confidence intervals over repeats. Dashed: the response function, unlimited path."
+    axes = Axis("loss rate", log=True), Axis("mean window (segments)", log=True)
+    return [Points("response", "Response functions", *axes, found, note)]
+
+
+def _values(row: Mapping[str, Any]) -> list[float | None]:
+    """The metrics of a row of a sweep's index."""
+    return [metric.scaled(row.get(metric.column)) for metric in METRICS]
