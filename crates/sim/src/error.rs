@@ -14,7 +14,7 @@ pub enum Error {
     #[error("{}: {_1}", _0.display())]
     Pcap(PathBuf, std::io::Error),
     /// Simulated time does not advance: this number of events and packets did not change it.
-    #[error("expected simulated time to advance, found it at {at} after {steps} events; {who} went on")]
+    #[error("expected simulated time to advance, found it at {at} after {steps} events; source: {who}")]
     Standstill {
         /// The simulated time.
         at: Time,
