@@ -70,6 +70,7 @@ NOT_RUN = (
     (r"^ui\b", "goes on until it is stopped; test_ui.py starts it"),
     (r"^kernel\b|^compare-engines\b|--engine linux", "needs root and this kernel; test_kernel.py runs it"),
     (r"^reproduce (?!list)", "takes minutes; CI repeats one, test_reproduce.py others"),
+    (r"^new\b", "changes a checkout; test_new.py runs it"),
     (r"^recommend\b|^model agreement\b", "takes minutes; test_recommend.py and test_fluid.py have shorter ones"),
 )
 # The others are run as they stand, but shorter: so long, so often, and so long each run of a sweep.
