@@ -19,7 +19,9 @@ MEASURES = {
     ("alone", "loss"): declared("Summary", "loss_rate", name="Loss, alone", unit="%"),
     ("two", "fairness"): declared("Summary", "fairness", name="Fairness of two flows"),
     ("two", "fair share"): declared("Summary", "fair_share_s", name="Time to a fair share", unit="s", digits=0),
-    ("rtts", "ratio"): Metric("Goodput ratio, long over short path", "160 ms over 40 ms", reading=_ratio, better="higher"),
+    ("rtts", "ratio"): Metric(
+        "Goodput ratio, long over short path", "160 ms over 40 ms", reading=_ratio, better="higher"
+    ),
     ("beside", "reno"): declared(
         "FlowSummary",
         "goodput_bit_s",
