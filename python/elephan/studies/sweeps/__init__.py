@@ -1,4 +1,4 @@
-"""Sweeps: many runs of one scenario, their folder, and what can be said of them."""
+"""Sweeps: many runs of one scenario, the folder that stores them, and their analysis."""
 
 from elephan.studies.sweeps.dataset import Dataset, SweepError
 from elephan.studies.sweeps.loop import Sweep, SweepRun, sweep

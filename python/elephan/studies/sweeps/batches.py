@@ -1,18 +1,18 @@
-"""Runs that wait for a worker, and how they are put into batches."""
+"""Queues planned runs, and groups them into batches for the workers."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# A batch holds so much work, so that handing it over costs little next to it.
+# A batch holds this much work, so that the cost of sending it to a worker is small in comparison.
 BATCH_S = 0.5
 MOST_IN_A_BATCH = 500
 
 
 @dataclass
 class PlannedRun:
-    """A run that is to be done."""
+    """A run that has yet to be done."""
 
     point: int
     repeat: int
@@ -21,18 +21,18 @@ class PlannedRun:
 
 
 def work_s(row: Mapping[str, Any], engine: str) -> float | None:
-    """How much work a run was: CPU time, which does not grow when others use the machine; on a kernel it is all waiting."""
+    """How much work a run was: its CPU time, which does not grow when others use the machine; on a kernel, its wall time."""
     seconds: float | None = row.get("wall_s" if engine == "linux" else "cpu_s")
     return seconds
 
 
 class Waiting:
-    """Runs that wait for a worker, and how they are put into batches."""
+    """The queue of planned runs, which it groups into batches."""
 
     def __init__(self, make: Callable[[int, int], PlannedRun], missing: deque[tuple[int, int]]) -> None:
         self._make = make
         self.missing = missing
-        # Runs that were lost with their worker go one at a time, and nothing with them, so that the guilty one is found.
+        # Runs that were lost with their worker run one at a time, with nothing else beside them, to find the one at fault.
         self.suspects: deque[PlannedRun] = deque()
         self._seconds = 0.0
 
@@ -40,7 +40,7 @@ class Waiting:
         return bool(self.missing or self.suspects)
 
     def convicts(self, runs: list[PlannedRun]) -> bool:
-        """Whether it was a run of these that took the worker with it; they are suspects from now on."""
+        """Whether a suspect among these runs ended the worker. Otherwise all of them become suspects."""
         if self.suspects and runs[0] is self.suspects[0]:
             self.suspects.popleft()
             return True
@@ -48,17 +48,17 @@ class Waiting:
         return False
 
     def note(self, seconds: float | None) -> None:
-        """Learn how much work a run is."""
+        """Update the estimate of the work of a run."""
         if seconds is not None:
             self._seconds = seconds if self._seconds == 0 else 0.9 * self._seconds + 0.1 * seconds
 
     def cleared(self, runs: list[PlannedRun]) -> None:
-        """Take back the suspicion of a run that came to its end."""
+        """Clear a suspect that has finished."""
         if self.suspects and runs[0] is self.suspects[0]:
             self.suspects.popleft()
 
     def batch(self) -> list[PlannedRun]:
-        """The next few."""
+        """The next batch of runs."""
         if self.suspects:
             return [self.suspects[0]]
         size = 1 if self._seconds == 0 else int(min(max(BATCH_S / self._seconds, 1), MOST_IN_A_BATCH))

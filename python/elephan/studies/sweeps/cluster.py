@@ -1,4 +1,4 @@
-"""Clusters that are made for one sweep: Slurm, HTCondor and PBS, by dask-jobqueue."""
+"""Clusters that are started for one sweep, on Slurm, HTCondor or PBS, by dask-jobqueue."""
 
 import re
 import shlex
@@ -9,10 +9,10 @@ from elephan._core import ScenarioError
 from elephan.studies.sweeps.dataset import SweepError
 from elephan.studies.sweeps.schedulers import security
 
-# A run needs little: its samples, and a few packets for each that is in flight.
+# A run needs little memory: its samples, and a few packets for each packet in flight.
 MEMORY = "2GB"
 
-# Options that dask-jobqueue has a name for; all others go into the script as they are.
+# Options for which dask-jobqueue has a name. All others go into the job script unchanged.
 SLURM = {
     "--partition": "queue", "-p": "queue", "--account": "account", "-A": "account", "--time": "walltime", "-t": "walltime",
     "--mem": "memory", "--cpus-per-task": "cores", "-c": "cores",
@@ -40,7 +40,7 @@ def _options(text: str) -> list[tuple[str, str | None]]:
 
 
 def settings(kind: str, text: str) -> dict[str, Any]:
-    """The arguments of dask-jobqueue's cluster `slurm`, `pbs` or `htcondor` for the batch system's own options."""
+    """The arguments of dask-jobqueue's cluster `slurm`, `pbs` or `htcondor` for the given options of the batch system."""
     known = {"slurm": SLURM, "pbs": PBS, "htcondor": HTCONDOR}[kind]
     arguments: dict[str, Any] = {"cores": 1, "memory": MEMORY}
     others: list[tuple[str, str | None]] = []
@@ -75,7 +75,7 @@ def settings(kind: str, text: str) -> dict[str, Any]:
 
 
 def cluster(kind: str, text: str, logs: Path, tls: Path | None = None) -> Any:
-    """A cluster whose workers are jobs of a batch system, with TLS of the files in `tls`; `scale(jobs=N)` asks for them."""
+    """A cluster whose workers are batch jobs, with TLS from the files in `tls`. `scale(jobs=N)` requests the jobs."""
     try:
         import dask_jobqueue  # noqa: PLC0415 - the `cluster` extra
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The columns by which the runs of a sweep are distinguished: its settings, and the usual keys of its scenario."""
+"""The columns that distinguish the runs of a sweep: its settings, and the usual keys of its scenario."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 from elephan import _core
 
-# What is written of a scenario besides the keys of its sweep.
+# The keys of a scenario that are recorded in addition to the keys of its sweep.
 USUAL = ("path.rate", "path.rtt", "path.buffer", "flow.cc")
 
 
@@ -17,7 +17,7 @@ def values_of(sweep: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def kind_of(values: list[Any]) -> Callable[[Any], Any]:
-    """How the values of a key are written: one type for the whole sweep."""
+    """How the values of a key are stored: one type for the whole sweep."""
     if all(isinstance(value, bool) for value in values):
         return bool
     if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
@@ -30,7 +30,7 @@ def kind_of(values: list[Any]) -> Callable[[Any], Any]:
 def described(
     settings: Mapping[str, Any], kinds: Mapping[str, Callable[[Any], Any]], document: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Settings of a point, the usual keys of its scenario, and numbers for those that are quantities."""
+    """The settings of a point and the usual keys of its scenario; those that are quantities are numbers."""
     columns = {"seed": document["seed"], "engine": document["engine"]}
     columns |= {key: kinds[key](value) for key, value in settings.items()}
     algorithms = [

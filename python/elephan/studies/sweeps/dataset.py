@@ -1,12 +1,13 @@
 """The folder of a sweep: a partitioned Parquet dataset that only grows by whole parts.
 
 - `sweep.json`: the scenario with its sweep, and the code that ran it.
-- `index.parquet`: a row for each run: identity, settings, metrics, error. While a sweep goes on, newer rows are in `index/`.
-- `flows/`, `queues/`, `transfers/`: samples, in parts; their first column is the run's identity.
-- `superseded.parquet`: rows of runs that were of this sweep before it was changed; found again when it is changed back.
+- `index.parquet`: a row for each run: identity, settings, metrics, error. During a sweep, newer rows are in `index/`.
+- `flows/`, `queues/`, `transfers/`: samples, in parts. Their first column is the identity of the run.
+- `superseded.parquet`: rows of runs that belonged to this sweep before it was changed. They are used again if it is changed
+  back.
 
-That of the index comes last, so that a part counts as a whole or not at all. It records the files of the part, with bytes and
-rows: what was removed or cut off since is found when the folder is opened. A sweep runs again what was in it.
+The index file of a part is written last, so that a part counts as a whole or not at all. It records the files of the part,
+with bytes and rows, so that opening the folder detects files that were removed or truncated since. A sweep repeats their runs.
 """
 
 import json
@@ -27,21 +28,21 @@ from elephan.base.folders import read_document
 from elephan.studies.sweeps import names
 
 INDEX, SUPERSEDED, DESCRIPTION = "index.parquet", "superseded.parquet", "sweep.json"
-# Columns that are text even where a part has none of it.
+# Columns that are text, even in a part in which all their values are null.
 TEXT = {"run", "engine", "code", "status", "error", "summary", "scenario"}
-# Columns of every row.
+# Columns that every row has.
 NEEDED = {"run", "point", "repeat", "part", "status"}
-# What is long, and seldom wanted.
+# Columns that are long and seldom needed.
 LONG = ("summary", "scenario")
 PART = re.compile(r"part-\d{6,}\.parquet", re.ASCII)
-# Key of what a file of the index says of itself, besides its rows: the files of parts, and the columns that tell runs.
+# Metadata key of an index file: the files of its parts, and the columns that describe a run.
 RECORD = b"elephan"
-# Of files that are missing so many are named.
+# Maximum number of missing files that a message names.
 MOST_NAMED = 5
 
 
 class SweepError(FailedError):
-    """Why a sweep stopped. What had finished before is in its folder."""
+    """The reason why a sweep stopped. Its folder has the runs that had finished."""
 
 
 class DamagedError(SweepError):
@@ -53,7 +54,7 @@ class DamagedError(SweepError):
 
 
 def span(points: Iterable[int]) -> str:
-    """Points as people number them: `point 4`, `points 4 to 9`, `points 4, 6 and 9`."""
+    """Point numbers as text: `point 4`, `points 4 to 9`, `points 4, 6 and 9`."""
     found = sorted(set(points))
     if not found:
         return "no point"
@@ -67,7 +68,7 @@ def span(points: Iterable[int]) -> str:
 
 @dataclass(frozen=True)
 class Loss:
-    """A file of a sweep's folder that is not there as it was written, and the points whose runs it had."""
+    """A file of a sweep's folder that is missing or was changed, and the points whose runs it had."""
 
     path: Path
     reason: str
@@ -81,19 +82,19 @@ class Loss:
 
 
 def named(losses: Sequence[Loss], then: str) -> list[str]:
-    """A line for each of the first few losses, which ends with what to do."""
+    """A line for each of the first few lost files; the last line says what to do."""
     lines = [f"{loss}; {then}" for loss in losses[:MOST_NAMED]]
     return lines if len(losses) <= MOST_NAMED else [*lines, f"and {len(losses) - MOST_NAMED} files more; {then}"]
 
 
 class Dataset:
-    """A sweep's folder, for reading."""
+    """A sweep's folder, opened for reading."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
 
     def description(self) -> dict[str, Any]:
-        """What the folder holds. Raises `SweepError` where it is none of a sweep."""
+        """The description of the sweep. Raises `SweepError` if the folder does not belong to a sweep."""
         try:
             return read_document(self.folder / DESCRIPTION)
         except (FileNotFoundError, NotADirectoryError):
@@ -106,7 +107,8 @@ class Dataset:
         return self._index(long=long)[0]
 
     def _index(self, *, long: bool) -> tuple[pl.DataFrame, "Records"]:
-        # A sweep that ends meanwhile puts the parts into the index, and then removes them: so they come first.
+        # A sweep that ends at this moment first merges the parts into the index, and then removes them. So the parts are read
+        # first.
         newer = [found for path in self._parts("index") if (found := read_index(path, long=long)) is not None]
         older = read_index(inside(self.folder, INDEX), long=long)
         files = newer if older is None else [older, *newer]
@@ -115,7 +117,7 @@ class Dataset:
         return frame if frame.is_empty() else frame.sort("point", "repeat"), records
 
     def index_parts(self) -> list[Path]:
-        """The files of the index: the newest last."""
+        """The files of the index, the newest last."""
         return [path for path in (inside(self.folder, INDEX), *self._parts("index")) if path.exists()]
 
     def short_names(self, frame: pl.DataFrame) -> dict[str, str]:
@@ -132,7 +134,7 @@ class Dataset:
         return frame.rename({column: name for column, name in short.items() if column in frame.columns})
 
     def samples(self, name: str) -> list[Path]:
-        """The parts of `flows`, `queues` or `transfers` that count. Raises `SweepError` where one is missing or not whole."""
+        """The parts of `flows`, `queues` or `transfers` that count. Raises `SweepError` if one is missing or incomplete."""
         index, records = self._index(long=False)
         known = set() if index.is_empty() else set(index["part"].unique())
         for loss in self._lost_files(index, records):
@@ -141,14 +143,14 @@ class Dataset:
         return [path for path in self._parts(name) if number_of(path) in known]
 
     def losses(self) -> list[Loss]:
-        """What is missing or not whole."""
+        """The files that are missing or incomplete."""
         index, records = self._index(long=False)
         gone = [path for name in self.description().get("files", []) if not (path := self.folder / name).exists()]
         lost = [Loss(path, "expected it, found none", "runs in it", ()) for path in gone]
         return [*lost, *([] if gone else self._gaps(records)), *self._lost_files(index, records)]
 
     def _gaps(self, records: "Records") -> list[Loss]:
-        """Parts of the index that were there, since later ones are."""
+        """Missing parts of the index: a part with a higher number exists."""
         if not records.are_complete or not records.files:
             return []
         gaps = set(range(1, max(records.files) + 1)) - records.files.keys()
@@ -156,7 +158,7 @@ class Dataset:
         return [Loss(path, "expected it, found none", "runs in it", ()) for path in paths]
 
     def _lost_files(self, rows: pl.DataFrame, records: "Records", *, deep: bool = False) -> list[Loss]:
-        """The samples of rows that are missing or not whole; `deep` also reads what the files say of themselves."""
+        """The sample files of these rows that are missing or incomplete; `deep` also reads the metadata of the files."""
         if rows.is_empty():
             return []
         lost = []
@@ -178,12 +180,12 @@ class Dataset:
 
 
 def number_of(path: Path) -> int:
-    """The number of a part, from its file."""
+    """The number of a part, from the name of its file."""
     return int(path.stem.removeprefix("part-"))
 
 
 def file_of(part: int) -> str:
-    """The name of the files of a part."""
+    """The file name of a part."""
     return f"part-{part:06}.parquet"
 
 
@@ -193,11 +195,11 @@ Files = Mapping[str, tuple[int, int]]
 
 @dataclass(frozen=True)
 class Records:
-    """What files of the index say besides their rows."""
+    """The metadata of index files, in addition to their rows."""
 
     files: dict[int, Files]
     described: set[str]
-    # Whether all of the files say something: those of earlier versions do not.
+    # Whether all of the files have a record. Files of earlier versions do not.
     are_complete: bool
 
     @classmethod
@@ -213,7 +215,7 @@ class Records:
 
 
 def read_index(path: Path, *, long: bool) -> tuple[pl.DataFrame, dict[str, Any] | None] | None:
-    """The rows of a file of the index and its record; none where there is no file. Raises `DamagedError`."""
+    """The rows of an index file, and its record; None if the file does not exist. Raises `DamagedError`."""
     try:
         schema = pq.read_schema(path)
         frame = pl.read_parquet(path, columns=[c for c in schema.names if long or c not in LONG], glob=False)
@@ -231,14 +233,14 @@ def read_index(path: Path, *, long: bool) -> tuple[pl.DataFrame, dict[str, Any] 
 
 
 def joined(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Rows of several files of the index, the last of each run."""
+    """The rows of several index files; the last row of each run counts."""
     if not frames:
         return pl.DataFrame()
     return pl.concat(frames, how="diagonal_relaxed").unique("run", keep="last", maintain_order=True)
 
 
 def wrong(path: Path, size: int, count: int | None) -> str | None:
-    """What is wrong with a file that had so many bytes and, where that is to be looked at, rows."""
+    """What is wrong with a file of this expected size in bytes and, if they are to be checked, this number of rows."""
     try:
         found = path.stat().st_size
         if found != size:

@@ -1,4 +1,4 @@
-"""A sweep: what there is to run, what of it is known already, and the loop that runs the rest."""
+"""A sweep: its runs, the results that are known already, and the loop that runs the rest."""
 
 import hashlib
 import json
@@ -30,15 +30,15 @@ from elephan.studies.sweeps.writer import Writer, writer
 if TYPE_CHECKING:
     from distributed import Client
 
-# Parts are written when so much has gathered, or so much time has passed: that much is lost if the machine fails.
+# A part is written when this much data has gathered, or this much time has passed. At most this is lost if the machine fails.
 FLUSH_BYTES = 64 << 20
 FLUSH_S = 15.0
-# Whether an interval is tight is not asked of fewer repeats: a few may agree by chance.
+# The width of an interval is not tested with fewer repeats, because a few can agree by chance.
 FIRST_LOOK = 5
 
 
 def identity(scenario: str, code: str) -> str:
-    """The name of a run: a hash of its scenario as canonical JSON, engine and seed included, and the code that runs it."""
+    """The identity of a run: a hash of its scenario as canonical JSON (engine and seed included) and of the code version."""
     return hashlib.blake2b(f"{code}\n{scenario}".encode(), digest_size=16).hexdigest()
 
 
@@ -63,7 +63,7 @@ class SweepRun:
 
     @cached_property
     def summary(self) -> Summary:
-        """Its metrics. Raises `SweepError` for a run that failed."""
+        """Its metrics. Raises `SweepError` if the run failed."""
         if self.summary_json is None:
             raise SweepError(f"point {self.point}, repeat {self.repeat}: {self.error}")
         return Summary.from_dict(json.loads(self.summary_json))
@@ -75,7 +75,7 @@ class SweepRun:
 
 
 class Sweep:
-    """A sweep and its folder. Iterating runs what is missing, and gives every run as it finishes, known ones first."""
+    """A sweep and its folder. Iterating over it runs what is missing, and yields every run as it finishes, known runs first."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Sweep:
         self.scenario = scenario
         self.folder = folder
         self.total = self.done = self.reused = self.failed = 0
-        # What was missing in the folder when the sweep began. It is run again.
+        # What was missing in the folder when the sweep began. These runs are repeated.
         self.losses: list[Loss] = []
         self._expansion = _core.Expansion(scenario.to_json())
         engines = {str(scenario.document["engine"]), *values_of(scenario.document.get("sweep", {}), "engine")}
@@ -99,7 +99,7 @@ class Sweep:
             raise _core.ScenarioError(
                 "engine: expected sim or model on a cluster, found linux, which needs this machine's kernel"
             )
-        # Runs on the kernel are in real time: side by side they would contend for the processors.
+        # Runs on the kernel are in real time. In parallel they would contend for the processors.
         if "linux" in engines and workers > 1:
             raise _core.ScenarioError(f"--workers: expected 1 with the linux engine, found {workers}")
         self._where, self._workers = where, workers or ("linux" in engines)
@@ -121,17 +121,17 @@ class Sweep:
         self._kinds = {key: kind_of(values_of(sweep, key)) for key in self._settings}
         self._described: dict[int, dict[str, Any]] = {}
         self._not_metrics: set[str] = set()
-        # Of each point: samples of the metrics that `until` names, by repeat, and how many runs are to come.
+        # For each point: the samples of the metrics in `until`, by repeat, and the number of unfinished runs.
         self._samples: dict[int, dict[str, dict[int, Any]]] = {}
         self._open: dict[int, int] = {}
         self._wanted: dict[int, int] = {}
 
     @property
     def points(self) -> int:
-        """How many points it has, repeats not counted."""
+        """The number of points, without repeats."""
         return self._expansion.points
 
-    # What there is to run.
+    # Planning.
 
     def _run(self, point: int, repeat: int) -> PlannedRun:
         text = self._expansion.canonical(point, repeat)
@@ -139,7 +139,7 @@ class Sweep:
         return PlannedRun(point, repeat, identity(text, code), text)
 
     def _describe(self, one: PlannedRun) -> dict[str, Any]:
-        """The columns of the index that tell what a run is."""
+        """The columns of the index that describe a run."""
         columns = self._described.get(one.point)
         if columns is None:
             document, settings = map(json.loads, self._expansion.point(one.point, 0))
@@ -166,7 +166,7 @@ class Sweep:
                 if repeat >= self._wanted[point]:
                     if self._open.get(point):
                         break
-                    # All that were wanted are known: perhaps more are wanted.
+                    # All requested repeats are known. `until` may request more.
                     if not self._more(point):
                         extra = self._run(point, repeat)
                         if extra.run not in known:
@@ -191,7 +191,7 @@ class Sweep:
                 self._samples.setdefault(point, {}).setdefault(tight.metric, {})[repeat] = row[column]
 
     def _more(self, point: int) -> bool:
-        """Whether the intervals of a point, all of whose runs are done, ask for more; how many is then in `_wanted`."""
+        """Whether the intervals of a point whose runs are all done require more repeats. Their number is then in `_wanted`."""
         have = self._wanted[point]
         if not self._tight or have >= self._most:
             return False
@@ -205,7 +205,7 @@ class Sweep:
         return wanted > have
 
     def _finished(self, one: PlannedRun, row: Mapping[str, Any]) -> list[tuple[int, int]]:
-        """Note a run; the runs that are wanted because of it."""
+        """Record a finished run, and return the further runs that it makes necessary."""
         self._note(one.point, one.repeat, row)
         self._open[one.point] -= 1
         have = self._wanted[one.point]
@@ -289,7 +289,7 @@ class Sweep:
                     sent[number] = waiting.batch()
                     pool.submit(number, [(one.run, one.scenario) for one in sent[number]])
                 finished = [(sent.pop(which), outcome) for which, outcome in pool.finished()]
-                # All are collected before any is yielded: the caller may stop here.
+                # The whole batch is recorded before any run is yielded, because the caller may stop here.
                 yield from [run for runs, outcome in finished for run in self._take(runs, outcome, waiting, out)]
                 if out.waiting_bytes > FLUSH_BYTES or time.monotonic() - flushed > FLUSH_S:
                     out.flush()
@@ -300,13 +300,13 @@ class Sweep:
                 for which, batch in pool.close(at_once=at_once):
                     self._take(sent.pop(which), batch, waiting, out)
             finally:
-                # Whatever stopped the loop: what has finished is kept.
+                # Finished runs are kept, whatever stopped the loop.
                 out.flush()
 
     def _take(
         self, runs: list[PlannedRun], outcome: Batch | Exception, waiting: Waiting, out: Writer
     ) -> list[SweepRun]:
-        """Record the results of a batch; a sweep that is stopped finished only its first runs."""
+        """Record the results of a batch. If the sweep was stopped, the batch has the results of its first runs only."""
         if isinstance(outcome, Exception):
             if fatal(outcome):
                 raise SweepError(f"{span(one.point + 1 for one in runs)}: {outcome}") from outcome
@@ -331,21 +331,21 @@ class Sweep:
         return taken
 
     def run(self, progress: Callable[["Sweep"], object] | None = None) -> "Sweep":
-        """Run what is missing; `progress` is called after each run."""
+        """Run what is missing. `progress` is called after each run."""
         with closing(iter(self)) as runs:
             for _ in runs:
                 if progress is not None:
                     progress(self)
         return self
 
-    # The outcome.
+    # The results.
 
     def to_frame(self) -> pl.DataFrame:
-        """A row for each run, in the order of the points; columns have short names, as in `elephan query`."""
+        """A row for each run, in the order of the points. Columns have short names, as in `elephan query`."""
         return Dataset(self.folder).runs()
 
     def samples(self, name: str = "flows") -> pl.LazyFrame:
-        """Samples of all runs: `flows`, `queues`, `transfers`, ...; join them to `to_frame()` on `run`."""
+        """The samples of all runs: `flows`, `queues`, `transfers`, ... Join them to `to_frame()` on `run`."""
         paths = Dataset(self.folder).samples(name)
         if not paths:
             return pl.LazyFrame(schema={"run": pl.String})
@@ -367,12 +367,13 @@ def sweep(
     until: str | None = None,
     max_repeat: int | None = None,
 ) -> Sweep:
-    """Make a sweep of a scenario, or of its file, with results in the folder `out` (`results/NAME`).
+    """Make a sweep from a scenario or a scenario file, with results in the folder `out` (by default `results/NAME`).
 
-    Nothing is run before the sweep is iterated, which gives each run as it finishes, or `run()`. What the folder has already is
-    not run again. `scheduler` is the address of a Dask scheduler, or a client of one; else `workers` threads (0: all cores) run
-    it. `retry_failed` runs again what failed. `until="ci(fairness) < 5%"` adds repeats to each point, up to `max_repeat`, until
-    half of the 95 % interval is so small. Raises `ScenarioError` where a point of it cannot work.
+    Nothing is run until the sweep is iterated, which yields each run as it finishes, or until `run()` is called. Results that
+    the folder already has are not computed again. `scheduler` is the address of a Dask scheduler, or a client; otherwise
+    `workers` threads (0: all cores) run the sweep. `retry_failed` repeats failed runs. `until="ci(fairness) < 5%"` adds
+    repeats to each point, up to `max_repeat`, until half of the 95 % interval is that small. Raises `ScenarioError` if a
+    point is invalid.
     """
     if not isinstance(scenario, Scenario):
         scenario = load(scenario)

@@ -1,13 +1,13 @@
-"""What columns are called: long names in the files, with units; short names where people write them."""
+"""Names of columns: long names with units in the files, and short names for users to type."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from elephan._core import ScenarioError
 
-# The end of a column's name, and what it counts.
+# The suffix of a column's name, and its unit.
 UNITS = {"_bit_s": "bit/s", "_s_bit": "s/bit", "_segments": "segments", "_packets": "packets", "_bytes": "B", "_s": "s"}
-# Names that tables and documents use for a metric.
+# Other names of a metric, from tables and documents.
 ALIASES = {"loss": "loss_rate", "queueing": "queue_delay_mean", "fair share": "fair_share"}
 # Columns of the index that are not metrics of a run.
 OF_A_RUN = (
@@ -28,12 +28,12 @@ OF_A_RUN = (
 
 
 def unit(column: str) -> str:
-    """The unit of a column, by the end of its name; `1` where it has none."""
+    """The unit of a column, from the suffix of its name; `1` if it has none."""
     return next((text for end, text in UNITS.items() if column.endswith(end)), "1")
 
 
 def short_metric(column: str) -> str:
-    """`goodput_bit_s` is `goodput`; `from_s` stays, for SQL has a word of its own."""
+    """The short name of a metric: `goodput_bit_s` becomes `goodput`. `from_s` stays, because FROM is a word of SQL."""
     if column in ("from_s", "to_s"):
         return column
     return next((column.removesuffix(end) for end in UNITS if column.endswith(end)), column)
@@ -42,8 +42,9 @@ def short_metric(column: str) -> str:
 def short_names(columns: Iterable[str], settings: Sequence[str], described: Sequence[str]) -> dict[str, str]:
     """Short names of the columns of an index.
 
-    A key of the sweep is called by its last part: `path.rtt` is `rtt`; `flow.0.cc` and `flow.1.cc`, which would clash, keep all
-    of theirs, with underscores. `described` are other keys of the scenario that the index has, which come second.
+    The short name of a key of the sweep is its last part: `path.rtt` becomes `rtt`. Names that would clash, such as
+    `flow.0.cc` and `flow.1.cc`, keep all parts, joined by underscores. `described` are the other keys of the scenario in the
+    index; they come second.
     """
     names: dict[str, str] = {}
     taken = set(OF_A_RUN)
@@ -65,7 +66,7 @@ def short_names(columns: Iterable[str], settings: Sequence[str], described: Sequ
 
 
 def find(wanted: str, names: dict[str, str], what: str) -> str:
-    """The column that is called `wanted`, by its short name, its long name, or another name for it."""
+    """The column with this short name, long name or other name."""
     for candidate in (wanted, ALIASES.get(wanted, wanted)):
         if candidate in names:
             return candidate

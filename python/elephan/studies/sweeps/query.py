@@ -1,4 +1,4 @@
-"""SQL over a sweep, by DuckDB."""
+"""SQL queries on a sweep, by DuckDB."""
 
 import re
 from contextlib import nullcontext, suppress
@@ -12,21 +12,21 @@ from elephan._core import ScenarioError
 from elephan.api.run import TABLES
 from elephan.studies.sweeps.dataset import Dataset, SweepError
 
-# What is shown without a question.
+# Columns that are shown without a query.
 COLUMNS = "select table_name, column_name, data_type from information_schema.columns order by all"
 
 
 def query(folder: str | Path, sql: str | None = None) -> pa.Table:
-    """What a query gives, as an Arrow table; without one, the tables that there are and their columns.
+    """The result of a query as an Arrow table; without a query, the tables and their columns.
 
     `runs` has a row for each run, with short names; `summaries` has its scenario and summary as JSON; `flows`, `queues`, ...
-    have the samples. Raises `ScenarioError` for SQL that cannot be run, and `SweepError` where a part cannot be read.
+    have the samples. Raises `ScenarioError` for SQL that cannot be run, and `SweepError` if a part cannot be read.
     """
     data = Dataset(folder)
     runs = data.runs()
     if runs.is_empty():
         raise SweepError(f"{folder}: expected runs, found none yet")
-    # A view reads the heads of all its parts, so only those that are asked for are made.
+    # Creating a view reads the metadata of all its parts, so only the views that the query names are created.
     wanted = [name for name in TABLES if sql is None or re.search(rf"\b{name}\b", sql)]
     try:
         with duckdb.connect() as connection:
@@ -51,7 +51,7 @@ def _view(connection: duckdb.DuckDBPyConnection, name: str, columns: str, paths:
 
 
 def _whole(data: Dataset, name: str) -> None:
-    """Refuse samples of which a part cannot be read."""
+    """Refuse samples if one of their parts cannot be read."""
     for path in data.samples(name):
         try:
             pq.read_metadata(path)

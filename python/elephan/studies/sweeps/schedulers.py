@@ -1,6 +1,6 @@
-"""Who runs the runs: threads of this process, or the workers of a Dask cluster.
+"""Where runs are executed: on threads of this process, or on the workers of a Dask cluster.
 
-Both take batches, and give them back as they finish. What a batch holds is none of their business.
+Both take batches, and return them as they finish. They do not depend on what a batch contains.
 """
 
 import os
@@ -20,34 +20,34 @@ from elephan.studies.sweeps.worker import Batch, VersionMismatchError, code_vers
 if TYPE_CHECKING:
     from distributed import Client, Security
 
-# Identity and canonical JSON of each run.
+# The identity and the canonical JSON of each run.
 Runs = Sequence[tuple[str, str]]
-# Those who speak in a cluster, each with a certificate.
+# The members of a cluster; each has a certificate.
 ROLES = ("client", "scheduler", "worker")
-# How long a client waits for a scheduler, and for the first worker of a cluster that has just been asked for.
+# How long a client waits for a scheduler, and for the first worker of a cluster that was just requested.
 CONNECT_S = 20
-# How long it waits for a result that is there when a sweep is stopped.
+# How long a client waits for a finished result when a sweep is stopped.
 TAKE_S = 0.5
 
 
 class Scheduler(Protocol):
-    """Takes batches of runs and gives them back finished."""
+    """Accepts batches of runs, and returns them finished."""
 
     def workers(self) -> int:
-        """How many batches can run at the same time, as of now."""
+        """How many batches can run at the same time, at present."""
 
     def submit(self, number: int, runs: Runs) -> None:
-        """Take a batch; `number` is returned with it."""
+        """Accept a batch; `number` is returned with it."""
 
     def finished(self) -> list[tuple[int, Batch | Exception]]:
-        """Wait until a batch or more have finished; those, or why they did not."""
+        """Wait until at least one batch has ended. Returns the results, or the reasons for the failures."""
 
     def close(self, *, at_once: bool) -> list[tuple[int, Batch]]:
-        """Let go of what was started; `at_once` stops runs that go on. Gives what had finished and was not taken."""
+        """Release what was started; `at_once` stops running runs. Returns the finished batches that were not collected yet."""
 
 
 class Local:
-    """Threads of this process. The simulator releases the interpreter lock, so that they keep all cores busy."""
+    """Threads of this process. The simulator releases the interpreter lock, so they use all cores."""
 
     def __init__(self, workers: int = 0) -> None:
         self._workers = workers or len(os.sched_getaffinity(0))
@@ -60,11 +60,11 @@ class Local:
         return self._workers
 
     def submit(self, number: int, runs: Runs) -> None:
-        """Put a batch into the threads' queue."""
+        """Put a batch into the queue of the threads."""
         self._numbers[self._pool.submit(compute, runs, code_version(), self._cancel)] = number
 
     def finished(self) -> list[tuple[int, Batch | Exception]]:
-        """Wait for a thread; Ctrl-C is heard meanwhile."""
+        """Wait for a thread. Ctrl-C interrupts the wait."""
         done, _ = wait(self._numbers, return_when=FIRST_COMPLETED)
         return [(self._numbers.pop(future), _outcome(future)) for future in done]
 
@@ -87,7 +87,7 @@ def _outcome(future: Future[Batch]) -> Batch | Exception:
 
 
 class Dask:
-    """The workers of a Dask cluster, each with the same Elephan as this process."""
+    """The workers of a Dask cluster, each with the same version of Elephan as this process."""
 
     def __init__(self, client: "Client", *, close_client: bool) -> None:
         from distributed import as_completed  # noqa: PLC0415 - the `cluster` extra
@@ -102,7 +102,7 @@ class Dask:
         self._check_versions()
 
     def _check_versions(self) -> None:
-        """Refuse workers with other code before anything is run; `compute` checks those that come later."""
+        """Refuse workers with other code before anything is run. `compute` checks those that join later."""
         own = code_version()
         try:
             found = self._client.run(worker.code_version, on_error="return")
@@ -117,7 +117,7 @@ class Dask:
                 )
 
     def workers(self) -> int:
-        """The number of the workers' threads; workers come and go."""
+        """The number of the workers' threads. It changes as workers join and leave."""
         then, count = self._counted
         if time.monotonic() - then > 1:
             workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
@@ -127,7 +127,7 @@ class Dask:
 
     def submit(self, number: int, runs: Runs) -> None:
         """Send a batch to the scheduler."""
-        # A key of its own: a new computation is never taken from the scheduler's memory.
+        # The key is unique, so that the scheduler never answers with a stored result.
         key = f"elephan-{runs[0][0]}-{number}-{time.time_ns()}"
         future = self._client.submit(compute, runs, code_version(), key=key, pure=False)
         self._numbers[key] = number
@@ -135,7 +135,7 @@ class Dask:
         self._as_completed.add(future)
 
     def finished(self) -> list[tuple[int, Batch | Exception]]:
-        """Wait for a batch. Raises `SweepError` where the scheduler is gone."""
+        """Wait for a batch. Raises `SweepError` if the scheduler is gone."""
         outcomes: list[tuple[int, Batch | Exception]] = []
         for future in self._as_completed.next_batch(block=True):
             del self._futures[future.key]
@@ -143,21 +143,21 @@ class Dask:
             try:
                 outcomes.append((number, future.result()))
             except (OSError, CancelledError, TimeoutError) as error:
-                # None of these can come of a run, whose errors are in its batch.
+                # A run cannot cause any of these: errors of runs are stored in their batch.
                 raise SweepError(f"{self._name}: the connection was lost") from error
             except Exception as error:
                 outcomes.append((number, error))
-            # The scheduler need not keep what is here.
+            # The scheduler need not keep a result that was received.
             future.release()
         return outcomes
 
     def close(self, *, at_once: bool) -> list[tuple[int, Batch]]:
-        """Take back what was not finished, and leave the cluster as it was."""
+        """Cancel what has not finished, and leave the cluster as it was."""
         rest: list[tuple[int, Batch]] = []
         if at_once and self._client.status == "running":
             finished = [future for future in self._futures.values() if future.status == "finished"]
             self._client.cancel([future for future in self._futures.values() if future.status != "finished"])
-            with suppress(Exception):  # the connection may be what failed
+            with suppress(Exception):  # the connection itself may have failed
                 rest = [(self._numbers[future.key], future.result(timeout=TAKE_S)) for future in finished]
         self._futures.clear()
         if self._close_client:
@@ -166,14 +166,14 @@ class Dask:
 
 
 def fatal(error: Exception) -> bool:
-    """Whether an error is none of a run's, so that the other runs would meet it too."""
+    """Whether an error was not caused by a run, so that other runs would fail with it too."""
     return isinstance(error, VersionMismatchError | ImportError | AttributeError | SweepError)
 
 
 def security(folder: Path) -> "Security":
-    """TLS for a cluster, of the files `ca.pem`, `cert.pem` and `key.pem` of a folder.
+    """TLS for a cluster, from the files `ca.pem`, `cert.pem` and `key.pem` of a folder.
 
-    Who has a certificate of that authority takes part, and nobody else. Raises `ScenarioError` where a file is missing.
+    Only holders of a certificate from that authority can take part. Raises `ScenarioError` if a file is missing.
     """
     from distributed import Security  # noqa: PLC0415 - the `cluster` extra
 
@@ -186,7 +186,7 @@ def security(folder: Path) -> "Security":
 
 
 def connect(address: str, tls: Path | None = None) -> "Client":
-    """A client of a Dask scheduler, with TLS of the files in `tls`. Raises `SweepError` where no scheduler answers."""
+    """A client of a Dask scheduler, with TLS from the files in `tls`. Raises `SweepError` if no scheduler answers."""
     try:
         from distributed import Client  # noqa: PLC0415 - the `cluster` extra
     except ImportError as error:
@@ -199,7 +199,7 @@ def connect(address: str, tls: Path | None = None) -> "Client":
     except _core.ScenarioError:
         raise
     except (OSError, ValueError, TypeError, RuntimeError) as error:
-        # What OpenSSL says of a certificate is in the cause.
+        # OpenSSL's message about a certificate is in the cause.
         reason = next((str(one) for one in _causes(error) if isinstance(one, ssl.SSLError)), str(error))
         raise SweepError(f"{address}: expected a Dask scheduler, found none ({reason})") from error
 
@@ -211,7 +211,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def scheduler(where: "str | Client | None", workers: int = 0) -> Scheduler:
-    """A scheduler: threads here where `where` is None, a Dask cluster by its address or client."""
+    """A scheduler: threads of this process if `where` is None, otherwise a Dask cluster by its address or client."""
     if where is None:
         return Local(workers)
     if not isinstance(where, str):

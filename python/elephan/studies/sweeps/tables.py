@@ -1,4 +1,4 @@
-"""Tables of a sweep: estimates over repeats by settings, and paired comparisons; as text, CSV, Markdown or LaTeX."""
+"""Tables of a sweep: estimates over repeats by setting, and paired comparisons; as text, CSV, Markdown or LaTeX."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,9 @@ from elephan.studies.sweeps.dataset import Dataset, SweepError
 
 Format = Literal["text", "csv", "markdown", "latex"]
 FORMATS = ("text", "csv", "markdown", "latex")
-# What a table has where none is asked for.
+# The metrics of a table if none is requested.
 USUAL = ("goodput_bit_s", "utilisation", "fairness", "loss_rate", "queue_delay_mean_s")
-# Units that people read more easily: those of the metrics of a run.
+# Units that are easier to read: those of the metrics of a run.
 SCALES = {
     unit: (metric.factor, metric.short_unit)
     for metric in METRICS
@@ -31,7 +31,7 @@ SCALES = {
 
 @dataclass(frozen=True)
 class Selection:
-    """The runs of a sweep that a table is about, and the columns that distinguish them."""
+    """The runs of a sweep that a table covers, and the columns that distinguish them."""
 
     frame: pl.DataFrame
     names: Mapping[str, str]
@@ -40,7 +40,7 @@ class Selection:
 
     @classmethod
     def of(cls, folder: str | Path, where: Mapping[str, str] | None = None) -> "Selection":
-        """Read the index, and keep the runs whose settings are those of `where`."""
+        """Read the index, and keep the runs whose settings match `where`."""
         data = Dataset(folder)
         settings = data.description()["settings"]
         frame = data.index()
@@ -58,11 +58,11 @@ class Selection:
         return cls(good, short, settings, len(frame) - len(good))
 
     def column(self, wanted: str, what: str) -> str:
-        """The column that is called so."""
+        """The column with this name."""
         return names.find(wanted, dict(self.names), what)
 
     def metrics(self, wanted: Sequence[str]) -> list[str]:
-        """Columns of metrics; the usual ones where none is asked for."""
+        """The columns of metrics; the usual ones if none is requested."""
         if not wanted:
             return [name for name in USUAL if name in self.frame.columns]
         columns = [self.column(name, "--metric") for name in wanted]
@@ -72,7 +72,7 @@ class Selection:
         return columns
 
     def alone(self, keys: Sequence[str]) -> None:
-        """Refuse keys that leave other settings mixed: a mean over two buffer sizes is no interval of repeats."""
+        """Refuse keys that leave other settings mixed: a mean over two buffer sizes has no interval over repeats."""
         others = [key for key in self.settings if key not in keys and key != "seed"]
         if not others or self.frame.is_empty():
             return
@@ -89,7 +89,7 @@ class Selection:
 
 
 def _metric(column: str, values: Sequence[float | None]) -> Metric:
-    """How a table shows a column with these values: in a unit and with digits that fit them all."""
+    """How a table shows a column with these values: one unit and one number of decimals for all of them."""
     sizes = [abs(value) for value in values if value is not None]
     unit = names.unit(column)
     if unit == "s" and sizes and max(sizes) < 1:
@@ -100,7 +100,7 @@ def _metric(column: str, values: Sequence[float | None]) -> Metric:
 
 
 def _digits(sizes: Sequence[float]) -> int:
-    """So many decimals that the largest value has four digits."""
+    """The number of decimals with which the largest value has four digits."""
     largest = max(sizes, default=0.0)
     return min(max(0, 3 - math.floor(math.log10(largest))), 9) if largest > 0 else 1
 
@@ -115,10 +115,10 @@ def table(
     interval: Interval = "t",
     centre: Centre = "mean",
 ) -> list[Table]:
-    """Tables of a sweep: one for each metric where there are `cols`, else one with a column for each metric.
+    """Tables of a sweep: one for each metric if `cols` are given, otherwise one table with a column for each metric.
 
-    `rows` and `cols` are keys of the sweep; without any, `rows` are all of them. A cell is the mean over repeats and half of
-    its 95 % interval, or the median and its interval.
+    `rows` and `cols` are keys of the sweep. If neither is given, all keys are `rows`. A cell is the mean over repeats and
+    half of its 95 % interval, or the median and its interval.
     """
     chosen = Selection.of(folder, where)
     cells = estimates(chosen, rows, cols, metrics, interval, centre)
@@ -166,7 +166,7 @@ def estimates(
     interval: Interval = "t",
     centre: Centre = "mean",
 ) -> dict[tuple[tuple[Any, ...], tuple[Any, ...], str], Estimate]:
-    """For each row, column and metric, what the repeats say; in the order of the points."""
+    """The estimate over repeats for each row, column and metric, in the order of the points."""
     row_keys, col_keys = _keys(chosen, rows, cols)
     keys = [*row_keys, *col_keys]
     chosen.alone(keys)
@@ -205,9 +205,9 @@ def long_csv(
 def paired(
     folder: str | Path, *, key: str, first: str, second: str, metric: str, where: Mapping[str, str] | None = None
 ) -> Table:
-    """Compare two values of a key on common random numbers: the runs with the same seed, for each of the other settings.
+    """Compare two values of a key with common random numbers: pairs of runs with the same seed, for each of the other settings.
 
-    p-values are of the paired t-test, adjusted for the number of lines (Holm), and of Wilcoxon's signed ranks.
+    The p-values are those of the paired t-test, adjusted for the number of lines (Holm), and of Wilcoxon's signed-rank test.
     """
     chosen = Selection.of(folder, where)
     column = chosen.column(key, "--between")

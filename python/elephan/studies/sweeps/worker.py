@@ -1,4 +1,4 @@
-"""What a worker does: a few runs, and what is kept of them. The same on a thread here and on a machine far away."""
+"""The work of a worker: it runs a few scenarios and collects their results, on a local thread or on a remote machine."""
 
 import functools
 import hashlib
@@ -21,10 +21,11 @@ from elephan.studies.statistics import mser5
 
 
 class VersionMismatchError(RuntimeError):
-    """A worker has other code than the client; its results would not be the same."""
+    """A worker and the client have different code, so their results might differ."""
 
 
-# What makes results, beside the extension module. What shows them is not here: a changed table runs nothing again.
+# The code that determines results, besides the extension module. Code that only shows results is not listed: changing it
+# repeats no run.
 MAKES_RESULTS = (
     *("api/scenario.py", "api/run.py", "api/summary.py"),
     *("engines/run.py", "engines/sim.py", "engines/fluid.py", "engines/integrate.py", "engines/linux.py"),
@@ -35,7 +36,7 @@ MAKES_RESULTS = (
 
 @functools.cache
 def code_version() -> str:
-    """The version of the package, and a hash of the code that makes results: other code makes other results."""
+    """The version of the package, and a hash of the code that determines results."""
     package = Path(__file__).parents[2]
     digest = hashlib.blake2b(digest_size=6)
     for path in (Path(str(_core.__file__)), *(package / name for name in MAKES_RESULTS)):
@@ -45,19 +46,19 @@ def code_version() -> str:
 
 @dataclass(frozen=True)
 class Batch:
-    """A few finished runs: a row for each, and the samples of all, with the run in their first column."""
+    """A few finished runs: a row for each, and the samples of all, with the identity of the run in their first column."""
 
     rows: list[dict[str, Any]]
     samples: dict[str, pa.Table]
 
 
 def compute(runs: Sequence[tuple[str, str]], code: str, cancel: _core.Cancel | None = None) -> Batch:
-    """Run scenarios: pairs of an identity and canonical JSON.
+    """Run scenarios, given as pairs of an identity and canonical JSON.
 
-    A run that fails gives a row with its error. Where `cancel` is set, those that have not finished have no row. Raises
-    `VersionMismatchError` where the client has other code.
+    A run that fails gives a row with its error. If `cancel` is set, runs that have not finished have no row. Raises
+    `VersionMismatchError` if the client has other code.
     """
-    # With it a run goes on in this thread, whose CPU time is measured.
+    # With `cancel`, a run stays in this thread, whose CPU time is measured.
     cancel = cancel or _core.Cancel()
     if code_version() != code:
         raise VersionMismatchError(f"expected Elephan {code}, as the client has, found {code_version()}")
@@ -73,7 +74,7 @@ def compute(runs: Sequence[tuple[str, str]], code: str, cancel: _core.Cancel | N
             raise
         except SystemExit:
             raise
-        # A panic of the extension is no `Exception`.
+        # A panic of the extension module is not an `Exception`.
         except BaseException as error:
             rows.append({"run": identity, "status": "failed", "error": str(error) or type(error).__name__})
             continue
@@ -97,14 +98,14 @@ def compute(runs: Sequence[tuple[str, str]], code: str, cancel: _core.Cancel | N
 
 
 def _joined(tables: Sequence[tuple[str, pa.Table]]) -> pa.Table:
-    """The samples of several runs as one table, with the run in its first column."""
+    """The samples of several runs as one table, with the identity of the run in its first column."""
     runs = np.repeat(np.arange(len(tables), dtype=np.int32), [table.num_rows for _, table in tables])
     column = pa.DictionaryArray.from_arrays(runs, pa.array([identity for identity, _ in tables], pa.string()))
     table = pa.concat_tables([table for _, table in tables]).combine_chunks()
     return table.add_column(0, pa.field("run", column.type), column)
 
 
-# Tables within a summary, which a run may not have.
+# Tables within a summary, which a run need not have.
 INNER = {
     name
     for name, kind in get_type_hints(Summary).items()
@@ -113,7 +114,7 @@ INNER = {
 
 
 def scalars(summary: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Every metric of a summary that is one value, tables within it joined by `_`. Lists stay in the summary."""
+    """Every metric of a summary that is a single value; names of nested tables are joined by `_`. Lists stay in the summary."""
     flat: dict[str, Any] = {}
     for key, value in summary.items():
         if isinstance(value, Mapping):
@@ -124,7 +125,7 @@ def scalars(summary: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def steady(run: Run) -> dict[str, float | None]:
-    """Metrics of the measuring window without its warm-up, which MSER-5 finds in the goodput of all flows together."""
+    """Metrics of the measuring window without its warm-up, which MSER-5 detects in the total goodput of all flows."""
     nothing = dict.fromkeys(("warmup_s", "steady_goodput_bit_s", "steady_fairness", "steady_jain"))
     columns = run.columns["flows"]
     time_s = columns["time_s"]

@@ -1,4 +1,4 @@
-"""A sweep's folder, for the one that writes it."""
+"""Writes a sweep's folder."""
 
 import contextlib
 import json
@@ -38,9 +38,9 @@ from elephan.studies.sweeps.worker import Batch
 
 
 class Writer(Dataset):
-    """A sweep's folder, for the one that writes it.
+    """A sweep's folder, opened for writing.
 
-    Rows and samples are gathered by `add` and written by `flush`. Raises `SweepError` where another writes it already.
+    `add` collects rows and samples, and `flush` writes them. Raises `SweepError` if another process already writes the folder.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -58,11 +58,11 @@ class Writer(Dataset):
                 clear(self.folder / name)
 
     def close(self) -> None:
-        """Let others write."""
+        """Let other processes write."""
         self._stack.close()
 
     def known(self) -> tuple[pl.DataFrame, list[Loss]]:
-        """Every row that was ever of this sweep and is still whole, samples included; and what is not."""
+        """Every row that ever belonged to this sweep and is still complete, samples included; and what is lost."""
         lost = []
         found: list[tuple[Path, pl.DataFrame, dict[str, Any] | None]] = []
         for path in [inside(self.folder, SUPERSEDED), inside(self.folder, INDEX), *self._parts("index")]:
@@ -73,14 +73,14 @@ class Writer(Dataset):
                     lost.append(Loss(path, "expected it, found none", "runs in it", ()))
             except DamagedError as error:
                 lost.append(Loss(path, error.reason, "runs in it", ()))
-                # Its parts cannot be told from those that were never finished.
+                # Its parts cannot be distinguished from parts that were never finished.
                 path.unlink()
         records = Records.of([record for _, _, record in found])
         frame = joined([rows for _, rows, _ in found])
         last = max(records.files, default=0)
         if not lost:
             lost += self._gaps(records)
-            # A sweep that was killed leaves samples of one part without an index, not of more.
+            # A sweep that was killed leaves the samples of at most one part without an index.
             top = max((number_of(path) for name in TABLES for path in self._parts(name)), default=0)
             for part in range(last + 1, top) if records.are_complete else ():
                 path = self.folder / "index" / file_of(part)
@@ -98,7 +98,7 @@ class Writer(Dataset):
         return (self.folder / DESCRIPTION).exists() and path.name in self.description().get("files", [])
 
     def begin(self, description: Mapping[str, Any], known: pl.DataFrame, described: pl.DataFrame) -> None:
-        """Make the index one of the rows of `described`, which tell run and settings, as far as they are in `known`.
+        """Make the index from the rows of `described`, which have identity and settings, as far as the runs are in `known`.
 
         The other known rows become superseded. Samples of parts that do not count are removed.
         """
@@ -110,11 +110,12 @@ class Writer(Dataset):
             before = self.description()
             self._part = max(self._part, int(known["part"].max() or 0))  # type: ignore[arg-type]
             parts = set(known["part"])
-            # What an earlier version wrote has no record: from now on, it is as it was found.
+            # What an earlier version wrote has no record. The state that was found is recorded now.
             for part in range(1, self._part + 1):
                 self._files.setdefault(part, self._found(part) if part in parts else {})
             self._told |= {*before["settings"], *before["described"], *self._described}
-            # First, and with those that come back from there: at no moment is a row nowhere.
+            # The superseded rows are written first, together with those that return to the index, so that every row is always
+            # in a file.
             members, aside = set(described["run"]), self._aside
             others = known.filter([run in aside or run not in members for run in known["run"]])
             if set(others["run"]) != aside:
@@ -135,7 +136,7 @@ class Writer(Dataset):
                     path.unlink()
 
     def _found(self, part: int) -> Files:
-        """The files of a part as they are."""
+        """The files of a part, as found on the disk."""
         found = {}
         for name in TABLES:
             path = self.folder / name / file_of(part)
@@ -144,25 +145,25 @@ class Writer(Dataset):
         return found
 
     def _describe(self) -> None:
-        """Write the document, with the files of the index that are there from now on."""
+        """Write the description, with the files of the index that exist from now on."""
         files = [name for name in (INDEX, SUPERSEDED) if (self.folder / name).exists()]
         with new_file(self.folder / DESCRIPTION) as new:
             write_json(new, {"elephan": __version__, **self._description, "files": files})
 
     def add(self, batch: Batch, described: Sequence[Mapping[str, Any]]) -> None:
-        """Take the runs of a batch; `described` tells point and settings of each."""
+        """Add the runs of a batch; `described` has the point and settings of each."""
         rows = [{**more, **row} for row, more in zip(batch.rows, described, strict=True)]
         self.waiting_bytes += sum(table.nbytes for table in batch.samples.values())
-        # At once: Ctrl-C may come at any moment, and rows without their samples would be lost for good.
+        # Both are added in one step: Ctrl-C can come at any moment, and rows without their samples would be lost.
         self._waiting.append((rows, batch.samples))
 
     @property
     def waiting(self) -> int:
-        """How many runs are not written yet."""
+        """The number of runs that are not written yet."""
         return sum(len(rows) for rows, _ in self._waiting)
 
     def flush(self) -> None:
-        """Write what was gathered, as one part."""
+        """Write what was added, as one part."""
         if not self._waiting:
             return
         rows = [row for rows, _ in self._waiting for row in rows]
@@ -173,7 +174,7 @@ class Writer(Dataset):
                 if tables := [samples[name] for _, samples in self._waiting if name in samples]:
                     table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
                     path = self.folder / name / file_of(part)
-                    # Before it is there: what is not finished is removed.
+                    # This entry is made before the file appears, because unfinished files are removed.
                     files[name] = 0, table.num_rows
                     self._replace(path, table)
                     files[name] = path.stat().st_size, table.num_rows
@@ -191,7 +192,7 @@ class Writer(Dataset):
         self._part, self._waiting, self.waiting_bytes = part, [], 0
 
     def finish(self) -> None:
-        """Put the newer rows of the index into `index.parquet`."""
+        """Merge the newer rows of the index into `index.parquet`."""
         parts = self._parts("index")
         if parts:
             self._replace(self.folder / INDEX, self.index(long=True).to_arrow(), self._files)
@@ -205,7 +206,7 @@ class Writer(Dataset):
         if files is not None:
             record = json.dumps({"files": files, "described": sorted(self._described)})
             table = table.replace_schema_metadata({RECORD: record})
-        # A file of Python's own tells in plain words what the disk said.
+        # Errors of Python's own files state the operating system's message in plain words.
         with new_file(path) as new, new.open("wb") as file:
             pq.write_table(table, file, compression="zstd")
 
@@ -224,7 +225,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 @contextlib.contextmanager
 def writer(folder: str | Path) -> Iterator[Writer]:
-    """Write a sweep's folder."""
+    """Open a sweep's folder for writing."""
     one = Writer(folder)
     try:
         yield one
