@@ -26,7 +26,7 @@ def inside(folder: Path, name: str) -> Path:
 
 
 def read_json(folder: Path, name: str) -> dict[str, Any]:
-    """A JSON object in a results folder. Raises `ScenarioError` where it is none, and `OSError`."""
+    """A JSON object in a results folder. Raises `ScenarioError` if the file is not one, and `OSError`."""
     try:
         value = json.loads(inside(folder, name).read_bytes())
     except ScenarioError:
@@ -55,12 +55,12 @@ def damage(folder: Path) -> Iterator[None]:
         raise
     except FailedError as error:
         raise ScenarioError(str(error)) from error
-    # A panic of Polars is no `Exception`.
+    # A panic of Polars is not an `Exception`.
     except BaseException as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         lines = str(error).strip().splitlines()
         reason = f"{lines[0]:.200}" if lines else type(error).__name__
-        # A mere key says little.
+        # The message of a `KeyError` is only the key, so the type is added.
         reason = f"no key {reason}" if isinstance(error, KeyError) else reason
         raise ScenarioError(f"{folder}: expected whole results, found damaged ones ({reason})") from error

@@ -1,14 +1,14 @@
 """Elephan's folders and files: identification, creation and replacement.
 
-A folder is ours if it has a document of `DOCUMENTS` that can be read. What is being written is in a folder of its own, beside
-its target and named `.elephan-` and 16 random digits:
+A folder belongs to Elephan if it has a document of `DOCUMENTS` that can be read. Unfinished output is in a temporary folder
+beside its target. The name of that folder is `.elephan-` and 16 random digits. It contains:
 
-- `lock`: held while the command runs; tells who writes, and what the target is called;
-- `new`: what is written; it takes the target's name when it is whole;
-- `old`: what it replaces, until then.
+- `lock`: held while the command runs; it names the writer and the target;
+- `new`: the output, which is renamed to the target when it is complete;
+- `old`: the folder that it replaces, until then.
 
-A command that was killed leaves such a folder behind. The next that writes beside it clears it: the lock is free then. Nothing
-else is ever removed.
+A command that was killed leaves such a folder behind. The next command that writes beside it removes it, because its lock is
+free. Nothing else is ever removed.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from elephan import _core
 from elephan.base.documents import read_json
 from elephan.base.text import file_name
 
-# The documents by which a folder is known: what it has the results of, and keys that the document has.
+# The documents that identify a folder: the kind of results, and keys that the document has.
 DOCUMENTS: dict[str, tuple[str, dict[str, type]]] = {
     "run.json": ("a run", {"scenario": dict, "seed": int, "links": list, "labels": list, "elephan": str}),
     "comparison.json": ("a comparison", {"runs": dict}),
@@ -47,14 +47,14 @@ FILES = re.compile(
 INNER = {"comparison.json": re.compile(r"runs/[^/]+-\d+"), "difference.json": re.compile(r"sim|linux-\d+")}
 TEMPORARY = re.compile(r"\.elephan-[0-9a-f]{16}")
 LOCK = ".elephan-lock"
-# What was left behind on another machine is not cleared before: where locks are not seen across machines, it may be in use.
+# Temporary folders from other machines are kept this long: without locks across machines, they may still be in use.
 FOREIGN_S = 30 * 86400.0
-# How long to wait for others that begin or end in the same folder.
+# How long to wait for other commands that begin or end in the same folder.
 PATIENCE_S = 2.0
 
 
 def file_names(texts: Iterable[str]) -> dict[str, str]:
-    """A name of a file for each text, all different."""
+    """A file name for each text, all different."""
     names: dict[str, str] = {}
     for text in texts:
         stem = name = file_name(text)
@@ -72,9 +72,9 @@ def default(name: str) -> Path:
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """A document of ours, one of `DOCUMENTS`.
+    """Read a document of Elephan, one of `DOCUMENTS`.
 
-    Raises `ScenarioError` where it says something else or cannot be read, and `OSError` where it is not there.
+    Raises `ScenarioError` if it has other content or cannot be read, and `OSError` if it does not exist.
     """
     what, keys = DOCUMENTS[path.name]
     document = read_json(path.parent, path.name)
@@ -85,7 +85,7 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def document_of(folder: Path) -> str | None:
-    """The name of the document by which a folder is ours; none where it has none. Raises as `read_document` does."""
+    """The name of the document that identifies the folder as Elephan's; None without one. Raises as `read_document` does."""
     for name in DOCUMENTS:
         if (folder / name).is_file():
             read_document(folder / name)
@@ -97,7 +97,7 @@ def document_of(folder: Path) -> str | None:
 
 
 def _obstacle(folder: Path) -> str | None:  # noqa: PLR0911 - a return for each
-    """The obstacle to replacing an existing folder; none if it has only results that a command wrote."""
+    """The obstacle to replacing an existing folder; None if it only contains results that a command wrote."""
     if folder.is_symlink():
         return "a symbolic link"
     if not folder.is_dir():
@@ -121,9 +121,9 @@ def _obstacle(folder: Path) -> str | None:  # noqa: PLR0911 - a return for each
 
 
 def _foreign(folder: Path, name: str | None) -> Path | None:
-    """The first entry of a folder that no command wrote; `name` is that of its document.
+    """The first entry of a folder that no command wrote; `name` is the name of its document.
 
-    What killed commands left there goes first: a command writes into its own results as well.
+    Leftovers of killed commands are removed first, because a command also writes into its own results.
     """
     clear(folder)
     links = read_document(folder / name)["links"] if name == "run.json" else []
@@ -157,7 +157,7 @@ def _check(folder: Path, *, force: bool) -> None:
 def own_or_empty(folder: Path, document: str) -> None:
     """Refuse a folder that is not empty, unless it has this document of Elephan.
 
-    Raises `FileExistsError` that names what was found, and `ScenarioError` where the document is damaged.
+    Raises `FileExistsError`, which names what was found, and `ScenarioError` if the document is damaged.
     """
     what = DOCUMENTS[document][0]
     if not folder.is_dir():
@@ -167,7 +167,7 @@ def own_or_empty(folder: Path, document: str) -> None:
     if (folder / document).is_file():
         read_document(folder / document)
         return
-    # `jobs` has what a batch system says of the jobs that run a sweep.
+    # `jobs` has the batch system's output of the jobs that run a sweep.
     others = [path.name for path in folder.iterdir() if path.name not in (LOCK, "jobs") and not _is_temporary(path)]
     if others:
         raise FileExistsError(
@@ -175,16 +175,16 @@ def own_or_empty(folder: Path, document: str) -> None:
         )
 
 
-# What is being written.
+# Writing.
 
 
 @contextlib.contextmanager
 def new_folder(folder: str | Path, *, force: bool = False) -> Iterator[Path]:
-    """Yield a folder to write into. It gets its name when all is written, and is removed on failure.
+    """Yield a folder to write into. It gets its final name when everything is written, and is removed on failure.
 
-    Where a folder of results exists, `force` replaces it; it stays until the new one is whole. Raises `FileExistsError` where
-    `force` is not set, where what exists is not ours, and where another command writes there. Any other error has a note where
-    nothing was written.
+    With `force`, it replaces an existing results folder, which stays until the new one is complete. Raises `FileExistsError`
+    if the target exists and `force` is not set, if it is not a results folder of Elephan, and if another command writes
+    there. Any other error gets a note if nothing was written.
     """
     folder = Path(folder)
     place = folder.resolve() if folder.name in ("", "..") else folder.parent.resolve() / folder.name
@@ -198,7 +198,7 @@ def new_folder(folder: str | Path, *, force: bool = False) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """Yield a file to write. It replaces `path`, which is a file or does not exist, when it is complete, or never."""
+    """Yield a file to write. It replaces `path`, which is a file or does not exist, only when it is complete."""
 
     def check() -> None:
         if path.is_dir():
@@ -210,14 +210,14 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 def clear(folder: Path) -> None:
-    """Remove what killed commands left in a folder."""
+    """Remove the leftovers of killed commands in a folder."""
     with _alone_in(folder) as alone:
         _others_in(folder, alone=alone)
 
 
 @contextlib.contextmanager
 def only_writer(folder: Path, what: str) -> Iterator[None]:
-    """Make a folder, and keep other commands from writing into it. Raises `FileExistsError` where one does already."""
+    """Make a folder, and prevent other commands from writing into it. Raises `FileExistsError` if one already does."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOCK).open("a") as file:
         try:
@@ -238,7 +238,7 @@ def _is_temporary(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _place(target: Path, check: Callable[[], None], note: str | None = None) -> Iterator[Path]:
-    """A place `new` beside the target, which takes its name in the end; `check` refuses a target that may not be replaced."""
+    """A temporary path `new` beside the target, renamed to it at the end; `check` refuses a target that may not be replaced."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
@@ -260,7 +260,7 @@ def _place(target: Path, check: Callable[[], None], note: str | None = None) -> 
         with _alone_in(target.parent):
             check()
             is_whole = True
-            # A file takes the place of a file, and a folder that of an empty one, in one step.
+            # A file replaces a file, and a folder replaces an empty folder, in one step.
             if target.is_dir() and any(target.iterdir()):
                 target.rename(old)
             new.rename(target)
@@ -269,7 +269,7 @@ def _place(target: Path, check: Callable[[], None], note: str | None = None) -> 
         if note is not None and not is_placed:
             error.add_note(note)
         if isinstance(error, OSError) and error.filename is not None:
-            # Nobody knows the temporary name.
+            # The temporary name means nothing to the user.
             error.filename = str(error.filename).replace(str(new), str(target)).replace(str(own), str(target))
         raise
     finally:
@@ -280,7 +280,7 @@ def _place(target: Path, check: Callable[[], None], note: str | None = None) -> 
 
 def _held(own: Path, target: Path) -> IO[str]:
     file = (own / "lock").open("x", encoding="utf-8")
-    # Some network file systems have no locks. Nothing is cleared there.
+    # Some network file systems have no locks. Nothing is removed there.
     with contextlib.suppress(OSError):
         fcntl.flock(file, fcntl.LOCK_EX)
     file.write(
@@ -293,22 +293,22 @@ def _held(own: Path, target: Path) -> IO[str]:
 
 
 def _settle(own: Path, target: Path) -> None:
-    """End a temporary folder: what was on its way to its name gets there, the rest is removed."""
+    """Finish with a temporary folder: complete output is moved to its target, and the rest is removed."""
     if not own.exists():
         return
     new, old = own / "new", own / "old"
     if old.exists() and new.exists():
         if os.path.lexists(target):
-            # Somebody made another one meanwhile. What was to stand there is whole, and stays where it is.
+            # Another target was created in the meantime. The complete output for it stays where it is.
             return
-        # Ended between the two steps: the new one is whole.
+        # The command ended between the two steps: the new output is complete.
         new.rename(target)
     for path in (new, old):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-    # The lock goes last: without it nobody could tell whose the rest is.
+    # The lock is removed last, because it identifies the owner of the rest.
     if not (new.exists() or old.exists()):
         (own / "lock").unlink(missing_ok=True)
         with contextlib.suppress(FileNotFoundError):
@@ -317,9 +317,9 @@ def _settle(own: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def _alone_in(folder: Path) -> Iterator[bool]:
-    """Keep others from beginning and ending in a folder, and tell whether that is so.
+    """Prevent other commands from beginning or ending in a folder, and return whether that succeeded.
 
-    It is a matter of moments. Who holds the folder for longer is passed over, and so is a file system without locks.
+    The lock is held only briefly. A holder that takes longer is ignored, and so is a file system without locks.
     """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -338,12 +338,12 @@ def _alone_in(folder: Path) -> Iterator[bool]:
 
 
 def _others_in(folder: Path, *, alone: bool) -> list[dict[str, Any]]:
-    """What others are writing in a folder; what killed commands left is cleared."""
+    """The targets that other commands are writing in a folder. Leftovers of killed commands are removed."""
     found = []
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries if TEMPORARY.fullmatch(entry.name)]
     for own in (folder / name for name in names):
-        # What is gone by now, or not for us to read, is left to others.
+        # What has disappeared or cannot be read is left to others.
         with contextlib.suppress(OSError):
             if _is_temporary(own) and (record := _look(own, alone=alone)) is not None:
                 found.append(record)
@@ -351,10 +351,10 @@ def _others_in(folder: Path, *, alone: bool) -> list[dict[str, Any]]:
 
 
 def _look(own: Path, *, alone: bool) -> dict[str, Any] | None:
-    """Who writes in a temporary folder; none where nobody does, which is then cleared if it is known for ours."""
+    """The writer of a temporary folder; None if there is none. The folder is then removed if it is known to be Elephan's."""
     inside = {path.name for path in own.iterdir()}
     if not inside and alone:
-        # Killed in its first moment.
+        # The command was killed right at its start.
         own.rmdir()
     if "lock" not in inside or not inside <= {"lock", "new", "old"}:
         return None

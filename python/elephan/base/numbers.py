@@ -2,7 +2,7 @@
 
 import math
 
-# Significant digits of a number, and of how uncertain it is.
+# Significant digits of a number, and of its uncertainty.
 DIGITS, UNCERTAIN = 4, 2
 
 
@@ -12,7 +12,7 @@ def number(value: float | None, factor: float = 1, digits: int = 2) -> str:
 
 
 def significant(value: float, digits: int = DIGITS) -> str:
-    """A number of any size: whole from 1000 on, else by its significant digits, small ones as 5.4e-09."""
+    """A number of any size: as an integer from 1000 on, otherwise with its significant digits; small ones as 5.4e-09."""
     if abs(value) < 1e-4:
         return f"{value:.{digits}g}"
     text = f"{value:,.{_decimals(value, digits)}f}"
@@ -20,7 +20,7 @@ def significant(value: float, digits: int = DIGITS) -> str:
 
 
 def measured(value: float, uncertainty: float | None) -> str:
-    """A number of any size and how uncertain it is, `207.6 ± 1.3`, to the same digit."""
+    """A number of any size with its uncertainty, `207.6 ± 1.3`, both to the same digit."""
     if not uncertainty:
         return significant(value)
     if max(abs(value), uncertainty) < 1e-4:
@@ -29,7 +29,7 @@ def measured(value: float, uncertainty: float | None) -> str:
         min(_decimals(uncertainty, UNCERTAIN), _decimals(value, DIGITS)) if value else _decimals(uncertainty, UNCERTAIN)
     )
     shown = f"{uncertainty:,.{decimals}f}"
-    # A number known to more than its digits has an uncertainty of its own size.
+    # An uncertainty that rounds to zero at these decimals is shown with its own digits.
     return f"{value:,.{decimals}f} ± {shown if float(shown.replace(',', '')) else significant(uncertainty, UNCERTAIN)}"
 
 
@@ -41,5 +41,5 @@ def _decimals(value: float, digits: int) -> int:
 
 def deviation(share: float | None) -> str:
     """A deviation in %, with its sign; `-` if it is undefined."""
-    # What rounds to nothing has no sign of its own: -0.0 + 0.0 is 0.0.
+    # A value that rounds to zero has no sign: -0.0 + 0.0 is 0.0.
     return "-" if share is None else f"{round(100 * share, 1) + 0.0:+.1f}"

@@ -1,4 +1,4 @@
-"""Figures: one style for all of them, in one place."""
+"""Figures: one style for all of them."""
 
 import contextlib
 import warnings
@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from elephan.base.folders import new_file
 from elephan.base.text import Terminal, drawn, visible
 
-# Okabe and Ito's colours, which colour-blind readers can distinguish.
+# The colours of Okabe and Ito, which colour-blind readers can distinguish.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]
 
 STYLE: Any = {
@@ -39,34 +39,34 @@ STYLE: Any = {
     "ytick.color": "#666666",
 }
 
-# Points of a line: more than a screen has columns; the extremes of each bin are kept.
+# Maximum points of a line: more than a screen has columns. The extremes of each bin are kept.
 MOST_POINTS = 2000
 
 
 @contextlib.contextmanager
 def any_letters() -> Iterator[None]:
-    """Draw letters that the font lacks as boxes, without a warning for each."""
+    """Draw characters that the font lacks as boxes, without a warning for each."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a picture of the kind that its name ends with, PNG without an ending; as a whole or not at all."""
+    """Write a picture in the format of the file name's suffix, PNG without a suffix; completely or not at all."""
     with new_file(path) as place:
         write(figure, place, path.suffix.lstrip(".") or "png")
 
 
 def write(figure: Figure, place: Path, kind: str) -> None:
-    """Write a picture of this kind to a place that nobody reads yet."""
+    """Write a picture of this format to a temporary place."""
     with any_letters():
         figure.savefig(place, format=kind)
 
 
 def save_beside(folder: Path, figures: Mapping[str, Callable[[], Figure]]) -> list[str]:
-    """Draw figures into a results folder that is complete, as `NAME.png`; returns the names of those that are there.
+    """Draw figures into a complete results folder, as `NAME.png`; returns the names of those that succeeded.
 
-    One that fails is a line on standard error.
+    A figure that fails gives a line on standard error.
     """
     there = []
     for name, draw in figures.items():
@@ -81,7 +81,7 @@ def save_beside(folder: Path, figures: Mapping[str, Callable[[], Figure]]) -> li
 
 
 def thin(time: np.ndarray[Any, Any], value: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Keep the smallest and largest value of each of `MOST_POINTS / 2` bins, so that no peak is hidden."""
+    """Keep the smallest and the largest value of each of `MOST_POINTS / 2` bins, so that no peak is hidden."""
     if len(value) <= MOST_POINTS:
         return time, value
     edges = np.linspace(0, len(value), MOST_POINTS // 2 + 1).astype(int)[:-1]
@@ -99,7 +99,7 @@ class Line(NamedTuple):
 
 
 def draw_lines(axes: Axes, lines: Sequence[Line], label: str, until_s: float) -> None:
-    """Draw lines over time from 0 to `until_s`, over an axis with this label. Beyond `COLOURS` they are left out."""
+    """Draw lines over time from 0 to `until_s`, with this y label. Lines beyond the number of `COLOURS` are left out."""
     for line in lines[: len(COLOURS)]:
         time, value = thin(line.time_s, line.values)
         axes.plot(time, value, label=drawn(line.name))
@@ -109,7 +109,7 @@ def draw_lines(axes: Axes, lines: Sequence[Line], label: str, until_s: float) ->
 
 
 def legend(axes: Axes, most: int, letters: int, **style: Any) -> None:
-    """A legend with at most `most` columns, and fewer where the axes are not as wide: they take so many letters."""
+    """A legend with at most `most` columns, and fewer if the axes are too narrow for their labels."""
     labels = axes.get_legend_handles_labels()[1]
     longest = max(map(len, labels), default=0) + 5
     axes.legend(ncols=max(1, min(most, letters // longest)), **style)
@@ -128,7 +128,7 @@ def over_time(lines: Sequence[Line], label: str, until_s: float, title: str) -> 
 
 
 def data_of(figure: Figure) -> pl.DataFrame:
-    """The points of all lines of a figure: panel, line, x and y as they are drawn."""
+    """The points of all lines of a figure as drawn: panel, line, x and y."""
     parts = [
         pl.DataFrame(
             {

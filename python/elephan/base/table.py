@@ -1,4 +1,4 @@
-"""A table of text and numbers, for the terminal, Markdown, CSV, LaTeX and JSON. Whatever shows a table makes one of these."""
+"""A table of text and numbers, for the terminal, Markdown, CSV, LaTeX and JSON. All output of tables uses this class."""
 
 import csv
 import io
@@ -14,15 +14,15 @@ from rich.table import Table as Boxed
 from elephan.base.numbers import significant
 from elephan.base.text import Markdown, latex, markdown, spreadsheet, visible
 
-# What a cell has: text, a number of any size, or nothing where it is undefined.
+# The content of a cell: text, a number of any size, or None if it is undefined.
 Cell = str | float | None
-# A longer word wraps within itself, so that one does not decide the form of a table on the terminal.
+# A longer word is broken, so that a single word does not determine the layout of a table on the terminal.
 MOST_WORD = 40
 
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a column: its title, the unit of its numbers, and whether it has numbers at all."""
+    """The head of a column: its title, the unit of its numbers, and whether its cells are numbers."""
 
     text: str
     unit: str = ""
@@ -35,18 +35,18 @@ class Head:
 
     @property
     def lines(self) -> str:
-        """The head with its unit below."""
+        """The head with its unit on a second line."""
         return f"{self.text}\n{self.unit}" if self.unit else self.text
 
 
 def text_heads(*texts: str) -> list[Head]:
-    """Heads of columns of text."""
+    """Heads of text columns."""
     return [Head(text, numeric=False) for text in texts]
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its title, heads, rows, and a note below it. A number among its cells is written by its significant digits."""
+    """A table: its title, heads, rows, and a note below it. Numbers in cells are written with their significant digits."""
 
     title: str
     head: Sequence[Head]
@@ -59,10 +59,10 @@ class Table:
         return [[_text(cell) for cell in row] for row in self.rows]
 
     def to_terminal(self, width: int, most_rows: int | None = None) -> Group:
-        """The table with a box round it, `width` letters wide, for `Terminal.print`. Rows beyond `most_rows` are counted.
+        """The table in a box, `width` characters wide, for `Terminal.print`. Rows beyond `most_rows` are only counted.
 
-        Units are on a second line. Where the table is too wide, heads and texts wrap, but not numbers. Where that is not
-        enough, columns continue in further tables below, each of which begins with the texts that the table begins with.
+        Units are on a second line. If the table is too wide, heads and texts wrap, but numbers do not. If that is not
+        enough, the columns continue in further tables below, each of which repeats the leading text columns.
         """
         rows = self.texts[:most_rows]
         left_out = len(self.rows) - len(rows)
@@ -109,18 +109,18 @@ class Table:
         return "\n".join([*comment, rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}"]) + "\n"
 
     def to_dicts(self) -> list[dict[str, Cell]]:
-        """The rows for JSON: of each its cells, numbers with all digits, by head and unit."""
+        """The rows for JSON: the cells of each row by head and unit, numbers with all digits."""
         keys = [f"{head.text} {head.unit}".strip() for head in self.head]
         return [dict(zip(keys, row, strict=True)) for row in self.rows]
 
     def to_page(self) -> dict[str, Any]:
-        """What the page of reports makes HTML of (`Table` in web/src/content.ts)."""
+        """The data from which the page of reports makes HTML (`Table` in web/src/content.ts)."""
         head = [{"text": one.text, "unit": one.unit, "numeric": one.numeric} for one in self.head]
         return {"title": self.title, "head": head, "rows": self.texts, "note": self.note}
 
 
 def of_markdown(head: Sequence[Head], rows: Sequence[Sequence[str]]) -> Table:
-    """A table for a document, whose cells are Markdown already: links, code, emphasis."""
+    """A table for a document. Its cells are already Markdown: links, code, emphasis."""
     return Table("", head, [[Markdown(cell) for cell in row] for row in rows])
 
 
@@ -130,7 +130,7 @@ def _text(cell: Cell) -> str:
 
 @dataclass(frozen=True)
 class _Width:
-    """How many letters wide a column on the terminal is where nothing wraps, and where all that may wrap does."""
+    """The width of a column on the terminal, in characters, if nothing wraps, and if everything that may wrap does."""
 
     full: int
     least: int
@@ -139,7 +139,7 @@ class _Width:
     def of(cls, head: Head, cells: Sequence[str], most: int) -> "_Width":
         heads = head.lines.split("\n")
         shown = [visible(cell) for cell in cells]
-        # What is a number is one word.
+        # A number is one word.
         wraps = heads if head.numeric else [*heads, *shown]
         words = [min(cell_len(word), MOST_WORD) for text in wraps for word in text.split()]
         least = max([*words, *map(cell_len, shown if head.numeric else []), 1])
@@ -147,15 +147,15 @@ class _Width:
         return cls(min(full, most), min(least, most))
 
 
-# What the box takes of a line: a bar and two spaces for each column, and a bar at the end.
+# The box takes a bar and two spaces for each column, and a bar at the end.
 def _taken(widths: Iterable[int]) -> int:
     return sum(width + 3 for width in widths) + 1
 
 
 def _parts(head: Sequence[Head], widths: Sequence[_Width], room: int) -> list[list[int]]:
-    """The columns, by number, of each of the tables that a table takes in that room; all in one where they fit."""
+    """The column numbers of each of the tables into which a table is divided for this width; one table if all columns fit."""
     first = list(takewhile(lambda number: not head[number].numeric, range(len(head))))
-    # Where the texts alone leave no room, they are not repeated.
+    # If the text columns alone leave no room, they are not repeated.
     repeated = first if 2 * _taken(widths[number].least for number in first) < room else []
     parts: list[list[int]] = [[]]
     for number in range(len(head)):
@@ -166,7 +166,7 @@ def _parts(head: Sequence[Head], widths: Sequence[_Width], room: int) -> list[li
 
 
 def _fitted(widths: Sequence[_Width], room: int) -> list[int]:
-    """The columns' widths in that room: the widest give first."""
+    """The column widths that fit this width: the widest columns are reduced first."""
     most = max((width.full for width in widths), default=0)
     while most > 1 and _taken(min(width.full, max(width.least, most)) for width in widths) > room:
         most -= 1

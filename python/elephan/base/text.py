@@ -1,8 +1,8 @@
 """Literal display of names, labels, paths and messages.
 
-The author of a scenario chooses its names, and a results folder may come from anyone. Nothing in them is markup, mathematics, a
-formula, or a command to a terminal: each function here escapes a text so that it is shown literally. Stored data (JSON,
-Parquet) have every text unchanged.
+The author of a scenario chooses its names, and a results folder may come from anyone. No text in them may act as markup,
+mathematics, a formula, or a terminal command: each function here escapes a text so that it is shown literally. Stored data
+(JSON, Parquet) keep every text unchanged.
 """
 
 import io
@@ -15,11 +15,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-# They join the letters of some scripts, and the parts of some emoji.
+# Joiners connect the letters of some scripts, and the parts of some emoji.
 JOINERS = "\u200c\u200d"
-# What names of files are cut to, bytes: file systems take 255, and an ending and a number come behind.
+# Maximum length of a file name in bytes: file systems allow 255, and a suffix and a number are appended.
 MOST_FILE_NAME = 180
-# Letters of a line where no terminal says how many it has: the widest of our tables fit.
+# Width of a line in characters if no terminal gives one: the widest of our tables fits.
 FILE_WIDTH = 200
 
 MARKDOWN = str.maketrans(
@@ -29,7 +29,7 @@ MARKDOWN = str.maketrans(
         **{letter: f"&#{ord(letter)};" for letter in "$~@"},
     }
 )
-# What some dialects of Markdown take for an address, or for the name of an emoji.
+# Characters that some dialects of Markdown take for an address, or for the name of an emoji.
 ADDRESS = re.compile(r":(?=[/\w])|(?<=www)\.", re.IGNORECASE)
 LATEX = str.maketrans(
     {
@@ -46,7 +46,7 @@ LATEX = str.maketrans(
 
 
 class Markdown(str):
-    """A text that is Markdown already, by our own hand: `markdown` leaves it as it is."""
+    """A text that is already trusted Markdown: `markdown` leaves it unchanged."""
 
     __slots__ = ()
 
@@ -66,26 +66,26 @@ def _lines(text: str) -> str:
 
 
 def short(text: str, most: int = 40) -> str:
-    """A visible text of at most `most` characters; `…` stands for the rest."""
+    """A visible text of at most `most` characters; `…` replaces the rest."""
     shown = visible(text)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 
 def drawn(text: str, most: int = 40) -> str:
-    """A text for matplotlib: a dollar is a dollar, and a label that begins with `_` is in the legend."""
+    """A text for matplotlib: dollar signs are literal, and a label that begins with `_` appears in the legend."""
     shown = short(text, most).replace("$", r"\$")
     return f" {shown}" if shown.startswith("_") else shown
 
 
 def markdown(text: str) -> str:
-    """A text within a line of Markdown, or a cell of a table there: no emphasis, code, links, pictures, mathematics or HTML."""
+    """A text for a line of Markdown, or a table cell: no emphasis, code, links, pictures, mathematics or HTML."""
     if isinstance(text, Markdown):
         return text
     return ADDRESS.sub(lambda found: f"&#{ord(found[0])};", visible(text).translate(MARKDOWN))
 
 
 def latex(text: str) -> str:
-    r"""A text for LaTeX, in any place: behind `\\`, a bracket or a star would belong to the command."""
+    r"""A text for LaTeX, in any position: after `\\`, a bracket or a star would belong to the command."""
     shown = visible(text).translate(LATEX)
     return "{}" + shown if shown.startswith(("[", "*")) else shown
 
@@ -102,15 +102,15 @@ def spreadsheet(text: str) -> str:
 
 
 def file_name(text: str) -> str:
-    """The name of a file or folder for what is called `text`: one name, and not a hidden one."""
+    """The name of a file or folder for `text`: a single path component, and not a hidden one."""
     plain = re.sub(r"[^\w.+-]+", "-", text).encode()[:MOST_FILE_NAME].decode(errors="ignore")
     return plain.strip("-.") or "run"
 
 
 class Terminal(Console):
-    """A console for which a string is text: no markup, no names of emoji, no escape sequences.
+    """A console that prints strings as text: no markup, no names of emoji, no escape sequences.
 
-    It is as wide as the terminal; `FILE_WIDTH` where its lines go to a file or to another program.
+    It is as wide as the terminal, or `FILE_WIDTH` if the output goes to a file or to another program.
     """
 
     def __init__(self, *, stderr: bool = False):
@@ -119,11 +119,11 @@ class Terminal(Console):
             self.width = FILE_WIDTH
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Everything that is printed as a string, cells and titles of tables among it, comes by here."""
+        """Convert a string that is printed, including the cells and titles of tables."""
         return super().render_str(_lines(text), **{**options, "markup": False, "emoji": False})
 
     def message(self, text: str) -> None:
-        """Print a message on one line, however long it is."""
+        """Print a message on one line, whatever its length."""
         self.print(text, highlight=False, soft_wrap=True)
 
     def strong(self, text: str, rest: str) -> None:
@@ -132,12 +132,12 @@ class Terminal(Console):
 
 
 def echo(text: str) -> None:
-    """Write a text to standard output as it is, for programs and papers; visible where that is a terminal."""
+    """Write a text to standard output unchanged, for programs and papers; escaped if standard output is a terminal."""
     typer.echo(_lines(text) if sys.stdout.isatty() else text, nl=False)
 
 
 def accept_any_letter() -> None:
-    """Show characters that the terminal's encoding lacks as escapes; otherwise they would end a run with an error."""
+    """Show characters that the terminal's encoding lacks as escapes; otherwise they would end the program with an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

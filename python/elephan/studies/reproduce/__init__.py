@@ -1,5 +1,5 @@
-"""The published experiments, run again and compared with the published results.
+"""The published experiments, repeated and compared with the published results.
 
-An experiment is a function that runs scenarios of `scenarios/SOURCE` in a `Lab` and reports rows (a published number
-beside ours) and checks (a published claim, tested). Verdicts are computed, never written down.
+An experiment is a function that runs scenarios of `scenarios/SOURCE` in a `Lab`. It reports rows (a published number beside
+ours) and checks (tests of a published claim). Verdicts are computed, never written by hand.
 """

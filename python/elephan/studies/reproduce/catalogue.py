@@ -1,4 +1,4 @@
-"""Every experiment: importing this registers them all."""
+"""Imports every experiment, which registers it."""
 
 from importlib import import_module
 

@@ -50,7 +50,7 @@ def table_1(lab: Lab) -> Report:
     "kelly2003/table-2", "Variation, recovery, halving and doubling of Scalable TCP by a and b", "kelly2003/recovery"
 )
 def table_2(lab: Lab) -> Report:
-    """Formulas, and the same simulated: recovery after one forced loss, variation under random loss."""
+    """Formulas, and simulations of the same: recovery after one forced loss, and variation under random loss."""
     report = Report()
     names = {"1/2": (0.5, 0.04), "1/4": (0.25, 0.02), "1/8": (0.125, 0.01), "1/16": (0.0625, 0.005)}
     for label, (b, a) in names.items():
@@ -68,7 +68,8 @@ def table_2(lab: Lab) -> Report:
             ]
             report.rows.append(Row(group, f"b = {label}", unit, float(rows[0]["value"]), None, exactly(ours), 0.03))
     windows = lab.pick((200, 2000, 20000), (200, 2000))
-    # One loss when the flow has grown a little, and none before it has recovered; Standard TCP from 20000 would take 17 minutes.
+    # One loss after the flow has grown a little, and no further loss before it has recovered. Standard TCP from 20000 would
+    # take 17 minutes.
     cases = [(cc, w) for cc in ("scalable", "reno") for w in windows if cc == "scalable" or w <= 2000]
     points = [
         {
@@ -114,7 +115,7 @@ def table_2(lab: Lab) -> Report:
 
 
 def _recovery(run: Run) -> tuple[float, float] | None:
-    """The window at the first reduction, and round trips until it is back, the one of repair not counted."""
+    """The window at the first reduction, and the number of round trips until it is restored, without the one of the repair."""
     windows = run.flows["cwnd_segments"].to_list()
     lost = next((i for i in range(1, len(windows)) if windows[i] < windows[i - 1]), None)
     if lost is None:
@@ -237,7 +238,7 @@ def table_3(lab: Lab) -> Report:
     points = [{"flow.cc": cc, "flow.count": f"{n}", "duration": f"{seconds} s"} for cc in CC.values() for n in counts]
     flat = iter(lab.runs("kelly2003/bulk", points, lab.pick(2, 1)))
     found = {(system, n): next(flat) for system in CC for n in counts}
-    # Goodput in units of 2 GB in 1200 s, so that a transfer under way counts for its part.
+    # Goodput in units of 2 GB in 1200 s, so that an unfinished transfer counts in proportion.
     done = {key: estimate(runs, lambda s: s.goodput_bit_s * 1200 / 16e9) for key, runs in found.items()}
     for (system, n), ours in done.items():
         rows = [
@@ -276,7 +277,7 @@ def table_3(lab: Lab) -> Report:
 
 
 def carried(run: Run) -> tuple[float, float]:
-    """Transfers of 2 GB, one under way by its part, and gigabytes of web traffic, in 1200 s."""
+    """Transfers of 2 GB in 1200 s (an unfinished one counts in proportion), and gigabytes of web traffic in 1200 s."""
     return (
         sum(flow.goodput_bit_s for flow in run.summary.flows) * 1200 / 16e9,
         sum(crowd.goodput_bit_s for crowd in run.summary.crowds) * 1200 / 8e9,
@@ -291,7 +292,7 @@ def carried(run: Run) -> tuple[float, float]:
     quick=False,
 )
 def table_5(lab: Lab) -> Report:
-    """4200 web users with 0 or 8 bulk transfers of either algorithm."""
+    """4200 web users with 0 or 8 bulk transfers of each algorithm."""
     report, seconds = Report(), lab.pick(1200, 60)
     points = [
         {

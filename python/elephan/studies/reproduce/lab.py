@@ -1,4 +1,4 @@
-"""What experiments are made of: a laboratory that runs scenarios, rows, checks, verdicts."""
+"""The parts of an experiment: a laboratory that runs scenarios, rows, checks, and verdicts."""
 
 import csv
 import math
@@ -24,7 +24,7 @@ from elephan.studies.sweeps.loop import identity
 from elephan.studies.sweeps.worker import code_version
 
 T = TypeVar("T")
-# Every source, and what the page calls it.
+# Every source, and its name on the page.
 SOURCES = {
     "kelly2003": "Scalable TCP (Kelly 2003)",
     "li2006": "Transport protocols over high performance networks (Li 2006)",
@@ -34,7 +34,7 @@ SOURCES = {
 }
 
 
-# The scenarios of each source, its published figures and its claims.
+# The scenarios, published figures and claims of each source.
 SCENARIOS = Path(__file__).parent / "scenarios"
 
 
@@ -53,7 +53,7 @@ def claims(source: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def printed(source: str, locator: str, metric: str, scenario_id: str = "") -> dict[str, tuple[float, float | None]]:
-    """What a source prints at `locator` of `metric` (a part of its name), for each system: value and uncertainty."""
+    """The published values of a source at `locator` for each system: value and uncertainty. `metric` is a part of the metric's name."""
     found = {}
     for row in figures(source):
         fits = row["locator"].startswith(locator) and metric in row["metric"] and scenario_id in row["scenario_id"]
@@ -71,7 +71,7 @@ def _number(text: str) -> float | None:
 
 @dataclass(frozen=True)
 class Row:
-    """A published number beside ours. `band` is the relative deviation that counts as agreement."""
+    """A published number beside ours. `band` is the relative deviation that still counts as agreement."""
 
     group: str
     system: str
@@ -83,25 +83,25 @@ class Row:
 
     @property
     def deviation(self) -> float | None:
-        """Relative deviation of ours."""
+        """The relative deviation of our value."""
         if self.published is None or self.ours.mean is None or self.published == 0:
             return None
         return self.ours.mean / self.published - 1
 
     @property
     def agrees(self) -> bool:
-        """Whether it is within the band, or within both uncertainties. Never, as printed, is never."""
+        """Whether our value is within the band, or within both uncertainties. A published "never" agrees only with "never"."""
         if self.published is None or self.ours.mean is None:
             return self.published is None and self.ours.mean is None
         distance = abs(self.ours.mean - self.published)
         band = self.band * abs(self.published)
-        # A wide interval of few repeats is no agreement.
+        # A wide interval from few repeats does not count as agreement.
         return distance <= max(band, (self.uncertainty or 0.0) + min(self.ours.half_width or 0.0, band))
 
 
 @dataclass(frozen=True)
 class Check:
-    """A claim, tested: `holds` is none where it cannot be tested here."""
+    """The test of a claim. `holds` is None if the claim cannot be tested here."""
 
     claim: str
     holds: bool | None
@@ -109,7 +109,7 @@ class Check:
 
     @property
     def verdict(self) -> str:
-        """confirmed, refuted, or untestable here."""
+        """`confirmed`, `refuted`, or `untestable here`."""
         return {True: "confirmed", False: "refuted", None: "untestable here"}[self.holds]
 
 
@@ -124,11 +124,11 @@ class Report:
     draw: "Callable[[], Figure] | None" = None
 
     def check(self, claim: str, holds: bool | None, evidence: str) -> None:
-        """Test a claim."""
+        """Record the test of a claim."""
         self.checks.append(Check(claim, None if holds is None else bool(holds), evidence))
 
     def verdicts(self) -> dict[str, str]:
-        """For each group of rows: agrees within the band, same ordering, or differs."""
+        """The verdict for each group of rows: agrees within the band, same ordering, or differs."""
         groups: dict[str, list[Row]] = {}
         for row in self.rows:
             groups.setdefault(row.group, []).append(row)
@@ -136,7 +136,7 @@ class Report:
 
 
 def verdict(rows: Sequence[Row]) -> str:
-    """Whether all rows agree, or at least every pair whose printed values are apart comes in the same order."""
+    """Whether all rows agree, or at least all pairs with different published values have the same order."""
     if all(row.agrees for row in rows):
         return "agrees"
     known = [row for row in rows if row.published is not None and row.ours.mean is not None]
@@ -164,7 +164,7 @@ class Experiment:
 
     @property
     def source(self) -> str:
-        """Key of the source."""
+        """The key of the source."""
         return self.name.split("/")[0]
 
 
@@ -174,7 +174,7 @@ EXPERIMENTS: dict[str, Experiment] = {}
 def experiment(
     name: str, title: str, scenario: str | None = None, *, choices: Iterable[str] = (), quick: bool = True
 ) -> Callable[[Callable[["Lab"], Report]], Callable[["Lab"], Report]]:
-    """Register an experiment. `choices` are what the source leaves open and what was taken; `quick`: part of `--quick`."""
+    """Register an experiment. `choices` are values that we chose because the source does not give them; `quick`: part of `--quick`."""
 
     def register(function: Callable[["Lab"], Report]) -> Callable[["Lab"], Report]:
         EXPERIMENTS[name] = Experiment(name, title, scenario, tuple(choices), function, quick)
@@ -185,30 +185,31 @@ def experiment(
 
 @dataclass
 class Lab:
-    """Runs scenarios, each once. `quick` makes runs fewer and shorter.
+    """Runs scenarios, each once. `quick` reduces the number and the length of the runs.
 
-    A run is kept in `folder` as a results folder, under the identity that it has in a sweep (its scenario and the code that
-    runs it), and every later request finds it there. So an interruption costs only the runs that it met. Sweeps' own
-    folders are no place for them: those have one scenario, and experiments have flows that no list of settings can say.
+    A run is stored in `folder` as a results folder, under the identity that it has in a sweep (its scenario and the code
+    version), and later requests read it from there. So an interruption loses only the runs in progress. The folder of a
+    sweep cannot store these runs: it has one scenario, and the flows of an experiment cannot be expressed as a list of
+    settings.
     """
 
     folder: Path
     quick: bool = False
     progress: Callable[[str, float], object] | None = None
-    # How many runs were asked for, and how many of them were carried out.
+    # How many runs were requested, and how many of them were carried out.
     asked: int = 0
     made: int = 0
 
     def pick(self, full: T, quick: T) -> T:
-        """One of two values, by how thorough this laboratory is."""
+        """The first value in a full laboratory, the second in a quick one."""
         return quick if self.quick else full
 
     def scenario(self, name: str, settings: Mapping[str, str] | None = None) -> Scenario:
-        """The scenario `SOURCE/FILE` of the published data, with other values for some keys."""
+        """The scenario `SOURCE/FILE` of the published data, with some keys changed."""
         return load(SCENARIOS / f"{name}.toml", settings)
 
     def runs(self, name: str, points: Sequence[Mapping[str, str]], repeats: int = 1) -> list[list[Run]]:
-        """Run the scenario `SOURCE/FILE` with each of the settings in `points`, with seeds 1 to `repeats`; in that order."""
+        """Run the scenario `SOURCE/FILE` with each of the settings in `points` and seeds 1 to `repeats`; results in this order."""
         scenarios = [
             self.scenario(name, {**point, "seed": str(seed)}) for point in points for seed in range(1, repeats + 1)
         ]
@@ -216,7 +217,7 @@ class Lab:
         return [found[i : i + repeats] for i in range(0, len(found), repeats)]
 
     def run(self, what: str, scenarios: Sequence[Scenario]) -> list[Run]:
-        """Runs of scenarios, in the same order; those that are not known are carried out on all cores."""
+        """The runs of scenarios, in the same order. Runs that are not stored are carried out on all cores."""
         places = [self.folder / _identity(scenario) for scenario in scenarios]
         missing = {p: s for p, s in zip(places, scenarios, strict=True) if not (p / "run.json").exists()}
         cancel = _core.Cancel()
@@ -253,9 +254,9 @@ def changed_alone(
     metrics: Sequence[Metric],
     repeats: int,
 ) -> Report:
-    """Each choice that a source leaves open changed alone: what, of which system, its settings, and the change.
+    """The effect of each choice that a source leaves open, changed one at a time: name, system, settings, and the change.
 
-    Metrics before and after stand in one table, which is the report's note.
+    The metrics before and after the change form one table, which is the note of the report.
     """
     points = [settings for _, _, base, change in changes for settings in (base, {**base, **change})]
     flat = iter(lab.runs(scenario, points, repeats))
@@ -272,20 +273,20 @@ def changed_alone(
 
 
 def estimate(runs: Sequence[Run], read: Callable[[Any], float | None]) -> Estimate:
-    """The mean of a metric of the summaries of repeats."""
+    """The mean of a metric over the summaries of repeats."""
     return Estimate.of([read(run.summary) for run in runs])
 
 
 def exactly(value: float | None) -> Estimate:
-    """A number without chance."""
+    """A number without randomness, as an estimate."""
     return Estimate.of([value])
 
 
 def mean(estimate: Estimate) -> float:
-    """The mean, or NaN where it is undefined."""
+    """The mean, or NaN if it is undefined."""
     return math.nan if estimate.mean is None else estimate.mean
 
 
 def mbit(text: str) -> float:
-    """Mbit/s in a rate such as "250 Mbit/s"."""
+    """The number of Mbit/s in a rate such as "250 Mbit/s"."""
     return _core.bits_per_second(text) / 1e6

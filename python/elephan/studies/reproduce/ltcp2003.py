@@ -50,7 +50,7 @@ def section_2(lab: Lab) -> Report:
 
 @experiment("ltcp2003/figure-3", "Layers and speed-ups")
 def figure_3(lab: Lab) -> Report:
-    """Step sizes, windows and speed-ups by formula; claims Y01 and Y02 by a flow that climbs, and one that loses."""
+    """Step sizes, windows and speed-ups by formula; claims Y01 and Y02 by a flow that grows, and a flow with a loss."""
     report, core = Report(), Model("ltcp").core
     for k in range(2, 18):
         layer = core.layer(k)
@@ -133,7 +133,7 @@ def figure_5(lab: Lab) -> Report:
                 Row(f"loss at {rate} Mbit/s", name, "%", *lost[name], exactly(100 * (summary.loss_rate or 0)), 0.5)
             )
             report.reasons |= {f"goodput at {rate} Mbit/s": NOT_FIFTY, f"loss at {rate} Mbit/s": NOT_FIFTY}
-    # What a queue of the product, in place of the 50 packets that the paper says, would give.
+    # The result with a queue of the bandwidth-delay product instead of the paper's 50 packets.
     wide = lab.pick((10, 100, 1000), (10, 100))
     large = iter(
         _single(
@@ -258,7 +258,7 @@ def figure_6(lab: Lab) -> Report:
 
 
 def _rates(run: Run, start: float) -> pl.DataFrame:
-    """Ten-second means of the goodputs of flows 0 and 1, from samples of a second."""
+    """Ten-second means of the goodput of flows 0 and 1, from samples taken every second."""
     frame = run.flows.filter(pl.col("time_s") > start + 1).select("time_s", "flow", "goodput_bit_s")
     wide = [
         frame.filter(pl.col("flow") == f).select("time_s", pl.col("goodput_bit_s").rolling_mean(10).alias(n))
@@ -268,7 +268,7 @@ def _rates(run: Run, start: float) -> pl.DataFrame:
 
 
 def _shares(run: Run, start: float) -> float | None:
-    """Round trips of 100 ms from the second flow's start until ten-second shares are 55/45."""
+    """The number of round trips of 100 ms from the second flow's start until the ten-second shares are 55/45."""
     frame = _rates(run, start).drop_nulls()
     near = frame.filter((pl.col("a") / (pl.col("a") + pl.col("b")) - 0.5).abs() <= 0.05)["time_s"]
     return (float(near[0]) - start) / 0.1 if len(near) else None
@@ -318,7 +318,7 @@ def figure_7(lab: Lab) -> Report:
 
 @experiment("ltcp2003/figure-8", "Flows that join and leave", "ltcp2003/dynamic", choices=CHOICES)
 def figure_8(lab: Lab) -> Report:
-    """Joins at 300 and 700 s, leaves at 1300 and 1700 s."""
+    """Flows join at 300 and 700 s, and leave at 1300 and 1700 s."""
     report = Report()
     run = lab.runs("ltcp2003/dynamic", [{}])[0][0]
     phases = {"two flows": (600, 700, 2), "three flows": (1100, 1300, 3), "two again": (1550, 1700, 2)}
@@ -353,7 +353,7 @@ def figure_9(lab: Lab) -> Report:
     found: dict[tuple[str, str], Estimate] = {}
     for p in losses:
         points = [{"flow.cc": SYSTEMS[n], "path.loss": f'{{ name = "random", probability = {p} }}'} for n in names]
-        # Losses rarer than one in a run have no chance in them that repeats could show.
+        # Losses rarer than one in a run have no randomness that repeats could show.
         repeats = 1 if float(p) < 1e-7 else lab.pick(3, 1)
         for n, runs in zip(names, _single(lab, points, repeats), strict=True):
             found[n, p] = estimate(runs, lambda s: s.goodput_bit_s / 1e6)

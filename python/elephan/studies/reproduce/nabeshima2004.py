@@ -17,7 +17,7 @@ from elephan.studies.statistics import Estimate
 from elephan.studies.theory import Model
 
 OLD, NEW = "hstcp", "hstcp-fc"
-# From the start of the last flow to the end of a run.
+# The time from the start of the last flow to the end of a run.
 HORIZON_S = 300.0
 CHOICES = (
     "length: 400 s (a flow that has not converged by then counts 300 s).",
@@ -44,7 +44,7 @@ def _scenario(lab: Lab, cc: str, n: int, rate: int, seed: int, *, background: bo
 
 
 def convergence_s(run: Run, flow: int, share_bit_s: float) -> float:
-    """From 100 s until the 5 s throughput of the flow exceeds its share; the rest of the run where it does not."""
+    """The time from 100 s until the 5 s throughput of the flow exceeds its share; the rest of the run if it never does."""
     frame = run.flows.filter(pl.col("flow") == flow).filter(pl.col("time_s") > 100)
     above = frame.filter(pl.col("goodput_bit_s") > share_bit_s)["time_s"]
     end = float(run.summary.to_s)
@@ -54,7 +54,7 @@ def convergence_s(run: Run, flow: int, share_bit_s: float) -> float:
 def _times(
     lab: Lab, what: str, cases: Sequence[tuple[str, int, int]], *, background: bool = False
 ) -> dict[tuple[str, int, int], Estimate]:
-    # Packets of web users make the runs with background the costly ones.
+    # The packets of the web users make the runs with background traffic the expensive ones.
     repeats = lab.pick(5 if background else 15, 2)
     scenarios = [
         _scenario(lab, cc, n, rate, seed, background=background)
@@ -102,7 +102,7 @@ def _draw(times: dict[tuple[str, int, int], Estimate], by: int, label: str, titl
 
 
 def _faster(times: dict[tuple[str, int, int], Estimate]) -> bool | None:
-    """Whether the mechanism is faster everywhere; none where neither converged in any run."""
+    """Whether the mechanism is faster in all cases; None if neither converged in any run."""
     pairs = [(mean(times[NEW, n, rate]), mean(e)) for (cc, n, rate), e in times.items() if cc == OLD]
     if any(new == old == HORIZON_S for new, old in pairs):
         return None
@@ -144,7 +144,7 @@ def section_2(lab: Lab) -> Report:
     choices=CHOICES,
 )
 def figure_5(lab: Lab) -> Report:
-    """A flow that starts at 100 s beside an established one."""
+    """A flow that starts at 100 s beside an established flow."""
     report = Report()
     old, new = lab.run("figure 5", [_scenario(lab, cc, 2, 1000, 1) for cc in (OLD, NEW)])
     share = 1e9 * 1448 / 1500 / 2

@@ -1,4 +1,4 @@
-"""The page that shows all experiments, made of the reports that were kept."""
+"""The page that shows all experiments, made from stored reports."""
 
 import shutil
 from collections import Counter
@@ -14,12 +14,12 @@ from elephan.studies.reproduce.lab import EXPERIMENTS, SOURCES, Experiment, Repo
 
 
 def report_place(folder: Path, name: str, *, quick: bool) -> Path:
-    """Where the report of an experiment is kept: one of its full runs, and one of `--quick`."""
+    """Where the report of an experiment is stored: separately for full runs and for `--quick`."""
     return folder / ("quick" if quick else "full") / f"{name}.json"
 
 
 def report_of(one: Experiment, report: Report, *, quick: bool) -> dict[str, Any]:
-    """A report as it is kept: text and numbers, and what draws its figure if it has one."""
+    """A report in its stored form: text and numbers, and the data of its figure if it has one."""
     texts = claims(one.source)
     return {
         "name": one.name,
@@ -52,7 +52,7 @@ def report_of(one: Experiment, report: Report, *, quick: bool) -> dict[str, Any]
 
 
 def table_of(report: dict[str, Any]) -> Table:
-    """The published numbers of a report that was kept, beside ours."""
+    """The published numbers of a stored report, beside ours."""
     head = [
         *text_heads("quantity", "system", "unit"),
         Head("published"),
@@ -78,10 +78,10 @@ def table_of(report: dict[str, Any]) -> Table:
 
 
 def write_page(folder: Path, page: Path) -> Path:
-    """Write the page, and copy its pictures beside it."""
+    """Write the page, and copy its pictures to the same place."""
     reports: dict[str, dict[str, Any]] = {}
     for name in EXPERIMENTS:
-        # The full one where there is one.
+        # The full report is preferred.
         for quick in (True, False):
             if (place := report_place(folder, name, quick=quick)).is_file():
                 reports[name] = read_json(place.parent, place.name)
@@ -113,7 +113,7 @@ def write_page(folder: Path, page: Path) -> Path:
     return page
 
 
-# Early reports do not say which code made them.
+# Early reports do not record the code version.
 UNKNOWN = "an unknown version"
 
 
@@ -123,13 +123,13 @@ def made_by(report: dict[str, Any]) -> str:
 
 
 def _usual(reports: dict[str, dict[str, Any]]) -> str:
-    """The code that made most of the reports that say which did."""
+    """The code version of most of the reports that record one."""
     told = Counter(made_by(report) for report in reports.values() if "code" in report)
     return told.most_common(1)[0][0] if told else UNKNOWN
 
 
 def _versions(reports: dict[str, dict[str, Any]]) -> str:
-    """Which code made the reports."""
+    """The code versions of the reports."""
     usual = _usual(reports)
     others = Counter(made_by(report) for report in reports.values() if made_by(report) != usual)
     text = f"made by Elephan {usual} (package version, and a hash of the code that makes results)"
@@ -150,7 +150,7 @@ def _overview(reports: dict[str, dict[str, Any]]) -> str:
 
 
 def _contents(reports: dict[str, dict[str, Any]]) -> list[str]:
-    """What was run in full, what by `--quick`, what not yet."""
+    """The experiments that were run in full, with `--quick`, or not yet."""
     usual = _usual(reports)
     rows = []
     for name, one in EXPERIMENTS.items():
@@ -207,7 +207,7 @@ def _section(report: dict[str, Any], usual: str, folder: Path, pictures: Path) -
 
 
 def _untested(reports: dict[str, dict[str, Any]]) -> list[str]:
-    """Claims that no stored report covers."""
+    """The claims that no stored report covers."""
     tested = {check["claim"] for report in reports.values() for check in report["checks"]}
     left = [row for source in SOURCES for key, row in claims(source).items() if key not in tested]
     if not left:

@@ -1,6 +1,6 @@
-"""What the choices change that Kelly, Tekala and Szabó, Nabeshima and Yata, and the authors of Layered TCP leave to us.
+"""The effect of choices that Kelly, Tekala and Szabó, Nabeshima and Yata, and the authors of Layered TCP leave open.
 
-Each is changed alone, on one point of theirs. The thesis' stand beside its tables.
+Each choice is changed alone, for one point of the publication. The choices for the thesis are with its tables.
 """
 
 from collections.abc import Mapping

@@ -31,7 +31,7 @@ ARED = "adaptive RED: the parameters of Floyd, Gummadi and Shenker 2001, as ns-2
     choices=("initial ssthresh: 1000 packets.",),
 )
 def figure_4(lab: Lab) -> Report:
-    """One flow at 1 Gbit/s, 100 ms against equations 6 to 12, and with half of the buffer."""
+    """One flow at 1 Gbit/s and 100 ms compared with equations 6 to 12, and with half of the buffer."""
     report = Report()
     full, small = (r[0] for r in lab.runs("tekala2006/window", [{}, {"path.buffer": "5% bdp"}]))
     time, window = (full.flows[c].to_numpy() for c in ("time_s", "cwnd_segments"))
@@ -76,7 +76,7 @@ def figure_4(lab: Lab) -> Report:
     "tekala2006/figure-6", "Throughput of two flows under random loss", "tekala2006/loss", choices=("repetitions.",)
 )
 def figure_6(lab: Lab) -> Report:
-    """Two flows with 30 and 56 ms at q = 1.5e-4 against equation 24."""
+    """Two flows with 30 and 56 ms at q = 1.5e-4 compared with equation 24."""
     report = Report()
     runs = lab.runs("tekala2006/loss", [{"duration": lab.pick("100 s", "60 s")}], lab.pick(10, 2))[0]
     good = []
@@ -149,7 +149,7 @@ def _rows(report: Report, table: str, found: dict[tuple[int, int], list[Run]]) -
 
 
 def _exponent(runs: list[Run], base: int, n: int) -> float:
-    """Slope of the logarithm of rates over that of round-trip times."""
+    """The slope of the logarithm of rates over the logarithm of round-trip times."""
     rtts = np.log(_rtts(base, n))
     slopes = []
     for run in runs:

@@ -1,11 +1,11 @@
-"""Author Year: what the source is about."""
+"""Author Year: the subject of the source."""
 
 from elephan.studies.reproduce.lab import Lab, Report, Row, estimate, experiment, printed
 
 
 @experiment("template/name", "What the table or figure shows", "template/name")
 def name(lab: Lab) -> Report:
-    """What is run, and which printed numbers are compared with it."""
+    """The runs, and the published numbers that they are compared with."""
     report = Report()
     systems = printed("template", "Table 1", "goodput")
     points = [{"flow.cc": "reno"} for _ in systems]

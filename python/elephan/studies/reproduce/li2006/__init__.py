@@ -1,4 +1,4 @@
-"""Li 2006: transport protocols over high performance networks. A module for each part; importing this registers them all."""
+"""Li 2006: transport protocols over high performance networks. One module for each part; importing this registers them all."""
 
 from elephan.studies.reproduce.li2006 import (
     chapter5,

@@ -1,4 +1,4 @@
-"""Cells of chapter 8: two flows of an algorithm on a path of a capacity and a round-trip time; their runs, means and lines."""
+"""Cells of chapter 8: two flows of one algorithm on a path with a given capacity and round-trip time; runs, means and plots."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -23,21 +23,22 @@ CHOICES = (
     "BIC's S_max = 32 and smooth_part = 20 (Xu 2004).",
     "The kernel's cap of cwnd at what is in flight, and the hosts' cost of ACKs, are left out.",
 )
-# Where fairness is read.
+# The part of a test in which fairness is measured.
 LATE = "second half of the tests"
 Cells = dict[tuple[str, int, int], list[Run]]
 
 
 def repeats_of(lab: Lab) -> int:
-    """Repeats of a cell."""
+    """The number of repeats of a cell."""
     return lab.pick(5, 2)
 
 
 def timing(lab: Lab, first: str, rate: float, rtt: float) -> dict[str, str]:
-    """How long a test is, and when the second flow starts beside a `first` one; Mbit/s and ms.
+    """The length of a test, and the start time of the second flow beside a `first` one; arguments in Mbit/s and ms.
 
-    At least ten minutes, and up to an hour where Standard TCP is in it, whose epochs are long: ten of them. The second flow was started so that its slow
-    start met the whole range of a congestion epoch of the first (section 8.1.3).
+    A test takes at least ten minutes. With Standard TCP, whose epochs are long, it takes ten epochs, up to an hour. The
+    second flow starts at a time that is drawn so that its slow start can meet any phase of a congestion epoch of the first
+    flow (section 8.1.3).
     """
     packets_s, rtt_s = rate * 1e6 / 12e3, rtt * 1e-3
     epoch = epoch_s(cc_of(first), packets_s, rtt_s, 0.2 * packets_s * rtt_s)
@@ -54,7 +55,7 @@ def grid(lab: Lab, scenario: str, cells: Sequence[tuple[str, int, int]], make: A
     points = []
     for name, rate, rtt in cells:
         settings = make(SYSTEMS[name], rate, rtt)
-        # Of flows that differ the first is Standard TCP, or the one of 162 ms.
+        # If the flows differ, the first is Standard TCP, or the one with 162 ms.
         first = name if "flow.cc" in settings else "Standard TCP"
         points.append(settings | timing(lab, first, rate, 162 if "flow.1.rtt" in settings else rtt))
     return dict(zip(cells, lab.runs(scenario, points, repeats), strict=True))
@@ -66,7 +67,7 @@ def symmetric(cc: str, rate: int, rtt: int) -> dict[str, str]:
 
 
 def asymmetric(large: bool) -> Callable[[str, int, int], dict[str, str]]:
-    """The first flow has 162 ms, the second one `rtt`; the buffer is for the longer one if `large`."""
+    """The first flow has 162 ms, the second has `rtt`. The buffer is that of the longer path if `large`."""
 
     def point(cc: str, rate: int, rtt: int) -> dict[str, str]:
         return {
@@ -80,7 +81,7 @@ def asymmetric(large: bool) -> Callable[[str, int, int], dict[str, str]]:
 
 
 def friendly(cc: str, rate: int, rtt: int) -> dict[str, str]:
-    """The second flow beside one of Standard TCP."""
+    """One flow of an algorithm beside one of Standard TCP."""
     return {"flow.1.cc": cc, "path.rate": f"{rate} Mbit/s", "path.rtt": f"{rtt} ms"}
 
 
@@ -102,7 +103,7 @@ def all_cells(lab: Lab, key: str, systems: Sequence[str] = tuple(SYSTEMS)) -> Ce
 
 
 def _over(cells: Cells, name: str, where: Callable[[int, int], bool], read: Callable[[Run], float | None]) -> float:
-    """What is read from the runs of an algorithm: the mean over its cells of the mean over their repeats."""
+    """A metric of an algorithm: the mean over its cells of the mean over their repeats."""
     found = [
         e.mean
         for (system, rate, rtt), runs in cells.items()
@@ -117,7 +118,7 @@ def of(cells: Cells, metric: str, name: str, where: Callable[[int, int], bool] =
 
 
 def late_fairness(run: Run) -> float:
-    """Least over most goodput of the flows in the second half of the measured time."""
+    """The ratio of the smallest to the largest goodput of the flows in the second half of the measured time."""
     middle = (run.summary.from_s + run.summary.to_s) / 2
     each = (
         run.flows.filter(pl.col("time_s") > middle)
@@ -130,14 +131,15 @@ def late_fairness(run: Run) -> float:
 def settled(cells: Cells, name: str, where: Callable[[int, int], bool] = lambda *_: True) -> float:
     """The mean fairness of an algorithm in the second half of the tests, over the cells and their repeats.
 
-    Table 8.2 prints it of one cell, and there the second half is near to what is printed: BicTCP's flows of unequal round-trip
-    times share as 0.02 in it, 0.01 in print, and 0.13 from the start of the second flow on.
+    Table 8.2 prints the fairness of one cell, and the second half of the test is close to the printed value: BicTCP's flows
+    with unequal round-trip times have a fairness of 0.02 in the second half, 0.01 in print, and 0.13 from the start of the
+    second flow on.
     """
     return _over(cells, name, where, late_fairness)
 
 
 def at(rate: int | None, rtt: int | None) -> Callable[[int, int], bool]:
-    """Cells of this rate and this round-trip time; any where none."""
+    """The cells with this rate and this round-trip time; None matches any."""
     return lambda c, r: rate in (None, c) and rtt in (None, r)
 
 
@@ -147,7 +149,7 @@ def by_system(cells: Cells, metric: str, where: Callable[[int, int], bool] = lam
 
 
 def lines(cells: Cells, metric: str, title: str, *, log: bool = False) -> "Callable[[], Figure]":
-    """Draw a metric over round-trip times, one picture for each rate."""
+    """Plot a metric over round-trip times, with one panel for each rate."""
 
     def draw() -> Figure:
 

@@ -1,4 +1,4 @@
-"""Li 2006, chapters 3 and 5: end hosts, and formulas of utilisation, loss and throughput."""
+"""Li 2006, chapters 3 and 5: end hosts, and formulas for utilisation, loss and throughput."""
 
 import numpy as np
 import polars as pl
@@ -9,7 +9,7 @@ from elephan.studies.reproduce.li2006.systems import listed
 from elephan.studies.theory import Model
 
 PAYLOAD = 1448 / 1500
-# Packets that an ACK of two segments sets free when it opens the window by one.
+# The number of packets released by an ACK of two segments that increases the window by one.
 BURST = 3
 
 
@@ -20,7 +20,7 @@ BURST = 3
     choices=("round-trip time and loss rate of the path: 20 ms, and three loss rates.",),
 )
 def figure_3_1(lab: Lab) -> Report:
-    """Standard TCP for 30 s, where UDP gets through at any rate of loss this small."""
+    """Standard TCP for 30 s. UDP passes at every loss rate this small."""
     report, losses = Report(), ("1e-6", "1e-5", "1e-4")
     runs = lab.runs(
         "li2006/end-host",
@@ -43,7 +43,7 @@ def figure_3_1(lab: Lab) -> Report:
     choices=("round-trip time: 20 ms.", "the grids of buffers and MTUs."),
 )
 def figure_5_1(lab: Lab) -> Report:
-    """Buffer over round-trip time until the path limits; window over segment size."""
+    """Buffer divided by round-trip time up to the limit of the path; window by segment size."""
     report, sizes = Report(), (64, 128, 256, 512, 1024, 4096)
     runs = lab.runs("li2006/end-host", [{"tcp.send_buffer": f"{kb} kB"} for kb in sizes])
     rates = [r[0].summary.goodput_bit_s for r in runs]
@@ -83,7 +83,7 @@ def figure_5_1(lab: Lab) -> Report:
     choices=("path: 100 Mbit/s, 100 ms, and one loss in 60000 packets for the right-sizing on MB-NG.",),
 )
 def figure_5_6(lab: Lab) -> Report:
-    """Growth for each round trip in three runs; the cap of dynamic right-sizing."""
+    """Growth for each round trip in three runs, and the window limit of dynamic right-sizing."""
     report = Report()
     stacks = {
         "no delayed ACK": {"tcp.delayed_ack.segments": "1", "tcp.byte_counting": '"per_ack"'},
@@ -132,7 +132,7 @@ def figure_5_6(lab: Lab) -> Report:
 
 @experiment("li2006/section-5.4", "Utilisation by buffer, loss and throughput of Standard TCP")
 def section_5_4(lab: Lab) -> Report:
-    """Formulas of chapter 5 and 6.2.1."""
+    """Formulas of chapter 5 and section 6.2.1."""
     del lab
     report = Report()
     standard, scalable = Model("reno"), Model("scalable")
@@ -173,7 +173,7 @@ def section_5_4(lab: Lab) -> Report:
     "li2006/utilisation",
 )
 def utilisation(lab: Lab) -> Report:
-    """Equation 5.6 against the simulator; capacity and round-trip time must not matter."""
+    """Equation 5.6 against the simulator. Capacity and round-trip time must have no effect."""
     report = Report()
     cases = [
         (beta, gamma, rate, rtt)

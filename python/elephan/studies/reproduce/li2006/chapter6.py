@@ -1,4 +1,4 @@
-"""Li 2006, chapter 6: windows over time."""
+"""Li 2006, chapter 6: window traces."""
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -11,7 +11,7 @@ from elephan.studies.reproduce.li2006.systems import SYSTEMS, listed
 
 @experiment("li2006/figure-6.1", "Windows over time at 200 Mbit/s, 150 ms (figures 6.1 to 6.4)", "li2006/traces")
 def figure_6_1(lab: Lab) -> Report:
-    """HSTCP, Scalable, H-TCP, BIC: drawn; the source prints no numbers."""
+    """HSTCP, Scalable, H-TCP, BIC: plots only, because the source prints no numbers."""
     report, names = Report(), ("HighSpeed TCP", "Scalable TCP", "H-TCP", "BicTCP")
     runs = [r[0] for r in lab.runs("li2006/traces", [{"flow.cc": SYSTEMS[n]} for n in names])]
 

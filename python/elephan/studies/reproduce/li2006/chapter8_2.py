@@ -21,7 +21,7 @@ from elephan.studies.theory import FIGURES, Model, plot_response
     choices=(*CHOICES[:1], "the grid of loss rates.", "initial slow start: as it comes; the first 60 s do not count."),
 )
 def figure_8_1(lab: Lab) -> Report:
-    """Mean windows under random loss against theory, and at the switch of modes."""
+    """Mean windows under random loss compared with theory, and at the switch between modes."""
     report = Report()
     losses, names = lab.pick((1e-5, 1e-4, 1e-3, 1e-2), (1e-4, 1e-3)), tuple(SYSTEMS)[:5]
     points = [
@@ -112,7 +112,7 @@ def figure_8_1(lab: Lab) -> Report:
     choices=(*CHOICES, "the grid of queue sizes: 1, 2, 5, 10, 20, 30, 50, 80 and 100 %."),
 )
 def figure_8_6(lab: Lab) -> Report:
-    """Queue sweep."""
+    """Sweep of the queue size."""
     sizes = lab.pick((1, 2, 5, 10, 20, 30, 50, 80, 100), (2, 5, 20, 50, 100))
     names = tuple(SYSTEMS)
     points = [

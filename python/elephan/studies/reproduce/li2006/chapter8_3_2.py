@@ -1,4 +1,4 @@
-"""Li 2006, sections 8.3.2 and 8.3.3: flows of different round-trip times, and beside Standard TCP."""
+"""Li 2006, sections 8.3.2 and 8.3.3: flows with different round-trip times, and flows beside Standard TCP."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ _, SMALL, LARGE, FRIENDLY = SCENARIOS
 
 
 def _late(cells: Cells, name: str, rates: Sequence[int]) -> float:
-    """Fairness of an algorithm in the second half of the tests with unequal round-trip times."""
+    """The fairness of an algorithm with unequal round-trip times, in the second half of the tests."""
     return settled(cells, name, lambda c, r: c in rates and r < 162)
 
 
@@ -33,7 +33,7 @@ def _late(cells: Cells, name: str, rates: Sequence[int]) -> float:
     "li2006/figure-8.22", "Two flows of different round-trip times, small buffers", "li2006/asymmetric", choices=CHOICES
 )
 def figure_8_22(lab: Lab) -> Report:
-    """Flow 1 has 162 ms, flow 2 less; the buffer is 20 % of the shorter one's product."""
+    """Flow 1 has 162 ms, flow 2 less. The buffer is 20 % of the bandwidth-delay product of the shorter path."""
     cells, report = all_cells(lab, SMALL), Report()
     goodput = by_system(cells, "goodput", lambda _, r: r < 162)
     best = sorted((n for n in goodput if n != "FAST"), key=lambda n: -goodput[n])[:2]
@@ -97,7 +97,7 @@ def synchronisation(lab: Lab) -> Report:
     "li2006/figure-8.27", "Two flows of different round-trip times, large buffers", "li2006/asymmetric", choices=CHOICES
 )
 def figure_8_27(lab: Lab) -> Report:
-    """The buffer is 20 % of the longer round-trip time's product."""
+    """The buffer is 20 % of the bandwidth-delay product of the longer path."""
     cells, small, report = all_cells(lab, LARGE), all_cells(lab, SMALL), Report()
     used = {n: of(cells, "goodput", n) / (sum(RATES) / 3 * 1448 / 1500) for n in SYSTEMS}
     least = min(used, key=lambda n: used[n])
@@ -112,7 +112,7 @@ def figure_8_27(lab: Lab) -> Report:
         for name in ("Scalable TCP", "Standard TCP")
         for key, c in (("small", small), ("large", cells))
     }
-    # Cured it would be no less fair than Standard TCP behind the same buffers.
+    # If the larger buffer cured it, it would be at least as fair as Standard TCP with the same buffers.
     report.check(
         "L40",
         far["Scalable TCP, large"] < far["Standard TCP, large"],

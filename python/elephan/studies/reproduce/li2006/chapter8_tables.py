@@ -1,4 +1,4 @@
-"""Li 2006, Tables 8.1 to 8.4: two flows at 250 Mbit/s and 82 ms; and what the unpublished choices change there."""
+"""Li 2006, Tables 8.1 to 8.4: two flows at 250 Mbit/s and 82 ms; and the effect of the unpublished choices on them."""
 
 from collections.abc import Sequence
 
@@ -76,7 +76,7 @@ def _table(lab: Lab, table: str, metric: str, band: float, keys: Sequence[str]) 
 def table_8_1(lab: Lab) -> Report:
     """Goodput in all four scenarios."""
     report = _table(lab, "8.1", "goodput", 0.1, list(SCENARIOS))
-    # No algorithm of the thesis passes 230.2 Mbit/s, where 250 Mbit/s of IP packets carry 241.3.
+    # No algorithm of the thesis exceeds 230.2 Mbit/s, although 250 Mbit/s of IP packets carry 241.3.
     most = max(r.published or 0 for r in report.rows)
     for row in [r for r in report.rows if r.published]:
         share = Estimate.of([mean(row.ours) / (250 * 1448 / 1500)])
@@ -118,7 +118,7 @@ def table_8_2(lab: Lab) -> Report:
 
 @experiment("li2006/table-8.3", "80 % convergence time, 250 Mbit/s, 82 ms", "li2006/symmetric", choices=CHOICES)
 def table_8_3(lab: Lab) -> Report:
-    """Convergence of the second flow."""
+    """The convergence time of the second flow."""
     report = _table(lab, "8.3", "convergence", 0.3, ["li-8.3.1-symmetric"])
     own = next(r.ours for r in report.rows if r.system == "Scalable TCP")
     group = "time to 80 % of a fair share, 8.3.1-symmetric"
@@ -159,7 +159,7 @@ def table_8_4(lab: Lab) -> Report:
     return report
 
 
-# What the thesis leaves open, or says and we doubt: the algorithm that it touches, and another value for it.
+# Choices that the thesis leaves open, or that we doubt: the affected algorithm, and another value.
 ALTERNATIVES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("initial window 10 in place of 2", "BicTCP", {"tcp.initial_window": "10"}),
     ("no quick ACKs in place of 16", "Scalable TCP", {"tcp.delayed_ack.quick": "0"}),
@@ -187,7 +187,7 @@ ALTERNATIVES: tuple[tuple[str, str, dict[str, str]], ...] = (
     "li2006/sensitivity", "What the unpublished choices change, 250 Mbit/s, 82 ms", "li2006/symmetric", choices=CHOICES
 )
 def sensitivity(lab: Lab) -> Report:
-    """Each choice changed alone, on the point of Tables 8.1 to 8.4."""
+    """Each choice changed alone, for the cell of Tables 8.1 to 8.4."""
     return changed_alone(
         lab,
         "li2006/symmetric",

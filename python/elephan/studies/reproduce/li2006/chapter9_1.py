@@ -34,7 +34,7 @@ def _network(near: bool) -> dict[str, Any]:
 
 
 def repeated(lab: Lab, what: str, name: str, changes: Sequence[Mapping[str, Any]], repeats: int) -> list[list[Run]]:
-    """Run the scenario `name` with each of the changes, `repeats` times; in that order."""
+    """Run the scenario `name` with each of the changes, `repeats` times; results in this order."""
     runs = lab.run(what, [_made(lab, name, change, seed) for change in changes for seed in range(1, repeats + 1)])
     return [runs[i : i + repeats] for i in range(0, len(runs), repeats)]
 
@@ -107,7 +107,7 @@ def _goodput(runs: Sequence[Run]) -> float:
     choices=(ROUTER, TEST[-1], *hosts.CHOICES, "on MB-NG hosts cost nothing."),
 )
 def figure_9_3(lab: Lab) -> Report:
-    """CBR from 0 to 900 Mbit/s; on DataTAG with what ACKs cost its hosts."""
+    """CBR from 0 to 900 Mbit/s; on DataTAG with the ACK processing cost of its hosts."""
     report, rates = Report(), lab.pick((0, 100, 200, 400, 600, 700, 900), (0, 200, 600))
     near, far = (
         _beside_cbr(lab, True, 1, rates),
@@ -138,7 +138,7 @@ def figure_9_3(lab: Lab) -> Report:
 
 @experiment("li2006/figure-9.4", "Ten flows beside UDP", "li2006/testbed", choices=TEST)
 def figure_9_4(lab: Lab) -> Report:
-    """Aggregate goodput and its spread over flows."""
+    """Aggregate goodput, and its variation among flows."""
     report, rates = Report(), lab.pick((0, 200, 500, 800), (500,))
     worst, spread = {}, {}
     for near in (True, False):
@@ -210,7 +210,7 @@ def figure_9_7(lab: Lab) -> Report:
     quick=False,
 )
 def figure_9_10(lab: Lab) -> Report:
-    """N flows of Standard TCP, of which i become another algorithm."""
+    """N flows of Standard TCP, i of which are replaced by another algorithm."""
     report = Report()
     totals: dict[int, tuple[int, ...]] = lab.pick({1: (2, 5, 10, 30), 10: (12, 20, 40)}, {1: (2, 20), 10: (12, 30)})
     names = FOUR[1:]

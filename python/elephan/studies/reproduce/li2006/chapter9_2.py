@@ -32,8 +32,8 @@ def figure_9_16(lab: Lab) -> Report:
     return report
 
 
-# Figure 9.25 only draws the profiles. From where to where in the queue of the class, and how much is dropped there: the steps of such a router
-# are of a hundredth, and a single Scalable flow that fills the class needs a drop in 100,000 packets.
+# Figure 9.25 shows the profiles without numbers. For each: the range of the queue of the class, and the drop probability.
+# Such a router has steps of one hundredth, while a single Scalable flow that fills the class needs one drop in 100,000 packets.
 PROFILES = ((750, 7500, 0.001), (750, 7500, 0.01), (2500, 7500, 0.01))
 
 
@@ -66,11 +66,11 @@ def figure_9_20(lab: Lab) -> Report:
         }
 
     def use(runs: Sequence[Run], share: int) -> float:
-        """QEF of the class, equation 9.3: goodput over what is allocated; 0.965 where the class is full."""
+        """QEF of the class, equation 9.3: goodput divided by the allocation; 0.965 if the class is full."""
         return mean(estimate(runs, lambda x: x.flows[0].goodput_bit_s)) / (share * 1e7)
 
     def least(runs: Sequence[Run], share: int) -> float:
-        """The smallest window, over that which fills the class."""
+        """The smallest window, as a share of the window that fills the class."""
         frames = [run.flows.filter((pl.col("flow") == 0) & (pl.col("time_s") > run.summary.from_s)) for run in runs]
         return min(float(frame["cwnd_segments"].to_numpy().min()) for frame in frames) / (100 * share)
 

@@ -1,14 +1,14 @@
-"""Li 2006, Table B.2: the hosts of DataTAG, by what the thesis says of their processors, and Linux 2.4 of its stack.
+"""Li 2006, Table B.2: the hosts of DataTAG, from the thesis' description of their processors and of the Linux 2.4 stack.
 
-None of it is fitted to a result; docs/hosts.md shows what other values do.
+None of the values is fitted to a result. docs/hosts.md shows the effect of other values.
 """
 
 from typing import Any
 
-# Section 5.1.3: 1 GHz for 1 Gbit/s, so of 12 us for a packet and half an ACK 12/2.2 at 2.2 GHz, divided evenly: 3.6 + 3.6/2. Figure 9.18: an
-# ACK with SACK blocks takes up to ten times as long as another at 600 Mbit/s and 40 ms, where 3 blocks mean 3 walks over 2000
-# packets: 9 x 3.6 us / 6000 = 5.4 ns. The backlog is Kelly's on the same test bed (2003, section 4); Linux 2.4 takes no packet in
-# between its being full and its being empty.
+# Section 5.1.3 requires 1 GHz for 1 Gbit/s. So a packet and half an ACK take 12 us at 1 GHz and 12/2.2 us at
+# 2.2 GHz, divided evenly: 3.6 + 3.6/2. Figure 9.18: an ACK with SACK blocks takes up to ten times as long as another one at
+# 600 Mbit/s and 40 ms, where 3 blocks cause 3 walks over 2000 packets: 9 x 3.6 us / 6000 = 5.4 ns. The backlog is Kelly's on
+# the same test bed (2003, section 4). Once it is full, Linux 2.4 accepts no packet until it is empty.
 HOST: dict[str, Any] = {
     "data": "3.6 us",
     "ack": "3.6 us",
@@ -16,7 +16,7 @@ HOST: dict[str, Any] = {
     "max_backlog": 3000,
     "throttle": True,
 }
-# Linux 2.4: recovery by rate halving; the timeout is never below the smoothed round-trip time and 200 ms.
+# Linux 2.4: recovery by rate halving. The timeout is never shorter than the smoothed round-trip time plus 200 ms.
 STACK: dict[str, Any] = {"rate_halving": True, "rto_min": "320 ms"}
 CHOICES = (
     "the hosts' processor: 3.6 us for a packet or an ACK (1 GHz for 1 Gbit/s, section 5.1.3), 5.4 ns for each packet that a SACK block "

@@ -1,4 +1,4 @@
-"""What the chapters of the thesis share: its algorithms, its metrics, and numbers as text."""
+"""Shared by the chapters of the thesis: its algorithms, its metrics, and numbers as text."""
 
 import tomllib
 from collections.abc import Mapping
@@ -6,8 +6,9 @@ from typing import Any
 
 from elephan.api.metrics import declared
 
-# The thesis' names, and what a scenario calls them. It ran HighSpeed TCP by the table of RFC 3649, and H-TCP with an increase that
-# is multiplied by T_min in seconds, as its equation 6.9 prints; the authors' own code has T_min/100 ms there.
+# The thesis' names of algorithms, and their names in a scenario. The thesis used HighSpeed TCP with the table of RFC 3649,
+# and H-TCP with an increase that is multiplied by T_min in seconds, as its equation 6.9 prints. The authors' own code has
+# T_min/100 ms there.
 SYSTEMS = {
     "Standard TCP": "reno",
     "HighSpeed TCP": '{ name = "hstcp", form = "table" }',
@@ -29,7 +30,7 @@ METRICS = {
 
 
 def cc_of(system: str) -> Any:
-    """What a scenario calls an algorithm of the thesis, as a value."""
+    """The value of `cc` in a scenario for an algorithm of the thesis."""
     text = SYSTEMS[system]
     return tomllib.loads(f"cc = {text}")["cc"] if text.startswith("{") else text
 
