@@ -94,7 +94,7 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line: one clear line for each error, and never a traceback."""
+    """Run the command line. Each error gives one clear line, and never a traceback."""
     signals.heed()
     accept_any_letter()
     err = Terminal(stderr=True)

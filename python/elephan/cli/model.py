@@ -40,7 +40,7 @@ def _models(cc: str, settings: list[str] | None) -> dict[str, Model]:
 
 
 Limits = Callable[[float], bool]
-# What options may be, and how it is said.
+# The allowed values of options, and how a message describes them.
 SHARE: tuple[str, Limits] = ("a share between 0 and 1", lambda x: 0 < x < 1)
 POSITIVE: tuple[str, Limits] = ("a number above 0", lambda x: x > 0)
 FROM_0: tuple[str, Limits] = ("0 or more", lambda x: x >= 0)
@@ -63,7 +63,7 @@ def _numbers(text: str, option: str, expected: tuple[str, Limits]) -> list[float
 
 
 def _quantity(text: str, option: str, read: Callable[[str], float]) -> float:
-    """A time or a rate, above zero."""
+    """A time or a rate above zero."""
     try:
         value = read(text)
     except _core.ScenarioError as error:

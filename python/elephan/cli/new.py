@@ -1,7 +1,7 @@
-"""`elephan new`: lay out an algorithm, a queue discipline, a metric or a published experiment, in a checkout.
+"""`elephan new`: create an algorithm, a queue discipline, a metric or a published experiment in a checkout.
 
-Each is made from a template in the folder of what it is a template of. Templates are compiled, tested and linted like their
-neighbours, so that what is laid out is, too.
+Each is made from a template in the folder of its kind. Templates are compiled, tested and linted like the other files there, so
+the created files pass the same checks.
 """
 
 import keyword
@@ -23,7 +23,7 @@ out = Terminal()
 CC, NET, METRICS = Path("crates/cc/src"), Path("crates/net/src"), Path("crates/metrics/src")
 REPRODUCE = Path("python/elephan/studies/reproduce")
 NAME, NUMBERED = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*"), re.compile(r"[a-z][a-z0-9]*([-.][a-z0-9]+)*")
-# What Rust keeps for itself; Python's own are in `keyword`.
+# The keywords of Rust; those of Python are in `keyword`.
 RUST = (
     "abstract as async await become box break const continue crate do dyn else enum extern false final fn for gen if impl in "
     "let loop macro match mod move mut override priv pub ref return self static struct super trait true try type typeof unsafe "
@@ -41,14 +41,14 @@ class Name:
 
     @classmethod
     def of(cls, text: str, pattern: re.Pattern[str] = NAME) -> "Name":
-        """Raises `ScenarioError` where it is no identifier."""
+        """Raises `ScenarioError` if it is not an identifier."""
         if not pattern.fullmatch(text) or text in RUST.split() or keyword.iskeyword(text):
             raise ScenarioError(f"elephan new: expected a name such as illinois or hstcp-fc, found {text!r}")
         return cls(text, re.sub("[-.]", "_", text), "".join(word.capitalize() for word in text.split("-")))
 
 
 class Checkout:
-    """The files of a checkout as they are to be; nothing is written before all of them are known."""
+    """The files of a checkout with their planned content. Nothing is written before all of it is known."""
 
     def __init__(self) -> None:
         here = Path.cwd()
@@ -59,41 +59,41 @@ class Checkout:
         self.texts: dict[Path, str] = {}
 
     def read(self, file: Path) -> str:
-        """A file as it is to be."""
+        """The planned content of a file."""
         return self.texts[file] if file in self.texts else (self.root / file).read_text(encoding="utf-8")
 
     def create(self, file: Path, text: str) -> None:
-        """A new file. Raises `ScenarioError` where there is one."""
+        """Add a new file. Raises `ScenarioError` if it exists."""
         if (self.root / file).exists():
             raise ScenarioError(f"elephan new: expected no {file}, found one")
         self.texts[file] = text
 
     def insert(self, file: Path, line: str, before: str, behind: str = "") -> None:
-        """Put a text before the first `before` that is behind `behind`. Raises `ScenarioError` where there is none."""
+        """Insert a text before the first `before` that follows `behind`. Raises `ScenarioError` if there is none."""
         text = self.read(file)
         place = text.find(before, text.find(behind) + len(behind)) if behind in text else -1
         if place < 0:
             raise ScenarioError(f"{file}: expected {(behind + before).strip()!r}, found it not")
-        # An anchor may begin with the end of the line before it.
+        # An anchor can begin with the end of the line before it.
         place += before.startswith("\n")
         self.texts[file] = text[:place] + line + text[place:]
 
     def refuse(self, file: Path, pattern: str, name: str) -> None:
-        """Raises `ScenarioError` where a file has this name already."""
+        """Raises `ScenarioError` if a file already has this name."""
         if re.search(pattern, self.read(file)):
             raise ScenarioError(f"elephan new: expected a name that {file} does not have, found {name!r}")
 
     def declare(self, crate: Path, name: Name) -> None:
-        """Put a module among the others of a crate, in order of the alphabet."""
+        """Insert a module among the others of a crate, in alphabetical order."""
         file = crate / "lib.rs"
-        # Modules of tests have an attribute each, so that they are no part of the longest run of lines.
+        # Test modules have an attribute each, so they are not part of the longest sequence of `mod` lines.
         others = max(re.findall(r"(?:^(?:pub )?mod \w+;\n)+", self.read(file), re.MULTILINE), key=len)
         line = f"pub mod {name.module};\n" if others.startswith("pub") else f"mod {name.module};\n"
         lines = sorted([*others.splitlines(keepends=True), line], key=lambda one: one.rpartition(" ")[2].rstrip(";\n"))
         self.texts[file] = self.read(file).replace(others, "".join(lines))
 
     def write(self) -> None:
-        """Write all of it, or nothing."""
+        """Write all files, or none."""
         with ExitStack() as stack:
             for file, text in self.texts.items():
                 stack.enter_context(folders.new_file(self.root / file)).write_text(text, encoding="utf-8")
@@ -102,18 +102,18 @@ class Checkout:
 
 
 def code(template: str, name: Name) -> str:
-    """A template in Rust or Python with this name in place of its own."""
+    """A template in Rust or Python, with this name instead of its own."""
     return template.replace("Template", name.type).replace("template", name.module)
 
 
 def prose(template: str, name: Name) -> str:
-    """A template of a page with this name in place of its own."""
+    """A template of a page, with this name instead of its own."""
     heading = name.text.replace("-", " ").capitalize()
     return template.replace("Template", heading).replace("template", name.text)
 
 
 def entry(crate: Path, registry: Path, macro: str, line: str, name: Name, page: Path) -> None:
-    """A file of Rust, its line of a registry, and its page."""
+    """A Rust file, its line in a registry, and its page."""
     checkout = Checkout()
     checkout.refuse(registry, rf'"{name.text}"|\b{name.type}\b', name.text)
     checkout.create(crate / f"{name.module}.rs", code(checkout.read(crate / "template.rs"), name))
@@ -155,7 +155,7 @@ def metric(name: Annotated[str, typer.Argument(help="Name of the metric in table
         f"        /// {title.capitalize()} of the flows' goodputs.\n"
         f'        {new.module}: Option<f64>, "1", "{title}" ["Author Year, equation 1"] => Higher "1" 1.0 3;\n'
     )
-    # The figures of the run come before its flows.
+    # The metrics of the run come before those of its flows.
     flows = re.search(r"^ *///.*\n *flows: Vec<FlowSummary>", checkout.read(summary), re.MULTILINE)
     checkout.insert(
         summary, line, before=flows[0] if flows else "flows: Vec<FlowSummary>", behind="pub struct Summary {"

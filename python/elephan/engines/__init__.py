@@ -1,1 +1,1 @@
-"""What runs a scenario: simulator, fluid model, the running kernel."""
+"""The engines that run a scenario: the simulator, the fluid model, and the running kernel."""

@@ -1,6 +1,6 @@
-"""The `model` engine: the fluid equations of `elephan-model`, integrated over time, written as a run like any other.
+"""The `model` engine: the fluid equations of `elephan-model`, integrated over time, with results in the form of any other run.
 
-Packets are a fluid: no bursts, no timeouts, no bytes of acknowledgments.
+Packets are a fluid: there are no bursts, no timeouts and no acknowledgment bytes.
 """
 
 import json
@@ -33,9 +33,9 @@ def _classes(plan: dict[str, Any]) -> list[FlowClass]:
 
 
 def run(scenario: Scenario, *, progress: Callable[[float], object] | None = None) -> Run:
-    """Run a scenario on the fluid model: one bottleneck with DropTail or RED, and bulk flows that have a model.
+    """Run a scenario on the fluid model: one bottleneck with DropTail or RED, and bulk flows whose algorithm has a model.
 
-    Raises `ScenarioError` for what the model cannot say anything of.
+    Raises `ScenarioError` for features that the model does not cover.
     """
     started = time.perf_counter()
     plan = json.loads(_core.fluid_plan(scenario.to_json()))
@@ -52,7 +52,7 @@ def run(scenario: Scenario, *, progress: Callable[[float], object] | None = None
         random_loss=plan["random_loss"],
         progress=progress,
     )
-    # One row for each flow; with too many flows, one for each class.
+    # One row for each flow; if there are too many flows, one for each class.
     shown = plan["members"] or list(range(len(classes)))
     labels = [c["label"] if plan["members"] else f"{c['label']} x {c['flows']}" for c in plan["classes"]]
     labels = [labels[c] for c in shown]
@@ -73,7 +73,7 @@ def run(scenario: Scenario, *, progress: Callable[[float], object] | None = None
 
 
 def _goodput(course: Trajectory, plan: dict[str, Any]) -> np.ndarray[Any, Any]:
-    """Payload that one flow of each class delivers, bit/s: its share of what leaves the link."""
+    """Payload that one flow of each class delivers, bit/s: its share of the link's output."""
     rate = plan["rate_bit_s"] / (8.0 * plan["packet_bytes"])
     through = np.where(course.queue > 0, rate, np.minimum(course.offered, rate)) * (1 - plan["random_loss"])
     share = course.rates / np.maximum(course.offered, 1e-9)[:, None]
@@ -83,7 +83,7 @@ def _goodput(course: Trajectory, plan: dict[str, Any]) -> np.ndarray[Any, Any]:
 def _columns(
     course: Trajectory, plan: dict[str, Any], classes: list[FlowClass], shown: list[int]
 ) -> dict[str, dict[str, Any]]:
-    """The same columns as a simulated run's, one flow after the other at each time from its start on."""
+    """The same columns as those of a simulated run; at each time, one row for each flow that has started."""
     times, count, mss = course.time_s, len(shown), plan["mss_bytes"]
     rate = plan["rate_bit_s"] / (8.0 * plan["packet_bytes"])
     keep = (times[:, None] >= np.array([classes[c].start_s for c in shown])[None, :]).ravel()
@@ -144,7 +144,7 @@ def _columns(
 def _summary(
     course: Trajectory, plan: dict[str, Any], classes: list[FlowClass], shown: list[int], labels: list[str]
 ) -> Summary:
-    """The metrics over the measuring window; what only packets have stays undefined."""
+    """The metrics over the measuring window. Metrics that need packets are undefined."""
     within = (course.time_s >= plan["from_s"]) & (course.time_s <= plan["to_s"])
     span, mss = plan["to_s"] - plan["from_s"], plan["mss_bytes"]
     rate = plan["rate_bit_s"] / (8.0 * plan["packet_bytes"])

@@ -1,10 +1,11 @@
 """The fluid equations of `elephan-model`, integrated over time.
 
-Delays depend on the state (a round-trip time has the queue in it), so each step of scipy's Runge-Kutta 5(4) is no longer than
-the shortest round-trip time, and the state at an earlier time is read from its interpolant: the method of steps. This stays in
-Python: jitcdde compiles C where it runs, ddeint interpolates all of its past linearly, and the Rust ODE crates have no delays.
+Delays depend on the state, because a round-trip time includes the queueing delay. So each step of scipy's Runge-Kutta 5(4) is
+no longer than the shortest round-trip time, and earlier states are read from its interpolant (the method of steps). This
+stays in Python: jitcdde compiles C at run time, ddeint interpolates all of its past linearly, and the Rust ODE crates have
+no delays.
 
-A flow begins in slow start, which doubles its window in each round trip, and leaves it where its class has had one expected
+A flow begins in slow start, which doubles its window in each round trip. Slow start ends when the class has had one expected
 loss.
 """
 
@@ -19,13 +20,13 @@ from scipy.integrate import RK45
 
 from elephan import _core
 
-# Relative error of a step; the equations themselves are good for a per cent.
+# Relative error of a step. The equations themselves are accurate to about one per cent.
 RTOL = 1e-4
 
 
 @dataclass
 class _History:
-    """Interpolants of the steps that were taken, oldest first."""
+    """Interpolants of the steps so far, oldest first."""
 
     first: np.ndarray[Any, Any]
     times: list[float] = field(default_factory=list)
@@ -45,7 +46,7 @@ class _History:
         return np.asarray(y + h * (q @ (x ** np.arange(1, q.shape[1] + 1))))
 
     def forget(self, before: float) -> None:
-        """Drop what is older, now and then."""
+        """Occasionally drop older interpolants."""
         if len(self.times) > 4000:
             keep = max(bisect_right(self.times, before) - 1, 0)
             del self.times[:keep], self.pieces[:keep]
@@ -53,7 +54,7 @@ class _History:
 
 @dataclass(frozen=True)
 class FlowClass:
-    """Flows that are alike, to the fluid."""
+    """Flows that are identical in the fluid model."""
 
     cc: str
     flows: float
@@ -66,7 +67,7 @@ class FlowClass:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Samples: `windows` (segments), `rates` (packets/s of one flow), `loss` have a row for each time; `queue` in packets."""
+    """Samples: `windows` (segments), `rates` (packets/s of one flow), `loss` have a row for each time; `queue` is in packets."""
 
     time_s: np.ndarray[Any, Any]
     windows: np.ndarray[Any, Any]
@@ -79,14 +80,14 @@ class Trajectory:
 
 
 class _Integration:
-    """The equations on their way through time: a state is the windows of all classes and the averaged queue."""
+    """The integration of the equations. A state is the windows of all classes and the averaged queue."""
 
     def __init__(self, core: _core.Fluid, classes: list[FlowClass], times: np.ndarray[Any, Any]) -> None:
         n = len(classes)
         self.core, self.classes, self.n = core, classes, n
         self.shortest = min(c.rtt_s for c in classes)
         self.active, self.slow = np.zeros(n, bool), np.zeros(n, bool)
-        # Expected losses of a flow of each class: in its slow start, and in all.
+        # Expected losses of a flow of each class: in its slow start, and in total.
         self.met, self.lost = np.zeros(n), np.zeros(n)
         self.state, self.t = np.zeros(n + 1), 0.0
         self.history = _History(self.state.copy())
@@ -94,7 +95,7 @@ class _Integration:
         self.samples, self.losses = np.zeros((len(times), n + 1)), np.zeros((len(times), n))
 
     def change_flows(self, now: float) -> None:
-        """Start the classes that start now, and stop those that stop."""
+        """Start the classes that start at this time, and stop those that stop."""
         for i, c in enumerate(self.classes):
             if c.start_s == now and not self.active[i]:
                 self.active[i], self.slow[i], self.state[i] = True, c.window < c.ssthresh, c.window
@@ -109,12 +110,12 @@ class _Integration:
         change = np.array(self.core.derivative(now, before))
         change[: self.n][~self.active] = 0.0
         for i in np.flatnonzero(self.slow).tolist():
-            # Doubling in a round trip: what is acknowledged now is what was sent then.
+            # The window doubles in a round trip: what is acknowledged now was sent one round trip before.
             change[i] = np.log(2) * max(before[i][i], 1.0) / rounds[i]
         return change
 
     def run_to(self, end: float, progress: Callable[[float], object] | None) -> None:
-        """Integrate until `end`, and restart where a bound or the end of a slow start breaks the solution."""
+        """Integrate until `end`, and restart where a bound or the end of a slow start makes the solution discontinuous."""
         while self.t < end - 1e-12:
             first = min(1e-4, end - self.t)
             solver = RK45(
@@ -149,7 +150,7 @@ class _Integration:
         return state
 
     def count_losses(self, state: np.ndarray[Any, Any], t: float, step: float) -> bool:
-        """Count expected losses, and end slow starts in `state` that have met one; whether any ended."""
+        """Count expected losses, and end the slow starts in `state` that have met one; returns whether any ended."""
         rounds, ended = self.core.rtts(state.tolist()), False
         for i in np.flatnonzero(self.active).tolist():
             then = self.history.at(t - rounds[i])
@@ -179,7 +180,7 @@ def integrate(
 ) -> Trajectory:
     """Integrate the equations for `classes` on a link of `rate` packets/s that queues `buffer` packets.
 
-    `queue` is `droptail`, `red` with its numbers in `red` (minimum, maximum, max_p, weight, gentle, wait), or `power`.
+    `queue` is `droptail`, `red` with its parameters in `red` (minimum, maximum, max_p, weight, gentle, wait), or `power`.
     """
     core = _core.Fluid(rate, buffer, queue, [(c.cc, c.flows, c.rtt_s) for c in classes], random_loss, red)
     course = _Integration(core, classes, np.arange(0.0, duration_s + sample_s / 2, sample_s))

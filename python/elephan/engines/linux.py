@@ -1,6 +1,6 @@
-"""Runs scenarios on the running Linux kernel's own TCP, in real time.
+"""Runs scenarios on the TCP of the running Linux kernel, in real time.
 
-Needs root; and for the published algorithms a kernel with BTF, clang and libbpf (`elephan kernel status` shows what is
+This needs root. The published algorithms also need a kernel with BTF, clang and libbpf (`elephan kernel status` shows what is
 missing).
 """
 
@@ -18,7 +18,7 @@ from elephan.api.summary import Summary
 
 Progress = Callable[[float], object]
 
-# Names of Standard TCP that a kernel's own reno stands for: its recovery is selective, whatever the name.
+# Names of Standard TCP for which the kernel's own reno is used. Its recovery is selective, whatever the name.
 STANDARD = ("reno", "sack")
 PREFIX = "kernel:"
 
@@ -33,9 +33,9 @@ def run(
 ) -> Run:
     """Run a scenario on the kernel, in real time, and return the outcome.
 
-    A run that did not keep to its schedule is marked: `run.provenance["quality"]["valid"]` is false and `invalid_because` has
-    the reasons. Commands (lists of words) run meanwhile in the namespaces of the two hosts, 10.0.0.1 and 10.0.0.2; the word
-    `{cc}` stands for the name that the first flow's algorithm has in the kernel.
+    A run that did not keep to its schedule is marked: `run.provenance["quality"]["valid"]` is false, and `invalid_because` has
+    the reasons. During the run, commands (lists of words) run in the namespaces of the two hosts, 10.0.0.1 and 10.0.0.2. The
+    word `{cc}` stands for the name of the first flow's algorithm in the kernel.
 
     Raises `ScenarioError` for unsupported settings, `KernelError` if something is missing.
     """
@@ -68,7 +68,7 @@ def run(
 
 
 def _name(held: kernel.Held, name: str, settings: str) -> str:
-    """The name that a socket requests: an algorithm of Elephan loaded for this run, or one of the kernel's own."""
+    """The name that a socket requests: an algorithm of Elephan that was loaded for this run, or one of the kernel's own."""
     plain = name.removeprefix(PREFIX)
     plain = "reno" if plain in STANDARD else plain
     if plain in kernel.algorithms():

@@ -9,7 +9,7 @@ from elephan.api.scenario import Scenario
 from elephan.engines import sim
 from elephan.engines.sim import Progress
 
-# Engines beside the simulator. Each has a function `run`, and is imported when a scenario asks for it.
+# Engines other than the simulator. Each has a function `run`, and is imported when a scenario requests it.
 OTHERS = {"model": "elephan.engines.fluid", "linux": "elephan.engines.linux"}
 
 
@@ -23,9 +23,9 @@ def run(
     """Run a scenario, and return its results.
 
     The interpreter lock is released during the run. `progress` is called every 50 ms with the completed share; an exception
-    from it, or from a signal handler, ends the run at once. `captures` gives the file to write for each link that the
-    scenario's `trace.pcap` names; `cancel`, in place of `progress`, lets another thread stop the run, which then raises
-    `KeyboardInterrupt`. A sweep has several runs: use `sweep`.
+    from it, or from a signal handler, ends the run at once. `captures` gives the output file for each link that the
+    scenario's `trace.pcap` names. `cancel`, instead of `progress`, lets another thread stop the run, which then raises
+    `KeyboardInterrupt`. A sweep has several runs: use `sweep` for it.
     """
     if scenario.document.get("sweep"):
         raise _core.ScenarioError("scenario: sweep: expected none for a single run, found one; use sweep()")
@@ -38,7 +38,7 @@ def run(
 def run_many(scenarios: Sequence[Scenario], *, threads: int = 0, progress: Progress | None = None) -> list[Run]:
     """Run scenarios on all cores (or on `threads`); results come in the same order, and equal those of `run`.
 
-    On other engines than the simulator they run in sequence.
+    On engines other than the simulator they run in sequence.
     """
     if any(scenario.document["engine"] != "sim" for scenario in scenarios):
         return [run(scenario, progress=progress) for scenario in scenarios]

@@ -1,6 +1,6 @@
-"""From the sources to an object that registers under a given name: compiled once, then renamed.
+"""Makes an object that registers an algorithm under a given name: the source is compiled once, then the object is renamed.
 
-clang compiles for eBPF, once for all kernels; the loader relocates fields to where the running kernel has them.
+clang compiles for eBPF, once for all kernels. The loader relocates fields to their offsets in the running kernel.
 """
 
 import hashlib
@@ -21,20 +21,20 @@ NAME_BYTES = 16
 
 
 def clang() -> str | None:
-    """The compiler, where there is one."""
+    """The path of the compiler; None if it is not installed."""
     return shutil.which(os.environ.get("CLANG", "clang"))
 
 
 def cache() -> Path:
-    """Where objects are kept."""
+    """The folder that stores compiled objects."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "elephan" / "kernel"
 
 
 def compiled(source: str) -> bytes:
-    """The object of a source file of `kernel/`, from the cache where it is there. In the cache a digest stands before it.
+    """The object of a source file of `kernel/`, from the cache if possible. A cached file begins with a digest of the object.
 
-    Raises `KernelError` where there is no clang, or where it refuses the file.
+    Raises `KernelError` if there is no clang, or if it refuses the file.
     """
     sources = _core.kernel_sources()
     digest = hashlib.sha256("\0".join(f"{name}\0{text}" for name, text in sorted(sources.items())).encode())
@@ -45,7 +45,7 @@ def compiled(source: str) -> bytes:
         digest_kept, data = kept.read_bytes().partition(b"\n")[::2]
         if digest_kept.decode("ascii", "replace") == hashlib.sha256(data).hexdigest():
             return data
-        # Damaged: it is compiled again.
+        # The cached file is damaged, so the source is compiled again.
     compiler = clang()
     if compiler is None:
         raise KernelError("clang: expected it to be installed (apt-get install clang), found none")
@@ -65,9 +65,9 @@ def compiled(source: str) -> bytes:
 
 
 def renamed(data: bytes, registered: str, name: str) -> bytes:
-    """The object that registers `name` in place of `registered`.
+    """The object that registers `name` instead of `registered`.
 
-    Before it is opened, because libbpf before 1.4 does not let a struct_ops be changed afterwards.
+    The name is changed before the object is opened, because libbpf before 1.4 cannot change a struct_ops afterwards.
     """
     place, put = (text.encode().ljust(NAME_BYTES, b"\0") for text in (registered, name))
     if data.count(place) != 1 or len(name) >= NAME_BYTES:

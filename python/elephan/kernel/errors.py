@@ -1,7 +1,7 @@
-"""What goes wrong between Elephan and a kernel."""
+"""Errors between Elephan and a kernel."""
 
 from elephan.base.errors import FailedError
 
 
 class KernelError(FailedError):
-    """The kernel, or what is needed to speak to it, is not as it has to be; the message says what was expected."""
+    """The kernel, or software needed to access it, does not meet a requirement; the message says what was expected."""

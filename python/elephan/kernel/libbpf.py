@@ -1,7 +1,7 @@
-"""The few functions of libbpf that loading takes, by ctypes.
+"""The few functions of libbpf that loading needs, called with ctypes.
 
-libbpf comes as a shared library with every system that has `ip`, keeps its interface, and needs nothing to be built here; so
-the rest of Elephan builds with Rust and Python alone. (libbpf-rs would need libelf, zlib and their headers at build time.)
+Every system that has `ip` has libbpf as a shared library. Its interface is stable, and it needs no build step here, so
+Rust and Python alone build the rest of Elephan. (libbpf-rs would need libelf, zlib and their headers at build time.)
 """
 
 import ctypes
@@ -18,7 +18,7 @@ STRUCT_OPS_MAP = 26  # BPF_MAP_TYPE_STRUCT_OPS
 STRUCT_OPS_ATTACH = 44  # BPF_STRUCT_OPS, an attach type
 LINK_FLAG = 1 << 13  # BPF_F_LINK: the registration lasts as long as a link
 LOG_LINES = 25
-# The section of the parameters in kernel/elephan.h, and one of its rows: a name, the bits behind the point, the value.
+# The section of the parameters in kernel/elephan.h, and one of its rows: name, number of fractional bits, value.
 PARAMETERS = b".rodata.parameters"
 ROW = struct.Struct("=32sQQ")
 
@@ -67,7 +67,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 
 
 def _keep(level: int, text: bytes, arguments: int | None) -> int:
-    """Keep what libbpf has to say: warnings, among which is the verifier's word."""
+    """Keep the messages of libbpf: warnings, which include the verifier's output."""
     if level > 0:
         return 0
     buffer = ctypes.create_string_buffer(1 << 16)
@@ -82,7 +82,7 @@ _KEEP = _PRINT(_keep)
 
 @cache
 def library() -> Any:
-    """The library. Raises `KernelError` where there is none."""
+    """The library. Raises `KernelError` if it is not installed."""
     try:
         found = ctypes.CDLL("libbpf.so.1", use_errno=True)
     except OSError as error:
@@ -95,7 +95,7 @@ def library() -> Any:
 
 
 def version() -> str:
-    """Which libbpf it is."""
+    """The version of libbpf."""
     return str(library().libbpf_version_string().decode())
 
 
@@ -107,7 +107,7 @@ def _refused(what: str, code: int = 0) -> KernelError:
 
 
 def _set_parameters(lib: Any, loaded: int, values: Sequence[int]) -> None:
-    """Give the parameters of an object that is not loaded yet their values, in fixed point: constants to the verifier."""
+    """Set the parameters of an object that is not loaded yet, in fixed point. The verifier treats them as constants."""
     size = ctypes.c_size_t(0)
     table = lib.bpf_object__find_map_by_name(loaded, PARAMETERS)
     start = lib.bpf_map__initial_value(table, ctypes.byref(size)) if table else None
@@ -123,10 +123,10 @@ def _set_parameters(lib: Any, loaded: int, values: Sequence[int]) -> None:
 
 
 def register(data: bytes, what: str, values: Sequence[int], *, linked: bool) -> int | None:
-    """Load an object with one struct_ops, with these values for its parameters, and register it.
+    """Load an object with one struct_ops and these values of its parameters, and register it.
 
-    `linked` ties the registration to the descriptor that is returned, and so to this process; else it lasts until it is
-    deleted.
+    With `linked`, the registration lasts as long as the returned descriptor, and so at most as long as this process.
+    Otherwise it lasts until it is deleted.
     """
     lib = library()
     _log.clear()
@@ -148,14 +148,14 @@ def register(data: bytes, what: str, values: Sequence[int], *, linked: bool) -> 
         link = lib.bpf_map__attach_struct_ops(ops)
         if not link:
             raise _refused(f"{what}: the kernel refused to register it")
-        # Not undone when libbpf forgets the link.
+        # Forgetting the link in libbpf does not undo the registration.
         lib.bpf_link__disconnect(link)
         if not linked:
             return None
         if lib.bpf_link__fd(link) != lib.bpf_map__fd(ops):
-            # Of a link of its own, which libbpf does not close.
+            # The descriptor of a separate link, which libbpf does not close.
             return int(lib.bpf_link__fd(link))
-        # libbpf before 1.2 fills the map and leaves the link to its caller.
+        # libbpf before 1.2 fills the map, and leaves creating the link to its caller.
         made = int(lib.bpf_link_create(lib.bpf_map__fd(ops), 0, STRUCT_OPS_ATTACH, None))
         if made < 0:
             raise _refused(f"{what}: the kernel refused to register it", made)
@@ -165,7 +165,7 @@ def register(data: bytes, what: str, values: Sequence[int], *, linked: bool) -> 
 
 
 def maps(kind: int) -> Iterator[tuple[int, bytes, bytes]]:
-    """Every map of that kind (`BPF_MAP_TYPE_`...) in the machine: its number, its name, and the first of its values."""
+    """Every map of this kind (`BPF_MAP_TYPE_`...) on the machine: its number, its name, and its first value."""
     lib = library()
     number = ctypes.c_uint32(0)
     zero = ctypes.c_uint32(0)

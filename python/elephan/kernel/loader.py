@@ -1,4 +1,4 @@
-"""Loading algorithms into the running kernel, and finding those that are there."""
+"""Loads algorithms into the running kernel, and finds those that are loaded."""
 
 import json
 import os
@@ -16,13 +16,13 @@ from elephan.kernel.errors import KernelError
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-# A name in a struct_ops value of ours: the prefix, and no kernel's own module has it.
+# The prefix of Elephan's names in a struct_ops value. No module of a kernel has it.
 NAME = re.compile(rb"(el_[a-z0-9_]{1,12})\0")
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """An algorithm of `kernel/`: its name in a scenario, its title, its source file, the name it registers."""
+    """An algorithm of `kernel/`: its name in a scenario, its title, its source file, and the name that it registers."""
 
     name: str
     title: str
@@ -32,7 +32,7 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A registered algorithm: the name that sockets choose, about how many use it, and the number of its map."""
+    """A registered algorithm: the name that sockets request, an approximate number of users, and the number of its map."""
 
     registered: str
     users: int
@@ -46,7 +46,7 @@ def algorithms() -> dict[str, Algorithm]:
 
 
 def missing() -> list[str]:
-    """What this machine lacks for loading algorithms, a line each: what was expected and what was found."""
+    """What this machine lacks for loading algorithms, one line each: what was expected and what was found."""
     lines = []
     if not BTF.exists():
         lines.append(f"{BTF}: expected a kernel with BTF (CONFIG_DEBUG_INFO_BTF), found none")
@@ -68,7 +68,7 @@ def _need() -> None:
 
 
 def known(name: str) -> Algorithm:
-    """The algorithm of that name. Raises `ScenarioError` where there is none."""
+    """The algorithm with this name. Raises `ScenarioError` if there is none."""
     found = algorithms().get(name)
     if found is None:
         raise _core.ScenarioError(f"kernel: expected one of {', '.join(algorithms())}, found {name!r}")
@@ -76,14 +76,14 @@ def known(name: str) -> Algorithm:
 
 
 def available() -> list[str]:
-    """The names that a socket can choose now."""
+    """The names that a socket can request now."""
     return AVAILABLE.read_text(encoding="ascii").split()
 
 
 def load(name: str, settings: Mapping[str, float | bool | str] | None = None) -> str:
-    """Load an algorithm for every program of the machine; returns the name that sockets choose.
+    """Load an algorithm for all programs of the machine; returns the name that sockets request.
 
-    Raises `KernelError` where it is there already, where something is missing, or where the kernel refuses it.
+    Raises `KernelError` if it is loaded already, if something is missing, or if the kernel refuses it.
     """
     algorithm = known(name)
     values = _core.kernel_values(name, json.dumps(dict(settings or {})))
@@ -97,21 +97,21 @@ def load(name: str, settings: Mapping[str, float | bool | str] | None = None) ->
 
 
 def loaded() -> list[Loaded]:
-    """The algorithms that are registered now, those of a run included. Raises `KernelError` without root."""
+    """The algorithms that are registered now, including those of a run. Raises `KernelError` without root."""
     _need()
     found = []
     registered = available()
     for number, _, value in libbpf.maps(libbpf.STRUCT_OPS_MAP):
         match = NAME.search(value)
         if match and match[1].decode() in registered:
-            # Beginning of the value: a count of references, of which one is the registration's own.
+            # The beginning of the value is a reference count, which includes one for the registration itself.
             (references,) = struct.unpack_from("<I", value)
             found.append(Loaded(match[1].decode(), max(references - 1, 0), number))
     return found
 
 
 def unload(name: str) -> None:
-    """Take an algorithm out of the kernel. Connections that use it go on with it until they end."""
+    """Remove an algorithm from the kernel. Connections that use it keep it until they end."""
     algorithm = known(name)
     for entry in loaded():
         if entry.registered == algorithm.registered:
@@ -121,9 +121,9 @@ def unload(name: str) -> None:
 
 
 class Held:
-    """Algorithms that are in the kernel as long as this process holds them, under names of its own.
+    """Algorithms that stay in the kernel as long as this process holds them, under names of their own.
 
-    They go with the process, however it ends: nothing is pinned.
+    They disappear with the process, however it ends, because nothing is pinned.
     """
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ class Held:
         self._names: dict[tuple[str, str], str] = {}
 
     def name_of(self, name: str, settings: str = "{}") -> str:
-        """The name that sockets choose for an algorithm with these settings (JSON); it is loaded when it is first asked for."""
+        """The name that sockets request for an algorithm with these settings (JSON). It is loaded on first use."""
         key = (name, settings)
         if key not in self._names:
             algorithm = known(name)
@@ -155,6 +155,6 @@ class Held:
 
 
 def hold() -> Held:
-    """Algorithms for as long as a `with` block lasts. Raises `KernelError` where something is missing."""
+    """Provide algorithms for the duration of a `with` block. Raises `KernelError` if something is missing."""
     _need()
     return Held()

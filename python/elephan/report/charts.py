@@ -13,15 +13,15 @@ from elephan.report.content import Chart, Line, sentences
 
 # Lines of a chart: as many as there are colours that all readers can distinguish.
 MOST_LINES = 8
-# The end of a line's name that is the threshold of a window.
+# The suffix of a line's name if the line is the threshold of a window.
 SSTHRESH = " ssthresh"
 
 
 def charts(folder: Path, run: Run, most: int = series.MOST_VALUES) -> list[Chart]:
-    """Everything over time of a run: windows, goodput, round-trip times, queues, drops, load."""
+    """All charts over time of a run: windows, goodput, round-trip times, queues, drops, load."""
     wanted = ["time_s", "flow", "cwnd_segments", "ssthresh_segments", "srtt_s", "goodput_bit_s"]
     flows = series.columns(folder, "flows", wanted)
-    # Crowds of short flows and streams of datagrams have no window, but a goodput beside the flows'.
+    # Crowds of short flows and streams of datagrams have no window, but their goodput is shown beside that of the flows.
     others = [series.columns(folder, name, ["time_s", "flow", "goodput_bit_s"]) for name in ("crowds", "streams")]
     frame = pl.concat([one for one in (flows, *others) if one.height] or [flows], how="diagonal")
     found = []
@@ -60,7 +60,7 @@ def _link_charts(folder: Path, run: Run, most: int) -> list[Chart]:
     queues = series.columns(folder, "queues", wanted)
     if not queues.height:
         return []
-    # What never had a queue, as most links of acknowledgments, would only be a line at zero.
+    # A queue that was always empty, like those of most acknowledgment links, would only be a line at zero.
     busy = queues.group_by("link").agg(pl.col("packets").max()).filter(pl.col("packets") > 0)["link"].to_list()
     links = [link.name for link in run.summary.links if link.name in busy][:MOST_LINES] or [run.summary.links[0].name]
     others = [link.name for link in run.summary.links if link.name not in links]

@@ -14,7 +14,7 @@ from elephan.report import series
 
 @dataclass(frozen=True)
 class Line:
-    """A line over time; lines of one flow share the number of their colour."""
+    """A line over time. Lines of one flow share the number of their colour."""
 
     name: str
     values: series.Numbers
@@ -64,7 +64,7 @@ class Runs:
     values: list[list[float | None]]
 
     def axis(self) -> list[list[float | None]]:
-        """The settings as numbers of SI units; none where they are words."""
+        """The settings as numbers in SI units; None if they are words."""
         return [
             [(_core.quantity(value) or (None,))[0] if isinstance(value, str) else _float(value) for value in row]
             for row in self.settings
@@ -102,7 +102,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Points:
-    """Lines and points over another quantity than time."""
+    """Lines and points over a quantity other than time."""
 
     id: str
     title: str
@@ -114,7 +114,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture that was drawn before, as a data URL, and what it draws as CSV."""
+    """An existing picture as a data URL, and its data as CSV."""
 
     title: str
     url: str
@@ -145,7 +145,7 @@ class Content:
     notes: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
-        """What the page reads."""
+        """The JSON that the page reads."""
         charts = [
             {
                 "title": group.title,

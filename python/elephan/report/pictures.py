@@ -15,7 +15,7 @@ from elephan.base.text import drawn, visible
 from elephan.report.content import Chart, Content, Group, Points, Runs
 from elephan.studies.statistics import Estimate
 
-# A page of a report, in inches: A4 upright.
+# A page of a report in inches: A4, upright.
 PAGE = (8.27, 11.69)
 
 
@@ -29,7 +29,7 @@ def of_content(content: Content) -> list[Figure]:
 
 
 def of_tables(content: Content) -> list[Figure]:
-    """The text of a report as pages: what was run, and the tables."""
+    """The text of a report as pages: the scenario, and the tables."""
     with mpl.rc_context(STYLE):
         first = Figure(figsize=PAGE)
         first.set_layout_engine("none")
@@ -72,7 +72,7 @@ def _cells(
 
 
 def _table_page(table: Table, start: int) -> Figure:
-    # Wide tables lie across.
+    # Wide tables use landscape pages.
     figure = Figure(figsize=PAGE[::-1] if len(table.head) > 6 else PAGE)
     figure.set_layout_engine("none")
     figure.text(0.06, 0.94, drawn(table.title, 80), fontsize=12, weight="bold", va="top")

@@ -23,7 +23,7 @@ from elephan.studies.statistics import Estimate
 
 
 def kind_of(folder: Path) -> str | None:
-    """The kind of results in a folder: a run, a comparison, a sweep or a reproduction; none if it has no results."""
+    """The kind of results in a folder: a run, a comparison, a sweep or a reproduction; None if it has no results."""
     for file, kind in (("run.json", "run"), ("comparison.json", "comparison"), ("sweep.json", "sweep")):
         if (folder / file).is_file():
             return kind
@@ -91,7 +91,7 @@ def _engine(run: Run) -> list[tuple[str, str]]:
 
 
 def _repeatable(run: Run) -> list[str]:
-    """How the command repeats the run."""
+    """The command that repeats the run."""
     file = f"{file_name(run.scenario.name)}.toml is the scenario below."
     match run.provenance["engine"]:
         case "linux":
@@ -172,7 +172,7 @@ def _side_by_side(folders: Mapping[str, Path], result: Comparison, what: str) ->
 
 
 def read_beside(folders: Mapping[str, Path]) -> Content:
-    """Several runs side by side, by name. Raises `ScenarioError` where one of the results is no single run, or damaged."""
+    """Several runs side by side, by name. Raises `ScenarioError` if one of the results is not a single run, or is damaged."""
     for name, folder in folders.items():
         if not (folder / "run.json").is_file():
             raise _core.ScenarioError(f"{name}: expected the results of a single run, found another kind")
@@ -212,7 +212,7 @@ def _beside(runs: Mapping[str, Run], folders: Mapping[str, Path]) -> Content:
 
 
 def _overlaid(found: Sequence[tuple[str, Chart, Line]]) -> Chart:
-    """Lines of several charts over the times of them all."""
+    """The lines of several charts on the union of their times."""
     shown = found[:MOST_LINES]
     times = np.unique(np.concatenate([chart.time_s for _, chart, _ in shown]))
     lines = []

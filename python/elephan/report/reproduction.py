@@ -12,7 +12,7 @@ from elephan.base.table import Table, text_heads
 from elephan.report.content import Content, Picture, Tile
 from elephan.studies.reproduce.page import table_of
 
-# Verdicts, best first, and what they mean.
+# Verdicts, best first, and their meaning.
 VERDICTS = {
     "agrees": "Within the stated band of the published number, or within both uncertainties.",
     "same ordering": "All pairs of systems that differ in the publication have the same order here.",
@@ -24,16 +24,16 @@ VERDICTS = {
 
 
 def experiments(folder: Path) -> dict[str, dict[str, Any]]:
-    """The reports of experiments that a folder keeps, by name; none in a folder of another kind.
+    """The reports of experiments in a folder, by name; empty for a folder of another kind.
 
-    They are SOURCE/EXPERIMENT.json, in `full/` or `quick/` where `elephan reproduce` wrote them. A full one comes first.
+    They are SOURCE/EXPERIMENT.json, in `full/` or `quick/`, where `elephan reproduce` wrote them. Full reports come first.
     """
     found = {}
     for path in (path for where in ("*", "quick/*", "full/*") for path in sorted(folder.glob(f"{where}/*.json"))):
         if path.name not in ("run.json", "summary.json", "comparison.json", "sweep.json"):
             try:
                 report = read_json(folder, str(path.relative_to(folder)))
-            except (_core.ScenarioError, OSError):  # somebody else's file
+            except (_core.ScenarioError, OSError):  # a file that Elephan did not write
                 continue
             if {"name", "rows", "verdicts", "checks"} <= report.keys() and isinstance(report["name"], str):
                 found[report["name"]] = report
@@ -95,6 +95,6 @@ def _png(folder: Path, name: str) -> str:
 
 
 def _data(folder: Path, name: str) -> str:
-    """What a picture draws, as CSV; nothing where it was not kept."""
+    """The data of a picture as CSV; empty if it was not stored."""
     path = inside(folder, str(Path(name).with_suffix(".csv")))
     return path.read_text(encoding="utf-8") if path.is_file() else ""

@@ -1,4 +1,4 @@
-"""Samples of a results folder as lines over common times, thinned where there are too many."""
+"""Samples of a results folder as lines over common times, thinned if there are too many."""
 
 import base64
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from elephan.base.documents import inside
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
-# Values of a chart that a report carries, all lines together: 1.6 MB. What is more is thinned, and said.
+# Maximum values of a chart in a report, over all lines: 1.6 MB. Larger charts are thinned, with a note.
 MOST_VALUES = 400_000
 
 
@@ -26,7 +26,7 @@ class Aligned:
 
 
 def align(frame: pl.DataFrame, by: str, column: str, keys: list[Any]) -> Aligned:
-    """One line of `column` for each of `keys` in column `by`, over all times that any of them has."""
+    """One line of `column` for each of `keys` in column `by`, over all times at which any of them has a value."""
     parts = {key: frame.filter(pl.col(by) == key) for key in keys}
     times = [part["time_s"].to_numpy() for part in parts.values()]
     time_s = np.unique(np.concatenate(times)) if times else np.empty(0)
@@ -39,15 +39,15 @@ def align(frame: pl.DataFrame, by: str, column: str, keys: list[Any]) -> Aligned
 
 
 def per_interval(totals: Numbers) -> Numbers:
-    """The increase of a cumulative count with each sample."""
+    """The increase of a cumulative count from sample to sample."""
     return np.diff(totals, prepend=0.0)
 
 
 def thin(data: Aligned, file: str, most: int = MOST_VALUES) -> Aligned:
-    """Keep the smallest and the largest value of each of equal bins of samples, in the order in which they come.
+    """Keep the smallest and the largest value of each of equal bins of samples, in their original order.
 
-    So no peak is hidden. Lines share the times of their bins, so a time is off by less than a bin. The note says what was done;
-    `file` has all samples.
+    So no peak is hidden. Lines share the times of their bins, so a time is off by less than a bin. The note describes the
+    thinning; `file` has all samples.
     """
     rows = len(data.time_s)
     bins = max(most // (2 * max(len(data.lines), 1)), 1)
@@ -83,6 +83,6 @@ def packed(values: Numbers, *, exact: bool = False) -> dict[str, str]:
 
 
 def columns(folder: Path, name: str, wanted: list[str]) -> pl.DataFrame:
-    """Some columns of a results file; an empty frame where there is no such file."""
+    """Some columns of a results file; an empty frame if the file does not exist."""
     path = inside(folder, f"{name}.parquet")
     return pl.read_parquet(path, columns=wanted) if path.exists() else pl.DataFrame()

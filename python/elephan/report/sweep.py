@@ -1,4 +1,4 @@
-"""Reading a sweep into the content of a report."""
+"""Reads a sweep into the content of a report."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from elephan.studies.statistics import Estimate
 from elephan.studies.sweeps.dataset import Dataset, named
 from elephan.studies.theory import MODELLED, Model
 
-# Points of a sweep that a table shows: more is no table to read.
+# Maximum points of a sweep in a table: a longer table is not readable.
 MOST_POINTS = 1000
 
 
@@ -89,7 +89,7 @@ def _failures(index: pl.DataFrame, keys: Sequence[str]) -> list[Table]:
     return [Table("Failed runs", text_heads("point", *keys, "error"), rows, note)]
 
 
-# Keys of a loss rate, and the rate that a value stands for.
+# Keys of a loss rate, and the rate for a value.
 LOSSES: dict[str, Callable[[float], float]] = {
     "path.loss.probability": lambda value: value,
     "path.loss.every": lambda value: 1 / value,
@@ -97,7 +97,7 @@ LOSSES: dict[str, Callable[[float], float]] = {
 
 
 def _responses(scenario: Mapping[str, Any], data: Dataset) -> list[Points]:
-    """Response functions, where a sweep varies the loss rate: mean windows that were simulated, over those of theory."""
+    """Response functions of a sweep that varies the loss rate: simulated mean windows over theory."""
     index = data.index()
     key = next((key for key in LOSSES if key in index.columns and index[key].n_unique() > 1), None)
     if key is None:

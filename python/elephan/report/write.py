@@ -17,7 +17,7 @@ from elephan.base.text import markdown, visible
 from elephan.report import pictures
 from elephan.report.content import Content
 
-# Nothing is fetched from anywhere.
+# Nothing is loaded from the network.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 
 
@@ -30,10 +30,10 @@ def write(content: Content, out: Path, kind: str) -> None:
 
 
 def page(content: Content) -> str:
-    """The report as one page of HTML: script, style and data are in it."""
+    """The report as one page of HTML, which contains script, style and data."""
     static = resources.files("elephan.ui") / "static"
     style, script = ((static / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
-    # Nothing in the data or the script may end its element.
+    # Nothing in the data or the script may close its element.
     data = content.to_json().replace("<", "\\u003c")
     script = script.replace("</script", "<\\/script")
     return f"""<!doctype html>
@@ -75,7 +75,7 @@ def _markdown(content: Content, place: Path, out: Path) -> None:
         plots.save(figure, picture)
         lines += [f"![{markdown(str(figure.get_label()) or content.title)}]({quote(picture.name)})", ""]
     lines += ["## Run details", "", *(f"- {fact}: {markdown(value)}" for fact, value in content.facts)]
-    # A fence is longer than any in it.
+    # The fence is longer than any fence in the text.
     fence = max(["``", *re.findall("`+", content.scenario)], key=len) + "`"
     lines += ["", *map(markdown, content.notes), "", f"{fence}toml", content.scenario.rstrip(), fence, ""]
     place.write_text("\n".join(lines), encoding="utf-8")
@@ -93,7 +93,7 @@ def _picture(content: Content, place: Path, out: Path) -> None:
 
     figures = pictures.of_content(content)
     plots.write(figures[0], place, out.suffix.lstrip("."))
-    # Further figures of a report with several stand beside the first.
+    # If a report has several figures, the further ones are written beside the first.
     for number, figure in enumerate(figures[1:], start=2):
         plots.save(figure, out.with_name(f"{out.stem}-{number}{out.suffix}"))
 

@@ -1,4 +1,4 @@
-"""Connections that ask for nothing are not waited for: uvicorn itself has a time limit only between two requests."""
+"""Limits on idle connections: uvicorn itself has a time limit only between two requests."""
 
 import asyncio
 from typing import Any, ClassVar
@@ -7,12 +7,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 # How long the head of a request may take.
 HEAD_S = 10.0
-# Connections that wait for a request; where there are more, the one that has waited longest is closed.
+# Maximum number of connections that wait for a request. Beyond it, the one that has waited longest is closed.
 MOST_IDLE = 100
 
 
 class TimedProtocol(H11Protocol):
-    """HTTP/1.1, with a limit to how long the head of a request may take, and to how many connections have none."""
+    """HTTP/1.1, with a time limit for the head of a request, and a maximum number of connections without a request."""
 
     # In the order in which they began to wait.
     _idle: ClassVar[dict["TimedProtocol", None]] = {}
@@ -25,7 +25,7 @@ class TimedProtocol(H11Protocol):
         self._limit = self.loop.call_later(HEAD_S, self.transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request; that it trickles in gives it no more time."""
+        """Receive a part of a request. Receiving it slowly does not extend the time limit."""
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
             self._end()
@@ -38,7 +38,7 @@ class TimedProtocol(H11Protocol):
         self._begin()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Stop waiting."""
         self._end()
         super().connection_lost(exc)
 
@@ -57,7 +57,7 @@ class TimedProtocol(H11Protocol):
 
 
 def uvicorn_options() -> dict[str, Any]:
-    """What a server is to be made with: no more said of it, and believed of others, than is needed."""
+    """The options of the server: it discloses no more about itself, and trusts others no more, than is necessary."""
     return {
         "http": TimedProtocol,
         "ws": "none",
@@ -65,6 +65,6 @@ def uvicorn_options() -> dict[str, Any]:
         "access_log": False,
         "server_header": False,
         "proxy_headers": False,
-        # A page keeps its stream of messages open: it is not waited for at the end.
+        # A page keeps its stream of messages open, so shutting down does not wait for it.
         "timeout_graceful_shutdown": 1,
     }

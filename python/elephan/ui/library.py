@@ -1,4 +1,4 @@
-"""The results folder, as a page sees it: names of results, and what they say. Nothing outside it."""
+"""The results folder as the page sees it: names of results and their content. Nothing outside it is accessible."""
 
 import os
 from collections.abc import Iterator
@@ -12,18 +12,18 @@ from elephan.report.content import Content
 from elephan.report.read import kind_of, read, read_beside
 from elephan.studies.sweeps.dataset import Dataset
 
-# How deep results lie: results/NAME, results/GROUP/NAME, a run within a sweep.
+# The depth of results: results/NAME, results/GROUP/NAME, a run within a sweep.
 DEEPEST = 3
 
 
 class Library:
-    """Results under one folder."""
+    """The results under one folder."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def all(self) -> list[dict[str, Any]]:
-        """All results, newest first: name, kind, title, when they were written, and why they cannot be read, if so."""
+        """All results, newest first: name, kind, title, time of writing, and the reason if a result cannot be read."""
         found = list(self._under(self.root, 1)) if self.root.is_dir() else []
         return sorted(found, key=lambda entry: str(entry["written"]), reverse=True)
 
@@ -56,17 +56,17 @@ class Library:
         }
 
     def folder(self, name: str) -> Path | None:
-        """The folder of a result; none where there is none of that name within the results folder."""
+        """The folder of a result; None if the results folder has no result of this name."""
         if "\0" in name:
             return None
         root, folder = os.path.realpath(self.root), os.path.realpath(self.root / name)
-        # What may not be a name, such as one of 5000 characters, is no folder either.
+        # A name that the file system does not allow, such as one of 5000 characters, is not a folder either.
         if folder == root or os.path.commonpath([root, folder]) != root or not os.path.isdir(folder):  # noqa: PTH112
             return None
         return Path(folder) if kind_of(Path(folder)) is not None else None
 
     def content(self, names: list[str]) -> Content | None:
-        """What a result says, or what several runs say side by side; none where one of the names has no result.
+        """The content of a result, or of several runs side by side; None if one of the names has no result.
 
         Raises `ScenarioError` for damaged results.
         """
@@ -79,7 +79,7 @@ class Library:
 
 
 def _title(folder: Path, kind: str) -> str:
-    """What a result is called. Raises `ScenarioError` where it is damaged, as far as that shows in its description."""
+    """The title of a result. Raises `ScenarioError` if its description is damaged."""
     match kind:
         case "run":
             return str(read_json(folder, "run.json")["scenario"]["name"])
@@ -91,5 +91,5 @@ def _title(folder: Path, kind: str) -> str:
 
 
 def _text(text: str) -> str:
-    """A text of the disk as JSON takes it: names of files may be any bytes, and JSON files may have halves of characters."""
+    """A text from the disk as valid JSON: file names can be any bytes, and JSON files can have lone surrogates."""
     return text.encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""What a page may ask for: how large a scenario, how many runs, and no files but those of the results folder."""
+"""Limits on what a page may request: the size of a scenario, the number of runs, and only files of the results folder."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -14,24 +14,24 @@ FLOWS = ("flow", "web", "arrivals", "cbr", "on_off")
 
 @dataclass(frozen=True)
 class Limits:
-    """What one server takes. More can be had from the command line."""
+    """The limits of a server. The command line has none of them."""
 
-    # Runs that go on at a time, paused ones counted: one for each core of a small machine.
+    # Concurrent runs, paused ones included: one for each core of a small machine.
     runs: int = 2
     # Bytes of a request.
     request_bytes: int = 256_000
-    # Seconds in which all of a request must have come.
+    # Seconds within which a complete request must arrive.
     request_s: float = 10.0
     flows: int = 500
     links: int = 200
     # Tables of any other kind, such as events.
     tables: int = 1000
-    # Upper bounds of `_core.estimate`, of which most runs take a fraction. So many events take a few minutes.
+    # Upper bounds of `_core.estimate`; most runs take a fraction of them. This many events take a few minutes.
     events: int = 2_000_000_000
-    # Rows of all tables: about 100 bytes each, here and on the page.
+    # Rows of all tables: about 100 bytes each, in this process and on the page.
     samples: int = 1_000_000
     memory_bytes: int = 4_000_000_000
-    # Seconds of computing, whatever the scenario was taken for.
+    # Seconds of computing time, whatever the estimate was.
     computing_s: float = 300.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -40,14 +40,14 @@ class Limits:
 
 
 def amount(text: str) -> float:
-    """The number of a quantity that was checked, in SI units."""
+    """The value of a validated quantity in SI units."""
     quantity = _core.quantity(text)
     assert quantity is not None, text
     return quantity[0]
 
 
 def checked(document: Mapping[str, Any], limits: Limits) -> Scenario:
-    """A scenario that a page may have run. Raises `ScenarioError` with a line for each reason why it may not."""
+    """A scenario that a page may run. Raises `ScenarioError` with a line for each reason why it may not."""
     scenario = loaded(document, limits)
     problems = [f"scenario: {line}" for line in _problems(scenario.document, limits)]
     if problems:
@@ -56,9 +56,9 @@ def checked(document: Mapping[str, Any], limits: Limits) -> Scenario:
 
 
 def loaded(document: Any, limits: Limits) -> Scenario:
-    """A scenario that a page may look at: no file is read for it. Raises `ScenarioError`.
+    """A scenario that a page may view; no file is read for it. Raises `ScenarioError`.
 
-    Loading makes all flows and links, so that their number is looked at before.
+    Loading creates all flows and links, so their number is checked first.
     """
     problems = list(_too_many(document, limits)) if isinstance(document, Mapping) else []
     if problems:
@@ -67,7 +67,7 @@ def loaded(document: Any, limits: Limits) -> Scenario:
 
 
 def _too_many(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:
-    """What would be much to load. What has a wrong type is refused by the loader, before it makes anything of it."""
+    """What would be too large to load. The loader refuses values of a wrong type before it creates anything."""
     if document.get("sweep"):
         yield "sweep: expected none on this page, found one; `elephan sweep FILE` carries it out"
     for key, tables in document.items():
@@ -80,7 +80,7 @@ def _too_many(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:
 
 
 def _count(tables: Any) -> int:
-    """How many flows some tables of a scenario stand for; what is no number is for the loader to refuse."""
+    """The number of flows that some tables of a scenario stand for. The loader refuses values that are not numbers."""
 
     def number(table: Any, key: str) -> int:
         value = table.get(key, 1) if isinstance(table, Mapping) else 1
@@ -103,7 +103,7 @@ def _problems(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:
 
 
 def mistakes(error: Exception) -> list[dict[str, str]]:
-    """The lines of a `ScenarioError`, apart by key, so that each is shown at its field in the words of the command line."""
+    """The lines of a `ScenarioError` by key, so that each is shown at its field in the words of the command line."""
     found = []
     for line in str(error).splitlines():
         text = line.removeprefix("scenario: ")

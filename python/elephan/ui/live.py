@@ -1,8 +1,8 @@
-"""Runs that a page started: they continue in threads of this process, even if no page watches.
+"""Runs that a page started. They continue in threads of this process, even if no page watches them.
 
-A change during a run is a change of the scenario: a flow that starts now, an event of a link. The run is carried out again from
-its beginning, as fast as it goes, up to the moment of the change; one seed gives one result, so what is on the screen stays,
-and is compared to make sure. The scenario therefore always is the one that repeats what is on the screen.
+A change during a run is a change of the scenario: a flow that starts now, or an event of a link. The run is repeated from its
+beginning at full speed, up to the moment of the change. The same seed gives the same result, so what is on the screen stays
+valid; this is checked by comparison. So the scenario always reproduces what is on the screen.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from elephan.api.run import Run
 from elephan.engines.sim import from_columns
 from elephan.ui.limits import Limits, amount, checked
 
-# Messages are sent no more often than this: a screen shows no more.
+# Minimum time between messages: a screen cannot show more.
 SECONDS_BETWEEN = 0.04
 MOST_CALLS = 50_000
 
@@ -30,14 +30,14 @@ Columns = dict[str, np.ndarray[Any, Any]]
 
 
 class LiveRun:
-    """A run while it goes on, and what it told so far."""
+    """A run in progress, and the messages that it has sent."""
 
     def __init__(self, document: Mapping[str, Any], limits: Limits, save: Callable[[Run], str], speed: float) -> None:
         self.id = secrets.token_urlsafe(9)
         self.document = copy.deepcopy(dict(document))
         self.limits = limits
         self.scenario = checked(self.document, limits)
-        # JSON texts, in order; a page that comes late reads them from the first.
+        # JSON texts in order. A page that connects late reads them from the first.
         self.messages: list[str] = []
         self.state = "running"
         self.time_s = 0.0
@@ -46,7 +46,7 @@ class LiveRun:
         self._condition = threading.Condition()
         self._listeners: set[Callable[[], None]] = set()
         self._restart_at: float | None = None
-        # Ends the simulation that goes on, also where its time does not advance.
+        # Stops the current simulation, even if its simulated time does not advance.
         self._cancel = _core.Cancel()
         self._has_begun = False
         self._kept: dict[str, list[Columns]] = {"flows": [], "queues": []}
@@ -55,30 +55,30 @@ class LiveRun:
         self._thread = threading.Thread(target=self._run, name=f"run {self.id}", daemon=True)
         self._thread.start()
 
-    # ---- What others see ----
+    # ---- Observers ----
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener`, from any thread, when there are new messages; returns how to stop that."""
+        """Call `listener`, from any thread, when there are new messages; returns a function that stops this."""
         self._listeners.add(listener)
         return lambda: self._listeners.discard(listener)
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, and holds no samples any more."""
+        """Whether the run has ended and released its samples."""
         return self.state in ("done", "cancelled", "failed")
 
     @property
     def goes_on(self) -> bool:
-        """Whether it may still be changed, paused or cancelled."""
+        """Whether the run can still be changed, paused or cancelled."""
         return self.state in ("running", "paused")
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether it is to end, or to restart with another scenario."""
+        """Whether the run is to end, or to restart with another scenario."""
         return self.state == "cancelling" or self._restart_at is not None
 
     def describe(self) -> dict[str, Any]:
-        """For a list of runs."""
+        """The entry of the run in a list of runs."""
         return {
             "id": self.id,
             "name": self.scenario.name,
@@ -87,10 +87,10 @@ class LiveRun:
             "duration_s": amount(self.scenario.document["duration"]),
         }
 
-    # ---- What others ask for ----
+    # ---- Control ----
 
     def control(self, *, pause: bool | None = None, speed: float | None = None, cancel: bool = False) -> None:
-        """Pause or go on, go at a multiple of real time (0: as fast as it goes), or end it."""
+        """Pause or resume the run, set its speed as a multiple of real time (0: full speed), or end it."""
         with self._condition:
             if not self.goes_on:
                 return
@@ -102,11 +102,11 @@ class LiveRun:
             if speed is not None:
                 self.speed = speed
             self._condition.notify_all()
-            # Before the run's own thread can tell of its end.
+            # This comes before the run's own thread can report the end.
             self._tell({"type": "state", "state": self.state, "speed": self.speed, "time_s": self.time_s})
 
     def change(self, make: Callable[[dict[str, Any], str], None]) -> None:
-        """Change the scenario from the next sample on: `make` is given the document and that time. Raises `ScenarioError`."""
+        """Change the scenario from the next sample on: `make` gets the document and that time. Raises `ScenarioError`."""
         with self._condition:
             if not self.goes_on:
                 raise _core.ScenarioError("scenario: expected a run that goes on, found one that is over")
@@ -119,13 +119,13 @@ class LiveRun:
             self._condition.notify_all()
 
     def join(self, timeout_s: float) -> None:
-        """Wait until it has ended, for so long at most."""
+        """Wait until the run has ended, at most this long."""
         self._thread.join(timeout_s)
 
     # ---- The run's own thread ----
 
     def _interval(self) -> float:
-        """Simulated seconds between two looks at the run: its samples' distance, within reason."""
+        """Simulated seconds between two polls of the run: the interval of its samples, within bounds."""
         interval = amount(self.scenario.document["trace"]["interval"])
         duration = amount(self.scenario.document["duration"])
         return interval * math.ceil(duration / interval / MOST_CALLS)
@@ -149,7 +149,7 @@ class LiveRun:
                 if changed is not None:
                     self._cancel = _core.Cancel()
                 elif self.state != "cancelling":
-                    # From here on there is nothing left to change.
+                    # From here on the run can no longer be changed.
                     self.state = "saving"
             if changed is not None:
                 until = changed if self._has_begun else None
@@ -181,10 +181,10 @@ class LiveRun:
         self._tell({"type": state, "time_s": self.time_s, **more})
 
     def look(self, time_s: float, flows: Columns, queues: Columns) -> bool:
-        """New samples; waits for its time, or while paused. False ends or restarts the run."""
+        """Add new samples, and wait for their time or while paused. False ends or restarts the run."""
         with self._condition:
             if self.is_interrupted:
-                # What comes after the moment of a change does not count.
+                # Samples after the moment of a change do not count.
                 return False
             for name, rows in (("flows", flows), ("queues", queues)):
                 if len(rows["time_s"]):
@@ -194,7 +194,7 @@ class LiveRun:
             return True
 
     def wait(self, pace: "_Pace", time_s: float) -> bool:
-        """Let time pass until `time_s` is due; false ends or restarts the run."""
+        """Wait in real time until `time_s` is due; false ends or restarts the run."""
         with self._condition:
             while not self.is_interrupted:
                 left = None if self.state == "paused" else pace.left(self.speed, time_s)
@@ -210,7 +210,7 @@ class LiveRun:
         return {name: _joined(rows) for name, rows in self._kept.items()}
 
     def replace(self, past: dict[str, Columns]) -> None:
-        """Take another past: the change reached back."""
+        """Replace the samples of the past: a change affected earlier times."""
         self._kept = {name: [rows] if rows else [] for name, rows in past.items()}
         self._fresh = {name: list(rows) for name, rows in self._kept.items()}
         why = "The run was repeated, because the change affects its beginning: a shorter round-trip time changes link delays."
@@ -246,7 +246,7 @@ class LiveRun:
 
 
 class _Pace:
-    """Simulated against real time, from where it was last set."""
+    """Simulated time against real time, since it was last set."""
 
     def __init__(self, time_s: float) -> None:
         self._speed = 0.0
@@ -272,7 +272,7 @@ class _Pace:
 
 
 class _Watcher:
-    """Called by the simulator with each lot of new samples. Up to `until` it only collects: that is on the screen already."""
+    """The simulator calls it with new samples. Up to `until` it only collects them, because they are on the screen already."""
 
     def __init__(self, run: LiveRun, until: float | None) -> None:
         self._run = run
@@ -280,12 +280,12 @@ class _Watcher:
         self._replayed: dict[str, list[Columns]] | None = {"flows": [], "queues": []} if until is not None else None
         self._pace = _Pace(self._until)
         self._told = 0.0
-        # When the simulator went on computing; none while it is here.
+        # The time when the simulator resumed computing; None while this object is being called.
         self._left: float | None = time.perf_counter()
         self._spent = 0.0
 
     def listen(self) -> None:
-        """Raise where the simulator has computed for too long. Called all the time, also if simulated time does not advance."""
+        """Raise if the simulator has computed for too long. Called regularly, also if simulated time does not advance."""
         left = self._left
         spent = self._spent + (0.0 if left is None else time.perf_counter() - left)
         if spent > self._run.limits.computing_s:
@@ -336,7 +336,7 @@ def _same(one: dict[str, Columns], other: dict[str, Columns]) -> bool:
 
 
 def _listed(columns: Columns) -> dict[str, list[Any]]:
-    """Columns as JSON takes them, with six digits, and null for what is not finite."""
+    """Columns as JSON, with six digits, and null for values that are not finite."""
 
     def short(value: float) -> float | None:
         return float(f"{value:.6g}") if math.isfinite(value) else None

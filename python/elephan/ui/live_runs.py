@@ -1,4 +1,4 @@
-"""All runs that pages started, and where they are saved."""
+"""All runs that pages started, and the folder in which they are saved."""
 
 import contextlib
 import itertools
@@ -18,11 +18,11 @@ JOIN_S = 0.5
 
 
 class TooManyError(Exception):
-    """As many runs go on as the server takes."""
+    """The maximum number of concurrent runs is reached."""
 
 
 class LiveRuns:
-    """All runs of this server, newest first; of those that are over, the last few."""
+    """All runs of this server, newest first; of the finished ones, only the last few."""
 
     def __init__(self, limits: Limits, results: Path) -> None:
         self._limits = limits
@@ -31,7 +31,7 @@ class LiveRuns:
         self._lock = threading.Lock()
 
     def start(self, document: Mapping[str, Any], speed: float) -> LiveRun:
-        """Start a run. Raises `ScenarioError`, and `TooManyError` where as many go on as may."""
+        """Start a run. Raises `ScenarioError`, and `TooManyError` if the maximum number of runs is in progress."""
         with self._lock:
             going = [run for run in self._runs.values() if not run.is_over]
             if len(going) >= self._limits.runs:
@@ -46,7 +46,7 @@ class LiveRuns:
             return run
 
     def get(self, key: str) -> LiveRun | None:
-        """A run by its id."""
+        """The run with this id."""
         return self._runs.get(key)
 
     def all(self) -> list[LiveRun]:
@@ -54,18 +54,18 @@ class LiveRuns:
         return list(reversed(self._runs.values()))
 
     def cancel_all(self) -> None:
-        """End every run: the server stops."""
+        """End every run, because the server stops."""
         for run in list(self._runs.values()):
             run.control(cancel=True)
 
     def join(self) -> None:
-        """Wait until every run has ended, for a moment at most."""
+        """Wait a short time for all runs to end."""
         deadline = time.monotonic() + JOIN_S
         for run in list(self._runs.values()):
             run.join(max(deadline - time.monotonic(), 0.0))
 
     def _save(self, run: Run) -> str:
-        """Write the results folder, under a name that is free; returns the name."""
+        """Write the results folder under an unused name; returns the name."""
         stem = file_name(run.scenario.name)
         for number in itertools.count(1):
             name = f"{stem}-{number}"

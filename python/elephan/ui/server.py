@@ -42,7 +42,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 )
-# For every answer, whatever it is.
+# For every response.
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -51,15 +51,15 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-# Not a redirect: a cookie for this site only is not sent along with one that began elsewhere, in a file or another program.
+# This is not a redirect: a SameSite cookie is not sent with a request that began elsewhere, in a file or another program.
 ENTERED = '<!doctype html><meta http-equiv="refresh" content="0;url=/"><title>Elephan</title>'
 
 
 def application(results: Path, *, token: str, hosts: frozenset[str], limits: Limits | None = None) -> ASGIApp:
     """The web app over a results folder.
 
-    `token` must be in the URL of a browser's first request, `/?token=...`, and is in a cookie from then on. `hosts` are the
-    values of the Host header that are answered; all are where there are none.
+    `token` must be in the URL of a browser's first request, `/?token=...`; from then on it is in a cookie. `hosts` are the
+    accepted values of the Host header; if it is empty, all are accepted.
     """
     limits = limits or Limits()
     api = _Api(LiveRuns(limits, results), Library(results), limits)
@@ -89,7 +89,7 @@ def application(results: Path, *, token: str, hosts: frozenset[str], limits: Lim
     ]
     handlers: Any = {
         _core.ScenarioError: lambda _, error: JSONResponse({"mistakes": mistakes(error)}, status_code=422),
-        # Of the results folder: a run that cannot be saved reports it itself.
+        # Errors of the results folder. A run that cannot be saved reports the error itself.
         OSError: lambda _, error: _error(422, f"results: expected files that can be read, found {error.strerror}"),
         TooManyError: lambda _, error: _error(429, str(error)),
         HTTPException: lambda _, error: _error(error.status_code, f"request: {error.detail}"),
@@ -99,7 +99,7 @@ def application(results: Path, *, token: str, hosts: frozenset[str], limits: Lim
 
 
 class _Guard:
-    """Lets in who may: this host, this origin, this token, and requests of a reasonable size that come in a reasonable time."""
+    """Access control: accepts only this host, origin and token, and requests of limited size that arrive in limited time."""
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str], token: str, limits: Limits) -> None:
         self._app, self._hosts, self._token, self._limits = app, hosts, token, limits
@@ -127,14 +127,14 @@ class _Guard:
         await (answer or self._app)(scope, receive, send_guarded)
 
     def _cookie(self, request: Request) -> str:
-        # Cookies do not tell the ports of a host apart, so that each server needs a name of its own.
+        # Cookies do not distinguish the ports of a host, so each server needs its own cookie name.
         return f"elephan-{request.scope['server'][1]}"
 
     def _is_token(self, text: str) -> bool:
         return hmac.compare_digest(text.encode("utf-8", "replace"), self._token.encode())
 
     def _enter(self, request: Request) -> Response | None:
-        """Exchange the token in the address for a cookie, so that the address can be shown to others from here on."""
+        """Exchange the token in the URL for a cookie, so that the URL can be shown to others afterwards."""
         if request.url.path != "/" or "token" not in request.query_params:
             return None
         answer = HTMLResponse(ENTERED)
@@ -144,11 +144,12 @@ class _Guard:
     def _refuse(self, request: Request) -> Response | None:  # noqa: PLR0911 - one for each reason
         headers = request.headers
         host = headers.get("host", "")
-        # A page elsewhere may let its own name lead here (DNS rebinding): it cannot change the Host header.
+        # A page elsewhere can make its own host name resolve to this address (DNS rebinding), but it cannot change the Host
+        # header.
         if self._hosts and host not in self._hosts:
             return _error(421, f"host: expected one of {', '.join(sorted(self._hosts))}, found {host[:100]!r}")
         if request.url.path == "/" and (given := request.query_params.get("token")) is not None:
-            # Wherever the browser comes from: who knows the token may enter.
+            # Any origin is allowed, because knowing the token is sufficient.
             return None if request.method == "GET" and self._is_token(given) else _no_token()
         origin = headers.get("origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
@@ -169,7 +170,7 @@ class _Guard:
 
 
 async def _whole(receive: Receive) -> Message:
-    """A request's body in one piece, which is no longer than its head said."""
+    """The body of a request in one piece, which is no longer than its header declared."""
     body, more = b"", True
     while more:
         message = await receive()
@@ -180,7 +181,7 @@ async def _whole(receive: Receive) -> Message:
 
 
 def _again(message: Message, receive: Receive) -> Receive:
-    """Give a message that was received already, then those to come."""
+    """Return a message that was received already, then further ones."""
     waiting = [message]
 
     async def give() -> Message:
@@ -190,7 +191,7 @@ def _again(message: Message, receive: Receive) -> Receive:
 
 
 def _number(text: str) -> int | None:
-    """A number in a header, in digits that everybody reads alike; none where it is no such number."""
+    """The number in a header, in ASCII digits only; None if it is not such a number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
@@ -203,7 +204,7 @@ def _no_token() -> Response:
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    """The JSON object that was sent, as the loader of scenarios reads it."""
+    """The JSON object of a request, as the loader of scenarios reads it."""
     try:
         text = (await request.body()).decode()
     except UnicodeDecodeError as error:
@@ -231,11 +232,11 @@ def _speed(body: Mapping[str, Any], default: float | None) -> float | None:
 
 
 class _Api:
-    """What the page asks for."""
+    """The routes of the API."""
 
     def __init__(self, runs: LiveRuns, library: Library, limits: Limits) -> None:
         self.runs, self.library, self.limits = runs, library, limits
-        # Tells a page whether it still speaks to the same server.
+        # Shows a page whether it still talks to the same server.
         self.boot = secrets.token_hex(8)
 
     async def home(self, _: Request) -> Response:
@@ -243,7 +244,7 @@ class _Api:
         return HTMLResponse(page)
 
     async def about(self, _: Request) -> Response:
-        """All that the page's controls are made from."""
+        """All data from which the page makes its controls."""
         charts = [
             *(("flows", name, metric) for name, metric in OF_FLOWS.items()),
             *(("links", name, metric) for name, metric in {**OF_LINKS, "drops": DROPS}.items()),
@@ -276,7 +277,7 @@ class _Api:
         )
 
     async def check(self, request: Request) -> Response:
-        """Check a scenario: nothing wrong, or a line for each mistake."""
+        """Check a scenario: no output if it is valid, otherwise a line for each error."""
         document = _part(await _body(request), "document")
         scenario = await run_in_threadpool(checked, document, self.limits)
         return JSONResponse({"mistakes": [], "resolved": scenario.document})
@@ -328,7 +329,7 @@ class _Api:
         return JSONResponse({"document": run.document})
 
     async def messages(self, request: Request) -> Response:
-        """All messages of a run from the first, or from where the page left off; then those to come, as they come."""
+        """All messages of a run from the first, or from where the page stopped reading; then new ones as they arrive."""
         run, last, start = self._run(request), request.headers.get("last-event-id", ""), 0
         if last:
             number = _number(last)
@@ -342,7 +343,7 @@ class _Api:
         return JSONResponse(await run_in_threadpool(self.library.all))
 
     async def content(self, request: Request) -> Response:
-        """What a result says, or what several runs say side by side."""
+        """The content of a result, or of several runs side by side."""
         names = request.query_params.getlist("name")
         return Response(await run_in_threadpool(self._show, names, Content.to_json), media_type="application/json")
 
@@ -350,12 +351,12 @@ class _Api:
         content = self.library.content(names)
         if content is None:
             raise HTTPException(404, "expected names in the results folder, found another or none")
-        # Values of a wrong type only show when they are written.
+        # Values of a wrong type are detected only when they are written.
         with damage(Path(", ".join(names))):
             return how(content)
 
     async def report(self, request: Request) -> Response:
-        """The report, as a file to keep."""
+        """The report, as a file to download."""
         name = request.query_params.get("name", "")
         page = await run_in_threadpool(self._show, [name], report_page)
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{_quoted(name)[:200]}.html"}
@@ -367,7 +368,7 @@ def _quoted(text: str) -> str:
 
 
 def _changes(body: Mapping[str, Any]) -> Callable[[dict[str, Any], str], None]:
-    """What a request for a change does to a document."""
+    """The effect of a change request on a document."""
 
     def make(document: dict[str, Any], now: str) -> None:
         if "flow" in body:
@@ -402,7 +403,7 @@ async def _follow(run: LiveRun, start: int) -> AsyncIterator[str]:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(news.wait(), 15)
                 continue
-            # Says to both ends that the other is there.
+            # Shows both ends that the other one is alive.
             yield ": still here\n\n"
     finally:
         stop()
