@@ -67,7 +67,7 @@ class FlowClass:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Samples: `windows` (segments), `rates` (packets/s of one flow), `loss` have a row for each time; `queue` is in packets."""
+    """Samples: `windows` (segments), `rates` (packets/s of one flow), `loss` have a row for each time; `queue` in packets."""
 
     time_s: np.ndarray[Any, Any]
     windows: np.ndarray[Any, Any]
