@@ -16,7 +16,7 @@ CHOICES = (
     "repetitions: 2; connections open within the first second.",
     "2 GB is 2e9 bytes, which fits the printed percentages.",
     "Scalable TCP with a = 0.02, as in section 4, to offset delayed ACKs that count one segment.",
-    "queues of 40 packets on other interfaces: none here, access links have their own buffers of the product.",
+    "queues of 40 packets on other interfaces: not modelled; access links have their own buffers of one bandwidth-delay product.",
 )
 
 
@@ -195,9 +195,9 @@ def figure_3(lab: Lab) -> Report:
     report.check(
         "K06",
         bound,
-        "late over early swing of 100 flows in the fluid model, by buffer: "
+        "late over early amplitude of oscillation of 100 flows in the fluid model, by buffer: "
         + ", ".join(f"{b}: {significant(s, 2)}" for b, s in swings.items())
-        + "; swings without end from pi/(2 a) = 157 packets on, the bound of 100 is sufficient",
+        + "; oscillation without decay from pi/(2 a) = 157 packets on; the bound of 100 is sufficient",
     )
     report.draw = lambda: plot_response(
         FIGURES["kelly-3"], ["reno", "scalable"], lab.pick(7, 0), most_s=200, run=partial(lab.run, "figure 3")
@@ -249,7 +249,7 @@ def table_3(lab: Lab) -> Report:
         report.rows.append(Row(system, f"{n} flows", "transfers in 1200 s", float(rows[0]["value"]), None, ours, 0.2))
     for system in CC:
         report.reasons[system] = (
-            "hosts of 2003 lost rate that simulated ones do not; the paper's own columns 1 and 2 differ by up to 180 % for the same algorithm"
+            "hosts of 2003 lost throughput that simulated ones do not lose; the paper's own columns 1 and 2 differ by up to 180 % for the same algorithm"
         )
     gains = {n: mean(done[SCALABLE, n]) / mean(done[STANDARD, n]) - 1 for n in counts}
     ordered = list(gains.values())
@@ -288,7 +288,7 @@ def carried(run: Run) -> tuple[float, float]:
     "kelly2003/table-5",
     "Web traffic beside eight bulk transfers",
     "kelly2003/web",
-    choices=(*CHOICES, "web users think first; object sizes by Table 4 without truncation."),
+    choices=(*CHOICES, "web users begin with a think time; object sizes follow Table 4 without truncation."),
     quick=False,
 )
 def table_5(lab: Lab) -> Report:
@@ -319,9 +319,9 @@ def table_5(lab: Lab) -> Report:
                 )
             )
     report.reasons["web traffic"] = (
-        "Pareto sizes of shape 1.2 have no variance: the mean of a run is decided by its largest objects, and the paper does not say where it cut them"
+        "Pareto sizes of shape 1.2 have no variance: the largest objects of a run determine its mean, and the paper does not say where it truncated them"
     )
-    report.reasons["bulk transfers"] = "hosts of 2003 lost rate that simulated ones do not"
+    report.reasons["bulk transfers"] = "hosts of 2003 lost throughput that simulated ones do not lose"
     spread = max(web) / min(web) - 1
     report.check("K10", spread < 0.05, f"web traffic: {', '.join(f'{w:.1f} GB' for w in web)}")
     report.check("K11", bulk[2] > bulk[1], f"{bulk[1]:.0f} transfers of Standard TCP, {bulk[2]:.0f} of Scalable TCP")

@@ -10,18 +10,18 @@ from elephan.studies.theory import Model
 SYSTEMS = {"Standard TCP (SACK)": "reno", "LTCP": "ltcp", "HighSpeed TCP": "hstcp"}
 CHOICES = (
     "packets: 1000 bytes and 40 of headers, inferred from the utilisation of 96.15 %.",
-    "initial window: 2 segments; slow start without a limit, so that the small queue ends it.",
+    "initial window: 2 segments; unlimited slow start, which the small queue ends.",
     "the paper's own Figures 5 (951.79 Mbit/s) and 6 and 9 (866.55) contradict each other for the same flow.",
 )
-SMALL_QUEUE = "a queue of 50 packets is far below a burst of slow start or of a window that is regained; which losses it costs decides"
+SMALL_QUEUE = "a queue of 50 packets is much smaller than a burst of slow start or of a restored window; the resulting losses decide"
 
 NOT_FIFTY = (
-    "the paper has Standard TCP fill 100 Mbit/s, which takes a queue of the product, 1200 packets (thesis, equation 5.6); with the 50 "
-    "that it says it cannot: Figure 5 was made with a longer queue than Figures 6 and 9, as their own numbers for one flow say too"
+    "in the paper, Standard TCP fills 100 Mbit/s, which needs a queue of the bandwidth-delay product, 1200 packets (thesis, equation 5.6); with the stated 50 "
+    "it cannot. So Figure 5 was made with a longer queue than Figures 6 and 9, as their own numbers for one flow also show"
 )
 REGULAR = (
-    "independent losses leave long gaps, in which windows grow far: with every n-th packet lost, the group below, ours are the response "
-    "function's 31 and 139 Mbit/s at 1e-5, as the printed ones are"
+    "independent losses leave long gaps, in which windows grow large. With every n-th packet lost (the group below), our values are the response "
+    "function's 31 and 139 Mbit/s at 1e-5, like the printed ones"
 )
 
 
@@ -150,7 +150,9 @@ def figure_5(lab: Lab) -> Report:
         group = f"goodput at {rate} Mbit/s, if the queue held the product"
         for name, numbers in printed("ltcp2003", "Fig 5", f"utilisation at {rate} Mbit/s").items():
             report.rows.append(Row(group, name, "Mbit/s", *numbers, exactly(ample[name, rate].goodput_bit_s / 1e6)))
-        report.reasons[group] = "this is no choice of ours, but the experiment that says where the deviation comes from"
+        report.reasons[group] = (
+            "this is not our choice of a setting, but an experiment that shows the cause of the deviation"
+        )
     good = {key: run.summary.goodput_bit_s / 1e6 for key, run in found.items()}
     fast = [r for r in rates if r > 100]
     better = all(
@@ -232,7 +234,7 @@ def figure_6(lab: Lab) -> Report:
         )
     report.reasons = {
         "utilisation": SMALL_QUEUE,
-        "time to 55/45": "decided by where the second flow's slow start ends; " + SMALL_QUEUE,
+        "time to 55/45": "the end of the second flow's slow start determines it; " + SMALL_QUEUE,
     }
     rough = all(abs(u / ((1 - b) * 961.5) - 1) < 0.06 for b, u in zip(betas, used, strict=True))
     report.check(

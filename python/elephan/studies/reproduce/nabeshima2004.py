@@ -24,7 +24,7 @@ CHOICES = (
     "access links: infinitely fast.",
 )
 BACKGROUND = (
-    "background: 20 flows of Standard TCP with windows of 8 packets in each direction, and 50 web users (Kelly's model) forwards; "
+    "background: 20 flows of Standard TCP with windows of 8 packets in each direction, and 50 web users (Kelly's model) in the forward direction; "
     "the paper gives neither numbers nor its web model. Halving both changes no ordering (see the quick and full runs)."
 )
 
@@ -159,7 +159,7 @@ def figure_5(lab: Lab) -> Report:
             Row("halvings of flow 1", f"number {i + 1}", "s", float(row["value"]), None, exactly(found), 0.15)
         )
     report.reasons["halvings of flow 1"] = (
-        "one run without repeats in print; times depend on when flow 2's slow start ends"
+        "the publication has one run without repeats; the times depend on when flow 2's slow start ends"
     )
     report.check(
         "N02",

@@ -19,7 +19,7 @@ from elephan.studies.statistics import Estimate
 
 CHOICES = (
     "the buffer is the product of the rate and T_base.",
-    "seeds: the flows start within 10 ms of each other, since exactly simultaneous starts have no chance in them.",
+    "seeds: the flows start within 10 ms of each other, because exactly simultaneous starts have no randomness.",
 )
 ARED = "adaptive RED: the parameters of Floyd, Gummadi and Shenker 2001, as ns-2 sets them."
 
@@ -169,7 +169,7 @@ def table_1(lab: Lab) -> Report:
     report, found = Report(), _sets(lab, "droptail")
     ours = _rows(report, "Table 1", found)
     report.reasons["Jain's index"] = (
-        "synchronised losses leave all to the shortest round-trip time; how far it is on its way after 100 s depends on the first overflow, when slow start ends for all at once"
+        "synchronised losses leave the whole capacity to the flow with the shortest round-trip time; how far this has progressed after 100 s depends on the first overflow, which ends the slow start of all flows at once"
     )
     report.check(
         "T04",
@@ -181,7 +181,7 @@ def table_1(lab: Lab) -> Report:
     report.check(
         "T08",
         abs(flat + 1) < 0.5 and steep < flat,
-        f"rates go as T^{flat:.2f} with adaptive RED, as T^{steep:.2f} with DropTail",
+        f"rates are proportional to T^{flat:.2f} with adaptive RED, as T^{steep:.2f} with DropTail",
     )
     return report
 
@@ -197,7 +197,7 @@ def table_2(lab: Lab) -> Report:
     report, found, tail = Report(), _sets(lab, "adaptive-red"), _sets(lab, "droptail")
     ours = _rows(report, "Table 2", found)
     report.reasons["Jain's index"] = (
-        "equal windows, rates as 1/T, give 0.85/0.75/0.64 at 30 ms and nearly the same at 60 and 100 ms; the paper's lower values there mean flows that had not converged after 100 s"
+        "equal windows (rates proportional to 1/T) give 0.85/0.75/0.64 at 30 ms, and nearly the same at 60 and 100 ms; the paper's lower values at 60 and 100 ms mean that its flows had not converged after 100 s"
     )
     better = {key: mean(ours[key]) - mean(estimate(tail[key], lambda s: s.jain)) for key in ours}
     report.check(

@@ -17,11 +17,11 @@ from elephan.studies.theory import SETTLED_S, epoch_s
 
 RATES, RTTS = (10, 100, 250), (16, 22, 42, 82, 162, 324)
 CHOICES = (
-    "initial window: 2 segments; quick ACKs: the first 16 segments; least RTO: 200 ms, all as in Linux 2.6.6.",
-    "start of the second flow: uniform over one congestion epoch of the first (as theory has it alone on the path), which has had "
+    "initial window: 2 segments; quick ACKs: the first 16 segments; minimum RTO: 200 ms, all as in Linux 2.6.6.",
+    "start of the second flow: uniform over one congestion epoch of the first (by theory, alone on the path), after the first has had "
     "100 s to settle (in --quick: 30 s, and at most 30 s of the epoch).",
     "BIC's S_max = 32 and smooth_part = 20 (Xu 2004).",
-    "The kernel's cap of cwnd at what is in flight, and the hosts' cost of ACKs, are left out.",
+    "The kernel's limit of cwnd to the packets in flight, and the hosts' cost of ACKs, are not modelled.",
 )
 # The part of a test in which fairness is measured.
 LATE = "second half of the tests"

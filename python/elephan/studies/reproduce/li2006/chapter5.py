@@ -125,7 +125,7 @@ def figure_5_6(lab: Lab) -> Report:
     report.check(
         "L05",
         flight[1] < flight[0] and drops[1] == 0 and used < 0.99,
-        f"most in flight {flight[0]:.0f} segments, with right-sizing, which here allows twice what came in a round trip (Fisk and Feng 2001), {flight[1]:.0f} (product: 517); drops {drops[0]} and {drops[1]}; utilisation with losses {used:.3f}",
+        f"maximum in flight {flight[0]:.0f} segments; with right-sizing, which here allows twice the data received in a round trip (Fisk and Feng 2001), {flight[1]:.0f} (product: 517); drops {drops[0]} and {drops[1]}; utilisation with losses {used:.3f}",
     )
     return report
 
@@ -192,8 +192,8 @@ def utilisation(lab: Lab) -> Report:
         if gamma * rate * rtt / 12 < BURST:
             short.append(f"{mean(found):.2f} at {rate} Mbit/s and {rtt} ms")
             report.reasons[group] = (
-                f"a buffer of fewer than {BURST} packets does not hold what a delayed ACK that opens the window sets free: each "
-                "opening loses a packet, and the window stays at a few segments"
+                f"a buffer of fewer than {BURST} packets does not hold the packets released by a delayed ACK that opens the window: each "
+                "increase of the window loses a packet, and the window stays at a few segments"
             )
         else:
             off.append(abs(mean(found) / theory - 1))

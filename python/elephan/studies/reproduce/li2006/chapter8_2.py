@@ -18,7 +18,7 @@ from elephan.studies.theory import FIGURES, Model, plot_response
     "li2006/figure-8.1",
     "Response functions, 250 Mbit/s, 162 ms, random loss",
     "li2006/response",
-    choices=(*CHOICES[:1], "the grid of loss rates.", "initial slow start: as it comes; the first 60 s do not count."),
+    choices=(*CHOICES[:1], "the grid of loss rates.", "initial slow start: unchanged; the first 60 s do not count."),
 )
 def figure_8_1(lab: Lab) -> Report:
     """Mean windows under random loss compared with theory, and at the switch between modes."""
@@ -49,7 +49,7 @@ def figure_8_1(lab: Lab) -> Report:
         f"furthest from theory: {worst[0]} at p = {worst[1]:g}, {100 * off[worst]:+.0f} %",
     )
     report.reasons = {
-        r.group: "random losses widen the sawtooth: time-driven growth (H-TCP) and searches (BIC) gain from long gaps, whole windows round up"
+        r.group: "random losses widen the sawtooth: time-driven growth (H-TCP) and the search of BIC gain from long gaps, and whole windows round up"
         for r in report.rows
     }
     switch = {"HighSpeed TCP": (0.001, 65.0, 38.0), "Scalable TCP": (0.005, 24.3, 16.0)}
@@ -65,7 +65,7 @@ def figure_8_1(lab: Lab) -> Report:
         report.rows.append(Row("mean window at the switch of modes", name, "segments", value, None, found, 0.25))
         above.append(mean(found) > theory)
     report.reasons["mean window at the switch of modes"] = (
-        "the test bed's window is averaged by its kernel's samples, and its rounding was not published in full"
+        "the test bed's mean window is an average over its kernel's samples, and its rounding was not published in full"
     )
     report.check(
         "L09",

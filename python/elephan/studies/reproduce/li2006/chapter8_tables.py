@@ -20,28 +20,28 @@ from elephan.studies.statistics import Estimate
 COUNTED = "a delayed ACK counts one segment, not what it acknowledges"
 PER_ACK = {"tcp.byte_counting": '"per_ack"'}
 OVERHEAD = (
-    "a full DropTail queue drops as many packets of a flow as its window grows by in the round trip until it learns of the loss, and "
-    "epochs are as much shorter as it grows faster: overhead goes with the square of the increase. The printed values are nearer to those of "
-    "half the increase, as if byte counting had not acted (the group below), though the thesis says that it was on"
+    "a full DropTail queue drops as many packets of a flow as its window grows by in the round trip before it detects the loss, and "
+    "epochs become shorter in proportion to the growth: overhead is proportional to the square of the increase. The printed values are closer to those of "
+    "half the increase, as if byte counting had had no effect (the group below), although the thesis says that it was on"
 )
 REASONS = {
-    "goodput": "no algorithm of the thesis passes 230.2 Mbit/s, where IP packets at 250 Mbit/s carry 241.3 of payload: its test bed keeps 4.6 % "
-    "for itself; the groups of shares compare without that. FAST's deviation is that of its alpha (li2006/sensitivity)",
+    "goodput": "no algorithm of the thesis exceeds 230.2 Mbit/s, although IP packets at 250 Mbit/s carry 241.3 of payload: its test bed loses 4.6 %"
+    "; the groups of shares are not affected by it. FAST's deviation is caused by its alpha (li2006/sensitivity)",
     "overhead": OVERHEAD,
-    "convergence": "HighSpeed TCP's time goes with the phase of the first flow's epoch, 8 to 190 s in runs that differ in nothing else; "
-    "FAST's second flow stays below 100 Mbit/s, where its alpha is 20 and the first one's 200: with 200 for both it has its share within "
+    "convergence": "HighSpeed TCP's time depends on the phase of the first flow's epoch: 8 to 190 s in runs that do not differ otherwise; "
+    "FAST's second flow stays below 100 Mbit/s, where its alpha is 20 while that of the first flow is 200; with 200 for both it reaches its share within "
     "11 s (li2006/sensitivity)",
-    "fairness": "the slow approach to equal shares is within the measured time; the group of the second half of a test has less of it",
+    "fairness": "the measured time includes the slow approach to equal shares; the second half of the test, in a group of its own, includes less of it",
 }
 
 UNEQUAL = (
-    "with unequal round-trip times the printed values are of flows that lose together, and here the one with the shorter time "
-    "loses more often, Standard TCP's 2.7 times (li2006/synchronisation), which makes up for its growth; FAST shares by its "
+    "with unequal round-trip times, the printed values are those of flows with synchronised losses; here the flow with the shorter time "
+    "has losses more often, 2.7 times as often for Standard TCP (li2006/synchronisation), which compensates for its faster growth; the shares of FAST follow its "
     "alphas, 20 below 100 Mbit/s and 200 above"
 )
 FRIENDLY = (
-    "printed to one or two digits, of 0.01 to 0.07. H-TCP's is that of equation 6.9 as it is printed, with the increase times T_min in "
-    "seconds: its epochs take 13 s. With T_min/100 ms, as its authors' code has it, they take 5.4 s, and Standard TCP keeps 0.09 of its goodput"
+    "the values, 0.01 to 0.07, are printed with one or two digits. H-TCP's value is that of equation 6.9 as printed, with the increase multiplied by T_min in "
+    "seconds: its epochs take 13 s. With T_min/100 ms, as in its authors' code, they take 5.4 s, and Standard TCP keeps 0.09 of its goodput"
 )
 
 SYM = next(iter(SCENARIOS))
@@ -84,9 +84,9 @@ def table_8_1(lab: Lab) -> Report:
         group = f"{row.group}, over the most that is reached"
         report.rows.append(Row(group, row.system, "share", of_most, None, share, 0.05))
         report.reasons[group] = (
-            "Standard TCP's printed 0.82 is what flows that halve together make of a buffer of a tenth of the longer path "
-            f"(equation 5.6: {_core.utilisation_of(0.5, 0.2 * 82 / 162):.2f}); here they lose one by one (li2006/synchronisation). "
-            "FAST's deviation is that of its alpha (li2006/sensitivity)"
+            "Standard TCP's printed 0.82 is the utilisation of flows that halve at the same time, with a buffer of a tenth of the longer path's product "
+            f"(equation 5.6: {_core.utilisation_of(0.5, 0.2 * 82 / 162):.2f}); here their losses are not synchronised (li2006/synchronisation). "
+            "FAST's deviation is caused by its alpha (li2006/sensitivity)"
         )
     return report
 
@@ -131,7 +131,7 @@ def table_8_3(lab: Lab) -> Report:
     report.check(
         "L28",
         fair.values == 0,
-        f"Scalable TCP came near a fair share in {fair.values} of {fair.repeats} runs, near its own long-term average in {own.values}",
+        f"Scalable TCP came close to a fair share in {fair.values} of {fair.repeats} runs, close to its own long-term average in {own.values}",
     )
     return report
 
@@ -149,7 +149,9 @@ def table_8_4(lab: Lab) -> Report:
     for row in [r for r in report.rows if r.group.endswith("symmetric") and r.system in half]:
         ours = estimate(half[row.system], METRICS["overhead"].read)
         report.rows.append(Row(group, row.system, row.unit, row.published, row.uncertainty, ours, row.band))
-    report.reasons[group] = "this is no choice of ours, but the experiment that says where the deviation comes from"
+    report.reasons[group] = (
+        "this is not our choice of a setting, but an experiment that shows the cause of the deviation"
+    )
     low = found["BicTCP"] < found["HighSpeed TCP"] or found["BicTCP"] < found["H-TCP"]
     report.check(
         "L48",

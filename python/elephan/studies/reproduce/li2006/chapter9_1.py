@@ -16,8 +16,8 @@ from elephan.studies.statistics import Estimate
 
 FOUR = ("Standard TCP", "HighSpeed TCP", "Scalable TCP", "H-TCP")
 ROUTER = "the routers' queues: 20 % of the product on DataTAG, 1000 packets on MB-NG (called relatively large)."
-HOSTS = "the cost of ACKs to the hosts, to which the source attributes part of what it saw, is left out."
-TEST = (ROUTER, HOSTS, "length of a test: 120 s, of which the first 30 do not count.")
+HOSTS = "the hosts' cost of ACKs, to which the source attributes part of its observations, is not modelled."
+TEST = (ROUTER, HOSTS, "length of a test: 120 s, of which the first 30 s do not count.")
 PAYLOAD = 1448 / 1500
 
 
@@ -104,7 +104,7 @@ def _goodput(runs: Sequence[Run]) -> float:
     "li2006/figure-9.3",
     "One flow beside UDP on MB-NG and DataTAG",
     "li2006/testbed",
-    choices=(ROUTER, TEST[-1], *hosts.CHOICES, "on MB-NG hosts cost nothing."),
+    choices=(ROUTER, TEST[-1], *hosts.CHOICES, "hosts on MB-NG have no processing cost."),
 )
 def figure_9_3(lab: Lab) -> Report:
     """CBR from 0 to 900 Mbit/s; on DataTAG with the ACK processing cost of its hosts."""

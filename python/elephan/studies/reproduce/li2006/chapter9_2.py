@@ -42,10 +42,10 @@ PROFILES = ((750, 7500, 0.001), (750, 7500, 0.01), (2500, 7500, 0.01))
     "A TCP flow in assured forwarding beside UDP in best effort",
     "li2006/diffserv",
     choices=(
-        "queues: 100 ms of the rate, the most that such a router (Juniper M10) can be set to, divided as the rate is.",
-        "first slow start: up to what the class carries, because the thesis saw it end without losses (figure 9.21).",
+        "queues: 100 ms at the link's rate, the maximum setting of such a router (Juniper M10), divided in the same ratio as the rate.",
+        "first slow start: up to the rate of the class, because in the thesis it ended without losses (figure 9.21).",
         *hosts.CHOICES,
-        "WRED: drops from a tenth or a third of the queue on, up to 0.1 or 1 %.",
+        "WRED: drops begin at a tenth or a third of the queue, and rise to 0.1 or 1 %.",
     ),
 )
 def figure_9_20(lab: Lab) -> Report:

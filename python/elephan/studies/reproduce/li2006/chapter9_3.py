@@ -17,7 +17,7 @@ PATHS = {
     "Models of Internet paths",
     "li2006/internet",
     choices=(
-        "everything about the paths: round-trip times, bottleneck, losses and traffic; these are models, with web traffic of 400 users and three combinations of round-trip time and loss.",
+        "all properties of the paths: round-trip times, bottleneck, losses and traffic. These are models, with web traffic of 400 users and three combinations of round-trip time and loss.",
     ),
 )
 def figure_9_27(lab: Lab) -> Report:
@@ -51,6 +51,6 @@ def appendix_a(lab: Lab) -> Report:
     """Hardware."""
     del lab
     report = Report()
-    report.check("L72", None, "a bench of disks")
-    report.check("L73", None, "a bench of network cards")
+    report.check("L72", None, "a benchmark of disks")
+    report.check("L73", None, "a benchmark of network cards")
     return report

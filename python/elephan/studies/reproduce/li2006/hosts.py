@@ -20,6 +20,6 @@ HOST: dict[str, Any] = {
 STACK: dict[str, Any] = {"rate_halving": True, "rto_min": "320 ms"}
 CHOICES = (
     "the hosts' processor: 3.6 us for a packet or an ACK (1 GHz for 1 Gbit/s, section 5.1.3), 5.4 ns for each packet that a SACK block "
-    "makes Linux 2.4 walk over (ten times an ACK at 2000 packets, figure 9.18).",
-    "the hosts' backlog, which the thesis does not print: Kelly's 3000 packets; once full it takes nothing until it is empty (Linux 2.4).",
+    "makes Linux 2.4 traverse (ten times an ACK at 2000 packets, figure 9.18).",
+    "the hosts' backlog, which the thesis does not print: Kelly's 3000 packets; once full, it accepts no packet until it is empty (Linux 2.4).",
 )
