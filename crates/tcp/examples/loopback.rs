@@ -1,4 +1,4 @@
-//! The cost of a segment with no network around it: a sender and a receiver joined by two rings.
+//! The cost of a segment without a network: a sender and a receiver joined by two rings.
 //!
 //! `cargo run --release -p elephan-tcp --example loopback`
 #![expect(clippy::print_stdout, reason = "it prints a table")]
@@ -12,7 +12,7 @@ use elephan_cc::{
 use elephan_tcp::{Config, Endpoint, Segment};
 use elephan_units::{Bytes, Time};
 
-/// A window that does not move.
+/// A constant window.
 struct Fixed;
 
 impl Algorithm for Fixed {

@@ -1,7 +1,7 @@
 //! A sans-I/O TCP endpoint: sender, receiver, SACK scoreboard, RTT and RTO, loss recovery.
 //!
-//! An [`Endpoint`] has no clock and no sockets. Give it segments, the time and what the application
-//! wants; ask it for segments to send and for when it wants to be woken:
+//! An [`Endpoint`] has no clock and no sockets. The caller passes it segments, the time and the application's
+//! requests. The caller polls it for segments to send and for the time of its next timeout:
 //!
 //! ```
 //! use elephan_cc::{Controller, Quantisation, registry, slow_start::SlowStart};
@@ -17,7 +17,7 @@
 //! let mut b = Endpoint::listen(&config, controller(), 2);
 //! a.write(1_000_000);
 //! a.close();
-//! // A network without delay: what one end sends, the other one gets.
+//! // A network without delay: each end receives what the other one sends.
 //! let mut now = Time::ZERO;
 //! while !a.is_finished() {
 //!     let mut quiet = true;
@@ -38,7 +38,7 @@
 //! assert_eq!(b.counters().bytes_delivered, 1_000_000);
 //! ```
 //!
-//! So the simulator, a link emulator and a test with a list of segments drive the same code.
+//! The simulator, a link emulator and a test with a list of segments thus drive the same code.
 
 mod config;
 mod endpoint;

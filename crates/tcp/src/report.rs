@@ -1,8 +1,8 @@
-//! What an endpoint tells of itself: what it counted, and how it stands.
+//! What an endpoint reports: its counters and its state.
 
 use elephan_units::Time;
 
-/// What an endpoint has counted since it began; all only grow.
+/// An endpoint's counters since it began; they never decrease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Data segments sent, retransmissions included.
@@ -13,9 +13,9 @@ pub struct Counters {
     pub segments_retransmitted: u64,
     /// Payload bytes retransmitted.
     pub bytes_retransmitted: u64,
-    /// Payload bytes of ours that the peer acknowledged cumulatively.
+    /// Payload bytes that were sent and that the peer acknowledged cumulatively.
     pub bytes_acked: u64,
-    /// Payload bytes of the peer's that were handed to the application, once and in order.
+    /// Payload bytes received from the peer and handed to the application, once and in order.
     pub bytes_delivered: u64,
     /// Reductions for a loss found by duplicate or selective ACKs: at most one for each window of data.
     pub loss_events: u64,
@@ -31,7 +31,7 @@ pub struct Counters {
     pub undos: u64,
 }
 
-/// What a trace samples of an endpoint.
+/// An endpoint's state as sampled by a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Snapshot {
     /// Congestion window, in segments.
@@ -46,6 +46,6 @@ pub struct Snapshot {
     pub rto: Time,
     /// RFC 6675's pipe: bytes thought to be in flight.
     pub pipe: u64,
-    /// Whether the sender repairs a loss.
+    /// Whether loss recovery is in progress.
     pub in_recovery: bool,
 }

@@ -1,4 +1,5 @@
-//! A TCP segment as a small plain value: header fields, and how much payload, not which.
+//! A TCP segment as a small plain value: the header fields and the length of the payload, without its
+//! content.
 
 use std::ops::{BitOr, BitOrAssign};
 
@@ -13,16 +14,16 @@ impl Flags {
     pub const SYN: Self = Self(0x02);
     /// Reset the connection.
     pub const RST: Self = Self(0x04);
-    /// Push: the last segment of what the application wrote.
+    /// Push: the last segment of an application write.
     pub const PSH: Self = Self(0x08);
-    /// The acknowledgment field counts.
+    /// The acknowledgment field is valid.
     pub const ACK: Self = Self(0x10);
     /// Echo of a congestion mark (RFC 3168).
     pub const ECE: Self = Self(0x40);
     /// Congestion window reduced (RFC 3168).
     pub const CWR: Self = Self(0x80);
 
-    /// The flags as they stand in the header's byte.
+    /// The flags as encoded in the header's byte.
     pub const fn bits(self) -> u8 {
         self.0
     }
@@ -64,7 +65,7 @@ impl SackBlocks {
     pub fn as_slice(&self) -> &[(u32, u32)] {
         &self.blocks[..usize::from(self.count)]
     }
-    /// Whether there is none.
+    /// Whether there are no blocks.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -75,27 +76,27 @@ impl SackBlocks {
 pub struct Segment {
     /// Sequence number of the first byte (of the SYN, where there is one).
     pub seq: u32,
-    /// Acknowledgment number; counts with [`Flags::ACK`].
+    /// Acknowledgment number; valid only with [`Flags::ACK`].
     pub ack: u32,
     /// Payload, in bytes.
     pub len: u16,
     /// The window field as on the wire, before scaling.
     pub window: u16,
-    /// Timestamp value and echo reply (RFC 7323), in ticks of 1 ms; `timestamps` says whether they count.
+    /// Timestamp value (RFC 7323), in ticks of 1 ms; valid only if `timestamps` is set.
     pub ts_val: u32,
-    /// Timestamp echo reply.
+    /// Timestamp echo reply, in the same ticks; valid only if `timestamps` is set.
     pub ts_ecr: u32,
     /// Selective acknowledgments.
     pub sack: SackBlocks,
     /// Flags.
     pub flags: Flags,
-    /// Whether the timestamps option is there.
+    /// Whether the timestamps option is present.
     pub timestamps: bool,
-    /// On a SYN: the maximum segment size option; 0 where it is not there.
+    /// On a SYN: the maximum segment size option; 0 if absent.
     pub mss: u16,
-    /// On a SYN: the window scale option plus one; 0 where it is not there.
+    /// On a SYN: the window scale option plus one; 0 if absent.
     pub window_scale_plus_one: u8,
-    /// On a SYN: the SACK-permitted option.
+    /// On a SYN: whether the SACK-permitted option is present.
     pub sack_permitted: bool,
 }
 
@@ -118,7 +119,7 @@ impl Segment {
             bytes += 12;
         }
         if self.sack_permitted {
-            // Shares a word with the timestamps' padding where both are there.
+            // Shares a 32-bit word with the timestamps' padding if both options are present.
             bytes += if self.timestamps { 0 } else { 4 };
         }
         if !self.sack.is_empty() {
@@ -127,12 +128,12 @@ impl Segment {
         bytes
     }
 
-    /// Bytes of the IPv4 packet that carries this segment: what a link's rate counts.
+    /// Bytes of the IPv4 packet that carries this segment. A link's rate counts these bytes.
     pub fn packet_bytes(&self) -> u32 {
         IP_HEADER + TCP_HEADER + self.options_bytes() + u32::from(self.len)
     }
 
-    /// Sequence space that the segment takes: payload, and one each for SYN and FIN.
+    /// Sequence space that the segment takes: its payload, plus one for a SYN and one for a FIN.
     pub fn seq_len(&self) -> u32 {
         u32::from(self.len)
             + u32::from(self.flags.contains(Flags::SYN))

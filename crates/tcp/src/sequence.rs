@@ -1,15 +1,15 @@
-//! Sequence numbers: 32 bits that wrap on the wire, 64-bit offsets inside.
+//! Sequence numbers: 32 bits that wrap on the wire, 64-bit offsets internally.
 
 /// The offset nearest to `near` whose low 32 bits, counted from `origin`, are `wire`.
 ///
-/// Two ends are never more than 2^31 bytes apart (RFC 7323 limits windows to 2^30), so that the
-/// nearest one is the one that is meant. Numbers from before offset zero give zero.
+/// The two ends are never more than 2^31 bytes apart (RFC 7323 limits windows to 2^30), so the nearest offset
+/// is the correct one. Numbers from before offset zero give zero.
 pub fn expand(wire: u32, origin: u32, near: u64) -> u64 {
     let distance = wire.wrapping_sub(origin).wrapping_sub(near as u32).cast_signed();
     near.saturating_add_signed(i64::from(distance))
 }
 
-/// The wire's number for `offset`, counted from `origin`.
+/// The sequence number on the wire for `offset`, counted from `origin`.
 pub fn wire(offset: u64, origin: u32) -> u32 {
     origin.wrapping_add(offset as u32)
 }

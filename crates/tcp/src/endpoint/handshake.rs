@@ -1,4 +1,4 @@
-//! How a connection opens: SYN, SYN-ACK, ACK, and what the two ends agree on (RFC 9293, section 3.5).
+//! The opening of a connection: SYN, SYN-ACK, ACK, and the options negotiated (RFC 9293, section 3.5).
 
 use elephan_units::Time;
 
@@ -16,14 +16,14 @@ const MAX_TRIES: u32 = 8;
 /// Bytes that the timestamps option takes with its padding.
 const TIMESTAMPS: u32 = 12;
 
-/// What is kept of a handshake while it lasts.
+/// The state of a handshake in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Handshake {
-    /// The SYN or SYN-ACK is to be sent.
+    /// Whether the SYN or SYN-ACK is to be sent.
     send: bool,
-    /// Whether windows are scaled: offered, then agreed on.
+    /// Whether windows are scaled: first offered, then negotiated.
     scaling: bool,
-    /// Payload of our full segment without options: what the MSS option says (RFC 6691).
+    /// Payload of our full segment without options, as advertised in the MSS option (RFC 6691).
     mss: u16,
     tries: u32,
     sent_at: Time,
@@ -31,7 +31,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// No SYN was sent; one is ready to be where the end `connects`.
+    /// No SYN was sent yet; one is ready if the end `connects`.
     pub fn new(config: &Config, connects: bool) -> Self {
         let mss = config.mss() + if config.timestamps { TIMESTAMPS } else { 0 };
         Self {
@@ -44,15 +44,15 @@ impl Handshake {
         }
     }
 
-    /// When a SYN or SYN-ACK is to be retransmitted; `Time::MAX` where none is.
+    /// When a SYN or SYN-ACK is to be retransmitted; `Time::MAX` for never.
     pub fn deadline(&self) -> Time {
         self.deadline
     }
 }
 
 impl Endpoint {
-    /// A segment before the connection is established; returns whether it now is, and the segment to be
-    /// taken as one of it.
+    /// Processes a segment before the connection is established. Returns whether the connection is now
+    /// established, and the segment is then to be processed as one of it.
     pub(super) fn on_handshake(&mut self, segment: &Segment, now: Time) -> bool {
         let syn = segment.flags.contains(Flags::SYN);
         let acknowledges_us = segment.flags.contains(Flags::ACK) && segment.ack == self.iss.wrapping_add(1);
@@ -63,7 +63,7 @@ impl Endpoint {
                 self.establish(now);
                 self.receiver.ack_now = true;
             }
-            // Where we sent a SYN of our own, both ends open at once.
+            // If we sent a SYN of our own, this is a simultaneous open.
             State::Listen | State::SynSent if syn && !segment.flags.contains(Flags::ACK) => {
                 self.answer(segment);
             }
@@ -77,7 +77,7 @@ impl Endpoint {
         false
     }
 
-    /// A SYN arrived, for which a SYN-ACK goes back.
+    /// A SYN arrived; a SYN-ACK is the answer.
     fn answer(&mut self, segment: &Segment) {
         self.agree(segment);
         self.ecn &= segment.flags.contains(Flags::ECE | Flags::CWR);
@@ -85,7 +85,7 @@ impl Endpoint {
         self.handshake.send = true;
     }
 
-    /// Takes the options of the peer's SYN.
+    /// Processes the options of the peer's SYN.
     fn agree(&mut self, segment: &Segment) {
         self.irs = segment.seq;
         self.timestamps &= segment.timestamps;
@@ -98,7 +98,7 @@ impl Endpoint {
         } else {
             self.our_shift = 0;
         }
-        // RFC 9293, section 3.7.1: 536 where the option is not there.
+        // RFC 9293, section 3.7.1: 536 if the option is absent.
         let theirs = if segment.mss == 0 { 536 } else { segment.mss };
         let options = if self.timestamps { TIMESTAMPS } else { 0 };
         let mss = u32::from(self.handshake.mss.min(theirs)).saturating_sub(options).max(1);
@@ -129,7 +129,7 @@ impl Endpoint {
         }
     }
 
-    /// The SYN or SYN-ACK, where one is to be sent.
+    /// The SYN or SYN-ACK, if one is to be sent.
     pub(super) fn poll_handshake(&mut self, now: Time) -> Option<Segment> {
         if !std::mem::take(&mut self.handshake.send) {
             return None;

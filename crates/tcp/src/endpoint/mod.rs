@@ -1,5 +1,5 @@
-//! One end of a connection: the two halves wired together. How it opens is in `handshake.rs`, what a segment
-//! that arrives means in `receive.rs`, which one goes next in `transmit.rs`.
+//! One end of a connection, which joins the two halves. The opening is in `handshake.rs`, the processing of
+//! arriving segments in `receive.rs`, and the selection of the next segment in `transmit.rs`.
 
 mod handshake;
 mod receive;
@@ -17,16 +17,16 @@ use crate::sequence;
 
 use handshake::Handshake;
 
-/// Where the connection stands (RFC 9293, section 3.3.2). Its end is kept by the two halves: a FIN
-/// is acknowledged like data. There is no TIME-WAIT: a late segment is answered as long as the
-/// endpoint lives, and nobody reuses its ports.
+/// The state of the connection (RFC 9293, section 3.3.2). The two halves keep the state of its closing: a FIN
+/// is acknowledged like data. There is no TIME-WAIT: the endpoint answers late segments for as long as it
+/// exists, and its ports are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Listen,
     SynSent,
     SynReceived,
     Established,
-    /// Reset by the peer, or given up.
+    /// Reset by the peer, or aborted after too many timeouts.
     Reset,
 }
 
@@ -40,21 +40,21 @@ pub struct Endpoint {
     /// Initial sequence numbers: ours, and the peer's.
     iss: u32,
     irs: u32,
-    /// Shift of the window fields that we read, and that we write.
+    /// Shift of the window fields that we receive, and of those that we send.
     peer_shift: u8,
     our_shift: u8,
-    /// Options that we offer, and after the handshake that both ends use.
+    /// Options that we offer; after the handshake, those that both ends use.
     sack: bool,
     timestamps: bool,
     ecn: bool,
-    /// A congestion mark is to be echoed until the peer says that it reduced.
+    /// Whether a congestion mark is to be echoed until the peer signals its reduction.
     echo: bool,
-    /// Whether the segment that was polled last is to be sent ECN-capable.
+    /// Whether the last polled segment is to be sent ECN-capable.
     capable: bool,
-    /// RFC 7323's TS.Recent, and the acknowledgment that was sent last.
+    /// RFC 7323's TS.Recent, and the last acknowledgment sent.
     ts_recent: u32,
     last_ack: u64,
-    /// The connection was given up, and the peer is to be told.
+    /// Whether the connection was aborted and the peer is to be notified.
     send_reset: bool,
 }
 
@@ -98,28 +98,28 @@ impl Endpoint {
         Self::new(config, controller, iss, State::Listen)
     }
 
-    /// The application has `bytes` more to send; `u64::MAX` means that it never ends.
+    /// The application writes `bytes` more; `u64::MAX` means without end.
     pub fn write(&mut self, bytes: u64) {
         self.sender.write(bytes);
     }
 
-    /// The application will write no more: a FIN follows the last byte.
+    /// The application closes: a FIN follows the last byte.
     pub fn close(&mut self) {
         self.sender.close();
     }
 
-    /// The application drops what was not sent yet, and closes: how an endless writer ends.
+    /// The application discards unsent data, and closes. This is how an endless writer ends.
     pub fn stop(&mut self) {
         self.sender.stop();
     }
 
-    /// The application begins or stops reading what arrives; it reads at once unless told otherwise.
+    /// The application starts or stops reading; by default it reads at once.
     pub fn set_reading(&mut self, reading: bool) {
         self.receiver.set_reading(reading);
         self.counters.bytes_delivered = self.receiver.delivered();
     }
 
-    /// The time that [`Endpoint::poll_timeout`] asked for has come; harmless when it has not.
+    /// The time returned by [`Endpoint::poll_timeout`] has come. A call before that time has no effect.
     pub fn on_timer(&mut self, now: Time) {
         match self.state {
             State::Established => {
@@ -134,18 +134,19 @@ impl Endpoint {
         }
     }
 
-    /// The peer's sequence number that is due.
+    /// The next sequence number expected from the peer.
     fn due(&self) -> u32 {
         sequence::wire(self.receiver.next(), self.irs.wrapping_add(1))
     }
 
-    /// Too many timeouts in a row: the connection ends, and the peer is notified (RFC 9293, section 3.8.3).
+    /// Too many consecutive timeouts: the connection ends, and the peer is notified (RFC 9293, section
+    /// 3.8.3).
     fn give_up(&mut self) {
         self.state = State::Reset;
         self.send_reset = true;
     }
 
-    /// When the endpoint wants [`Endpoint::on_timer`]; `Time::MAX` when it waits for nothing.
+    /// When [`Endpoint::on_timer`] is to be called; `Time::MAX` for never.
     pub fn poll_timeout(&self) -> Time {
         match self.state {
             State::Established => self.receiver.deadline.min(self.sender.deadline()),
@@ -154,7 +155,8 @@ impl Endpoint {
         }
     }
 
-    /// The same without what is due at `now`: for a caller that has answered it, and cannot send the resulting segments yet.
+    /// The same without timers due at `now`: for a caller that has handled them and cannot send the resulting
+    /// segments yet.
     pub fn poll_timeout_after(&self, now: Time) -> Time {
         let timers = match self.state {
             State::Established => [self.receiver.deadline, self.sender.timeout_at()],
@@ -164,20 +166,22 @@ impl Endpoint {
         timers.into_iter().filter(|&timer| timer > now).min().unwrap_or(Time::MAX)
     }
 
-    /// Whether [`Endpoint::poll_transmit`] would give a data segment.
+    /// Whether [`Endpoint::poll_transmit`] would return a data segment.
     pub fn would_send(&self, now: Time) -> bool {
         self.state == State::Established && self.sender.would_send(now)
     }
 
-    /// The host's own device queue has no room for what would be sent: nothing was lost, but the window is reduced as for a
-    /// mark, once for each window of data (Linux, net/ipv4/tcp_output.c, `tcp_enter_cwr` in `tcp_transmit_skb`).
+    /// The host's device queue has no room for the next segment. Nothing was lost, but the window is reduced
+    /// as for a mark, once for each window of data (Linux, net/ipv4/tcp_output.c, `tcp_enter_cwr` in
+    /// `tcp_transmit_skb`).
     pub fn on_local_congestion(&mut self, now: Time) {
         self.sender.on_local_congestion(&mut self.counters, now);
     }
 
-    /// What a stack that keeps segments in a list would pass by to take in the SACK blocks of `segment`: for each block those
-    /// that are not acknowledged cumulatively, from the oldest to the block's end (Linux 2.4, net/ipv4/tcp_input.c,
-    /// `tcp_sacktag_write_queue`), and for each block those that wait to be retransmitted.
+    /// Number of segments that a stack that keeps segments in a list would walk to process the SACK blocks of
+    /// `segment`. The first number counts, for each block, the segments not acknowledged cumulatively, from
+    /// the oldest to the block's end (Linux 2.4, net/ipv4/tcp_input.c, `tcp_sacktag_write_queue`). The second
+    /// counts, for each block, the segments that wait to be retransmitted.
     pub fn sack_walk(&self, segment: &Segment) -> (u64, u64) {
         let una = sequence::wire(self.sender.space().una, self.iss.wrapping_add(1));
         let blocks = segment.sack.as_slice();
@@ -186,12 +190,12 @@ impl Endpoint {
         (blocks.iter().map(below).sum(), self.sender.waiting() * blocks.len() as u64)
     }
 
-    /// Whether everything written was acknowledged, the FIN too where there was one.
+    /// Whether everything written was acknowledged, including the FIN if there is one.
     pub fn is_finished(&self) -> bool {
         self.sender.space().is_finished()
     }
 
-    /// Whether the peer's FIN, and all before it, has arrived.
+    /// Whether the peer's FIN, and everything before it, has arrived.
     pub fn peer_is_finished(&self) -> bool {
         self.receiver.is_finished()
     }
@@ -201,22 +205,22 @@ impl Endpoint {
         self.sender.space().closed
     }
 
-    /// Whether the handshake is over.
+    /// Whether the handshake is complete.
     pub fn is_established(&self) -> bool {
         self.state == State::Established
     }
 
-    /// Whether the connection was reset by the peer, or given up after too many timeouts.
+    /// Whether the connection was reset by the peer, or aborted after too many timeouts.
     pub fn is_reset(&self) -> bool {
         self.state == State::Reset
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// What a trace samples.
+    /// The state that a trace samples.
     pub fn snapshot(&self) -> Snapshot {
         let rtt = self.sender.rtt();
         Snapshot {

@@ -1,4 +1,4 @@
-//! What a segment that arrives means to each half.
+//! Processes an arriving segment for both halves.
 
 use elephan_units::Time;
 
@@ -8,7 +8,7 @@ use crate::sender::{Acknowledgment, TICK, ticks};
 use crate::sequence;
 
 impl Endpoint {
-    /// A segment arrived. `congestion_experienced` is the IP header's mark.
+    /// A segment arrived. `congestion_experienced` is the congestion mark in its IP header.
     pub fn on_segment(&mut self, segment: &Segment, congestion_experienced: bool, now: Time) {
         if segment.flags.contains(Flags::RST) {
             self.on_reset(segment);
@@ -25,7 +25,7 @@ impl Endpoint {
         }
     }
 
-    /// A reset counts only where it names the byte that is due (RFC 5961, section 3.2).
+    /// A reset is valid only if it has the next expected sequence number (RFC 5961, section 3.2).
     fn on_reset(&mut self, segment: &Segment) {
         let counts = match self.state {
             State::Listen | State::Reset => false,
@@ -39,7 +39,7 @@ impl Endpoint {
 
     fn on_established(&mut self, segment: &Segment, congestion_experienced: bool, now: Time) {
         if segment.flags.contains(Flags::SYN) {
-            // The peer did not get our last ACK of the handshake.
+            // The peer did not receive our last ACK of the handshake.
             self.receiver.ack_now = true;
             return;
         }
@@ -49,7 +49,7 @@ impl Endpoint {
         if self.timestamps && segment.timestamps {
             let age = self.ts_recent.wrapping_sub(segment.ts_val).cast_signed();
             if age > 0 && !(is_ack_alone && self.may_be_reordered(age)) {
-                // PAWS (RFC 7323, section 5.3): a segment from a window long past.
+                // PAWS (RFC 7323, section 5.3): a segment from an earlier window.
                 let left = sequence::expand(segment.seq, origin, self.receiver.next());
                 self.receiver.report_duplicate(left, left + u64::from(segment.seq_len()));
                 return;
@@ -64,19 +64,19 @@ impl Endpoint {
         if !is_ack_alone {
             self.on_data(segment, origin, congestion_experienced, now);
         } else if segment.seq.wrapping_sub(last_ack).cast_signed() < 0 {
-            // A zero-window probe, or an old duplicate: say where we are.
+            // A zero-window probe, or an old duplicate: acknowledge it with the current state.
             self.receiver.ack_now = true;
         }
     }
 
-    /// ACKs without data overtake each other harmlessly; Linux too takes them for up to a timeout
+    /// Reordered ACKs without data are harmless. Linux also accepts them, if they are at most a timeout old
     /// (net/ipv4/tcp_input.c, `tcp_disordered_ack`).
     fn may_be_reordered(&self, age: i32) -> bool {
         TICK * u64::from(age.unsigned_abs()) <= self.sender.rtt().rto()
     }
 
     fn on_data(&mut self, segment: &Segment, origin: u32, marked: bool, now: Time) {
-        // RFC 3168, section 6.1.3: echo until the sender says that it reduced.
+        // RFC 3168, section 6.1.3: echo until the sender signals its reduction (CWR).
         if segment.flags.contains(Flags::CWR) {
             self.echo = false;
         }
@@ -89,7 +89,8 @@ impl Endpoint {
         self.counters.bytes_delivered = self.receiver.delivered();
     }
 
-    /// Whether an acknowledgment leaves the sending half as it is: most data that a mere receiver gets.
+    /// Whether an acknowledgment leaves the sending half unchanged. This is so for most data that a pure
+    /// receiver gets.
     #[inline]
     fn says_nothing(&self, segment: &Segment) -> bool {
         let window = u64::from(segment.window) << self.peer_shift;

@@ -1,4 +1,4 @@
-//! Which segment goes next, and what stands in its header.
+//! Selects the segment to send next, and fills in its header.
 
 use elephan_units::Time;
 
@@ -8,7 +8,7 @@ use crate::sender::{Transmission, ticks};
 use crate::sequence;
 
 impl Endpoint {
-    /// The next segment to send, until there is none.
+    /// The next segment to send; `None` when there are no more.
     #[inline(always)]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         self.capable = false;
@@ -21,7 +21,7 @@ impl Endpoint {
             return Some(self.data(transmission, now));
         }
         if self.sender.take_probe() {
-            // An old sequence number, for which the peer must answer; as Linux probes.
+            // An old sequence number, which the peer must acknowledge; Linux probes in the same way.
             let mut probe = self.acknowledgment(now);
             probe.seq = sequence::wire(self.sender.space().una, self.iss);
             return Some(probe);
@@ -46,14 +46,14 @@ impl Endpoint {
         }
         std::mem::take(&mut self.send_reset).then(|| {
             let mut segment = self.acknowledgment(now);
-            // What the peer expects, as far as we know: a reset counts nowhere else.
+            // The sequence number that the peer expects, as far as known: it accepts a reset with no other.
             segment.seq = sequence::wire(self.sender.space().una, self.iss.wrapping_add(1));
             segment.flags |= Flags::RST;
             segment
         })
     }
 
-    /// A segment without data that acknowledges what arrived.
+    /// A segment without data that acknowledges the received data.
     #[inline(always)]
     fn acknowledgment(&mut self, now: Time) -> Segment {
         let window = self.receiver.advertise() >> self.our_shift;
@@ -77,7 +77,7 @@ impl Endpoint {
     #[inline(always)]
     fn data(&mut self, transmission: Transmission, now: Time) -> Segment {
         let mut segment = self.acknowledgment(now);
-        // SACK blocks would not fit beside a full segment: they go in an ACK of their own.
+        // SACK blocks do not fit beside a full segment: they are sent in a separate ACK.
         if !(self.sack && self.receiver.has_blocks()) {
             self.receiver.acknowledged();
         }
@@ -96,8 +96,8 @@ impl Endpoint {
         segment
     }
 
-    /// Whether the segment that [`Endpoint::poll_transmit`] returned last is to be sent ECN-capable
-    /// (ECT(0)): data that is sent for the first time, where the handshake agreed on ECN (RFC 3168,
+    /// Whether the segment that [`Endpoint::poll_transmit`] returned last is to be sent ECN-capable (ECT(0)).
+    /// This applies to data sent for the first time, if ECN was negotiated in the handshake (RFC 3168,
     /// sections 6.1.4 and 6.1.5).
     pub fn ecn_capable(&self) -> bool {
         self.capable

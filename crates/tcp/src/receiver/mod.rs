@@ -1,4 +1,4 @@
-//! The receiving half: what arrived, what to acknowledge and when, how much more to admit.
+//! The receiving half: what arrived, what to acknowledge and when, and which window to advertise.
 
 mod right_sizing;
 mod sack;
@@ -22,43 +22,43 @@ const MAX_UNSCALED_WINDOW: u64 = 65_535;
 /// The receiving half of an endpoint. Offsets count the peer's payload; a FIN takes one.
 #[derive(Clone, Debug)]
 pub struct Receiver {
-    /// Everything below was received.
+    /// Everything below this was received.
     next: u64,
-    /// What arrived beyond a hole: disjoint runs `[left, right)` in order.
+    /// Data received beyond a hole: disjoint runs `[left, right)` in order.
     beyond: VecDeque<(u64, u64)>,
-    /// The runs that changed last, the newest first: what SACK blocks report (RFC 2018, section 4).
+    /// The runs that changed last, most recent first, as SACK blocks report them (RFC 2018, section 4).
     recent: RecentRuns,
-    /// What arrived twice and was not reported yet (RFC 2883).
+    /// Duplicate data that was not reported yet (RFC 2883).
     duplicate: Option<(u64, u64)>,
     /// Offset of the peer's FIN.
     fin: Option<u64>,
     /// Payload handed to the application.
     delivered: u64,
-    /// Whether the application reads what arrives at once.
+    /// Whether the application reads arriving data at once.
     reading: bool,
-    /// Payload received in order that the application did not read.
+    /// Payload received in order that the application has not read.
     unread: u64,
-    /// Right edge of the window that was advertised: it never moves back.
+    /// Right edge of the advertised window; it never moves back.
     advertised: u64,
     buffer: u64,
-    /// What is advertised now, at most: grows to `buffer` with dynamic right-sizing.
+    /// The maximum window advertised now; it grows to `buffer` with dynamic right-sizing.
     window: u64,
     right_sizing: Option<Box<RightSizing>>,
     dsack: bool,
-    /// Payload in order since the last ACK.
+    /// In-order payload since the last ACK.
     unacknowledged: u32,
     delayed_ack_segments: u8,
     mss: u32,
     delayed_ack_timeout: Time,
     quick_left: u32,
-    /// When a delayed ACK is due; `Time::MAX` where none is pending.
+    /// When a delayed ACK is due; `Time::MAX` if none is pending.
     pub deadline: Time,
-    /// Whether an ACK must go out now.
+    /// Whether an ACK must be sent now.
     pub ack_now: bool,
 }
 
 impl Receiver {
-    /// A receiver of a connection with this stack.
+    /// The receiver of a connection with this stack configuration.
     pub fn new(config: &Config) -> Self {
         let buffer = config.receive_buffer.map_or(MAX_WINDOW, |bytes| bytes.get().min(MAX_WINDOW));
         let window = if config.auto_tuning { buffer.min(FIRST_WINDOW) } else { buffer };
@@ -86,7 +86,7 @@ impl Receiver {
         }
     }
 
-    /// What was agreed on: payload of a full segment, and whether windows are scaled.
+    /// Sets the negotiated values: the payload of a full segment, and whether windows are scaled.
     pub fn agree(&mut self, mss: u32, scaling: bool) {
         self.mss = mss;
         if !scaling {
@@ -100,7 +100,7 @@ impl Receiver {
         self.advertised.min(MAX_UNSCALED_WINDOW) as u16
     }
 
-    /// The offset that the cumulative acknowledgment names.
+    /// The offset of the cumulative acknowledgment.
     pub fn next(&self) -> u64 {
         self.next
     }
@@ -110,17 +110,17 @@ impl Receiver {
         self.delivered
     }
 
-    /// Whether all that the peer will ever send has arrived.
+    /// Whether everything up to and including the peer's FIN has arrived.
     pub fn is_finished(&self) -> bool {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
-    /// The shift that the window's field needs (RFC 7323, section 2.3).
+    /// The shift that the window field needs (RFC 7323, section 2.3).
     pub fn shift(&self) -> u8 {
         (0..14).find(|shift| self.buffer >> shift <= 65_535).unwrap_or(14)
     }
 
-    /// The window to advertise now, in bytes from the acknowledgment. Notes that it was advertised.
+    /// The window to advertise now, in bytes from the acknowledgment. Records that it was advertised.
     pub fn advertise(&mut self) -> u64 {
         if self.opens_by() >= self.step() {
             self.advertised = self.next + self.free();
@@ -128,41 +128,41 @@ impl Receiver {
         self.advertised.saturating_sub(self.next)
     }
 
-    /// What the window should be: what right-sizing or the buffer allows, less what nobody has read.
+    /// The available window: the limit set by right-sizing or the buffer, less the unread data.
     fn free(&self) -> u64 {
         self.window.saturating_sub(self.unread)
     }
 
-    /// How far the right edge could move.
+    /// How far the right edge could advance.
     fn opens_by(&self) -> u64 {
         (self.next + self.free()).saturating_sub(self.advertised.max(self.next))
     }
 
-    /// Silly window avoidance (RFC 9293, section 3.8.6.2.2): the right edge moves by a segment or half
-    /// the buffer, or not at all.
+    /// Silly window avoidance (RFC 9293, section 3.8.6.2.2): the right edge advances only by at least a
+    /// segment or half the buffer.
     fn step(&self) -> u64 {
         u64::from(self.mss).min(self.buffer / 2)
     }
 
-    /// The application begins or stops reading what arrives.
+    /// The application starts or stops reading.
     pub fn set_reading(&mut self, reading: bool) {
         self.reading = reading;
         if reading {
             self.delivered += self.unread;
             self.unread = 0;
-            // A window that was closed to a full segment has opened: the sender waits for this update.
+            // A window that had less than a full segment has opened: the sender waits for this update.
             let was_closed = self.advertised < self.next + u64::from(self.mss);
             self.ack_now |= was_closed && self.opens_by() >= self.step();
         }
     }
 
-    /// Payload `[left, right)` arrived, with the FIN at `right` where `fin`. `echo` is the age of the
-    /// timestamp that came with it, where one did.
+    /// Payload `[left, right)` arrived, with the FIN at `right` if `fin` is set. `echo` is the age of the
+    /// echoed timestamp, if there was one.
     pub fn receive(&mut self, left: u64, right: u64, fin: bool, echo: Option<Time>, now: Time) {
         let end = right + u64::from(fin);
         let limit = self.advertised.max(self.next);
         if end <= self.next || left + u64::from(left < right) > limit {
-            // Nothing new, or beyond the window: an ACK at once (RFC 9293, section 3.10.7.4).
+            // No new data, or data beyond the window: an immediate ACK (RFC 9293, section 3.10.7.4).
             self.report_duplicate(left, end);
             return;
         }
@@ -184,7 +184,7 @@ impl Receiver {
         }
     }
 
-    /// `[left, end)` is of no use; what of it had arrived is reported (RFC 2883).
+    /// `[left, end)` is discarded; the part that had arrived before is reported as duplicate (RFC 2883).
     pub fn report_duplicate(&mut self, left: u64, end: u64) {
         if self.dsack && left < end.min(self.next) {
             self.duplicate = Some((left, end.min(self.next)));
@@ -214,7 +214,8 @@ impl Receiver {
             self.unread += payload;
         }
         self.unacknowledged = self.unacknowledged.saturating_add((right - before) as u32);
-        // RFC 5681, section 4.2: at once where a hole is filled; else for every so many segments.
+        // RFC 5681, section 4.2: an immediate ACK if a hole is filled; otherwise one for a given number of
+        // segments.
         if filled_a_hole
             || past_fin > 0
             || self.quick_left > 0
@@ -265,7 +266,7 @@ impl Receiver {
         }
     }
 
-    /// Whether an ACK without data is wanted to carry SACK blocks.
+    /// Whether an ACK without data is required to carry SACK blocks.
     pub fn has_blocks(&self) -> bool {
         self.duplicate.is_some() || !self.beyond.is_empty()
     }
@@ -283,7 +284,7 @@ impl Receiver {
         blocks
     }
 
-    /// An acknowledgment went out, alone or on data.
+    /// An acknowledgment was sent, alone or with data.
     pub fn acknowledged(&mut self) {
         self.ack_now = false;
         self.deadline = Time::MAX;

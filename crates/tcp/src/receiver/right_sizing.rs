@@ -1,24 +1,24 @@
-//! Dynamic right-sizing (Fisk and Feng 2001): the window follows what the application takes.
+//! Dynamic right-sizing (Fisk and Feng 2001): the window follows the rate at which the application reads.
 
 use elephan_units::Time;
 
-/// Where it starts: the largest window without scaling.
+/// The initial window: the largest one without scaling.
 pub const FIRST_WINDOW: u64 = 65_535;
 
-/// One receiver's measurement: what was delivered in a round trip, and how long one is.
+/// One receiver's measurement: the bytes delivered in a round trip, and the round-trip time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RightSizing {
-    /// The round-trip time as the receiver sees it; zero before the first sample.
+    /// The round-trip time as measured by the receiver; zero before the first sample.
     rtt: Time,
-    /// What was delivered when the present round trip began, and when that was.
+    /// The bytes delivered when the current round trip began, and its start time.
     measured_from: (u64, Time),
-    /// Without timestamps: a window that began at this time is used up at this offset.
+    /// Without timestamps: the start time of a window, and the offset at which it is used up.
     window_ends: Option<(u64, Time)>,
 }
 
 impl RightSizing {
-    /// Data arrived. `echo` is the age of the timestamp that it echoed; `next` and `delivered` are what
-    /// arrived in order and what the application took. Returns the window that is asked for.
+    /// Data arrived. `echo` is the age of the echoed timestamp; `next` and `delivered` are the bytes received
+    /// in order and the bytes read by the application. Returns the requested window.
     pub fn on_data(&mut self, echo: Option<Time>, next: u64, delivered: u64, window: u64, now: Time) -> u64 {
         if let Some(sample) = echo {
             self.rtt = if self.rtt == Time::ZERO { sample } else { self.rtt - self.rtt / 8 + sample / 8 };
@@ -30,11 +30,11 @@ impl RightSizing {
             return window;
         }
         self.measured_from = (delivered, now);
-        // Twice, so that a sender in slow start finds room for its next window.
+        // Twice the delivered bytes, so that a sender in slow start has room for its next window.
         2 * (delivered - before)
     }
 
-    /// An upper bound of the round-trip time: how long a window takes from its opening to its end.
+    /// An upper bound of the round-trip time: the time from the opening of a window to its use.
     fn time_a_window(&mut self, next: u64, window: u64, now: Time) {
         match self.window_ends {
             Some((end, _)) if next < end => return,

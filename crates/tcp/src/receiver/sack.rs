@@ -1,4 +1,4 @@
-//! The runs that SACK blocks report (RFC 2018, section 4): those that changed last, the newest first.
+//! The runs that SACK blocks report (RFC 2018, section 4): those that changed last, most recent first.
 
 /// Up to four runs of offsets `[left, right)`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -8,7 +8,7 @@ pub struct RecentRuns {
 }
 
 impl RecentRuns {
-    /// `run` changed: it comes first, and what it swallowed goes.
+    /// `run` changed: it moves to the front, and the runs that it absorbed are removed.
     pub fn touch(&mut self, run: (u64, u64)) {
         let mut carried = run;
         let mut kept = 0;
@@ -28,7 +28,7 @@ impl RecentRuns {
         self.count = kept as u8;
     }
 
-    /// Everything below `next` was acknowledged.
+    /// Everything below `next` was acknowledged; removes the runs below it.
     pub fn forget_below(&mut self, next: u64) {
         let mut kept = 0;
         for at in 0..usize::from(self.count) {
@@ -40,7 +40,7 @@ impl RecentRuns {
         self.count = kept as u8;
     }
 
-    /// The runs, the newest first.
+    /// The runs, most recent first.
     pub fn as_slice(&self) -> &[(u64, u64)] {
         &self.runs[..usize::from(self.count)]
     }

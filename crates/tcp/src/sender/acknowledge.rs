@@ -1,4 +1,4 @@
-//! What an acknowledgment means: what was delivered, how long it took, what it is worth.
+//! Processing of an acknowledgment: what it delivered, the RTT sample, and how much the window grows.
 
 use elephan_cc::Ack;
 use elephan_units::Time;
@@ -11,17 +11,18 @@ use super::{Acknowledgment, Duplicates, Round, Sender};
 use crate::config::ByteCounting;
 use crate::report::Counters;
 
-/// Linux 2.4 and 2.6 (net/ipv4/tcp_input.c, `tcp_max_burst`): segments that an ACK may set free at once.
+/// Linux 2.4 and 2.6 (net/ipv4/tcp_input.c, `tcp_max_burst`): number of segments that one ACK may release at
+/// once.
 const MAX_BURST: u64 = 3;
 
-/// How things stood when an acknowledgment arrived.
+/// The sender's state when an acknowledgment arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Before {
-    /// Everything below was acknowledged.
+    /// Everything below this was acknowledged.
     pub una: u64,
     /// Bytes in the pipe.
     pub pipe: u64,
-    /// Whether no loss was being repaired.
+    /// Whether no loss recovery was in progress.
     pub open: bool,
 }
 
@@ -48,7 +49,7 @@ impl Sender {
         self.delivered += delivered.bytes;
         let rtt = self.take_rtt(&delivered, ack.echoed, now);
 
-        // RFC 5681, section 2; with SACK, RFC 6675, section 2: it tells of new data.
+        // RFC 5681, section 2; with SACK, RFC 6675, section 2: an ACK that reports new data.
         let duplicate = ack.offset == before.una
             && !ack.has_data
             && self.space.outstanding() > 0
@@ -89,11 +90,12 @@ impl Sender {
         self.restart_timer(advanced, now);
     }
 
-    /// Selective acknowledgments; returns whether the first block reported a duplicate (RFC 2883).
+    /// Processes selective acknowledgments; returns whether the first block reported a duplicate (RFC 2883).
     fn take_blocks(&mut self, ack: &Acknowledgment<'_>, delivered: &mut Delivered) -> bool {
         let mut blocks = ack.blocks;
         let Some(&(left, right)) = blocks.first() else { return false };
-        // RFC 2883, section 4: below the cumulative acknowledgment, or within the second block.
+        // RFC 2883, section 4: a duplicate lies below the cumulative acknowledgment, or within the second
+        // block.
         let duplicate =
             left < ack.offset || blocks.get(1).is_some_and(|&second| second.0 <= left && right <= second.1);
         if duplicate {
@@ -108,17 +110,18 @@ impl Sender {
         duplicate
     }
 
-    /// The round-trip time that this ACK shows, if one: of the newest segment that it delivered.
+    /// The round-trip time that this ACK measures, if any: that of the newest segment that it delivered.
     ///
-    /// Karn: only what was sent once gives a sample, or one that the echoed timestamp identifies. The
-    /// sample is exact, because it is the time since the segment was sent; timestamps of 1 ms only say
-    /// which transmission it was. Without timestamps one sample is taken for each flight (RFC 6298,
+    /// Karn: only a segment that was sent once gives a sample, or one whose transmission the echoed timestamp
+    /// identifies. The sample is exact, because it is the time since the segment was sent; timestamps of 1 ms
+    /// only identify the transmission. Without timestamps one sample is taken for each flight (RFC 6298,
     /// section 3).
     fn take_rtt(&mut self, delivered: &Delivered, echoed: Option<u32>, now: Time) -> Option<Time> {
         let sent_at = match (delivered.newest, delivered.ambiguous) {
             (Some(sent_at), None) => sent_at,
-            // What arrived long before the hole was filled is acknowledged with it, where nothing reported it then. The echo
-            // is of the segment that moved the left edge, or of an older one (RFC 7323, section 4.3).
+            // An ACK that fills a hole also acknowledges segments that arrived long before, if no SACK block
+            // reported them. The echo is of the segment that moved the left edge, or of an older one (RFC
+            // 7323, section 4.3).
             (Some(sent_at), Some(_))
                 if self.settings.sack() && echoed.is_some_and(|echo| ticks(sent_at) >= echo) =>
             {
@@ -137,13 +140,14 @@ impl Sender {
         Some(rtt)
     }
 
-    /// Passes on what the controller wants to know of an ACK of new data.
+    /// Passes an ACK of new data on to the controller.
     ///
-    /// The window grows only where it was what kept data back (RFC 7661, section 4.3, in Linux's form):
-    /// data was waiting for it when what is now acknowledged was on its way; or, in slow start, more
-    /// than half of it is in flight. It does not grow in fast recovery, nor at the ACK that ends one, nor
-    /// at one that echoes a mark (RFC 3168, section 6.1.2), but for the repair after a timeout: only new data
-    /// can say that the window was reduced, and until then the echo tells nothing new.
+    /// The window grows only if it was the limit (RFC 7661, section 4.3, in Linux's form): data was waiting
+    /// for the window when the data that is now acknowledged was in flight; or, in slow start, more than half
+    /// of the window is in flight. It does not grow in fast recovery, nor at the ACK that ends one. Nor does
+    /// it grow at an ACK that echoes a mark (RFC 3168, section 6.1.2), except in the recovery after a
+    /// timeout: only new data can tell the peer that the window was reduced, and until then the echo carries
+    /// no new information.
     fn tell_controller(
         &mut self,
         delivered: &Delivered,
@@ -174,7 +178,7 @@ impl Sender {
         });
     }
 
-    /// What an ACK is worth in segments of growth: only what it acknowledges cumulatively counts.
+    /// How many segments of growth an ACK counts for: only data that it acknowledges cumulatively counts.
     fn worth(&self, delivered: &Delivered) -> f64 {
         if delivered.segments == 0 {
             return 0.0;
@@ -192,9 +196,9 @@ impl Sender {
         }
     }
 
-    /// FlightSize, in segments (RFC 5681, section 2): what is sent beyond `una`, without what limited
-    /// transmit added (section 3.2, step 2). It is never more than the window, beyond which only segments
-    /// count that have left the network.
+    /// FlightSize, in segments (RFC 5681, section 2): the data sent beyond `una`, without the segments that
+    /// limited transmit added (section 3.2, step 2). It never exceeds the window: segments counted beyond the
+    /// window have left the network.
     pub(super) fn flight_size(&self, una: u64) -> f64 {
         let next = self.duplicates.map_or(self.space.next, |duplicates| duplicates.next);
         self.segments(next - una).min(self.controller.cwnd())

@@ -1,26 +1,28 @@
-//! The window of a recovery in Linux 2.4: an ACK in two takes a segment off, and no ACK leaves more than is in flight and one
-//! (net/ipv4/tcp_input.c, `tcp_cwnd_down`; after Mathis, Semke and Mahdavi's rate halving, 1999).
+//! The window of a recovery in Linux 2.4: every second ACK reduces it by one segment, and each ACK limits it
+//! to the packets in flight plus one (net/ipv4/tcp_input.c, `tcp_cwnd_down`; after Mathis, Semke and
+//! Mahdavi's rate halving, 1999).
 //!
-//! So the window goes down with the ACKs instead of at once. What is in flight holds it there: where ACKs come late or not at
-//! all, one that tells of much takes as much off the window, and nothing brings it back before slow start does.
+//! So the window decreases with the ACKs instead of at once. The packets in flight limit it: if ACKs are late
+//! or lost, an ACK that covers many segments reduces the window by as many, and the window does not recover
+//! before slow start.
 
 /// The window of one recovery, in segments.
 #[derive(Clone, Copy, Debug)]
 pub struct Halving {
     cwnd: f64,
-    /// Whether the next ACK takes a segment off.
+    /// Whether the next ACK reduces the window by one segment.
     second: bool,
 }
 
 impl Halving {
-    /// A recovery begins at a window of `cwnd`, as it was before the reduction.
+    /// A recovery begins; `cwnd` is the window before the reduction.
     pub fn new(cwnd: f64) -> Self {
         Self { cwnd, second: false }
     }
 
-    /// An ACK left `in_flight`.
+    /// An ACK left `in_flight` segments in flight.
     pub fn on_ack(&mut self, in_flight: f64, ssthresh: f64) {
-        // Half of ssthresh is as far as counting goes.
+        // Counting reduces the window to half of ssthresh at most.
         if self.second && self.cwnd > ssthresh / 2.0 {
             self.cwnd -= 1.0;
         }
@@ -28,7 +30,7 @@ impl Halving {
         self.cwnd = self.cwnd.min(in_flight + 1.0);
     }
 
-    /// The window.
+    /// The window, in segments.
     pub fn cwnd(&self) -> f64 {
         self.cwnd
     }

@@ -1,10 +1,10 @@
-//! The sending half: what may be sent next, and what an acknowledgment means.
+//! The sending half: selects what to send next, and processes acknowledgments.
 //!
-//! The congestion controller owns `cwnd` and `ssthresh`. The sender owns sequence space, the
-//! retransmission timer, when a congestion event happens (once for each window of data), and the
-//! allowance on top of `cwnd` that a recovery grants. What it does at an acknowledgment is in
-//! `acknowledge.rs`, at a loss in `recovery.rs`, when the timer runs out in `timer.rs`, at a chance to send
-//! in `transmit.rs`; what a repair keeps while it lasts is in `phase.rs`.
+//! The congestion controller owns `cwnd` and `ssthresh`. The sender owns the sequence space, the
+//! retransmission timer, the decision when a congestion event happens (once for each window of data), and the
+//! allowance on top of `cwnd` that a recovery grants. Acknowledgments are processed in `acknowledge.rs`,
+//! losses in `recovery.rs`, timer expiry in `timer.rs`, and transmission in `transmit.rs`. The state of a
+//! recovery is in `phase.rs`.
 
 mod acknowledge;
 mod halving;
@@ -38,13 +38,13 @@ pub use rtt::{Rtt, TICK, ticks};
 /// What an acknowledgment says, with offsets instead of sequence numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Acknowledgment<'a> {
-    /// Everything below was received.
+    /// Everything below this was received.
     pub offset: u64,
-    /// Bytes beyond `offset` that the peer admits.
+    /// The peer's window: bytes that it accepts beyond `offset`.
     pub window: u64,
-    /// Selectively acknowledged `[left, right)`; a D-SACK block comes first.
+    /// Selectively acknowledged ranges `[left, right)`; a D-SACK block comes first.
     pub blocks: &'a [(u64, u64)],
-    /// Whether the segment carried data, and so is no duplicate ACK.
+    /// Whether the segment carried data, and so is not a duplicate ACK.
     pub has_data: bool,
     /// Whether it echoed a congestion mark.
     pub ece: bool,
@@ -61,7 +61,7 @@ pub struct Transmission {
     pub len: u16,
     /// Whether it carries the FIN.
     pub fin: bool,
-    /// Whether it ends what the application wrote.
+    /// Whether it ends an application write.
     pub push: bool,
     /// Whether it was sent before.
     pub again: bool,
@@ -78,7 +78,7 @@ pub struct Agreement {
     pub sack: bool,
     /// Timestamps.
     pub timestamps: bool,
-    /// The peer's window.
+    /// The peer's receive window.
     pub window: u64,
 }
 
@@ -91,7 +91,7 @@ pub struct Sender {
     rtt: Rtt,
     timer: Timer,
     phase: Phase,
-    /// Duplicate ACKs in a row; none since the left edge moved, or everything was given up.
+    /// Consecutive duplicate ACKs; none since the left edge moved or a timeout marked everything lost.
     duplicates: Option<Duplicates>,
     last_reduction: Reduction,
     undo: Undo,
@@ -99,9 +99,9 @@ pub struct Sender {
     /// Payload bytes known to have arrived since the connection began.
     delivered: u64,
     round: Round,
-    /// `cwnd` kept data back when this offset was next to be sent.
+    /// `cwnd` was the limit when this offset was next to be sent.
     limited_at: Option<u64>,
-    /// Without timestamps: no sample from what was sent before this offset (one for each flight).
+    /// Without timestamps: data sent before this offset gives no RTT sample (one for each flight).
     timed_from: u64,
     /// Segments sent since the last acknowledgment, for the burst limit.
     burst: u32,
@@ -109,36 +109,37 @@ pub struct Sender {
     last_sent: Option<Time>,
 }
 
-/// Duplicate ACKs in a row.
+/// Consecutive duplicate ACKs.
 #[derive(Clone, Copy, Debug)]
 struct Duplicates {
     count: u64,
-    /// What was next to be sent at the first of them: what limited transmit sent since is beyond.
+    /// The next offset to be sent when the first of them arrived; data that limited transmit sent since lies
+    /// beyond it.
     next: u64,
 }
 
-/// A reduction, and so what it answered.
+/// A reduction, and which transmissions preceded it.
 #[derive(Clone, Copy, Debug)]
 struct Reduction {
-    /// New data below this offset was sent before it.
+    /// New data below this offset was sent before the reduction.
     until: u64,
-    /// Of what was retransmitted, the transmissions up to this one were.
+    /// Retransmissions up to this transmission number were sent before the reduction.
     transmission: u32,
-    /// The next new segment is to tell the peer of it (CWR).
+    /// The next new segment must notify the peer of the reduction (CWR).
     untold: bool,
 }
 
-/// A round trip: from when a segment is sent until it is acknowledged.
+/// A round trip: from the transmission of a segment to its acknowledgment.
 #[derive(Clone, Copy, Debug)]
 struct Round {
-    /// How many were completed.
+    /// Number of completed round trips.
     number: u64,
-    /// It ends when this is acknowledged.
+    /// The current round trip ends when this is acknowledged.
     end: u64,
 }
 
 impl Sender {
-    /// A sender for this stack and controller.
+    /// A sender with this stack configuration and controller.
     pub fn new(config: &Config, controller: Controller) -> Self {
         let settings = Settings::new(config);
         Self {
@@ -162,7 +163,7 @@ impl Sender {
         }
     }
 
-    /// The handshake is under way, and this is agreed on.
+    /// The handshake is in progress; these are the options agreed on.
     pub fn agree(&mut self, agreement: &Agreement) {
         self.settings.mss = agreement.mss;
         if !agreement.sack && self.settings.sack() {
@@ -172,8 +173,8 @@ impl Sender {
         self.space.window_edge = agreement.window;
     }
 
-    /// The handshake is over, after so many `tries`. `rtt` is its round-trip time, unless its SYN was
-    /// sent more than once; `ecn` says whether both ends take part in it.
+    /// The handshake is complete, after `tries` attempts. `rtt` is its round-trip time, unless its SYN was
+    /// sent more than once; `ecn` says whether both ends use ECN.
     pub fn establish(&mut self, rtt: Option<Time>, tries: u32, ecn: bool) {
         self.settings.ecn = ecn;
         match rtt {
@@ -192,7 +193,7 @@ impl Sender {
         &self.rtt
     }
 
-    /// What was written, sent and acknowledged.
+    /// The send sequence space.
     pub fn space(&self) -> &SendSpace {
         &self.space
     }
@@ -202,32 +203,32 @@ impl Sender {
         self.board.pipe()
     }
 
-    /// Segments outstanding up to `bytes` beyond the oldest, as if all were full.
+    /// Number of segments outstanding up to `bytes` beyond the oldest, as if all were full-sized.
     pub fn segments_below(&self, bytes: i32) -> u64 {
         u64::from(bytes.max(0).cast_unsigned().div_ceil(self.settings.mss)).min(self.board.len())
     }
 
-    /// Segments that are lost and were not retransmitted since.
+    /// Number of segments that are lost and were not retransmitted since.
     pub fn waiting(&self) -> u64 {
         self.board.waiting()
     }
 
-    /// Whether a loss is being repaired.
+    /// Whether loss recovery is in progress.
     pub fn in_recovery(&self) -> bool {
         !self.phase.is_open()
     }
 
-    /// The application has `bytes` more.
+    /// The application writes `bytes` more.
     pub fn write(&mut self, bytes: u64) {
         self.space.write(bytes);
     }
 
-    /// The application writes no more.
+    /// The application closes: it writes no more.
     pub fn close(&mut self) {
         self.space.closed = true;
     }
 
-    /// Cuts what was written to what was sent, and closes: an endless writer stops.
+    /// Discards data that was written but not sent, and closes: this stops an endless writer.
     pub fn stop(&mut self) {
         self.space.stop();
     }

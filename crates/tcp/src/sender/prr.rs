@@ -5,9 +5,9 @@
 pub struct Prr {
     /// Bytes outstanding when the recovery began (RecoverFS).
     flight: u64,
-    /// Bytes delivered since.
+    /// Bytes delivered since the recovery began.
     delivered: u64,
-    /// Bytes sent since.
+    /// Bytes sent since the recovery began.
     out: u64,
     /// Bytes that may be sent now (sndcnt).
     allowance: u64,
@@ -19,13 +19,13 @@ impl Prr {
         Self { flight: flight.max(1), delivered: 0, out: 0, allowance: 0 }
     }
 
-    /// An ACK delivered `bytes`; `pipe` is what is left in flight, `ssthresh` in segments.
+    /// An ACK delivered `bytes`; `pipe` is what remains in flight, `ssthresh` is in segments.
     pub fn on_ack(&mut self, bytes: u64, pipe: u64, ssthresh: f64, mss: u32) {
         self.delivered += bytes;
         let ssthresh = (ssthresh * f64::from(mss)) as u64;
         self.allowance = if pipe > ssthresh {
-            // Proportional part: sent / delivered tends to ssthresh / RecoverFS.
-            // Rounded up to whole segments, as in the RFC's example, where each goes a delivery sooner.
+            // Proportional part: sent / delivered tends to ssthresh / RecoverFS. It is rounded up to whole
+            // segments, as in the RFC's example, so each segment is sent one delivery sooner.
             let target = u128::from(self.delivered) * u128::from(ssthresh);
             let segments = target.div_ceil(u128::from(self.flight) * u128::from(mss)) as u64;
             (segments * u64::from(mss)).saturating_sub(self.out)
@@ -41,7 +41,7 @@ impl Prr {
         bytes <= self.allowance
     }
 
-    /// `bytes` were sent.
+    /// Records that `bytes` were sent.
     pub fn on_sent(&mut self, bytes: u64) {
         self.out += bytes;
         self.allowance = self.allowance.saturating_sub(bytes);

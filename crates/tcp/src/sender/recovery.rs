@@ -1,9 +1,9 @@
-//! What the sender does at a loss: which recovery, and one congestion event for each window of data.
+//! The sender's response to a loss: the kind of recovery, and one congestion event for each window of data.
 //!
-//! A window of data is what was sent before the last reduction. Its losses were answered by that
-//! reduction, whether duplicate ACKs, SACK, a mark or the timer show them. What was sent after it, the
-//! retransmissions too, is the next window: its loss is another indication of congestion (RFC 5681,
-//! section 4.3), also while the first is being repaired.
+//! A window of data is the data sent before the last reduction. That reduction was the response to all its
+//! losses, whether duplicate ACKs, SACK, a mark or the timer reveal them. Data sent after it, retransmissions
+//! included, is the next window: its loss is another indication of congestion (RFC 5681, section 4.3), also
+//! while the first loss is being repaired.
 
 use elephan_cc::{Cause, Congestion};
 use elephan_units::Time;
@@ -86,7 +86,8 @@ impl Sender {
                 } else if advanced {
                     self.on_partial_ack(recovery, delivered);
                 } else if duplicate {
-                    // RFC 5681, section 3.2, step 4: a segment has left the network.
+                    // RFC 5681, section 3.2, step 4: the duplicate ACK means that a segment has left the
+                    // network.
                     recovery.inflation += 1.0;
                     self.phase = Phase::Reno(recovery);
                 }
@@ -100,7 +101,7 @@ impl Sender {
         }
     }
 
-    /// Three duplicate ACKs: the oldest segment is lost.
+    /// Three duplicate ACKs: the oldest segment is taken as lost.
     fn repair_front(&mut self, now: Time) {
         let recover = self.space.next;
         self.phase = if self.settings.repair == Repair::Tahoe {
@@ -120,7 +121,7 @@ impl Sender {
         self.start_timer(now);
     }
 
-    /// New data, but not all of the window at the loss (RFC 6582, section 3.2, step 3).
+    /// A partial ACK: new data, but not the whole window at the loss (RFC 6582, section 3.2, step 3).
     fn on_partial_ack(&mut self, mut recovery: RenoRecovery, delivered: &Delivered) {
         if self.settings.repair == Repair::Reno {
             // RFC 5681, section 3.2, step 6, ends fast recovery at the first ACK of new data.
@@ -139,8 +140,8 @@ impl Sender {
 
     // ---- Congestion without a loss ----
 
-    /// An echoed mark (RFC 3168, section 6.1.2): at most one reduction for each window of data. The echo
-    /// goes on until the first data sent after a reduction, which carries CWR, has arrived.
+    /// An echoed mark (RFC 3168, section 6.1.2): at most one reduction for each window of data. The peer
+    /// continues to echo until the first data sent after a reduction, which carries CWR, has arrived.
     pub(super) fn on_ece(&mut self, before: Before, counters: &mut Counters, now: Time) {
         if self.space.una > self.last_reduction.until {
             counters.ecn_events += 1;
@@ -148,7 +149,8 @@ impl Sender {
         }
     }
 
-    /// The host has no room for what would be sent: at most one reduction for each window of data.
+    /// The host's device queue has no room for the next segment: at most one reduction for each window of
+    /// data.
     pub fn on_local_congestion(&mut self, counters: &mut Counters, now: Time) {
         if self.space.una > self.last_reduction.until {
             counters.stalls += 1;
@@ -158,8 +160,8 @@ impl Sender {
 
     // ---- Reductions ----
 
-    /// Whether the last reduction answered the loss of the oldest segment: it came after the last
-    /// transmission that can be known to be lost, that is, one that is a round trip old.
+    /// Whether the last reduction already covers the loss of the oldest segment: the reduction came after the
+    /// last transmission that can be known to be lost, that is, one that is a round trip old.
     pub(super) fn front_is_answered(&self, now: Time) -> bool {
         self.space.una < self.last_reduction.until
             && self.board.front().is_some_and(|front| {
@@ -168,18 +170,18 @@ impl Sender {
             })
     }
 
-    /// From now on, what was sent so far is answered.
+    /// Marks all data sent so far as covered by a reduction.
     pub(super) fn note_reduction(&mut self) {
         self.last_reduction = Reduction {
             until: self.space.next,
             transmission: self.board.transmissions(),
-            // RFC 3168, section 6.1.2: said after every reduction, for whatever reason.
+            // RFC 3168, section 6.1.2: CWR is sent after every reduction, whatever its cause.
             untold: self.settings.ecn,
         };
     }
 
-    /// A congestion event; what was in flight then was beyond `una`, which for a mark is where it was before
-    /// the ACK. The caller sees to it that its window of data had none.
+    /// A congestion event. The data in flight at the event is that beyond `una`; for a mark this is the left
+    /// edge before the ACK. The caller ensures that there was no other event in this window of data.
     pub(super) fn reduce(&mut self, cause: Cause, una: u64, counters: &mut Counters, now: Time) {
         counters.reductions += 1;
         counters.loss_events += u64::from(cause == Cause::Loss);
@@ -195,7 +197,7 @@ impl Sender {
         });
     }
 
-    /// Takes the last reduction back.
+    /// Undoes the last reduction.
     pub(super) fn undo_reduction(&mut self, counters: &mut Counters) {
         counters.undos += 1;
         self.undo.on_undo();
@@ -203,7 +205,7 @@ impl Sender {
         self.rtt.forget_back_off();
         self.board.nothing_is_lost();
         self.phase = Phase::OPEN;
-        // What proves to be lost after all is a congestion event of its own.
+        // A loss that is detected after the undo is a separate congestion event.
         self.last_reduction.until = self.space.una;
     }
 }

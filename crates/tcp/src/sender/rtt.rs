@@ -4,14 +4,15 @@ use elephan_units::Time;
 
 /// RFC 6298, section 2.1: the timeout before the first sample.
 const INITIAL_RTO: Time = Time::from_secs(1);
-/// RFC 6298, section 5.7: the same, where a SYN was lost.
+/// RFC 6298, section 5.7: the same if a SYN was lost.
 const RTO_AFTER_LOST_SYN: Time = Time::from_secs(3);
 /// RFC 6298, section 2.5: an upper bound of at least 60 seconds.
 const MAX_RTO: Time = Time::from_secs(60);
 /// A tick of the timestamp clock (RFC 7323, section 5.4).
 pub const TICK: Time = Time::from_millis(1);
 
-/// The timestamp clock, which wraps after 49 days; it starts at one, because an echo of zero says nothing.
+/// The timestamp clock, which wraps after 49 days. It starts at one, because an echo of zero carries no
+/// information.
 pub fn ticks(now: Time) -> u32 {
     (now.picos() / TICK.picos() + 1) as u32
 }
@@ -25,7 +26,7 @@ pub struct Rtt {
     rto_min: Time,
     /// The timeout before the first sample.
     initial: Time,
-    /// How often the timeout was doubled since the last sample.
+    /// Number of times the timeout was doubled since the last sample.
     backoff: u8,
 }
 
@@ -42,12 +43,12 @@ impl Rtt {
         }
     }
 
-    /// The handshake gave no sample, because its SYN was sent more than once.
+    /// The handshake gave no sample, because the SYN was sent more than once.
     pub fn syn_was_lost(&mut self) {
         self.initial = RTO_AFTER_LOST_SYN;
     }
 
-    /// Takes a sample; it also ends the back-off (Karn; RFC 6298, section 5.7).
+    /// Takes a sample, which also ends the back-off (Karn; RFC 6298, section 5.7).
     pub fn sample(&mut self, rtt: Time) {
         self.backoff = 0;
         self.observe(rtt);
@@ -61,7 +62,7 @@ impl Rtt {
         self.srtt = self.srtt - self.srtt / 8 + rtt / 8;
     }
 
-    /// A round-trip time that only counts for the smallest.
+    /// Takes a round-trip time that counts only towards the minimum.
     pub fn observe(&mut self, rtt: Time) {
         self.min = if self.min == Time::ZERO { rtt } else { self.min.min(rtt) };
     }
@@ -71,12 +72,12 @@ impl Rtt {
         self.backoff = (self.backoff + 1).min(16);
     }
 
-    /// Ends the back-off without a sample: what it was for turned out not to have been a loss.
+    /// Ends the back-off without a sample: the timeout that caused it turned out to be spurious.
     pub fn forget_back_off(&mut self) {
         self.backoff = 0;
     }
 
-    /// The timeout: SRTT + 4 RTTVAR, not below the minimum, doubled for each back-off.
+    /// The timeout: SRTT + 4 RTTVAR, at least the minimum, doubled for each back-off.
     pub fn rto(&self) -> Time {
         let base =
             if self.srtt == Time::ZERO { self.initial } else { self.srtt.saturating_add(self.rttvar * 4) };

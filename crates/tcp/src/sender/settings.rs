@@ -1,31 +1,32 @@
-//! What the sender goes by: the stack's settings, and what both ends agreed on. Fixed once the connection is open.
+//! The sender's settings: those of the stack, and the options both ends agreed on. Fixed once the connection
+//! is open.
 
 use crate::config::{ByteCounting, Config, Recovery};
 
-/// What the sender goes by.
+/// The sender's settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Payload of a full segment, in bytes.
     pub mss: u32,
-    /// How losses are found and repaired.
+    /// How losses are detected and repaired.
     pub repair: Repair,
-    /// What an ACK is worth in window growth.
+    /// How much the window grows for an ACK.
     pub byte_counting: ByteCounting,
-    /// Whether the first two duplicate ACKs let a new segment go each (RFC 3042).
+    /// Whether each of the first two duplicate ACKs allows a new segment (RFC 3042).
     pub limited_transmit: bool,
-    /// Whether `cwnd` is set to what is in flight on an ACK of many segments.
+    /// Whether an ACK of many segments limits `cwnd` to the packets in flight.
     pub moderate: bool,
     /// Whether segments carry timestamps.
     pub timestamps: bool,
-    /// Whether both ends take part in ECN.
+    /// Whether both ends use ECN.
     pub ecn: bool,
-    /// Segments that may go back to back for each ACK.
+    /// Maximum number of segments sent back to back for each ACK.
     pub burst_limit: u32,
-    /// The window to start from after an idle time, in segments.
+    /// The restart window after an idle period, in segments.
     pub initial_window: u32,
 }
 
-/// How losses are found and repaired.
+/// How losses are detected and repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
     /// Fast retransmit, then slow start from one segment.
@@ -36,16 +37,16 @@ pub enum Repair {
     NewReno,
     /// Fast recovery with selective acknowledgments.
     Sack {
-        /// Whether all holes far enough below the highest block are lost (forward acknowledgment).
+        /// Whether forward acknowledgment is used: all holes far enough below the highest block are lost.
         fack: bool,
         /// Whether reductions that D-SACK shows to have been spurious are undone.
         undo: bool,
-        /// How the window comes down.
+        /// How the window is reduced.
         descent: Descent,
     },
 }
 
-/// How the window comes down to `ssthresh` in a recovery with selective acknowledgments.
+/// How the window is reduced to `ssthresh` in a recovery with selective acknowledgments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Descent {
     /// At once (RFC 6675).
@@ -57,7 +58,7 @@ pub enum Descent {
 }
 
 impl Settings {
-    /// The settings of this stack, before the handshake.
+    /// The settings of a stack, before the handshake.
     pub fn new(config: &Config) -> Self {
         Self {
             mss: config.mss(),

@@ -1,40 +1,40 @@
 //! The send sequence space (RFC 9293, section 3.3.1): what was written, sent and acknowledged.
 
-/// The send sequence space, as offsets from the first byte of data; a FIN takes one.
+/// The send sequence space, as offsets from the first byte of data; a FIN takes one byte.
 #[derive(Clone, Copy, Debug)]
 pub struct SendSpace {
-    /// Everything below is acknowledged.
+    /// Everything below this is acknowledged.
     pub una: u64,
     /// The next new byte to send.
     pub next: u64,
     /// Right edge of the peer's window.
     pub window_edge: u64,
-    /// What the application wrote; never reached by an endless writer.
+    /// End of the data that the application wrote; an endless writer never reaches it.
     pub written: u64,
-    /// Whether the application has closed: a FIN follows what was written.
+    /// Whether the application has closed: a FIN follows the written data.
     pub closed: bool,
-    /// Bytes that may be kept unacknowledged.
+    /// Send buffer: maximum number of unacknowledged bytes.
     buffer: u64,
 }
 
 impl SendSpace {
-    /// Nothing written, and room for `buffer` bytes.
+    /// An empty space with a send buffer of `buffer` bytes.
     pub fn new(buffer: u64) -> Self {
         Self { una: 0, next: 0, window_edge: 0, written: 0, closed: false, buffer }
     }
 
-    /// The application has `bytes` more.
+    /// The application writes `bytes` more.
     pub fn write(&mut self, bytes: u64) {
         self.written = self.written.saturating_add(bytes);
     }
 
-    /// Cuts what was written to what was sent, and closes.
+    /// Discards data that was written but not sent, and closes.
     pub fn stop(&mut self) {
         self.written = self.next.min(self.written);
         self.closed = true;
     }
 
-    /// Whether everything written is acknowledged, and the FIN where there was one.
+    /// Whether all written data is acknowledged, and the FIN if there is one.
     pub fn is_finished(&self) -> bool {
         self.una >= self.written.saturating_add(u64::from(self.closed))
     }
@@ -44,8 +44,8 @@ impl SendSpace {
         self.next - self.una
     }
 
-    /// The new segment of at most `mss` bytes that would come next, whatever the window: payload bytes, and
-    /// whether with the FIN.
+    /// The next new segment of at most `mss` bytes, regardless of the window: its payload bytes, and whether
+    /// it carries the FIN.
     pub fn next_new(&self, mss: u32) -> Option<(u16, bool)> {
         let left = self.written.saturating_sub(self.next);
         let len = left.min(u64::from(mss));
@@ -53,14 +53,14 @@ impl SendSpace {
         (len > 0 || fin).then_some((len as u16, fin))
     }
 
-    /// Whether the peer's window and our own buffer have room for `bytes` more.
+    /// Whether the peer's window and the send buffer have room for `bytes` more.
     pub fn has_room(&self, bytes: u64) -> bool {
         self.next + bytes <= self.window_edge.min(self.una.saturating_add(self.buffer))
     }
 
-    /// Takes the peer's `window`, in bytes beyond `offset`; returns whether it changed. As in Linux
-    /// (`tcp_may_update_window`), an ACK of nothing new can open or close the window, but not move its edge back:
-    /// it may be an old one.
+    /// Sets the peer's `window`, in bytes beyond `offset`; returns whether it changed. As in Linux
+    /// (`tcp_may_update_window`), an ACK without new data can open or close the window, but not move its edge
+    /// back, because the ACK may be an old one.
     pub fn take_window(&mut self, offset: u64, window: u64) -> bool {
         let edge = offset + window;
         let changed = edge != self.window_edge && offset == self.una;

@@ -1,4 +1,4 @@
-//! The timer of the sending half: for retransmission, and where nothing is outstanding for a closed window.
+//! The timer of the sending half: for retransmission, or for a closed window if nothing is outstanding.
 
 use elephan_cc::Cause;
 use elephan_units::Time;
@@ -10,19 +10,19 @@ use crate::report::Counters;
 /// RFC 9293, section 3.8.3: give up after R2, at least 100 s. Linux's `tcp_retries2`: 15 timeouts in a row.
 const MAX_TRIES: u8 = 15;
 
-/// The retransmission timer, or the persist timer where nothing is outstanding.
+/// The retransmission timer, or the persist timer if nothing is outstanding.
 #[derive(Clone, Copy, Debug)]
 pub struct Timer {
-    /// When it runs out; `Time::MAX` when off.
+    /// Expiry time; `Time::MAX` when off.
     pub deadline: Time,
-    /// Timeouts in a row without progress.
+    /// Number of consecutive timeouts without progress.
     pub tries: u8,
-    /// A zero-window probe is due.
+    /// Whether a zero-window probe is due.
     pub probe: bool,
 }
 
 impl Timer {
-    /// Off.
+    /// A timer that is off.
     pub fn new() -> Self {
         Self { deadline: Time::MAX, tries: 0, probe: false }
     }
@@ -34,15 +34,15 @@ impl Timer {
 }
 
 impl Sender {
-    /// Gives what is outstanding a whole timeout from now.
+    /// Restarts the timer with a full timeout from now, for the outstanding data.
     pub(super) fn start_timer(&mut self, now: Time) {
         self.timer.deadline = now + self.rtt.rto();
     }
 
-    /// An ACK was taken, which `advanced` the left edge or not (RFC 6298, section 5).
+    /// An ACK was processed; `advanced` says whether it moved the left edge (RFC 6298, section 5).
     pub(super) fn restart_timer(&mut self, advanced: bool, now: Time) {
         if self.board.is_empty() {
-            // Nothing to wait for, or the peer's closed window, for which a probe was answered.
+            // Nothing is outstanding, or the peer's window is closed and a probe was answered.
             self.timer.tries = 0;
             self.timer.deadline = Time::MAX;
             if self.may_send_new() {
@@ -68,12 +68,12 @@ impl Sender {
         self.rtt.back_off();
         self.start_timer(now);
         if self.board.is_empty() {
-            // The persist timer: ask whether a closed window has opened (RFC 9293, section 3.8.6.1).
+            // The persist timer: probe whether a closed window has opened (RFC 9293, section 3.8.6.1).
             self.timer.probe = true;
         } else {
             counters.timeouts += 1;
-            // RFC 5681, section 3.1: ssthresh is held when the same segment times out again. It is held
-            // too when the window that the segment was sent in has been answered.
+            // RFC 5681, section 3.1: ssthresh is held when the same segment times out again. It is also held
+            // if there was already a reduction for the window in which the segment was sent.
             if self.timer.tries > 0 || self.front_is_answered(now) {
                 self.controller.collapse();
                 self.note_reduction();
@@ -87,12 +87,12 @@ impl Sender {
         self.timer.tries = self.timer.tries.saturating_add(1);
     }
 
-    /// Whether a zero-window probe is due; asking takes it.
+    /// Whether a zero-window probe is due; the call clears the request.
     pub fn take_probe(&mut self) -> bool {
         std::mem::take(&mut self.timer.probe)
     }
 
-    /// Whether so many timeouts in a row brought no progress that the peer must be gone.
+    /// Whether so many consecutive timeouts brought no progress that the peer is taken to be gone.
     pub fn is_hopeless(&self) -> bool {
         self.timer.tries > MAX_TRIES
     }
@@ -102,7 +102,7 @@ impl Sender {
         self.timer.deadline
     }
 
-    /// When [`Sender::on_timer`] is due, or pacing lets the next segment go; `Time::MAX` for never.
+    /// When [`Sender::on_timer`] is due, or pacing allows the next segment; `Time::MAX` for never.
     #[inline]
     pub fn deadline(&self) -> Time {
         match &self.pacer {

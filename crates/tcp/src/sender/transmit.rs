@@ -1,4 +1,4 @@
-//! What may be sent now: what is lost first, then new data, then what may be lost.
+//! Selects what may be sent now: lost segments first, then new data, then segments that may be lost.
 
 use elephan_units::Time;
 
@@ -24,9 +24,9 @@ impl Sender {
         (segments * f64::from(self.settings.mss)) as u64
     }
 
-    /// Bytes in flight, in the sense of the recovery in use: RFC 6675's pipe, which with SACK shrinks at
-    /// each duplicate ACK and so makes limited transmit (its section 5, step 3); FlightSize in Reno's
-    /// fast recovery, where `cwnd` is inflated instead.
+    /// Bytes in flight, as defined by the recovery in use. With SACK this is RFC 6675's pipe; it shrinks at
+    /// each duplicate ACK and so implements limited transmit (its section 5, step 3). In Reno's fast recovery
+    /// it is FlightSize, because `cwnd` is inflated instead.
     fn in_flight(&self) -> u64 {
         match self.phase {
             Phase::Open { .. } if self.settings.sack() && !self.settings.limited_transmit => {
@@ -48,7 +48,8 @@ impl Sender {
         self.space.next_new(self.settings.mss)
     }
 
-    /// Whether nothing is outstanding and nothing waits to be sent, as in the sending half of a mere receiver.
+    /// Whether nothing is outstanding and nothing waits to be sent, as in the sending half of a pure
+    /// receiver.
     #[inline]
     pub fn is_silent(&self) -> bool {
         self.space.outstanding() == 0 && self.next_new().is_none()
@@ -58,7 +59,7 @@ impl Sender {
         self.next_new().is_some_and(|(len, _)| self.space.has_room(u64::from(len)))
     }
 
-    /// Whether something would go if pacing let it.
+    /// Whether a segment would be sent if pacing allowed it.
     pub(super) fn may_send_something(&self) -> bool {
         self.burst < self.settings.burst_limit
             && (self.phase.retransmits_now()
@@ -66,16 +67,17 @@ impl Sender {
                     && (self.board.has_waiting() || self.may_send_new() || self.may_send_unknown()))
     }
 
-    /// Whether something would go now.
+    /// Whether a segment would be sent now.
     pub fn would_send(&self, now: Time) -> bool {
         self.may_send_something() && self.pacer.as_ref().is_none_or(|pacer| pacer.next() <= now)
     }
 
-    /// The next data segment to send now, until there is none.
+    /// The next data segment to send now; `None` when there are no more.
     #[inline(always)]
     pub fn poll(&mut self, counters: &mut Counters, now: Time) -> Option<Transmission> {
         if self.timer.is_off() && self.next_new().is_some() && !self.may_send_new() {
-            // The peer's window is closed, and nothing is on its way that would bring an ACK: persist.
+            // The peer's window is closed, and nothing in flight would elicit an ACK: enter the persist
+            // state.
             self.start_timer(now);
         }
         if self.burst >= self.settings.burst_limit
@@ -105,7 +107,7 @@ impl Sender {
         Some(transmission)
     }
 
-    /// While a loss is repaired: what is lost first.
+    /// During loss recovery: lost segments come first.
     #[inline(never)]
     fn poll_repair(&mut self, now: Time) -> Option<Transmission> {
         self.poll_lost(now).or_else(|| self.poll_new(now)).or_else(|| self.poll_unknown(now))
@@ -165,13 +167,14 @@ impl Sender {
         })
     }
 
-    /// Whether RFC 6675's NextSeg comes to its rules 3 and 4.
+    /// Whether RFC 6675's NextSeg reaches its rules 3 and 4.
     fn may_send_unknown(&self) -> bool {
         let Phase::Sack(recovery) = &self.phase else { return false };
         !self.board.has_waiting() && !self.may_send_new() && (!recovery.rescued || self.board.has_unknown())
     }
 
-    /// Rules 3 and 4 of RFC 6675's NextSeg: what may be lost, when there is nothing better to send.
+    /// Rules 3 and 4 of RFC 6675's NextSeg: a segment that may be lost, when rules 1 and 2 give nothing to
+    /// send.
     fn poll_unknown(&mut self, now: Time) -> Option<Transmission> {
         if !self.may_send_unknown() || !self.window_admits(u64::from(self.settings.mss)) {
             return None;
@@ -189,8 +192,9 @@ impl Sender {
 
     fn retransmit(&mut self, id: u64, now: Time) -> Transmission {
         if self.settings.sack() && self.board.front_id() == Some(id) {
-            // RFC 6675, section 6: a retransmission may restart the timer, so that a long recovery does
-            // not run into it. Only that of the oldest segment does, for which the timer runs.
+            // RFC 6675, section 6: a retransmission may restart the timer, so that it does not expire during
+            // a long recovery. Only the retransmission of the oldest segment does so, because the timer runs
+            // for that segment.
             self.start_timer(now);
         }
         let record = self.board.retransmit(id, now);

@@ -1,29 +1,30 @@
-//! Undo of a reduction that D-SACK shows to have been spurious (RFC 3708, section 2): every retransmission since
-//! was reported as a duplicate.
+//! Undo of a reduction that D-SACK shows to have been spurious (RFC 3708, section 2): every retransmission
+//! since that reduction was reported as a duplicate.
 
-/// What is known of the retransmissions since the first reduction of a repair.
+/// State of the retransmissions since the first reduction of a recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Undo {
     /// Whether the last reduction was for a loss, and may be undone.
     armed: bool,
-    /// What was retransmitted; none where nothing was.
+    /// The retransmitted data; `None` if nothing was retransmitted.
     sent_again: Option<SentAgain>,
-    /// The last report; the network may duplicate that too.
+    /// The last report. It is kept because the network may duplicate the report too.
     last: (u64, u64),
 }
 
-/// What was retransmitted.
+/// The retransmitted data.
 #[derive(Clone, Copy, Debug)]
 struct SentAgain {
-    /// Retransmissions, less those reported as duplicates.
+    /// Number of retransmissions, less those reported as duplicates.
     unreported: u32,
-    /// All of them are within these offsets. Duplicates elsewhere are the network's.
+    /// All retransmissions lie within these offsets. Duplicates outside them were made by the network.
     from: u64,
     to: u64,
 }
 
 impl Undo {
-    /// The window was reduced: the `first` time in a repair or not, for what may prove to be spurious or not.
+    /// The window was reduced. `first` says whether this was the first reduction of the recovery; the other
+    /// argument says whether the reduction may prove spurious.
     pub fn on_reduction(&mut self, first: bool, may_be_spurious: bool) {
         if first {
             self.sent_again = None;
@@ -54,7 +55,7 @@ impl Undo {
         }
     }
 
-    /// Whether everything that was retransmitted was reported as a duplicate, so that the last reduction is to be undone.
+    /// Whether all retransmitted data was reported as duplicate, so that the last reduction is to be undone.
     pub fn is_spurious(&self) -> bool {
         self.armed && self.sent_again.is_some_and(|sent| sent.unreported == 0)
     }

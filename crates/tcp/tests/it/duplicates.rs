@@ -8,7 +8,7 @@ fn with(recovery: Recovery) -> Config {
     Config { recovery, ..config() }
 }
 
-/// Ten segments are sent, and number 0 is lost; the first two duplicates set 10 and 11 free.
+/// Ten segments are sent, and number 0 is lost; the first two duplicates release 10 and 11.
 fn first_is_lost(recovery: Recovery) -> Script {
     let mut tcp = Script::sender(with(recovery));
     tcp.write(100);
@@ -20,8 +20,8 @@ fn first_is_lost(recovery: Recovery) -> Script {
 
 #[test]
 fn tahoe_starts_slowly_after_a_fast_retransmit() {
-    // Fast retransmit (Jacobson 1988): ssthresh is half of the 10 in flight, the two that limited
-    // transmit added do not count; the window starts again from 1.
+    // Fast retransmit (Jacobson 1988): ssthresh is half of the 10 in flight; the two that limited transmit
+    // added do not count; the window restarts from 1.
     let mut tcp = first_is_lost(Recovery::Tahoe);
     tcp.dupacks(0, 1);
     assert_eq!(tcp.sent(), [0]);
@@ -39,7 +39,7 @@ fn tahoe_starts_slowly_after_a_fast_retransmit() {
 
 #[test]
 fn tahoe_goes_back_over_what_arrived() {
-    // Go-back-N: 0 and 3 are lost. After the hole at 0 the window is 2, and 3 and 4 go again, though 4
+    // Go-back-N: 0 and 3 are lost. After the hole at 0 the window is 2, and 3 and 4 are sent again, though 4
     // had arrived.
     let mut tcp = first_is_lost(Recovery::Tahoe);
     tcp.dupacks(0, 1);
@@ -50,7 +50,7 @@ fn tahoe_goes_back_over_what_arrived() {
     // 3 fills the last hole.
     tcp.until(300).ack(12);
     assert_eq!(tcp.sent(), [12, 13]);
-    // The duplicate for 4 tells of no loss, nor do three of them (RFC 6582, section 3.2, step 2).
+    // The duplicate for 4 does not show a loss, nor do three of them (RFC 6582, section 3.2, step 2).
     tcp.dupacks(12, 3);
     assert!(!tcp.snapshot().in_recovery);
     assert_eq!(tcp.end.counters().reductions, 1);
@@ -59,7 +59,7 @@ fn tahoe_goes_back_over_what_arrived() {
 #[test]
 fn reno_inflates_and_deflates() {
     // Fast recovery (RFC 5681, section 3.2): cwnd 5 + 3, and 1 for each further duplicate; 12 are
-    // outstanding, so that the eighth duplicate admits a thirteenth.
+    // outstanding, so the eighth duplicate allows a thirteenth.
     let mut tcp = first_is_lost(Recovery::Reno);
     tcp.dupacks(0, 1);
     assert_eq!(tcp.sent(), [0]);
@@ -69,7 +69,8 @@ fn reno_inflates_and_deflates() {
     assert_eq!(tcp.sent(), [12]);
     tcp.dupacks(0, 1);
     assert_eq!(tcp.sent(), [13]);
-    // The ACK that ends recovery deflates to 5: two are in flight, three follow. It does not grow.
+    // The ACK that ends recovery deflates the window to 5: two are in flight, three follow. The window does
+    // not grow.
     tcp.until(200).ack(12);
     assert_eq!(tcp.sent(), [14, 15, 16]);
     assert_eq!(tcp.cwnd(), 5.0);
@@ -77,8 +78,8 @@ fn reno_inflates_and_deflates() {
 
 #[test]
 fn reno_ends_recovery_at_a_partial_ack() {
-    // Reno with two losses in a window: 0 and 3. The partial ACK ends fast recovery; the second hole
-    // needs three duplicates of its own, and does not reduce again: it belongs to the same window.
+    // Reno with two losses in a window: 0 and 3. The partial ACK ends fast recovery. The second hole needs
+    // three more duplicates; there is no second reduction, because it belongs to the same window.
     let mut tcp = first_is_lost(Recovery::Reno);
     tcp.dupacks(0, 6);
     assert_eq!(tcp.sent(), [0, 12]);
@@ -95,15 +96,15 @@ fn reno_ends_recovery_at_a_partial_ack() {
 
 #[test]
 fn newreno_repairs_one_hole_in_each_round_trip() {
-    // Partial ACKs (RFC 6582, section 3.2, step 3): 0, 3 and 7 are lost. Each partial ACK sends the next
-    // hole at once and deflates by what it acknowledges, less one.
+    // Partial ACKs (RFC 6582, section 3.2, step 3): 0, 3 and 7 are lost. Each partial ACK retransmits the
+    // next hole at once and deflates the window by the acknowledged data, less one segment.
     let mut tcp = first_is_lost(Recovery::NewReno);
     tcp.dupacks(0, 5);
     assert_eq!(tcp.sent(), [0]);
-    // 5 + 3 + 4 = 12 are admitted. 3 acknowledged, one back: 10, and 9 are outstanding.
+    // 5 + 3 + 4 = 12 are allowed. 3 are acknowledged and one is added back: 10, and 9 are outstanding.
     tcp.until(200).ack(3);
     assert_eq!(tcp.sent(), [3, 12]);
-    // 4 more acknowledged, one back: 7, and 6 are outstanding.
+    // 4 more are acknowledged and one is added back: 7, and 6 are outstanding.
     tcp.until(300).ack(7);
     assert_eq!(tcp.sent(), [7, 13]);
     assert!(tcp.snapshot().in_recovery);
@@ -116,8 +117,8 @@ fn newreno_repairs_one_hole_in_each_round_trip() {
 
 #[test]
 fn newreno_is_impatient() {
-    // The impatient variant (RFC 6582, section 4): only the first partial ACK restarts the timer, so that
-    // many losses end in a timeout. It answers the same window: cwnd is 1, ssthresh stays.
+    // The impatient variant (RFC 6582, section 4): only the first partial ACK restarts the timer, so many
+    // losses end in a timeout. The timeout belongs to the same window: cwnd is 1, ssthresh is unchanged.
     let config = Config { rto_min: Time::from_millis(200), ..with(Recovery::NewReno) };
     let mut tcp = Script::sender(config);
     tcp.write(10);
@@ -139,7 +140,7 @@ fn newreno_is_impatient() {
 
 #[test]
 fn two_duplicates_are_reordering() {
-    // The duplicate ACK threshold (RFC 5681, section 3.2) is three; a new ACK forgets what was counted.
+    // The duplicate ACK threshold (RFC 5681, section 3.2) is three; a new ACK resets the count.
     let mut tcp = Script::sender(with(Recovery::NewReno));
     tcp.write(100).sent();
     tcp.until(100).dupacks(0, 2).ack(4).dupacks(4, 2).ack(8);
@@ -149,8 +150,8 @@ fn two_duplicates_are_reordering() {
 
 #[test]
 fn a_window_update_is_no_duplicate() {
-    // What a duplicate ACK is (RFC 5681, section 2): no data, and the same window. An ACK of old data that
-    // was overtaken is none either.
+    // The definition of a duplicate ACK (RFC 5681, section 2): no data, and the same window. A reordered ACK
+    // of old data is not a duplicate either.
     let mut tcp = Script::sender(with(Recovery::Reno));
     tcp.write(100).sent();
     tcp.until(100).ack(2).sent();
@@ -160,7 +161,7 @@ fn a_window_update_is_no_duplicate() {
     }
     tcp.dupacks(1, 5);
     assert_eq!(tcp.end.counters().segments_retransmitted, 0);
-    // Data is no duplicate either (its window is the same).
+    // A segment with data is not a duplicate either (its window is the same).
     for number in 0..5 {
         let ack = tcp.bare_segment().ack.wrapping_add(2000);
         let segment = elephan_tcp::Segment {
@@ -186,8 +187,8 @@ fn limited_transmit_is_an_option() {
 
 #[test]
 fn limited_transmit_saves_a_small_window_from_the_timer() {
-    // Limited transmit: a window of 3 that loses its first gives two duplicates only; the two new segments
-    // bring the third.
+    // Limited transmit: a window of 3 that loses its first segment gives only two duplicates; the two new
+    // segments elicit the third.
     let mut tcp = Script::sender(Config { initial_window: 3, ..with(Recovery::NewReno) });
     tcp.write(100);
     assert_eq!(tcp.sent(), [0, 1, 2]);
@@ -200,12 +201,13 @@ fn limited_transmit_saves_a_small_window_from_the_timer() {
 
 #[test]
 fn acks_of_an_idle_connection_are_no_duplicates() {
-    // RFC 5681, section 2: a duplicate ACK needs data outstanding; keep-alives and their answers are none.
+    // RFC 5681, section 2: a duplicate ACK requires outstanding data; keep-alives and their answers are not
+    // duplicates.
     let mut tcp = Script::sender(with(Recovery::NewReno));
     tcp.write(2).sent();
     tcp.until(100).ack(2).dupacks(2, 5).silent();
     assert!(!tcp.snapshot().in_recovery);
-    // Two duplicates, the threshold is three; limited transmit sends one for each.
+    // Two duplicates are below the threshold of three; limited transmit sends one segment for each.
     tcp.write(100);
     let sent = tcp.sent().len() as u64;
     tcp.dupacks(2, 2);

@@ -1,5 +1,5 @@
-//! An endpoint is given whatever can stand in a header, in any order and at any time: it never panics, never sends without end, and its
-//! counters stay what they are. `make fuzz` does it for longer.
+//! Passes an endpoint arbitrary header fields, in any order and at any time. The endpoint must never panic
+//! and never send without end, and its counters must stay consistent. `make fuzz` runs this for longer.
 
 use crate::common::controller;
 use bolero::{TypeGenerator, check};
@@ -12,10 +12,11 @@ const ALGORITHMS: [&str; 13] = [
 ];
 const ISS: u32 = u32::MAX - 70_000;
 const IRS: u32 = 1_000;
-/// More segments than a window of 1 GiB has are not sent at once by anybody; an endpoint that sends what its peer allows sends fewer here.
+/// Limit of segments sent at once: more than a window of 1 GiB holds. An endpoint that respects its peer's
+/// window sends fewer here.
 const MOST_AT_ONCE: u32 = 100_000;
 
-/// What is done to an endpoint. Numbers are mostly near those that mean something.
+/// An operation on an endpoint. Numbers are mostly near significant values.
 #[derive(Clone, Debug, TypeGenerator)]
 enum Step {
     Wait {
@@ -35,7 +36,7 @@ enum Step {
         header: Header,
         marked: bool,
     },
-    /// An acknowledgment of what was sent, a share of it in 256ths, and blocks above that.
+    /// An acknowledgment of a share of the sent data, in 256ths, and SACK blocks above it.
     Acknowledge {
         share: u8,
         blocks: [(u8, u8); 3],
@@ -44,7 +45,7 @@ enum Step {
     },
 }
 
-/// A segment of the peer.
+/// A segment from the peer.
 #[derive(Clone, Debug, TypeGenerator)]
 struct Header {
     is_far: bool,
@@ -115,7 +116,7 @@ fn config(setup: &Setup) -> Config {
     }
 }
 
-/// The header's fields as a segment; near ones are counted from where both ends began.
+/// Makes a segment of the header fields; near values are counted from both ends' initial sequence numbers.
 fn segment(header: &Header) -> Segment {
     let near =
         |number: u32, from: u32| if header.is_far { number } else { from.wrapping_add(number % 200_000) };
@@ -124,7 +125,7 @@ fn segment(header: &Header) -> Segment {
         sack.push(near(left, ISS), near(right, ISS));
     }
     let mut flags = Flags::default();
-    // An ACK more often than not, the rest by its bit.
+    // The ACK flag is set more often than not; the other flags are set by their bits.
     for (bit, flag) in
         [Flags::FIN, Flags::SYN, Flags::RST, Flags::PSH, Flags::ECE, Flags::CWR].into_iter().enumerate()
     {
@@ -151,7 +152,7 @@ fn segment(header: &Header) -> Segment {
     }
 }
 
-/// One that the test watches.
+/// An endpoint under test.
 struct Watched {
     end: Endpoint,
     now: Time,
@@ -162,7 +163,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// Sends what it wants to, and looks at what it says.
+    /// Sends everything that the endpoint offers, and checks its state.
     fn look(&mut self) {
         let mut segments = 0;
         while let Some(segment) = self.end.poll_transmit(self.now) {
@@ -254,7 +255,7 @@ fn whatever_arrives_is_survived() {
             Watched { end, now: Time::ZERO, sent_to: 0, before: Counters::default(), is_over: false };
         watched.look();
         if setup.opens {
-            // The peer's part of a handshake, so that what follows finds a connection.
+            // The peer's part of a handshake, so that the following operations find an open connection.
             let syn = Segment {
                 seq: IRS,
                 window: 65_535,

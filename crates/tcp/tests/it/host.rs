@@ -1,4 +1,5 @@
-//! What a host asks of an endpoint beside segments: whether it would send, and how much a stack would walk.
+//! What a host asks of an endpoint besides segments: whether it would send, and how many segments a stack
+//! would walk.
 #![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
 use crate::common::{ISS, Script, config, controller, ms};
@@ -7,7 +8,8 @@ use elephan_units::{Bytes, Time};
 
 #[test]
 fn an_endpoint_would_send_what_it_then_sends() {
-    // Not before the handshake; while window and data last; and when an ACK or the timer lets something go.
+    // Not before the handshake; while the window and the data last; and when an ACK or the timer allows a
+    // segment.
     let config = config();
     let mut end = Endpoint::connect(&config, controller("reno", &config), ISS);
     end.write(1000);
@@ -26,7 +28,7 @@ fn an_endpoint_would_send_what_it_then_sends() {
     assert!(tcp.end.would_send(tcp.now));
     tcp.pump();
     assert!(!tcp.end.would_send(tcp.now));
-    // What is lost goes again, whatever the window.
+    // Lost data is retransmitted, regardless of the window.
     let timeout = tcp.end.poll_timeout();
     tcp.end.on_timer(timeout);
     assert!(tcp.end.would_send(timeout));
@@ -44,15 +46,15 @@ fn the_peers_window_and_pacing_count() {
     tcp.end.write(2000);
     assert!(tcp.end.poll_transmit(tcp.now).is_some());
     assert!(!tcp.end.would_send(tcp.now));
-    // Twice the window in a round trip: 5 ms for each.
+    // Twice the window in a round trip: 5 ms for each segment.
     assert_eq!(tcp.end.poll_timeout(), tcp.now + ms(5));
     assert!(tcp.end.would_send(tcp.now + ms(5)));
 }
 
 #[test]
 fn a_list_of_segments_is_walked_to_the_end_of_each_block() {
-    // Linux 2.4 (tcp_sacktag_write_queue): from the oldest segment to the end of each block, and for each block those that wait
-    // to be retransmitted; blocks that are acknowledged already cost nothing.
+    // Linux 2.4 (tcp_sacktag_write_queue): from the oldest segment to the end of each block, and for each
+    // block the segments that wait to be retransmitted. Blocks that are already acknowledged cost nothing.
     let mut tcp = Script::sender(config());
     tcp.write(100).sent();
     let wire = |number: u64| ISS.wrapping_add(1).wrapping_add(number as u32 * 1000);
@@ -66,7 +68,7 @@ fn a_list_of_segments_is_walked_to_the_end_of_each_block() {
     assert_eq!(tcp.end.sack_walk(&blocks(&[])), (0, 0));
     assert_eq!(tcp.end.sack_walk(&blocks(&[(4, 6)])), (6, 0));
     assert_eq!(tcp.end.sack_walk(&blocks(&[(8, 9), (4, 6)])), (15, 0));
-    // No more than is outstanding, whatever a block says.
+    // No more than the outstanding segments, whatever the block.
     assert_eq!(tcp.end.sack_walk(&blocks(&[(8, 90)])), (10, 0));
     tcp.until(100).ack(5);
     assert_eq!(tcp.end.sack_walk(&blocks(&[(1, 5), (6, 8)])), (3, 0));
@@ -80,7 +82,7 @@ fn a_list_of_segments_is_walked_to_the_end_of_each_block() {
 
 #[test]
 fn settings_that_cannot_work_are_named() {
-    // Each mistake alone, by its key; and nothing of what works.
+    // Each mistake alone, identified by its key; valid settings give no mistake.
     assert_eq!(Config::default().mistakes(), []);
     assert_eq!(Config { prr: true, ..Config::default() }.mistakes(), []);
     assert_eq!(Config { rate_halving: true, ..Config::default() }.mistakes(), []);

@@ -1,4 +1,4 @@
-//! How a connection opens and ends, and what its numbers do in between.
+//! How a connection opens and closes, and its sequence numbers in between.
 
 use crate::common::pipe::{Faults, Pipe};
 use crate::common::{IRS, ISS, Script, config, controller, ms, stamped};
@@ -70,8 +70,8 @@ fn one_lost_syn_leaves_the_window() {
 
 #[test]
 fn only_what_answers_the_syn_opens_a_connection() {
-    // RFC 9293, section 3.10.7.3: an acknowledgment of another number is not ours; nor is one without SYN. A listener
-    // sends its answer again for a SYN that comes again, and waits for an ACK of it.
+    // RFC 9293, section 3.10.7.3: an acknowledgment of another number is rejected, as is one without SYN. A
+    // listener retransmits its answer when the SYN is repeated, and waits for an ACK of it.
     let mut tcp = connecting(&config());
     tcp.take_bare(1);
     let answer = Segment { seq: IRS, flags: Flags::SYN | Flags::ACK, mss: 1460, ..tcp.bare_segment() };
@@ -96,8 +96,8 @@ fn only_what_answers_the_syn_opens_a_connection() {
 
 #[test]
 fn options_have_their_defaults_and_bounds() {
-    // RFC 9293, section 3.7.1: 536 bytes where the peer names no size. RFC 7323, section 2.3: a shift above 14 is 14;
-    // without the option windows are not scaled.
+    // RFC 9293, section 3.7.1: 536 bytes if the peer gives no size. RFC 7323, section 2.3: a shift above 14
+    // is treated as 14; without the option windows are not scaled.
     for (mss, scale, len, window) in
         [(0, 8, 536, 100 << 7), (700, 15, 700, 100 << 14), (5000, 16, 1000, 100 << 14), (1000, 0, 1000, 100)]
     {
@@ -134,8 +134,8 @@ fn a_peer_that_never_answers_is_given_up() {
 
 #[test]
 fn a_lost_last_ack_does_not_matter() {
-    // The ACK of the handshake is lost: data acknowledges the SYN-ACK too, and a SYN-ACK that comes
-    // again is answered.
+    // The ACK of the handshake is lost: data acknowledges the SYN-ACK too, and a repeated SYN-ACK is
+    // answered.
     let config = crate::common::eager();
     let mut b = Script::opening(Endpoint::listen(&config, controller("reno", &config), ISS), ms(100));
     b.receive(Segment { seq: IRS, flags: Flags::SYN, mss: 1460, ..Segment::default() });
@@ -166,8 +166,8 @@ fn both_ends_may_open_at_once() {
 
 #[test]
 fn options_are_used_where_both_ends_have_them() {
-    // Negotiation: segments are as small as the smaller end wants (RFC 9293, section 3.7.1), and without
-    // timestamps they carry 12 bytes more.
+    // Negotiation: the smaller end's segment size applies (RFC 9293, section 3.7.1); without timestamps
+    // segments carry 12 bytes more.
     for (a_stamps, b_stamps, len) in [(true, true, 948), (true, false, 960), (false, true, 960)] {
         let a = Config { timestamps: a_stamps, packet: Bytes::new(1000), ..config() };
         let b =
@@ -193,14 +193,14 @@ fn options_are_used_where_both_ends_have_them() {
 
 #[test]
 fn a_fin_follows_the_last_byte() {
-    // Closing (RFC 9293, section 3.6): the FIN goes with the last segment, takes a number, is
-    // acknowledged at once; the other direction goes on.
+    // Closing (RFC 9293, section 3.6): the FIN is sent with the last segment, takes a sequence number, and is
+    // acknowledged at once; the other direction stays open.
     let mut tcp = Script::sender(config());
     tcp.write_bytes(1500);
     tcp.end.close();
     tcp.pump();
     let data = tcp.take_data();
-    // The application closed after its last byte had gone: the FIN goes alone.
+    // The application closed after its last byte had been sent: the FIN is sent alone.
     assert_eq!(data.iter().map(|s| s.len).collect::<Vec<_>>(), [1000, 500, 0]);
     assert!(data[2].flags.contains(Flags::FIN) && data[1].flags.contains(Flags::PSH));
     tcp.until(100).sack_bytes(1500, &[]);
@@ -216,7 +216,7 @@ fn a_fin_follows_the_last_byte() {
     tcp.receive(fin);
     assert_eq!(tcp.acked().0, 2001);
     assert!(tcp.end.peer_is_finished());
-    // TIME-WAIT in short: a FIN that comes again is acknowledged again.
+    // In place of TIME-WAIT: a repeated FIN is acknowledged again.
     tcp.receive(fin);
     assert_eq!(tcp.take_bare(1)[0].ack, IRS.wrapping_add(1).wrapping_add(2001));
     assert_eq!(tcp.end.counters().bytes_delivered, 2000);
@@ -224,7 +224,7 @@ fn a_fin_follows_the_last_byte() {
 
 #[test]
 fn a_lost_fin_is_sent_again() {
-    // The FIN is repaired like data: here by the timer, together with the segment that it is on.
+    // The FIN is retransmitted like data: here by the timer, together with the segment that carries it.
     let mut tcp = Script::sender(config());
     tcp.end.write(700);
     tcp.end.close();
@@ -242,7 +242,7 @@ fn a_lost_fin_is_sent_again() {
 
 #[test]
 fn an_endless_writer_can_stop() {
-    // The application drops what was not sent: what is in flight is still delivered, and the FIN.
+    // The application discards unsent data: data in flight is still delivered, and so is the FIN.
     let mut tcp = Script::sender(config());
     tcp.end.write(u64::MAX);
     tcp.pump();
@@ -258,7 +258,7 @@ fn an_endless_writer_can_stop() {
 
 #[test]
 fn only_a_reset_that_is_due_counts() {
-    // RFC 5961, section 3.2: a reset must name the very byte that is due.
+    // RFC 5961, section 3.2: a reset must have exactly the next expected sequence number.
     let mut tcp = Script::sender(config());
     let reset = Segment { flags: Flags::RST, ..tcp.bare_segment() };
     tcp.receive(Segment { seq: reset.seq.wrapping_add(1), ..reset });
@@ -266,7 +266,7 @@ fn only_a_reset_that_is_due_counts() {
     tcp.receive(reset);
     assert!(tcp.end.is_reset());
     tcp.write(1).silent();
-    // A connection that is refused: the reset acknowledges the SYN.
+    // A connection is refused: the reset acknowledges the SYN.
     let mut tcp = connecting(&config());
     tcp.take_bare(1);
     tcp.receive(Segment { flags: Flags::RST | Flags::ACK, ack: ISS, ..Segment::default() });

@@ -1,4 +1,4 @@
-//! What must hold over any path: every byte arrives once and in order, and the connection ends.
+//! Properties that must hold over any path: every byte arrives once and in order, and the connection ends.
 
 use crate::common::pipe::{Faults, Pipe, is_data};
 use elephan_cc::Quantisation;
@@ -80,8 +80,9 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Both ends write, close, and stop reading for a while; every byte is delivered once, in order (the
-    /// receiver counts what it hands over, and a FIN is only in order after all data), and it ends.
+    /// Both ends write, close, and stop reading for a while. Every byte is delivered once and in order, and
+    /// the connection ends. The receiver counts the bytes that it delivers, and a FIN is in order only after
+    /// all data.
     #[test]
     fn every_byte_arrives_once_and_the_connection_ends(
         a in config(), b in config(), faults in faults(), seed: u64,
@@ -105,7 +106,7 @@ proptest! {
                 pipe.ends[1].set_reading(pipe.now < from || pipe.now >= to);
             }
         }
-        // What is left is unread.
+        // The remaining bytes are unread.
         pipe.ends[1].set_reading(true);
         while !pipe.is_done() && pipe.step(&mut |_, _, _| ()) {}
         prop_assert!(pipe.is_done(), "stuck at {}", pipe.now);
@@ -115,9 +116,9 @@ proptest! {
         }
     }
 
-    /// Over a path that delays and loses only, two reductions are a round trip apart or more, because
-    /// what was sent after the first cannot be known to be lost or marked sooner; and no new data goes
-    /// beyond the window.
+    /// Over a path that only delays and loses, two reductions are at least a round trip apart, because data
+    /// sent after the first cannot be known to be lost or marked sooner; and no new data is sent beyond the
+    /// window.
     #[test]
     fn one_reduction_in_a_round_trip_and_nothing_beyond_the_window(
         a in config(), b in config(), faults in faults(), seed: u64,
@@ -142,7 +143,7 @@ proptest! {
                 let options = if a.timestamps && b.timestamps { 52 } else { 40 };
                 let mss = a.packet.get().min(b.packet.get()) as u32 - options;
                 let snapshot = pipe.ends[0].snapshot();
-                // Fast recovery without SACK counts by inflation instead.
+                // Fast recovery without SACK uses inflation instead.
                 let sack = a.recovery == Recovery::Sack && b.recovery == Recovery::Sack;
                 let by_pipe = sack || !snapshot.in_recovery;
                 let allowed = (snapshot.cwnd + if a.limited_transmit { 2.0 } else { 0.0 }) * f64::from(mss);

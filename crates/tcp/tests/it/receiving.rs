@@ -1,4 +1,4 @@
-//! The receiving half: when it acknowledges, what it reports, how much it admits.
+//! The receiving half: when it acknowledges, what it reports, and which window it advertises.
 #![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
 use crate::common::pipe::{Faults, Pipe};
@@ -8,7 +8,7 @@ use elephan_units::{Bytes, Time};
 
 #[test]
 fn every_second_segment_is_acknowledged_and_a_single_one_later() {
-    // Delayed ACK (RFC 5681, section 4.2): for two full segments, or after the timer of 200 ms.
+    // Delayed ACK (RFC 5681, section 4.2): one for two full segments, or after the timer of 200 ms.
     let mut tcp = Script::receiver(config());
     tcp.data(0).silent();
     tcp.data(1);
@@ -17,7 +17,7 @@ fn every_second_segment_is_acknowledged_and_a_single_one_later() {
     tcp.until(209).silent();
     tcp.until(210);
     assert_eq!(tcp.acked(), (3000, vec![]));
-    // The timer counts from the first segment that waits.
+    // The timer counts from the first unacknowledged segment.
     tcp.until(300).data(3);
     tcp.until(400);
     tcp.take_bare(0);
@@ -39,7 +39,7 @@ fn the_number_and_the_timer_can_be_set() {
 
 #[test]
 fn short_segments_count_by_their_bytes() {
-    // "Every second full-sized segment" (RFC 5681, section 4.2): three of 700 bytes make two full ones.
+    // "Every second full-sized segment" (RFC 5681, section 4.2): three of 700 bytes are two full ones.
     let mut tcp = Script::receiver(config());
     tcp.data_bytes(0..700).data_bytes(700..1400).silent();
     tcp.data_bytes(1400..2100);
@@ -48,7 +48,7 @@ fn short_segments_count_by_their_bytes() {
 
 #[test]
 fn the_first_segments_are_acknowledged_at_once() {
-    // Quick ACKs: the first three segments are not delayed, so that a young window opens faster.
+    // Quick ACKs: the first three segments are acknowledged at once, so that the initial window opens faster.
     let delayed_ack = DelayedAck { quick: 3, ..DelayedAck::default() };
     let mut tcp = Script::receiver(Config { delayed_ack, ..config() });
     for number in 0..3 {
@@ -60,7 +60,8 @@ fn the_first_segments_are_acknowledged_at_once() {
 
 #[test]
 fn a_hole_is_reported_and_its_filling_too() {
-    // An ACK at once out of order, and for what fills a hole or part of one (RFC 5681, section 4.2).
+    // An immediate ACK for an out-of-order segment, and for one that fills a hole or part of one (RFC 5681,
+    // section 4.2).
     let mut tcp = Script::receiver(config());
     tcp.data(2);
     assert_eq!(tcp.acked(), (0, vec![2000..3000]));
@@ -110,7 +111,7 @@ fn the_window_field_is_scaled() {
     let mut tcp = Script::receiver(config);
     tcp.data(0);
     assert_eq!(tcp.take_bare(1)[0].window, (1_000_000_u32 >> 4) as u16);
-    // What nobody reads fills the buffer.
+    // Unread data fills the buffer.
     tcp.end.set_reading(false);
     for number in 1..=100 {
         tcp.data(number);
@@ -138,7 +139,7 @@ fn without_scaling_the_window_is_64_kib() {
 
 #[test]
 fn the_receive_buffer_limits_a_sender() {
-    // The receive window: never more in flight than the buffer, so that goodput is buffer / RTT.
+    // The receive window: the data in flight never exceeds the buffer, so goodput is buffer / RTT.
     let b = Config { receive_buffer: Some(Bytes::new(50_000)), ..config() };
     let mut pipe = Pipe::new("reno", [&config(), &b], Faults::none(ms(50)), 1);
     pipe.ends[0].write(u64::MAX);
@@ -153,8 +154,8 @@ fn the_receive_buffer_limits_a_sender() {
 
 #[test]
 fn right_sizing_follows_the_sender() {
-    // Dynamic right-sizing (Fisk and Feng 2001): the window begins at 64 KiB and is twice what was
-    // taken in the last round trip, so that slow start goes on as without it, up to the buffer.
+    // Dynamic right-sizing (Fisk and Feng 2001): the window begins at 64 KiB and is twice the data read in
+    // the last round trip, so slow start is not limited, up to the buffer.
     for timestamps in [true, false] {
         let own = if timestamps { stamped() } else { config() };
         let b = Config { auto_tuning: true, receive_buffer: Some(Bytes::new(2_000_000)), ..own };
@@ -178,12 +179,12 @@ fn right_sizing_follows_the_sender() {
 
 #[test]
 fn a_round_trip_is_the_age_of_the_echo() {
-    // Dynamic right-sizing, with timestamps: what echoes a segment of 100 ms ago was a round trip on its way. A megabyte
-    // a second for so long is 100 kB, and the window twice that.
+    // Dynamic right-sizing, with timestamps: an echo of a segment sent 100 ms ago measures a round trip of
+    // 100 ms. A megabyte a second for this time is 100 kB, and the window is twice that.
     let receive_buffer = Some(Bytes::new(1_000_000));
     let mut tcp = Script::receiver(Config { auto_tuning: true, receive_buffer, ..stamped() });
     for number in 0..400 {
-        // The clock of timestamps counts milliseconds from the SYN, which came 100 ms before the script begins.
+        // The timestamp clock counts milliseconds from the SYN, which came 100 ms before the script begins.
         tcp.echo = number as u32 + 101;
         tcp.until(100 + number).data(number);
     }
@@ -193,7 +194,7 @@ fn a_round_trip_is_the_age_of_the_echo() {
 
 #[test]
 fn right_sizing_stays_small_for_a_slow_sender() {
-    // Dynamic right-sizing: a sender of one segment in a round trip needs no larger window.
+    // Dynamic right-sizing: a sender of one segment per round trip needs no larger window.
     let mut tcp = Script::receiver(Config { auto_tuning: true, ..stamped() });
     for number in 0..50 {
         tcp.until(100 * number).data(number);
@@ -206,7 +207,7 @@ fn right_sizing_stays_small_for_a_slow_sender() {
 
 #[test]
 fn two_way_data_keeps_its_sack_blocks() {
-    // SACK beside data: blocks do not fit in a full segment, and go in an ACK of their own.
+    // SACK with data: blocks do not fit in a full segment, and are sent in a separate ACK.
     let mut tcp = Script::sender(config());
     tcp.data(1);
     assert_eq!(tcp.acked(), (0, vec![1000..2000]));
@@ -217,7 +218,7 @@ fn two_way_data_keeps_its_sack_blocks() {
     tcp.write(1);
     assert_eq!(tcp.take_data().len(), 1);
     assert_eq!(tcp.acked(), (0, vec![1000..4000]));
-    // Without holes data carries the acknowledgment.
+    // Without holes, data segments carry the acknowledgment.
     tcp.until(100).ack(1).data(0).take_bare(1);
     tcp.data(4).write(1);
     tcp.take_bare(0);
@@ -229,7 +230,8 @@ fn two_way_data_keeps_its_sack_blocks() {
 
 #[test]
 fn a_fin_needs_no_room() {
-    // The buffer is full, and the window closed: data is refused, but a FIN alone, which nobody has to read, is taken.
+    // The buffer is full, and the window closed: data is refused, but a FIN alone is accepted, because it
+    // needs no buffer.
     let mut tcp = Script::receiver(Config { receive_buffer: Some(Bytes::new(2000)), ..config() });
     tcp.end.set_reading(false);
     tcp.data(0).data(1);

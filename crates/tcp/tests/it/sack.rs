@@ -17,8 +17,8 @@ fn first_is_lost(config: Config) -> Script {
 
 #[test]
 fn sack_keeps_the_pipe_at_cwnd() {
-    // RFC 6675, section 5: cwnd is half of the 10 in flight; the pipe of 12 sent, 3 arrived, 1 lost and retransmitted is 9, and
-    // must fall below 5 before new data goes.
+    // RFC 6675, section 5: cwnd is half of the 10 in flight. With 12 sent, 3 arrived, 1 lost and
+    // retransmitted the pipe is 9; it must fall below 5 before new data is sent.
     let mut tcp = first_is_lost(config());
     assert_eq!(tcp.sent(), [0]);
     assert_eq!((tcp.cwnd(), tcp.ssthresh(), tcp.pipe()), (5.0, 5.0, 9));
@@ -31,7 +31,7 @@ fn sack_keeps_the_pipe_at_cwnd() {
     assert_eq!(tcp.sent(), [12, 13]);
     tcp.until(200).sack(0, &[1..11]).sack(0, &[1..12]);
     assert_eq!(tcp.sent(), [14, 15]);
-    // The retransmission arrives: recovery ends, and the window is full again with one more.
+    // The retransmission arrives: recovery ends, and one more segment fills the window.
     tcp.ack(12);
     assert_eq!(tcp.sent(), [16]);
     assert!(!tcp.snapshot().in_recovery);
@@ -40,13 +40,13 @@ fn sack_keeps_the_pipe_at_cwnd() {
 
 #[test]
 fn sack_repairs_many_losses_in_one_round_trip() {
-    // NextSeg, rule 1 (RFC 6675, section 4): lost segments go before new data, in order: 0, then 4 and 5
-    // once three segments above them have arrived.
+    // NextSeg, rule 1 (RFC 6675, section 4): lost segments are sent before new data, in order: 0, then 4 and
+    // 5 once three segments above them have arrived.
     let mut tcp = first_is_lost(config());
     assert_eq!(tcp.sent(), [0]);
     tcp.sack(0, &[6..7, 1..4]).sack(0, &[6..8, 1..4]).silent();
     assert_eq!(tcp.pipe(), 7);
-    // 4 and 5 are lost: 12 - 6 arrived - 3 lost + 1 again = 4; one may go.
+    // 4 and 5 are lost: 12 - 6 arrived - 3 lost + 1 retransmitted = 4; one segment may be sent.
     tcp.sack(0, &[6..9, 1..4]);
     assert_eq!(tcp.sent(), [4]);
     tcp.sack(0, &[6..10, 1..4]);
@@ -59,7 +59,8 @@ fn sack_repairs_many_losses_in_one_round_trip() {
 
 #[test]
 fn three_segments_must_arrive_above_a_loss() {
-    // IsLost (RFC 6675, section 4): two segments that arrived above a hole say nothing yet, however often.
+    // IsLost (RFC 6675, section 4): two segments that arrived above a hole do not show a loss, however often
+    // they are reported.
     let mut tcp = Script::sender(config());
     tcp.write(10).sent();
     tcp.until(100).sack(0, &[8..10]).sack(0, &[8..10]).sack(0, &[8..10]).silent();
@@ -69,21 +70,21 @@ fn three_segments_must_arrive_above_a_loss() {
 
 #[test]
 fn fack_takes_holes_for_losses() {
-    // Forward acknowledgment (Mathis and Mahdavi 1996): one block more than three segments above snd.una
-    // is enough: three segments lie between 0 or 1, but not 3, and the highest byte.
+    // Forward acknowledgment (Mathis and Mahdavi 1996): one block more than three segments above snd.una is
+    // enough. Three segments lie between the highest byte and 0 or 1, but not between it and 3.
     let mut tcp = Script::sender(Config { fack: true, ..config() });
     tcp.write(10).sent();
     tcp.until(100).sack(0, &[2..3]).silent();
     tcp.sack(0, &[4..5, 2..3]);
     assert!(tcp.snapshot().in_recovery);
     assert_eq!(tcp.sent(), [0]);
-    // 10 sent, 2 arrived, 0 and 1 lost, 0 again: 7 in the pipe, above the window of 5.
+    // 10 sent, 2 arrived, 0 and 1 lost, 0 retransmitted: 7 in the pipe, above the window of 5.
     assert_eq!(tcp.pipe(), 7);
 }
 
 #[test]
 fn a_lost_retransmission_is_found_and_reduces_again() {
-    // The loss of a retransmission is found when three segments sent after it arrive, as Linux does; it is a
+    // The loss of a retransmission is detected when three segments sent after it arrive, as in Linux. It is a
     // second indication of congestion (RFC 5681, section 4.3): 5 becomes 2.5.
     let mut tcp = first_is_lost(config());
     assert_eq!(tcp.sent(), [0]);
@@ -93,7 +94,7 @@ fn a_lost_retransmission_is_found_and_reduces_again() {
     assert_eq!(tcp.sent(), [16, 17]);
     tcp.sack(0, &[1..15]);
     assert_eq!((tcp.cwnd(), tcp.end.counters().reductions), (2.5, 2));
-    // 15, 16 and 17 fill the window; then 0 goes for the third time.
+    // 15, 16 and 17 fill the window; then 0 is sent for the third time.
     tcp.silent();
     tcp.sack(0, &[1..16]).silent();
     tcp.until(300).sack(0, &[1..17]);
@@ -106,8 +107,8 @@ fn a_lost_retransmission_is_found_and_reduces_again() {
 
 #[test]
 fn without_that_a_lost_retransmission_waits_for_the_timer() {
-    // RFC 6675 leaves the loss of a retransmission to the timer, which counts from the retransmission at
-    // 100 ms; what the pipe admits goes on.
+    // RFC 6675 leaves the loss of a retransmission to the timer, which counts from the retransmission at 100
+    // ms; sending within the pipe's limit continues.
     let mut tcp = first_is_lost(Config { lost_retransmission: false, ..config() });
     assert_eq!(tcp.sent(), [0]);
     tcp.until(200).sack(0, &[1..12]).sack(0, &[1..16]);
@@ -121,8 +122,8 @@ fn without_that_a_lost_retransmission_waits_for_the_timer() {
 
 #[test]
 fn an_original_that_comes_late_does_not_condemn_the_retransmissions() {
-    // RFC 8985, section 6.2, step 2: 0 to 3 are late, and retransmitted. When the original of 3 arrives, right after its
-    // retransmission went, it tells nothing of the retransmissions before it.
+    // RFC 8985, section 6.2, step 2: 0 to 3 are late, and retransmitted. The original of 3 arrives right
+    // after its retransmission was sent; this says nothing about the retransmissions before it.
     let mut tcp = Script::sender(Config { initial_window: 20, dsack: false, ..config() });
     tcp.write(20).sent();
     tcp.until(100).sack(0, &[4..20]);
@@ -134,8 +135,8 @@ fn an_original_that_comes_late_does_not_condemn_the_retransmissions() {
 
 #[test]
 fn a_loss_of_data_sent_in_recovery_is_another_event() {
-    // Loss in two successive windows is two indications (RFC 5681, section 4.3): 13 was sent after the
-    // reduction. Its loss reduces again although the first repair is still on its way.
+    // Losses in two successive windows are two indications (RFC 5681, section 4.3): 13 was sent after the
+    // reduction. Its loss causes another reduction although the first recovery is still in progress.
     let mut tcp = first_is_lost(config());
     assert_eq!(tcp.sent(), [0]);
     tcp.sack(0, &[1..12]);
@@ -152,12 +153,12 @@ fn a_loss_of_data_sent_in_recovery_is_another_event() {
 
 #[test]
 fn new_data_that_is_lost_after_a_timeout_is_an_event_of_its_own() {
-    // While what a timeout gave up is still being repaired, SACK finds a loss of data that was sent since.
+    // During the recovery after a timeout, SACK shows a loss of data that was sent since.
     let mut tcp = Script::sender(Config { lost_retransmission: false, ..config() });
     tcp.write(100).sent();
     tcp.until(1000);
     assert_eq!(tcp.sent(), [0]);
-    // Slow start, by one segment for an ACK (RFC 3465, section 2.3).
+    // Slow start, by one segment for each ACK (RFC 3465, section 2.3).
     tcp.until(1100).ack(5);
     assert_eq!(tcp.sent(), [5, 6]);
     tcp.until(1200).ack(7);
@@ -176,8 +177,9 @@ fn new_data_that_is_lost_after_a_timeout_is_an_event_of_its_own() {
 
 #[test]
 fn proportional_rate_reduction_sends_for_every_second_delivery() {
-    // PRR (RFC 6937): 12 outstanding, ssthresh 5. After d deliveries ceil(5 d / 12) may have been sent: at 1
-    // the retransmission, at 3, 5 and 8 one more each; at 7 and 8 the pipe has come to ssthresh.
+    // PRR (RFC 6937): 12 outstanding, ssthresh 5. After d deliveries ceil(5 d / 12) segments may have been
+    // sent: at 1 the retransmission, and at 3, 5 and 8 one more each; at 7 and 8 the pipe has reached
+    // ssthresh.
     let mut tcp = first_is_lost(Config { prr: true, ..config() });
     assert_eq!(tcp.sent(), [0]);
     for (delivery, sends) in [(2, None), (3, Some(12)), (4, None), (5, Some(13)), (6, None), (7, None)] {
@@ -197,7 +199,7 @@ fn proportional_rate_reduction_sends_for_every_second_delivery() {
 #[test]
 fn proportional_rate_reduction_is_bound_after_heavy_losses() {
     // PRR's slow start reduction bound (RFC 6937, section 3.1): 0 to 6 are lost, and the pipe of 2 is below
-    // ssthresh 5. Each delivery lets two go, not all three that are missing.
+    // ssthresh 5. Each delivery allows two segments, not all three that are missing.
     let mut tcp = Script::sender(Config { prr: true, ..config() });
     tcp.write(100).sent();
     tcp.until(100).sack(0, &[7..8]).sack(0, &[7..9]).sent();
@@ -213,8 +215,8 @@ fn proportional_rate_reduction_is_bound_after_heavy_losses() {
 
 #[test]
 fn rate_halving_sends_for_every_second_ack() {
-    // Linux 2.4 (tcp_cwnd_down): 12 sent, 3 arrived, 1 lost and retransmitted: 9 in flight, which is the window. Every second
-    // ACK takes one off it, the others let one go.
+    // Linux 2.4 (tcp_cwnd_down): 12 sent, 3 arrived, 1 lost and retransmitted: 9 in flight, which is the
+    // window. Every second ACK reduces it by one; each of the others releases one segment.
     let mut tcp = first_is_lost(Config { rate_halving: true, ..config() });
     assert_eq!((tcp.ssthresh(), tcp.sent()), (5.0, vec![0]));
     for (arrives, sends) in [(5, None), (6, Some(12)), (7, None), (8, Some(13)), (9, None), (10, Some(14))] {
@@ -222,15 +224,16 @@ fn rate_halving_sends_for_every_second_ack() {
         assert_eq!(tcp.sent(), Vec::from_iter(sends), "up to {arrives}");
     }
     assert_eq!(tcp.pipe(), 6);
-    // What ends the recovery finds no more than ssthresh, as without it.
+    // At the end of the recovery the window is at most ssthresh, as without this option.
     tcp.until(200).ack(15);
     assert_eq!(tcp.cwnd(), 5.0);
 }
 
 #[test]
 fn rate_halving_takes_what_a_stretched_ack_tells_of_off_the_window() {
-    // ACKs of 5 to 10 did not come, and one tells of all: 2 are in flight, and one more may go. The window stays there when the
-    // recovery ends, and slow start brings it back to ssthresh. Without it ssthresh is filled at once.
+    // The ACKs of 5 to 10 are lost, and one ACK covers all: 2 are in flight, and one more may be sent. The
+    // window stays at this value when the recovery ends, and slow start raises it to ssthresh. Without this
+    // option the window is ssthresh at once.
     for (rate_halving, sends, cwnd) in [(true, vec![12], 3.0), (false, vec![12, 13, 14], 5.0)] {
         let mut tcp = first_is_lost(Config { rate_halving, ..config() });
         assert_eq!(tcp.sent(), [0]);
@@ -243,8 +246,8 @@ fn rate_halving_takes_what_a_stretched_ack_tells_of_off_the_window() {
 
 #[test]
 fn the_last_segment_is_rescued() {
-    // NextSeg, rule 4 (RFC 6675, section 4): 3 and 9 of ten are lost, and there is no new data. Nothing
-    // can tell of 9; it is sent once more, and only once.
+    // NextSeg, rule 4 (RFC 6675, section 4): 3 and 9 of ten are lost, and there is no new data. No ACK can
+    // show the loss of 9; it is sent once more, and only once.
     let mut tcp = Script::sender(config());
     tcp.write(10).sent();
     tcp.until(100).ack(3).sack(3, &[4..5]).sack(3, &[4..6]).sack(3, &[4..7]);
@@ -259,8 +262,8 @@ fn the_last_segment_is_rescued() {
 
 #[test]
 fn what_may_be_lost_goes_when_there_is_nothing_better() {
-    // NextSeg, rule 3: above 8 only 9 has arrived, which does not make it lost; without new data it goes
-    // all the same.
+    // NextSeg, rule 3: only 9 has arrived above 8, so 8 is not marked lost; without new data it is
+    // retransmitted nevertheless.
     let mut tcp = Script::sender(config());
     tcp.write(10).sent();
     tcp.until(100).ack(2).sack(2, &[3..8, 9..10]);
@@ -271,7 +274,7 @@ fn what_may_be_lost_goes_when_there_is_nothing_better() {
 
 #[test]
 fn without_limited_transmit_sack_waits_for_the_third() {
-    // RFC 3042 as an option: what arrived still counts as in flight until a loss is known.
+    // RFC 3042 as an option: data that arrived still counts as in flight until a loss is detected.
     let mut tcp = Script::sender(Config { limited_transmit: false, ..config() });
     tcp.write(100).sent();
     tcp.until(100).sack(0, &[1..2]).sack(0, &[1..3]).silent();
@@ -282,7 +285,7 @@ fn without_limited_transmit_sack_waits_for_the_third() {
 
 #[test]
 fn blocks_of_a_short_segment_are_found() {
-    // Segment boundaries are where the application made them: the fourth segment has 300 bytes.
+    // Segment boundaries follow the application's writes: the fourth segment has 300 bytes.
     let mut tcp = Script::sender(config());
     tcp.write_bytes(3300);
     tcp.write_bytes(4000).sent();
@@ -302,19 +305,19 @@ fn a_peer_without_sack_gets_newreno() {
     let mut tcp = Script::sender(Config { recovery: elephan_tcp::Recovery::Reno, ..stamped() });
     tcp.write(10).sent();
     tcp.until(100).sack(0, &[1..2]).sack(0, &[1..3]).sack(0, &[1..4]);
-    // The blocks are not looked at: three duplicates are Reno's.
+    // The blocks are ignored: three duplicates trigger Reno's recovery.
     assert_eq!(tcp.sent(), [0]);
     assert_eq!(tcp.pipe(), 10);
 }
 
 #[test]
 fn a_block_of_what_was_never_sent_says_nothing() {
-    // Only what lies within the data that is outstanding can have arrived.
+    // Only ranges within the outstanding data can have arrived.
     let mut tcp = Script::sender(config());
     tcp.write(10).sent();
     tcp.until(100).sack(0, &[5..12]).sack(0, &[5..11]).silent();
     assert_eq!((tcp.pipe(), tcp.snapshot().in_recovery), (10, false));
-    // A block that begins below what is acknowledged by now is old, but for its end.
+    // A block that begins below the current cumulative acknowledgment is old, except for its end.
     tcp.ack(4);
     tcp.sack(4, &[6..7, 3..6]);
     assert_eq!(tcp.pipe(), 3);

@@ -31,7 +31,7 @@ fn options_take_whole_words() {
         (Segment { sack: with_blocks(1), ..bare }, 12),
         (Segment { sack: with_blocks(4), ..bare }, 36),
         (Segment { timestamps: true, sack: with_blocks(1), ..bare }, 24),
-        // 40 bytes are all that a header has room for.
+        // A header has room for 40 bytes of options.
         (Segment { timestamps: true, sack: with_blocks(3), ..bare }, 40),
     ] {
         assert_eq!(segment.options_bytes(), options, "{segment:?}");

@@ -1,4 +1,4 @@
-//! What the congestion controller receives: each ACK that says something new, and each congestion event.
+//! What the congestion controller receives: each ACK that carries new information, and each congestion event.
 #![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
 use std::sync::{Arc, Mutex};
@@ -8,14 +8,14 @@ use elephan_cc::registry::AnyAlgorithm;
 use elephan_cc::{Ack, Algorithm, Cause, Congestion, Controller, SlowStart, Window};
 use elephan_tcp::Config;
 
-/// What an algorithm was told.
+/// The calls that an algorithm received.
 #[derive(Default)]
 struct Told {
     acks: Vec<Ack>,
     events: Vec<Congestion>,
 }
 
-/// A window that does not grow, and falls to half of what is in flight.
+/// A window that does not grow, and is reduced to half of the data in flight.
 #[derive(Clone, Default)]
 struct Listener(Arc<Mutex<Told>>);
 
@@ -47,7 +47,7 @@ fn listening(config: Config) -> (Script, Listener) {
 }
 
 impl Listener {
-    /// The ACKs since the last look.
+    /// The ACKs since the last call.
     fn acks(&self) -> Vec<Ack> {
         std::mem::take(&mut self.0.lock().unwrap().acks)
     }
@@ -58,8 +58,9 @@ impl Listener {
 
 #[test]
 fn an_ack_comes_with_what_it_delivered() {
-    // Ten in flight; 1, then 3 more; then 4 of the next window selectively, and all. Segments that were reported
-    // before are delivered once, and count for growth when they are acknowledged cumulatively.
+    // Ten are in flight; 1, then 3 more are acknowledged; then 4 of the next window selectively, and then
+    // all. Segments that were reported before are delivered once, and count for growth when they are
+    // acknowledged cumulatively.
     let (mut tcp, listener) = listening(config());
     tcp.until(100).ack(1).ack(4);
     let acks = listener.acks();
@@ -72,7 +73,7 @@ fn an_ack_comes_with_what_it_delivered() {
     assert_eq!(numbers(&listener.acks()), [(0.0, 6.0, 10.0)]);
     tcp.until(120).ack(7);
     assert_eq!(numbers(&listener.acks()), [(3.0, 7.0, 10.0)]);
-    // An ACK that says nothing new is not passed on.
+    // An ACK without new information is not passed on.
     tcp.ack(7).ack(6);
     assert!(listener.acks().is_empty());
 }
@@ -88,13 +89,14 @@ fn a_round_ends_when_what_was_sent_after_it_began_is_acknowledged() {
     }
     tcp.until(200).ack(11).ack(12);
     let rounds: Vec<u64> = listener.acks().iter().map(|ack| ack.round).collect();
-    // 11 segments had been sent when the first ACK was taken but for the one that it let go.
+    // 11 segments had been sent when the first ACK was processed, not counting the one that it released.
     assert_eq!(rounds, [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2]);
 }
 
 #[test]
 fn nothing_is_worth_growth_in_recovery_and_at_its_end() {
-    // 0 is lost: from the third report to the ACK that ends the recovery nothing counts; after it everything does.
+    // 0 is lost: from the third report to the ACK that ends the recovery nothing counts for growth;
+    // afterwards everything does.
     let (mut tcp, listener) = listening(config());
     tcp.until(100).sack(0, &[1..4]).sack(0, &[1..8]);
     assert_eq!(
@@ -110,8 +112,8 @@ fn nothing_is_worth_growth_in_recovery_and_at_its_end() {
 
 #[test]
 fn an_event_comes_with_its_cause_and_what_was_in_flight() {
-    // FlightSize (RFC 5681, section 2) does not count what limited transmit sent: 10 for a loss; for a timeout what
-    // is outstanding; for a mark what was outstanding before its ACK.
+    // FlightSize (RFC 5681, section 2) does not count segments sent by limited transmit: it is 10 for a loss;
+    // for a timeout it is the outstanding data; for a mark it is the data outstanding before its ACK.
     let (mut tcp, listener) = listening(config());
     tcp.until(100).sack(0, &[1..2]).sack(0, &[1..3]).sack(0, &[1..4]);
     let said = |listener: &Listener| -> Vec<(Cause, f64, f64)> {
@@ -119,7 +121,7 @@ fn an_event_comes_with_its_cause_and_what_was_in_flight() {
     };
     assert_eq!(said(&listener), [(Cause::Loss, 10.0, 3.0)]);
     tcp.until(100).sack(0, &[1..12]).until(1100);
-    // 5 is the window then, of the 16 that are outstanding.
+    // The window is then 5, of the 16 that are outstanding.
     assert_eq!(said(&listener), [(Cause::Timeout, 5.0, 11.0)]);
 
     let (mut tcp, listener) = listening(Config { ecn: true, ..config() });
@@ -134,8 +136,8 @@ fn an_event_comes_with_its_cause_and_what_was_in_flight() {
 
 #[test]
 fn a_full_device_queue_reduces_once_in_a_window() {
-    // Linux (tcp_enter_cwr): as a mark, but no loss and no mark is counted, and there is nothing to answer before
-    // something was acknowledged.
+    // Linux (tcp_enter_cwr): treated as a mark, but neither a loss nor a mark is counted, and there is no
+    // second reduction before some data is acknowledged.
     let (mut tcp, listener) = listening(config());
     tcp.end.on_local_congestion(tcp.now);
     assert!(listener.events().is_empty());
@@ -150,7 +152,7 @@ fn a_full_device_queue_reduces_once_in_a_window() {
         (1, 1, 0, 0)
     );
     assert_eq!(tcp.cwnd(), 5.0);
-    // All that was sent before is of the same window of data; the next one counts again.
+    // All data sent before belongs to the same window of data; the next window allows another reduction.
     tcp.until(200).ack(14);
     tcp.end.on_local_congestion(tcp.now);
     assert_eq!(tcp.end.counters().stalls, 1);

@@ -1,4 +1,4 @@
-//! How far the window opens, what lets it grow, and what keeps segments back.
+//! How far the window opens, what allows it to grow, and what limits sending.
 
 use crate::common::{Script, config, ms};
 use elephan_cc::Quantisation;
@@ -22,8 +22,8 @@ fn the_initial_window_is_sent_at_once() {
 
 #[test]
 fn an_ack_is_worth_what_byte_counting_says() {
-    // Appropriate byte counting (RFC 3465, section 2.2): in slow start an ACK of 5 segments is worth L at
-    // most, or 1 without it; in congestion avoidance all 5, by 1/10 each.
+    // Appropriate byte counting (RFC 3465, section 2.2): in slow start an ACK of 5 segments counts for L at
+    // most, or 1 without it; in congestion avoidance all 5 count, by 1/10 each.
     let abc = |limit| ByteCounting::Abc { limit };
     for (byte_counting, start, avoidance) in
         [(abc(1), 11.0, 10.5), (abc(2), 12.0, 10.5), (abc(8), 15.0, 10.5), (ByteCounting::PerAck, 11.0, 10.1)]
@@ -38,8 +38,8 @@ fn an_ack_is_worth_what_byte_counting_says() {
 
 #[test]
 fn after_a_timeout_an_ack_is_worth_one_segment() {
-    // RFC 3465, section 2.3: L = 1 in the slow start after a timeout, because an ACK may cover what had
-    // arrived long before. With SACK or without.
+    // RFC 3465, section 2.3: L = 1 in the slow start after a timeout, with SACK or without, because an ACK
+    // may cover data that had arrived long before.
     let mut tcp = Script::sender(Config { byte_counting: ByteCounting::Abc { limit: 8 }, ..config() });
     tcp.write(100).until(1000);
     assert_eq!(tcp.cwnd(), 1.0);
@@ -49,8 +49,8 @@ fn after_a_timeout_an_ack_is_worth_one_segment() {
 
 #[test]
 fn the_window_does_not_grow_when_it_is_not_the_limit() {
-    // Application-limited (RFC 7661): in slow start an ACK counts where more than half of the window
-    // was in flight; beyond ssthresh only where data was kept back.
+    // Application-limited (RFC 7661): in slow start an ACK counts if more than half of the window was in
+    // flight; beyond ssthresh it counts only if data was waiting for the window.
     let grown = |config: Config, segments: u64| {
         let mut tcp = Script::sender(config);
         tcp.write(segments).until(100).ack(2);
@@ -65,7 +65,7 @@ fn the_window_does_not_grow_when_it_is_not_the_limit() {
 
 #[test]
 fn the_peers_window_and_the_send_buffer_limit_too() {
-    // Receive window and send buffer: no more in flight than either; and no growth, as above.
+    // Receive window and send buffer: the data in flight exceeds neither; and no growth, as above.
     let mut tcp = Script::sender(Config { send_buffer: Some(Bytes::new(4500)), ..avoiding() });
     tcp.write(100);
     assert_eq!(tcp.sent(), [0, 1, 2, 3]);
@@ -84,7 +84,7 @@ fn the_peers_window_and_the_send_buffer_limit_too() {
 
 #[test]
 fn a_window_that_the_peer_takes_back_is_respected() {
-    // RFC 9293, section 3.8.6: a sender must bear a window that shrinks. An old ACK does not shrink it.
+    // RFC 9293, section 3.8.6: a sender must accept a window that shrinks. An old ACK does not shrink it.
     let mut tcp = Script::sender(config());
     tcp.write(2).until(100).ack(1);
     tcp.window = 2 << 10;

@@ -1,13 +1,15 @@
-//! Which segments are lost: RFC 6675's IsLost(), retransmissions that did not arrive, and what a timeout means.
+//! Detects which segments are lost: RFC 6675's IsLost(), retransmissions that did not arrive, and the effect
+//! of a timeout.
 
 use super::record::{IN_FLIGHT_AGAIN, LOST, SACKED, is_later};
 use super::{DUP_THRESH, Scoreboard};
 
 impl Scoreboard {
-    /// Marks what RFC 6675's IsLost() calls lost: unacknowledged with `DUP_THRESH` segments
-    /// selectively acknowledged above it; with `fack`, everything that far below the highest one.
+    /// Marks segments as lost by RFC 6675's IsLost(): unacknowledged with `DUP_THRESH` segments selectively
+    /// acknowledged above them. With `fack`, marks everything that far below the highest acknowledged
+    /// segment.
     ///
-    /// Returns the offset of the highest segment that was newly found, where one was.
+    /// Returns the offset of the highest segment newly marked lost, if any.
     pub fn detect_losses(&mut self, fack: bool) -> Option<u64> {
         let &(_, highest) = self.runs.back()?;
         let boundary = if fack {
@@ -35,7 +37,7 @@ impl Scoreboard {
         found
     }
 
-    /// Marks the oldest segment lost: three duplicate ACKs, or a partial ACK, without SACK.
+    /// Marks the oldest segment lost, without SACK: after three duplicate ACKs, or a partial ACK.
     pub fn front_is_lost(&mut self) {
         if !self.records.is_empty() {
             self.mark_lost(self.first);
@@ -57,10 +59,10 @@ impl Scoreboard {
         true
     }
 
-    /// Finds retransmissions that were lost: `DUP_THRESH` later transmissions arrived.
+    /// Detects lost retransmissions: `DUP_THRESH` later transmissions arrived.
     ///
-    /// The order of transmission stands in for RFC 8985's times; RFC 6675 leaves these to the timer.
-    /// Returns the last transmission that was found lost.
+    /// The order of transmission takes the place of RFC 8985's times; RFC 6675 leaves these losses to the
+    /// timer. Returns the last transmission that was marked lost.
     pub fn detect_lost_retransmissions(&mut self) -> Option<u32> {
         let mut found = None;
         while let Some(&(id, transmission)) = self.retransmissions.front() {
@@ -93,7 +95,7 @@ impl Scoreboard {
 
     /// A timeout: everything that is not selectively acknowledged is lost (RFC 6675, section 5.1).
     pub fn all_is_lost(&mut self) {
-        // A receiver that lets go of what it acknowledged selectively (RFC 2018, section 8).
+        // The receiver discards data that it acknowledged selectively (reneging; RFC 2018, section 8).
         if self.records.front().is_some_and(|record| record.flags & SACKED != 0) {
             self.runs.clear();
             for record in &mut self.records {
@@ -115,7 +117,7 @@ impl Scoreboard {
         self.retransmit_from = self.first;
     }
 
-    /// No segment is taken to be lost: an undo. What stays unacknowledged is looked at again.
+    /// Clears all loss marks, for an undo. Segments that stay unacknowledged are checked again.
     pub fn nothing_is_lost(&mut self) {
         for record in &mut self.records {
             if record.flags & (SACKED | LOST) == LOST {

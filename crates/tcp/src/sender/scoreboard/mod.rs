@@ -1,8 +1,9 @@
-//! What was sent and not yet cumulatively acknowledged: one record for each segment, in order.
+//! Data that was sent and not yet cumulatively acknowledged: one record for each segment, in order.
 //!
-//! Everything an ACK asks of it is constant time when amortised over the segments, with selective acknowledgments too: a
-//! segment is pushed once, selectively acknowledged once, marked lost once for each time it is lost, and popped once. Segments
-//! are counted by a serial number, the `id`. Which are lost is in `losses.rs`, which is retransmitted next in `next.rs`.
+//! All operations for an ACK take constant time, amortised over the segments, with selective acknowledgments
+//! too: a segment is pushed once, selectively acknowledged once, marked lost once for each time it is lost,
+//! and popped once. Segments are numbered by a serial number, the `id`. `losses.rs` determines which segments
+//! are lost, and `next.rs` which one is retransmitted next.
 
 mod losses;
 mod next;
@@ -22,7 +23,8 @@ pub const DUP_THRESH: u64 = 3;
 /// What an ACK delivered.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivered {
-    /// Nothing that was sent later than this can have been acknowledged: one smallest round trip ago.
+    /// No segment sent later than this can have been acknowledged: the ACK's arrival less the smallest
+    /// round-trip time.
     horizon: Time,
     /// Payload bytes newly acknowledged, cumulatively or selectively.
     pub bytes: u64,
@@ -30,20 +32,20 @@ pub struct Delivered {
     pub cumulative: u64,
     /// Segments newly acknowledged cumulatively.
     pub segments: u64,
-    /// The newest of these segments that was sent only once: when.
+    /// Time when the newest of these segments that was sent only once was sent.
     pub newest: Option<Time>,
-    /// The first of these segments that was sent more than once: when it was sent last.
+    /// Time of the last transmission of the first of these segments that was sent more than once.
     pub ambiguous: Option<Time>,
 }
 
 impl Delivered {
-    /// Nothing yet. Where a segment was retransmitted after `horizon`, it was the original that arrived.
+    /// An empty value. If a segment was retransmitted after `horizon`, the original is what arrived.
     pub fn new(horizon: Time) -> Self {
         Self { horizon, bytes: 0, cumulative: 0, segments: 0, newest: None, ambiguous: None }
     }
 }
 
-/// The segments in flight, and what is known of each.
+/// The segments in flight, and the state of each.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
     records: VecDeque<Record>,
@@ -51,21 +53,22 @@ pub struct Scoreboard {
     first: u64,
     /// Selectively acknowledged ids, as disjoint runs `[left, right)` in order.
     runs: VecDeque<(u64, u64)>,
-    /// Every id below was looked at for loss.
+    /// Every id below this was checked for loss.
     examined: u64,
-    /// No id below is retransmitted by NextSeg's rule 3.
+    /// NextSeg's rule 3 retransmits no id below this.
     unknown_from: u64,
-    /// No id below is lost and waits for its first retransmission.
+    /// No id below this is lost and waits for its first retransmission.
     retransmit_from: u64,
-    /// Lost, not selectively acknowledged, and not in flight again: waiting to be retransmitted.
+    /// Segments that are lost, not selectively acknowledged, and not in flight again: they wait to be
+    /// retransmitted.
     waiting: u64,
-    /// Retransmissions in the order in which they were sent: id, and which transmission. Kept to find
-    /// those that were lost, where that is wanted.
+    /// Retransmissions in the order in which they were sent: the id and the number of the transmission. Kept
+    /// only where lost retransmissions are to be detected.
     retransmissions: VecDeque<(u64, u32)>,
     keeps_retransmissions: bool,
     /// Ids whose retransmission was lost too.
     lost_again: VecDeque<u64>,
-    /// Transmissions so far.
+    /// Number of transmissions so far.
     transmissions: u32,
     /// The latest transmission known to have arrived.
     latest_arrived: u32,
@@ -73,7 +76,7 @@ pub struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// An empty one, which finds lost retransmissions or not.
+    /// An empty scoreboard; the argument says whether it detects lost retransmissions.
     pub fn new(lost_retransmissions: bool) -> Self {
         Self { keeps_retransmissions: lost_retransmissions, ..Self::default() }
     }
@@ -83,7 +86,7 @@ impl Scoreboard {
         self.records.is_empty()
     }
 
-    /// The id that the next new segment gets.
+    /// The id that the next new segment will get.
     pub fn next_id(&self) -> u64 {
         self.first + self.records.len() as u64
     }
@@ -98,22 +101,22 @@ impl Scoreboard {
         self.records.front()
     }
 
-    /// The oldest segment's id, for a retransmission whatever is known of it.
+    /// The oldest segment's id, for a retransmission regardless of its state.
     pub fn front_id(&self) -> Option<u64> {
         (!self.records.is_empty()).then_some(self.first)
     }
 
-    /// Segments outstanding.
+    /// Number of segments outstanding.
     pub fn len(&self) -> u64 {
         self.records.len() as u64
     }
 
-    /// How many segments are lost and were not retransmitted since.
+    /// Number of segments that are lost and were not retransmitted since.
     pub fn waiting(&self) -> u64 {
         self.waiting
     }
 
-    /// Whether some segment is lost and was not retransmitted since.
+    /// Whether any segment is lost and was not retransmitted since.
     pub fn has_waiting(&self) -> bool {
         self.waiting > 0
     }
@@ -139,7 +142,7 @@ impl Scoreboard {
         self.pipe += u64::from(len);
     }
 
-    /// Takes everything below `offset` off, adding it to `delivered`.
+    /// Removes everything below `offset`, and adds it to `delivered`.
     pub fn acknowledge(&mut self, offset: u64, delivered: &mut Delivered) {
         while let Some(record) = self.records.front() {
             if record.end() > offset {
@@ -166,11 +169,11 @@ impl Scoreboard {
         }
     }
 
-    /// Notes when what arrived was sent, as far as it is known which transmission it was.
+    /// Records when the delivered segment was sent, if it is known which transmission arrived.
     fn arrived(&mut self, record: &Record, delivered: &mut Delivered) {
         if record.was_retransmitted() {
             delivered.ambiguous.get_or_insert(record.sent_at);
-            // RFC 8985, section 6.2, step 2: too soon for the retransmission.
+            // RFC 8985, section 6.2, step 2: the ACK came too soon for the retransmission.
             if record.sent_at > delivered.horizon {
                 return;
             }
@@ -184,7 +187,8 @@ impl Scoreboard {
 
     /// The id of the first segment that begins at or after `offset`.
     ///
-    /// Segments are at most `mss` long, so that division gives a lower bound, exact but for short ones.
+    /// Segments are at most `mss` long, so division gives a lower bound. It is exact unless there are short
+    /// segments.
     fn id_at(&self, offset: u64, mss: u32) -> u64 {
         let Some(front) = self.records.front() else { return self.first };
         let count = self.records.len();
@@ -207,7 +211,7 @@ impl Scoreboard {
         self.first + low as u64
     }
 
-    /// A selective acknowledgment of `[left, right)`; only what it newly covers is looked at.
+    /// A selective acknowledgment of `[left, right)`. Only the newly covered part is examined.
     pub fn sack(&mut self, left: u64, right: u64, mss: u32, delivered: &mut Delivered) {
         let from = self.id_at(left, mss).max(self.first);
         let mut to = self.id_at(right, mss);
@@ -218,12 +222,12 @@ impl Scoreboard {
         if from >= to {
             return;
         }
-        // Runs that touch [from, to) become one; what lay between them is new.
+        // Runs that touch [from, to) are merged; the gaps between them are newly acknowledged.
         let mut at = self.runs.len();
         while at > 0 && self.runs[at - 1].1 >= from {
             at -= 1;
             if at > 0 && at + 8 < self.runs.len() {
-                // Far from the end: find the place by bisection instead.
+                // Far from the end: find the position by bisection instead.
                 at = self.runs.partition_point(|run| run.1 < from);
                 break;
             }
@@ -264,7 +268,7 @@ impl Scoreboard {
         delivered.bytes += u64::from(record.len);
     }
 
-    /// Transmissions so far, new and again, wrapping.
+    /// Number of transmissions so far, retransmissions included, wrapping.
     pub fn transmissions(&self) -> u32 {
         self.transmissions
     }

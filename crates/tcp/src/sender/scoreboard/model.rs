@@ -1,5 +1,6 @@
-//! The scoreboard beside a plain model of it: what is known of each segment, and the rules as the RFCs state them, looked up
-//! again each time. Whatever is sent, acknowledged, lost and retransmitted, both must agree.
+//! Tests the scoreboard against a plain model. The model keeps the state of each segment and evaluates the
+//! rules as the RFCs state them, from scratch each time. For any sequence of sending, acknowledgment, loss
+//! and retransmission both must agree.
 
 use proptest::prelude::*;
 use proptest::strategy::Just;
@@ -17,13 +18,13 @@ struct Segment {
     len: u16,
     fin: bool,
     sent_at: Time,
-    /// Which transmission its last was.
+    /// The number of its last transmission.
     transmission: u32,
     arrived: bool,
     lost: bool,
     /// A retransmission is in flight.
     again: bool,
-    /// It was ever retransmitted.
+    /// Whether it was ever retransmitted.
     ambiguous: bool,
 }
 
@@ -46,13 +47,13 @@ struct Model {
     now: Time,
     transmissions: u32,
     latest_arrived: u32,
-    /// Those whose retransmission was lost, in the order in which that was found.
+    /// Segments whose retransmission was lost, in the order in which the losses were detected.
     lost_again: VecDeque<usize>,
-    /// What the last transition delivered or found.
+    /// What the last transition delivered or detected.
     outcome: Outcome,
 }
 
-/// What a transition says.
+/// The result of a transition.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Outcome {
     bytes: u64,
@@ -60,7 +61,7 @@ struct Outcome {
     segments: u64,
     newest: Option<Time>,
     ambiguous: Option<Time>,
-    /// Offset of the highest segment newly found lost, and the last retransmission found lost.
+    /// Offset of the highest segment newly marked lost, and the last retransmission marked lost.
     lost: Option<u64>,
     lost_again: Option<u32>,
     /// The segment that is retransmitted.
@@ -73,12 +74,13 @@ enum Step {
         len: u16,
         fin: bool,
     },
-    /// Everything up to so many bytes beyond what was acknowledged; what was sent after `age` was too late for it.
+    /// Acknowledges this number of bytes beyond the acknowledged data; segments sent after `age` are too
+    /// recent to have been acknowledged.
     Acknowledge {
         bytes: u64,
         age: u64,
     },
-    /// So many bytes, from so many beyond what was acknowledged.
+    /// This number of bytes, starting at this distance beyond the acknowledged data.
     Sack {
         from: u64,
         bytes: u64,
@@ -122,7 +124,7 @@ impl Model {
         } else {
             self.outcome.newest = self.outcome.newest.max(Some(segment.sent_at));
         }
-        // Too soon for a retransmission, it was the original.
+        // The ACK came too soon for the retransmission, so the original arrived.
         if !segment.ambiguous || segment.sent_at <= horizon {
             self.latest_arrived = self.latest_arrived.max(segment.transmission);
         }
@@ -145,23 +147,23 @@ impl Model {
         (segment.again, segment.ambiguous) = (true, true);
     }
 
-    /// RFC 6675's NextSeg, rule 1; before it, what was lost twice.
+    /// RFC 6675's NextSeg, rule 1. Segments that were lost twice come before it.
     fn next_lost(&mut self) -> Option<usize> {
-        // Its place in the order stays with one that was retransmitted, until another is asked for.
+        // A retransmitted segment keeps its place in the order until the next one is requested.
         self.outstanding().find(|(_, segment)| segment.waits())?;
         while self.lost_again.pop_front_if(|id| *id < self.first || !self.segments[*id].waits()).is_some() {}
         let first = || self.outstanding().find(|(_, segment)| segment.waits()).map(|(id, _)| id);
         self.lost_again.front().copied().or_else(first)
     }
 
-    /// Rule 3: below the highest that arrived, nothing known, and never retransmitted.
+    /// Rule 3: a segment below the highest that arrived, of unknown state, and never retransmitted.
     fn next_unknown(&self) -> Option<usize> {
         let highest = self.highest()?;
         let unknown = |(id, s): &(usize, &Segment)| *id < highest && !s.arrived && !s.lost && !s.ambiguous;
         self.outstanding().find(unknown).map(|(id, _)| id)
     }
 
-    /// Losses, and lost retransmissions.
+    /// Marks losses and lost retransmissions.
     fn detect(&mut self, fack: bool) {
         for id in self.first..self.segments.len() {
             // RFC 6675's IsLost(); with forward acknowledgment, three below the highest that arrived.
@@ -179,7 +181,7 @@ impl Model {
         let mut overtaken = Vec::new();
         for id in self.first..self.segments.len() {
             let segment = &mut self.segments[id];
-            // Three that were sent later arrived.
+            // Three segments that were sent later have arrived.
             let is_overtaken = segment.transmission + 3 <= self.latest_arrived;
             if self.finds_lost_retransmissions && segment.again && !segment.arrived && is_overtaken {
                 segment.again = false;
@@ -192,11 +194,11 @@ impl Model {
         self.lost_again.extend(overtaken.iter().map(|&(_, id)| id).filter(|&id| segments[id].lost));
     }
 
-    /// What has not arrived is lost.
+    /// Marks all segments that have not arrived as lost.
     fn time_out(&mut self) {
         let first = self.first;
         let outstanding = &mut self.segments[first..];
-        // A receiver that let go of what it had reported.
+        // The receiver discarded data that it had reported (reneging).
         if outstanding.first().is_some_and(|front| front.arrived) {
             for segment in outstanding.iter_mut() {
                 segment.arrived = false;
@@ -241,7 +243,7 @@ impl ReferenceStateMachine for Model {
         let outstanding = state.next() - state.una;
         let len = prop_oneof![3 => Just(MSS as u16), 1 => 1..MSS as u16];
         let age = 0u64..40;
-        // Blocks mostly end where segments do.
+        // Blocks mostly end at segment boundaries.
         let edge = prop_oneof![
             3 => (0..=state.segments.len() - state.first).prop_map({
                 let ends: Vec<u64> = std::iter::once(state.una)
@@ -360,7 +362,7 @@ impl ReferenceStateMachine for Model {
     }
 }
 
-/// Transmissions begin here, so that their numbers wrap.
+/// The first transmission number, chosen so that the numbers wrap.
 const BEGIN: u32 = u32::MAX - 50;
 
 /// The scoreboard under test.
@@ -440,7 +442,7 @@ impl StateMachineTest for Board {
         let waiting = model.outstanding().filter(|(_, segment)| segment.waits()).count() as u64;
         assert_eq!((board.waiting(), board.has_waiting()), (waiting, waiting > 0), "waiting");
         assert_eq!(board.transmissions(), BEGIN.wrapping_add(model.transmissions));
-        // It may look where there is none, but never misses one.
+        // The hint may be set where there is no such segment, but a segment is never missed.
         assert!(board.has_unknown() || model.next_unknown().is_none(), "unknown");
         let (front, first) = (board.front(), model.outstanding().next());
         assert_eq!(front.map(|front| front.offset), first.map(|(_, segment)| segment.offset), "front");

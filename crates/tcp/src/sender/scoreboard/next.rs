@@ -1,4 +1,4 @@
-//! Which segment is retransmitted next: RFC 6675's NextSeg().
+//! Selects the segment that is retransmitted next: RFC 6675's NextSeg().
 
 use elephan_units::Time;
 
@@ -26,8 +26,8 @@ impl Scoreboard {
         None
     }
 
-    /// Whether some segment is neither known to have arrived nor known to be lost, with one above it
-    /// that arrived; [`Scoreboard::next_unknown`] says which.
+    /// Whether some segment is neither known to have arrived nor known to be lost, and a segment above it has
+    /// arrived; [`Scoreboard::next_unknown`] returns that segment.
     pub fn has_unknown(&self) -> bool {
         self.runs.back().is_some_and(|&(_, highest)| self.unknown_from.max(self.examined) < highest)
     }
@@ -49,7 +49,7 @@ impl Scoreboard {
         (last >= above && last >= self.first).then_some(last)
     }
 
-    /// Segment `id` is retransmitted; returns what to send.
+    /// Records a retransmission of segment `id`; returns what to send.
     pub fn retransmit(&mut self, id: u64, now: Time) -> Record {
         let transmission = self.next_transmission();
         let record = self.get_mut(id);

@@ -1,10 +1,10 @@
-//! A segment that was sent, and what is known of it.
+//! A sent segment and its state.
 
 use elephan_units::Time;
 
 /// Selectively acknowledged.
 pub(super) const SACKED: u8 = 1;
-/// Thought lost.
+/// Marked lost.
 pub(super) const LOST: u8 = 2;
 /// A retransmission of it is thought to be in flight.
 pub(super) const IN_FLIGHT_AGAIN: u8 = 4;
@@ -13,14 +13,15 @@ pub(super) const RETRANSMITTED: u8 = 8;
 /// Carries the FIN.
 pub(super) const FIN: u8 = 16;
 
-/// A segment that was sent. 24 bytes, because a window of a million of them is walked at line rate.
+/// A sent segment. The size of 24 bytes matters, because a window of a million records is walked at line
+/// rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     /// Offset of its first byte.
     pub offset: u64,
     /// When it was last sent.
     pub sent_at: Time,
-    /// Which transmission it was, counted from the start of the connection and wrapping.
+    /// Number of its last transmission, counted from the start of the connection, wrapping.
     pub(super) transmission: u32,
     /// Payload bytes.
     pub len: u16,
@@ -28,7 +29,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Offset after its last byte; a FIN takes one.
+    /// Offset after its last byte; a FIN takes one byte of sequence space.
     pub fn end(&self) -> u64 {
         self.offset + u64::from(self.len) + u64::from(self.is_fin())
     }
@@ -44,7 +45,7 @@ impl Record {
     pub fn was_retransmitted(&self) -> bool {
         self.flags & RETRANSMITTED != 0
     }
-    /// Bytes that it adds to the pipe: RFC 6675's SetPipe.
+    /// Bytes that it adds to the pipe (RFC 6675's SetPipe).
     pub(super) fn in_pipe(&self) -> u64 {
         if self.flags & SACKED != 0 {
             return 0;
@@ -54,7 +55,7 @@ impl Record {
     }
 }
 
-/// Whether transmission `a` came after `b`; they count from the start of the connection, and wrap.
+/// Whether transmission `a` came after `b`; the numbers count from the start of the connection, and wrap.
 pub fn is_later(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() > 0
 }

@@ -10,7 +10,7 @@ fn sent(count: u64) -> Scoreboard {
     board
 }
 
-/// Recounts what is kept as counters and runs.
+/// Recomputes the values that the scoreboard keeps as counters and runs.
 pub fn check(board: &Scoreboard) {
     assert_eq!(board.pipe, board.records.iter().map(Record::in_pipe).sum::<u64>(), "pipe");
     let waiting = board.records.iter().filter(|r| r.flags & (SACKED | LOST | IN_FLIGHT_AGAIN) == LOST);

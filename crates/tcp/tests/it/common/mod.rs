@@ -1,8 +1,8 @@
 //! Scripted packet exchanges, in the manner of packetdrill: one end of a connection, and a test that plays
 //! the other end and the clock.
 //!
-//! Segments carry 1000 bytes and are spoken of by number, counted from 0. Times are in milliseconds
-//! since the end of the handshake, which has shown a round-trip time of 100 ms.
+//! Segments carry 1000 bytes and are referred to by number, counted from 0. Times are in milliseconds since
+//! the end of the handshake, which measured a round-trip time of 100 ms.
 
 pub mod pipe;
 
@@ -13,10 +13,10 @@ use elephan_tcp::{Config, DelayedAck, Endpoint, Flags, SackBlocks, Segment, Snap
 use elephan_units::{Bytes, Time};
 
 pub const MSS: u64 = 1000;
-/// Our initial sequence number, and the peer's: so that every script crosses the wrap.
+/// Our initial sequence number, and the peer's, chosen so that every script crosses the wrap.
 pub const ISS: u32 = u32::MAX - 3_500;
 pub const IRS: u32 = u32::MAX - 1_500;
-/// How long the handshake takes.
+/// Duration of the handshake.
 const RTT: Time = Time::from_millis(100);
 /// The shift of the peer's window field.
 const SHIFT: u8 = 7;
@@ -25,7 +25,7 @@ pub fn ms(ms: u64) -> Time {
     Time::from_millis(ms)
 }
 
-/// Standard TCP with SACK and 1000-byte segments; without timestamps unless a test wants them.
+/// Standard TCP with SACK and 1000-byte segments; without timestamps unless a test enables them.
 pub fn config() -> Config {
     Config { packet: Bytes::new(1040), timestamps: false, ..Config::default() }
 }
@@ -46,21 +46,21 @@ pub fn controller(algorithm: &str, config: &Config) -> Controller {
     Controller::new(algorithm, start, config.quantisation, f64::from(config.initial_window))
 }
 
-/// One end, and what it sent that the test has not looked at.
+/// One end, and the segments that it sent and the test has not read yet.
 pub struct Script {
     pub end: Endpoint,
     pub now: Time,
     /// Data segments, and segments without data, in the order of sending.
     data: Vec<(Time, Segment)>,
     bare: Vec<(Time, Segment)>,
-    /// What the peer's coming segments say of its window, in bytes, and of the marks that it saw.
+    /// The window, in bytes, and the ECN echo of the peer's next segments.
     pub window: u64,
     pub ece: bool,
-    /// The timestamp that the peer echoes: of the segment that last moved its left edge, unless the
-    /// test sets it. Our own value is in the segments.
+    /// The timestamp that the peer echoes: that of the segment that last moved its left edge, unless the test
+    /// sets it. Our own value is in the segments.
     pub echo: u32,
     pub timestamps: bool,
-    /// Whether our coming data carries the congestion mark.
+    /// Whether our next data segments carry the congestion mark.
     pub marked: bool,
 }
 
@@ -138,7 +138,7 @@ impl Script {
         }
     }
 
-    /// Polls what the end sends now.
+    /// Polls the segments that the end sends now.
     pub fn pump(&mut self) {
         while let Some(segment) = self.end.poll_transmit(self.now) {
             if segment.len > 0 || segment.flags.contains(Flags::FIN) {
@@ -151,7 +151,7 @@ impl Script {
 
     // ---- What happens ----
 
-    /// The application writes so many full segments.
+    /// The application writes this number of full segments.
     pub fn write(&mut self, segments: u64) -> &mut Self {
         self.write_bytes(segments * MSS)
     }
@@ -162,7 +162,7 @@ impl Script {
         self
     }
 
-    /// Time passes until `at`; timers run when they are due.
+    /// Advances time to `at`; timers run when they are due.
     pub fn until(&mut self, at: u64) -> &mut Self {
         let at = RTT + ms(at);
         assert!(at >= self.now, "time goes forward");
@@ -193,7 +193,7 @@ impl Script {
         }
     }
 
-    /// This very segment arrives.
+    /// Delivers exactly this segment.
     pub fn receive(&mut self, segment: Segment) -> &mut Self {
         self.end.on_segment(&segment, self.marked, self.now);
         self.pump();
@@ -205,7 +205,7 @@ impl Script {
         self.sack(next, &[])
     }
 
-    /// The same `times` over: duplicate ACKs.
+    /// The same repeated `times` times: duplicate ACKs.
     pub fn dupacks(&mut self, next: u64, times: u64) -> &mut Self {
         for _ in 0..times {
             self.ack(next);
@@ -240,19 +240,19 @@ impl Script {
 
     // ---- What the end did ----
 
-    /// The numbers of the data segments sent since the last look.
+    /// The numbers of the data segments sent since the last call.
     #[track_caller]
     pub fn sent(&mut self) -> Vec<u64> {
         let first = ISS.wrapping_add(1);
         self.take_data().iter().map(|s| u64::from(s.seq.wrapping_sub(first)) / MSS).collect()
     }
 
-    /// The data segments sent since the last look.
+    /// The data segments sent since the last call.
     pub fn take_data(&mut self) -> Vec<Segment> {
         self.data.drain(..).map(|(_, segment)| segment).collect()
     }
 
-    /// The number of each data segment sent since the last look, and when, in milliseconds of the script.
+    /// The number of each data segment sent since the last call, and its time, in milliseconds of the script.
     pub fn sent_at(&mut self) -> Vec<(u64, f64)> {
         let first = ISS.wrapping_add(1);
         let entry = |(at, s): (Time, Segment)| {
@@ -261,14 +261,14 @@ impl Script {
         self.data.drain(..).map(entry).collect()
     }
 
-    /// The segments without data sent since the last look, of which there must be `count`.
+    /// The segments without data sent since the last call, of which there must be `count`.
     #[track_caller]
     pub fn take_bare(&mut self, count: usize) -> Vec<Segment> {
         assert_eq!(self.bare.len(), count, "segments without data: {:?}", self.bare);
         self.bare.drain(..).map(|(_, segment)| segment).collect()
     }
 
-    /// The only ACK sent since the last look: the next segment that it asks for, and its SACK blocks in bytes.
+    /// The only ACK sent since the last call: the next segment that it expects, and its SACK blocks in bytes.
     #[track_caller]
     pub fn acked(&mut self) -> (u64, Vec<Range<u64>>) {
         let segment = self.take_bare(1)[0];
@@ -277,7 +277,7 @@ impl Script {
         (offset(segment.ack), blocks)
     }
 
-    /// That the end sent nothing since the last look.
+    /// Asserts that the end sent nothing since the last call.
     #[track_caller]
     pub fn silent(&mut self) -> &mut Self {
         assert_eq!(self.sent(), [0; 0]);

@@ -7,7 +7,7 @@ use elephan_units::Time;
 
 use super::controller;
 
-/// What a pipe does to segments, in each direction alike.
+/// The impairments of a pipe, the same in each direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Faults {
     /// Chances in 1000 that a segment is lost, sent twice, delayed further, or marked.
@@ -15,17 +15,17 @@ pub struct Faults {
     pub doubled: u32,
     pub delayed: u32,
     pub marked: u32,
-    /// One way, without delays.
+    /// One-way propagation delay.
     pub delay: Time,
-    /// The longest further delay.
+    /// The maximum additional delay.
     pub jitter: Time,
-    /// The bottleneck sends a segment in this time; and holds at most so many.
+    /// Service time of the bottleneck for a segment, and the capacity of its queue.
     pub service: Time,
     pub buffer: u64,
 }
 
 impl Faults {
-    /// A pipe that does nothing but take `delay`.
+    /// A pipe that only delays segments by `delay`.
     pub fn none(delay: Time) -> Self {
         Self {
             lost: 0,
@@ -58,19 +58,19 @@ impl Random {
     }
 }
 
-/// Two ends, and what is on its way between them.
+/// Two ends, and the segments in flight between them.
 pub struct Pipe {
     pub ends: [Endpoint; 2],
     pub now: Time,
     pub faults: Faults,
     random: Random,
-    /// By time of arrival and a serial number: which end gets what, and whether it is marked.
+    /// By time of arrival and a serial number: the receiving end, the segment, and whether it is marked.
     flying: BTreeMap<(Time, u64), (usize, Segment, bool)>,
     serial: u64,
     free: [Time; 2],
-    /// Whether faults go on; the end of a test is without them, so that it ends.
+    /// Whether impairments are active; they are switched off at the end of a test, so that it ends.
     pub faulty: bool,
-    /// How much has happened.
+    /// Number of events so far.
     steps: u64,
 }
 
@@ -96,7 +96,7 @@ impl Pipe {
         }
     }
 
-    /// Sends what both ends have to send. `look` sees each segment before it goes.
+    /// Sends all pending segments of both ends. `look` is called for each segment before it is sent.
     pub fn pump(&mut self, look: &mut impl FnMut(&Self, usize, &Segment)) {
         for end in [0, 1] {
             while let Some(segment) = self.ends[end].poll_transmit(self.now) {
@@ -127,7 +127,7 @@ impl Pipe {
         }
     }
 
-    /// Goes to the next thing that happens; false where nothing will. Panics where there is no end to it.
+    /// Advances to the next event; false if there is none. Panics if the events do not end.
     pub fn step(&mut self, look: &mut impl FnMut(&Self, usize, &Segment)) -> bool {
         self.steps += 1;
         assert!(self.steps < 2_000_000, "no end at {}", self.now);
@@ -154,12 +154,12 @@ impl Pipe {
         true
     }
 
-    /// Whether everything that both ends wrote was delivered and acknowledged, the FINs too.
+    /// Whether everything that both ends wrote was delivered and acknowledged, including the FINs.
     pub fn is_done(&self) -> bool {
         self.ends.iter().all(|end| end.is_finished() && end.peer_is_finished())
     }
 
-    /// Whether one end gave up or was reset.
+    /// Whether one end was aborted or reset.
     pub fn is_dead(&self) -> bool {
         self.ends.iter().any(Endpoint::is_reset)
     }
