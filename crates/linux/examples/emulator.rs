@@ -1,4 +1,4 @@
-//! How much the link emulator carries, and how exactly: medians of a few runs in real time. Needs root.
+//! Throughput and timing accuracy of the link emulator: medians of a few runs in real time. Needs root.
 //!
 //!     cargo run --release -p elephan-linux --example emulator -- [--seconds S] [--runs N]
 #![expect(clippy::print_stdout, reason = "a command line")]
@@ -12,7 +12,7 @@ const CAPACITY: &str =
     "rate = \"1 Gbit/s\"\nrtt = \"20 ms\"\nbuffer = \"100% bdp\"\n[[flow]]\ncc = \"reno\"\n";
 const DELAY: &str =
     "rate = \"250 Mbit/s\"\nrtt = \"40 ms\"\nbuffer = \"100 packets\"\n[[cbr]]\nrate = \"240 Mbit/s\"\n";
-/// One way, and the time that a packet of 1500 bytes takes at that rate.
+/// One-way delay, and the time that a packet of 1500 bytes takes at that rate.
 const EXPECTED_DELAY_S: f64 = 0.020 + 1500.0 * 8.0 / 250e6;
 
 fn measure(path: &str, seconds: f64) -> Measured {
@@ -40,7 +40,7 @@ fn option(name: &str, default: f64) -> f64 {
     at.and_then(|at| words.get(at + 1)?.parse().ok()).unwrap_or(default)
 }
 
-/// Lateness of packets that left the emulator, and disturbances by the machine.
+/// Lateness of packets that left the emulator, and disturbances caused by the machine.
 fn print_quality(runs: &[Measured]) {
     let of = |read: &dyn Fn(&Measured) -> f64| median(runs.iter().map(read).collect()) * 1e3;
     let valid = runs.iter().filter(|m| m.quality.invalid_because.is_empty()).count();

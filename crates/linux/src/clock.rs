@@ -1,7 +1,8 @@
-//! Real time, counted as the simulator counts its own; and threads that keep to it.
+//! Real time, in the simulator's units, and threads that follow it.
 //!
-//! Those who have to be exact wait by looking at the clock. On a virtual machine each sleep means a timer that the host has to set,
-//! which was measured to take 30 to 50 us of CPU time, several times what a packet takes; and nobody knows when a sleep ends.
+//! Threads that need exact times poll the clock. On a virtual machine each sleep needs a timer that the host
+//! must set. This was measured to take 30 to 50 us of CPU time, several times the cost of a packet. Besides,
+//! the end of a sleep is unpredictable.
 
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -16,38 +17,39 @@ use rustix::time::{ClockId, clock_gettime};
 pub struct Clock(Instant);
 
 impl Clock {
-    /// A clock at zero.
+    /// A clock that starts at zero.
     pub fn start() -> Self {
         Self(Instant::now())
     }
 
-    /// The time.
+    /// The current time.
     pub fn now(self) -> Time {
         Time::from_picos(self.0.elapsed().as_nanos() as u64 * 1000)
     }
 }
 
-/// Time on the clock by which the kernel stamps what arrives, in nanoseconds.
+/// Time on the clock that the kernel uses for receive timestamps, in nanoseconds.
 pub fn wall_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }
 
-/// How long a thread rests that else looks at the clock all the time,
+/// The length of a rest of a thread that otherwise polls the clock,
 const REST: Time = Time::from_micros(50);
-/// and at least how often: about 10 % of its time. A thread of real time that leaves less than 5 % to others has 50 ms taken away at once
-/// each second, by the kernel's fair server (since 6.12) or its throttling of real time (before).
+/// and the maximum interval between rests: a thread rests for about 10 % of its time. A real-time thread that
+/// leaves less than 5 % to others loses 50 ms at once each second, to the kernel's fair server (since 6.12)
+/// or its throttling of real-time threads (before).
 const REST_INTERVAL: Time = Time::from_micros(400);
 
-/// The rests of a thread that looks at the clock all the time.
+/// The rests of a thread that polls the clock.
 pub struct Rests {
     clock: Clock,
-    /// How long one takes.
+    /// The duration of one rest.
     length: Time,
     next: Time,
 }
 
 impl Rests {
-    /// Of a thread that goes by `clock`. Tries a few, to see how long they take on this machine.
+    /// Rests for a thread that uses `clock`. Makes a few rests to measure how long they take on this machine.
     pub fn new(clock: Clock) -> Self {
         let mut taken = [(); 9].map(|()| {
             let began = clock.now();
@@ -58,7 +60,8 @@ impl Rests {
         Self { clock, length: taken[taken.len() / 2], next: clock.now() + REST_INTERVAL }
     }
 
-    /// Rests where it is time to, best in a gap in which nothing is due before `due`; returns for how long it should have been.
+    /// Rests if it is time to, preferably in a gap in which nothing is due before `due`; returns the intended
+    /// length of the rest.
     pub fn rest(&mut self, due: Time) -> Time {
         let now = self.clock.now();
         let fits = due > now + self.length;
@@ -85,12 +88,12 @@ fn sleep(pause: Time) {
 pub struct Processors(CpuSet);
 
 impl Processors {
-    /// Those of the calling thread.
+    /// The processors of the calling thread.
     pub fn own() -> Self {
         Self(sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new()))
     }
 
-    /// One of them, and the others. Where there is but one both have it.
+    /// One of the processors, and the others. If there is only one, both sets contain it.
     pub fn split(self) -> (Self, Self) {
         let last = (0..CpuSet::MAX_CPU).rfind(|&cpu| self.0.is_set(cpu));
         let (Some(last), true) = (last, self.0.count() > 1) else { return (self, self) };
@@ -100,26 +103,28 @@ impl Processors {
         (Self(one), Self(others))
     }
 
-    /// Keeps the calling thread to them.
+    /// Restricts the calling thread to these processors.
     pub fn keep(&self) {
-        // Where it is not allowed the thread stays where it is; lateness will tell.
+        // If this is not permitted, the thread's processors are unchanged; the effect shows in the recorded
+        // lateness.
         let _ = sched_setaffinity(None, &self.0);
     }
 }
 
-/// How urgent a thread is.
+/// The scheduling priority of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
-    /// As other programs.
+    /// The default of other programs.
     Ordinary,
-    /// Before all other programs: the emulator.
+    /// Above all other programs: the emulator.
     Realtime,
-    /// Before the emulator too: code that holds the lock of a socket, even briefly. If it were preempted meanwhile, packets for
-    /// the socket would wait, and acknowledgments and data would go out in one burst.
+    /// Above the emulator: code that holds the lock of a socket, even briefly. If it were preempted
+    /// meanwhile, packets for the socket would wait, and acknowledgments and data would be sent in one burst.
     Socket,
 }
 
-/// Makes the calling thread urgent, and its sleeps exact. Where that is not allowed it stays as it is; lateness will tell.
+/// Raises the priority of the calling thread, and makes its sleeps exact. If this is not permitted, the
+/// thread is unchanged; the effect shows in the recorded lateness.
 pub fn make_urgent(urgency: Urgency) {
     let (policy, priority) = match urgency {
         Urgency::Ordinary => (libc::SCHED_OTHER, 0),
@@ -129,20 +134,20 @@ pub fn make_urgent(urgency: Urgency) {
     let parameters = libc::sched_param { sched_priority: priority };
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     #[expect(unsafe_code, reason = "rustix does not have this call")]
-    // SAFETY: the parameters outlive the call, which is about the calling thread.
+    // SAFETY: the parameters outlive the call, which concerns the calling thread.
     unsafe {
         libc::sched_setscheduler(0, policy, &raw const parameters);
     }
 }
 
-/// CPU time of the calling thread so far, in seconds, softirqs that ran on it included.
+/// CPU time of the calling thread so far, in seconds, including softirqs that ran on it.
 pub fn cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Processor time that the host of this virtual machine gave to others so far, of all processors together, s; zero where the kernel
-/// does not tell (`steal` in proc(5), `/proc/stat`).
+/// Processor time that the host of this virtual machine gave to others so far, summed over all processors, s;
+/// zero if the host does not report it (`steal` in proc(5), `/proc/stat`).
 pub fn stolen_s() -> f64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let ticks: f64 = stat.split_whitespace().nth(8).and_then(|word| word.parse().ok()).unwrap_or(0.0);

@@ -11,11 +11,12 @@ use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 
 use crate::namespace::Namespace;
 
-/// How often it is looked whether the run is over.
+/// Interval between checks for the end of the run.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// Starts the command lines of each host, in this order, and kills them at `stop`. To be called on a thread of its own: the
-/// commands die with it, so also where this process is killed. They would keep their namespace otherwise.
+/// Starts the command lines of each host, in this order, and kills them at `stop`. To be called on a separate
+/// thread: the commands die with that thread, also if this process is killed. Otherwise they would keep their
+/// namespace.
 pub fn run(hosts: &[(&Namespace, &[Vec<String>])], stop: &AtomicBool) -> io::Result<()> {
     let mut children = Vec::new();
     let started = hosts.iter().try_for_each(|(host, lines)| {
@@ -26,7 +27,7 @@ pub fn run(hosts: &[(&Namespace, &[Vec<String>])], stop: &AtomicBool) -> io::Res
         thread::sleep(BETWEEN_LOOKS);
     }
     for child in &mut children {
-        // It may have ended by itself.
+        // The command may have ended by itself.
         let _ = child.kill();
         let _ = child.wait();
     }
@@ -39,11 +40,11 @@ fn start(line: &[String]) -> io::Result<Child> {
     command.args(line.get(1..).unwrap_or_default()).stdin(Stdio::null());
     let parent = getpid();
     #[expect(unsafe_code, reason = "code between fork and exec")]
-    // SAFETY: two system calls, with no memory and no lock.
+    // SAFETY: two system calls, without memory or locks.
     unsafe {
         command.pre_exec(move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
-            // It may have been killed before that.
+            // The parent may have been killed before that.
             if getppid() == Some(parent) { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
         });
     }

@@ -1,4 +1,4 @@
-//! The network device of a host: a TUN device, whose other end the emulator holds.
+//! The network device of a host: a TUN device, whose other end the emulator has open.
 
 use std::fs::File;
 use std::io;
@@ -10,20 +10,21 @@ use rustix::ioctl::{Updater, ioctl};
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
-/// The name of the device of both hosts; each is alone in its namespace.
+/// The name of the device of both hosts; each is the only one in its namespace.
 pub const DEVICE: &str = "path";
-/// Packets that the device holds until the emulator reads them; no more than a burst of the sender. It is also the most that the kernel
-/// takes since Linux 6.12.117.
+/// Packets that the device holds until the emulator reads them; a burst of the sender is not larger. It is
+/// also the maximum that the kernel accepts since Linux 6.12.117.
 const DEVICE_QUEUE: u32 = 32_767;
-/// The most segments that TCP hands over at once. Not in `libc` (include/uapi/linux/if_link.h).
+/// Maximum number of segments that TCP passes to the device at once. Not in `libc`
+/// (include/uapi/linux/if_link.h).
 const IFLA_GSO_MAX_SEGS: u16 = 40;
 
-/// What the kernel counts of a device that the emulator cannot see.
+/// Kernel counters of a device for losses that the emulator cannot see.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceDrops {
-    /// Packets that the host could not hand to the emulator.
+    /// Packets that the host could not pass to the emulator.
     pub transmit: u64,
-    /// Packets that the emulator could not hand to the host.
+    /// Packets that the emulator could not pass to the host.
     pub receive: u64,
 }
 
@@ -34,11 +35,12 @@ pub fn device_drops(name: &str) -> io::Result<DeviceDrops> {
     let counts: Vec<u64> =
         line.unwrap_or("").split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let at = |index: usize| counts.get(index).copied().unwrap_or(0);
-    // Columns of that file: eight of receiving, then eight of sending; drops are the fourth of each, errors the third.
+    // Columns of that file: eight for receiving, then eight for sending; drops are the fourth of each, errors
+    // the third.
     Ok(DeviceDrops { receive: at(2) + at(3), transmit: at(10) + at(11) })
 }
 
-/// A network device of the calling thread's namespace, set up by messages of rtnetlink(7).
+/// A network device of the calling thread's namespace, configured by messages of rtnetlink(7).
 struct Device {
     netlink: OwnedFd,
     index: u32,
@@ -46,7 +48,7 @@ struct Device {
 
 impl Device {
     fn by_name(name: &str) -> io::Result<Self> {
-        // No protocol is NETLINK_ROUTE, which is 0.
+        // A protocol of none is NETLINK_ROUTE, which is 0.
         let netlink = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         let index = name_to_index(&netlink, name)?;
         Ok(Self { netlink, index })
@@ -63,7 +65,7 @@ impl Device {
         self.link(0, 0, &attributes)
     }
 
-    /// The address of this end, and that of the other.
+    /// The address of this end, and that of the other end.
     fn address(&self, own: Ipv4Addr, peer: Ipv4Addr) -> io::Result<()> {
         // struct ifaddrmsg: family, length of the prefix, flags, scope, device.
         let mut message = [libc::AF_INET as u8, 32, 0, 0, 0, 0, 0, 0];
@@ -72,7 +74,7 @@ impl Device {
         self.ask(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &message, &attributes)
     }
 
-    /// Sets those of the `flags` that are in `change`, and `attributes`.
+    /// Sets the `flags` selected by `change`, and `attributes`.
     fn link(&self, flags: u32, change: u32, attributes: &[(u16, [u8; 4])]) -> io::Result<()> {
         // struct ifinfomsg: family, type, device, flags, change.
         let message = [0, self.index, flags, change].map(u32::to_ne_bytes).concat();
@@ -96,7 +98,7 @@ impl Device {
             request.extend(value);
         }
         send(&self.netlink, &request, SendFlags::empty())?;
-        // A header, and an error number: none for success.
+        // A header, and an error number: zero for success.
         let mut answer = [0; 256];
         recv(&self.netlink, &mut answer, RecvFlags::empty())?;
         let code = i32::from_ne_bytes([answer[16], answer[17], answer[18], answer[19]]);
@@ -104,7 +106,7 @@ impl Device {
     }
 }
 
-/// Makes the loopback device of the calling thread's namespace work.
+/// Brings up the loopback device of the calling thread's namespace.
 pub fn loopback() -> io::Result<()> {
     Device::by_name("lo")?.up()
 }

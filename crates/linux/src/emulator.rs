@@ -1,12 +1,14 @@
-//! The network between the hosts, in real time: that of `elephan-network`, the same code that the simulator drives.
+//! The network between the hosts, in real time: `elephan-network`, the same code that the simulator drives.
 //!
-//! A packet that a host sends arrives on its TUN device. The emulator reads it, finds its flow by its port and so its route, and
-//! gives it to the first link; when it leaves the last, it is written to the other host's device. The clock decides when. What
-//! the simulator does at once, the emulator does slightly late; it records its lateness.
+//! A packet that a host sends arrives on its TUN device. The emulator reads it, finds its flow by its port
+//! and thereby its route, and passes it to the first link. When the packet leaves the last link, the emulator
+//! writes it to the other host's device. The real-time clock determines the times. The emulator does slightly
+//! late what the simulator does at once; it records its lateness.
 //!
-//! TUN devices, because packets are read in the order in which they were sent, and a write hands a packet to the receiving host's TCP
-//! in the same call. Behind a veth they pass the kernel's backlog queues, one for each processor, and overtake each other, unless
-//! native XDP takes them, which costs no less (docs/kernel.md). And there are no link-layer addresses to look after.
+//! TUN devices are used because packets are read in the order in which they were sent, and a write passes a
+//! packet to the receiving host's TCP in the same call. With veth devices packets pass the kernel's backlog
+//! queues, one for each processor, and are reordered, unless native XDP handles them, which costs no less
+//! (docs/kernel.md). Besides, TUN devices need no link-layer addresses.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -23,44 +25,46 @@ use rustix::io::{Errno, read, write};
 use crate::clock::{Clock, Rests, Urgency, cpu_s, make_urgent};
 use crate::packet::{Parcel, classify, set_service};
 
-/// Packets read from a device before the links are looked at again.
+/// Packets read from a device before the links are checked again.
 const BATCH: usize = 64;
-/// No sleep is longer, so that a stop is noticed.
+/// Maximum length of a sleep, so that a stop is noticed.
 const LONGEST_SLEEP: Time = Time::from_millis(20);
-/// Where nothing is due for longer than this, the emulator sleeps until a packet comes, or until so long before something is due;
-/// else it looks at the links and the devices all the time.
+/// If nothing is due for longer than this, the emulator sleeps until a packet comes, or until this time
+/// before something is due; otherwise it polls the links and the devices.
 const SPIN: Time = Time::from_micros(150);
-/// What it may take from the packet that ends a sleep to the emulator's next look.
+/// Time that may pass from the packet that ends a sleep to the emulator's next check.
 const WAKING: Time = Time::from_micros(60);
-/// What a packet may take to be read, forwarded and processed by the other host's TCP, generously.
+/// Generous estimate of the time for reading and forwarding a packet and processing it in the other host's
+/// TCP.
 const PACKET: Time = Time::from_micros(25);
-/// A pause that the machine imposes is made up for up to this length; a longer one is taken out of the emulator's time.
+/// A pause imposed by the machine is caught up if it is no longer than this; a longer one is excluded from
+/// the emulator's time.
 const LONGEST_PAUSE: Time = Time::from_micros(500);
 
 /// Packets from one host to the other.
 #[derive(Clone, Copy)]
 pub struct Direction<'a> {
-    /// The device that they are read from.
+    /// The device that the packets are read from.
     pub from: BorrowedFd<'a>,
-    /// The device that they are written to.
+    /// The device that the packets are written to.
     pub to: BorrowedFd<'a>,
-    /// Whether they go from the host that listens, so that the source port tells the flow.
+    /// Whether they come from the listening host, so that the source port identifies the flow.
     pub from_listener: bool,
 }
 
-/// How well the emulator kept to its schedule, in microseconds.
+/// Deviations of the emulator from its schedule, in microseconds.
 pub struct Punctuality {
     /// Lateness of packets.
     pub lateness: Histogram<u64>,
-    /// Pauses that were taken out of the emulator's time: how many, how long together, and the longest.
+    /// Pauses that were excluded from the emulator's time: their number, total length and longest length.
     pub slips: u64,
     pub slipped: Time,
     pub longest_slip: Time,
     /// Packets that a device refused.
     pub refused: u64,
-    /// CPU time that the emulator used, most of it to wait, s.
+    /// CPU time that the emulator used, most of it for waiting, s.
     pub cpu_s: f64,
-    /// Time that it took to move packets, with what the hosts' TCP did in the same calls.
+    /// Time spent on moving packets, including the processing by the hosts' TCP in the same calls.
     pub busy: Time,
 }
 
@@ -70,25 +74,25 @@ pub struct Emulator<'a> {
     directions: [Direction<'a>; 2],
     clock: Clock,
     slipped: Time,
-    /// The bytes of all packets, a slot each.
+    /// The bytes of all packets, one slot for each.
     bytes: Vec<u8>,
     slot_bytes: usize,
     free: Vec<u32>,
-    /// For each flow, and then for each stream, where the routes of its data and of what comes back start.
+    /// For each flow, and then for each stream, where the routes of its data and of its return packets start.
     routes: Vec<[u32; 2]>,
     punctuality: Punctuality,
 }
 
-/// What an emulator leaves behind.
+/// The results of an emulator.
 pub struct Emulated {
-    /// What was recorded of its links.
+    /// The records of its links.
     pub recorded: Recorded,
-    /// How well it kept time.
+    /// Its deviations from the schedule.
     pub punctuality: Punctuality,
 }
 
 impl<'a> Emulator<'a> {
-    /// The network of `plan` for packets of both `directions`, at `clock`.
+    /// The network of `plan` for packets of both `directions`, on `clock`.
     pub fn new(plan: &Plan, directions: [Direction<'a>; 2], clock: Clock, mtu: u32) -> Self {
         let network = Network::new(plan, Self::FOLLOWS);
         let streams = plan.streams.iter().map(|stream| [stream.forward; 2]);
@@ -115,7 +119,7 @@ impl<'a> Emulator<'a> {
         }
     }
 
-    /// Carries packets until `stop`.
+    /// Forwards packets until `stop`.
     pub fn run(mut self, stop: &AtomicBool) -> io::Result<Emulated> {
         make_urgent(Urgency::Realtime);
         let mut rests = Rests::new(self.clock);
@@ -125,9 +129,10 @@ impl<'a> Emulator<'a> {
             let began = self.clock.now();
             self.slip(began.since(expected));
             let now = self.now();
-            // Nothing has been done since the last look.
+            // There was no work at the last check.
             self.change(last);
-            // What is there now came since the last look: on average, half way. It would have ended a longer sleep at once.
+            // Packets present now came since the last check: on average, half that interval ago. They would
+            // have ended a longer sleep at once.
             let read = self.read(now.since(now.since(last).min(WAKING) / 2))?;
             last = now;
             let forwarded = self.forward(now);
@@ -156,9 +161,10 @@ impl<'a> Emulator<'a> {
         self.clock.now().since(self.slipped)
     }
 
-    /// The machine kept the emulator waiting for `pause` longer than it had asked for. A long pause is taken out of its time, as if
-    /// the links had stood still: packets go on as far apart as before. Sent all at once they would make a burst of
-    /// acknowledgments, and that a burst of packets which a short buffer drops.
+    /// The machine made the emulator wait for `pause` longer than requested. A long pause is excluded from
+    /// its time, as if the links had stood still, so packets keep their spacing. If they were all sent at
+    /// once, they would cause a burst of acknowledgments, and these a burst of packets, which a short buffer
+    /// drops.
     fn slip(&mut self, pause: Time) {
         if pause > LONGEST_PAUSE {
             self.slipped += pause;
@@ -168,7 +174,7 @@ impl<'a> Emulator<'a> {
         }
     }
 
-    /// Moves everything that is due by `now`; returns how many packets that were.
+    /// Forwards everything that is due by `now`; returns the number of packets.
     fn forward(&mut self, now: Time) -> usize {
         let mut moved = 0;
         loop {
@@ -176,12 +182,12 @@ impl<'a> Emulator<'a> {
             if due > now {
                 return moved;
             }
-            // At the time when it was due, so that lateness does not add up from link to link.
+            // Uses the due time, so that lateness does not accumulate from link to link.
             moved += self.arrive(link, due);
         }
     }
 
-    /// Reads a batch from each device, of packets that came at `now`; returns how many there were.
+    /// Reads a batch from each device, of packets that arrived at `now`; returns their number.
     fn read(&mut self, now: Time) -> io::Result<usize> {
         let mut count = 0;
         for number in 0..self.directions.len() {
@@ -205,7 +211,8 @@ impl<'a> Emulator<'a> {
                     self.free.push(slot);
                     continue;
                 };
-                // What is not a flow of the plan goes the way of its first: a ping, iperf3.
+                // Packets that belong to no flow of the plan take the route of its first flow: a ping,
+                // iperf3.
                 let routes = self.routes.get(flow).or(self.routes.first()).copied().unwrap_or_default();
                 let position = routes[usize::from(from_listener)];
                 let bytes = bytes as u32;
@@ -226,13 +233,13 @@ impl<'a> Emulator<'a> {
         })
     }
 
-    /// Sleeps for `pause`, or until a packet comes from a host; returns for how long at most.
+    /// Sleeps for `pause`, or until a packet comes from a host; returns the maximum length of the sleep.
     fn sleep(&mut self, pause: Time) -> Time {
         let pause = pause.min(LONGEST_SLEEP);
         let mut devices =
             self.directions.map(|direction| PollFd::from_borrowed_fd(direction.from, PollFlags::IN));
         let timeout = Timespec { tv_sec: 0, tv_nsec: (pause.picos() / 1000) as _ };
-        // What it returns does not matter: everything is looked at afterwards.
+        // The return value does not matter: everything is checked afterwards.
         let _ = poll(&mut devices, Some(&timeout));
         pause
     }
@@ -240,14 +247,14 @@ impl<'a> Emulator<'a> {
 
 impl Driver for Emulator<'_> {
     type Packet = Parcel;
-    /// The memory of a packet is taken back when it is gone.
+    /// Frees the memory of a packet that has left.
     const FOLLOWS: bool = true;
 
     fn network(&mut self) -> &mut Network<Parcel> {
         &mut self.network
     }
 
-    /// Gives a packet to the host at the end of its route.
+    /// Passes a packet to the host at the end of its route.
     fn deliver(&mut self, parcel: &Parcel, now: Time) {
         let at = parcel.slot as usize * self.slot_bytes;
         let late = self.now().since(now).picos() / 1_000_000;
@@ -272,7 +279,7 @@ impl Driver for Emulator<'_> {
     }
 }
 
-/// Memory for what the links of a plan can hold at once, so that it need not grow, in bytes.
+/// Memory for all packets that the links of a plan can hold at once, in bytes, so that it need not grow.
 fn room(plan: &Plan, mtu: u64) -> u64 {
     const MOST: u64 = 1 << 30;
     let held = plan.links.iter().map(|link| {

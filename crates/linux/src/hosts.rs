@@ -1,4 +1,4 @@
-//! What the two hosts know and tell of the flows of a plan.
+//! Data shared by the two hosts about the flows of a plan.
 
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
@@ -16,21 +16,21 @@ pub const SENDER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// The address of the host that listens.
 pub const LISTENER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-/// What the hosts tell of a flow while it runs.
+/// The state of a flow while it runs.
 #[derive(Default)]
 pub struct Shared {
     /// Application bytes that the listener has read in order.
     pub delivered: AtomicU64,
-    /// The present connection, and what all before it counted.
+    /// The current connection, and the counters of all previous connections.
     pub connection: Mutex<Connection>,
 }
 
-/// The present connection of a flow, for those who sample it.
+/// The current connection of a flow, for samplers.
 #[derive(Default)]
 pub struct Connection {
-    /// Its socket; none between connections.
+    /// Its socket; `None` between connections.
     pub socket: Option<OwnedFd>,
-    /// What the connections before it counted.
+    /// Counters of the previous connections.
     pub before: Totals,
 }
 
@@ -48,7 +48,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// With what the present connection has counted.
+    /// Adds the counters of the current connection.
     #[must_use]
     pub fn and(self, info: &TcpInfo) -> Self {
         Self {
@@ -63,17 +63,17 @@ impl Totals {
     }
 }
 
-/// A transfer that ended, or a start.
+/// A start or an end of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub enum Occurrence {
     /// A flow opened a connection.
     Opened {
         /// The flow.
         flow: u32,
-        /// When.
+        /// The time.
         at: Time,
     },
-    /// A transfer ended, or was cut short.
+    /// A transfer ended, or was cut short by the end of the run.
     Transfer {
         /// The flow.
         flow: u32,
@@ -83,27 +83,28 @@ pub enum Occurrence {
         bytes: u64,
         /// When its connection was opened.
         start: Time,
-        /// When its end was acknowledged by the listener's own; none where the run ended first.
+        /// When the listener's FIN acknowledged its end; `None` if the run ended first.
         end: Option<Time>,
     },
 }
 
-/// What both hosts know.
+/// Data shared by both hosts.
 #[derive(Clone, Copy)]
 pub struct Common<'a> {
     /// The plan.
     pub plan: &'a Plan,
-    /// Of each flow, the name that its congestion control has in the kernel.
+    /// The kernel's name of each flow's congestion control.
     pub algorithms: &'a [String],
-    /// Of each flow, what it tells.
+    /// The state of each flow.
     pub shared: &'a [Shared],
-    /// The time.
+    /// The clock.
     pub clock: Clock,
     /// Whether the run is over.
     pub stop: &'a AtomicBool,
 }
 
-/// Room for everything that a path of this flow can hold, several times over, as the kernel counts its own overhead too.
+/// Buffer for everything that a path of this flow can hold, several times over, because the kernel counts its
+/// own overhead too.
 pub fn buffer(plan: &Plan, flow: &Flow) -> usize {
     let routes = [flow.forward, flow.reverse];
     let links = routes.iter().flat_map(|&route| &plan.routes[route as usize]);

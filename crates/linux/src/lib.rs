@@ -1,10 +1,12 @@
-//! The linux engine: a plan on the running kernel's own TCP, across namespaces and a link emulator in real time.
+//! The linux engine: runs a plan on the running kernel's own TCP, in namespaces connected by a link emulator
+//! in real time.
 //!
-//! Two network namespaces are the hosts; the links between them are those of `elephan-net`, driven by the clock. Senders and
-//! readers are ordinary sockets, and results are read from the kernel (`TCP_INFO`). The outcome has the simulator's form.
+//! Two network namespaces are the hosts; the links between them are those of `elephan-net`, driven by the
+//! real-time clock. Senders and readers are ordinary sockets, and results are read from the kernel
+//! (`TCP_INFO`). The outcome has the simulator's form.
 //!
-//! Everything lives in this process: namespaces, devices and sockets are file descriptors and nothing else. When the process
-//! ends, however it ends, they are gone.
+//! Everything exists in this process only: namespaces, devices and sockets are file descriptors. When the
+//! process ends, in whatever way, they are removed.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::cast_possible_wrap, reason = "the types of the kernel's interfaces")]
@@ -47,42 +49,43 @@ use crate::namespace::Namespace;
 use crate::observe::{Sampled, Sampler};
 use crate::streams::Progress;
 
-/// How often a caller is asked whether the run goes on.
+/// Interval at which the caller is asked whether to continue the run.
 const REPORT_INTERVAL: Time = Time::from_millis(50);
 
-/// Why a run did not end.
+/// The reason why a run did not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It was cancelled.
+    /// The run was cancelled.
     #[error("the run was cancelled")]
     Cancelled,
-    /// The kernel refused something: what, and why.
+    /// The kernel refused an operation: which one, and why.
     #[error("linux engine: {0}: {1}")]
     Kernel(&'static str, io::Error),
 }
 
-/// What a run on the kernel leaves behind, beside what the simulator leaves.
+/// The results of a run on the kernel: those of the simulator, and additional ones.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// What the simulator leaves too.
+    /// The results that the simulator also gives.
     pub outcome: Outcome,
-    /// What only a kernel tells of its connections, row by row with the samples of the flows.
+    /// Values of connections that only a kernel reports, row by row with the samples of the flows.
     pub kernel: KernelTrace,
-    /// How well the run kept to its schedule, and whether its figures count.
+    /// How well the run kept to its schedule, and whether its figures are valid.
     pub quality: Quality,
 }
 
-/// How a run is carried out, apart from the plan.
+/// Options of a run, apart from the plan.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Of each flow, the name that its congestion control has in the kernel.
+    /// The kernel's name of each flow's congestion control.
     pub algorithms: Vec<String>,
-    /// Lets TCP hand over up to 64 kB at once, which the kernel cuts into packets before the emulator sees them: bursts, for less
-    /// CPU time.
+    /// Lets TCP pass up to 64 kB at once to the device; the kernel cuts this into packets before the emulator
+    /// sees them. This makes bursts, and saves CPU time.
     pub large_segments: bool,
-    /// Command lines to run while the plan is carried out, in the namespace of the host that sends: words, the first the program.
+    /// Command lines to run while the plan is carried out, in the namespace of the sending host: words, the
+    /// first of which is the program.
     pub sender_commands: Vec<Vec<String>>,
-    /// The same, in the namespace of the host that listens; started first.
+    /// The same, in the namespace of the listening host; these start first.
     pub listener_commands: Vec<Vec<String>>,
 }
 
@@ -113,7 +116,7 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
     let occurrences = Mutex::new(Vec::new());
     let common =
         |clock| Common { plan, algorithms: &options.algorithms, shared: &shared, clock, stop: &stop };
-    // The emulator has a processor to itself; all others keep to the rest.
+    // The emulator has one processor to itself; all others use the rest.
     let processors = Processors::own();
     let (for_emulator, for_others) = processors.split();
     for_others.keep();
@@ -187,7 +190,7 @@ fn join<T>(thread: thread::ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<T>
     thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
 }
 
-/// Samples until the plan is over; returns whether it went on to its end.
+/// Takes samples until the plan is over; returns whether it ran to its end.
 fn watch(
     plan: &Plan,
     clock: Clock,
@@ -211,7 +214,7 @@ fn watch(
                 return true;
             }
             let share = now.secs_f64() / plan.duration.secs_f64();
-            // The emulator's own samples come at the end.
+            // The emulator's own samples are added at the end.
             let queues = &QueueTrace::default();
             if control.is_cancelled()
                 || !control.goes_on(&SoFar { now, share, flows: &sampler.flows, queues })
@@ -225,7 +228,7 @@ fn watch(
     }
 }
 
-/// What of the scenario's stack the kernel lets a namespace choose.
+/// The settings of the scenario's stack that the kernel allows for each namespace.
 fn stack(plan: &Plan) -> Vec<(&'static str, String)> {
     let Some(tcp) = plan.flows.first().map(|flow| flow.tcp) else { return Vec::new() };
     let flag = |on: bool| u8::from(on).to_string();
@@ -234,7 +237,7 @@ fn stack(plan: &Plan) -> Vec<(&'static str, String)> {
         ("tcp_dsack", flag(tcp.dsack)),
         ("tcp_ecn", flag(tcp.ecn)),
         ("tcp_rto_min_us", (tcp.rto_min.picos() / 1_000_000).to_string()),
-        // A connection is not to learn from one before it.
+        // A connection must not use metrics cached from an earlier one.
         ("tcp_no_metrics_save", flag(true)),
         ("tcp_rmem", format!("4096 131072 {}", 1 << 30)),
         ("tcp_wmem", format!("4096 131072 {}", 1 << 30)),

@@ -1,4 +1,4 @@
-//! The host that listens: reads what the flows of a plan send, and forgets it.
+//! The listening host: reads and discards the data of a plan's flows.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,13 +13,13 @@ use crate::hosts::{Common, LISTENER, buffer};
 use crate::packet::FIRST_PORT;
 use crate::socket::{self, Poll};
 
-/// What is read at once.
+/// Number of bytes read at once.
 const READ: usize = 1 << 20;
-/// A reader of endless flows lets so much time pass between looks. Woken for each packet, it would take the processor from the emulator
-/// as often, for longer than the packet takes.
+/// Interval between reads of endless flows. If the reader woke for each packet, it would take the processor
+/// from the emulator as often, for longer than the packet takes.
 const BETWEEN_READS: std::time::Duration = std::time::Duration::from_millis(1);
 
-/// The host that listens: reads everything, and hangs up when the other side has. Returns its CPU time, s.
+/// The listening host: reads everything, and closes when the other side has closed. Returns its CPU time, s.
 pub fn listen(common: Common<'_>, is_ready: &AtomicBool) -> io::Result<f64> {
     make_urgent(Urgency::Socket);
     let Common { plan, shared, stop, .. } = common;
@@ -28,29 +28,29 @@ pub fn listen(common: Common<'_>, is_ready: &AtomicBool) -> io::Result<f64> {
     for (number, flow) in plan.flows.iter().enumerate() {
         let made = socket::tcp()?;
         if let Some(bytes) = flow.tcp.receive_buffer {
-            // What the listener says that it has room for, whatever the kernel needs for it.
+            // The window that the listener advertises, whatever memory the kernel needs for it.
             let clamp = bytes.get().min(1 << 30) as libc::c_int;
             socket::set(&made, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, clamp)?;
         }
         if !flow.tcp.auto_tuning {
             sockopt::set_socket_recv_buffer_size_force(&made, buffer(plan, flow))?;
         }
-        // Connections take it over.
+        // Connections inherit it.
         socket::set_dscp(&made, flow.dscp)?;
         socket::listen(&made, LISTENER, FIRST_PORT + number as u16)?;
         poll.watch(&made, true, false, number as u64)?;
         listeners.push(made);
     }
     is_ready.store(true, Ordering::Release);
-    // Where nobody waits for the end of a transfer, and what waits to be read does not close the window.
+    // Reads may be delayed if the end of no transfer is awaited, and unread data does not close the window.
     let may_wait = plan.flows.iter().all(|flow| {
         flow.demand == Demand::Unlimited && flow.tcp.receive_buffer.is_none() && !flow.tcp.auto_tuning
     });
-    // Connections have the keys after the listeners'.
+    // Connections use the keys after those of the listeners.
     let mut connections: BTreeMap<u64, (usize, OwnedFd)> = BTreeMap::new();
     let mut next_key = listeners.len() as u64;
     let mut ready = Vec::new();
-    // Addresses only: nothing is written there, so it takes no memory.
+    // Address space only: nothing is written there, so it takes no memory.
     let mut room = vec![0; READ];
     while !stop.load(Ordering::Relaxed) {
         poll.wait(20, &mut ready)?;

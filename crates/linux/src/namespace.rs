@@ -1,9 +1,9 @@
-//! Network namespaces that live as long as this process, and the hosts in them.
+//! Network namespaces that exist as long as this process, and the hosts in them.
 //!
-//! A namespace is made by a thread that leaves the process's own, and is held by a file descriptor alone. It has no name, no
-//! mount, nothing on disk: when the descriptor closes, in an orderly end or because the process was killed, the kernel takes the
-//! namespace away with its devices and sockets. So there is nothing to clean up. Its `/proc/sys/net` is its own; the host's
-//! settings are never touched.
+//! A thread makes a namespace by leaving that of the process; a file descriptor alone keeps it. It has no
+//! name, no mount, and nothing on disk. When the descriptor closes, in an orderly end or because the process
+//! was killed, the kernel removes the namespace with its devices and sockets, so there is nothing to clean
+//! up. The namespace has its own `/proc/sys/net`; the host's settings are never changed.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,7 +18,7 @@ use crate::device;
 pub struct Namespace(File);
 
 impl Namespace {
-    /// A new one, with nothing in it but a loopback device that is up.
+    /// Creates a namespace that contains only a loopback device, which is up.
     pub fn new() -> io::Result<Self> {
         let made = thread::spawn(|| {
             #[expect(unsafe_code, reason = "rustix has no safe form, for the sake of other flags")]
@@ -32,12 +32,12 @@ impl Namespace {
         Ok(Self(made.join().expect("it does not panic")?))
     }
 
-    /// Moves the calling thread into it, for good. To be called at the start of a thread of its own.
+    /// Moves the calling thread into it permanently. To be called at the start of a separate thread.
     pub fn enter(&self) -> io::Result<()> {
         Ok(move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network))?)
     }
 
-    /// Carries out `work` in the namespace, on a thread of its own.
+    /// Runs `work` in the namespace, on a separate thread.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         thread::scope(|scope| {
             let working = scope.spawn(|| {
@@ -48,7 +48,8 @@ impl Namespace {
         })
     }
 
-    /// Sets keys below `/proc/sys/net/ipv4` of the namespace; those that this kernel does not have are left out.
+    /// Sets keys below `/proc/sys/net/ipv4` of the namespace; keys that this kernel does not have are
+    /// skipped.
     pub fn set_ipv4(&self, settings: &[(&str, String)]) -> io::Result<()> {
         self.within(|| {
             for (key, value) in settings {

@@ -1,4 +1,4 @@
-//! Samples of every connection while a run goes on, and what the run was worth.
+//! Samples of every connection during a run, and the quality of the run.
 
 use std::os::fd::AsFd;
 use std::sync::Mutex;
@@ -12,18 +12,19 @@ use crate::hosts::{Common, Occurrence, Totals};
 use crate::streams::{Progress, Samples};
 use crate::tcp_info::{CA_CWR, CA_LOSS, INFINITE_SSTHRESH, TcpInfo, tcp_info};
 
-/// A state of a sender's recovery that lasts a round trip is seen when it is looked for so often in one.
+/// Number of samples per round trip at which a recovery state of a sender, which lasts a round trip, is not
+/// missed.
 const LOOKS_PER_RTT: u64 = 8;
-/// No more often than this.
+/// Minimum interval between samples.
 const SHORTEST_INTERVAL: Time = Time::from_millis(1);
 
-/// What a sampler leaves behind.
+/// The results of a sampler.
 pub struct Sampled {
-    /// What the run was worth, but for its links.
+    /// The quality of the run, except for its links.
     pub collector: Collector,
     /// Samples of the flows, with the simulator's columns.
     pub flows: FlowTrace,
-    /// Samples of the flows, with the kernel's own.
+    /// Samples of the flows, with the kernel's own columns.
     pub kernel: KernelTrace,
     /// Samples of the streams.
     pub streams: StreamTrace,
@@ -31,7 +32,7 @@ pub struct Sampled {
     pub transfers: TransferTrace,
 }
 
-/// What is known of a flow between samples.
+/// The state of a flow between samples.
 #[derive(Clone, Copy, Default)]
 struct Known {
     ca_state: u8,
@@ -42,7 +43,7 @@ struct Known {
     totals: Totals,
 }
 
-/// Looks at every connection.
+/// Samples every connection.
 pub struct Sampler<'a> {
     common: Common<'a>,
     collector: Collector,
@@ -50,7 +51,7 @@ pub struct Sampler<'a> {
     infos: Vec<Option<TcpInfo>>,
     /// Samples, with the simulator's columns.
     pub flows: FlowTrace,
-    /// Samples, with the kernel's own.
+    /// Samples, with the kernel's own columns.
     pub kernel: KernelTrace,
     /// Transfers.
     pub transfers: TransferTrace,
@@ -65,7 +66,7 @@ pub struct Sampler<'a> {
 }
 
 impl<'a> Sampler<'a> {
-    /// One for a run that begins now.
+    /// A sampler for a run that begins now.
     pub fn new(common: Common<'a>, streams: &'a [Mutex<Progress>]) -> Self {
         let plan = common.plan;
         let collector = Collector::new(Setup {
@@ -100,7 +101,7 @@ impl<'a> Sampler<'a> {
         self.next_look.min(self.next_trace).min(self.next_sample).min(self.next_edge)
     }
 
-    /// Looks, and writes down what is due.
+    /// Samples the connections, and records what is due.
     pub fn tick(&mut self, occurrences: &Mutex<Vec<Occurrence>>) {
         let now = self.common.clock.now();
         let plan = self.common.plan;
@@ -154,7 +155,7 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// Asks the kernel about a flow.
+    /// Queries the kernel about a flow.
     fn look(&mut self, number: usize, now: Time) {
         let shared = &self.common.shared[number];
         let (info, before) = {
@@ -165,7 +166,8 @@ impl<'a> Sampler<'a> {
         let known = &mut self.known[number];
         known.totals = info.map_or(before, |info| before.and(&info));
         let state = info.map_or(0, |info| info.ca_state);
-        // A window comes down when its sender begins to repair or to answer a mark, or when its timer runs out.
+        // A window is reduced when its sender begins recovery or responds to a mark, or when its timer
+        // expires.
         if (state >= CA_CWR && known.ca_state < CA_CWR) || (state == CA_LOSS && known.ca_state < CA_LOSS) {
             known.congestion_events += 1;
             self.collector.congestion(number as u32, now);
@@ -225,7 +227,8 @@ impl<'a> Sampler<'a> {
         self.last_trace = now;
     }
 
-    /// Of all flows together, the share of their busy time in which a buffer of the hosts was the limit: receiver, sender.
+    /// The share of the busy time of all flows together in which a buffer of the hosts was the limit:
+    /// receiver, sender.
     pub fn limited(&self) -> (f64, f64) {
         let sum =
             |of: fn(&Totals) -> u64| self.known.iter().map(|known| of(&known.totals)).sum::<u64>() as f64;
@@ -233,7 +236,7 @@ impl<'a> Sampler<'a> {
         (sum(|totals| totals.rwnd_limited_us) / busy, sum(|totals| totals.sndbuf_limited_us) / busy)
     }
 
-    /// The end of a run: the data to report, and the collector of its metrics.
+    /// The end of a run: the results to report, and the collector of its metrics.
     pub fn finish(mut self, occurrences: Vec<Occurrence>) -> Sampled {
         for occurrence in occurrences {
             self.occurred(occurrence);

@@ -1,22 +1,22 @@
-//! Packets as the links see them, and what of their headers the emulator reads and writes.
+//! Packets as the links see them, and the header fields that the emulator reads and writes.
 
 use elephan_net::{Ecn, Packet};
 use elephan_network::Routed;
 
 /// The port on which the receiving host listens for flow 0; flow `n` has the `n`-th after it.
 pub const FIRST_PORT: u16 = 5000;
-/// A packet on its way: what links need to know, and where its bytes are.
+/// A packet in transit: the data that links need, and where its bytes are stored.
 #[derive(Clone, Copy)]
 pub struct Parcel {
-    /// The slot of its bytes, and how many they are.
+    /// The slot of its bytes, and their number.
     pub slot: u32,
     pub bytes: u32,
-    /// Where on its route it is.
+    /// Its position on its route.
     pub position: u32,
-    /// The header's second byte: codepoint and ECN field; and whether a link has changed it.
+    /// The header's second byte, with codepoint and ECN field; and whether a link has changed it.
     pub service: u8,
     pub changed: bool,
-    /// Which direction it came from, and which flow it belongs to.
+    /// The direction it came from, and its flow.
     pub direction: u8,
     pub flow: u16,
 }
@@ -59,7 +59,7 @@ impl Routed for Parcel {
     }
 }
 
-/// The flow of an IPv4 packet; none for anything else that a host may say.
+/// The flow of an IPv4 packet; `None` for any other packet that a host sends.
 pub fn classify(packet: &[u8], from_listener: bool) -> Option<usize> {
     if packet.len() < 20 || packet[0] >> 4 != 4 {
         return None;
@@ -72,7 +72,7 @@ pub fn classify(packet: &[u8], from_listener: bool) -> Option<usize> {
     Some(usize::from(port.wrapping_sub(FIRST_PORT)))
 }
 
-/// Writes the second byte of an IPv4 header, and keeps its checksum right (RFC 1624).
+/// Writes the second byte of an IPv4 header, and updates its checksum (RFC 1624).
 pub fn set_service(packet: &mut [u8], service: u8) {
     let before = u16::from_be_bytes([packet[0], packet[1]]);
     packet[1] = service;

@@ -1,4 +1,4 @@
-//! The host that sends: writes from memory what the flows of a plan send.
+//! The sending host: writes the data of a plan's flows from memory.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -15,15 +15,16 @@ use crate::packet::FIRST_PORT;
 use crate::socket::{self, Poll};
 use crate::tcp_info::tcp_info;
 
-/// What is written at once.
+/// Number of bytes written at once.
 const CHUNK: usize = 64 * 1024;
-/// What is written and not yet sent, at most. A writer that filled the whole of a large buffer at once would hold its processor for
-/// many milliseconds, and keep the emulator from it; this is a few milliseconds of data at 1 Gbit/s.
+/// Maximum number of bytes written and not yet sent. A writer that filled a whole large buffer at once would
+/// occupy its processor for many milliseconds, and keep the emulator from it; this is a few milliseconds of
+/// data at 1 Gbit/s.
 const UNSENT: libc::c_int = 512 * 1024;
-/// No wait is longer, so that starts and stops are noticed.
+/// Maximum length of a wait, so that starts and stops are noticed.
 const LONGEST_WAIT: Time = Time::from_millis(20);
 
-/// A flow at the host that sends.
+/// A flow at the sending host.
 struct Sending {
     /// When its next connection is to be opened; `Time::MAX` for none, or while one is open.
     opens: Time,
@@ -38,7 +39,7 @@ struct Sending {
     has_finished_writing: bool,
 }
 
-/// The host that sends: opens, writes and closes as the plan says, until it is told to stop. Returns its CPU time, s.
+/// The sending host: opens, writes and closes as the plan says, until it must stop. Returns its CPU time, s.
 pub fn send(common: Common<'_>, tell: &Mutex<Vec<Occurrence>>) -> io::Result<f64> {
     make_urgent(Urgency::Socket);
     let Common { plan, shared, clock, stop, .. } = common;
@@ -81,7 +82,7 @@ pub fn send(common: Common<'_>, tell: &Mutex<Vec<Occurrence>>) -> io::Result<f64
             let number = key as usize;
             let sending = &mut flows[number];
             if sending.has_finished_writing {
-                // The listener hangs up when it has read everything.
+                // The listener closes when it has read everything.
                 if is_over(&shared[number])? {
                     let ended = clock.now();
                     let (flow, index) = (number as u32, sending.opened - 1);
@@ -118,7 +119,7 @@ fn open(common: Common<'_>, number: usize, sending: &mut Sending, poll: &Poll) -
     let flow = &common.plan.flows[number];
     let made = socket::tcp()?;
     socket::set_congestion_control(&made, &common.algorithms[number])?;
-    // The kernel doubles it, to make room for its own overhead.
+    // The kernel doubles the value, for its own overhead.
     let room = flow.tcp.send_buffer.map(|bytes| bytes.get().min(1 << 30) as usize);
     sockopt::set_socket_send_buffer_size_force(&made, room.unwrap_or_else(|| buffer(common.plan, flow)))?;
     socket::set(&made, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, UNSENT)?;
@@ -135,7 +136,7 @@ fn open(common: Common<'_>, number: usize, sending: &mut Sending, poll: &Poll) -
     Ok(())
 }
 
-/// Writes what there is room for, and says when that was all.
+/// Writes as much as there is room for; returns whether that was everything.
 fn write(shared: &Shared, sending: &mut Sending, data: &[u8], poll: &Poll, number: usize) -> io::Result<()> {
     let connection = shared.connection.lock().expect("nobody panics with it");
     let Some(socket) = &connection.socket else { return Ok(()) };

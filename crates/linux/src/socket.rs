@@ -11,33 +11,33 @@ use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFla
 
 use crate::clock::wall_ns;
 
-/// An IPv4 socket that does not block.
+/// A non-blocking IPv4 socket.
 fn ipv4(kind: SocketType) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     Ok(net::socket_with(AddressFamily::INET, kind, flags, None)?)
 }
 
-/// A TCP socket that does not block.
+/// A non-blocking TCP socket.
 pub fn tcp() -> io::Result<OwnedFd> {
     ipv4(SocketType::STREAM)
 }
 
-/// A UDP socket that does not block.
+/// A non-blocking UDP socket.
 pub fn udp() -> io::Result<OwnedFd> {
     ipv4(SocketType::DGRAM)
 }
 
-/// Sets an option that is a number and that rustix does not have.
+/// Sets a numeric option that rustix does not have.
 pub fn set(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
     let length = size_of_val(&value) as libc::socklen_t;
     #[expect(unsafe_code, reason = "options that rustix does not have")]
-    // SAFETY: the value outlives the call, and is as long as it says.
+    // SAFETY: the value outlives the call, and its length is correct.
     let result =
         unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), length) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Chooses the congestion control by the name that it registered with the kernel.
+/// Selects the congestion control by its name in the kernel.
 pub fn set_congestion_control(socket: &OwnedFd, name: &str) -> io::Result<()> {
     sockopt::set_tcp_congestion(socket, name).map_err(io::Error::from).map_err(|error| {
         io::Error::new(
@@ -47,12 +47,12 @@ pub fn set_congestion_control(socket: &OwnedFd, name: &str) -> io::Result<()> {
     })
 }
 
-/// Chooses the codepoint of what is sent.
+/// Sets the codepoint of outgoing packets.
 pub fn set_dscp(socket: &OwnedFd, dscp: u8) -> io::Result<()> {
     Ok(sockopt::set_ip_tos(socket, dscp << 2)?)
 }
 
-/// Begins to connect.
+/// Starts to connect.
 pub fn connect(socket: &OwnedFd, to: Ipv4Addr, port: u16) -> io::Result<()> {
     match net::connect(socket, &SocketAddrV4::new(to, port)) {
         Err(Errno::INPROGRESS) => Ok(()),
@@ -60,18 +60,18 @@ pub fn connect(socket: &OwnedFd, to: Ipv4Addr, port: u16) -> io::Result<()> {
     }
 }
 
-/// Takes a port of an address for a socket.
+/// Binds a socket to a port of an address.
 pub fn bind(socket: &OwnedFd, at: Ipv4Addr, port: u16) -> io::Result<()> {
     Ok(net::bind(socket, &SocketAddrV4::new(at, port))?)
 }
 
-/// Listens at a port of an address.
+/// Listens on a port of an address.
 pub fn listen(socket: &OwnedFd, at: Ipv4Addr, port: u16) -> io::Result<()> {
     bind(socket, at, port)?;
     Ok(net::listen(socket, 64)?)
 }
 
-/// Takes a connection; none where none waits.
+/// Accepts a connection; `None` if none is waiting.
 pub fn accept(socket: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     would_block(net::accept_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC))
 }
@@ -83,31 +83,32 @@ fn would_block<T>(result: Result<T, Errno>) -> io::Result<Option<T>> {
     }
 }
 
-/// Writes; none where there is no room.
+/// Writes; returns `None` if there is no room.
 pub fn send(socket: BorrowedFd<'_>, data: &[u8]) -> io::Result<Option<usize>> {
     would_block(net::send(socket, data, SendFlags::NOSIGNAL))
 }
 
-/// Takes up to as many bytes as `room` has out of the kernel, in order and without a copy: with MSG_TRUNC, TCP writes nothing into
-/// `room`. Returns how many; zero is the end, none that there is nothing now.
+/// Takes up to the length of `room` in bytes out of the kernel, in order and without a copy: with MSG_TRUNC,
+/// TCP writes nothing into `room`. Returns their number; zero is the end, `None` means that there is nothing
+/// now.
 pub fn discard(socket: BorrowedFd<'_>, room: &mut [u8]) -> io::Result<Option<usize>> {
     would_block(net::recv(socket, room, RecvFlags::TRUNC).map(|(_, taken)| taken))
 }
 
-/// Says that no more will be written.
+/// Closes the sending direction.
 pub fn finish(socket: BorrowedFd<'_>) {
-    // Where the other side has gone already there is nobody to tell.
+    // If the other side has closed already, there is no peer to notify.
     let _ = net::shutdown(socket, Shutdown::Write);
 }
 
-/// Takes the first bytes of a datagram off a socket with SO_TIMESTAMPNS, enough to fill `data`; returns when it arrived, by
-/// [`wall_ns`]. None where no datagram waits, or a shorter one.
+/// Takes the first bytes of a datagram from a socket with SO_TIMESTAMPNS, enough to fill `data`; returns its
+/// time of arrival, on the clock of [`wall_ns`]. Returns `None` if no datagram is waiting, or a shorter one.
 pub fn receive_stamped(socket: &OwnedFd, data: &mut [u8]) -> Option<u64> {
     let mut part = libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() };
     let mut control = [0u64; 8];
     #[expect(unsafe_code, reason = "rustix does not have this control message")]
-    // SAFETY: a zeroed header is valid; all that it points to outlives the call, and is as long as it says; and the only control
-    // message that was asked for is a time.
+    // SAFETY: a zeroed header is valid; all data that it points to outlives the call, and its lengths are
+    // correct; the only control message that was requested is a time.
     let arrived = unsafe {
         let mut header: libc::msghdr = zeroed();
         (header.msg_iov, header.msg_iovlen) = (&raw mut part, 1);
@@ -122,21 +123,21 @@ pub fn receive_stamped(socket: &OwnedFd, data: &mut [u8]) -> Option<u64> {
     Some(arrived.map_or_else(wall_ns, |time| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64))
 }
 
-/// Waits for many sockets.
+/// Waits for events on many sockets.
 pub struct Poll(OwnedFd);
 
 impl Poll {
-    /// For none yet.
+    /// For no sockets yet.
     pub fn new() -> io::Result<Self> {
         Ok(Self(epoll::create(epoll::CreateFlags::CLOEXEC)?))
     }
 
-    /// Watches a socket, until it is closed; `key` names it.
+    /// Watches a socket until it is closed; `key` identifies it.
     pub fn watch(&self, socket: &OwnedFd, readable: bool, writable: bool, key: u64) -> io::Result<()> {
         Ok(epoll::add(&self.0, socket, epoll::EventData::new_u64(key), flags(readable, writable))?)
     }
 
-    /// Watches a known socket for something else.
+    /// Changes the events for which a socket is watched.
     pub fn change(&self, socket: &OwnedFd, readable: bool, writable: bool, key: u64) -> io::Result<()> {
         Ok(epoll::modify(&self.0, socket, epoll::EventData::new_u64(key), flags(readable, writable))?)
     }

@@ -1,7 +1,8 @@
-//! Streams of datagrams: sent by the clock on one host, counted and timed on the other.
+//! Streams of datagrams: sent at scheduled times on one host, counted and timed on the other.
 //!
-//! A datagram carries its number and when it was sent, by the clock of the machine that both hosts are on; when it arrived, the
-//! kernel says. So the one-way delay has the emulator's lateness in it and nothing else, and is a measure of that too.
+//! A datagram carries its number and its send time, on the clock of the machine that both hosts share; the
+//! kernel provides its time of arrival. So the only error in the one-way delay is the emulator's lateness,
+//! and the delay also measures that.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,34 +22,35 @@ use crate::hosts::LISTENER;
 use crate::packet::FIRST_PORT;
 use crate::socket;
 
-/// A sleep ends so long before a packet is due, and the rest is waited out at the clock, so that the spacing is exact.
+/// A sleep ends this long before a packet is due; the rest is spent polling the clock, so that the spacing is
+/// exact.
 const SPIN: Time = Time::from_micros(150);
-/// What a pause that the machine imposes keeps back is sent at once up to this length; a longer one is taken out of the streams' time,
-/// for a burst is nothing that a scenario asked for.
+/// Packets delayed by a pause that the machine imposed are sent at once if it is no longer than this. A
+/// longer pause is excluded from the streams' time, because no scenario asked for the burst.
 const LONGEST_PAUSE: Time = Time::from_micros(500);
-/// No sleep is longer, so that a stop is noticed.
+/// Maximum length of a sleep, so that a stop is noticed.
 const LONGEST_SLEEP: Time = Time::from_millis(20);
-/// No wait of the receiver is longer, so that a stop is noticed.
+/// Maximum length of a wait of the receiver, so that a stop is noticed.
 const LONGEST_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-/// What arrives is taken so often.
+/// Interval between reads of arrived datagrams.
 const BETWEEN_READS: std::time::Duration = std::time::Duration::from_millis(1);
 /// Number and time at the beginning of a payload.
 const STAMP: usize = 16;
-/// A socket holds what arrives while its reader waits for a processor.
+/// A socket buffers arriving datagrams while its reader waits for a processor.
 const RECEIVE_BUFFER: usize = 1 << 26;
 
-/// What is known of a stream while it runs.
+/// The state of a stream while it runs.
 pub struct Progress {
-    /// When it started; none where it has not.
+    /// When it started; `None` before the start.
     pub started: Option<Time>,
     /// Packets sent.
     pub sent: u64,
-    /// What arrived.
+    /// Statistics of the datagrams that arrived.
     pub reception: Reception,
 }
 
 impl Progress {
-    /// Of a stream that has not begun.
+    /// The state of a stream that has not begun.
     pub fn new() -> Mutex<Self> {
         Mutex::new(Self { started: None, sent: 0, reception: Reception::new() })
     }
@@ -59,7 +61,7 @@ fn port(plan: &Plan, number: usize) -> u16 {
     FIRST_PORT + (plan.flows.len() + number) as u16
 }
 
-/// Sends the streams of a plan until it is told to stop; returns what was taken out of their time.
+/// Sends the streams of a plan until it must stop; returns the time that was excluded from the streams' time.
 pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &AtomicBool) -> io::Result<Time> {
     make_urgent(Urgency::Socket);
     let mut sources = Vec::new();
@@ -109,14 +111,14 @@ pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &Atomi
         payload[8..STAMP].copy_from_slice(&wall_ns().to_ne_bytes());
         progress.sent += 1;
         drop(progress);
-        // What the host cannot send is missing at the receiver.
+        // A datagram that the host cannot send is missing at the receiver.
         let _ = socket::send(socket.as_fd(), payload);
         source.sent();
     }
     Ok(slipped)
 }
 
-/// Opens the sockets that the streams of a plan arrive at.
+/// Opens the sockets at which the streams of a plan arrive.
 pub fn listen(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
     let mut sockets = Vec::new();
     for number in 0..plan.streams.len() {
@@ -129,11 +131,12 @@ pub fn listen(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
     Ok(sockets)
 }
 
-/// Takes what arrives until it is told to stop. It is in no hurry, and leaves the processor to those who are.
+/// Reads arriving datagrams until it must stop. It is not urgent, and leaves the processor to more urgent
+/// threads.
 pub fn receive(sockets: &[OwnedFd], streams: &[Mutex<Progress>], stop: &AtomicBool) {
     let mut waiting: Vec<_> = sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
     while !stop.load(Ordering::Relaxed) {
-        // What it returns does not matter: every socket is looked at afterwards.
+        // The return value does not matter: every socket is checked afterwards.
         let _ = poll(&mut waiting, Some(&LONGEST_WAIT));
         for (socket, progress) in sockets.iter().zip(streams) {
             while let Some((number, sent_ns, arrived_ns)) = take(socket) {
@@ -142,12 +145,13 @@ pub fn receive(sockets: &[OwnedFd], streams: &[Mutex<Progress>], stop: &AtomicBo
                 progress.reception.receive(number, delay);
             }
         }
-        // The kernel has written down when each came. Woken for each, this thread would keep the emulator waiting as often.
+        // The kernel has recorded the arrival times. If this thread woke for each datagram, it would delay
+        // the emulator as often.
         std::thread::sleep(BETWEEN_READS);
     }
 }
 
-/// The number of a datagram, and when it was sent and when it arrived; none where none waits.
+/// The number of a datagram, its send time and its time of arrival; `None` if none is waiting.
 fn take(socket: &OwnedFd) -> Option<(u64, u64, u64)> {
     let mut stamp = [0; STAMP];
     let arrived = socket::receive_stamped(socket, &mut stamp)?;
@@ -155,17 +159,17 @@ fn take(socket: &OwnedFd) -> Option<(u64, u64, u64)> {
     Some((word(0), word(8), arrived))
 }
 
-/// Samples of all streams, and what they were worth.
+/// Samples of all streams, and their summaries.
 pub struct Samples {
     /// Samples, with the simulator's columns.
     pub trace: StreamTrace,
     sampled: Vec<u64>,
-    /// What each did in the measuring window.
+    /// The counters of each stream in the measuring window.
     pub summaries: Vec<StreamSummary>,
 }
 
 impl Samples {
-    /// Of the streams of `plan`, before they begin.
+    /// For the streams of `plan`, before they begin.
     pub fn new(plan: &Plan) -> Self {
         let count = plan.streams.len();
         Self { trace: StreamTrace::default(), sampled: vec![0; count], summaries: Vec::new() }
@@ -191,7 +195,7 @@ impl Samples {
         }
     }
 
-    /// A row for each stream that has started.
+    /// Adds a row for each stream that has started.
     pub fn trace(&mut self, plan: &Plan, streams: &[Mutex<Progress>], time: Time, span: f64) {
         for (number, progress) in streams.iter().enumerate() {
             let progress = progress.lock().expect("nobody panics with it");

@@ -1,10 +1,10 @@
-//! What the kernel tells of a connection: `struct tcp_info` of include/uapi/linux/tcp.h.
+//! The kernel's data about a connection: `struct tcp_info` of include/uapi/linux/tcp.h.
 
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// `struct tcp_info`; an older kernel fills less of it, and the rest is zero.
+/// `struct tcp_info`; an older kernel fills only a part of it, and the rest is zero.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 #[allow(missing_docs, reason = "the kernel's names, documented there")]
@@ -70,20 +70,21 @@ pub struct TcpInfo {
     pub total_rto_time: u32,
 }
 
-/// The kernel's states of a sender: open, disorder, and from here on those in which the window is being reduced.
+/// The kernel's states of a sender: open, disorder; in this state and all later ones the window is being
+/// reduced.
 pub const CA_CWR: u8 = 2;
-/// In which the retransmission timer ran out.
+/// The state after the retransmission timer has expired.
 pub const CA_LOSS: u8 = 4;
 /// `TCP_INFINITE_SSTHRESH`.
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// Asks for it.
+/// Queries it.
 pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     let mut info = TcpInfo::default();
     let mut length = size_of::<TcpInfo>() as libc::socklen_t;
     let place = (&raw mut info).cast();
     #[expect(unsafe_code, reason = "rustix does not have this option")]
-    // SAFETY: the kernel writes no more than it is told there is room for, and all bytes are valid.
+    // SAFETY: the kernel writes no more than the given length, and all byte values are valid.
     let result = unsafe {
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, place, &raw mut length)
     };

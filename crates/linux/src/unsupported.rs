@@ -1,4 +1,5 @@
-//! What a scenario can ask for and a kernel cannot do: refused, rather than left out without a word.
+//! Requests of a scenario that a kernel cannot fulfil: they are refused with an error, rather than silently
+//! ignored.
 
 use elephan_scenario::Plan;
 use elephan_tcp::{ByteCounting, Config, DelayedAck, Recovery};
@@ -6,7 +7,7 @@ use elephan_tcp::{ByteCounting, Config, DelayedAck, Recovery};
 /// The number of ports above the first limits the number of flows.
 const MOST_FLOWS: usize = 50_000;
 
-/// One line for each thing that the plan asks for and the kernel cannot do: key, expected, found.
+/// One line for each request of the plan that the kernel cannot fulfil: key, expected, found.
 pub fn unsupported(plan: &Plan) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut need = |holds: bool, line: String| {
@@ -50,7 +51,7 @@ pub fn unsupported(plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// What of a stack is not as the kernel has it.
+/// The settings of a stack that differ from the kernel's.
 fn differences(tcp: &Config) -> Vec<(&'static str, &'static str, String)> {
     let default = Config::default();
     let mut different = Vec::new();

@@ -1,25 +1,25 @@
-//! The way of packets over their routes, whatever the clock.
+//! Forwarding of packets along their routes, independent of the clock.
 
 use elephan_net::Packet;
 use elephan_units::Time;
 
 use crate::network::{END, Network};
 
-/// A packet that knows where on its route it is.
+/// A packet that knows its position on its route.
 pub trait Routed: Packet {
-    /// Its position: that of [`Network::start`] at first, and one more with each link.
+    /// Its position: that of [`Network::start`] at first, and one more after each link.
     fn position(&self) -> u32;
     /// The packet one link further on its route.
     #[must_use]
     fn onward(&self) -> Self;
 }
 
-/// What a network is part of: who has a clock, and the endpoints of the routes.
+/// The owner of a network: it provides the clock, and the endpoints of the routes.
 pub trait Driver {
     /// What the links carry.
     type Packet: Routed;
-    /// Whether [`Driver::crosses`], [`Driver::dropped`] and [`Driver::lost`] are called. Known when it is compiled, so that the
-    /// path of a packet has nothing of them where it is not.
+    /// Whether [`Driver::crosses`], [`Driver::dropped`] and [`Driver::lost`] are called. It is a compile-time
+    /// constant, so these calls cost nothing on the packet path if it is false.
     const FOLLOWS: bool;
 
     /// The network.
@@ -30,7 +30,8 @@ pub trait Driver {
     /// A packet is about to be given to a link.
     #[inline]
     fn steps(&mut self) {}
-    /// A packet from a link has been handed on. False where the links are to be left as they are, because the run ends.
+    /// A packet from a link has been forwarded. Returns false if the links must be left as they are, because
+    /// the run ends.
     #[inline]
     fn goes_on(&mut self, _packet: &Self::Packet, _now: Time) -> bool {
         true
@@ -38,15 +39,15 @@ pub trait Driver {
     /// A link has accepted a packet.
     #[inline]
     fn crosses(&mut self, _link: u32, _packet: &Self::Packet, _now: Time) {}
-    /// A link drops a packet, or has dropped it at this earlier time after it had accepted it.
+    /// A link drops a packet, or dropped an accepted packet at this earlier time.
     #[inline]
     fn dropped(&mut self, _link: u32, _packet: &Self::Packet, _at: Time) {}
     /// The wire of a link has lost a packet.
     #[inline]
     fn lost(&mut self, _link: u32, _packet: &Self::Packet) {}
 
-    /// Packets reach the far end of a link, and the next link or the end of their routes; how many. To be called at the time
-    /// and for the link that [`Network::next_arrival`] says.
+    /// Packets reach the far end of a link, and the next link or the end of their routes; returns their
+    /// number. To be called at the time and for the link that [`Network::next_arrival`] returns.
     #[inline]
     fn arrive(&mut self, number: usize, now: Time) -> usize {
         let mut packets = 0;
@@ -56,7 +57,7 @@ pub trait Driver {
             if next > now {
                 break next;
             }
-            // Bound by reference, here and where a packet is sent: a move is a copy of all its bytes.
+            // Bound by reference, here and where a packet is sent: a move would copy all its bytes.
             let received = link.receive(now);
             self.tell_gone(number as u32);
             let Some(packet) = &received else { continue };
@@ -80,7 +81,7 @@ pub trait Driver {
         self.send(first, packet, now);
     }
 
-    /// A packet comes to a link.
+    /// A packet arrives at a link.
     #[inline]
     fn send(&mut self, number: u32, packet: &Self::Packet, now: Time) {
         self.steps();
@@ -101,14 +102,14 @@ pub trait Driver {
         self.tell_gone(number);
     }
 
-    /// Applies the link changes that the plan has up to `now`.
+    /// Applies the plan's link changes up to `now`.
     fn change(&mut self, now: Time) {
         while let Some(link) = self.network().change(now) {
             self.tell_gone(link);
         }
     }
 
-    /// Tells of packets that a link dropped after it had accepted them, and of those that its wire lost.
+    /// Reports packets that a link dropped after it had accepted them, and those that its wire lost.
     #[inline]
     fn tell_gone(&mut self, number: u32) {
         if !Self::FOLLOWS {

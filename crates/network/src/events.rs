@@ -1,17 +1,18 @@
-//! What happens next: at most one pending event for each source.
+//! A schedule of events: at most one pending event for each source.
 
 use elephan_units::Time;
 
 /// An indexed heap of sources, by the time of their next event; among equals, by number.
 ///
-/// So simultaneous events have an order that follows from the plan alone, whatever was scheduled when. Four children to a
-/// node: half the levels of a binary heap, and siblings share a cache line.
+/// So the order of simultaneous events follows from the plan alone, regardless of the order of scheduling.
+/// Nodes have four children: this halves the number of levels of a binary heap, and siblings share a cache
+/// line.
 pub struct Events {
-    /// Time and source in one number, which compares as the pair does.
+    /// Time and source in one number, whose order is that of the pair.
     heap: Vec<u128>,
-    /// Where each source stands in the heap.
+    /// The position of each source in the heap.
     places: Vec<u32>,
-    /// Sources; what the heap has more fills the last group.
+    /// Number of sources; additional entries of the heap fill the last group.
     sources: usize,
 }
 
@@ -33,36 +34,37 @@ fn source(key: u128) -> usize {
 }
 
 impl Events {
-    /// `sources` sources, none of which has an event.
+    /// A heap of `sources` sources without events.
     pub fn new(sources: usize) -> Self {
         let mut events = Self { heap: Vec::new(), places: Vec::new(), sources };
         events.fill();
         events
     }
 
-    /// Makes room for all sources: whole groups of children, so that no node has fewer. What fills the last one never moves.
+    /// Extends the heap for all sources to whole groups of children, so that no node has fewer. The entries
+    /// that fill the last group never move.
     fn fill(&mut self) {
         let filled = 1 + self.sources.saturating_sub(1).next_multiple_of(ARITY);
-        // At the end nothing is below, and all that is above is earlier.
+        // The new entries are at the end: nothing is below them, and everything above is earlier.
         self.heap.extend((self.heap.len()..filled).map(|source| key(Time::MAX, source)));
         self.places.extend(self.places.len() as u32..filled as u32);
     }
 
-    /// One more source, without an event; its number.
+    /// Adds a source without an event; returns its number.
     pub fn add(&mut self) -> usize {
         self.sources += 1;
         self.fill();
         self.sources - 1
     }
 
-    /// The earliest event: when, and whose; at [`Time::MAX`] there is none.
+    /// The earliest event: its time and source; [`Time::MAX`] if there is none.
     #[inline]
     pub fn next(&self) -> (Time, usize) {
         let key = self.heap[0];
         (time(key), source(key))
     }
 
-    /// Gives `source` its event at `time`, in place of the one it had.
+    /// Sets the event of `source` to `time`, and replaces its previous event.
     #[inline]
     pub fn schedule(&mut self, source: usize, time: Time) {
         let place = self.places[source] as usize;

@@ -1,7 +1,9 @@
-//! The network of a plan: its links, the routes over them, what changes during the run, and what is recorded of each link.
+//! The network of a plan: its links, the routes over them, the changes during the run, and the records of
+//! each link.
 //!
-//! A [`Network`] has no clock. A [`Driver`] says what time it is: the simulator in virtual time, the link emulator in real
-//! time. The way of a packet over its route, from link to link, is written once, in [`Driver::arrive`] and [`Driver::send`].
+//! A [`Network`] has no clock. A [`Driver`] provides the time: the simulator in virtual time, the link
+//! emulator in real time. The path of a packet from link to link is implemented once, in [`Driver::arrive`]
+//! and [`Driver::send`].
 
 mod driver;
 mod events;

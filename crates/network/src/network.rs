@@ -1,4 +1,4 @@
-//! Links, the routes over them, and what changes of them during a run.
+//! Links, the routes over them, and the changes of links during a run.
 
 use std::collections::VecDeque;
 
@@ -9,27 +9,27 @@ use elephan_units::Time;
 use crate::events::Events;
 use crate::record::{Recorded, Recorder};
 
-/// The end of a route.
+/// Marks the end of a route.
 pub(crate) const END: u32 = u32::MAX;
 
 /// The network of a plan.
 pub struct Network<P> {
     /// The links, by number.
     pub(crate) links: Vec<Link<P>>,
-    /// When a packet next reaches the far end of each.
+    /// The time at which a packet next reaches the far end of each link.
     pub(crate) arrivals: Events,
-    /// All routes in sequence, each with an [`END`].
+    /// All routes one after the other, each ending with an [`END`].
     pub(crate) hops: Vec<u32>,
-    /// Where each route begins among these.
+    /// The start of each route in this list.
     starts: Vec<u32>,
-    /// Changes that have not happened yet, in order of time.
+    /// Pending changes, in order of time.
     changes: VecDeque<Change>,
     recorder: Recorder,
 }
 
 impl<P: Packet> Network<P> {
-    /// The network of a plan at time zero. Where the packets are followed ([`crate::Driver::FOLLOWS`]), links keep those that
-    /// they drop or lose.
+    /// The network of a plan at time zero. If packets are followed ([`crate::Driver::FOLLOWS`]), links keep
+    /// the packets that they drop or lose.
     pub fn new(plan: &Plan, follows: bool) -> Self {
         let mut links: Vec<_> =
             (0u64..).zip(&plan.links).map(|(i, link)| Link::new(link.config.clone(), plan.seed, i)).collect();
@@ -61,12 +61,12 @@ impl<P: Packet> Network<P> {
         self.starts[route as usize]
     }
 
-    /// The link that a packet at this position is for.
+    /// The link to which a packet at this position goes.
     pub fn link_at(&mut self, position: u32) -> &mut Link<P> {
         &mut self.links[self.hops[position as usize] as usize]
     }
 
-    /// When a packet next reaches the far end of a link, and of which; `Time::MAX` for never.
+    /// The time at which a packet next reaches the far end of a link, and that link; `Time::MAX` for never.
     #[inline]
     pub fn next_arrival(&self) -> (Time, usize) {
         self.arrivals.next()
@@ -77,7 +77,7 @@ impl<P: Packet> Network<P> {
         self.changes.front().map_or(Time::MAX, |change| change.at)
     }
 
-    /// Carries out the next change, where it is due by `now`; of which link it was.
+    /// Applies the next change if it is due by `now`; returns its link.
     pub(crate) fn change(&mut self, now: Time) -> Option<u32> {
         let change = self.changes.pop_front_if(|change| change.at <= now)?;
         let link = &mut self.links[change.link as usize];
@@ -87,28 +87,29 @@ impl<P: Packet> Network<P> {
         Some(change.link)
     }
 
-    /// When the links are next to be recorded, `Time::MAX` for never.
+    /// When the links are next to be recorded; `Time::MAX` for never.
     pub fn next_record(&self) -> Time {
         self.recorder.next()
     }
 
-    /// Records how the links stand `now`, for everything that was due by then: samples, and ends of the measuring window.
+    /// Records the state of the links at `now`, for everything that is due by then: samples, and ends of the
+    /// measuring window.
     pub fn record(&mut self, now: Time) {
         self.recorder.record(&mut self.links, now);
     }
 
-    /// What has been recorded so far.
+    /// The records so far.
     pub fn recorded(&self) -> &Recorded {
         self.recorder.recorded()
     }
 
-    /// The run ends `now`: what was recorded. A measuring window that is still open ends with it.
+    /// The run ends at `now`: returns the records. A measuring window that is still open ends with it.
     pub fn finish(&mut self, now: Time) -> Recorded {
         self.recorder.finish(&mut self.links, now)
     }
 }
 
-/// Changes a link as the plan says.
+/// Applies a change of the plan to a link.
 fn apply<P: Packet>(change: &Change, link: &mut Link<P>, now: Time) {
     if let Some(rate) = change.rate {
         link.set_rate(rate, now);

@@ -1,4 +1,4 @@
-//! What is recorded of the links of a run: samples, and what each does in the measuring window.
+//! The records of a run's links: samples, and the counters of each in the measuring window.
 
 use elephan_metrics::trace::{QueueRow, QueueTrace};
 use elephan_metrics::{ClassSummary, LinkSample, LinkSummary, formula};
@@ -6,16 +6,16 @@ use elephan_net::{Class, ClassCounters, Link, LinkCounters, Packet, Queue};
 use elephan_scenario::plan::{Measure, Plan};
 use elephan_units::Time;
 
-/// What was recorded of the links of a run.
+/// The records of a run's links.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// Samples of the links that have a rate.
     pub queues: QueueTrace,
-    /// What these links did in the measuring window, in their order; empty until it ends.
+    /// Summaries of these links for the measuring window, in their order; empty until it ends.
     pub links: Vec<LinkSample>,
 }
 
-/// Records the links of a run. In real time it comes late, and records then what was due.
+/// Records the links of a run. In real time it may be called late, and then records what was due.
 pub(crate) struct Recorder {
     measure: Measure,
     /// Time between samples.
@@ -24,14 +24,14 @@ pub(crate) struct Recorder {
     names: Vec<String>,
     bottleneck: usize,
     links: Vec<LinkRecord>,
-    /// When the next sample is due, and the next end of the measuring window.
+    /// When the next sample is due, and when the next end of the measuring window is.
     next_sample: Time,
     next_edge: Time,
     recorded: Recorded,
 }
 
 impl Recorder {
-    /// Of the links of a plan, at time zero.
+    /// The records for the links of a plan, at time zero.
     pub fn new<P: Packet>(plan: &Plan, links: &mut [Link<P>]) -> Self {
         let mut recorder = Self {
             measure: plan.measure,
@@ -44,14 +44,14 @@ impl Recorder {
             next_edge: plan.measure.from,
             recorded: Recorded::default(),
         };
-        // A window from the beginning has the first instant, too.
+        // A window that starts with the run includes its first instant.
         if recorder.next_edge == Time::ZERO {
             recorder.open_window(links, Time::ZERO);
         }
         recorder
     }
 
-    /// When something is due; `Time::MAX` for never.
+    /// When the next record is due; `Time::MAX` for never.
     pub fn next(&self) -> Time {
         self.next_sample.min(self.next_edge)
     }
@@ -75,12 +75,12 @@ impl Recorder {
         }
     }
 
-    /// What has been recorded so far.
+    /// The records so far.
     pub fn recorded(&self) -> &Recorded {
         &self.recorded
     }
 
-    /// The run ends `now`: what was recorded.
+    /// The run ends at `now`: returns the records.
     pub fn finish<P: Packet>(&mut self, links: &mut [Link<P>], now: Time) -> Recorded {
         if self.next_edge < Time::MAX {
             self.close_window(links, self.measure.to.min(now));
@@ -105,7 +105,7 @@ impl Recorder {
     }
 }
 
-/// What a link had done at some time.
+/// The counters of a link at some time.
 #[derive(Clone, Debug, Default)]
 struct State {
     counters: LinkCounters,
@@ -114,18 +114,18 @@ struct State {
     allowed_bits: f64,
 }
 
-/// How a link stood at its last sample, and at the start of the measuring window.
+/// The counters of a link at its last sample, and at the start of the measuring window.
 #[derive(Clone, Debug, Default)]
 struct LinkRecord {
-    /// Bytes that it had transmitted at its last sample, and bits that its rate had allowed.
+    /// Bytes transmitted up to its last sample, and bits that its rate had allowed.
     transmitted: u64,
     allowed_bits: f64,
-    /// How it stood at the start of the measuring window.
+    /// Its counters at the start of the measuring window.
     start: State,
 }
 
 impl LinkRecord {
-    /// Writes down how link `number` stands `now`, as at `time`; nothing where it has no rate.
+    /// Records the state of link `number` at `now`, with the timestamp `time`; nothing if it has no rate.
     fn sample<P: Packet>(
         &mut self,
         number: u32,
@@ -157,13 +157,13 @@ impl LinkRecord {
         });
     }
 
-    /// The measuring window begins after `now`; where that is the beginning of the run, it has that instant, too.
+    /// The measuring window begins after `now`; at the beginning of the run it includes that instant.
     fn open<P: Packet>(&mut self, link: &mut Link<P>, now: Time) {
         self.start = State::of(link, now);
         link.measure(if now == Time::ZERO { now } else { now.saturating_add(Time::from_picos(1)) });
     }
 
-    /// The measuring window ends `now`.
+    /// The measuring window ends at `now`.
     fn close<P: Packet>(
         &self,
         name: &str,

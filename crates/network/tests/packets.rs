@@ -1,4 +1,4 @@
-//! Packets over a network of two links, under a driver that does nothing but count them.
+//! Packets over a network of two links, with a driver that only counts them.
 
 use elephan_net::{Ecn, Packet};
 use elephan_network::{Driver, Network, Routed};
@@ -68,7 +68,7 @@ impl Counting {
         Self { network, delivered: Vec::new(), dropped: Vec::new(), lost: Vec::new() }
     }
 
-    /// Lets all packets of the first flow's data route begin it at time zero, and everything go on until `end`.
+    /// Starts all packets on the first flow's data route at time zero, and runs until `end`.
     fn run(mut self, plan: &Plan, packets: u32, end: Time) -> Self {
         let position = self.network.start(plan.flows[0].forward);
         for number in 0..packets {
@@ -90,7 +90,8 @@ impl Counting {
     }
 }
 
-/// Two links of 8 Mbit/s, 1 ms a packet, with 10 ms each; the second has room for two packets that wait.
+/// Two links of 8 Mbit/s, 1 ms a packet, with 10 ms of delay each; the second has room for two waiting
+/// packets.
 fn plan(second: &str, more: &str) -> Plan {
     let text = format!(
         r#"duration = "1 s"

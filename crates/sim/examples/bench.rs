@@ -1,4 +1,4 @@
-//! How fast the simulator is: delivered data segments for each second of CPU, single thread.
+//! Speed of the simulator: delivered data segments per second of CPU time, on a single thread.
 //!
 //! `make bench`, or `cargo run --release -p elephan-sim --example bench [NAME] [--seconds N]`
 #![expect(clippy::print_stdout, reason = "it prints a table")]

@@ -1,5 +1,5 @@
-//! The dumbbell that `make bench-peers` runs on other simulators too:
-//! `dumbbell RATE_MBIT RTT_MS BUFFER FLOWS SECONDS HOPS` prints, for each flow, segments delivered and retransmitted.
+//! The dumbbell that `make bench-peers` also runs on other simulators: `dumbbell RATE_MBIT RTT_MS BUFFER
+//! FLOWS SECONDS HOPS` prints the segments delivered and retransmitted of each flow.
 #![expect(clippy::print_stdout, reason = "it prints its result")]
 
 use elephan_metrics::Uncontrolled;

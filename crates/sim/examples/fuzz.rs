@@ -1,5 +1,5 @@
-//! `fuzz [--seed FIRST] [--count N]`: draws scenarios from the schema and carries them out, for as long as one likes. It stops at the first
-//! that does what it must not, and prints it.
+//! `fuzz [--seed FIRST] [--count N]`: draws scenarios from the schema and runs them, without end unless a
+//! count is given. It stops at the first scenario that fails a check, and prints it.
 #![allow(clippy::print_stdout, reason = "a program that prints")]
 
 use std::process::ExitCode;

@@ -1,20 +1,20 @@
-//! What must hold of every run, whatever its plan.
+//! Invariants of every run, whatever its plan.
 
 use std::collections::BTreeMap;
 
 use elephan_metrics::Outcome;
 use elephan_scenario::Plan;
 
-/// Bits by which what was counted may be ahead of a link's rate: a packet of the largest size that it began to serve before its
-/// rate fell.
+/// Number of bits by which the count may exceed what a link's rate allows: a packet of the largest size,
+/// which the link began to serve before its rate fell.
 const LARGEST_PACKET_BITS: f64 = 8.0 * 65_535.0;
 
-/// Nothing where `holds`, else what is wrong.
+/// Returns nothing if `holds`, otherwise the error.
 fn need(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what()) }
 }
 
-/// A counter of somebody, from sample to sample.
+/// Checks a counter from sample to sample.
 fn grows<T: Copy + PartialOrd + std::fmt::Debug>(
     name: &str,
     who: &[u32],
@@ -30,13 +30,13 @@ fn grows<T: Copy + PartialOrd + std::fmt::Debug>(
     Ok(())
 }
 
-/// A column of numbers that are finite and not negative.
+/// Checks a column of numbers: each must be finite and not negative.
 fn amounts(name: &str, column: &[f64]) -> Result<(), String> {
     let wrong = column.iter().find(|value| !value.is_finite() || **value < 0.0);
     need(wrong.is_none(), || format!("{name} of {wrong:?}"))
 }
 
-/// What of an outcome cannot be, in one line; [`crate::run`] asks in debug builds.
+/// Returns the violated invariant of an outcome, in one line; [`crate::run`] checks it in debug builds.
 pub fn check(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
     outcome.summary.check()?;
     flows(plan, outcome)?;
@@ -60,7 +60,7 @@ fn flows(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
     amounts("goodput_bit_s of flow", &trace.goodput_bit_s)?;
     let threshold = trace.ssthresh_segments.iter().find(|value| value.is_nan() || **value < 0.0);
     need(threshold.is_none(), || format!("ssthresh_segments of {threshold:?}"))?;
-    // Since the beginning of the run, no more can have been delivered than the bottleneck let through.
+    // No more data can have been delivered since the beginning of the run than the bottleneck's rate allowed.
     let bottleneck = plan.bottleneck;
     let rates =
         plan.changes.iter().filter(|change| change.link == bottleneck).filter_map(|change| change.rate);
@@ -141,7 +141,7 @@ fn links(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
         need(sum == trace.dropped[row], || {
             format!("link {link}: {} dropped, for {sum} reasons", trace.dropped[row])
         })?;
-        // Where the rate changes, the share is of what it was on average.
+        // If the rate changes, the share is relative to the average rate.
         let changes = plan.changes.iter().any(|change| change.link == link);
         let span = trace.time_s[row] - std::mem::replace(&mut last[link as usize], trace.time_s[row]);
         if let (false, Some(rate)) = (changes, plan.links[link as usize].config.rate) {

@@ -1,13 +1,13 @@
-//! Why a run did not end.
+//! Errors that end a run early.
 
 use std::path::PathBuf;
 
 use elephan_units::Time;
 
-/// Why a run did not end.
+/// The reason why a run did not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It was cancelled.
+    /// The run was cancelled.
     #[error("the run was cancelled")]
     Cancelled,
     /// A capture could not be written.
@@ -20,7 +20,7 @@ pub enum Error {
         at: Time,
         /// Events and packets at that time.
         steps: u64,
-        /// Whose events they are.
+        /// The sources of these events.
         who: String,
     },
 }

@@ -1,10 +1,10 @@
-//! The simulator: a plan in virtual time.
+//! The simulator: carries out a plan in virtual time.
 //!
-//! [`run`] carries out a [`Plan`] and returns an [`Outcome`]: the summary, and columns of samples. Nothing here reads a
-//! clock: one plan gives one outcome, to the bit.
+//! [`run`] carries out a [`Plan`] and returns an [`Outcome`]: the summary, and columns of samples. Nothing
+//! here reads a real clock: the same plan gives the same outcome, to the bit.
 //!
-//! A run is a `State`, which an `Engine` moves on from event to event, and an `Observer`, which the engine tells of what it does;
-//! a `Record` is the one that makes the outcome.
+//! A run consists of a `State`, which an `Engine` advances from event to event, and an `Observer`, to which
+//! the engine reports what it does; the observer `Record` makes the outcome.
 
 mod check;
 mod engine;
@@ -42,11 +42,11 @@ fn carry_out<const DETAILED: bool>(plan: &Plan, control: &dyn Control) -> Result
     record.finish(state)
 }
 
-/// Carries out plans on `threads` threads (0: one for each core), each under a control of its own. Outcomes come in the order of
-/// the plans, and are what [`run`] gives for each alone.
+/// Carries out plans on `threads` threads (0: one for each core), each with a control of its own. Outcomes
+/// come in the order of the plans, and equal the outcome of [`run`] for each plan alone.
 ///
 /// # Panics
-/// Where the operating system does not give so many threads.
+/// If the operating system does not provide this number of threads.
 pub fn run_many<C: Control>(
     plans: &[Plan],
     threads: usize,

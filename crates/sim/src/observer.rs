@@ -1,4 +1,4 @@
-//! What an engine tells of what it does.
+//! The interface through which an engine reports what it does.
 
 use elephan_metrics::trace::EventKind;
 use elephan_tcp::Segment;
@@ -10,12 +10,12 @@ use crate::state::State;
 use crate::state::connection::Connection;
 use crate::state::crowd::Page;
 
-/// What an engine reports what it does. All methods are called at the time of the event.
+/// Receives the engine's reports. All methods are called at the time of the event.
 pub trait Observer {
     /// Whether [`Observer::event`] and [`Observer::crosses`] are to be called.
     const DETAILED: bool;
 
-    /// A packet, a window or a connection did something.
+    /// An event of a packet, a window or a connection.
     fn event(&mut self, state: &State<'_>, now: Time, event: Event<'_>);
     /// A packet begins to cross a link.
     fn crosses(&mut self, link: u32, packet: &Packet, now: Time);
@@ -25,25 +25,25 @@ pub trait Observer {
     fn started(&mut self, flow: u32, now: Time);
     /// A transfer of a flow ended.
     fn finished(&mut self, flow: u32, connection: &Connection, now: Time);
-    /// A transfer of a crowd ended, and with it perhaps a page.
+    /// A transfer of a crowd ended, and possibly a page with it.
     fn crowd_finished(&mut self, crowd: u32, connection: &Connection, page: Option<Page>, now: Time);
-    /// The time that [`Observer::next_tick`] named has come.
+    /// The time returned by [`Observer::next_tick`] has come.
     fn tick(&mut self, state: &mut State<'_>, now: Time) -> Result<(), Error>;
-    /// When the observer next wants to look; `Time::MAX` for never.
+    /// Time of the observer's next tick; `Time::MAX` for never.
     fn next_tick(&self) -> Time;
-    /// Whether the run is to end at once.
+    /// Whether the run must end at once.
     fn is_cancelled(&self) -> bool;
 }
 
 /// The argument of [`Observer::event`].
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
-    /// What happened.
+    /// The kind of event.
     pub kind: EventKind,
-    /// To which flow, crowd or stream, as traces number them.
+    /// The flow, crowd or stream, by its number in traces.
     pub flow: u32,
-    /// On which link.
+    /// The link.
     pub link: Option<u32>,
-    /// Which segment.
+    /// The segment.
     pub segment: Option<&'a Segment>,
 }

@@ -1,4 +1,4 @@
-//! A packet on its way: a segment, whose it is, and how far it has come.
+//! A packet in transit: its segment, its flow, and its position on the route.
 
 use elephan_net::Ecn;
 use elephan_network::Routed;
@@ -9,13 +9,14 @@ use elephan_units::Time;
 /// A packet, copied by value.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// What it carries.
+    /// Its content.
     pub segment: Segment,
     /// The flow's number.
     pub flow: u32,
-    /// Where on its route it is.
+    /// Its position on its route.
     position: u32,
-    /// Which connection of the flow it belongs to, wrapping: late packets of the last transfer are not the next one's.
+    /// The connection of the flow that it belongs to, wrapping: late packets of the last transfer do not
+    /// belong to the next one.
     pub connection: u16,
     /// Size with headers.
     bytes: u16,
@@ -25,10 +26,10 @@ pub struct Packet {
     dscp: u8,
 }
 
-/// What a receiver of datagrams reads in one.
+/// The content of a datagram, as its receiver reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// How many the stream sent before it.
+    /// Number of datagrams that the stream sent before it.
     pub number: u64,
     /// When it was sent.
     pub sent_at: Time,
@@ -50,14 +51,14 @@ impl Packet {
         Self { bytes, segment: *segment, flow, position, connection, backward, datagram: false, ecn, dscp: 0 }
     }
 
-    /// The same packet with a codepoint.
+    /// The same packet with this codepoint.
     #[inline]
     pub fn with_dscp(self, dscp: u8) -> Self {
         Self { dscp, ..self }
     }
 
-    /// A datagram at this position, the start of its route. Its number and its time stand where a segment has its sequence
-    /// numbers and timestamps; `flow` is the number of its stream.
+    /// A datagram at this position, the start of its route. Its number and its time are stored in the fields
+    /// of a segment's sequence numbers and timestamps; `flow` is the number of its stream.
     pub fn of_datagram(datagram: Datagram, bytes: u32, flow: u32, position: u32) -> Self {
         let (number, sent) = (datagram.number, datagram.sent_at.picos());
         let segment = Segment {
@@ -82,7 +83,7 @@ impl Packet {
         }
     }
 
-    /// What it says, where it is a datagram.
+    /// Its content, if it is a datagram.
     #[inline]
     pub fn datagram(&self) -> Option<Datagram> {
         let segment = &self.segment;
@@ -98,12 +99,12 @@ impl Packet {
         u32::from(self.bytes)
     }
 
-    /// Whether it goes from receiver to sender.
+    /// Whether it travels from receiver to sender.
     pub fn is_backward(&self) -> bool {
         self.backward
     }
 
-    /// Codepoint and ECN field as they stand in the header.
+    /// Codepoint and ECN field as encoded in the header.
     pub fn traffic_class(&self) -> u8 {
         self.dscp << 2 | self.ecn as u8
     }

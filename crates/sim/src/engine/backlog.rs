@@ -1,4 +1,5 @@
-//! Hosts whose processor takes time: what waits for it, and what waits for room in the queue of the device.
+//! Hosts whose processor takes time: packets that wait for the processor, and segments that wait for room in
+//! the device queue.
 
 use elephan_metrics::trace::EventKind;
 use elephan_tcp::Segment;
@@ -11,8 +12,8 @@ use crate::state::connection::SENDER;
 use crate::state::timers::Timer;
 
 impl<O: Observer> Engine<'_, O> {
-    /// The processor of a sending host, one thing at a time: a packet that it has looked at takes effect; then what may be sent is
-    /// sent; then comes the next packet of the backlog.
+    /// The processor of a sending host does one thing at a time: first a processed packet takes effect; then
+    /// the segments that may be sent are sent; then the next packet of the backlog is processed.
     pub(super) fn work(&mut self, number: u32, now: Time) {
         let slot = number as usize;
         while let Some(Some(host)) = self.state.hosts.get_mut(slot)
@@ -44,7 +45,8 @@ impl<O: Observer> Engine<'_, O> {
         self.state.timers.schedule(Timer::Host(number), next);
     }
 
-    /// Whether the device's queue has room for what a sender would send. If it has none, the sender is notified.
+    /// Whether the device's queue has room for what a sender would send. If it has none, the sender is
+    /// notified.
     fn device_has_room(&mut self, slot: usize, now: Time) -> bool {
         let Some(limit) = self.state.hosts[slot].as_ref().and_then(|host| host.device_limit()) else {
             return true;
@@ -59,8 +61,8 @@ impl<O: Observer> Engine<'_, O> {
         has_room
     }
 
-    /// A sender's timer that was answered and is still due waits for its host: for the processor, whose own event comes when it is
-    /// free, or for room in the queue of the device. Its later timers do not wait.
+    /// A sender's timer that was handled and is still due waits for its host: for the processor, which has an
+    /// event of its own when it becomes free, or for room in the device queue. Its later timers do not wait.
     pub(super) fn hold(&mut self, number: u32, now: Time) {
         let slot = number as usize;
         let Some(Some(host)) = self.state.hosts.get(slot) else { return };

@@ -1,7 +1,7 @@
-//! Virtual time: what happens next, and what it does.
+//! The event loop in virtual time: selects the next event and handles it.
 //!
-//! Of simultaneous events those of links come first, by number; then those of [`Timer`], in its order; then changes of links and
-//! their records; and last the observer, who so sees what the others left behind.
+//! The order of simultaneous events is: events of links, by number; then those of [`Timer`], in its order;
+//! then changes of links and their records; and last the observer, which so sees the effects of all others.
 
 mod backlog;
 mod packets;
@@ -20,7 +20,7 @@ use crate::state::State;
 use crate::state::connection::SENDER;
 use crate::state::timers::Timer;
 
-/// Carries out a run, under the eyes of an observer.
+/// Carries out a run and reports its events to an observer.
 pub struct Engine<'a, O> {
     state: State<'a>,
     observer: O,
@@ -64,13 +64,13 @@ impl<'a, O: Observer> Engine<'a, O> {
         }
     }
 
-    /// When next something is due that neither a link nor a timer does.
+    /// Time of the next event that belongs to neither a link nor a timer.
     fn next_tick(&self) -> Time {
         let network = &self.state.network;
         self.observer.next_tick().min(network.next_change()).min(network.next_record())
     }
 
-    /// A timer is due.
+    /// Handles a timer that is due.
     #[inline]
     fn fire(&mut self, timer: Timer, now: Time) {
         match timer {
@@ -81,7 +81,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         }
     }
 
-    /// Tells the observer of an event.
+    /// Reports an event to the observer.
     fn tell(&mut self, event: Event<'_>, now: Time) {
         self.observer.event(&self.state, now, event);
     }

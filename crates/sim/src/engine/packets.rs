@@ -1,4 +1,4 @@
-//! Packets on their way: what begins a route, and what reaches the end of one.
+//! Packets in transit: where a route begins, and what happens at its end.
 
 use elephan_metrics::trace::EventKind;
 use elephan_network::{Driver, Network};
@@ -48,7 +48,7 @@ impl<O: Observer> Driver for Engine<'_, O> {
             }
             return;
         }
-        // A packet of a connection that has ended finds nobody; its successor has other ports.
+        // A packet of a closed connection has no receiver; the next connection has other ports.
         let connection = match &mut self.state.slots[packet.flow as usize].connection {
             Some(connection) if connection.number as u16 == packet.connection => connection,
             _ => return,
@@ -87,7 +87,7 @@ impl<O: Observer> Engine<'_, O> {
         self.enter(&packet, now);
     }
 
-    /// Sends the next segment of an end; false where there is none.
+    /// Sends the next segment of an end; returns false if there is none.
     #[inline]
     pub(super) fn transmit(&mut self, number: u32, end: usize, now: Time) -> bool {
         let Some(connection) = &mut self.state.slots[number as usize].connection else { return false };
@@ -112,13 +112,13 @@ impl<O: Observer> Engine<'_, O> {
         true
     }
 
-    /// Tells of an event of a packet.
+    /// Reports an event of a packet.
     fn tell_of_packet(&mut self, kind: EventKind, packet: &Packet, link: Option<u32>, now: Time) {
         let flow = self.state.number_of(packet);
         self.tell(Event { kind, flow, link, segment: Some(&packet.segment) }, now);
     }
 
-    /// Tells of an event of a slot.
+    /// Reports an event of a slot.
     pub(super) fn tell_of_slot(&mut self, kind: EventKind, slot: u32, segment: Option<&Segment>, now: Time) {
         let flow = self.state.number_of_slot(slot);
         self.tell(Event { kind, flow, link: None, segment }, now);

@@ -1,30 +1,30 @@
-//! Virtual time that does not advance.
+//! Detection of virtual time that does not advance.
 
 use elephan_units::Time;
 
 use crate::error::Error;
 
-/// So many steps (events, and packets given to links) at one simulated time are a standstill. A million flows that all start
-/// at time zero, over links without a rate, need half as many.
+/// This number of steps (events, and packets given to links) at one simulated time is a standstill. A million
+/// flows that all start at time zero, over links without a rate, need half as many.
 const STANDSTILL: u64 = if cfg!(test) { 1_000_000 } else { 100_000_000 };
-/// Of so many further steps it is noted who takes them,
+/// During this number of further steps, the sources of the steps are recorded.
 const WITNESSED: u64 = 100;
-/// and so many are named.
+/// The error names this number of sources.
 const NAMED: usize = 5;
 
 /// Detects that virtual time does not advance.
 #[derive(Default)]
 pub struct Standstill {
-    /// The simulated time at the last look, and the steps that were taken at it.
+    /// The simulated time at the last check, and the number of steps taken at that time.
     at: Time,
     steps: u64,
-    /// Who takes steps at that time.
+    /// The sources of the steps at that time.
     who: Vec<String>,
 }
 
 impl Standstill {
-    /// Looks at the clock, `steps` steps after the last look; fails if time does not advance. Says whether to look again at the
-    /// next step. `name` says who takes the present one.
+    /// Checks the clock, `steps` steps after the last check; fails if time does not advance. Returns whether
+    /// to check again at the next step. `name` returns the source of the current step.
     pub fn look(&mut self, steps: u64, now: Time, name: impl FnOnce() -> String) -> Result<bool, Error> {
         if now > self.at {
             *self = Self { at: now, steps: 0, who: Vec::new() };
@@ -61,7 +61,8 @@ mod tests {
     use super::*;
     use crate::run;
 
-    /// Two flows over links that have neither a rate nor a delay; with `one_link`, over a single link there and back.
+    /// Two flows over links that have neither a rate nor a delay; with `one_link`, they use a single link in
+    /// both directions.
     fn plan(one_link: bool) -> Plan {
         let text = r#"duration = "10 s"
             path = { rate = "100 Mbit/s", rtt = "40 ms" }
@@ -93,7 +94,7 @@ mod tests {
         }
     }
 
-    /// Cancels when it has been asked so often.
+    /// Cancels the run after this number of queries.
     struct After(u32, AtomicU32);
 
     impl Control for After {
@@ -112,7 +113,7 @@ mod tests {
     fn a_run_can_be_cancelled_while_virtual_time_stands_still() {
         for one_link in [false, true] {
             let plan = plan(one_link);
-            // Fewer steps than make a standstill, more than there are up to its beginning.
+            // Fewer steps than a standstill takes, but more than there are before it begins.
             let control = After(700, AtomicU32::new(0));
             assert!(matches!(run(&plan, &control), Err(Error::Cancelled)));
             // Within an event, the part that stops reports it to the engine, once.

@@ -1,6 +1,6 @@
-//! When a run is to stop before its end: it is cancelled, or virtual time does not advance.
+//! When a run stops before its end: it is cancelled, or virtual time does not advance.
 //!
-//! A step is an event handled, or a packet given to a link: whatever goes on without end takes steps.
+//! A step is an event handled, or a packet given to a link: any endless activity takes steps.
 
 use elephan_units::Time;
 
@@ -12,17 +12,17 @@ use crate::packet::Packet;
 use crate::state::State;
 use crate::state::timers::Timer;
 
-/// The engine looks whether it is to stop after so many steps: well below a millisecond.
+/// The engine checks whether it must stop after this number of steps, which take well below a millisecond.
 const STEPS_BETWEEN_LOOKS: u32 = 1024;
 
-/// Steps until the engine looks whether it is to stop.
+/// Steps until the engine checks whether it must stop.
 pub struct Steps {
-    /// Counted down, which costs the least; an event may take more than are left.
+    /// Counted down, which is cheapest; an event may take more steps than are left.
     left: i64,
-    /// What it was when the engine last looked.
+    /// Its value at the engine's last check.
     granted: i64,
     standstill: Standstill,
-    /// Why the run stops; none while it goes on.
+    /// Why the run stops; `None` while it continues.
     stopped: Option<Error>,
 }
 
@@ -34,20 +34,20 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// Takes one.
+    /// Takes one step.
     #[inline]
     pub fn take(&mut self) {
         self.left -= 1;
     }
 
-    /// Whether the engine need not look yet.
+    /// Whether the engine need not check yet.
     #[inline]
     pub fn are_left(&self) -> bool {
         self.left > 0
     }
 }
 
-/// Who takes a step.
+/// The source of a step.
 #[derive(Clone, Copy, Debug)]
 pub enum Source {
     /// A link.
@@ -63,12 +63,12 @@ pub enum Source {
 }
 
 impl Source {
-    /// Who sent a packet.
+    /// The sender of a packet.
     pub fn of(packet: &Packet) -> Self {
         if packet.datagram().is_some() { Self::Stream(packet.flow) } else { Self::Slot(packet.flow) }
     }
 
-    /// Whose the next event is, at `now`.
+    /// The source of the next event, at `now`.
     pub fn next(state: &State<'_>, now: Time) -> Self {
         let (arrival, link) = state.network.next_arrival();
         if arrival <= now {
@@ -97,7 +97,7 @@ impl Source {
 }
 
 impl<O: Observer> Engine<'_, O> {
-    /// Sees whether the run is cancelled, and whether time advances; `source` takes the present step.
+    /// Checks whether the run is cancelled, and whether time advances; `source` takes the current step.
     #[cold]
     pub(super) fn look(&mut self, source: Source, now: Time) -> Result<(), Error> {
         let Self { state, observer, steps } = self;
@@ -114,10 +114,10 @@ impl<O: Observer> Engine<'_, O> {
         Ok(())
     }
 
-    /// Whether a loop within an event is to be left, because the run stops: asked when no steps are left.
+    /// Whether a loop within an event must end, because the run stops: checked when no steps are left.
     #[cold]
     pub(super) fn stops(&mut self, source: Source, now: Time) -> bool {
-        // No steps are granted then: the next part that checks is also notified.
+        // No steps are granted then, so the next part that checks is also notified.
         self.steps.stopped = self.look(source, now).err();
         self.steps.stopped.is_some()
     }

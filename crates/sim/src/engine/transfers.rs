@@ -1,4 +1,4 @@
-//! Connections come and go: who opens one for what, and what follows when it ends.
+//! Opening and closing of connections: for which transfer one is opened, and what follows when it ends.
 
 use elephan_metrics::trace::EventKind;
 use elephan_tcp::Endpoint;
@@ -12,7 +12,7 @@ use crate::state::slot::Owner;
 use crate::state::timers::Timer;
 
 impl<O: Observer> Engine<'_, O> {
-    /// A flow arrives by itself.
+    /// A flow arrives at random.
     pub(super) fn arrival(&mut self, number: u32, now: Time) {
         let crowd = &mut self.state.crowds[number as usize];
         let size = crowd.arrive();
@@ -26,7 +26,7 @@ impl<O: Observer> Engine<'_, O> {
         self.open(slot, Some(size), now);
     }
 
-    /// The time of a slot's next connection has come.
+    /// The start time of a slot's next connection has come.
     pub(super) fn begin(&mut self, slot: u32, now: Time) {
         let running = &self.state.slots[slot as usize];
         match running.owner {
@@ -47,7 +47,7 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// Opens a slot's next connection, for a transfer of `size` or without end.
+    /// Opens a slot's next connection, for a transfer of `size`, or for one without end.
     fn open(&mut self, slot: u32, size: Option<u64>, now: Time) {
         let flow = self.state.plan_of(slot);
         let starts = [flow.forward, flow.reverse].map(|route| self.state.network.start(route));
@@ -74,8 +74,8 @@ impl<O: Observer> Engine<'_, O> {
         self.pump(slot, SENDER, now);
     }
 
-    /// All that a connection's sender wrote is acknowledged. When the other end has closed too, the slot's next connection may
-    /// follow; says whether it has.
+    /// All data that a connection's sender wrote is acknowledged. If the other end has closed too, the slot's
+    /// next connection may follow; returns whether it has.
     pub(super) fn finish(&mut self, slot: u32, now: Time) -> bool {
         let running = &mut self.state.slots[slot as usize];
         let Some(connection) = &mut running.connection else { return true };
@@ -106,7 +106,7 @@ impl<O: Observer> Engine<'_, O> {
         closed
     }
 
-    /// A connection is gone: what follows in its slot.
+    /// A connection is closed: starts what follows in its slot.
     fn close(&mut self, slot: u32, now: Time) {
         for end in [SENDER, RECEIVER] {
             self.state.timers.schedule(Timer::End(slot, end), Time::MAX);
@@ -131,7 +131,8 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// A connection of a crowd whose sender gave up after too many timeouts makes room for the next.
+    /// A connection of a crowd whose sender gave up after too many timeouts is removed, so that the next can
+    /// follow.
     pub(super) fn give_up(&mut self, slot: u32, now: Time) {
         let running = &self.state.slots[slot as usize];
         let (Owner::User { crowd, .. } | Owner::Arrival { crowd }) = running.owner else { return };

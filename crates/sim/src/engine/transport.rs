@@ -1,4 +1,4 @@
-//! The two ends of a connection: what they send, and when they are woken.
+//! The two ends of a connection: what they send, and when their timers run.
 
 use elephan_metrics::trace::EventKind;
 use elephan_units::Time;
@@ -10,7 +10,7 @@ use crate::state::connection::SENDER;
 use crate::state::timers::Timer;
 
 impl<O: Observer> Engine<'_, O> {
-    /// Lets an end send what it has to send, and sees when it wants to be woken.
+    /// Sends all pending segments of an end, and sets its next timer.
     #[inline]
     pub(super) fn pump(&mut self, number: u32, end: usize, now: Time) {
         if end == SENDER && matches!(self.state.hosts.get(number as usize), Some(Some(_))) {
@@ -26,18 +26,19 @@ impl<O: Observer> Engine<'_, O> {
             return;
         }
         let Some(connection) = &mut self.state.slots[number as usize].connection else { return };
-        // Timers are lazy: one that moved back stays, fires early, and finds its new time then.
+        // Timers are lazy: when the due time moves to later, the timer stays, fires early, and is then set to
+        // the new time.
         let due = connection.due(end);
         if due < connection.wakes[end] {
-            // What a busy host did not let go is past its time.
+            // The due time of segments that a busy host held back is in the past.
             let due = due.max(now);
             connection.wakes[end] = due;
             self.state.timers.schedule(Timer::End(number, end), due);
         }
     }
 
-    /// Notices that a window was reduced, that a transfer has ended, or that a connection is closed; in the last case there is
-    /// nothing left to do for it.
+    /// Detects that a window was reduced, that a transfer has ended, or that a connection is closed; in the
+    /// last case nothing is left to do for the connection.
     #[inline]
     fn watch(&mut self, number: u32, now: Time) -> bool {
         let Some(connection) = &mut self.state.slots[number as usize].connection else { return true };

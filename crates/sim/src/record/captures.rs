@@ -14,14 +14,14 @@ use crate::record::pcap::Capture;
 
 /// The captures of a run.
 pub struct Captures {
-    /// By number of the link.
+    /// The captures, by number of the link.
     links: Vec<Option<(PathBuf, Capture<BufWriter<File>>)>>,
-    /// The first that could not be written.
+    /// The first error in writing a capture.
     failed: Option<Error>,
 }
 
 impl Captures {
-    /// Those that the plan asks for and the control has a file for.
+    /// The captures that the plan requests and for which the control has a file.
     pub fn new(plan: &Plan, control: &dyn Control) -> Result<Self, Error> {
         let begin = |path: PathBuf| {
             let made = File::create(&path).and_then(|file| Capture::new(BufWriter::new(file)));
@@ -43,12 +43,12 @@ impl Captures {
         }
     }
 
-    /// The first failure so far, once.
+    /// The first error so far; returned once.
     pub fn check(&mut self) -> Result<(), Error> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Ends all files.
+    /// Completes all files.
     pub fn finish(mut self) -> Result<(), Error> {
         for (path, capture) in self.links.drain(..).flatten() {
             if let Err(error) = capture.finish() {

@@ -1,4 +1,5 @@
-//! What the metrics of a run are made of: rates at equal distances, and counters at both ends of the measuring window.
+//! The data from which the metrics of a run are computed: rates at equal intervals, and counters at both ends
+//! of the measuring window.
 
 use elephan_metrics::{Collector, Completions, CrowdSummary, FlowSample, HostSample, Setup, Summary};
 use elephan_scenario::Plan;
@@ -11,17 +12,17 @@ use crate::state::crowd::{Crowd, Page};
 use crate::state::host::HostCounters;
 use crate::state::slot::Slot;
 
-/// What the metrics of a run are made of.
+/// The data from which the metrics of a run are computed.
 pub struct Measured {
-    /// Makes them.
+    /// Computes the metrics.
     pub collector: Collector,
     crowds: Vec<CrowdRecord>,
 }
 
-/// What is counted of a crowd in the measuring window.
+/// Counters of a crowd in the measuring window.
 #[derive(Default)]
 struct CrowdRecord {
-    /// Counters at its beginning.
+    /// Counters at the beginning of the window.
     first: Counters,
     opened: u64,
     failed: u64,
@@ -30,7 +31,7 @@ struct CrowdRecord {
 }
 
 impl Measured {
-    /// Of a run that has not begun.
+    /// The data of a run that has not begun.
     pub fn new(plan: &Plan) -> Self {
         let collector = Collector::new(Setup {
             from: plan.measure.from,
@@ -82,7 +83,7 @@ impl Measured {
         }
     }
 
-    /// A transfer of a crowd ended, and with it perhaps a page.
+    /// A transfer of a crowd ended, and possibly a page with it.
     pub fn crowd_finished(&mut self, crowd: u32, connection: &Connection, page: Option<Page>, now: Time) {
         if !self.collector.measures(now) {
             return;
@@ -101,7 +102,7 @@ impl Measured {
 }
 
 impl CrowdRecord {
-    /// What the crowd did in the measuring window of `span` seconds, after which it had counted `after`.
+    /// Metrics of the crowd in the measuring window of `span` seconds; `after` are its counters at the end.
     fn summary(&self, label: String, crowd: &Crowd, after: &Counters, span: f64) -> CrowdSummary {
         let delivered_bytes = after.bytes_delivered - self.first.bytes_delivered;
         CrowdSummary {

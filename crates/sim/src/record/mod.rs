@@ -1,4 +1,4 @@
-//! What is written down while an engine runs.
+//! The data recorded while an engine runs.
 
 mod captures;
 mod measured;
@@ -21,11 +21,12 @@ use crate::state::connection::Connection;
 use crate::state::crowd::Page;
 use crate::state::slot::Slot;
 
-/// Room for so many samples of flows is taken beforehand, 1.5 GB of addresses; what is more is added as it comes.
+/// Memory for this number of flow samples is reserved in advance, 1.5 GB of address space; further samples
+/// make it grow.
 const MOST_ROWS_AT_FIRST: u64 = 1 << 24;
 
-/// Traces, metrics and captures of a run. Whether it is `DETAILED`, down to packets, is known when it is compiled, so that a run
-/// that keeps no events and captures nothing does not even ask.
+/// Traces, metrics and captures of a run. `DETAILED` says whether single packets are recorded. It is a
+/// compile-time constant, so a run that keeps no events and captures nothing does not even check.
 pub struct Record<'a, const DETAILED: bool> {
     plan: &'a Plan,
     control: &'a dyn Control,
@@ -34,7 +35,8 @@ pub struct Record<'a, const DETAILED: bool> {
     transfers: TransferTrace,
     events: EventTrace,
     captures: Captures,
-    /// The next time of each: a trace sample, a sample for the metrics, an end of the measuring window, a report.
+    /// The next time of each: a trace sample, a sample for the metrics, an end of the measuring window, a
+    /// progress report.
     next_trace: Time,
     next_sample: Time,
     next_edge: Time,
@@ -42,7 +44,7 @@ pub struct Record<'a, const DETAILED: bool> {
 }
 
 impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
-    /// Of a run that has not begun.
+    /// The record of a run that has not begun.
     pub fn new(control: &'a dyn Control, state: &mut State<'a>) -> Result<Self, Error> {
         let plan = state.plan;
         let samples = plan.duration.picos() / plan.trace.interval.picos() + 1;
@@ -74,7 +76,7 @@ impl<'a, const DETAILED: bool> Record<'a, DETAILED> {
         }
     }
 
-    /// Everything that was written down.
+    /// Everything that was recorded.
     pub fn finish(mut self, mut state: State<'_>) -> Result<Outcome, Error> {
         for (number, flow) in state.flows().iter().enumerate() {
             if let Some(connection) = flow.unfinished() {

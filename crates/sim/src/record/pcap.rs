@@ -1,7 +1,8 @@
-//! Captures: the packets of a link as tcpdump would write them.
+//! Captures: the packets of a link in the format of tcpdump.
 //!
-//! The format is pcap with nanoseconds and raw IPv4 (draft-ietf-opsawg-pcap; link type 101). Only headers are written; the
-//! payload, which is all zeros, is cut by the snapshot length, and its checksum is right, since zeros add nothing.
+//! The format is pcap with nanoseconds and raw IPv4 (draft-ietf-opsawg-pcap; link type 101). Only headers are
+//! written; the snapshot length cuts off the payload. The payload is all zeros and adds nothing to the
+//! checksum, so the checksum is correct.
 
 use std::io::{self, Write};
 
@@ -14,7 +15,7 @@ use crate::packet::Packet;
 const MAGIC: u32 = 0xa1b2_3c4d;
 /// LINKTYPE_RAW: packets begin with the IP header.
 const LINK_TYPE: u32 = 101;
-/// Headers with all options fit: 20 bytes of IP and up to 60 of TCP.
+/// Long enough for headers with all options: 20 bytes of IP and up to 60 of TCP.
 const SNAP_LENGTH: u32 = 80;
 /// The port of receivers; senders count up from it, one port for each connection.
 const PORT: u16 = 5001;
@@ -50,13 +51,13 @@ impl<W: Write> Capture<W> {
         self.out.write_all(&headers)
     }
 
-    /// Ends the file.
+    /// Completes the file.
     pub fn finish(mut self) -> io::Result<()> {
         self.out.flush()
     }
 }
 
-/// The IP header of a packet, and its TCP or UDP header. Streams of datagrams have addresses of their own.
+/// The IP header of a packet, and its TCP or UDP header. Streams of datagrams have separate addresses.
 fn headers(packet: &Packet) -> Vec<u8> {
     let segment = &packet.segment;
     let is_datagram = packet.datagram().is_some();
@@ -74,14 +75,14 @@ fn headers(packet: &Packet) -> Vec<u8> {
     let total = packet.wire_bytes() as u16;
     ip.extend([0x45, packet.traffic_class()]);
     ip.extend(total.to_be_bytes());
-    // No identification; may not be fragmented; 64 hops; the protocol; the checksum follows.
+    // Identification 0; don't fragment; TTL 64; the protocol; the checksum is filled in later.
     ip.extend([0, 0, 0x40, 0, 64, protocol, 0, 0]);
     ip.extend(source);
     ip.extend(target);
     let sum = checksum(&ip, 0);
     ip[10..12].copy_from_slice(&sum.to_be_bytes());
 
-    // The pseudo header: addresses, protocol, length of what follows.
+    // The pseudo header: addresses, protocol, length of the TCP or UDP part.
     let length = total - IP_HEADER as u16;
     let pseudo = [&source[..], &target[..]].concat();
     let start = pseudo.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum::<u32>()
@@ -91,7 +92,7 @@ fn headers(packet: &Packet) -> Vec<u8> {
         let udp: Vec<u8> =
             [ports.0, ports.1, length, 0].iter().flat_map(|field| field.to_be_bytes()).collect();
         let sum = match checksum(&udp, start) {
-            // Zero means none (RFC 768).
+            // Zero means no checksum (RFC 768).
             0 => 0xffff,
             sum => sum,
         };
@@ -199,7 +200,7 @@ mod tests {
             }
             let packet = Packet::new(&segment, flow, 3, 0, false, true);
             let bytes = headers(&packet);
-            // A header whose checksum is right adds up to zero.
+            // A header with a correct checksum sums to zero.
             prop_assert_eq!(checksum(&bytes[..20], 0), 0);
             let pseudo: u32 = bytes[12..20].chunks(2).map(|p| u32::from(p[0]) << 8 | u32::from(p[1])).sum();
             let tcp_length = segment.packet_bytes() - 20;

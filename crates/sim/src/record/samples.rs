@@ -1,4 +1,4 @@
-//! Samples of flows, crowds and streams, at equal distances.
+//! Samples of flows, crowds and streams, at equal intervals.
 
 use elephan_metrics::trace::{CrowdRow, CrowdTrace, FlowRow, FlowTrace, StreamRow, StreamTrace};
 use elephan_units::Time;
@@ -7,11 +7,11 @@ use crate::state::State;
 
 /// Samples so far.
 pub struct Samples {
-    /// Of the flows that have started.
+    /// Samples of the flows that have started.
     pub flows: FlowTrace,
-    /// Of the crowds.
+    /// Samples of the crowds.
     pub crowds: CrowdTrace,
-    /// Of the streams that have started.
+    /// Samples of the streams that have started.
     pub streams: StreamTrace,
     /// Bytes delivered of each flow at its last sample.
     flow_bytes: Vec<u64>,
@@ -23,7 +23,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// None of `state` yet, with room for so many of flows.
+    /// Empty samples for `state`, with memory reserved for this number of flow samples.
     pub fn new(state: &State<'_>, flow_rows: usize) -> Self {
         Self {
             flows: FlowTrace::with_capacity(flow_rows),
@@ -36,7 +36,7 @@ impl Samples {
         }
     }
 
-    /// Takes the samples of `now`.
+    /// Takes the samples at `now`.
     pub fn take(&mut self, state: &State<'_>, now: Time) {
         let span = now.since(self.last).secs_f64();
         self.take_flows(state, now, span);

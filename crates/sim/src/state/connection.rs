@@ -1,4 +1,4 @@
-//! A connection of a flow: its two ends, and what the engine knows of it.
+//! A connection of a flow: its two ends, and the engine's state for it.
 
 use elephan_cc::{Controller, registry, slow_start};
 use elephan_scenario::plan::Flow;
@@ -13,30 +13,31 @@ pub const RECEIVER: usize = 1;
 
 /// A connection.
 pub struct Connection {
-    /// How many the flow had before it.
+    /// Number of connections that the flow had before it.
     pub number: u64,
     /// The codepoint of its packets.
     pub dscp: u8,
-    /// Where the route that each end sends on starts.
+    /// Where the route of each end's packets starts.
     pub starts: [u32; 2],
-    /// When the engine next wakes each end: never later than it wants.
+    /// When the engine next wakes each end: never later than the end requested.
     pub wakes: [Time; 2],
     /// When the sender's application stops writing; `Time::MAX` once it has.
     pub stop: Time,
-    /// Reductions of the window that were reported.
+    /// Reductions of the window that were already reported.
     pub reductions: u64,
-    /// When it was opened, for which transfer of how much payload; none writes without end.
+    /// When it was opened, for which transfer, and of which payload; `None` if it writes without end.
     pub opened_at: Time,
     pub transfer: u64,
     pub size: Option<u64>,
-    /// Whether all that the sender wrote, and its FIN, was acknowledged.
+    /// Whether all data that the sender wrote, and its FIN, was acknowledged.
     pub is_finished: bool,
     /// Sender and receiver.
     pub ends: [Endpoint; 2],
 }
 
 impl Connection {
-    /// A connection of `flow` whose SYN is ready to be sent: number `number` of slot `slot`, for transfer `transfer`.
+    /// A connection of `flow` whose SYN is ready to be sent: number `number` of slot `slot`, for transfer
+    /// `transfer`.
     pub fn new(
         flow: &Flow,
         (slot, number): (u32, u64),
@@ -60,7 +61,7 @@ impl Connection {
             dscp: flow.dscp,
             starts,
             wakes: [Time::MAX; 2],
-            // A transfer is written when it begins.
+            // All data of a transfer is written when it begins.
             stop: flow.stop.filter(|_| size.is_none()).unwrap_or(Time::MAX),
             reductions: 0,
             opened_at: now,
@@ -71,7 +72,7 @@ impl Connection {
         }
     }
 
-    /// A segment reaches one of the ends. The receiver's application hangs up when the sender's has.
+    /// A segment reaches one of the ends. The receiver's application closes when the sender's has closed.
     #[inline]
     pub fn receive(&mut self, end: usize, segment: &Segment, congestion_experienced: bool, now: Time) {
         let endpoint = &mut self.ends[end];
@@ -81,7 +82,7 @@ impl Connection {
         }
     }
 
-    /// When an end wants to be woken: by its own timers, or because the flow stops.
+    /// When an end wants to be woken: for its own timers, or because the flow stops.
     #[inline]
     pub fn due(&self, end: usize) -> Time {
         let timeout = self.ends[end].poll_timeout();

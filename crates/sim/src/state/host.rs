@@ -1,4 +1,4 @@
-//! A host that sends, where that costs something: a processor, and packets that wait for it.
+//! A sending host whose processing takes time: a processor, and packets that wait for it.
 
 use std::collections::VecDeque;
 
@@ -10,31 +10,31 @@ use crate::packet::Packet;
 
 /// The processor of a sending host, and its backlog.
 pub struct Host {
-    /// What things cost.
+    /// The processing costs.
     costs: Costs,
-    /// Packets that were not looked at yet.
+    /// Packets that were not processed yet.
     backlog: VecDeque<Packet>,
-    /// Whether nothing is taken in until it is empty.
+    /// Whether no packet is accepted until the backlog is empty.
     throttled: bool,
-    /// The packet that is looked at.
+    /// The packet being processed.
     in_hand: Option<Packet>,
     free_at: Time,
     counters: HostCounters,
 }
 
-/// What a host has counted; all only grow.
+/// A host's counters; they never decrease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCounters {
-    /// Time that the processor was given to do; some of it may lie ahead.
+    /// Processor time of all work assigned so far; some of it may lie in the future.
     pub busy: Time,
-    /// Packets that found the backlog full.
+    /// Packets dropped because the backlog was full.
     pub dropped: u64,
-    /// Most packets in the backlog.
+    /// Maximum number of packets in the backlog.
     pub most: u64,
 }
 
 impl Host {
-    /// A host with nothing to do.
+    /// An idle host.
     pub fn new(costs: Costs) -> Self {
         Self {
             costs,
@@ -46,7 +46,7 @@ impl Host {
         }
     }
 
-    /// A packet comes off the wire; false where the backlog is full.
+    /// A packet arrives from the link; returns false if the backlog is full.
     pub fn admit(&mut self, packet: Packet) -> bool {
         self.throttled &= !self.backlog.is_empty();
         if self.throttled || self.backlog.len() as u64 >= self.costs.max_backlog {
@@ -59,23 +59,23 @@ impl Host {
         true
     }
 
-    /// Whether the processor has ended what it did.
+    /// Whether the processor has finished its work.
     pub fn is_free(&self, now: Time) -> bool {
         self.free_at <= now
     }
 
-    /// When it ends what it does, where it does something; else `Time::MAX`.
+    /// When the processor finishes its current work; `Time::MAX` if it is idle.
     pub fn next(&self, now: Time) -> Time {
         if self.is_free(now) { Time::MAX } else { self.free_at }
     }
 
-    /// The packet that it has ended with, once.
+    /// The packet whose processing has finished; returned once.
     pub fn processed(&mut self) -> Option<Packet> {
         self.in_hand.take()
     }
 
-    /// Turns to the next packet of the backlog; `walk` says what its SACK blocks make the stack pass by, in flight and lost. False where
-    /// there is none.
+    /// Starts processing the next packet of the backlog; returns false if there is none. `walk` returns the
+    /// number of segments, in flight and lost, that its SACK blocks make the stack walk.
     pub fn take(&mut self, walk: impl FnOnce(&Segment) -> (u64, u64), now: Time) -> bool {
         let Some(packet) = self.backlog.pop_front() else { return false };
         let (in_flight, lost) = walk(&packet.segment);
@@ -95,12 +95,12 @@ impl Host {
         self.counters.busy = self.counters.busy.saturating_add(cost);
     }
 
-    /// How many packets the device's queue may hold.
+    /// Maximum number of packets in the device's queue.
     pub fn device_limit(&self) -> Option<u64> {
         self.costs.txqueuelen
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn counters(&self) -> HostCounters {
         self.counters
     }

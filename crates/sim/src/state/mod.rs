@@ -1,4 +1,4 @@
-//! Everything that a run consists of, but for who looks on.
+//! The complete state of a run, except for the observer.
 
 pub mod connection;
 pub mod crowd;
@@ -20,28 +20,30 @@ use crate::state::slot::{Owner, Slot, add};
 use crate::state::stream::Stream;
 use crate::state::timers::{Timer, Timers};
 
-/// Everything that a run consists of.
+/// The complete state of a run.
 pub struct State<'a> {
-    /// What is carried out.
+    /// The plan being carried out.
     pub plan: &'a Plan,
-    /// Links, routes, and what is recorded of them.
+    /// Links, routes, and their records.
     pub network: Network<Packet>,
-    /// Slots for connections: first one for each flow, by number, then one for each user, then those that arriving flows need.
+    /// Slots for connections: first one for each flow, by number, then one for each user, then those that
+    /// arriving flows need.
     pub slots: Vec<Slot>,
     /// The crowds, by number.
     pub crowds: Vec<Crowd>,
-    /// The hosts of flows, by number of the flow, where sending costs something.
+    /// The hosts of flows, by number of the flow, if processing takes time.
     pub hosts: Vec<Option<Box<Host>>>,
     /// The streams of datagrams, by number.
     pub streams: Vec<Stream>,
-    /// What happens apart from links.
+    /// Events that do not belong to links.
     pub timers: Timers,
-    /// Events handled.
+    /// Number of events handled.
     pub handled: u64,
 }
 
 impl<'a> State<'a> {
-    /// At time zero. Whether packets are followed on their way, see [`elephan_network::Driver::FOLLOWS`].
+    /// The state at time zero. For whether packets are followed in transit, see
+    /// [`elephan_network::Driver::FOLLOWS`].
     pub fn new(plan: &'a Plan, follows: bool) -> Self {
         let streams: Vec<Stream> =
             (0u64..).zip(&plan.streams).map(|(i, stream)| Stream::new(stream, plan, i)).collect();
@@ -62,7 +64,7 @@ impl<'a> State<'a> {
         state
     }
 
-    /// Gives everybody a slot, and the time of the first thing that they do.
+    /// Gives each flow and user a slot, and sets the time of each first event.
     fn populate(&mut self) {
         let plan = self.plan;
         for (number, stream) in (0u32..).zip(&self.streams) {
@@ -85,7 +87,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Adds a slot whose first connection begins at `start`; its number.
+    /// Adds a slot whose first connection begins at `start`; returns its number.
     pub fn add_slot(&mut self, owner: Owner, start: Time) -> u32 {
         let number = self.slots.len() as u32;
         self.slots.push(Slot::new(owner));
@@ -104,7 +106,7 @@ impl<'a> State<'a> {
         crowd.slots.iter().map(|&slot| &self.slots[slot as usize])
     }
 
-    /// What all connections of a crowd counted.
+    /// Sum of the counters of all connections of a crowd.
     pub fn counters_of(&self, crowd: &Crowd) -> Counters {
         self.slots_of(crowd).fold(Counters::default(), |mut sum, slot| {
             add(&mut sum, &slot.counters());
@@ -112,7 +114,7 @@ impl<'a> State<'a> {
         })
     }
 
-    /// What the plan says of the flows of a slot.
+    /// The plan's settings for the flows of a slot.
     pub fn plan_of(&self, slot: u32) -> &'a Flow {
         match self.slots[slot as usize].owner {
             Owner::Flow => &self.plan.flows[slot as usize],
@@ -120,7 +122,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Whose a packet is, as traces number it: flows, then crowds, then streams.
+    /// The flow, crowd or stream of a packet, by its number in traces: flows, then crowds, then streams.
     pub fn number_of(&self, packet: &Packet) -> u32 {
         if packet.datagram().is_some() {
             return (self.plan.flows.len() + self.plan.crowds.len()) as u32 + packet.flow;
@@ -128,7 +130,7 @@ impl<'a> State<'a> {
         self.number_of_slot(packet.flow)
     }
 
-    /// Whose a slot is, as traces number it.
+    /// The flow or crowd of a slot, by its number in traces.
     pub fn number_of_slot(&self, slot: u32) -> u32 {
         match self.slots[slot as usize].owner {
             Owner::Flow => slot,

@@ -4,10 +4,10 @@ use elephan_tcp::{Counters, Endpoint};
 
 use crate::state::connection::{Connection, RECEIVER, SENDER};
 
-/// Whose a slot is.
+/// The owner of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A flow of the plan, whose number is the slot's.
+    /// A flow of the plan, whose number equals the slot's.
     Flow,
     /// A user of a crowd.
     User { crowd: u32, user: u32 },
@@ -17,29 +17,30 @@ pub enum Owner {
 
 /// A slot for one connection at a time: of a flow, of a user, or of flows that arrive at random, in sequence.
 pub struct Slot {
-    /// Whose it is.
+    /// Its owner.
     pub owner: Owner,
-    /// The present connection.
+    /// The current connection.
     pub connection: Option<Box<Connection>>,
-    /// What its connections before the present one counted: at the sender, and delivered at the receiver.
+    /// Counters of its connections before the current one: those of the senders, and the bytes delivered at
+    /// the receivers.
     before: Counters,
     /// Connections opened so far.
     pub opened: u64,
 }
 
 impl Slot {
-    /// A slot that has had no connection.
+    /// A slot without any connection so far.
     pub fn new(owner: Owner) -> Self {
         Self { owner, connection: None, before: Counters::default(), opened: 0 }
     }
 
-    /// The present connection is gone.
+    /// Removes the current connection, which is closed.
     pub fn clear(&mut self) {
         self.before = self.counters();
         self.connection = None;
     }
 
-    /// Everything that its connections counted; `bytes_delivered` is the receivers'.
+    /// Sum of the counters of all its connections; `bytes_delivered` is counted at the receivers.
     pub fn counters(&self) -> Counters {
         let mut sum = self.before;
         if let Some(connection) = &self.connection {
@@ -54,13 +55,13 @@ impl Slot {
         self.connection.as_deref().filter(|connection| connection.size.is_some() && !connection.is_finished)
     }
 
-    /// The sender of the present connection.
+    /// The sender of the current connection.
     pub fn sender(&self) -> Option<&Endpoint> {
         self.connection.as_ref().map(|connection| &connection.ends[SENDER])
     }
 }
 
-/// Adds counters up.
+/// Adds counters.
 pub fn add(sum: &mut Counters, more: &Counters) {
     sum.segments_sent += more.segments_sent;
     sum.bytes_sent += more.bytes_sent;

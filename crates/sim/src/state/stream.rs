@@ -11,11 +11,11 @@ use crate::packet::Datagram;
 pub struct Stream {
     source: Source,
     stop: Time,
-    /// When it started; none where it has not.
+    /// When it started; `None` before the start.
     pub started: Option<Time>,
     /// Packets sent.
     pub sent: u64,
-    /// What arrived.
+    /// Statistics of the packets that arrived.
     pub reception: Reception,
 }
 
@@ -32,13 +32,14 @@ impl Stream {
         }
     }
 
-    /// When it next sends, or not before when; `Time::MAX` once it has stopped.
+    /// When it next sends, or the earliest time at which it may; `Time::MAX` once it has stopped.
     pub fn next(&self) -> Time {
         let next = self.source.next();
         if next < self.stop { next } else { Time::MAX }
     }
 
-    /// The time of [`Stream::next`] has come; the number of the packet that leaves, where one does.
+    /// The time returned by [`Stream::next`] has come; returns the number of the packet to send, if there is
+    /// one.
     pub fn send(&mut self, now: Time) -> Option<u64> {
         if !self.source.leaves() {
             return None;

@@ -1,24 +1,27 @@
-//! What happens at a time of its own, apart from what happens on links.
+//! Events at times of their own, apart from events of links.
 
 use elephan_network::Events;
 use elephan_units::Time;
 
 use crate::state::connection::{RECEIVER, SENDER};
 
-/// What happens. Of simultaneous timers the earlier in this list comes first, and among equals the lower number.
+/// The kinds of timers. Of simultaneous timers the earlier kind in this list comes first, and of the same
+/// kind the lower number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {
     /// This stream sends its next datagram.
     Stream(u32),
-    /// A flow of this crowd arrives by itself.
+    /// A flow of this crowd arrives at random.
     Arrival(u32),
     /// The processor of this flow's host is free.
     Host(u32),
-    /// An end of this slot's connection wants to be woken; where the slot has no connection, its next one begins.
+    /// An end of this slot's connection wants to be woken; if the slot has no connection, its next one
+    /// begins.
     End(u32, usize),
 }
 
-/// Timers as numbers in their order: how many there are of each kind is known from the beginning, but for ends.
+/// Maps timers to numbers in their order: the number of timers of each kind is known at the start, except for
+/// ends.
 #[derive(Clone, Copy, Debug)]
 struct Order {
     /// The number of the first arrival, of the first host, and of the first end.
@@ -43,7 +46,7 @@ impl Order {
         }
     }
 
-    /// The timer of a number.
+    /// The timer with this number.
     #[inline]
     fn unpack(self, number: usize) -> Timer {
         if number >= self.ends {
@@ -66,13 +69,13 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Of so many streams, crowds and hosts, and of no slot; none is due.
+    /// Timers for these numbers of streams, crowds and hosts, and for no slot; none is due.
     pub fn new(streams: usize, crowds: usize, hosts: usize) -> Self {
         let order = Order::new(streams, crowds, hosts);
         Self { events: Events::new(order.ends), order }
     }
 
-    /// Timers for the two ends of one more slot.
+    /// Adds timers for the two ends of one more slot.
     pub fn add_slot(&mut self) {
         for _ in [SENDER, RECEIVER] {
             self.events.add();
@@ -91,7 +94,7 @@ impl Timers {
         self.order.unpack(self.events.next().1)
     }
 
-    /// Sets a timer, in place of the time that it had.
+    /// Sets a timer, and replaces its previous time.
     #[inline]
     pub fn schedule(&mut self, timer: Timer, time: Time) {
         self.events.schedule(self.order.pack(timer), time);

@@ -1,4 +1,4 @@
-//! What the tests of the simulator share.
+//! Shared helpers of the simulator's tests.
 
 use elephan_metrics::{Outcome, Uncontrolled};
 use elephan_scenario::{Plan, Scenario};

@@ -1,4 +1,4 @@
-//! What must hold in every run: nothing appears, nothing vanishes, one seed gives one result.
+//! Invariants of every run: packets and bytes are conserved, and one seed gives one result.
 
 use elephan_metrics::trace::EventKind;
 use elephan_metrics::{Outcome, Uncontrolled};
@@ -109,7 +109,7 @@ proptest! {
         }
         let trace = &outcome.flows;
         for i in 0..trace.time_s.len() {
-            // What is delivered was sent, and once: retransmitted segments carry what other segments carried.
+            // Delivered data was sent, and counts once: retransmissions carry data of other segments.
             prop_assert!(trace.delivered_bytes[i] <= trace.sent_bytes[i]);
             prop_assert!(trace.cwnd_segments[i] >= 1.0 && trace.cwnd_segments[i].is_finite());
             prop_assert!(trace.ssthresh_segments[i] >= 2.0);
@@ -146,7 +146,7 @@ fn every_packet_sent_is_received_or_dropped_or_lost_or_on_its_way() {
     };
     let lost = last(&outcome.queues.lost, 0) + last(&outcome.queues.lost, 1);
     let gone = count(EventKind::Receive) + count(EventKind::Drop) + lost;
-    // 20 Mbit/s times 40 ms, and the queues: no more than 67 + 2 * 21 can be on their way.
+    // 20 Mbit/s times 40 ms, and the queues: at most 67 + 2 * 21 packets can be in transit.
     assert!(sent >= gone && sent - gone <= 120, "sent {sent}, received or gone {gone}");
 }
 

@@ -14,7 +14,7 @@ fn web(users: u32, more: &str) -> Outcome {
     ))
 }
 
-/// The sizes of a crowd's transfers, in the order in which they were asked for.
+/// The sizes of a crowd's transfers, in the order of the requests.
 fn sizes(outcome: &Outcome) -> Vec<u64> {
     let mut sizes: Vec<(u64, u64)> =
         outcome.transfers.index.iter().copied().zip(outcome.transfers.bytes.iter().copied()).collect();
@@ -27,10 +27,10 @@ fn users_get_their_pages() {
     let outcome = web(50, "measure = { from = \"0 s\" }");
     let crowd = &outcome.summary.crowds[0];
     let (objects, pages) = (crowd.transfers.as_ref().unwrap(), crowd.pages.as_ref().unwrap());
-    // What ended was delivered, and little more was on its way.
+    // The data of completed transfers was delivered, and little more was in transit.
     assert!(crowd.delivered_bytes >= objects.bytes, "{crowd:?}");
     assert!(objects.count + 50 >= crowd.opened && crowd.failed == 0, "{crowd:?}");
-    // Nine objects to a page on average, of which a sample of heavy tail has fewer.
+    // A page has nine objects on average; a sample of a heavy-tailed distribution has fewer.
     let per_page = objects.count as f64 / pages.count as f64;
     assert!((5.0..12.0).contains(&per_page), "{per_page}");
     // At least two times between objects, each 0.5 s or more, and three objects of 1.5 round trips or more.
@@ -42,7 +42,7 @@ fn users_get_their_pages() {
 
 #[test]
 fn what_users_ask_for_is_the_same_whatever_else_there_is() {
-    // One user: the order of the requests is the user's own. A flow beside it only makes the later ones later.
+    // One user: the order of the requests is the user's own. A competing flow only delays the later ones.
     let (alone, beside) = (sizes(&web(1, "")), sizes(&web(1, "flow = [{ cc = \"scalable\", count = 3 }]")));
     let both = alone.len().min(beside.len());
     assert!(both > 5);
@@ -51,7 +51,7 @@ fn what_users_ask_for_is_the_same_whatever_else_there_is() {
 
 #[test]
 fn the_loop_is_closed() {
-    // Users behind a third of the rate that they would use wait for their pages, and so ask for fewer.
+    // Users on a third of the rate that they would use wait for their pages, and so make fewer requests.
     let asked = |rate: u32| {
         let outcome = outcome(&format!(
             r#"duration = "100 s"
@@ -112,7 +112,8 @@ fn transfers_are_kept_only_where_they_are_asked_for() {
 
 #[test]
 fn bulk_transfers_are_restarted_and_counted() {
-    // Kelly's closed loop, scaled down: a transfer of 2 MB takes about 1 s of 20 Mbit/s; no time is lost between them.
+    // Kelly's closed loop, scaled down: a transfer of 2 MB takes about 1 s of 20 Mbit/s; there is no idle
+    // time between transfers.
     let toml = r#"duration = "60 s"
         path = { rate = "20 Mbit/s", rtt = "20 ms" }
         flow = [{ cc = "scalable", size = "2 MB", transfers = "repeat" }]"#;

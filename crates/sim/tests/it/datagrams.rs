@@ -13,7 +13,8 @@ fn a_stream_below_the_rate_loses_nothing_and_waits_for_nothing() {
     .summary;
     let stream = &summary.streams[0];
     assert_eq!((stream.lost, stream.reordered), (0, 0));
-    // 40 Mbit/s of packets of 1500 bytes for 9 s, of which those of the last 30.12 ms are on their way; 1472 bytes are payload.
+    // 40 Mbit/s of packets of 1500 bytes for 9 s, of which those of the last 30.12 ms are in transit; 1472
+    // bytes are payload.
     assert_eq!((stream.sent, stream.received), (30_000, 30_000 - 101), "{stream:?}");
     assert!((stream.goodput_bit_s / 40e6 - 1472.0 / 1500.0).abs() < 1e-4);
     // Half of the round trip, and 120 us of serialisation.
@@ -33,9 +34,9 @@ fn a_stream_above_the_rate_loses_the_rest_and_fills_the_queue() {
     let stream = &summary.streams[0];
     let share = stream.lost as f64 / (stream.received + stream.lost) as f64;
     assert!((share - 0.2).abs() < 0.002, "{stream:?}");
-    // 10 ms of propagation; 50 packets of 1.2 ms in front at most, and its own service.
+    // 10 ms of propagation; at most 50 packets of 1.2 ms ahead in the queue, and the packet's own service.
     assert!((stream.delay_max_s.unwrap() - (0.010 + 51.0 * 0.0012)).abs() < 0.0012, "{stream:?}");
-    // Of the packets of the last 71 ms nobody at the receiver knows; a fifth of them was dropped.
+    // Packets of the last 71 ms have not reached the receiver; a fifth of them was dropped.
     let unknown = summary.links[0].dropped - stream.lost;
     assert!(unknown.abs_diff((0.0712 * 12.5e6 / 12_000.0 / 5.0) as u64) <= 1, "{summary:?}");
 }
@@ -67,7 +68,7 @@ fn reordering_and_losses_on_the_wire_are_told_apart() {
     let stream = &summary.streams[0];
     let share = |count: u64| count as f64 / stream.sent as f64;
     assert!((share(stream.lost) - 0.01).abs() < 0.0005, "{stream:?}");
-    // A packet each 2 ms: one that is held back for 5 ms is late, unless those behind it are held back too.
+    // A packet each 2 ms: one that is delayed by 5 ms is late, unless those behind it are delayed too.
     assert!((share(stream.reordered) - 0.1).abs() < 0.02, "{stream:?}");
 }
 

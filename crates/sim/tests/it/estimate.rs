@@ -1,4 +1,4 @@
-//! No run does more than the estimate says that it may.
+//! No run exceeds its estimate.
 
 use elephan_metrics::{Outcome, Uncontrolled};
 use elephan_scenario::{Estimate, Scenario};

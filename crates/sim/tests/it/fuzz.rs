@@ -1,4 +1,4 @@
-//! Scenarios that nobody would write: drawn from the schema, carried out, and looked at. `make fuzz` draws more.
+//! Random scenarios, drawn from the schema, run and checked. `make fuzz` draws more.
 #![allow(clippy::print_stdout, reason = "what was drawn is of interest")]
 
 use crate::drawn::examine_all;

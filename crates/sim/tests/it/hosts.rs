@@ -1,4 +1,4 @@
-//! Hosts whose processor takes time, whose backlog ends, whose device queue fills.
+//! Hosts whose processor takes time, whose backlog is limited, and whose device queue fills.
 
 use elephan_metrics::trace::FlowTrace;
 use elephan_metrics::{FlowSummary, Summary};
@@ -56,20 +56,20 @@ fn a_backlog_that_is_full_drops_and_counts() {
     let summary = run("reno", "", host);
     let host = flow(&summary).host.as_ref().unwrap();
     assert!(host.dropped > 0 && host.backlog_max_packets == 5, "{host:?}");
-    // Cumulative ACKs make up for it: data goes on.
+    // Cumulative ACKs compensate for it: data transfer continues.
     assert!(flow(&summary).goodput_bit_s > 20e6, "{summary:?}");
 }
 
 #[test]
 fn a_full_device_queue_reduces_the_window_though_nothing_is_lost() {
-    // A device of 50 Mbit/s in front of 100: the only queue is the host's own.
+    // A device of 50 Mbit/s in front of a link of 100: the host's own queue is the only one.
     let path = "access_rate = \"50 Mbit/s\"";
     let limited = run("reno", path, "host = { txqueuelen = 50 }");
     let stalls = flow(&limited).host.as_ref().unwrap().stalls;
     assert!(stalls > 0, "{limited:?}");
     assert_eq!(flow(&limited).congestion_events, stalls);
     assert_eq!((limited.links[0].dropped, flow(&limited).retransmitted_bytes), (0, 0));
-    // Without a limit the queue takes whatever the window admits, which so grows without end.
+    // Without a limit the queue accepts everything that the window allows, and the window grows without end.
     let free = run("reno", path, "host = {}");
     assert_eq!(flow(&free).host, None);
     assert_eq!(flow(&free).congestion_events, 0);
@@ -106,8 +106,9 @@ fn transfers_follow_each_other_on_a_host_too() {
     assert!((30..70).contains(&summary.transfers.as_ref().unwrap().count), "{summary:?}");
 }
 
-/// The hosts of Li 2006, Table B.2, as docs/hosts.md derives them: 2.2 GHz and Linux 2.4, at a `scale` of its gigabit. At half the rate
-/// all takes twice as long, windows are half, and what an ACK passes by too, so that each of it takes four times as long.
+/// The hosts of Li 2006, Table B.2, as docs/hosts.md derives them: 2.2 GHz and Linux 2.4, at a `scale` of its
+/// gigabit. At half the rate all processing takes twice as long. Windows are half as large, and so is the
+/// number of segments that an ACK walks, so the time for each of them is four times as long.
 fn linux_2_4(scale: f64, walk: &str) -> String {
     format!(
         r#"tcp = {{ quantisation = "round_up", rate_halving = true, rto_min = "320 ms" }}
@@ -123,8 +124,8 @@ fn linux_2_4(scale: f64, walk: &str) -> String {
     )
 }
 
-/// The DataTAG path of section 9.1.3: share that a Scalable flow takes of what `cbr` leaves it, its timeouts, and its smallest window
-/// after the start over that which fills the path.
+/// The DataTAG path of section 9.1.3: the share of the rate left by `cbr` that a Scalable flow takes, its
+/// timeouts, and its smallest window after the start relative to the window that fills the path.
 fn datatag(cbr: u32, host: &str) -> (f64, u64, f64) {
     let outcome = outcome(&format!(
         r#"duration = "60 s"
@@ -156,14 +157,14 @@ fn the_window_collapses_under_200_mbit_of_datagrams_and_not_under_600() {
     println!("share, timeouts, least window: 200 Mbit/s {fast:?}, 600 Mbit/s {slow:?}");
     assert!(fast.0 < 0.6 && fast.2 < 0.1, "{fast:?}");
     assert!(slow.0 > 0.9 && slow.1 == 0 && slow.2 > 0.5, "{slow:?}");
-    // It is the walk over all that is in flight: one over the holes alone costs nothing that matters.
+    // The cause is the walk over all segments in flight: a walk over the holes alone has no significant cost.
     let holes = datatag(200, &linux_2_4(1.0, "sack_lost"));
     println!("walk over holes {holes:?}");
     assert!(holes.0 > 0.95 && holes.2 > 0.5, "{holes:?}");
 }
 
-/// Assured forwarding of nine tenths beside a flood in best effort (section 9.2), a quarter of its rate: the flow's share of what it is
-/// assured, and its smallest window over that which fills the class.
+/// Assured forwarding of nine tenths beside a flood in best effort (section 9.2), at a quarter of its rate:
+/// the flow's share of its assured rate, and its smallest window relative to the window that fills the class.
 fn assured(cc: &str, queue: &str) -> (f64, f64) {
     let host = linux_2_4(0.25, "sack_in_flight").replacen("tcp = {", "tcp = { initial_ssthresh = 2250,", 1);
     let outcome = outcome(&format!(
@@ -208,7 +209,7 @@ fn a_backlog_that_was_full_takes_nothing_until_it_is_empty() {
 
 #[test]
 fn a_busy_processor_is_not_woken_again_and_again_by_a_timer_that_is_due() {
-    // Pacing lets the next segment go while the processor looks at an ACK.
+    // Pacing releases the next segment while the processor handles an ACK.
     let outcome = outcome(
         r#"duration = "3 s"
         path = { rate = "100 Mbit/s", rtt = "20 ms" }
@@ -217,7 +218,7 @@ fn a_busy_processor_is_not_woken_again_and_again_by_a_timer_that_is_due() {
         flow = [{ cc = "reno" }]"#,
     );
     assert!(outcome.summary.flows[0].goodput_bit_s > 80e6, "{:?}", outcome.summary);
-    // A segment, half an ACK, the processor and the pacer for each: about five events.
+    // For each segment: the segment, half an ACK, the processor and the pacer; about five events.
     assert!(outcome.events_handled < 8 * outcome.segments_delivered, "{} events", outcome.events_handled);
     assert!(outcome.flows.time_s.is_sorted());
 }
@@ -238,7 +239,7 @@ fn no_time_of_a_scenario_is_too_long_for_the_clock() {
 
 #[test]
 fn a_timer_that_is_due_waits_until_the_device_has_room() {
-    // A SYN takes 4.8 s, and is due again after one.
+    // A SYN takes 4.8 s, and its retransmission is due after one second.
     let slow = outcome(
         r#"duration = "60 s"
         path = { rate = "100 Mbit/s", rtt = "20 ms", access_rate = "100 bit/s" }
@@ -246,7 +247,8 @@ fn a_timer_that_is_due_waits_until_the_device_has_room() {
         flow = [{ cc = "reno" }]"#,
     );
     assert!(slow.events_handled < 1000, "{} events", slow.events_handled);
-    // With pacing a segment goes when there is room for it, before the next ACK. Windows are halved at each stall.
+    // With pacing a segment is sent when there is room for it, before the next ACK. Each stall halves the
+    // window.
     let paced = outcome(
         r#"duration = "10 s"
         path = { rate = "100 Mbit/s", rtt = "20 ms", access_rate = "1 Mbit/s" }

@@ -1,4 +1,4 @@
-//! The kernel's integer arithmetic in the simulator: what quantisation alone changes.
+//! The kernel's integer arithmetic in the simulator: the effect of quantisation alone.
 
 use elephan_metrics::Outcome;
 
@@ -11,7 +11,8 @@ fn run(cc: &str, quantisation: &str) -> Outcome {
     ))
 }
 
-/// One flow of each: the kernel's file and the published rules in whole windows carry the same, to a few per cent.
+/// One flow of each: the kernel's implementation and the published rules in whole windows have the same
+/// goodput, to a few per cent.
 #[test]
 fn the_kernels_arithmetic_carries_what_whole_windows_do() {
     for cc in ["reno", "hstcp", "hstcp-fc", "scalable", "htcp", "bic", "fast", "ltcp"] {
@@ -24,7 +25,8 @@ fn the_kernels_arithmetic_carries_what_whole_windows_do() {
     }
 }
 
-/// The buffer holds few packets, so every loss falls where whole windows count: real windows give another epoch.
+/// The buffer holds few packets, so every loss occurs where the rounding to whole windows matters:
+/// real-valued windows give another epoch.
 #[test]
 fn whole_windows_show() {
     let real = run("scalable", "none").summary.flows.remove(0);

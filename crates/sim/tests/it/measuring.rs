@@ -1,4 +1,4 @@
-//! Which packets the counters of a measuring window count.
+//! Which packets the counters of a measuring window include.
 
 use elephan_metrics::Summary;
 
@@ -14,7 +14,7 @@ fn summary(path: &str, rest: &str) -> Summary {
 
 #[test]
 fn what_is_lost_was_offered() {
-    // All that is sent at the very instant when the window opens is lost, and nothing else is sent for a second.
+    // All packets sent exactly when the window opens are lost, and no others are sent for a second.
     let loss = "loss = { name = \"random\", probability = 1 }";
     for from in ["", "measure = { from = \"1 ms\" }", "measure = { from = \"50 ms\" }"] {
         let summary = summary(loss, &format!("flow = [{{ cc = \"reno\", count = 10 }}]\n{from}"));
@@ -28,7 +28,7 @@ fn what_is_lost_was_offered() {
 
 #[test]
 fn what_is_received_was_sent() {
-    // One packet each 20 ms, the first at 0 s; half of the round-trip time and 1.2 ms on their way.
+    // One packet each 20 ms, the first at 0 s; half of the round-trip time and 1.2 ms in transit.
     let sent_and_received = |from: &str| {
         let cbr = "cbr = [{ rate = \"600 kbit/s\" }]";
         let summary = summary("", &format!("{cbr}\nmeasure = {{ from = \"{from}\", to = \"1.99 s\" }}"));
@@ -37,15 +37,15 @@ fn what_is_received_was_sent() {
         (stream.sent, stream.received, stream.goodput_bit_s)
     };
     assert_eq!(sent_and_received("0 s"), (100, 90, 90.0 * 1472.0 * 8.0 / 1.99));
-    // What was on its way at the opening was not sent in the window; it is goodput, though.
+    // Packets in transit at the opening were not sent in the window; they count as goodput, though.
     assert_eq!(sent_and_received("0.99 s"), (50, 40, 50.0 * 1472.0 * 8.0));
-    // The packet that is sent at the very instant is not the window's.
+    // A packet that is sent exactly at the opening does not belong to the window.
     assert_eq!(sent_and_received("1 s").0, 49);
 }
 
 #[test]
 fn what_is_dropped_from_a_queue_was_offered() {
-    // The queue that was filled before the window opens is dropped in it, with all that is on the wire.
+    // The queue that was filled before the window opens is dropped in it, with all packets on the wire.
     for queue in ["\"codel\"", "\"fq-codel\"", "\"drr\"", "{ name = \"wrr\", class = [{ name = \"all\" }] }"]
     {
         let down = "event = [{ at = \"1 s\", link = \"bottleneck\", up = false }]";
@@ -58,7 +58,7 @@ fn what_is_dropped_from_a_queue_was_offered() {
         assert_eq!((link.offered, link.dropped, link.dropped_down), (0, 0, 0), "{queue} {link:?}");
         for class in &link.classes {
             assert_eq!((class.offered, class.dropped), (0, 0), "{class:?}");
-            // What the link dropped when it went down was not served.
+            // Packets that the link dropped when it went down were not served.
             assert!(class.throughput_bit_s <= 1e6 + 12_000.0, "{class:?}");
         }
     }

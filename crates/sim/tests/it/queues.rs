@@ -1,11 +1,11 @@
-//! Queue disciplines under TCP: what their authors say of them.
+//! Queue disciplines under TCP: comparison with the claims of their authors.
 
 use elephan_metrics::Outcome;
 use elephan_metrics::{LinkSummary, Summary};
 
 use crate::common::outcome;
 
-/// Reno flows over 100 ms, with twice the bandwidth-delay product of room.
+/// Reno flows over 100 ms, with a buffer of twice the bandwidth-delay product.
 fn reno_at(rate: &str, flows: u32, queue: &str, stack: &str) -> Outcome {
     outcome(&format!(
         r#"duration = "60 s"
@@ -27,9 +27,10 @@ fn bottleneck(outcome: &Outcome) -> &LinkSummary {
 
 #[test]
 fn codel_holds_its_target_under_4_to_64_flows() {
-    // RFC 8289, section 4.3: the target is the standing delay that is acceptable, so half of all packets wait no longer. The
-    // rate of drops grows by one in an interval over the root of its number, which suffices while the flows need no more than
-    // some ten drops a second; at 50 Mbit/s 64 flows need seventy, and wait for 16 ms.
+    // RFC 8289, section 4.3: the target is the acceptable standing delay, so half of all packets wait no
+    // longer. The rate of drops increases by one in an interval over the root of its number. This suffices
+    // while the flows need no more than some ten drops a second; at 50 Mbit/s 64 flows need seventy, and wait
+    // for 16 ms.
     for flows in [4, 16, 64] {
         let outcome = reno_at("500 Mbit/s", flows, r#""codel""#, "");
         let link = bottleneck(&outcome);
@@ -56,7 +57,8 @@ fn pie_holds_its_reference_delay() {
 
 #[test]
 fn red_keeps_its_average_between_its_thresholds() {
-    // Floyd and Jacobson 1993, section 5: max_p of 1/50 and w_q of 0.002; the thresholds suit this larger pipe.
+    // Floyd and Jacobson 1993, section 5: max_p of 1/50 and w_q of 0.002; the thresholds are adapted to this
+    // larger pipe.
     for flows in [16, 32] {
         let outcome =
             reno(flows, r#"{ name = "red", min_th = 40, max_th = 120, max_p = 0.02, w_q = 0.002 }"#, "");
@@ -89,7 +91,7 @@ fn adaptive_red_holds_its_target_whatever_the_number_of_flows() {
         let mean = bottleneck(&outcome).queue_mean_packets;
         assert!((10.0..32.0).contains(&mean), "{flows} flows: {mean}");
     }
-    // Plain RED with the same thresholds and max_p follows the load.
+    // Plain RED with the same thresholds and max_p depends on the load.
     let spread = |queue: &str| {
         let mean = |flows| bottleneck(&reno(flows, queue, "")).queue_mean_packets;
         mean(64) / mean(8)
@@ -128,10 +130,11 @@ fn flow_queueing_makes_unequals_equal() {
     assert!(unequal(r#""droptail""#).fairness < Some(0.5));
     for queue in ["fq-codel", "drr"] {
         let summary = unequal(&format!("\"{queue}\""));
-        // Under CoDel the longer path does not use all that it may.
+        // Under CoDel the flow with the longer round-trip time does not use its full share.
         let least = if queue == "drr" { 0.9 } else { 0.65 };
         assert!(summary.fairness > Some(least), "{queue}: {:?}", summary.fairness);
-        // The stream sends less than its share: it loses nothing, and waits for no more than a packet of each of the others.
+        // The stream sends less than its share: it loses nothing, and waits for at most one packet of each of
+        // the others.
         let stream = &summary.streams[0];
         assert_eq!(stream.lost, 0, "{queue}");
         let waited = stream.delay_p99_s.unwrap() - 0.020;
@@ -187,7 +190,7 @@ fn a_link_that_fails_and_comes_back_accounts_for_everything() {
     let link = bottleneck(&outcome);
     assert!(link.dropped_down > 0 && link.dropped == link.dropped_down + link.dropped_full, "{link:?}");
     assert!(link.lost > 10);
-    // Every drop is an event, those of packets that had been accepted too; what is lost on the wire is not.
+    // Every drop is an event, including drops of accepted packets; losses on the wire are not.
     let drops = (0..outcome.events.kind.len()).filter(|&i| {
         outcome.events.kind[i] == elephan_metrics::trace::EventKind::Drop as u8 && outcome.events.link[i] == 0
     });
@@ -210,13 +213,13 @@ fn a_link_that_fails_and_comes_back_accounts_for_everything() {
     assert!((delivered(6.0, 10.0) / 5e6 - 0.965).abs() < 0.02, "{}", delivered(6.0, 10.0));
     assert_eq!(delivered(10.1, 12.0), 0.0);
     assert!(delivered(16.0, 20.0) > 15e6, "{}", delivered(16.0, 20.0));
-    // Utilisation is a share of what the rate allowed at the time; the packet that was in service when that fell, at the old
-    // rate, makes it 2 % more in a sample of 0.1 s.
+    // Utilisation is relative to what the rate allowed at the time. The packet in service when the rate fell
+    // was sent at the old rate; it adds 2 % in a sample of 0.1 s.
     for (time, share) in queues.time_s.iter().zip(&queues.utilisation) {
         assert!(*share <= 1.02, "at {time} s: {share}");
     }
     assert!(link.utilisation > Some(0.5) && link.utilisation < Some(1.0));
-    // 20 ms one way were added in one direction: the round trip is 80 ms then, without queueing.
+    // 20 ms one way were added in one direction: the round-trip time is then 80 ms, without queueing.
     let flows = &outcome.flows;
     let late = (0..flows.time_s.len())
         .filter(|&i| flows.time_s[i] > 21.0)

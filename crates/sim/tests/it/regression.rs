@@ -1,5 +1,6 @@
-//! A change of behaviour shows as a table difference: goodput, Jain's index, retransmissions and drops over buffer, loss and
-//! algorithm, and over the number of flows. `cargo insta review` accepts a new table.
+//! Shows a change of behaviour as a difference between tables: goodput, Jain's index, retransmissions and
+//! drops over buffer, loss and algorithm, and over the number of flows. `cargo insta review` accepts a new
+//! table.
 
 use std::fmt::Write;
 
@@ -8,7 +9,7 @@ use elephan_sim::run_many;
 
 use crate::common::plan;
 
-/// Runs scenarios, and lays out one line for each.
+/// Runs scenarios, and formats one line for each.
 fn table(head: &str, scenarios: &[(String, String)]) -> String {
     let plans: Vec<_> = scenarios.iter().map(|(_, toml)| plan(toml)).collect();
     let mut text = format!("{head}  goodput Mbit/s    jain  retransmitted  dropped\n");

@@ -1,17 +1,18 @@
 //! The simulator against closed forms: mean windows under loss, recovery times, utilisation by buffer.
 //!
-//! A rule of the papers is iterated here round trip by round trip, apart from the simulator and from `elephan-cc`, with one
-//! loss for each `1/p` packets; the simulated mean window of one flow must agree with that, and with the published
-//! response function where that is the same formula. Algorithms whose increase has a memory are held to `elephan-model`.
+//! A rule of the papers is iterated here round trip by round trip, independently of the simulator and of
+//! `elephan-cc`, with one loss for each `1/p` packets. The simulated mean window of one flow must agree with
+//! that, and with the published response function if it is the same formula. Algorithms whose increase
+//! depends on the past are compared with `elephan-model`.
 
 use crate::common::outcome;
 
-/// Mean window under one loss in `1/p` packets, for a rule `(increase per round trip, window after a loss)`. After a loss the
-/// window stands still for the round trip that its repair takes.
+/// Mean window under one loss in `1/p` packets, for a rule `(increase per round trip, window after a loss)`.
+/// After a loss the window is constant for the round trip of its recovery.
 fn periodic(p: f64, increase: impl Fn(f64) -> f64, decrease: impl Fn(f64) -> f64) -> f64 {
     let (mut w, mut until_loss) = ((1.0 / p).sqrt().max(2.0), 1.0 / p);
     let (mut packets, mut rounds, mut losses, mut repair) = (0.0, 0.0, 0, 0.0);
-    // A hundredth of a round trip at a time; the first half is the way to the steady state.
+    // Steps of a hundredth of a round trip; the first half of them reaches the steady state.
     while losses < 400 {
         let step = 0.01;
         if repair > 0.0 {
@@ -63,9 +64,9 @@ fn ltcp_decrease(w: f64) -> f64 {
     if k == 1.0 { w / 2.0 } else { w - below / 2.0 - (1.0 - 0.6) * (w - start) / 2.0 }
 }
 
-/// Mean window that the simulator gives under this loss, over the time in which about `losses` happen.
+/// Mean window of the simulator under this loss, over the time in which about `losses` happen.
 fn simulated(cc: &str, loss: &str, window: f64, p: f64, losses: f64) -> f64 {
-    // A path that never fills: 100 ms, and ten times the window.
+    // A path that never becomes full: 100 ms, and ten times the window.
     let seconds = (losses / p / window * 0.1).clamp(20.0, 20_000.0).ceil();
     let rate = (window * 12_000.0 / 0.1 * 20.0 / 1e6).max(10.0).ceil();
     let toml = format!(
@@ -104,10 +105,10 @@ fn standard_tcp_has_its_square_root() {
 #[test]
 fn scalable_tcp_is_inverse_in_the_loss_rate() {
     // W = a/(bp) at the loss, and the mean of an exponential sawtooth b/(-ln(1-b)) of it: 0.0749/p (Kelly: about 0.08/p).
-    // The round trip of repair is one in fourteen here, and takes another 6 %.
+    // The round trip of recovery is one in fourteen here, and reduces the mean by another 6 %.
     let theory = |p: f64| periodic(p, |w| 0.01 * w, |w| w - 0.125 * w);
     within(theory(1e-4), 0.08 / 1e-4, 0.13, "Kelly's response function");
-    // At 1e-3 the window is 75 and its eighth is cut to whole segments, which the iteration leaves out.
+    // At 1e-3 the window is 75 and its eighth is truncated to whole segments, which the iteration omits.
     let exact = "{ name = \"scalable\", rounding = \"none\" }";
     under_periodic_loss(exact, &[1e-3, 1e-4, 1e-5], 0.05, theory);
 }
@@ -117,7 +118,8 @@ fn highspeed_tcp_has_its_response_function() {
     let theory = |p: f64| periodic(p, |w| hstcp(w).0, |w| (1.0 - hstcp(w).1) * w);
     // RFC 3649, section 3: w = 0.12 / p^0.835.
     within(theory(1e-5), 0.12 / 1e-5f64.powf(0.835), 0.1, "RFC 3649's response function");
-    // At 1e-3 the mean is the threshold of 38: the flow is in both modes in turn, and which depends on where it began.
+    // At 1e-3 the mean is the threshold of 38: the flow alternates between both modes, in a pattern that
+    // depends on its start.
     under_periodic_loss("{ name = \"hstcp\", form = \"continuous\" }", &[3e-4, 1e-4, 1e-5], 0.05, theory);
 }
 
@@ -128,7 +130,8 @@ fn layered_tcp_has_its_own() {
     under_periodic_loss("\"ltcp\"", &[3e-4, 1e-4, 1e-5, 1e-6], 0.05, theory);
 }
 
-/// Mean window by the sawtooth of `elephan-model`, and after each loss the round trip of its repair, in which the window stands still.
+/// Mean window by the sawtooth of `elephan-model`; after each loss the window is constant for the round trip
+/// of its recovery.
 fn derived(cc: &str, p: f64) -> f64 {
     let model = elephan_model::Algorithm::new(cc, &[]).expect("it is modelled");
     let with_repair = |w: f64| {
@@ -153,9 +156,10 @@ fn those_with_a_memory_have_the_sawtooth_of_the_model() {
 
 #[test]
 fn fast_rests_where_alpha_of_each_flow_waits() {
-    // Thesis, equation 6.18 and section 6.1.5: alpha is 8, 20 and 200 by goodput. The queue and the transmitter hold it whole, and
-    // the window is the flow's share of the pipe beside it. Two flows of one alpha share evenly; by goodput they need not, as the
-    // one that is ahead has the larger alpha.
+    // Thesis, equation 6.18 and section 6.1.5: alpha is 8, 20 and 200 by goodput. The queue and the
+    // transmitter hold all alpha packets, and the window is these plus the flow's share of the pipe. Two
+    // flows with the same alpha share evenly. If alpha depends on goodput they need not, because the faster
+    // flow has the larger alpha.
     let always_50 = "{ name = \"fast\", alpha_low = 50, alpha_mid = 50, alpha_high = 50 }";
     for (cc, rate, flows, alpha) in [
         ("\"fast\"", 5e6, 1.0, 8.0),
@@ -196,7 +200,8 @@ fn random_loss_has_the_mean_of_its_distribution() {
 
 #[test]
 fn utilisation_is_a_matter_of_beta_and_buffer() {
-    // Thesis, equation 5.6: capacity and round-trip time do not enter. 500 packets of bandwidth-delay product.
+    // Thesis, equation 5.6: capacity and round-trip time do not enter. The bandwidth-delay product is 500
+    // packets.
     for beta in [0.5, 0.8, 0.875] {
         for buffer in [0.02, 0.1, 0.2, 0.5, 1.0] {
             let full: f64 = beta * (1.0 + buffer);
@@ -224,7 +229,8 @@ fn recovery_times_are_kellys() {
     // Kelly, Table 2: after one loss Scalable TCP regains its window in -ln(1-b)/ln(1+a) round trips, 13.4 for
     // a = 1/100 and b = 1/8, at any window; Standard TCP takes W/2 round trips (Table 1).
     for window in [200u64, 1000] {
-        // One loss in so many packets. Standard TCP regains W in 3/8 W^2 of them, from a W that has grown until then.
+        // One loss in this number of packets. Standard TCP regains the window W, up to which it had grown by
+        // then, in 3/8 W^2 of them.
         for (cc, every, seconds) in
             [("scalable", 150 * window, 30), ("reno", 3 * window * window, 20 + window * 31 / 100)]
         {
@@ -242,7 +248,7 @@ fn recovery_times_are_kellys() {
             let before = flows.cwnd_segments[lost - 1];
             let regained = (lost..flows.cwnd_segments.len()).find(|&i| flows.cwnd_segments[i] >= before);
             let regained = regained.expect("it regains its window before the run ends");
-            // One round trip passes in recovery, when the window stands still.
+            // One round trip passes in recovery, during which the window is constant.
             let rounds = (regained - lost) as f64 - 1.0;
             let expected = if cc == "reno" { before / 2.0 } else { 13.42 };
             assert!(

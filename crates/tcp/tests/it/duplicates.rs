@@ -39,7 +39,7 @@ fn tahoe_starts_slowly_after_a_fast_retransmit() {
 
 #[test]
 fn tahoe_goes_back_over_what_arrived() {
-    // Go-back-N: 0 and 3 are lost. After the hole at 0 the window is 2, and 3 and 4 are sent again, though 4
+    // Go-back-N: 0 and 3 are lost. After the hole at 0 the window is 2, and 3 and 4 are retransmitted, though 4
     // had arrived.
     let mut tcp = first_is_lost(Recovery::Tahoe);
     tcp.dupacks(0, 1);

@@ -127,12 +127,13 @@ fn pacing_spreads_segments_over_the_round_trip() {
 
 #[test]
 fn pacing_does_not_hold_back_what_the_window_holds_back() {
-    // Pacing wakes the endpoint only for what may be sent: then the only timer is the retransmission's.
+    // Pacing wakes the endpoint only for segments that may be sent: in this case the only timer is the
+    // retransmission timer.
     let mut tcp = Script::sender(Config { pacing: true, ..config() });
     tcp.write(100).until(60);
     assert_eq!(tcp.sent().len(), 10);
     assert_eq!(tcp.end.poll_timeout(), ms(100) + ms(1000));
-    // An ACK lets a segment go at once, when the last is long enough ago.
+    // An ACK releases a segment at once if the last one was sent long enough ago.
     tcp.until(100).ack(1);
     assert_eq!(tcp.sent(), [10]);
 }
@@ -140,7 +141,7 @@ fn pacing_does_not_hold_back_what_the_window_holds_back() {
 #[test]
 fn moderation_brings_the_window_down_to_what_is_in_flight() {
     // Congestion window moderation of Linux 2.4 and 2.6 (tcp_moderate_cwnd; thesis, section 9.1.7): an ACK of
-    // 6 segments leaves 4 in flight, and 3 more may go. ACKs of up to three segments change nothing.
+    // 6 segments leaves 4 in flight, and 3 more may be sent. ACKs of up to three segments change nothing.
     let mut tcp = Script::sender(Config { moderate_cwnd: true, ..avoiding() });
     tcp.write(100).sent();
     tcp.until(100).ack(6);
@@ -152,7 +153,7 @@ fn moderation_brings_the_window_down_to_what_is_in_flight() {
 
 #[test]
 fn a_window_of_whole_segments() {
-    // Quantisation: the window is an integer with a counter; ten ACKs of one segment each make one.
+    // Quantisation: the window is an integer with a counter; ten ACKs of one segment each add one segment.
     let mut tcp = Script::sender(Config { quantisation: Quantisation::RoundUp, ..avoiding() });
     tcp.write(100).until(100);
     for next in 1..=9 {
@@ -165,7 +166,8 @@ fn a_window_of_whole_segments() {
 
 #[test]
 fn segments_are_full_until_the_last() {
-    // Segment boundaries: full segments where there is enough; a short one at the end of what was written.
+    // Segment boundaries: full segments as long as there is enough data; a short one at the end of the
+    // written data.
     let mut tcp = Script::sender(config());
     tcp.write_bytes(2500);
     let lens: Vec<u16> = tcp.take_data().iter().map(|segment| segment.len).collect();
@@ -175,7 +177,7 @@ fn segments_are_full_until_the_last() {
 
 #[test]
 fn what_is_in_flight_never_exceeds_the_window() {
-    // A window of 10.5 admits ten segments, and a short one.
+    // A window of 10.5 allows ten full segments and a short one.
     let mut tcp = Script::sender(avoiding());
     tcp.write(100).sent();
     tcp.until(100).ack(5);

@@ -11,19 +11,20 @@ use elephan_scenario::{Error as Refusal, Plan, Scenario};
 use elephan_sim::{Error, check, run};
 use serde_json::Value;
 
-/// What asks for more is left out of a scenario: its run would take longer than milliseconds.
+/// Limits on a scenario; keys that exceed them are removed, because the run would take longer than
+/// milliseconds.
 const MOST_EVENTS: f64 = 2e6;
 const MOST_ROWS: f64 = 1e5;
 const MOST_BYTES: f64 = 2e8;
-/// A run of so many events that goes on for longer has no end.
+/// A run of so few events that takes longer than this is taken to be endless.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// One in so many runs is made a second time, and one in so many is cancelled on its way.
+/// One in this number of runs is repeated, and one in this number is cancelled midway.
 const AGAIN: u64 = 8;
 
-/// Ends a run that has no end, or one that is to be cancelled.
+/// Ends an endless run, or a run that is to be cancelled.
 struct Watch {
     began: Instant,
-    /// Cancels it when it is asked for the so manieth time.
+    /// Cancels the run at this query.
     cancels: bool,
     asked: AtomicBool,
 }
@@ -46,7 +47,7 @@ impl Control for Watch {
     }
 }
 
-/// The key that a scenario is refused for first. Each mistake has one line.
+/// The key in the first error for which a scenario is refused. Each error is one line.
 fn refused_for(refusal: &Refusal) -> Result<&str, String> {
     for mistake in &refusal.mistakes {
         if mistake.to_string().contains('\n') {
@@ -56,7 +57,8 @@ fn refused_for(refusal: &Refusal) -> Result<&str, String> {
     refusal.mistakes.first().map(|mistake| mistake.key.as_str()).ok_or("refused for no reason".to_owned())
 }
 
-/// Takes `key` out of a document, or as much of it as is there: the table that lacks it. False where that is nothing.
+/// Removes `key` from a document, or the longest existing prefix of it: the table that lacks it. Returns
+/// false if there is none.
 pub fn leave_out(document: &mut Value, key: &str) -> bool {
     let (first, rest) = key.split_once('.').unwrap_or((key, ""));
     let inner = match document {
@@ -77,7 +79,7 @@ pub fn leave_out(document: &mut Value, key: &str) -> bool {
     }
 }
 
-/// Everything that an outcome says, to the bit.
+/// Everything that an outcome contains, to the bit.
 fn fingerprint(outcome: &Outcome) -> String {
     format!("{outcome:?}")
 }
@@ -85,7 +87,7 @@ fn fingerprint(outcome: &Outcome) -> String {
 /// The outcome of loading a scenario.
 pub enum Loaded {
     Ready(Box<(Plan, Estimate)>),
-    /// It is refused, or asks for more than milliseconds: for this key.
+    /// It is refused, or would take longer than milliseconds: because of this key.
     Refused(String),
     TooLarge(String),
 }
@@ -123,7 +125,8 @@ pub fn load(document: &Value) -> Result<Loaded, String> {
     Ok(Loaded::Ready(Box::new((plan, estimate))))
 }
 
-/// Carries out the plan of a scenario, twice or half where it is its turn; its events, or what is wrong.
+/// Runs the plan of a scenario; repeats or cancels the run if it is its turn. Returns its number of events,
+/// or the error.
 pub fn examine(plan: &Plan, estimate: &Estimate, seed: u64) -> Result<u64, String> {
     let carry_out = |watch: &Watch| run(plan, watch);
     let outcome = carry_out(&Watch::new(false)).map_err(|error| error.to_string())?;

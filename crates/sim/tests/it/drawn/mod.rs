@@ -1,5 +1,5 @@
-//! Whole scenarios, drawn from the JSON Schema of the scenario file and carried out: what the test `fuzz` and the example of the same
-//! name share.
+//! Random scenarios, drawn from the JSON Schema of the scenario file and run: shared by the test `fuzz` and
+//! the example of the same name.
 
 mod draw;
 mod examine;
@@ -18,32 +18,32 @@ use examine::{Loaded, examine, leave_out, load};
 
 /// The outcome of a scenario.
 enum Fate {
-    /// It was refused when it was loaded, whatever was left out.
+    /// It was refused when it was loaded, whichever keys were removed.
     Refused,
-    /// It asks for too much.
+    /// It would take too long.
     TooLarge,
-    /// It ran: events.
+    /// It ran; the number of events.
     Ran(u64),
 }
 
-/// The random scenario, and its outcome.
+/// Counts of the random scenarios, by outcome.
 #[derive(Default)]
 pub struct Tally {
     pub drawn: u64,
-    /// Refused when it was loaded as it was drawn, by key; and how many were so to the last.
+    /// Scenarios refused as first drawn, by key; and the number that were refused to the last.
     pub refused: BTreeMap<String, u64>,
     pub hopeless: u64,
     pub too_large: u64,
     pub ran: u64,
-    /// Of the slowest: how long it took, and its seed.
+    /// The slowest scenario: its duration, and its seed.
     pub slowest: (Duration, u64),
-    /// Of the largest: its events, and its seed.
+    /// The largest scenario: its number of events, and its seed.
     pub largest: (u64, u64),
 }
 
 impl Tally {
-    /// Draws the scenario of `seed` and carries it out; what is wrong with it, or with us, in words. What a scenario is refused for
-    /// is left out until it is loaded or nothing is left.
+    /// Draws the scenario of `seed` and runs it; returns the error of the scenario or of the program as text.
+    /// Keys for which a scenario is refused are removed until it loads or nothing is left.
     fn examine(&mut self, seed: u64) -> Result<(), String> {
         let mut document = Draw::new(seed).scenario();
         self.drawn += 1;
@@ -99,7 +99,7 @@ impl Tally {
         Err(format!("scenario {seed}: {wrong}\n\n{table}"))
     }
 
-    /// Adds what another has drawn.
+    /// Adds the counts of another.
     fn add(&mut self, other: Self) {
         self.drawn += other.drawn;
         self.hopeless += other.hopeless;
@@ -112,7 +112,7 @@ impl Tally {
         }
     }
 
-    /// What was drawn, in a few lines.
+    /// A report of the drawn scenarios, in a few lines.
     pub fn report(&self) -> String {
         let refused: u64 = self.refused.values().sum();
         let (slowest, largest) = (self.slowest, self.largest);
@@ -137,8 +137,8 @@ impl Tally {
     }
 }
 
-/// Draws and carries out the scenarios of `seeds` on every core, and calls `tell` each minute. Stops at the first that does what it must
-/// not: its seed, and what that was.
+/// Draws and runs the scenarios of `seeds` on every core, and calls `tell` each minute. Stops at the first
+/// scenario that fails a check: returns its seed, and the error.
 pub fn examine_all(seeds: Range<u64>, tell: impl Fn(&Tally)) -> (Tally, Option<(u64, String)>) {
     let next = AtomicU64::new(seeds.start);
     let (tally, wrong) = (Mutex::new(Tally::default()), Mutex::new(None));

@@ -1,11 +1,12 @@
-//! What no schema says of a scenario: names that refer to each other, and lists that must be whole.
+//! Constraints that the schema does not express: names that refer to each other, and lists that must be
+//! complete.
 
 use serde_json::{Map, Value, json};
 
 use super::{Draw, time};
 
 impl Draw {
-    /// Names that refer to each other, and lists that must be whole.
+    /// Repairs names that refer to each other, and lists that must be complete.
     pub(super) fn mend(&mut self, document: &mut Map<String, Value>) {
         let nodes = self.name_links(document);
         let links: Vec<String> = match document.get("link").and_then(Value::as_array) {
@@ -68,7 +69,7 @@ impl Draw {
         }
     }
 
-    /// Links are a chain of nodes, of which some pairs have two; the number of nodes.
+    /// Makes the links a chain of nodes, of which some pairs have two links; returns the number of nodes.
     fn name_links(&mut self, document: &mut Map<String, Value>) -> Option<usize> {
         let links = document.get_mut("link")?.as_array_mut()?;
         let mut last = 0;
@@ -86,7 +87,7 @@ impl Draw {
         Some(last + 1)
     }
 
-    /// Traffic goes from node to node where there are nodes, and over the dumbbell where there are none.
+    /// Traffic goes from node to node if there are nodes, and over the dumbbell otherwise.
     fn place(&mut self, member: &mut Value, nodes: Option<usize>) {
         let Some(table) = member.as_object_mut() else { return };
         let Some(nodes) = nodes else {
@@ -100,7 +101,7 @@ impl Draw {
         table.insert("to".into(), json!(format!("node {to}")));
     }
 
-    /// Classes have names of their own, and one of them takes what no other names.
+    /// Classes have unique names, and one of them takes the packets that match no other.
     fn mend_classes(value: &mut Value) {
         match value {
             Value::Array(values) => values.iter_mut().for_each(Self::mend_classes),

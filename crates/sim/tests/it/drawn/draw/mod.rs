@@ -1,6 +1,7 @@
 //! Draws scenarios from the JSON Schema of the scenario file.
 //!
-//! The schema says which keys there are and what each may be, so a new key is drawn as soon as it exists. One seed gives one scenario.
+//! The schema defines the keys and their values, so a new key is drawn as soon as it exists. One seed gives
+//! one scenario.
 
 mod mend;
 
@@ -9,14 +10,15 @@ use elephan_units::{Seed, Stream};
 use rand::RngExt;
 use serde_json::{Map, Value, json};
 
-/// Tables within tables go no deeper.
+/// Maximum depth of nested tables.
 const DEEPEST: u32 = 5;
 
 /// Draws a scenario.
 pub struct Draw {
     schema: Value,
     stream: Stream,
-    /// Rates and times of a scenario lie around these, bit/s and s, and so do what is sent and how long that takes.
+    /// Typical rates and times of a scenario, bit/s and s, and the typical size and duration of a transfer.
+    /// Drawn values lie near them.
     rate: f64,
     duration: f64,
 }
@@ -59,7 +61,7 @@ impl Draw {
         let schema = std::mem::take(&mut self.schema);
         let mut document = Map::new();
         for (key, property) in schema["properties"].as_object().expect("a scenario is a table") {
-            // Files of other engines and of many runs are not what is tested here.
+            // Files of other engines and of sets of runs are not tested here.
             if key == "engine" || key == "sweep" {
                 continue;
             }
@@ -90,9 +92,9 @@ impl Draw {
         Value::Object(document)
     }
 
-    // ---- What a schema allows ----
+    // ---- Values that a schema allows ----
 
-    /// A value of a schema; none where that is nothing.
+    /// A value that matches a schema; `None` for an absent value.
     fn value(&mut self, whole: &Value, schema: &Value, key: &str, depth: u32) -> Option<Value> {
         if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
             return match name {
@@ -111,7 +113,7 @@ impl Draw {
             return Some(self.pick(values).clone());
         }
         if let Some(kinds) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
-            // No file is read. A table in a table in a table ends with what is no table.
+            // No file is read. Beyond the maximum depth, a value that is not a table is drawn.
             let can_be = |kind: &&Value| {
                 let requires =
                     |key: &str| kind["required"].as_array().is_some_and(|keys| keys.contains(&json!(key)));
@@ -176,10 +178,10 @@ impl Draw {
         let most = bound("maximum").or(bound("exclusiveMaximum"));
         let (from, to) = (least.unwrap_or(0.0), most.unwrap_or(least.map_or(1.0, |least| least + 1000.0)));
         json!(match self.below(60) {
-            // A bound that is not a value itself is refused.
+            // An exclusive bound is refused.
             0 if least.is_none() || schema.get("exclusiveMinimum").is_none() || self.chance(0.1) => from,
             1 => to,
-            // Beyond what any bound says, where there is none.
+            // Without an upper bound: any magnitude.
             2 if most.is_none() => self.decades(-6.0, 6.0),
             3..25 if from >= 0.0 && to > 0.0 => {
                 let low = from.max(to * 1e-6);
@@ -195,7 +197,7 @@ impl Draw {
         if key == "seed" {
             return json!(self.stream.random::<u32>());
         }
-        // Many alike are only more of the same.
+        // Many similar elements test nothing more.
         let usual = if ["count", "users"].contains(&key) { 1.0 } else { 2.5 };
         json!(match self.below(200) {
             0 => least,
@@ -220,7 +222,7 @@ impl Draw {
             0 => 0.0,
             1 => 1e-12,
             2 | 3 => 10.0,
-            // Instants that many have in common.
+            // Instants that many quantities share.
             4..40 => self.duration * (1 + self.below(8)) as f64 / 8.0,
             _ => self.duration * self.decades(-3.0, 0.3),
         };
@@ -243,7 +245,7 @@ impl Draw {
             ("packet", 0..5) => 100.0,
             ("packet", 5..10) => 65_535.0,
             ("packet", _) => self.decades(2.0, 4.0),
-            // Room for a packet or more.
+            // Room for at least one packet.
             ("buffer" | "send_buffer" | "receive_buffer", 1..) => self.decades(4.0, 7.0),
             (_, 0..5) => 1.0,
             (_, 5..8) => 1e12,
@@ -268,7 +270,7 @@ impl Draw {
     }
 }
 
-/// A time as it stands in a file.
+/// A time in the notation of a file.
 fn time(seconds: f64) -> Value {
     json!(format!("{} ps", (seconds * 1e12).round() as u64))
 }
