@@ -1,4 +1,4 @@
-//! What an ACK costs: `cargo bench -p elephan-cc`.
+//! The cost of an ACK: `cargo bench -p elephan-cc`.
 
 use divan::{Bencher, black_box};
 use elephan_cc::{Ack, Cause, Congestion, Controller, Quantisation, registry, slow_start};
@@ -47,7 +47,7 @@ impl Connection {
         }
     }
 
-    /// A thousand ACKs, and a loss when the window reaches `ceiling`.
+    /// A thousand ACKs, with a loss when the window reaches `ceiling`.
     fn thousand_acks(&mut self, ceiling: f64) {
         for _ in 0..1000 {
             let ack = &mut self.ack;
@@ -73,7 +73,7 @@ impl Connection {
     }
 }
 
-/// The time for an iteration, in microseconds, is that for an ACK in nanoseconds.
+/// An iteration's time in microseconds is the time for an ACK in nanoseconds.
 #[divan::bench(args = algorithms())]
 fn congestion_avoidance_1000_acks(bencher: Bencher, name: &str) {
     let mut connection = Connection::new(name, "standard");
@@ -81,7 +81,7 @@ fn congestion_avoidance_1000_acks(bencher: Bencher, name: &str) {
     bencher.bench_local(|| connection.thousand_acks(12_000.0));
 }
 
-/// As above; the window grows without an end.
+/// As above; the window grows without limit.
 #[divan::bench(args = slow_starts())]
 fn slow_start_1000_acks(bencher: Bencher, name: &str) {
     let mut connection = Connection::new("reno", name);

@@ -5,7 +5,7 @@ use elephan_units::Time;
 /// The two windows of a sender, in segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
-    /// How many segments may be in flight.
+    /// Maximum number of segments in flight.
     pub cwnd: f64,
     /// Below this window the sender is in slow start; infinite until the first congestion event.
     pub ssthresh: f64,
@@ -18,35 +18,34 @@ impl Window {
     }
 }
 
-/// An acknowledgment that told the sender something new.
+/// An acknowledgment with new information for the sender.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
     /// When it arrived.
     pub now: Time,
-    /// Segments of window growth it is worth: newly acknowledged segments after byte counting
-    /// (RFC 3465), or 1 for each ACK without it. Zero while the sender recovers from a loss and
-    /// while the window is not what limits it.
+    /// Number of segments for which the window may grow: newly acknowledged segments after byte counting (RFC
+    /// 3465), or 1 for each ACK without it. Zero during loss recovery and while the window is not the limit.
     pub segments: f64,
     /// Segments delivered since the connection began: cumulatively or selectively acknowledged.
     pub delivered: f64,
     /// Segments in flight when the ACK arrived.
     pub flight_size: f64,
-    /// The round-trip time of this ACK, where it gives one (Karn; RFC 7323, section 4).
+    /// The round-trip time of this ACK, if it gives a sample (Karn; RFC 7323, section 4).
     pub rtt: Option<Time>,
     /// The smallest round-trip time of the connection, `T_min`; zero before the first sample.
     pub min_rtt: Time,
     /// The smoothed round-trip time (RFC 6298); zero before the first sample.
     pub srtt: Time,
-    /// Round trips completed: grows by one when data sent after its last growth is acknowledged.
+    /// Round trips completed: increases by one when data sent after its last increase is acknowledged.
     pub round: u64,
-    /// Whether the sender is in fast recovery, when `cwnd` must not grow. Not so after a timeout:
-    /// then the sender is in slow start.
+    /// Whether the sender is in fast recovery, when `cwnd` must not grow. False after a timeout, because the
+    /// sender is then in slow start.
     pub in_recovery: bool,
     /// Payload of a full segment, in bytes.
     pub mss: u32,
 }
 
-/// Why the window must come down.
+/// Why the window must be reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Duplicate or selective acknowledgments.
@@ -60,9 +59,9 @@ pub enum Cause {
 /// A congestion event: at most one for each window of data.
 #[derive(Clone, Copy, Debug)]
 pub struct Congestion {
-    /// When the sender learnt of it.
+    /// When the sender detected it.
     pub now: Time,
-    /// How it learnt of it.
+    /// How the sender detected it.
     pub cause: Cause,
     /// Segments sent and not yet cumulatively acknowledged: RFC 5681's FlightSize.
     pub flight_size: f64,
@@ -72,26 +71,26 @@ pub struct Congestion {
     pub min_rtt: Time,
 }
 
-/// How the window moves at an ACK below `ssthresh`.
+/// How the window changes at an ACK below `ssthresh`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Start {
-    /// By how many segments `cwnd` moves; may be negative.
+    /// The change of `cwnd` in segments; may be negative.
     pub growth: f64,
-    /// Whether the start ends here: `ssthresh` becomes the window that results.
+    /// Whether the start phase ends here: `ssthresh` is then set to the resulting window.
     pub ends: bool,
 }
 
-/// How the window moves in congestion avoidance, and what a congestion event leaves of it.
+/// How the window changes in congestion avoidance, and its reduction at a congestion event.
 ///
-/// An implementation is one file: its source, its constants with citations, its state, its rules,
-/// its tests. It never sees slow start, the loss window or recovery unless it asks to.
+/// An implementation is one file: its source, its constants with citations, its state, its rules, its tests.
+/// It is not involved in slow start, the loss window or recovery unless it requests it.
 pub trait Algorithm: Send {
-    /// By how many segments `cwnd` moves at this ACK in congestion avoidance; may be negative.
+    /// The change of `cwnd` at this ACK in congestion avoidance, in segments; may be negative.
     ///
-    /// The controller lets it grow by no more than `ack.segments`, which is slow start's pace.
+    /// The controller limits growth to `ack.segments`, the rate of slow start.
     fn increase(&mut self, window: &Window, ack: &Ack) -> f64;
 
-    /// The window to fall back to at a congestion event: the new `ssthresh`, in segments.
+    /// The window after a congestion event: the new `ssthresh`, in segments.
     ///
     /// The controller keeps it at 2 or more, never raises `cwnd` to it, and after a timeout sets
     /// `cwnd` to the loss window.
@@ -100,11 +99,11 @@ pub trait Algorithm: Send {
     /// Called for every ACK, in slow start and recovery too, before anything else.
     fn observe(&mut self, _window: &Window, _ack: &Ack) {}
 
-    /// A start of the algorithm's own, in place of slow start: asked at every ACK below `ssthresh`.
+    /// A start phase of the algorithm's own, in place of slow start: called at every ACK below `ssthresh`.
     fn start(&mut self, _window: &Window, _ack: &Ack) -> Option<Start> {
         None
     }
 
-    /// A copy, with its state: what an undo goes back to.
+    /// A copy, including its state, which an undo restores.
     fn boxed(&self) -> Box<dyn Algorithm>;
 }

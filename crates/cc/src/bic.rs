@@ -1,5 +1,5 @@
-//! BIC-TCP (Xu, Harfoush and Rhee 2004; thesis, equations 6.15 to 6.17): a binary search for the window
-//! at the last loss, and beyond it a search for a new one that starts as slowly.
+//! BIC-TCP (Xu, Harfoush and Rhee 2004; thesis, equations 6.15 to 6.17): a binary search for the window at
+//! the last loss, and beyond it a search for a new maximum that starts as slowly.
 
 use elephan_units::Time;
 
@@ -7,9 +7,9 @@ use crate::algorithm::{Ack, Algorithm, Congestion, Window};
 use crate::parameter::parameters;
 use crate::reno;
 
-/// Low-utilisation detection: least growth in a round trip without a target (Linux: `cnt` of 20).
+/// Low-utilisation detection: minimum growth in a round trip without a target (Linux: `cnt` of 20).
 const LEAST_GROWTH: f64 = 0.05;
-/// Low-utilisation detection does not judge the first second after a loss, when queues are short.
+/// Low-utilisation detection ignores the first second after a loss, when queues are short.
 const SETTLING: Time = Time::from_secs(1);
 
 parameters! {
@@ -43,10 +43,10 @@ parameters! {
 #[derive(Clone, Debug)]
 pub struct Bic {
     parameters: Parameters,
-    /// `w_target`: the window that the search goes to; zero before the first loss.
+    /// `w_target`: the window that the search approaches; zero before the first loss.
     target: f64,
     max_rtt: Time,
-    /// When the queue may have been short first: since then, unless it was longer in between.
+    /// Earliest time since which the queue may have been short, unless it was longer in between.
     short_since: Time,
 }
 
@@ -172,9 +172,9 @@ mod tests {
 
     #[test]
     fn a_queue_that_stays_short_makes_it_forget_the_target() {
-        // Largest queueing delay 50 ms, so that short is below 7.5 ms. After the loss the window is 996 and
-        // the target 1245, (1245 - 996)/4 = 62 away: it grows by 32. Without the target by 32 too, but by
-        // at least 0.05 * 996 = 49.8.
+        // The largest queueing delay is 50 ms, so a short queue is one below 7.5 ms. After the loss the
+        // window is 996 and the target 1245, (1245 - 996)/4 = 62 away: the window grows by 32. Without the
+        // target it grows by 32 too, but by at least 0.05 * 996 = 49.8.
         let history_with = |detect: bool, queueing_ms: u64, seconds: u32| {
             let mut history = History::of("bic").set("low_utilisation", detect).at(1245.0);
             history.rtt = Time::from_millis(150);
@@ -189,7 +189,7 @@ mod tests {
             history.ack(1.0);
             (history.cwnd() - before) * before
         };
-        // The first second does not count, and two more must pass.
+        // The first second is ignored, and two more must pass.
         for (detect, queueing_ms, seconds, a) in
             [(false, 5, 4, 32.0), (true, 5, 4, 49.8), (true, 10, 4, 32.0), (true, 5, 3, 32.0)]
         {

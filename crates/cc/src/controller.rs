@@ -1,4 +1,4 @@
-//! What all algorithms share: the two windows, slow start, the loss window, whole windows, undo.
+//! The part that all algorithms share: the two windows, slow start, the loss window, whole windows, undo.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,13 +28,13 @@ pub enum Quantisation {
     RoundDown,
 }
 
-/// Everything that a congestion event changes, and that an undo takes back.
+/// The state that a congestion event changes, and that an undo restores.
 #[derive(Clone)]
 struct State {
     window: Window,
     algorithm: AnyAlgorithm,
     slow_start: SlowStart,
-    /// With whole windows: growth that is not yet worth a segment (a kernel's `cwnd_cnt / cwnd`).
+    /// With whole windows: accumulated growth of less than a segment (a kernel's `cwnd_cnt / cwnd`).
     fraction: f64,
 }
 
@@ -60,7 +60,7 @@ impl Controller {
         Self { state, quantisation, before: None }
     }
 
-    /// The same, with an initial slow-start threshold of `segments` in place of none.
+    /// The same, with an initial slow-start threshold of `segments`.
     #[must_use]
     pub fn with_ssthresh(mut self, segments: f64) -> Self {
         self.state.window.ssthresh = segments.max(MIN_SSTHRESH);
@@ -77,12 +77,12 @@ impl Controller {
         self.state.window.ssthresh
     }
 
-    /// Whether the sender is in slow start, or in a start of the algorithm's own.
+    /// Whether the sender is in slow start, or in a start phase of the algorithm's own.
     pub fn in_slow_start(&self) -> bool {
         self.state.window.in_slow_start()
     }
 
-    /// An ACK that told the sender something new.
+    /// An ACK with new information for the sender.
     pub fn on_ack(&mut self, ack: &Ack) {
         let State { window, algorithm, slow_start, .. } = &mut self.state;
         algorithm.observe(window, ack);
@@ -101,7 +101,7 @@ impl Controller {
         }
     }
 
-    /// Moves the window below `ssthresh`, and with what the ACK is worth beyond it, above.
+    /// Grows the window up to `ssthresh`, and uses the rest of the ACK's segments for growth beyond it.
     fn start(&mut self, start: Start, ack: &Ack) {
         let State { window, fraction, .. } = &self.state;
         let room = window.ssthresh - window.cwnd - fraction;
@@ -118,10 +118,10 @@ impl Controller {
         self.grow(growth, rest.segments);
     }
 
-    /// Moves the window by `growth` segments, upwards by `most` at most: the pace of slow start
-    /// (RFC 5681, section 3.1), which kernels keep too, as their window grows by one for an ACK.
+    /// Changes the window by `growth` segments, but upwards by at most `most`, the rate of slow start (RFC
+    /// 5681, section 3.1). Kernels have the same limit, because their window grows by one for an ACK.
     fn grow(&mut self, growth: f64, most: f64) {
-        // An algorithm from outside may divide by zero; the window stays what it was.
+        // An external algorithm may divide by zero; the window is then unchanged.
         let growth = if growth.is_finite() { growth.min(most) } else { 0.0 };
         let State { window, fraction, .. } = &mut self.state;
         let growth = match self.quantisation {
@@ -136,7 +136,7 @@ impl Controller {
         window.cwnd = (window.cwnd + growth).max(LOSS_WINDOW);
     }
 
-    /// A congestion event; the caller sees to it that there is one for each window of data.
+    /// A congestion event; the caller ensures that there is only one for each window of data.
     pub fn on_congestion(&mut self, event: &Congestion) {
         match &mut self.before {
             Some(before) => **before = self.state.clone(),
@@ -151,22 +151,22 @@ impl Controller {
             Quantisation::RoundDown => libm::floor(target),
         };
         *fraction = 0.0;
-        // `max` also turns the NaN of an algorithm from outside into the smallest threshold.
+        // `max` also turns a NaN from an external algorithm into the smallest threshold.
         window.ssthresh = target.max(MIN_SSTHRESH);
         window.cwnd = match event.cause {
             Cause::Timeout => LOSS_WINDOW,
-            // What is in flight may exceed the window, as after a timeout; the window may not rise.
+            // The data in flight may exceed the window, as after a timeout; the window must not rise.
             Cause::Loss | Cause::Ecn => window.ssthresh.min(window.cwnd),
         };
     }
 
-    /// Starts again from the loss window: a retransmitted segment timed out again, or Tahoe.
+    /// Restarts from the loss window: a retransmitted segment timed out again, or Tahoe.
     pub fn collapse(&mut self) {
         self.state.window.cwnd = LOSS_WINDOW;
         self.state.fraction = 0.0;
     }
 
-    /// Lowers `cwnd` to `segments` where it is above: congestion window moderation and validation.
+    /// Reduces `cwnd` to `segments` if it is larger: congestion window moderation and validation.
     pub fn moderate(&mut self, segments: f64) {
         let segments = match self.quantisation {
             Quantisation::None => segments,
@@ -178,9 +178,9 @@ impl Controller {
         }
     }
 
-    /// Takes the last congestion event back: what looked like a loss was reordering or delay.
+    /// Undoes the last congestion event: the supposed loss was reordering or delay.
     ///
-    /// Where the window has outgrown what it was, all stays as it is (RFC 9438, section 4.9.2).
+    /// If the window has grown beyond its earlier value, nothing changes (RFC 9438, section 4.9.2).
     pub fn undo(&mut self) {
         if let Some(before) = self.before.take()
             && self.state.window.cwnd <= before.window.cwnd
@@ -240,8 +240,8 @@ mod tests {
 
     #[test]
     fn whole_windows_grow_when_a_segment_is_complete() {
-        // 4 + 1/4 for each ACK: the fourth completes a segment. Slow start, limited to 1/2 by a window
-        // of 101, the second one.
+        // 4 + 1/4 for each ACK: the fourth completes a segment. In slow start, limited to 1/2 at a window of
+        // 101, the second completes one.
         let mut history = History::of("reno").quantised(Quantisation::RoundUp).at(4.0);
         let windows = [0; 4].map(|_| {
             history.ack(1.0);
@@ -258,8 +258,8 @@ mod tests {
 
     #[test]
     fn growth_that_is_waiting_counts_towards_ssthresh() {
-        // Limited slow start at 101 adds 1/2 for each: after one ACK 0.5 is waiting and 0.5 is left to
-        // ssthresh. An ACK of 4 takes 1 for that, and 3/102 is waiting beyond; 60 more make 63/102.
+        // Limited slow start at 101 adds 1/2 for each: after one ACK 0.5 is accumulated and 0.5 is missing to
+        // ssthresh. An ACK of 4 uses 1 for that, and 3/102 is accumulated beyond; 60 more make 63/102.
         let mut history =
             History::of("reno").quantised(Quantisation::RoundUp).slow_start("limited").starting(101.0);
         history.controller = history.controller.with_ssthresh(102.0);
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_loss_and_moderation_forget_growth_that_is_not_complete() {
-        // 3/4 of a segment is waiting at 4.
+        // 3/4 of a segment is accumulated at 4.
         let mut history = History::of("reno").quantised(Quantisation::RoundDown).at(4.0);
         for _ in 0..3 {
             history.ack(1.0);
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!((history.cwnd(), history.ssthresh()), (cwnd, 10.0));
     }
 
-    /// An algorithm from outside that returns whatever it was given.
+    /// An external algorithm that returns the values it was given.
     #[derive(Clone)]
     struct Outside(f64);
 

@@ -1,5 +1,5 @@
-//! CUBIC (RFC 9438): the window is a cubic function of the time since the last congestion event, flat
-//! where the last loss was; and never less than what an AIMD as friendly as Reno would have.
+//! CUBIC (RFC 9438): the window is a cubic function of the time since the last congestion event, flat at the
+//! window of the last loss; it is never smaller than the window of an AIMD as friendly as Reno.
 
 use elephan_units::Time;
 
@@ -21,11 +21,11 @@ parameters! {
 /// A stage of congestion avoidance, from one congestion event to the next.
 #[derive(Clone, Copy, Debug)]
 struct Stage {
-    /// When it began, `t_epoch`; later by as long as the window was not the limit (section 4.2).
+    /// Its start, `t_epoch`; moved later by any time in which the window was not the limit (section 4.2).
     begin: Time,
     /// Seconds until the cubic function reaches `w_max`.
     k: f64,
-    /// Where the cubic function is flat.
+    /// The window at which the cubic function is flat.
     w_max: f64,
     /// The window of the Reno-friendly AIMD.
     w_est: f64,
@@ -35,9 +35,9 @@ struct Stage {
 #[derive(Clone, Debug)]
 pub struct Cubic {
     parameters: Parameters,
-    /// The window to come back to; zero where it is undefined, as before the first loss.
+    /// The window to return to; zero if undefined, as before the first loss.
     w_max: f64,
-    /// The window before the last congestion event, or at the end of slow start without one.
+    /// The window before the last congestion event, or at the end of slow start if there was none.
     cwnd_prior: f64,
     stage: Option<Stage>,
     last_ack: Time,
@@ -49,10 +49,10 @@ impl Cubic {
         Self { parameters, w_max: 0.0, cwnd_prior: 0.0, stage: None, last_ack: Time::ZERO }
     }
 
-    /// Section 4.2: the stage that begins with window `cwnd`. `K` is computed from `w_max` as fast
-    /// convergence leaves it, and from the window that there is.
+    /// Section 4.2: the stage that begins with window `cwnd`. `K` is computed from `w_max` after fast
+    /// convergence, and from the current window.
     fn begin(&mut self, cwnd: f64, now: Time) -> Stage {
-        // Sections 4.8 and 4.10: without a loss to come back to, the function is flat here.
+        // Sections 4.8 and 4.10: without a loss to return to, the function is flat at the current window.
         let w_max = self.w_max.max(cwnd);
         if self.cwnd_prior == 0.0 {
             self.cwnd_prior = cwnd;
@@ -64,7 +64,7 @@ impl Cubic {
 
 impl Algorithm for Cubic {
     fn observe(&mut self, _: &Window, ack: &Ack) {
-        // Section 4.2: t does not count the time in which the window was not the limit.
+        // Section 4.2: t excludes the time in which the window was not the limit.
         if let Some(stage) = &mut self.stage
             && ack.segments == 0.0
             && !ack.in_recovery
@@ -80,7 +80,7 @@ impl Algorithm for Cubic {
         let w_cubic = |t: f64| c * (t - stage.k) * (t - stage.k) * (t - stage.k) + stage.w_max;
         let t = ack.now.since(stage.begin).secs_f64();
 
-        // Section 4.3: as friendly as Reno until it is back where it was, then Reno.
+        // Section 4.3: as friendly as Reno until the window has regained its previous value, then Reno.
         let alpha = if stage.w_est < self.cwnd_prior { 3.0 * (1.0 - beta) / (1.0 + beta) } else { 1.0 };
         stage.w_est += alpha * ack.segments / window.cwnd;
         self.stage = Some(stage);
@@ -134,9 +134,9 @@ mod tests {
         history.ack(1.0);
         close(history.cwnd(), 70.381_757_6, 1e-6);
 
-        // Fast convergence: W_max = 70.3817576 * 0.85 = 59.8244940, window 49.2672303, and K comes from
-        // the two: cbrt((59.8244940 - 49.2672303)/0.4) = cbrt(26.3931592) = 2.9773886. (RFC 8312's
-        // cbrt(W_max * 0.3/0.4) = 3.5536 would not begin at the window that there is.)
+        // Fast convergence: W_max = 70.3817576 * 0.85 = 59.8244940, window 49.2672303, and K follows from the
+        // two: cbrt((59.8244940 - 49.2672303)/0.4) = cbrt(26.3931592) = 2.9773886. (RFC 8312's cbrt(W_max *
+        // 0.3/0.4) = 3.5536 would not begin at the current window.)
         // ACK at 0, then at K less the 0.1 s round trip: W_cubic = W_max; from 49.2779763 (with
         // W_est = 49.2672303 + 0.5294118/49.2672303), (59.8244940 - 49.2779763)/49.2779763 = 0.2140209.
         history.loss();
@@ -196,8 +196,8 @@ mod tests {
     }
 
     /// RFC 9438, tables 1 and 2: average windows over a loss in every 1/p segments. In the cubic region each
-    /// loss of the model comes just at W_max = C K^3/(1 - beta), so that the segments of an epoch, times
-    /// the round-trip time, are W_max K - C K^4/4. The rule comes back there only slowly, so it begins
+    /// loss of the model comes exactly at W_max = C K^3/(1 - beta), so the segments of an epoch, times the
+    /// round-trip time, are W_max K - C K^4/4. The rule reaches this point only slowly, so the test begins
     /// there. In the Reno-friendly region (10 ms) the average is sqrt(1.5/p), between 0.7 and 1 times W_max.
     #[test]
     fn average_windows_of_tables_1_and_2() {

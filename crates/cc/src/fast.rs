@@ -1,10 +1,10 @@
-//! FAST TCP (Jin, Wei and Low 2004; thesis, equations 6.18 to 6.20): moves the window to where `alpha`
-//! segments of its own are queued, by an equation in the queueing delay.
+//! FAST TCP (Jin, Wei and Low 2004; thesis, equations 6.18 to 6.20): moves the window to the value at which
+//! `alpha` segments of its own are queued, by an equation in the queueing delay.
 //!
-//! Below `ssthresh` the window doubles at each update while there is no queueing delay, which is
-//! `alpha = a w`. That start is over when the smallest round-trip time of a round is above the smallest
-//! of all by `start_threshold`: the average would take the sender's own bursts for a queue. An update
-//! is spread over the round trip that follows it, so that the window grows with ACKs, not in bursts.
+//! Below `ssthresh` the window doubles at each update while there is no queueing delay, which corresponds to
+//! `alpha = a w`. This start phase ends when the smallest round-trip time of a round exceeds the smallest of
+//! all by `start_threshold`; the average would count the sender's own bursts as a queue. An update is spread
+//! over the round trip that follows it, so that the window grows with ACKs, not in bursts.
 
 use elephan_units::Time;
 
@@ -45,13 +45,13 @@ pub struct Fast {
     parameters: Parameters,
     /// Average round-trip time, in seconds; zero before the first sample.
     average_rtt: f64,
-    /// Round trip that is being measured, and its smallest round-trip time; and that of the last one.
+    /// The round trip that is being measured, and its smallest round-trip time; and that of the previous one.
     round: u64,
     round_min: Time,
     last_round_min: Time,
     /// Round, time and segments delivered at the last update, or congestion event.
     updated: Option<(u64, Time, f64)>,
-    /// What is left to add of the last update, and how much of it each acknowledged segment adds.
+    /// The remaining part of the last update, and the part that each acknowledged segment adds.
     left: f64,
     pace: f64,
 }
@@ -91,7 +91,7 @@ impl Fast {
         self.updated.is_none_or(|(round, ..)| ack.round >= round + ROUNDS)
     }
 
-    /// Sets out from window `w` to `target`, at most twice as large; returns the first step.
+    /// Starts to move from window `w` to `target`, at most twice as large; returns the first step.
     fn update(&mut self, w: f64, target: f64, ack: &Ack) -> f64 {
         self.updated = Some((ack.round, ack.now, ack.delivered));
         self.left = target.min(2.0 * w) - w;
@@ -99,7 +99,8 @@ impl Fast {
         self.step(ack)
     }
 
-    /// By how much this ACK moves the window: down at once, up with the ACKs of a round trip.
+    /// The change of the window at this ACK: a reduction at once, an increase spread over the ACKs of a round
+    /// trip.
     fn step(&mut self, ack: &Ack) -> f64 {
         let step = self.left.min(self.pace * ack.segments);
         self.left -= step;
@@ -126,7 +127,7 @@ impl Algorithm for Fast {
     fn start(&mut self, window: &Window, ack: &Ack) -> Option<Start> {
         let threshold = ack.min_rtt.saturating_add(Time::from_secs_f64(self.parameters.start_threshold));
         if self.last_round_min < Time::MAX && self.last_round_min > threshold {
-            // What is left of the last doubling is dropped, and the equation takes over.
+            // The rest of the last doubling is dropped, and the equation takes effect.
             self.left = 0.0;
             return Some(Start { growth: self.increase(window, ack), ends: true });
         }
@@ -147,7 +148,7 @@ impl Algorithm for Fast {
     }
 
     fn decrease(&mut self, _: &Window, event: &Congestion) -> f64 {
-        // Equation 6.19; the next update waits until the round-trip time is that of the new window.
+        // Equation 6.19; the next update waits until the round-trip time corresponds to the new window.
         self.updated = Some((self.round, event.now, event.delivered));
         self.left = 0.0;
         (self.round_min, self.last_round_min) = (Time::MAX, Time::MAX);
@@ -168,8 +169,8 @@ mod tests {
     fn queueing_10_ms(cwnd: f64) -> History {
         let mut history = History::of("fast").set("alpha_low", 0.0).at(cwnd);
         history.rtt = Time::from_millis(110);
-        // The first ACK makes an update without a goodput: with no alpha it would only shrink the window,
-        // so it comes with nothing queued.
+        // The first ACK makes an update without a goodput. With no alpha it would only shrink the window, so
+        // it comes while nothing is queued.
         history.min_rtt = history.rtt;
         history.round_trip();
         history.round_trip();
@@ -252,7 +253,8 @@ mod tests {
         assert_eq!(history.ssthresh(), 2.0);
     }
 
-    /// After a timeout on a path where others keep a queue, the start ends at once, but not the growth.
+    /// After a timeout on a path where other flows keep a queue, the start phase ends at once, but the growth
+    /// continues.
     #[test]
     fn leaves_a_window_of_one_though_there_is_a_queue() {
         let mut history = History::of("fast").at(100.0);
@@ -262,11 +264,11 @@ mod tests {
         for _ in 0..20 {
             history.round_trip();
         }
-        // At rest where a third of the window is queued, alpha = 8: w/3 = 8.
+        // In equilibrium, where a third of the window is queued, alpha = 8: w/3 = 8.
         assert!((16.0..24.0).contains(&history.cwnd()), "{}", history.cwnd());
     }
 
-    /// On a path of 10,000 segments/s and 100 ms it comes to rest with alpha segments queued.
+    /// On a path of 10,000 segments/s and 100 ms it converges to alpha queued segments.
     #[test]
     fn comes_to_rest_with_alpha_queued() {
         for start in [600.0, 1500.0] {

@@ -1,4 +1,4 @@
-//! For tests: a connection of one algorithm, driven by hand.
+//! For tests: a connection of one algorithm, with explicit ACKs and losses.
 
 use elephan_units::Time;
 use elephan_units::entry::Value;
@@ -39,7 +39,7 @@ pub fn ack(rtt: Time) -> Ack {
     }
 }
 
-/// A connection whose ACKs and losses a test gives one by one.
+/// A connection whose ACKs and losses a test supplies one by one.
 #[derive(Clone)]
 pub struct History {
     algorithm: &'static registry::Entry,
@@ -48,7 +48,7 @@ pub struct History {
     quantisation: Quantisation,
     pub controller: Controller,
     pub now: Time,
-    /// Round-trip time of the coming ACKs, and the smallest.
+    /// Round-trip time of the next ACKs, and the smallest.
     pub rtt: Time,
     pub min_rtt: Time,
     pub delivered: f64,
@@ -128,7 +128,7 @@ impl History {
         self.ack_worth(segments, if self.in_recovery { 0.0 } else { segments });
     }
 
-    /// An ACK of `segments`, now, which is worth `growth` of them.
+    /// An ACK of `segments`, now, which counts `growth` segments for window growth.
     pub fn ack_worth(&mut self, segments: f64, growth: f64) {
         self.delivered += segments;
         self.controller.on_ack(&Ack {
@@ -159,7 +159,7 @@ impl History {
         self.event(Cause::Loss);
     }
 
-    /// Lets `seconds` go by without an ACK.
+    /// Lets `seconds` pass without an ACK.
     pub fn wait(&mut self, seconds: f64) {
         self.now += Time::from_secs_f64(seconds);
     }

@@ -1,10 +1,10 @@
-//! HighSpeed TCP (RFC 3649): an AIMD whose increase `a(w)` and decrease `b(w)` depend on the window,
-//! so that a window of 83,000 segments needs a loss rate of 1e-7 and not of 2e-10.
+//! HighSpeed TCP (RFC 3649): an AIMD whose increase `a(w)` and decrease `b(w)` depend on the window, so that
+//! a window of 83,000 segments needs a loss rate of 1e-7 instead of 2e-10.
 //!
-//! RFC 3649 gives the two functions in closed form (section 5) and, for implementations, as a table of
-//! 73 windows at which `a(w)` passes the next whole number (appendix B). The two differ visibly: in the
-//! table flows sit on steps, which is what the thesis finds unfair (section 8.3.1). In the table a row
-//! holds from its window up to the next one's; Linux takes the row above instead, whose `a` is larger by 1.
+//! RFC 3649 gives the two functions in closed form (section 5) and, for implementations, as a table of 73
+//! windows at which `a(w)` passes the next whole number (appendix B). The two differ visibly: with the table
+//! flows stay on steps, which the thesis finds unfair (section 8.3.1). A row of the table applies from its
+//! window up to that of the next row; Linux uses the row above instead, whose `a` is larger by 1.
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Window};
 use crate::parameter::{parameters, words};
@@ -80,7 +80,7 @@ impl Response {
         2.0 * w * w * b * p / (2.0 - b)
     }
 
-    /// Fraction of window `w` that is given up at a loss.
+    /// Fraction of window `w` that is removed at a loss.
     fn b(&self, w: f64) -> f64 {
         if self.table { TABLE[row(w)].1 } else { self.b_at(libm::log(w) - self.ln_w_low) }
     }
@@ -92,8 +92,8 @@ impl Response {
         2.0 + self.slope_p + slope_b * (1.0 / b + 1.0 / (2.0 - b))
     }
 
-    /// `b` at `x = ln w - ln w_low`. The RFC leaves open what follows `w_high`, where the line would
-    /// go below zero: `b_high` is kept.
+    /// `b` at `x = ln w - ln w_low`. The RFC does not define it above `w_high`, where the line would go below
+    /// zero: `b_high` is kept.
     fn b_at(&self, x: f64) -> f64 {
         (0.5 + self.slope_b * x).max(self.b_high)
     }
@@ -104,8 +104,8 @@ fn row(w: f64) -> usize {
     TABLE.partition_point(|&(from, _)| f64::from(from) <= w).saturating_sub(1)
 }
 
-/// A tangent to `a(w)` is used as far as this from where it touches, as a fraction of the window: there
-/// it is off by less than 1e-4 of `a`, and a logarithm and an exponential for each ACK are saved.
+/// A tangent to `a(w)` is used up to this distance from its point of contact, as a fraction of the window.
+/// There its error is less than 1e-4 of `a`, and a logarithm and an exponential for each ACK are saved.
 const TANGENT_REACH: f64 = 1.0 / 64.0;
 
 /// A tangent to `a(w)`.
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn the_formulas_give_the_rows_of_the_table() {
         let response = Response::new(&Parameters::default());
-        // Above 83,000 the formulas keep b_high, and the table goes on.
+        // Above 83,000 the formulas keep b_high, and the table continues.
         for (index, &(w, b)) in TABLE.iter().enumerate().filter(|&(_, &(w, _))| w <= 83_000) {
             let w = f64::from(w);
             close(response.b(w), b, 0.0051);

@@ -1,5 +1,5 @@
-//! HighSpeed TCP with fast convergence (Nabeshima and Yata 2004): a flow whose window keeps falling
-//! from loss to loss holds more than its share, and halves it.
+//! HighSpeed TCP with fast convergence (Nabeshima and Yata 2004): a flow whose window decreases from loss to
+//! loss has more than its share, and halves the window.
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Window};
 use crate::hstcp::{self, Hstcp};
@@ -35,7 +35,7 @@ parameters! {
 }
 
 impl Parameters {
-    /// Those that HighSpeed TCP has.
+    /// The parameters that HighSpeed TCP has.
     pub fn hstcp(&self) -> hstcp::Parameters {
         let &Self { form, w_low, w_high, p_low, p_high, b_high, .. } = self;
         hstcp::Parameters { form, w_low, w_high, p_low, p_high, b_high }
@@ -62,7 +62,7 @@ impl HstcpFc {
         Self { hstcp, parameters, w_max: 0.0, w_prev: 0.0, num_dec: 0.0 }
     }
 
-    /// Nabeshima 2004, figure 3: whether this loss shows that the flow holds more than its share.
+    /// Nabeshima 2004, figure 3: whether this loss shows that the flow has more than its share.
     fn is_above_fair_share(&mut self, cwnd: f64) -> bool {
         let Parameters { n1, n2, s_divisor, s_min, s_max, .. } = self.parameters;
         if cwnd <= self.hstcp.w_low() {
@@ -108,15 +108,15 @@ mod tests {
     use super::*;
     use crate::history::{close, loss};
 
-    /// What losses at these windows leave, one after the other.
+    /// The windows after losses at these windows, one after the other.
     fn after(parameters: Parameters, windows: &[f64]) -> Vec<f64> {
         let mut algorithm = HstcpFc::new(parameters);
         let window = |cwnd| Window { cwnd, ssthresh: 2.0 };
         windows.iter().map(|&cwnd| algorithm.decrease(&window(cwnd), &loss(cwnd))).collect()
     }
 
-    /// What HighSpeed TCP leaves: with ln 38 = 3.637586 and ln 83000 - ln 38 = 7.689010,
-    /// b(w) = 0.5 - 0.4 (ln w - 3.637586)/7.689010.
+    /// The windows that HighSpeed TCP keeps: with ln 38 = 3.637586 and ln 83000 - ln 38 = 7.689010, b(w) =
+    /// 0.5 - 0.4 (ln w - 3.637586)/7.689010.
     fn plain(cwnd: f64) -> f64 {
         (0.5 + 0.4 * (libm::log(cwnd) - 3.637_586) / 7.689_010) * cwnd
     }

@@ -64,13 +64,13 @@ pub struct Htcp {
     parameters: Parameters,
     /// Fraction of the window that was kept at the last congestion event.
     beta: f64,
-    /// When the last congestion event was; at first, when the connection began.
+    /// Time of the last congestion event; at first, the start of the connection.
     last_congestion: Option<Time>,
     max_rtt: Time,
     /// Smoothed goodput of this epoch, and goodput before the last congestion event, in segments per second.
     goodput: Option<f64>,
     goodput_before: Option<f64>,
-    /// Where the current round trip began: its number, time, and segments delivered until then.
+    /// Start of the current round trip: its number, time, and the segments delivered until then.
     round: (u64, Time, f64),
     /// Whether a congestion event without a change of goodput has passed.
     settled: bool,
@@ -218,7 +218,7 @@ mod tests {
             let left = htcp.decrease(&Window { cwnd: 600.0, ssthresh: 2.0 }, &loss(600.0));
             close(left, beta * 600.0, 1e-9);
             assert_eq!((htcp.goodput, htcp.goodput_before), (None, Some(1000.0)));
-            // From now on it grows by 2 (1 - beta).
+            // From this point it grows by 2 (1 - beta).
             assert_eq!(htcp.beta * 600.0, left);
         }
     }

@@ -1,15 +1,15 @@
 //! Congestion control algorithms as pure state machines: no clock, no I/O, no allocation for an ACK.
 //!
-//! A [`Controller`] is what a TCP endpoint holds. It owns the arithmetic of `cwnd` and `ssthresh`,
-//! and is made of an [`Algorithm`] (how the window moves in congestion avoidance, and what a
-//! congestion event leaves of it) and a [`SlowStart`] (how it gets there). Everything that all
-//! algorithms share (the loss window, whole windows, undo) is written once, in the controller.
-//! Sequence numbers, timers, recovery and "once per window of data" are the endpoint's.
+//! A [`Controller`] is the congestion control of a TCP endpoint. It owns the arithmetic of `cwnd` and
+//! `ssthresh`, and contains an [`Algorithm`] (how the window changes in congestion avoidance, and its
+//! reduction at a congestion event) and a [`SlowStart`] (how the window grows before that). Everything that
+//! all algorithms share (the loss window, whole windows, undo) is implemented once, in the controller. The
+//! endpoint owns sequence numbers, timers, recovery and the rule "once per window of data".
 //!
-//! Windows are in segments, as `f64`: the papers' form. Each algorithm is one file of this crate
-//! and one entry of the [`registry`]; slow starts are found by name in [`slow_start`].
-//! The thesis is Y.-T. Li, An Investigation into Transport Protocols and Data Transport Applications
-//! over High Performance Networks, University College London, 2006.
+//! Windows are in segments, as `f64`: the papers' form. Each algorithm is one file of this crate and one
+//! entry of the [`registry`]; slow starts are found by name in [`slow_start`]. The thesis is Y.-T. Li, An
+//! Investigation into Transport Protocols and Data Transport Applications over High Performance Networks,
+//! University College London, 2006.
 //!
 //! ```
 //! use elephan_cc::{Controller, Quantisation, registry, slow_start};

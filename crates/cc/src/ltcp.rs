@@ -1,5 +1,5 @@
-//! Layered TCP (Bhandarkar, Jain and Reddy): a flow with `K` layers grows as `K` flows of Standard TCP do,
-//! and a layer is added for each step of the window, each step larger than the one before.
+//! Layered TCP (Bhandarkar, Jain and Reddy): a flow with `K` layers grows like `K` flows of Standard TCP. A
+//! layer is added for each step of the window, and each step is larger than the previous one.
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Window};
 use crate::parameter::parameters;
@@ -21,9 +21,9 @@ parameters! {
 struct Layer {
     /// Its number, K.
     k: f64,
-    /// The window above which it holds, W_K.
+    /// The window above which it applies, W_K.
     from: f64,
-    /// Its step, d_K: it holds up to W_K + d_K.
+    /// Its step, d_K: it applies up to W_K + d_K.
     step: f64,
 }
 
@@ -48,7 +48,7 @@ impl Ltcp {
     /// The layer of window `w`: that K for which W_K < w <= W_K + d_K (equations 1, 3 and 4).
     fn layer(&mut self, w: f64) -> Layer {
         if w <= self.layer.from {
-            // Counted up again from the first, so that rounding does not add up.
+            // Counted up from the first layer each time, so that rounding errors do not accumulate.
             self.layer = self.first;
         }
         while w > self.layer.from + self.layer.step {
@@ -115,7 +115,7 @@ mod tests {
             close(layer.step, step, 2e-6 * step + 0.005);
             close(layer.from, from, 2e-6 * from + 0.005);
         }
-        // And back down.
+        // And back down again.
         assert_eq!(ltcp.layer(134.0).k, 3.0);
         assert_eq!(ltcp.layer(50.0), Layer { k: 1.0, from: 0.0, step: 50.0 });
     }

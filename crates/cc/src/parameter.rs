@@ -5,13 +5,14 @@ use std::ops::RangeInclusive;
 use elephan_units::Mistake;
 use elephan_units::entry::{Parameter, Range, Value, unknown};
 
-/// How a Rust field takes a [`Value`]: a number, a flag, or one of the enums that `words!` declares.
+/// Conversion between a Rust field and a [`Value`]: a number, a flag, or one of the enums that `words!`
+/// declares.
 pub trait Field: Sized {
-    /// The field's value, where `value` is of the field's kind.
+    /// The field's value, if `value` is of the field's kind.
     fn take(value: Value) -> Option<Self>;
     /// The value of the field.
     fn value(self) -> Value;
-    /// What the field may be set to, where a declaration gives no bounds.
+    /// The values that the field may have, if a declaration gives no bounds.
     const RANGE: Range;
 }
 
@@ -45,7 +46,7 @@ impl Field for bool {
     }
 }
 
-/// The range of numbers within these bounds.
+/// The range of numbers between these bounds.
 pub fn within(bounds: RangeInclusive<f64>) -> Range {
     let (low, high) = bounds.into_inner();
     Range::Number { low, high, above: false }
@@ -91,7 +92,8 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// Declares a struct of parameters: of each field its meaning and default, and of a number its bounds and its unit.
+/// Declares a struct of parameters: the meaning and default of each field, and the bounds and unit of each
+/// number.
 ///
 /// ```ignore
 /// parameters! {
@@ -159,10 +161,10 @@ pub(crate) use parameters;
 
 /// A struct of parameters, as declared with `parameters!`.
 pub trait Parameters: Default {
-    /// All of them, in the order in which they are declared.
+    /// All parameters, in the order of their declaration.
     fn all() -> Vec<Parameter>;
 
-    /// Sets the one called `name`; false where there is none, or `value` is not in its range.
+    /// Sets the parameter called `name`; returns false if there is none, or `value` is not in its range.
     fn set(&mut self, name: &str, value: Value) -> bool;
 
     /// The published values, except for those in `settings`. A mistake has the parameter's name as its key.

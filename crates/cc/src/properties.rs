@@ -1,4 +1,4 @@
-//! What holds for every algorithm, whatever happens to the connection.
+//! Properties that hold for every algorithm, whatever happens to the connection.
 
 use elephan_units::Time;
 use proptest::prelude::*;
@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use crate::history::History;
 use crate::{Cause, Controller, Quantisation, registry, slow_start};
 
-/// Something that happens to a connection.
+/// An event of a connection.
 #[derive(Clone, Debug)]
 enum Happening {
-    /// ACKs, each of so many segments.
+    /// ACKs, each of this number of segments.
     Acks(u8, f64),
-    /// An ACK that is worth no growth.
+    /// An ACK that allows no growth.
     IdleAck,
     Event(Cause),
     Collapse,
@@ -19,9 +19,9 @@ enum Happening {
     Moderate(f64),
     Undo,
     Recovery(bool),
-    /// So many milliseconds without an ACK.
+    /// This number of milliseconds without an ACK.
     Wait(f64),
-    /// From now on the round-trip time is 20 ms and so much more.
+    /// The round-trip time becomes 20 ms plus this number of milliseconds.
     Queueing(f64),
     Round,
 }
@@ -84,7 +84,7 @@ fn apply(history: &mut History, happening: &Happening) {
     }
 }
 
-/// What a connection does next shows all of its state.
+/// The further behaviour of a connection shows all of its state.
 fn fingerprint(controller: &Controller, from: &History) -> Vec<u64> {
     let mut history = from.clone();
     history.controller = controller.clone();
@@ -127,7 +127,7 @@ proptest! {
                 match *happening {
                     Happening::Acks(n, segments) => {
                         let most = if history.in_recovery { 0.0 } else { f64::from(n) * segments };
-                        // Up to a segment of growth may have been waiting, in whole windows.
+                        // With whole windows, up to a segment of growth may have been accumulated.
                         let waiting = if quantisation == Quantisation::None { 1e-6 } else { 1.0 };
                         prop_assert!(after - cwnd <= most + waiting, "{name}: {cwnd} to {after} by {happening:?}");
                     }
@@ -135,7 +135,7 @@ proptest! {
                     Happening::Event(cause) => {
                         prop_assert!(after <= cwnd, "{name}: {cwnd} to {after} by {cause:?}");
                         prop_assert!(cause != Cause::Timeout || after == 1.0);
-                        // With a window in flight, what is left is less than there was.
+                        // With a window in flight, the remaining window is smaller than before.
                         prop_assert!(threshold <= f64::max(cwnd, 2.0), "{name}: {cwnd} left {threshold}");
                         let mut undone = history.controller.clone();
                         undone.undo();
@@ -158,22 +158,22 @@ proptest! {
     ) {
         for (name, threshold) in [
             ("hstcp", 38.0), ("hstcp-fc", 38.0), ("scalable", 16.0), ("ltcp", 50.0), ("bic", 14.0),
-            // H-TCP's threshold is in time.
+            // H-TCP's threshold is a time.
             ("htcp", f64::INFINITY),
         ] {
             let cwnd = 1.0 + share * (f64::min(threshold, 100.0) - 1.0);
             let [mut reno, mut other] = ["reno", name].map(|name| {
                 let history = History::of(name).rtt_ms(20.0);
-                // Its decrease, too, is Standard TCP's where adaptive back-off leaves half.
+                // Its decrease, too, is Standard TCP's if adaptive back-off leaves half.
                 let history = if name == "htcp" { history.set("beta_max", 0.5) } else { history };
                 if avoiding { history.at(cwnd) } else { history.starting(cwnd) }
             });
             let mut last_event = Time::ZERO;
             let mut steps = happenings.iter().flat_map(|happening| match happening {
-                // One by one, so that none passes the threshold unseen.
+                // One by one, so that none passes the threshold unnoticed.
                 Happening::Acks(n, segments) => vec![Happening::Acks(1, *segments); usize::from(*n)],
                 Happening::Wait(ms) => vec![Happening::Wait(ms.min(90.0))],
-                // It goes back to the time of the event before, too, which may be long ago.
+                // The time of the previous event is restored too, which may be long ago.
                 Happening::Undo => vec![],
                 other => vec![other.clone()],
             });
@@ -194,7 +194,7 @@ proptest! {
     }
 }
 
-/// What an algorithm costs a simulation of 100,000 flows.
+/// Memory that an algorithm needs in a simulation of 100,000 flows.
 #[test]
 fn a_controller_is_small() {
     assert!(size_of::<Controller>() <= 400, "{} bytes", size_of::<Controller>());

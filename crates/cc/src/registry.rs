@@ -6,7 +6,7 @@ use elephan_units::entry::{Make, Value};
 use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
 use crate::parameter::Parameters;
 
-/// What is known of an algorithm, and how one is built.
+/// The description of an algorithm, and its constructor.
 pub type Entry = elephan_units::Entry<Make<AnyAlgorithm>>;
 
 /// The algorithm called `name`.
@@ -14,17 +14,17 @@ pub fn find(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|entry| entry.name == name)
 }
 
-/// Declares the enum of all algorithms, its dispatch and [`ALL`]. A line is the type of an algorithm in its module, which has
-/// `Parameters` beside it, and each of its names with title and source.
+/// Declares the enum of all algorithms, its dispatch and [`ALL`]. A line gives the type of an algorithm in
+/// its module, which also contains its `Parameters`, and each of its names with title and source.
 macro_rules! registry {
     ($( $module:ident::$variant:ident {
         $( $name:literal, $title:literal, $source:literal $(, implies $key:literal = $word:literal)?; )+
     } )+) => {
-        /// Any algorithm. An enum, so that the path of an ACK has neither heap nor virtual call;
-        /// one from outside this crate comes boxed.
+        /// Any algorithm. It is an enum, so that the path of an ACK needs neither heap nor virtual call; an
+        /// algorithm from outside this crate is boxed.
         pub enum AnyAlgorithm {
             $( #[doc = concat!("`", stringify!($variant), "`")] $variant(crate::$module::$variant), )+
-            /// One from outside this crate.
+            /// An algorithm from outside this crate.
             External(Box<dyn Algorithm>),
         }
 
@@ -35,7 +35,8 @@ macro_rules! registry {
         }
 
         impl AnyParameters {
-            /// Those of the algorithm `name`: the published ones, except for those in `settings`; none where no algorithm has the name.
+            /// The parameters of the algorithm `name`: the published ones, except for those in `settings`;
+            /// `None` if no algorithm has the name.
             pub fn of(name: &str, settings: &[(&str, Value)]) -> Option<Result<Self, Mistake>> {
                 match name {
                     $( $( $name )|+ => Some(crate::$module::Parameters::with(settings).map(Self::$variant)), )+

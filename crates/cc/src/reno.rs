@@ -1,7 +1,7 @@
 //! Standard TCP: additive increase, multiplicative decrease (RFC 5681; thesis, chapter 4).
 //!
-//! `tahoe`, `reno`, `newreno` and `sack` move the window by the same two rules. They differ in how
-//! losses are recovered, which is the endpoint's choice.
+//! `tahoe`, `reno`, `newreno` and `sack` change the window by the same two rules. They differ in how losses
+//! are recovered, which the endpoint determines.
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Window};
 use crate::parameter::parameters;
@@ -23,7 +23,7 @@ pub struct Reno {
 }
 
 impl Reno {
-    /// Standard TCP, or an AIMD with other constants.
+    /// Standard TCP, or an AIMD with other parameters.
     pub fn new(parameters: Parameters) -> Self {
         Self { parameters }
     }
@@ -34,7 +34,7 @@ pub fn increase(window: &Window, ack: &Ack) -> f64 {
     ack.segments / window.cwnd
 }
 
-/// Standard TCP's window after a congestion event: half of what was in flight.
+/// Standard TCP's window after a congestion event: half of the data in flight.
 pub fn decrease(event: &Congestion) -> f64 {
     event.flight_size / 2.0
 }
@@ -82,14 +82,14 @@ mod tests {
         close(history.cwnd(), 3.627_559_0, 1e-7);
     }
 
-    /// Kelly 2003, Table 1: with a round trip of 200 ms, windows of 17, 170 and 1700 segments are
-    /// recovered in 1.7 s, 17 s and 170 s: half the window in round trips.
+    /// Kelly 2003, Table 1: with a round-trip time of 200 ms, windows of 17, 170 and 1700 segments are
+    /// recovered in 1.7 s, 17 s and 170 s: this takes half the window in round trips.
     #[test]
     fn recovery_times_of_kellys_table_1() {
         for (window, seconds) in [(17.0, 1.7), (170.0, 17.0), (1700.0, 170.0)] {
             let mut history = History::of("reno").rtt_ms(200.0).at(window);
             history.loss();
-            // Within a round trip the divisor has grown already, so that each adds a little less than 1.
+            // Within a round trip the divisor grows too, so each adds a little less than 1.
             close(history.round_trips_to(window) * 0.2, seconds, 0.05 * seconds);
         }
     }

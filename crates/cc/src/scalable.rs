@@ -94,8 +94,8 @@ mod tests {
 
     #[test]
     fn whole_windows_as_the_kernels_of_the_thesis() {
-        // Thesis, section 9.1.2: 18 becomes 15.75 in theory, 18 - floor(18/8) = 16 in Linux, and
-        // floor(18 * 7/8) = 15 where the product is coded.
+        // Thesis, section 9.1.2: 18 becomes 15.75 in theory, 18 - floor(18/8) = 16 in Linux, and floor(18 *
+        // 7/8) = 15 if the product is implemented.
         for (quantisation, after) in
             [(Quantisation::None, 15.75), (Quantisation::RoundUp, 16.0), (Quantisation::RoundDown, 15.0)]
         {
@@ -131,7 +131,8 @@ mod tests {
             let steps = lost.round_trips_to(start);
             close(steps, recovery, 0.006 * recovery);
             close(history(start).round_trips_to(2.0 * start), doubling, 0.006 * doubling);
-            // Halving: losses, one for each round trip, as many as are needed; in fractions by the last.
+            // Halving: the number of losses needed, one for each round trip; the last one counts as a
+            // fraction.
             let mut halved = history(start);
             let mut losses = 0.0;
             while halved.cwnd() > start / 2.0 {

@@ -1,6 +1,6 @@
-//! Template (Author Year): what its rule is for, in a sentence.
+//! Template (Author Year): the purpose of its rule, in a sentence.
 //!
-//! As laid out it is Standard TCP.
+//! As given here it is Standard TCP.
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Window};
 use crate::parameter::parameters;

@@ -1,9 +1,9 @@
-//! TCP Vegas (Brakmo and Peterson 1995): keeps between `alpha` and `beta` segments of its own queued,
-//! which it tells from the round-trip time.
+//! TCP Vegas (Brakmo and Peterson 1995): keeps between `alpha` and `beta` segments of its own queued, which
+//! it estimates from the round-trip time.
 //!
-//! The round-trip time of a round is the smallest of its samples, as in Linux, so that delayed ACKs do
-//! not count as queueing; and a round with fewer than three samples is not judged, and grows as Reno.
-//! At a loss the window is halved.
+//! The round-trip time of a round is the smallest of its samples, as in Linux, so that delayed ACKs do not
+//! count as queueing. A round with fewer than three samples is not evaluated, and the window grows as in
+//! Reno. At a loss the window is halved.
 
 use elephan_units::Time;
 
@@ -11,7 +11,7 @@ use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
 use crate::parameter::parameters;
 use crate::reno;
 
-/// Samples that a round needs to be judged: with two, each may be of a delayed ACK (Linux).
+/// Number of samples needed to evaluate a round: with two, each may be of a delayed ACK (Linux).
 const LEAST_SAMPLES: u32 = 3;
 
 parameters! {
@@ -36,9 +36,9 @@ pub struct Vegas {
     round: u64,
     samples: u32,
     round_min: Time,
-    /// Segments queued in the last round, where it could be judged.
+    /// Segments queued in the last round, if it could be evaluated.
     queued: Option<f64>,
-    /// In slow start: whether the window doubles in this round trip, or stays to be measured.
+    /// In slow start: whether the window doubles in this round trip, or stays constant for the measurement.
     doubling: bool,
 }
 
@@ -67,9 +67,9 @@ impl Algorithm for Vegas {
     }
 
     fn start(&mut self, _: &Window, ack: &Ack) -> Option<Start> {
-        // What a round measured whose window stood still is known when the next doubling begins.
+        // The result of a round with a constant window is known when the next doubling begins.
         Some(match self.queued {
-            // Leaves for the window that the path holds, as Linux does; one segment less in each round
+            // Exits to the window that the path holds, as in Linux; a reduction by one segment in each round
             // trip would take minutes.
             Some(queued) if self.doubling && queued > self.parameters.gamma => {
                 Start { growth: -queued, ends: true }
@@ -88,7 +88,7 @@ impl Algorithm for Vegas {
     }
 
     fn decrease(&mut self, _: &Window, event: &Congestion) -> f64 {
-        // What was measured before the window changed does not count.
+        // Measurements from before the change of the window are discarded.
         self.queued = None;
         (self.samples, self.round_min) = (0, Time::MAX);
         reno::decrease(event)
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_window_follows_what_is_queued() {
-        // 100 (1 - 100/T): T = 100 ms: 0 < 1, up. 102 ms: 1.96, stays. 104 ms: 3.85 > 3, down.
+        // 100 (1 - 100/T): T = 100 ms: 0 < 1, increase. 102 ms: 1.96, no change. 104 ms: 3.85 > 3, decrease.
         for (ms, change) in [(100, 1.0), (102, 0.0), (104, -1.0)] {
             let mut history = after_a_round_of(ms);
             history.ack(1.0);
@@ -147,7 +147,8 @@ mod tests {
             windows.push(history.cwnd());
         }
         assert_eq!(windows, [20.0, 20.0, 40.0, 40.0, 80.0]);
-        // At 80 the path holds 64: 125 ms. The round that stands still sees 80 (1 - 100/125) = 16 queued.
+        // At 80 the path holds 64: 125 ms. The round with a constant window measures 80 (1 - 100/125) = 16
+        // queued.
         history.rtt = Time::from_millis(125);
         history.round_trip();
         assert!(history.controller.in_slow_start());
@@ -159,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_loss_halves_the_window() {
-        // And what was queued before it no longer counts.
+        // And the amount queued before it no longer counts.
         let mut history = after_a_round_of(104);
         history.ack_worth(1.0, 0.0);
         history.loss();

@@ -13,7 +13,7 @@ use crate::red::{Average, Curve, Spacing, packets_per_second, threshold_rules, t
 use crate::verdict::{Moment, Verdict};
 use elephan_units::Mistake;
 
-/// The average is kept between these shares of the way from `min_th` to `max_th`.
+/// The average is kept between these fractions of the distance from `min_th` to `max_th`.
 const TARGET: (f64, f64) = (0.4, 0.6);
 /// Automatic alpha: the smaller of this and a quarter of `max_p`.
 const ALPHA: f64 = 0.01;
@@ -128,7 +128,7 @@ impl AdaptiveRedState {
             thresholds(self.red.min_th, self.red.max_th, self.red.target_delay, packets);
     }
 
-    /// Figure 1 of the paper, at the first packet after each interval.
+    /// Figure 1 of the paper, evaluated at the first packet after each interval.
     fn adapt(&mut self) {
         let (average, max_p) = (self.average.value, self.curve.max_p);
         let at = |share: f64| self.curve.min_th + share * (self.curve.max_th - self.curve.min_th);
@@ -188,7 +188,7 @@ mod tests {
         assert!((after(&mut state, 25, 499) - 0.11).abs() < 1e-12);
         assert!((after(&mut state, 20, 1) - 0.11).abs() < 1e-12, "within its target");
         assert!((after(&mut state, 12, 500) - 0.099).abs() < 1e-12);
-        // Below bottom nothing is taken away; a quarter of a small max_p is added.
+        // Below bottom max_p is not decreased; a small max_p increases by a quarter of itself.
         (0..100).for_each(|_| _ = after(&mut state, 12, 500));
         let bottom = after(&mut state, 12, 500);
         assert!((0.009..0.01).contains(&bottom), "{bottom}");

@@ -1,4 +1,4 @@
-//! Classes of traffic by codepoint, each with a queue of its own: what schedulers choose from.
+//! Classes of traffic by codepoint, each with a queue of its own, from which schedulers choose.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub struct Class {
     pub queue: Queue,
 }
 
-/// What cannot work in a list of classes, of which `weighted` ones share by weight.
+/// Mistakes in a list of classes; schedulers that are `weighted` share by weight.
 pub(crate) fn rules(classes: &[Class], weighted: bool) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     if classes.is_empty() {
@@ -73,7 +73,7 @@ pub(crate) fn rules(classes: &[Class], weighted: bool) -> Vec<Mistake> {
     mistakes
 }
 
-/// A class's share of the buffer; those that name none share equally what the others leave.
+/// A class's share of the buffer; classes that specify none share the rest equally.
 fn share(class: &Class, classes: &[Class]) -> f64 {
     class.buffer_share.unwrap_or_else(|| {
         let named: f64 = classes.iter().filter_map(|class| class.buffer_share).sum();
@@ -82,14 +82,15 @@ fn share(class: &Class, classes: &[Class]) -> f64 {
     })
 }
 
-/// What a class counted; all only grow. Of nested classes, the outer counts what the inner counts.
+/// A class's counters; they never decrease. The counters of an outer class include those of its inner
+/// classes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClassCounters {
     /// Its name.
     pub name: String,
     /// Packets offered.
     pub offered: u64,
-    /// Packets that were offered and not accepted, or dropped later.
+    /// Packets that were offered and were not accepted, or were dropped later.
     pub dropped: u64,
     /// Packets served.
     pub served: u64,
@@ -97,9 +98,9 @@ pub struct ClassCounters {
     pub bytes_served: u64,
     /// Sum of their queueing delays, s.
     pub delay_sum_s: f64,
-    /// Of those dropped, packets that had been offered before the measuring window and were dropped in it.
+    /// Number of dropped packets that had been offered before the measuring window and were dropped in it.
     pub dropped_earlier: u64,
-    /// The share of the rate that its weight stands for now; of weighted schedulers it is a guarantee.
+    /// The share of the rate that its weight currently gives; with weighted schedulers it is a guarantee.
     pub rate_share: f64,
 }
 
@@ -130,7 +131,7 @@ impl<P: Packet> ClassState<P> {
         Some(stored)
     }
 
-    /// Whether nothing waits.
+    /// Whether no packet waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.queue.waiting().packets == 0
@@ -140,7 +141,7 @@ impl<P: Packet> ClassState<P> {
 /// The classes of a link.
 pub(crate) struct ClassStates<P> {
     pub states: Vec<ClassState<P>>,
-    /// Which class each codepoint has.
+    /// The class of each codepoint.
     table: [u8; 64],
 }
 
@@ -169,7 +170,7 @@ impl<P: Packet> ClassStates<P> {
         Self { states, table }
     }
 
-    /// A packet arrives; its class, where that accepted it.
+    /// A packet arrives; returns its class, if the class accepted it.
     #[inline]
     pub fn enqueue(&mut self, packet: P, now: Time, ledger: &mut Ledger<P>) -> Option<usize> {
         let number = usize::from(self.table[usize::from(packet.dscp() & 63)]);
@@ -217,7 +218,8 @@ impl<P: Packet> ClassStates<P> {
     }
 }
 
-/// What each class may hold: its share of the buffer, and where it can be at least a packet; together no more than the buffer.
+/// The buffer limit of each class: its share of the buffer, and at least a packet if possible; the sum does
+/// not exceed the buffer.
 fn limits(classes: &[Class], limit: Limit) -> Vec<Limit> {
     let (Limit::Packets(whole) | Limit::Bytes(whole)) = limit;
     let mut parts: Vec<u64> =

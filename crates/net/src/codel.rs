@@ -10,7 +10,8 @@ use crate::packets::{Packets, Queued};
 use crate::parameters::Parameters;
 use elephan_units::Mistake;
 
-/// RFC 8289, section 5.5: a drop state entered so many intervals after the last one begins at the rate where that one ended.
+/// RFC 8289, section 5.5: a drop state that begins within this number of intervals after the last one starts
+/// at the rate at which that one ended.
 const MEMORY_INTERVALS: u64 = 16;
 
 /// CoDel's parameters.
@@ -47,13 +48,13 @@ impl Parameters for Codel {
 #[derive(Clone, Debug)]
 pub(crate) struct Control {
     codel: Codel,
-    /// When the delay will have been above the target for an interval.
+    /// The time at which the delay will have been above the target for an interval.
     first_above: Option<Time>,
     drop_next: Time,
     count: u64,
     last_count: u64,
     dropping: bool,
-    /// The largest packet seen: a queue of no more than that is never dropped from.
+    /// The largest packet seen: no packet is dropped from a queue of at most this size.
     max_packet: u64,
 }
 
@@ -70,7 +71,7 @@ impl Control {
         }
     }
 
-    /// Section 5.6: the next drop comes after an interval over the square root of their number.
+    /// Section 5.6: the next drop comes after an interval divided by the square root of the number of drops.
     fn after(&self, time: Time) -> Time {
         time.saturating_add(self.codel.interval.mul_f64(1.0 / (self.count as f64).sqrt()))
     }
@@ -91,7 +92,7 @@ impl Control {
         Some((stored, now >= due))
     }
 
-    /// Tells a packet's sender of congestion: true where it was marked and goes on.
+    /// Signals congestion to a packet's sender; returns true if the packet was marked and is forwarded.
     fn notify<P: Packet>(&self, stored: &mut Queued<P>, now: Time, ledger: &mut Ledger<P>) -> bool {
         if self.codel.ecn && stored.packet.ecn() != Ecn::NotCapable {
             ledger.mark(stored);
@@ -159,14 +160,15 @@ mod tests {
     use super::*;
     use crate::testing::{Parcel, parcel};
 
-    /// Packets that came together.
+    /// Packets that arrived together.
     fn packets(count: u64, ecn: Ecn, arrived: Time) -> Packets<Parcel> {
         let mut packets = Packets::new();
         (0..count).for_each(|id| packets.push(Parcel { ecn, ..parcel(id) }, arrived));
         packets
     }
 
-    /// Times in milliseconds at which packets are dropped, where each has waited for `delay` and one is served each millisecond.
+    /// Times in milliseconds at which packets are dropped, if each has waited for `delay` and one is served
+    /// each millisecond.
     fn drops(delay: impl Fn(u64) -> u64, until: u64, ecn: Ecn) -> (Vec<u64>, u64) {
         let (mut control, mut ledger) = (Control::new(Codel::default()), Ledger::new());
         let mut times = Vec::new();
@@ -185,14 +187,14 @@ mod tests {
     #[test]
     fn below_the_target_nothing_is_dropped() {
         assert_eq!(drops(|_| 4, 2000, Ecn::NotCapable).0, [] as [u64; 0]);
-        // Once an interval the delay is below: no interval is all above.
+        // The delay falls below the target once per interval, so it is never above for a whole interval.
         assert_eq!(drops(|t| if t % 100 == 0 { 4 } else { 50 }, 2000, Ecn::NotCapable).0, [] as [u64; 0]);
     }
 
     #[test]
     fn drops_come_at_an_interval_over_root_n() {
-        // First after 100 ms, then after 100/sqrt(1), 100/sqrt(2) = 70.7, 100/sqrt(3) = 57.7, 50: at 100, 200, 270.7, 328.4
-        // and 378.4 ms, each at the first packet from then on.
+        // First after 100 ms, then after 100/sqrt(1), 100/sqrt(2) = 70.7, 100/sqrt(3) = 57.7, 50: at 100,
+        // 200, 270.7, 328.4 and 378.4 ms, each at the first packet from that time on.
         for (ecn, marks) in [(Ecn::NotCapable, 0), (Ecn::Capable0, 5)] {
             assert_eq!(drops(|_| 20, 400, ecn), (vec![100, 200, 271, 329, 379], marks));
         }
@@ -200,8 +202,9 @@ mod tests {
 
     #[test]
     fn a_drop_state_soon_after_another_goes_on_at_its_rate() {
-        // Above until 400, then below for 50 ms, then above again: in again at 550, not long after the next drop was due at
-        // 423. The count was 5 then, and 1 when it began: 4 now, and the next drop after 100/sqrt(4) = 50 ms.
+        // Above until 400, then below for 50 ms, then above again: the drop state begins again at 550, soon
+        // after the next drop was due at 423. The count was 5 then, and 1 when that state began: it is now 4,
+        // and the next drop comes after 100/sqrt(4) = 50 ms.
         let (times, _) = drops(|t| if (1400..1450).contains(&t) { 1 } else { 20 }, 620, Ecn::NotCapable);
         assert_eq!(times[5..7], [550, 600]);
     }

@@ -1,4 +1,4 @@
-//! What a scenario can choose of a link.
+//! The settings of a link that a scenario can choose.
 
 use elephan_units::{Choice, Rate, Time, read_choice};
 use schemars::JsonSchema;
@@ -143,20 +143,21 @@ impl<'de> Deserialize<'de> for Delay {
 /// A link in one direction, resolved to exact numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// Rate at which IP packets are serialised; none means at once.
+    /// Rate at which IP packets are serialised; `None` means that serialisation takes no time.
     pub rate: Option<Rate>,
     /// Propagation delay.
     pub delay: Time,
-    /// What the queue may hold.
+    /// Limit of the queue.
     pub limit: Limit,
     /// The queue discipline.
     pub queue: Queue,
     /// Token buckets before the queue.
     pub police: Vec<Policer>,
-    /// Losses apart from the queue's; they happen behind it, on the wire.
+    /// Losses not caused by the queue; they occur behind it, on the wire.
     pub loss: Option<Loss>,
     /// Variation of the delay.
     pub vary: Option<Delay>,
-    /// Whether the rate or the state (up, down) change during the run: packets then wait until they are served, whatever the discipline.
+    /// Whether the rate or the state (up, down) changes during the run. Packets then wait in the queue until
+    /// they are served, whatever the discipline.
     pub changes: bool,
 }

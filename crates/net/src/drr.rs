@@ -1,8 +1,9 @@
-//! Deficit round robin: queues share a link by bytes, whatever the sizes of their packets.
+//! Deficit round robin: queues share a link by bytes, whatever their packet sizes.
 //!
-//! Shreedhar and Varghese, "Efficient Fair Queuing using Deficit Round Robin", SIGCOMM 1995 and IEEE/ACM Transactions on
-//! Networking 4(3), 1996. With classes their weights multiply the quantum; without, flows are hashed to queues and share the
-//! buffer, and the longest queue pays for want of room, as the paper has it.
+//! Shreedhar and Varghese, "Efficient Fair Queuing using Deficit Round Robin", SIGCOMM 1995 and IEEE/ACM
+//! Transactions on Networking 4(3), 1996. With classes, their weights multiply the quantum. Without classes,
+//! flows are hashed to queues and share the buffer; when it is full, packets of the longest queue are
+//! dropped, as in the paper.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -54,7 +55,7 @@ enum Queues<P> {
 }
 
 impl<P: Packet> Queues<P> {
-    /// A packet arrives; its queue, where it was accepted.
+    /// A packet arrives; returns its queue, if it was accepted.
     #[inline]
     fn enqueue(&mut self, packet: P, now: Time, ledger: &mut Ledger<P>) -> Option<usize> {
         let (queues, waiting, limit, perturbation) = match self {
@@ -99,10 +100,10 @@ impl<P: Packet> Queues<P> {
     }
 }
 
-/// A queue's standing in the round.
+/// The state of a queue in the round.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
-    /// Bytes that it gets in a round; 0 for what is served only when the others are empty.
+    /// Bytes that it gets in a round; 0 for a queue that is served only when the others are empty.
     quantum: i64,
     deficit: i64,
     /// Whether it is in the round.
@@ -164,7 +165,7 @@ impl<P: Packet> DrrState<P> {
         classes.set_weights(weights);
         let waits: Vec<bool> = classes.states.iter().map(|class| !class.is_empty()).collect();
         self.weigh();
-        // The round starts again with those that have a quantum now.
+        // The round restarts with the queues that now have a quantum.
         self.round.clear();
         self.begun = false;
         for (number, waits) in waits.into_iter().enumerate() {
@@ -223,7 +224,7 @@ impl<P: Packet> DrrState<P> {
                 return Some(stored);
             }
         }
-        // Only what has no weight is left.
+        // Only the queue without weight has packets left.
         (0..self.turns.len())
             .filter(|&number| self.turns[number].quantum == 0)
             .find_map(|number| self.queues.dequeue(number, now, ledger))
@@ -309,7 +310,7 @@ mod tests {
         assert_eq!(share(&mut drr), 1000);
         drr.set_weights(&BTreeMap::from([("c1".to_owned(), 0.0)]));
         assert_eq!(share(&mut drr), 10_000);
-        // Nothing is left of the one, and what has no weight is served all the same: 20 000 of each came in.
+        // One class is empty, and the class without weight is served nevertheless: 20 000 of each came in.
         assert_eq!(share(&mut drr), 0);
     }
 
@@ -318,7 +319,8 @@ mod tests {
         fn bytes_are_fair_whatever_the_sizes(
             sizes in prop::collection::vec(prop::collection::vec(40u32..1501, 1..20), 2..6),
         ) {
-            // Each flow is backlogged with a pattern of sizes of its own; distinct flows have distinct queues here.
+            // Each flow is backlogged with its own pattern of packet sizes; distinct flows have distinct
+            // queues here.
             let mut drr = state(&Drr { flows: 65_536, ..Drr::default() }, 1_000_000);
             let mut ledger = Ledger::new();
             for (flow, sizes) in sizes.iter().enumerate() {
@@ -334,7 +336,8 @@ mod tests {
                 let packet = drr.dequeue(Time::ZERO, &mut ledger).unwrap().packet;
                 served[packet.flow as usize] += u64::from(packet.bytes);
             }
-            // Theorem 2 of the paper: between backlogged flows no more than quantum + 2 Max, here 3 times 1500 bytes.
+            // Theorem 2 of the paper: the difference between backlogged flows is at most quantum + 2 Max,
+            // here 3 times 1500 bytes.
             let (least, most) = (served.iter().min().unwrap(), served.iter().max().unwrap());
             prop_assert!(most - least <= 4500, "{:?}", served);
         }

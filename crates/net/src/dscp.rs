@@ -11,14 +11,14 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dscp(u8);
 
-/// One codepoint, or several by the name of their class.
+/// One codepoint, or the codepoints of a class by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codepoints {
-    /// This one.
+    /// A single codepoint.
     One(Dscp),
-    /// The three of an assured forwarding class, as in `af4` (RFC 2597).
+    /// The three codepoints of an assured forwarding class, as in `af4` (RFC 2597).
     AfClass(u8),
-    /// All twelve of assured forwarding: `af`.
+    /// All twelve codepoints of assured forwarding: `af`.
     Af,
 }
 
@@ -26,15 +26,16 @@ pub enum Codepoints {
 const NAMES: [(&str, u8); 5] = [("be", 0), ("cs0", 0), ("le", 1), ("va", 44), ("ef", 46)];
 
 impl Dscp {
-    /// Codepoint `value`, where it has six bits.
+    /// The codepoint with this `value`, if it has six bits.
     pub fn new(value: u8) -> Option<Self> {
         (value < 64).then_some(Self(value))
     }
-    /// Its value.
+    /// The codepoint's value.
     pub fn get(self) -> u8 {
         self.0
     }
-    /// Class 1 to 4 and drop precedence 1 to 3, where it is one of assured forwarding (RFC 2597, section 6).
+    /// Class 1 to 4 and drop precedence 1 to 3, if it is a codepoint of assured forwarding (RFC 2597, section
+    /// 6).
     fn assured(self) -> Option<(u8, u8)> {
         let (class, precedence) = (self.0 >> 3, self.0 >> 1 & 3);
         ((1..=4).contains(&class) && precedence > 0 && self.0 & 1 == 0).then_some((class, precedence))
@@ -111,7 +112,7 @@ impl fmt::Display for Codepoints {
     }
 }
 
-/// Reads what is written as a name, or as a number.
+/// Reads a value that is written as a name, or as a number.
 macro_rules! read_name_or_number {
     ($type:ty, $expected:expr) => {
         impl<'de> serde::Deserialize<'de> for $type {
@@ -137,7 +138,7 @@ macro_rules! read_name_or_number {
 }
 pub(crate) use read_name_or_number;
 
-/// Serde and schema of what is written as a name, or as a number.
+/// Serde and schema of a value that is written as a name, or as a number.
 macro_rules! name_or_number {
     ($type:ty, $expected:ident, $pattern:literal, $description:literal) => {
         read_name_or_number!($type, $expected);

@@ -15,7 +15,8 @@ use crate::parameters::Parameters;
 use crate::waiting::{Limit, Waiting};
 use elephan_units::Mistake;
 
-/// RFC 8290, section 4.1: when there is no room, half of the fattest queue goes, but no more packets than these.
+/// RFC 8290, section 4.1: when the buffer is full, half of the longest queue is dropped, but at most this
+/// number of packets.
 const DROP_BATCH: usize = 64;
 
 /// FQ-CoDel's parameters. Its limit is the link's buffer.
@@ -55,7 +56,8 @@ impl Parameters for FqCodel {
     }
 }
 
-/// Spreads the numbers of flows over queues: SplitMix64's finaliser (Steele, Lea, Flood 2014), with a draw of the run's seed.
+/// Distributes flow numbers over queues: SplitMix64's finaliser (Steele, Lea, Flood 2014), with a random
+/// value from the run's seed.
 pub(crate) fn hash(flow: u64, perturbation: u64) -> u64 {
     let mut z = flow.wrapping_add(perturbation);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -67,7 +69,7 @@ struct Flow<P> {
     packets: Packets<P>,
     control: Control,
     deficit: i64,
-    /// Whether it stands in one of the lists.
+    /// Whether it is in one of the lists.
     listed: bool,
 }
 
@@ -107,7 +109,7 @@ impl<P: Packet> FqCodelState<P> {
         Waiting { packets: self.packets, bytes: self.bytes }
     }
 
-    /// Section 4.1. The packet is put in before others are dropped for it, and may be among them.
+    /// Section 4.1. The packet is enqueued before others are dropped to make room, and may itself be dropped.
     #[inline]
     pub fn enqueue(&mut self, packet: P, now: Time, ledger: &mut Ledger<P>) -> bool {
         let number = (hash(packet.flow(), self.perturbation) % self.flows.len() as u64) as u32;
@@ -127,7 +129,8 @@ impl<P: Packet> FqCodelState<P> {
         true
     }
 
-    /// Drops half of the fattest queue, from its head, again until `packet` has room; says whether that could be.
+    /// Drops half of the longest queue, from its head, repeatedly until `packet` has room; returns whether
+    /// this was possible.
     fn make_room(&mut self, packet: &P, now: Time, ledger: &mut Ledger<P>) -> bool {
         while self.waiting().fills(self.limit, packet.bytes()) {
             let Some(fattest) = self.flows.iter_mut().max_by_key(|flow| flow.packets.bytes) else {
@@ -173,7 +176,8 @@ impl<P: Packet> FqCodelState<P> {
                 flow.deficit -= i64::from(stored.packet.bytes());
                 return Some(stored);
             }
-            // A new queue that is empty goes through the old ones first, lest a flow stay new for ever.
+            // An empty new queue passes through the list of old queues first, so that a flow does not stay
+            // new for ever.
             let stays = is_new && !self.old.is_empty();
             flow.listed = stays;
             self.turn(is_new);
@@ -231,7 +235,8 @@ mod tests {
             assert!(fq.enqueue(of(1, id, 1500), Time::ZERO, &mut ledger));
             assert!(fq.waiting().packets <= 100);
         }
-        // 99 of flow 1 were in: half of their bytes, 50 packets, made room for the hundredth.
+        // 99 packets of flow 1 were queued: half of their bytes, 50 packets, were dropped to make room for
+        // the hundredth.
         assert_eq!(ledger.counters.dropped_full, 50);
         assert_eq!(fq.waiting(), Waiting { packets: 51, bytes: 51 * 1500 });
         let served: Vec<u64> =
@@ -242,7 +247,7 @@ mod tests {
 
     #[test]
     fn flows_get_equal_bytes_whatever_their_packets() {
-        // Long sojourns would make CoDel drop; here nobody waits in its eyes.
+        // Long sojourn times would make CoDel drop; here it sees no delay.
         let (mut fq, mut ledger) = (state(FqCodel::default(), 100_000), Ledger::new());
         for id in 0..20_000 {
             fq.enqueue(of(1, id, 1500), Time::ZERO, &mut ledger);
@@ -253,7 +258,7 @@ mod tests {
             let packet = fq.dequeue(Time::ZERO, &mut ledger).unwrap().packet;
             bytes[packet.flow as usize] += u64::from(packet.bytes);
         }
-        // Each turn ends at most a packet too late.
+        // Each turn exceeds its deficit by at most a packet.
         assert!(bytes[1].abs_diff(bytes[2]) <= 1514 + 1500, "{bytes:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a link counts, and why packets end.
+//! The counters of a link, and the reasons for drops.
 
 use elephan_units::Time;
 
@@ -9,29 +9,29 @@ use crate::packets::Queued;
 pub enum Reason {
     /// There was no room.
     Full,
-    /// The discipline wanted a shorter queue.
+    /// The discipline dropped it early, to shorten the queue.
     Early,
     /// It exceeded a policer's rate.
     Policed,
-    /// The link was down, or went down with it.
+    /// The link was down, or went down while it held the packet.
     Down,
 }
 
-/// What a link has counted; all only grow. Every packet that was offered is in exactly one of
-/// `dropped`, `lost`, `delivered`, or still on the link.
+/// A link's counters; they never decrease. Every packet that was offered is in exactly one of `dropped`,
+/// `lost`, `delivered`, or still on the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Packets offered to the queue.
     pub offered: u64,
     /// Packets dropped, for one of the four reasons that follow.
     pub dropped: u64,
-    /// Dropped for want of room.
+    /// Dropped because the buffer was full.
     pub dropped_full: u64,
     /// Dropped by the discipline before the queue was full.
     pub dropped_early: u64,
     /// Dropped by a policer.
     pub dropped_policed: u64,
-    /// Dropped since the link was down.
+    /// Dropped because the link was down.
     pub dropped_down: u64,
     /// Packets that the wire lost.
     pub lost: u64,
@@ -46,7 +46,7 @@ pub struct LinkCounters {
 }
 
 impl LinkCounters {
-    /// What was counted since `before`, less `earlier`.
+    /// The difference to `before`, less `earlier`.
     #[must_use]
     pub fn since(&self, before: &Self, earlier: &Self) -> Self {
         Self {
@@ -80,15 +80,15 @@ impl LinkCounters {
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger<P> {
     pub counters: LinkCounters,
-    /// When the packets of the measuring window begin to be offered.
+    /// Packets offered from this time on belong to the measuring window.
     pub first: Time,
-    /// Drops, losses and marks of packets that had been offered before that.
+    /// Drops, losses and marks of packets that had been offered before the window.
     pub earlier: LinkCounters,
-    /// Whether the queue is emptied because the link goes down: what is taken from it is not served.
+    /// Whether the queue is being emptied because the link goes down: packets taken from it are not served.
     pub clearing: bool,
-    /// When, and which; nothing is kept unless [`crate::Link::keep_drops`] asks for it.
+    /// The times and packets of such drops; nothing is kept unless [`crate::Link::keep_drops`] was called.
     pub drops: Option<Vec<(Time, P)>>,
-    /// Packets that the wire lost, where somebody asks for them.
+    /// Packets that the wire lost, if they are requested.
     pub lost: Option<Vec<P>>,
 }
 
@@ -98,13 +98,13 @@ impl<P: crate::Packet> Ledger<P> {
         Self { counters, first: Time::ZERO, earlier: counters, clearing: false, drops: None, lost: None }
     }
 
-    /// Whether a packet that was offered at `arrived` was so before the measuring window.
+    /// Whether a packet that was offered at `arrived` was offered before the measuring window.
     #[inline]
     pub fn is_earlier(&self, arrived: Time) -> bool {
         arrived < self.first
     }
 
-    /// A packet that had been accepted is dropped.
+    /// Records the drop of an accepted packet.
     pub fn discard(&mut self, stored: &Queued<P>, reason: Reason, now: Time) {
         self.counters.drop(reason);
         self.counters.bytes_discarded += u64::from(stored.packet.bytes());
@@ -116,7 +116,7 @@ impl<P: crate::Packet> Ledger<P> {
         }
     }
 
-    /// A packet that had been accepted is marked.
+    /// Records the mark of an accepted packet.
     pub fn mark(&mut self, stored: &mut Queued<P>) {
         stored.packet.mark();
         self.counters.marked += 1;
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_window_counts_what_came_after_it_began() {
-        // Each counter: what there is now, less what there was, less what was offered earlier.
+        // Each counter: the current value, less the value before, less the packets offered earlier.
         let all = |number| LinkCounters {
             offered: number,
             dropped: number + 1,

@@ -1,11 +1,11 @@
-//! What packets cross: rate-limited links, queue disciplines, loss and delay models.
+//! The network elements that packets cross: rate-limited links, queue disciplines, loss and delay models.
 //!
-//! Nothing here knows of TCP or of a clock: a [`Packet`] is what has a size and an ECN field, and
-//! every call receives the time. So the simulator (virtual time) and a link emulator (real time)
-//! share one implementation.
+//! Nothing here depends on TCP or on a clock: a [`Packet`] is anything that has a size and an ECN field, and
+//! every call receives the time. So the simulator (virtual time) and a link emulator (real time) share one
+//! implementation.
 //!
-//! A class of a scheduler has a queue of its own, with any discipline, so `queue`, `packet_queue`, `classes` and the schedulers refer
-//! to each other. All other files refer one way.
+//! A class of a scheduler has a queue of its own, with any discipline, so `queue`, `packet_queue`, `classes`
+//! and the schedulers depend on each other. There are no other cycles between files.
 
 mod adaptive_red;
 mod classes;

@@ -1,16 +1,18 @@
 //! A link in one direction: a queue, a transmitter, a wire.
 //!
-//! Where the discipline decides when a packet arrives and serves in order, the end of a packet's service is known when it
-//! arrives: packets that wait and packets that propagate stand in one ring, in order, and a cursor tells them apart.
+//! If the discipline decides when a packet arrives, and packets are served in order, the end of a packet's
+//! service is known at its arrival. Waiting packets and propagating packets are then in one ring, in order,
+//! and a cursor separates them.
 //!
-//! A discipline that decides when a packet leaves (CoDel), or in which order (fair queueing), keeps its packets in a `PacketQueue`, and
-//! so does a link that changes during the run. The ring then has the packets in service and behind it. Which packet is served
-//! next is decided when somebody looks, as of the moment when the transmitter became free: nothing has arrived since that was
-//! not known then. A link needs one event at a time, the arrival of its head, in either case: as long as something waits, the
-//! packet in service is in the ring.
+//! A discipline that decides when a packet leaves (CoDel), or in which order (fair queueing), keeps its
+//! packets in a `PacketQueue`, and so does a link that changes during the run. The ring then has the packets
+//! in service and behind it. The choice of the next packet is made at the next call, as of the time when the
+//! transmitter became free: no packet that arrived later is considered. In either case a link needs one event
+//! at a time, the arrival of its head: as long as a packet waits, the packet in service is in the ring.
 //!
-//! A new rate concerns the packets that wait; the one in service keeps its time. Before a new delay, what has left the transmitter
-//! moves to the side heap with its old one. A link that goes down drops what waits and what is on the wire.
+//! A new rate affects the waiting packets; the packet in service keeps its service time. Before a new delay
+//! takes effect, the packets that have left the transmitter move to the side heap with their old delay. A
+//! link that goes down drops all waiting packets and those on the wire.
 
 mod changes;
 mod report;
@@ -36,12 +38,12 @@ use crate::waiting::Waiting;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry<P> {
-    /// When the transmitter ends with it.
+    /// When the transmitter finishes it.
     finish: Time,
     packet: P,
 }
 
-/// What stands before the queue, where anything does.
+/// The elements before the queue, if there are any.
 #[derive(Default)]
 struct Ingress {
     buckets: Vec<Bucket>,
@@ -50,17 +52,17 @@ struct Ingress {
 
 /// A link in one direction.
 pub struct Link<P> {
-    /// Packets in order of service; those before `served` have begun to be served.
+    /// Packets in order of service; for those before `served`, service has begun.
     ring: VecDeque<Entry<P>>,
     served: usize,
     /// When the last of these leaves the transmitter, and the next begins.
     next_start: Time,
-    /// When the transmitter has nothing more to do.
+    /// When the transmitter becomes idle.
     free_at: Time,
     waiting: Waiting,
-    /// Decides on packets that join the ring; none for DropTail.
+    /// Decides on packets that join the ring; `None` for DropTail.
     aqm: Option<Box<EnqueueAqm>>,
-    /// Packets that wait, where they do not in the ring.
+    /// Waiting packets, unless they wait in the ring.
     queue: Option<Box<PacketQueue<P>>>,
     ingress: Option<Box<Ingress>>,
     serializer: Option<Serializer>,
@@ -69,17 +71,18 @@ pub struct Link<P> {
     ledger: Ledger<P>,
     statistics: QueueStatistics,
     config: LinkConfig,
-    /// The rate of the packet in service, which a new one does not concern.
+    /// The rate of the packet in service, which a new rate does not affect.
     service_rate: Option<Rate>,
-    /// What the rate has allowed until it last changed, and when that was; bits times the picoseconds in a second.
+    /// The amount that the rate had allowed at its last change, and the time of that change; bits times the
+    /// picoseconds in a second.
     allowed: u128,
     allowed_until: Time,
     seed: Seed,
     index: u64,
-    /// Changes of the losses so far: each has random streams of its own.
+    /// Number of changes of the loss model so far: each has its own random streams.
     loss_changes: u64,
-    /// Numbers of packets of the ring that were offered before the measuring window: all below the first, and those of the
-    /// second, which waited in the `PacketQueue` when it began.
+    /// Packets of the ring that were offered before the measuring window, by number: all below the first
+    /// number, and those in the second field, which waited in the `PacketQueue` when the window began.
     earlier: (u64, Vec<u64>),
 }
 
@@ -168,7 +171,7 @@ impl<P: Packet> Link<P> {
         true
     }
 
-    /// Whether a packet may join the queue: the link is up, and its tokens suffice.
+    /// Whether a packet may join the queue: the link is up, and there are enough tokens.
     #[inline(never)]
     fn admits(&mut self, packet: &mut P, now: Time) -> bool {
         let Some(ingress) = &mut self.ingress else { return true };
@@ -202,7 +205,7 @@ impl<P: Packet> Link<P> {
         accepted
     }
 
-    /// Moves from the `PacketQueue` to the ring what has begun to be served by `now`.
+    /// Moves packets whose service has begun by `now` from the `PacketQueue` to the ring.
     #[inline]
     fn advance(&mut self, now: Time) {
         if self.free_at > now {
@@ -230,7 +233,7 @@ impl<P: Packet> Link<P> {
         self.waiting = queue.waiting();
     }
 
-    /// Takes out of the queue what has begun to be served by `now`.
+    /// Takes packets whose service has begun by `now` out of the queue.
     fn serve(&mut self, now: Time) {
         if self.queue.is_some() { self.advance(now) } else { self.serve_ring(now) }
     }
@@ -246,19 +249,19 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// When the head of the ring comes to the end of the wire.
+    /// When the head of the ring reaches the end of the wire.
     #[inline]
     fn head(&self) -> Time {
         self.ring.front().map_or(Time::MAX, |entry| entry.finish.saturating_add(self.config.delay))
     }
 
-    /// Whether a packet that is sent now brings the next event forward.
+    /// Whether a packet that is sent now would make the next event earlier.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.ring.is_empty()
     }
 
-    /// When [`Link::receive`] is to be called next; `Time::MAX` when nothing is on its way.
+    /// When [`Link::receive`] is to be called next; `Time::MAX` if no packet is on the link.
     #[inline]
     pub fn next_event(&self) -> Time {
         match &self.varied {
@@ -305,7 +308,8 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// The number of the ring's head: so many packets have left the ring before it since the link last went down.
+    /// The number of the ring's head: the number of packets that have left the ring since the link last went
+    /// down.
     fn number(&self) -> u64 {
         let counters = &self.ledger.counters;
         counters.delivered + counters.lost + self.varied.as_ref().map_or(0, |varied| varied.len()) as u64
@@ -316,18 +320,18 @@ impl<P: Packet> Link<P> {
         number < self.earlier.0 || self.earlier.1.binary_search(&number).is_ok()
     }
 
-    /// Takes the head of the ring off the wire, when its time has come; none where the wire lost it.
+    /// Takes the head of the ring off the wire, when its time has come; `None` if the wire lost it.
     #[inline(always)]
     fn off_the_wire(&mut self) -> Option<P> {
         let entry = self.ring.front()?;
         if self.served > 0 {
             self.served -= 1;
         } else {
-            // It has been served by now, though nobody looked since.
+            // Its service has ended by now, even if no call has recorded it.
             self.waiting.remove(entry.packet.bytes());
             self.next_start = entry.finish;
         }
-        // Copied once: what popping returns would be copied again.
+        // Copied once: a popped value would be copied again.
         let packet = if self.losses.loses() {
             self.ledger.earlier.lost += u64::from(self.is_earlier(self.number()));
             self.ledger.counters.lost += 1;
@@ -342,13 +346,14 @@ impl<P: Packet> Link<P> {
         packet
     }
 
-    /// What waits in the queue at `now`.
+    /// The packets that wait in the queue at `now`.
     pub fn waiting(&mut self, now: Time) -> Waiting {
         self.serve(now);
         self.waiting
     }
 
-    /// When the packet in service leaves the transmitter and the next begins; not after `now` where nothing is in service.
+    /// When the packet in service leaves the transmitter and the next begins; not after `now` if none is in
+    /// service.
     pub fn next_start(&mut self, now: Time) -> Time {
         self.serve(now);
         self.next_start

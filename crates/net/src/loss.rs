@@ -1,4 +1,4 @@
-//! Losses apart from the queue's: on the wire, behind it.
+//! Losses not caused by the queue: on the wire, behind it.
 
 use elephan_units::{Seed, Stream};
 use rand::RngExt;
@@ -10,13 +10,14 @@ use crate::config::Loss;
 pub enum Losses {
     /// Nothing is lost.
     None,
-    /// Independent losses, as the packets that are spared until the next one: one draw for each loss.
+    /// Independent losses, stored as the number of packets until the next loss: one random draw for each
+    /// loss.
     Random {
         /// Packets until the next loss.
         spared: u64,
         /// Probability of a loss.
         probability: f64,
-        /// Where draws come from.
+        /// The random stream.
         stream: Stream,
     },
     /// Loss of every n-th packet.
@@ -32,13 +33,13 @@ pub enum Losses {
         bad: bool,
         /// Good to bad, bad to good, and the loss probabilities in the good and the bad state.
         p_r_good_bad: [f64; 4],
-        /// Where draws come from.
+        /// The random stream.
         stream: Stream,
     },
 }
 
 impl Losses {
-    /// The losses of link number `index`.
+    /// The loss model of link number `index`.
     pub fn new(config: Option<Loss>, seed: Seed, index: u64) -> Self {
         let mut stream = seed.stream("loss on link", index);
         match config {
@@ -104,10 +105,10 @@ mod tests {
     #[test]
     fn random_losses_have_their_probability_and_no_memory() {
         let lost = lost(Loss::Random { probability: 0.01 }, 1_000_000);
-        // 10 000 expected, standard deviation 99.5: four of them either way.
+        // 10 000 expected, standard deviation 99.5: four standard deviations either way.
         assert!((9_600..10_400).contains(&lost.len()), "{} lost", lost.len());
         let pairs = lost.windows(2).filter(|pair| pair[1] == pair[0] + 1).count();
-        // A loss follows at once with probability 0.01: 100 expected, standard deviation 10.
+        // A loss follows another directly with probability 0.01: 100 expected, standard deviation 10.
         assert!((60..140).contains(&pairs), "{pairs} pairs");
     }
 

@@ -1,10 +1,10 @@
-//! What a link and a queue need to know of a packet.
+//! The packet properties that a link and a queue use.
 
 /// The ECN field of an IP header (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ecn {
-    /// The transport does not understand marks: drop instead.
+    /// Not ECN-capable: the packet is dropped instead of marked.
     #[default]
     NotCapable = 0b00,
     /// ECN-capable, ECT(1).
@@ -25,8 +25,8 @@ pub trait Packet: Copy {
     fn mark(&mut self);
     /// The differentiated services codepoint, 0 to 63 (RFC 2474).
     fn dscp(&self) -> u8;
-    /// Sets the codepoint: a policer remarks what is out of profile.
+    /// Sets the codepoint: a policer remarks packets that are out of profile.
     fn set_dscp(&mut self, dscp: u8);
-    /// A number that packets of one connection and direction share, as a hash of addresses and ports would be.
+    /// A number shared by the packets of one connection and direction, like a hash of addresses and ports.
     fn flow(&self) -> u64;
 }

@@ -1,5 +1,5 @@
-//! Queues that keep their packets until the transmitter takes one: disciplines that decide when a packet leaves, or in which
-//! order.
+//! Queues that keep their packets until the transmitter takes one: for disciplines that decide when a packet
+//! leaves, or in which order.
 
 use std::collections::BTreeMap;
 
@@ -28,19 +28,19 @@ pub(crate) enum PacketQueue<P> {
 }
 
 impl<P: Packet> PacketQueue<P> {
-    /// A queue for `queue` before a transmitter of `rate`; `index` chooses its random streams.
+    /// A queue of discipline `queue` before a transmitter of `rate`; `index` selects its random streams.
     pub fn new(queue: &Queue, limit: Limit, rate: Rate, seed: Seed, index: u64) -> Self {
         match queue {
             Queue::FqCodel(config) => Self::FqCodel(FqCodelState::new(config, limit, seed, index)),
             Queue::Drr(config) => Self::Drr(DrrState::new(config, limit, rate, seed, index)),
             Queue::Wrr(config) => Self::Wrr(WrrState::new(config, limit, rate, seed, index)),
             Queue::Priority(config) => Self::Priority(PriorityState::new(config, limit, rate, seed, index)),
-            // A single queue in order, judged at its ends.
+            // A single queue in order, with decisions at its ends.
             _ => Self::Fifo(Fifo::new(queue, limit, rate, seed, index)),
         }
     }
 
-    /// Whether `queue` cannot tell when a packet arrives when it will leave.
+    /// Whether `queue` cannot determine at a packet's arrival when it will leave.
     pub fn is_needed(queue: &Queue) -> bool {
         matches!(
             queue,
@@ -48,7 +48,7 @@ impl<P: Packet> PacketQueue<P> {
         )
     }
 
-    /// A packet arrives; returns whether it was accepted. Others may have been dropped for it.
+    /// A packet arrives; returns whether it was accepted. Other packets may have been dropped for it.
     #[inline]
     pub fn enqueue(&mut self, packet: P, now: Time, ledger: &mut Ledger<P>) -> bool {
         match self {
@@ -60,7 +60,7 @@ impl<P: Packet> PacketQueue<P> {
         }
     }
 
-    /// The packet to be served at `now`; none where none is left.
+    /// The packet to be served at `now`; `None` if the queue is empty.
     #[inline]
     pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
         match self {
@@ -72,7 +72,8 @@ impl<P: Packet> PacketQueue<P> {
         }
     }
 
-    /// Size of the packet to be served next, in bytes, where the order alone decides; 1 where more does, and something waits.
+    /// Size of the packet to be served next, in bytes, if the order alone determines it; 1 if it depends on
+    /// more, and a packet waits.
     #[inline]
     pub fn head_bytes(&self) -> Option<u32> {
         match self {
@@ -81,7 +82,7 @@ impl<P: Packet> PacketQueue<P> {
         }
     }
 
-    /// What waits.
+    /// The waiting packets.
     #[inline]
     pub fn waiting(&self) -> Waiting {
         match self {
@@ -108,7 +109,7 @@ impl<P: Packet> PacketQueue<P> {
         }
     }
 
-    /// New weights for classes, by name; those of others stay.
+    /// Sets new weights for classes, by name; other classes keep theirs.
     pub fn set_weights(&mut self, weights: &BTreeMap<String, f64>) {
         match self {
             Self::Fifo(_) | Self::FqCodel(_) => {}
@@ -118,7 +119,7 @@ impl<P: Packet> PacketQueue<P> {
         }
     }
 
-    /// What each class counted, in the order of the file, a class's own classes after it.
+    /// The counters of each class, in the order of the file; a class's own classes follow it.
     pub fn count_classes(&self, counters: &mut Vec<ClassCounters>) {
         match self {
             Self::Fifo(_) | Self::FqCodel(_) => {}
@@ -128,10 +129,10 @@ impl<P: Packet> PacketQueue<P> {
         }
     }
 
-    /// Drops everything.
+    /// Drops all packets.
     pub fn clear(&mut self, now: Time, ledger: &mut Ledger<P>) {
         ledger.clearing = true;
-        // What a discipline drops early of its own accord meanwhile is gone too.
+        // Packets that a discipline drops early meanwhile are gone too.
         while let Some(stored) = self.dequeue(now, ledger) {
             ledger.discard(&stored, Reason::Down, now);
         }
@@ -139,14 +140,14 @@ impl<P: Packet> PacketQueue<P> {
     }
 }
 
-/// Packets in order, judged when they arrive, or by CoDel when they leave.
+/// Packets in order; the decision is made at their arrival, or by CoDel when they leave.
 pub(crate) struct Fifo<P> {
     packets: Packets<P>,
     pub waiting: Waiting,
     limit: Limit,
     aqm: Option<Box<EnqueueAqm>>,
     codel: Option<Box<Control>>,
-    /// How long the packet served last had waited, and when the last of all was taken.
+    /// The waiting time of the last packet served, and when the last of all was taken.
     last_delay: Time,
     emptied: Time,
 }

@@ -1,4 +1,4 @@
-//! Packets that wait, in the order in which they came.
+//! Waiting packets, in order of arrival.
 
 use std::collections::VecDeque;
 
@@ -6,10 +6,10 @@ use elephan_units::Time;
 
 use crate::packet::Packet;
 
-/// A packet that waits.
+/// A waiting packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Queued<P> {
-    /// When it came.
+    /// Its time of arrival.
     pub arrived: Time,
     pub packet: P,
 }
@@ -31,7 +31,7 @@ impl<P: Packet> Packets<P> {
         self.packets.push_back(Queued { arrived: now, packet });
     }
 
-    /// Takes the packet that came first.
+    /// Takes the packet that arrived first.
     #[inline]
     pub fn pop(&mut self) -> Option<Queued<P>> {
         let stored = self.packets.pop_front()?;
@@ -39,7 +39,7 @@ impl<P: Packet> Packets<P> {
         Some(stored)
     }
 
-    /// Takes the packet that came last.
+    /// Takes the packet that arrived last.
     pub fn pop_back(&mut self) -> Option<Queued<P>> {
         let stored = self.packets.pop_back()?;
         self.bytes -= u64::from(stored.packet.bytes());

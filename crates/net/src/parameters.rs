@@ -1,4 +1,4 @@
-//! The parameters of a discipline, and what is wrong with them.
+//! The parameters of a discipline, and the checks on them.
 
 use elephan_units::Mistake;
 use elephan_units::entry::{self, Range};
@@ -9,13 +9,13 @@ use serde_json::Value;
 
 /// The parameters of a discipline, as a file gives them: a struct whose schema has the ranges.
 pub(crate) trait Parameters: Serialize + JsonSchema {
-    /// What cannot work although each parameter is in its range.
+    /// Mistakes that remain although each parameter is in its range.
     fn rules(&self) -> Vec<Mistake> {
         Vec::new()
     }
 }
 
-/// What cannot work: a parameter out of its range, or two that contradict each other.
+/// Mistakes: a parameter out of its range, or two that contradict each other.
 pub(crate) fn mistakes<T: Parameters>(parameters: &T) -> Vec<Mistake> {
     let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();
     let value = serde_json::to_value(parameters).expect("parameters are always JSON");

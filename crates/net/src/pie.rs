@@ -1,7 +1,7 @@
 //! PIE: Proportional Integral controller Enhanced (RFC 8033).
 //!
-//! Where a link serves in order at a known rate, the queueing delay is the time until the transmitter is free; else it is that of
-//! the packet served last (RFC 8033, section 4.2, leaves both open).
+//! If a link serves in order at a known rate, the queueing delay is the time until the transmitter is free;
+//! otherwise it is the delay of the last packet served (RFC 8033, section 4.2, permits both).
 
 use elephan_units::{Rate, Stream, Time};
 use rand::RngExt;
@@ -13,21 +13,21 @@ use crate::parameters::Parameters;
 use crate::verdict::{Moment, Verdict};
 use elephan_units::Mistake;
 
-/// RFC 8033, section 4.2: below these probabilities the adjustment is divided by so much.
+/// RFC 8033, section 4.2: below these probabilities the adjustment is divided by these factors.
 const SCALES: [(f64, f64); 6] =
     [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
 /// Section 5.5: above this probability one adjustment adds no more than [`CAP`].
 const CAPPED_FROM: f64 = 0.1;
 /// Section 5.5.
 const CAP: f64 = 0.02;
-/// Section 4.2: what is left of the probability after an update that found an empty queue twice.
+/// Section 4.2: the factor of the probability after an update that found an empty queue twice.
 const DECAY: f64 = 0.98;
 /// Section 4.1: below this probability, and half of the reference delay, nothing is dropped.
 const SAFE: f64 = 0.2;
 /// Section 5.4: between these sums of probabilities since the last drop, drops are random.
 const ACCUMULATED: (f64, f64) = (0.85, 8.5);
-/// At most so many updates are made up for at a packet, the last of those that are due. They take a few milliseconds; at the RFC's
-/// interval they are four hours without a packet.
+/// Maximum number of updates that are caught up at a packet, the last of those that are due. They take a few
+/// milliseconds; at the RFC's interval this number is four hours without a packet.
 const MOST_UPDATES: u64 = 1_000_000;
 
 /// PIE's parameters.
@@ -96,7 +96,7 @@ pub(crate) struct PieState {
 }
 
 impl PieState {
-    /// At a transmitter of any rate.
+    /// The state at a transmitter of any rate.
     pub fn new(pie: &Pie, _: Rate, stream: Stream) -> Self {
         Self {
             pie: pie.clone(),
@@ -130,7 +130,7 @@ impl PieState {
         self.qdelay_old = qdelay;
     }
 
-    /// Section 4.4: when congestion has gone, a burst is allowed again.
+    /// Section 4.4: when congestion has ended, a burst is allowed again.
     fn restore_burst(&mut self, qdelay: Time) {
         let half = self.pie.qdelay_ref / 2;
         if self.drop_prob == 0.0 && qdelay < half && self.qdelay_old < half {
@@ -138,14 +138,14 @@ impl PieState {
         }
     }
 
-    /// The updates that are due: each at the delay of its own time, which nothing has changed since.
+    /// The updates that are due: each uses the delay at its own time, because nothing has changed since.
     fn catch_up(&mut self, moment: &Moment) {
         let missed = moment.now.since(self.next_update).picos() / self.pie.t_update.picos();
         self.next_update += self.pie.t_update * missed.saturating_sub(MOST_UPDATES);
         while self.next_update <= moment.now {
             let at = self.next_update;
             if self.drop_prob == 0.0 && self.qdelay_old == Time::ZERO && moment.busy_until <= at {
-                // Nothing changes any more until now.
+                // No further change until now.
                 self.burst_allowance = self.pie.max_burst;
                 let missed = moment.now.since(at).picos() / self.pie.t_update.picos();
                 self.next_update = at.saturating_add(self.pie.t_update * (missed + 1));
@@ -172,7 +172,7 @@ impl PieState {
         if marks { Verdict::Mark } else { Verdict::Drop }
     }
 
-    /// The transmitter's rate changed: PIE has no setting that follows it.
+    /// The transmitter's rate changed: no setting of PIE depends on it.
     pub fn tune(_: &mut Self, _: Rate) {}
 
     fn drops(&mut self) -> bool {
@@ -215,7 +215,7 @@ mod tests {
         // alpha (20 - 15 ms) + beta (20 - 0 ms) = 0.025625, divided by 2048.
         pie.update(ms(20));
         assert!((pie.drop_prob - 0.025_625 / 2048.0).abs() < 1e-15, "{}", pie.drop_prob);
-        // 1.25e-5 is in the decade of 128: (0.000625 + 0.0) / 128.
+        // 1.25e-5 is in the decade with divisor 128: (0.000625 + 0.0) / 128.
         pie.update(ms(20));
         let expected = 0.025_625 / 2048.0 + 0.000_625 / 128.0;
         assert!((pie.drop_prob - expected).abs() < 1e-15, "{}", pie.drop_prob);
@@ -223,7 +223,7 @@ mod tests {
         pie.drop_prob = 0.3;
         pie.update(ms(500));
         assert!((pie.drop_prob - 0.32).abs() < 1e-12);
-        // Back to empty: 0.32 - 0.125 * 0.015 - 1.25 * 0.5 < 0.
+        // The queue is empty again: 0.32 - 0.125 * 0.015 - 1.25 * 0.5 < 0.
         pie.update(Time::ZERO);
         assert_eq!(pie.drop_prob, 0.0);
         // Twice empty: (0.5 - 0.001875) * 0.98.
@@ -242,7 +242,7 @@ mod tests {
             state(&Pie { alpha: 1000.0, beta: 1000.0, ecn: false, derandomize: false, ..Pie::default() });
         let passes =
             (0..300).take_while(|&t| pie.judge(&parcel(0), &busy(ms(t), ms(100))) == Verdict::Accept).count();
-        // Ten updates of 15 ms; the probability is 1 long before.
+        // Ten updates of 15 ms; the probability reaches 1 long before.
         assert_eq!(passes, 150);
     }
 
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_packet_makes_up_for_a_bounded_number_of_updates() {
-        // A queue that is busy for a second has a million million updates of a picosecond.
+        // A queue that is busy for a second has a million million updates at an interval of a picosecond.
         let mut pie = state(&Pie { t_update: Time::from_picos(1), ..Pie::default() });
         let moment = busy(Time::from_secs(1), ms(100));
         assert_ne!(pie.judge(&parcel(0), &moment), Verdict::Drop);

@@ -1,5 +1,5 @@
-//! Token buckets where packets come to a link: what exceeds its rate is dropped, or marked down to another codepoint
-//! (RFC 2475, section 2.3.3).
+//! Token buckets at the entry of a link: packets that exceed the rate are dropped, or remarked with another
+//! codepoint (RFC 2475, section 2.3.3).
 
 use std::fmt;
 use std::str::FromStr;
@@ -73,7 +73,7 @@ impl JsonSchema for Exceed {
 }
 
 impl Policer {
-    /// What cannot work.
+    /// Mistakes in the settings.
     pub fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         if self.rate.bits_per_sec() == 0 {
@@ -101,7 +101,7 @@ impl Bucket {
         Self { policer: policer.clone(), tokens, filled: Time::ZERO }
     }
 
-    /// A packet comes: false where it is dropped; its codepoint may be another afterwards.
+    /// A packet arrives: returns false if it is dropped; otherwise its codepoint may have changed.
     pub fn admits<P: Packet>(&mut self, packet: &mut P, now: Time) -> bool {
         let policer = &self.policer;
         if !policer.dscp.is_empty() && !policer.dscp.iter().any(|set| set.contains(packet.dscp())) {
@@ -132,7 +132,7 @@ mod tests {
     use crate::testing::{Parcel, parcel};
 
     fn bucket(exceed: Exceed) -> Bucket {
-        // 1 Mbit/s and two packets: one more each 12 ms.
+        // 1 Mbit/s and two packets: one more every 12 ms.
         Bucket::new(&Policer {
             dscp: vec!["ef".parse().unwrap()],
             rate: Rate::from_bits_per_sec(1_000_000),
@@ -148,7 +148,7 @@ mod tests {
             |micros: u64| bucket.admits(&mut Parcel { dscp: 46, ..parcel(0) }, Time::from_micros(micros));
         assert_eq!([passes(0), passes(0), passes(0)], [true, true, false]);
         assert_eq!([passes(11_999), passes(12_000), passes(12_001)], [false, true, false]);
-        // Never more than the burst, however long the rest.
+        // The tokens never exceed the burst, however long the idle time.
         assert_eq!([passes(9_000_000), passes(9_000_000), passes(9_000_000)], [true, true, false]);
     }
 

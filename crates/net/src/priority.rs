@@ -1,4 +1,5 @@
-//! Strict priority of classes: the first that has a packet is served (RFC 2475, section 3; EF of RFC 3246 is often built so).
+//! Strict priority of classes: the first class that has a packet is served (RFC 2475, section 3; EF of RFC
+//! 3246 is often implemented so).
 
 use elephan_units::{Rate, Seed, Time};
 use schemars::JsonSchema;

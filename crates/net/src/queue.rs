@@ -16,11 +16,12 @@ use crate::parameters::mistakes;
 use crate::threshold::DropTail;
 use crate::verdict::{Moment, Verdict};
 
-/// What is known of a discipline, and the JSON Schema of its parameters.
+/// The description of a discipline, and the JSON Schema of its parameters.
 pub type Discipline = Entry<fn(&mut SchemaGenerator) -> Schema>;
 
-/// Declares the enum of all disciplines, [`DISCIPLINES`], and the states of those that decide when a packet arrives. A line is the
-/// type of a discipline's parameters in its module, its name, title and source, and, where it decides then, the type of its state.
+/// Declares the enum of all disciplines, [`DISCIPLINES`], and the states of those that decide when a packet
+/// arrives. A line gives the type of a discipline's parameters in its module, its name, title and source,
+/// and, if it decides at arrival, the type of its state.
 macro_rules! disciplines {
     ($( $module:ident::$variant:ident {
         $name:literal, $title:literal, $source:literal $(, judges $state:ident)?
@@ -52,7 +53,7 @@ macro_rules! disciplines {
                 value.expect("parameters are always JSON")
             }
 
-            /// What cannot work: a parameter out of its range, or two that contradict each other.
+            /// Mistakes: a parameter out of its range, or two that contradict each other.
             pub fn mistakes(&self) -> Vec<Mistake> {
                 match self { $( Self::$variant(parameters) => mistakes(parameters), )+ }
             }
@@ -77,7 +78,8 @@ macro_rules! disciplines {
         }
 
         impl EnqueueAqm {
-            /// The state of `queue` at a transmitter of `rate`; none where it has none, or decides when packets leave.
+            /// The state of `queue` at a transmitter of `rate`; `None` if it has no state, or decides when
+            /// packets leave.
             pub fn new(queue: &Queue, rate: Rate, seed: Seed, index: u64) -> Option<Self> {
                 let stream = seed.stream("early drop on link", index);
                 match queue {
@@ -130,7 +132,7 @@ impl Queue {
         }
     }
 
-    /// Whether packets may leave in another order than they came.
+    /// Whether packets may leave in an order other than that of arrival.
     #[cfg(test)]
     pub fn reorders(&self) -> bool {
         matches!(self, Self::FqCodel(_) | Self::Drr(_) | Self::Wrr(_) | Self::Priority(_))

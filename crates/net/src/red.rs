@@ -75,7 +75,7 @@ impl Default for Red {
     }
 }
 
-/// What cannot work in a pair of thresholds.
+/// Mistakes in a pair of thresholds.
 pub(crate) fn threshold_rules(min_th: Option<f64>, max_th: Option<f64>) -> Vec<Mistake> {
     match (min_th, max_th) {
         (Some(min), Some(max)) if max <= min => {
@@ -101,7 +101,7 @@ pub(crate) fn packets_per_second(rate: Rate, bytes: u32) -> f64 {
     rate.bits_per_sec() as f64 / (8.0 * f64::from(bytes))
 }
 
-/// The thresholds, those automatic that are not given.
+/// The thresholds, with automatic values for those that are not given.
 pub(crate) fn thresholds(
     min_th: Option<f64>,
     max_th: Option<f64>,
@@ -109,7 +109,7 @@ pub(crate) fn thresholds(
     packets_per_second: f64,
 ) -> (f64, f64) {
     let automatic = LEAST_MIN_TH.max(target_delay.secs_f64() * packets_per_second / 2.0);
-    // A given maximum keeps an automatic minimum below itself.
+    // A given maximum limits an automatic minimum to less than itself.
     let min = min_th.unwrap_or_else(|| max_th.map_or(automatic, |max| automatic.min(max / MAX_OVER_MIN)));
     (min, max_th.unwrap_or(MAX_OVER_MIN * min))
 }
@@ -120,7 +120,8 @@ fn automatic_weight(packets_per_second: f64) -> f64 {
 }
 
 impl Red {
-    /// The thresholds in packets and the weight at a link of this rate, those automatic that are not given: `(min_th, max_th, w_q)`.
+    /// The thresholds in packets and the weight at a link of this rate, with automatic values for those that
+    /// are not given: `(min_th, max_th, w_q)`.
     pub fn settled(&self, packets_per_second: f64) -> (f64, f64, f64) {
         let (min, max) = thresholds(self.min_th, self.max_th, self.target_delay, packets_per_second);
         (min, max, self.w_q.unwrap_or_else(|| automatic_weight(packets_per_second)))
@@ -145,7 +146,7 @@ impl Average {
         average
     }
 
-    /// At another rate.
+    /// Adapts the average to another rate.
     pub fn tune(&mut self, packets_per_second: f64) {
         self.packets_per_second = packets_per_second;
         self.w_q = self.given.unwrap_or_else(|| automatic_weight(packets_per_second));
@@ -157,7 +158,7 @@ impl Average {
         if moment.busy_until >= moment.now {
             self.value += self.w_q * (queue - self.value);
         } else {
-            // As if so many packets had found it empty as could have been sent.
+            // As if the packets that could have been sent meanwhile had found an empty queue.
             let m = moment.now.since(moment.busy_until).secs_f64() * self.packets_per_second;
             self.value *= libm::exp(m * libm::log1p(-self.w_q));
         }
@@ -174,7 +175,7 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
-    /// The probability p_b at this average; none where all are dropped.
+    /// The probability p_b at this average; `None` if all packets are dropped.
     #[inline]
     pub fn at(&self, average: f64) -> Option<f64> {
         if average < self.min_th {
@@ -189,7 +190,7 @@ impl Curve {
     }
 }
 
-/// Spreads drops: the longer ago the last one, the likelier the next.
+/// Spreads drops: the longer ago the last one, the more probable the next.
 #[derive(Clone, Debug)]
 pub(crate) struct Spacing {
     /// Packets since the last drop, or since the average rose above its minimum; -1 below that.
@@ -204,7 +205,7 @@ impl Spacing {
         Self { count: -1.0, wait, ecn, stream }
     }
 
-    /// The probability p_a for the packet that is `count` packets behind the last drop.
+    /// The probability p_a for the packet that is number `count` after the last drop.
     fn probability(&self, p_b: f64) -> f64 {
         let spread = self.count * p_b;
         if self.wait {
@@ -222,7 +223,7 @@ impl Spacing {
         }
     }
 
-    /// Decides on a packet at probability `p_b`; none drops it.
+    /// Decides on a packet at probability `p_b`; `None` drops it.
     #[inline]
     pub fn judge<P: Packet>(&mut self, p_b: Option<f64>, packet: &P) -> Verdict {
         let Some(p_b) = p_b else {

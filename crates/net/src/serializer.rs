@@ -2,14 +2,15 @@
 
 use elephan_units::{Rate, Time};
 
-/// Turns packet sizes into times at a rate, to the picosecond, and carries what is left over: after any number of
-/// packets the sum is exact, at 622.08 Mbit/s too.
+/// Converts packet sizes to times at a rate, to the picosecond, and carries the remainder over: after any
+/// number of packets the sum is exact, at 622.08 Mbit/s too.
 #[derive(Clone, Debug)]
 pub struct Serializer {
     bits_per_sec: u64,
-    /// Left over, in units of 1/rate picoseconds.
+    /// The remainder, in units of 1/rate picoseconds.
     carry: u64,
-    /// The last two sizes seen (data and ACKs), with quotient and remainder, so that no packet costs a division.
+    /// The last two sizes seen (data and ACKs), with quotient and remainder, so that packets of these sizes
+    /// need no division.
     known: [(u32, u64, u64); 2],
 }
 
@@ -22,7 +23,7 @@ impl Serializer {
         Self { bits_per_sec: rate.bits_per_sec(), carry: 0, known: [(0, 0, 0); 2] }
     }
 
-    /// How long the next packet, of `bytes`, takes.
+    /// The serialisation time of the next packet, of `bytes`.
     #[inline]
     pub fn next(&mut self, bytes: u32) -> Time {
         if self.known[0].0 != bytes {

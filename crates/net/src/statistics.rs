@@ -1,17 +1,17 @@
-//! What packets met in a queue.
+//! Statistics of the delays and lengths that packets find in a queue.
 
 use elephan_units::Time;
 use hdrhistogram::Histogram;
 
-/// Two significant digits: a percentile is right to 1 %.
+/// Two significant digits: a percentile is accurate to 1 %.
 const DIGITS: u8 = 2;
-/// Delays are kept in units of 100 ns: finer than a packet's service time at 100 Gbit/s.
+/// Unit of the stored delays, 100 ns: finer than a packet's service time at 100 Gbit/s.
 const UNIT_PICOS: u64 = 100_000;
 
-/// Queueing delays and lengths over a measuring window, gathered as packets arrive.
+/// Queueing delays and lengths over a measuring window, collected as packets arrive.
 ///
 /// The delay is from arrival to the start of service. A packet adds its own delay to the integral of the
-/// queue's length (Little's law), so that nothing needs to be sampled.
+/// queue's length (Little's law), so no sampling is needed.
 #[derive(Clone, Debug)]
 pub struct QueueStatistics {
     first: Time,
@@ -19,7 +19,7 @@ pub struct QueueStatistics {
     /// Sum of delays, in picoseconds.
     sum: u128,
     most_packets: u64,
-    /// Made when a packet first has to wait.
+    /// Allocated when a packet first has to wait.
     delays: Option<Histogram<u64>>,
 }
 
@@ -53,7 +53,7 @@ impl QueueStatistics {
         delays.record(delay.picos() / UNIT_PICOS).expect("it grows with its values");
     }
 
-    /// So many packets wait after a packet arrived.
+    /// The number of waiting packets after an arrival.
     #[inline]
     pub(crate) fn record_length(&mut self, waiting: u64, now: Time) {
         if now >= self.first {
@@ -66,7 +66,7 @@ impl QueueStatistics {
         self.packets
     }
 
-    /// Mean queueing delay, in seconds; zero where nothing arrived.
+    /// Mean queueing delay, in seconds; zero if no packet arrived.
     pub fn mean_delay_s(&self) -> f64 {
         if self.packets == 0 { 0.0 } else { self.sum as f64 * 1e-12 / self.packets as f64 }
     }
@@ -83,12 +83,12 @@ impl QueueStatistics {
         delays.value_at_quantile(1.0 - beyond / waited) as f64 * UNIT_PICOS as f64 * 1e-12
     }
 
-    /// Mean number of packets waiting over `span`, the one in service not counted.
+    /// Mean number of waiting packets over `span`, not counting the one in service.
     pub fn mean_packets(&self, span: Time) -> f64 {
         if span == Time::ZERO { 0.0 } else { self.sum as f64 / span.picos() as f64 }
     }
 
-    /// Most packets that waited at once.
+    /// Maximum number of packets that waited at once.
     pub fn most_packets(&self) -> u64 {
         self.most_packets
     }

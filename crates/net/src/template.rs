@@ -1,6 +1,6 @@
-//! Template (Author Year): what its rule is for, in a sentence.
+//! Template (Author Year): the purpose of its rule, in a sentence.
 //!
-//! As laid out it drops, or marks, what finds a given number of packets waiting.
+//! As given here it drops, or marks, packets that find a given number of packets waiting.
 
 use elephan_units::{Mistake, Rate, Stream};
 use schemars::JsonSchema;
@@ -40,7 +40,7 @@ pub(crate) struct TemplateState {
 }
 
 impl TemplateState {
-    /// At a transmitter of this rate; what is random is drawn from the stream.
+    /// The state at a transmitter of this rate; random numbers come from the stream.
     pub fn new(template: &Template, _: Rate, _: Stream) -> Self {
         Self { template: template.clone() }
     }

@@ -1,4 +1,4 @@
-//! What the tests of queues share.
+//! Shared helpers for the tests of queues.
 
 use crate::packet::{Ecn, Packet};
 

@@ -1,4 +1,4 @@
-//! DropTail, and DropTail that marks from a fixed queue length on (Alizadeh et al. 2010, section 3.1).
+//! DropTail, and DropTail with marking above a fixed queue length (Alizadeh et al. 2010, section 3.1).
 
 use elephan_units::{Rate, Stream};
 use schemars::JsonSchema;
@@ -33,14 +33,14 @@ impl Default for Threshold {
 
 impl Parameters for Threshold {}
 
-/// A marking threshold at work.
+/// The state of a marking threshold.
 #[derive(Clone, Debug)]
 pub(crate) struct ThresholdState {
     packets: u64,
 }
 
 impl ThresholdState {
-    /// At a transmitter of any rate; nothing is random.
+    /// The state at a transmitter of any rate; nothing is random.
     pub fn new(threshold: &Threshold, _: Rate, _: Stream) -> Self {
         Self { packets: threshold.packets }
     }
@@ -52,6 +52,6 @@ impl ThresholdState {
         if marks { Verdict::Mark } else { Verdict::Accept }
     }
 
-    /// The transmitter's rate changed: nothing follows it.
+    /// The transmitter's rate changed: nothing depends on it.
     pub fn tune(_: &mut Self, _: Rate) {}
 }

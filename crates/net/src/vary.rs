@@ -1,4 +1,4 @@
-//! Delays of single packets: jitter, which keeps their order, and reordering, which does not.
+//! Delays of single packets: jitter, which preserves their order, and reordering, which does not.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,7 +8,7 @@ use rand::RngExt;
 
 use crate::config::Delay;
 
-/// Packets behind the end of the wire that wait for a delay of their own.
+/// Packets beyond the end of the wire that wait for an individual delay.
 pub struct Varied<P> {
     delay: Option<Delay>,
     stream: Stream,
@@ -18,13 +18,15 @@ pub struct Varied<P> {
 }
 
 impl<P> Varied<P> {
-    /// The delays of link number `index`; none where packets have been told when they arrive.
+    /// The delays of link number `index`; without a `delay`, packets arrive at the time given to
+    /// [`Varied::hold`].
     pub fn new(delay: Option<Delay>, seed: Seed, index: u64) -> Self {
         let stream = seed.stream("delay on link", index);
         Self { delay, stream, held: BinaryHeap::new(), latest: Time::ZERO }
     }
 
-    /// Takes in packet `number` of the wire, which came to its end at `now`. Among equal arrivals, the first in is the first out.
+    /// Adds packet `number` of the wire, which reached its end at `now`. Among equal arrival times, the first
+    /// in is the first out.
     pub fn hold(&mut self, packet: P, number: u64, now: Time) {
         let arrival = match self.delay {
             None => now,
@@ -54,18 +56,18 @@ impl<P> Varied<P> {
         self.held.pop().map(|Reverse(held)| held.packet)
     }
 
-    /// Takes everything, with its numbers, in the order of arrival.
+    /// Takes all packets, with their numbers, in the order of arrival.
     pub fn clear(&mut self) -> Vec<(u64, P)> {
         std::iter::from_fn(|| self.held.pop()).map(|Reverse(held)| (held.key.1, held.packet)).collect()
     }
 
-    /// Packets held.
+    /// Number of packets held.
     pub fn len(&self) -> usize {
         self.held.len()
     }
 }
 
-/// A packet held back, ordered by arrival.
+/// A delayed packet, ordered by arrival.
 struct Held<P> {
     key: (Time, u64),
     packet: P,

@@ -5,7 +5,7 @@ use elephan_units::Time;
 use crate::packet::{Ecn, Packet};
 use crate::waiting::Waiting;
 
-/// The fate of an arriving packet, if there is room for it.
+/// The decision on an arriving packet, if there is room for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It joins the queue.
@@ -17,20 +17,22 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// Treatment of a packet that is to signal congestion to its sender: a mark instead of a drop, where it can carry one.
+    /// The decision for a packet that is to signal congestion to its sender: a mark if it is ECN-capable,
+    /// otherwise a drop.
     #[inline]
     pub(crate) fn notify<P: Packet>(packet: &P, ecn: bool) -> Self {
         if ecn && packet.ecn() != Ecn::NotCapable { Self::Mark } else { Self::Drop }
     }
 }
 
-/// The queue when a packet arrives.
+/// The state of the queue when a packet arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
-    /// Now.
+    /// The current time.
     pub now: Time,
-    /// What waits before the packet.
+    /// The packets waiting before this one.
     pub waiting: Waiting,
-    /// When all of that will have been served; when it lies in the past, the queue has been empty and idle since then.
+    /// When all of them will have been served; if this is in the past, the queue has been empty and idle
+    /// since then.
     pub busy_until: Time,
 }

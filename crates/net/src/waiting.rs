@@ -1,13 +1,13 @@
-//! How much waits, and how much may.
+//! The amount of waiting data, and its limit.
 
 use elephan_units::Bytes;
 
 /// How much a queue may hold. The packet in service is not counted, as in ns-2 and ns-3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// So many packets of any size.
+    /// A number of packets of any size.
     Packets(u64),
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
 }
 
@@ -18,10 +18,10 @@ impl From<Bytes> for Limit {
     }
 }
 
-/// What waits for service in front of a packet.
+/// The packets that wait for service before a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// Packets, the one in service not counted.
+    /// Number of packets, not counting the one in service.
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -38,7 +38,7 @@ impl Waiting {
         self.bytes -= u64::from(bytes);
     }
 
-    /// Whether a packet of `bytes` finds no room.
+    /// Whether there is no room for a packet of `bytes`.
     #[inline]
     pub(crate) fn fills(&self, limit: Limit, bytes: u32) -> bool {
         match limit {

@@ -1,7 +1,8 @@
 //! Weighted RED: one average queue, and one curve of drop probability for each class of packets.
 //!
-//! Clark and Fang, "Explicit Allocation of Best-Effort Packet Delivery Service", IEEE/ACM Transactions on Networking 6(4), 1998
-//! (RIO, of which this is the form with a common average, as routers have it); thesis, section 5.3.2.
+//! Clark and Fang, "Explicit Allocation of Best-Effort Packet Delivery Service", IEEE/ACM Transactions on
+//! Networking 6(4), 1998. It describes RIO; this is the form with a common average, as in routers. Thesis,
+//! section 5.3.2.
 
 use elephan_units::{Rate, Stream, Time};
 use schemars::JsonSchema;
@@ -104,7 +105,7 @@ pub(crate) struct WredState {
     wred: Wred,
     average: Average,
     curves: Vec<(Curve, Spacing)>,
-    /// Which profile each codepoint has; [`NONE`] for none.
+    /// The profile of each codepoint; [`NONE`] for none.
     table: [u8; 64],
 }
 
@@ -114,7 +115,8 @@ impl WredState {
     pub fn new(wred: &Wred, rate: Rate, mut stream: Stream) -> Self {
         let curves = wred.profile.iter().map(|profile| {
             let curve = Curve { min_th: 0.0, max_th: 0.0, max_p: profile.max_p, gentle: wred.gentle };
-            // Each profile draws from a stream of its own, so that one class leaves the draws of another as they were.
+            // Each profile draws from its own stream, so that the draws of one class do not depend on
+            // another.
             let own = Stream::new(u128::from(rand::RngExt::random::<u64>(&mut stream)) << 64 | 1);
             (curve, Spacing::new(wred.wait, wred.ecn, own))
         });
@@ -184,7 +186,7 @@ mod tests {
             let moment = Moment { now: Time::ZERO, waiting, busy_until: Time::from_millis(1) };
             (0..10_000).filter(|_| state.judge(&packet, &moment) == Verdict::Drop).count()
         };
-        // At an average of 10: nothing of af11; p_b = 0.1 of af12, every fifth on average; everything else.
+        // Drops at an average of 10: none of af11; every fifth of af12 on average, at p_b = 0.1; all others.
         assert_eq!(dropped("af11", 10), 0);
         assert!((1900..2100).contains(&dropped("af12", 10)), "{}", dropped("af12", 10));
         assert_eq!(dropped("be", 10), 10_000);

@@ -1,7 +1,8 @@
-//! Weighted round robin of classes: packets in proportion to weights, whatever their sizes.
+//! Weighted round robin of classes: numbers of packets in proportion to weights, whatever their sizes.
 //!
-//! Katevenis, Sidiropoulos and Courcoubetis, "Weighted Round-Robin Cell Multiplexing in a General-Purpose ATM Switch Chip", IEEE
-//! JSAC 9(8), 1991. As there, the turns of a class are spread over the round: at 90:10 each tenth packet is of the second.
+//! Katevenis, Sidiropoulos and Courcoubetis, "Weighted Round-Robin Cell Multiplexing in a General-Purpose ATM
+//! Switch Chip", IEEE JSAC 9(8), 1991. As in the paper, the turns of a class are spread over the round: at
+//! 90:10 every tenth packet is of the second class.
 
 use elephan_units::{Rate, Seed, Time};
 use schemars::JsonSchema;
@@ -32,7 +33,7 @@ impl Parameters for Wrr {
 /// Weighted round robin's state.
 pub(crate) struct WrrState<P> {
     pub classes: ClassStates<P>,
-    /// Turns that each class is owed, in units of weight.
+    /// The credit of each class, in units of weight.
     owed: Vec<f64>,
 }
 
@@ -45,7 +46,8 @@ impl<P: Packet> WrrState<P> {
     #[inline]
     pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
         loop {
-            // Each class that waits is owed its weight; the one that is owed most is served, and pays for all.
+            // Each waiting class is credited with its weight; the class with the largest credit is served,
+            // and is debited the sum of the weights.
             let (mut sum, mut most) = (0.0, None::<usize>);
             for (number, class) in self.classes.states.iter().enumerate() {
                 if class.is_empty() {
@@ -56,7 +58,7 @@ impl<P: Packet> WrrState<P> {
                 sum += class.weight;
                 let more = most.is_none_or(|best| {
                     let best_weight = self.classes.states[best].weight;
-                    // What has no weight waits for what has.
+                    // A class without weight waits for the classes with weight.
                     class.weight > 0.0 && (best_weight == 0.0 || self.owed[number] > self.owed[best])
                 });
                 if more {
@@ -136,7 +138,7 @@ mod tests {
         assert_eq!(assured(&mut wrr, 1000).iter().filter(|&&assured| assured).count(), 100);
         wrr.classes.set_weights(&BTreeMap::from([("af".to_owned(), 0.0)]));
         let served = assured(&mut wrr, 2000);
-        // 1000 of 2000 best-effort packets were left, and go first.
+        // 1000 of 2000 best-effort packets were left, and are served first.
         assert!(
             served[..1000].iter().all(|&assured| !assured) && served[1000..].iter().all(|&assured| assured)
         );

@@ -1,6 +1,6 @@
-//! HyStart++ (RFC 9406): leaves the first slow start before it overshoots, where the smallest
-//! round-trip time of a round rises; then tries a conservative slow start (CSS) for a few rounds,
-//! and goes back to slow start if the round-trip time falls again.
+//! HyStart++ (RFC 9406): leaves the first slow start before it overshoots, when the smallest round-trip time
+//! of a round rises. It then uses a conservative slow start (CSS) for a few rounds, and returns to slow start
+//! if the round-trip time falls again.
 
 use elephan_units::Time;
 
@@ -28,7 +28,7 @@ parameters! {
     }
 }
 
-/// Where HyStart++ is.
+/// The phase of HyStart++.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     SlowStart,
@@ -36,10 +36,10 @@ enum Phase {
     Css {
         /// The smallest round-trip time of the round that ended slow start.
         baseline: Time,
-        /// Rounds begun, the one it began in included.
+        /// Number of rounds begun, including the one in which it began.
         rounds: f64,
     },
-    /// Later slow starts are standard, as `ssthresh` ends them (section 4.3).
+    /// Later slow starts are standard, because `ssthresh` ends them (section 4.3).
     Finished,
 }
 
@@ -69,7 +69,7 @@ impl HyStart {
         }
     }
 
-    /// Takes the round-trip time of an ACK, and judges the round.
+    /// Processes the round-trip time of an ACK, and evaluates the round.
     pub fn observe(&mut self, ack: &Ack) {
         if self.phase == Phase::Finished {
             return;
@@ -108,7 +108,7 @@ impl HyStart {
         Time::from_secs_f64(eighth.min(max_rtt_thresh).max(min_rtt_thresh))
     }
 
-    /// By how much the window grows, and whether slow start is over.
+    /// The growth of the window, and whether slow start is over.
     pub fn grow(&mut self, ack: &Ack) -> Start {
         let growth = ack.segments.min(self.parameters.l);
         match self.phase {
@@ -198,15 +198,15 @@ mod tests {
         let mut history = after_a_round_of_80_ms();
         round(&mut history, 100, 8);
         assert_eq!(history.cwnd(), 115.25);
-        // Seven samples of the next round are too few to tell; the eighth resumes.
+        // Seven samples of the next round are too few for a decision; the eighth resumes.
         round(&mut history, 82, 7);
         assert_eq!(history.cwnd(), 117.0);
         history.ack(1.0);
         assert_eq!(history.cwnd(), 118.0);
     }
 
-    /// A round-trip time that a delayed ACK lengthens by 200 ms once in a round does not count, as the
-    /// smallest of the round does; and ACKs of two segments add two.
+    /// A round-trip time that a delayed ACK lengthens by 200 ms once in a round does not count, because the
+    /// smallest of the round is used; and ACKs of two segments add two.
     #[test]
     fn delayed_acks_do_not_end_slow_start() {
         let mut history = History::of("reno").slow_start("hystart++").rtt_ms(80.0).starting(100.0);

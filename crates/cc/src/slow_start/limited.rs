@@ -1,5 +1,6 @@
-//! Limited slow start (RFC 3742): beyond `max_ssthresh` the window grows by no more than half of it
-//! in a round trip, so that a large window does not double into a loss of thousands of segments.
+//! Limited slow start (RFC 3742): beyond `max_ssthresh` the window grows by no more than half of
+//! `max_ssthresh` in a round trip, so that the doubling of a large window does not cause a loss of thousands
+//! of segments.
 
 use crate::algorithm::{Ack, Start, Window};
 use crate::parameter::parameters;

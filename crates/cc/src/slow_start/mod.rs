@@ -1,4 +1,4 @@
-//! How the window grows below `ssthresh`: chosen apart from the algorithm.
+//! How the window grows below `ssthresh`: selected independently of the algorithm.
 
 mod hystart;
 mod limited;
@@ -18,7 +18,7 @@ pub enum SlowStart {
     Standard,
     /// No more than half of `max_ssthresh` segments in a round trip (RFC 3742).
     Limited(Limited),
-    /// Leaves early where the round-trip time rises (RFC 9406); boxed, as few flows use it.
+    /// Ends early when the round-trip time rises (RFC 9406); boxed, because few flows use it.
     HyStart(Box<HyStart>),
 }
 
@@ -27,7 +27,7 @@ parameters! {
     pub struct Standard {}
 }
 
-/// What is known of a slow start, and how one is built.
+/// The description of a slow start, and its constructor.
 pub type Entry = elephan_units::Entry<Make<SlowStart>>;
 
 /// Every slow start that has a name.
@@ -64,9 +64,9 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 }
 
 impl SlowStart {
-    /// By how much `window` grows at `ack`, and whether slow start is left early.
+    /// The growth of `window` at `ack`, and whether slow start ends early.
     ///
-    /// The caller sees to it that the window does not pass `ssthresh`.
+    /// The caller ensures that the window does not exceed `ssthresh`.
     pub fn grow(&mut self, window: &Window, ack: &Ack) -> Start {
         match self {
             Self::Standard => Start { growth: ack.segments, ends: false },

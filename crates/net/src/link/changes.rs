@@ -1,4 +1,5 @@
-//! Changes of a link during a run. The link is configured for them beforehand, by [`LinkConfig::changes`](crate::LinkConfig::changes).
+//! Changes of a link during a run. The link must be configured for them beforehand, by
+//! [`LinkConfig::changes`](crate::LinkConfig::changes).
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,8 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// A new propagation delay, for what has not left the transmitter yet. What has keeps the old one, and may be overtaken.
+    /// A new propagation delay, for packets that have not left the transmitter yet. Others keep the old one,
+    /// and may be overtaken.
     pub fn set_delay(&mut self, delay: Time, now: Time) {
         self.advance(now);
         let (seed, index) = (self.seed, self.index);
@@ -42,7 +44,7 @@ impl<P: Packet> Link<P> {
         self.config.delay = delay;
     }
 
-    /// New losses on the wire.
+    /// A new loss model on the wire.
     pub fn set_loss(&mut self, loss: Option<Loss>) {
         self.loss_changes += 1;
         self.losses = Losses::new(loss, self.seed, self.index | self.loss_changes << 32);
@@ -60,7 +62,7 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// The link goes down, and drops all that it has, or comes up again.
+    /// The link goes down and drops all its packets, or comes up again.
     pub fn set_up(&mut self, up: bool, now: Time) {
         debug_assert!(self.config.changes, "a link that changes is configured so beforehand");
         self.advance(now);
@@ -74,7 +76,7 @@ impl<P: Packet> Link<P> {
             queue.clear(now, &mut self.ledger);
             self.waiting = queue.waiting();
         }
-        // What had left the transmitter stays transmitted.
+        // Bytes that had left the transmitter still count as transmitted.
         let transmitted = self.transmitted(now);
         let ring: Vec<_> = (self.number()..).zip(self.ring.drain(..).map(|entry| entry.packet)).collect();
         let varied = self.varied.as_mut().map(|varied| varied.clear()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a link tells of itself: what it counted, what it dropped or lost, what packets met in its queue.
+//! What a link reports: its counters, the packets that it dropped or lost, and its queueing statistics.
 
 use elephan_units::{Rate, Time};
 
@@ -10,8 +10,8 @@ use crate::serializer::PICOS_BITS;
 use crate::statistics::QueueStatistics;
 
 impl<P: Packet> Link<P> {
-    /// Bytes that the transmitter has put on the wire by `now`: none of what waits, and of the packet in service what
-    /// has left, to the nearest byte.
+    /// Bytes that the transmitter has put on the wire by `now`. Waiting packets do not count; of the packet
+    /// in service the part that has left counts, to the nearest byte.
     pub fn transmitted(&mut self, now: Time) -> u64 {
         self.serve(now);
         let counters = &self.ledger.counters;
@@ -21,18 +21,18 @@ impl<P: Packet> Link<P> {
         begun - ((left + PICOS_BITS / 2) / PICOS_BITS) as u64
     }
 
-    /// Packets on the link: waiting, in service or propagating, those included that the wire will lose.
+    /// Packets on the link: waiting, in service or propagating, including those that the wire will lose.
     pub fn in_transit(&self) -> u64 {
         let stored = self.queue.as_ref().map_or(0, |queue| queue.waiting().packets);
         (self.ring.len() + self.varied.as_ref().map_or(0, |varied| varied.len())) as u64 + stored
     }
 
-    /// What was counted.
+    /// The link's counters.
     pub fn counters(&self) -> &LinkCounters {
         &self.ledger.counters
     }
 
-    /// Bits that the rate has allowed by `now`, while the link was up; none where it has no rate.
+    /// Bits that the rate has allowed by `now`, while the link was up; `None` if it has no rate.
     pub fn allowed_bits(&self, now: Time) -> Option<f64> {
         self.config.rate.map(|_| (self.allowed + self.allowed_since_change(now)) as f64 * 1e-12)
     }
@@ -49,7 +49,7 @@ impl<P: Packet> Link<P> {
         self.next_start > now
     }
 
-    /// What each class of a scheduler counted; empty for other disciplines.
+    /// Counters of each class of a scheduler; empty for other disciplines.
     pub fn classes(&mut self, now: Time) -> Vec<ClassCounters> {
         self.serve(now);
         let mut classes = Vec::new();
@@ -64,7 +64,7 @@ impl<P: Packet> Link<P> {
         self.ledger.drops = Some(Vec::new());
     }
 
-    /// When which packets were dropped after they had been accepted, since this was last asked.
+    /// The accepted packets that were dropped since the last call, with the times of the drops.
     pub fn drops(&mut self) -> Vec<(Time, P)> {
         self.ledger.drops.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -74,18 +74,18 @@ impl<P: Packet> Link<P> {
         self.ledger.lost = Some(Vec::new());
     }
 
-    /// Which packets the wire has lost since this was last asked.
+    /// The packets that the wire has lost since the last call.
     pub fn lost(&mut self) -> Vec<P> {
         self.ledger.lost.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// What packets met in the queue.
+    /// The queueing statistics.
     pub fn statistics(&self) -> &QueueStatistics {
         &self.statistics
     }
 
-    /// The measuring window begins: [`Link::statistics`] and [`Link::earlier`] start again. Its packets are those that are offered
-    /// from `first` on; all that was offered until now was so before.
+    /// The measuring window begins: [`Link::statistics`] and [`Link::earlier`] restart. Its packets are those
+    /// offered from `first` on; all packets offered so far came before.
     pub fn measure(&mut self, first: Time) {
         self.statistics = QueueStatistics::new(first);
         self.ledger.first = first;
@@ -93,8 +93,8 @@ impl<P: Packet> Link<P> {
         self.earlier = (self.number() + self.ring.len() as u64, Vec::new());
     }
 
-    /// What the counters have of drops, losses and marks, since the measuring window began, of packets that had been offered
-    /// before it.
+    /// The counts of drops, losses and marks, since the measuring window began, of packets that had been
+    /// offered before it.
     pub fn earlier(&self) -> &LinkCounters {
         &self.ledger.earlier
     }

@@ -33,7 +33,7 @@ fn the_packet_in_service_is_not_in_the_queue() {
     let accepted: Vec<bool> = (0..4).map(|id| link.send(parcel(id), Time::ZERO)).collect();
     assert_eq!(accepted, [true, true, true, false]);
     assert_eq!(link.waiting(Time::ZERO).packets, 2);
-    // The first leaves the transmitter at 1 ms; the second enters it, and makes room.
+    // The first leaves the transmitter at 1 ms; the second enters it, and frees a place.
     assert!(!link.send(parcel(4), Time::from_micros(999)));
     assert!(link.send(parcel(5), Time::from_millis(1)));
 }
@@ -70,7 +70,7 @@ fn a_threshold_marks_those_that_find_as_many_waiting() {
     (0..5).for_each(|id| assert!(link.send(parcel(id), Time::ZERO)));
     let marks: Vec<bool> =
         std::iter::from_fn(|| link.receive(Time::from_secs(1))).map(|p| p.ecn == Ecn::Congestion).collect();
-    // In service, then 0, 1, 2 and 3 waiting in front.
+    // In service, then 0, 1, 2 and 3 packets waiting ahead.
     assert_eq!(marks, [false, false, false, true, true]);
 }
 
@@ -90,7 +90,7 @@ fn littles_law_gives_the_mean_queue() {
     assert_eq!(statistics.delay_quantile_s(0.4), 0.0);
 }
 
-/// Times in milliseconds at which packets come out, with their numbers.
+/// Times in milliseconds at which packets leave the link, with their numbers.
 fn arrivals(link: &mut Link<Parcel>) -> Vec<(u64, u64)> {
     let mut arrivals = Vec::new();
     while link.next_event() < Time::MAX {
@@ -119,7 +119,7 @@ fn a_new_delay_concerns_what_has_not_left() {
     for changes in [false, true] {
         let mut link = Link::new(LinkConfig { changes, ..config(10) }, Seed::new(1), 0);
         (0..4).for_each(|id| assert!(link.send(parcel(id), Time::ZERO)));
-        // Packets 0 and 1 have left by 2.5 ms, and arrive when they would have; 2 and 3 overtake them.
+        // Packets 0 and 1 have left by 2.5 ms, and arrive at their original times; 2 and 3 overtake them.
         link.set_delay(Time::from_millis(1), Time::from_micros(2500));
         assert_eq!(arrivals(&mut link), [(4, 2), (5, 3), (11, 0), (12, 1)]);
         assert_eq!(link.counters().delivered, 4);
@@ -208,7 +208,7 @@ proptest! {
         let mut link = Link::new(LinkConfig { limit, queue, loss, vary, changes, ..config(1) }, Seed::new(seed), 0);
         let (mut now, mut received) = (Time::ZERO, Vec::new());
         for (id, &(gap, bytes, flow, kind)) in packets.iter().enumerate() {
-            // A quarter of the gaps are none, and the queue fills and empties.
+            // A quarter of the gaps are zero, and the queue fills and empties.
             now += Time::from_micros(gap.saturating_sub(1500));
             while let Some(packet) = link.receive(now) {
                 received.push(packet);
@@ -222,7 +222,7 @@ proptest! {
                 Limit::Packets(packets) => prop_assert!(waiting.packets <= packets),
                 Limit::Bytes(bytes) => prop_assert!(waiting.bytes <= bytes),
             }
-            // It works as long as there is work: what waits, waits for a packet in service.
+            // The link is work-conserving: a waiting packet waits for a packet in service.
             prop_assert!(waiting.packets == 0 || link.transmitter_is_busy(now));
             prop_assert!(accepted || before > 0 || waiting.packets == before);
             let c = *link.counters();
@@ -236,7 +236,7 @@ proptest! {
             }
         }
         let bits: u64 = received.iter().map(|p: &Parcel| u64::from(p.bytes) * 8).sum();
-        // Never above its rate: all of it was served between the start and the last arrival.
+        // Never above its rate: all packets were served between the start and the last arrival.
         prop_assert!(bits as f64 <= 12e6 * now.secs_f64());
         let c = link.counters();
         prop_assert_eq!(c.offered, c.dropped + c.lost + c.delivered);

@@ -40,7 +40,7 @@ fn automatic_settings_are_the_authors() {
         RedState::new(&Red::default(), Rate::from_bits_per_sec(120_000_000), Seed::new(1).stream("test", 0));
     assert_eq!((red.curve.min_th, red.curve.max_th), (25.0, 75.0));
     assert!((red.average.w_q - 9.9995e-5).abs() < 1e-9);
-    // At 1.2 Mbit/s half of a packet: the least minimum counts.
+    // At 1.2 Mbit/s the result is half a packet: the lower bound of the minimum applies.
     let slow =
         RedState::new(&Red::default(), Rate::from_bits_per_sec(1_200_000), Seed::new(1).stream("test", 0));
     assert_eq!((slow.curve.min_th, slow.curve.max_th), (5.0, 15.0));

@@ -24,7 +24,7 @@ const AGAIN: u64 = 8;
 /// Ends an endless run, or a run that is to be cancelled.
 struct Watch {
     began: Instant,
-    /// Cancels the run at this query.
+    /// Whether the second query for progress cancels the run.
     cancels: bool,
     asked: AtomicBool,
 }
