@@ -1,9 +1,9 @@
-"""What a sweep costs beside its simulations: 10,000 short runs, and questions to their index. Prints Markdown.
+"""Measures the cost of a sweep besides its simulations: 10,000 short runs, and queries on their index. Prints Markdown.
 
-With `--dask 2` the same on two worker processes of a Dask cluster, without the questions.
+`--dask 2` runs the same on two worker processes of a Dask cluster, without the queries.
 
-The work is what the extension module takes for the same runs, measured on a sample of them; everything else that the sweep
-takes is overhead: planning, batches, summaries, samples, Parquet. Both are CPU time, which a busy machine disturbs less than
+The work is the time of the extension module for the same runs, measured on a sample of them. All other time of the sweep is
+overhead: planning, batches, summaries, samples, Parquet. Both are CPU time, which is less affected by a busy machine than
 wall time.
 """
 
@@ -32,9 +32,9 @@ flow = [{ cc = "reno" }, { cc = "reno", start = { uniform = ["0 s", "1 s"] } }]
 "path.rtt" = ["10 ms", "20 ms", "40 ms", "80 ms", "160 ms"]
 "flow.cc" = ["reno", "hstcp", "scalable", "htcp", "bic"]
 """
-# Runs from which the work is estimated, taken evenly from all points.
+# The number of runs from which the work is estimated, evenly distributed over all points.
 SAMPLE = 300
-# How long a cluster is watched that has nothing to do.
+# How long an idle cluster is observed.
 REST_S = 15.0
 
 
@@ -47,7 +47,7 @@ def cpu_s() -> float:
 
 
 def work_s(scenario: elephan.Scenario) -> float:
-    """CPU seconds of one run, mean over a sample, as many at once as in the sweep: cores share what they are made of."""
+    """CPU seconds of one run: the mean over a sample, with as many parallel runs as in the sweep: cores share resources."""
     expansion = _core.Expansion(scenario.to_json())
     texts = [expansion.canonical(k % expansion.points, k // expansion.points) for k in range(SAMPLE)]
     before = time.process_time()
@@ -56,8 +56,8 @@ def work_s(scenario: elephan.Scenario) -> float:
 
 
 def at_rest() -> float:
-    """CPU that a cluster takes while nothing is run: heartbeats, monitors, profiles; as a share of a core."""
-    import psutil  # noqa: PLC0415 - Dask needs it
+    """CPU usage of an idle cluster (heartbeats, monitors, profiles) as a share of a core."""
+    import psutil  # noqa: PLC0415 - Dask depends on it
 
     def taken() -> float:
         own = psutil.Process()
@@ -81,7 +81,7 @@ def seconds(ask: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Run, and print the figures."""
+    """Run the benchmark, and print the results."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--dask", type=int, help="run on so many worker processes of a Dask cluster on this machine")
@@ -106,7 +106,7 @@ def main() -> None:
         cpu, wall = cpu_s() - cpu, time.perf_counter() - wall
         one = (before + work_s(scenario)) / 2
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        # What a cluster takes at rest grows with the wall time, which is longer on a busy machine.
+        # The cost of an idle cluster grows with the wall time, which is longer on a busy machine.
         each = (cpu - rest * wall) / sweep.done
         dask = [
             ("Dask's idle processes, not included above", f"{100 * rest:.0f} % of a core"),
@@ -127,7 +127,7 @@ def main() -> None:
 
 
 def questions(scenario: elephan.Scenario, folder: Path) -> list[tuple[str, str]]:
-    """How long it takes to find that everything is known, and to ask."""
+    """The time to find that all runs are known, and the time of queries."""
     size = sum(path.stat().st_size for path in folder.rglob("*.parquet"))
     known = time.perf_counter()
     elephan.sweep(scenario, folder).run()

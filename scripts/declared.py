@@ -1,4 +1,4 @@
-"""Writes what other languages and documents take from what is declared in Rust: `make declared`.
+"""Generates the parts of other languages and documents that follow from declarations in Rust: `make declared`.
 
 - `python/elephan/api/summary.py`: the parts of a summary as typed classes.
 - `python/elephan/_core.pyi`: the docstrings of the extension module, whose names and types are written by hand.
@@ -19,7 +19,7 @@ from elephan import _core
 from elephan.base.table import of_markdown, text_heads
 
 ROOT = Path(__file__).parent.parent
-# Of a docstring's line, without its indentation and quotes.
+# Maximum width of a docstring's line, without its indentation and quotes.
 WIDTH = 112
 HEAD = '''"""The summary of a run, with types. Made by `make declared` from crates/metrics/src/summary.rs; change it there."""
 
@@ -47,7 +47,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def python_type(schema: dict[str, Any]) -> tuple[str, str]:
-    """The type of a property of a JSON Schema, and its default where it has one."""
+    """The type of a property of a JSON Schema, and its default if it has one."""
     if "anyOf" in schema:
         inner = next(one for one in schema["anyOf"] if one != {"type": "null"})
         return f"{python_type(inner)[0]} | None", " = None"
@@ -61,13 +61,13 @@ def python_type(schema: dict[str, Any]) -> tuple[str, str]:
 
 
 def fields() -> dict[str, list[dict[str, Any]]]:
-    """The declared figures of each part."""
+    """The declared metrics of each part."""
     declared = json.loads(_core.declared_fields())
     return {part: list(group) for part, group in groupby(declared, key=lambda field: str(field["part"]))}
 
 
 def explained(field: dict[str, Any]) -> str:
-    """Meaning, unit and source of a figure, in a sentence."""
+    """Meaning, unit and source of a metric, in a sentence."""
     unit = f" Unit: {field['unit']}." if field["unit"] else ""
     source = f" Source: {field['source']}." if field["source"] else ""
     return f"{field['meaning']}{unit}{source}"
@@ -99,7 +99,7 @@ def summary_classes() -> str:
 
 
 def documented(body: list[ast.stmt], owner: Any) -> None:
-    """Give the definitions of a stub the docstrings that the module has, and each its own body."""
+    """Replace the docstrings of the definitions in a stub by those of the module, and write each body on its own line."""
     for node in body:
         if isinstance(node, ast.ClassDef):
             own = [one for one in node.body if not isinstance(one, ast.Expr)]
@@ -115,7 +115,7 @@ def documented(body: list[ast.stmt], owner: Any) -> None:
 
 
 def docstring(one: Any) -> ast.Expr:
-    """A docstring as a statement. Exits where there is none."""
+    """A docstring as a statement. Exits if there is none."""
     if not one.__doc__:
         sys.exit(f"_core: expected every name to be documented in crates/python, found none of {one}")
     first, *others = inspect.cleandoc(one.__doc__).split("\n\n")
@@ -135,7 +135,7 @@ def stub() -> str:
 
 
 def formatted(path: Path, text: str) -> str:
-    """A text of Python as `ruff format` has it."""
+    """Python source as `ruff format` formats it."""
     ruff = Path(sys.executable).with_name("ruff")
     words = [ruff, "format", "--quiet", "--stdin-filename", path, "-"]
     return subprocess.run(words, input=text, check=True, capture_output=True, text=True).stdout
@@ -157,7 +157,7 @@ def columns_page() -> str:
 
 
 def made() -> dict[Path, str]:
-    """Every file that is made, and its text."""
+    """Every generated file, and its text."""
     page = ROOT / "docs" / "results.md"
     start, end = "<!-- declared -->\n", "<!-- /declared -->\n"
     before, _, rest = page.read_text(encoding="utf-8").partition(start)

@@ -1,6 +1,6 @@
-"""Put what a command printed into a page.
+"""Insert the output of a command into a page.
 
-`COMMAND | python scripts/insert.py PAGE MARK` replaces what stands between `<!-- MARK -->` and `<!-- /MARK -->`.
+`COMMAND | python scripts/insert.py PAGE MARK` replaces the text between `<!-- MARK -->` and `<!-- /MARK -->`.
 """
 
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def insert(page: Path, mark: str, text: str) -> None:
-    """Replace what stands between the marks."""
+    """Replace the text between the marks."""
     start, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"
     before, _, rest = page.read_text(encoding="utf-8").partition(start)
     _, found, after = rest.partition(end)

@@ -1,6 +1,6 @@
-"""Finds phrases that we do not write (words.txt) in the documents, the sources and what users read; part of `make lint`.
+"""Finds phrases that this project avoids (words.txt) in documents, sources and messages; part of `make lint`.
 
-Spelling is checked by codespell; this checks usage, also where a phrase is divided by a line's end or between two strings.
+codespell checks spelling. This checks usage, including phrases that are split by a line end or between two strings.
 """
 
 import re
@@ -16,14 +16,14 @@ SPACE = r"""(?:\s|["']\s*f?["']|//[/!]?|\#(?=\s)|[*>](?=\s))+"""
 
 
 def rules() -> list[tuple[re.Pattern[str], str]]:
-    """The phrases of the list, and what to write instead."""
+    """The phrases of the list, and their replacements."""
     lines = [line for line in LIST.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
     pairs = [[part.strip() for part in line.split(" => ")] for line in lines]
     return [(re.compile(rf"\b(?:{phrase.replace(' ', SPACE)})\b", re.IGNORECASE), instead) for phrase, instead in pairs]
 
 
 def files() -> list[Path]:
-    """Every text file under version control that somebody wrote."""
+    """Every text file under version control that is not generated."""
     names = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
     paths = [ROOT / name for name in names if name and not name.startswith(BUILT)]
     return [path for path in paths if path.suffix in KINDS and path.is_file()]

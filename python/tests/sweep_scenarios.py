@@ -1,4 +1,4 @@
-"""What the tests of sweeps run."""
+"""Scenarios and helpers for the tests of sweeps."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ flow = [{ cc = "reno" }, { cc = "reno", start = { uniform = ["0 s", "1 s"] } }]
 repeat = 2
 """
 
-# What differs between two runs of the same.
+# Columns that differ between two runs of the same scenario.
 CLOCKS = ("wall_s", "cpu_s", "part")
 
 
@@ -53,7 +53,7 @@ def assert_same(one: Path, other: Path) -> None:
 
 
 def fail_at(monkeypatch: Any, where: Any) -> None:
-    """Let runs fail for which `where` holds of their scenario's document."""
+    """Let those runs fail whose scenario document satisfies `where`."""
     from elephan.studies.sweeps import worker
 
     good = worker.simulate

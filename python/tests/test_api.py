@@ -86,7 +86,7 @@ def test_an_existing_folder_is_kept_unless_forced(run, tmp_path: Path):
     run.save(folder, force=True)
     assert (folder / "run.json").stat().st_ino != written
     assert list(tmp_path.iterdir()) == [folder]
-    # What is not ours is kept even then.
+    # Files that Elephan did not write are kept even then.
     (folder / "mine.txt").write_text("keep")
     with pytest.raises(FileExistsError):
         run.save(folder, force=True)

@@ -1,4 +1,4 @@
-"""The web app in a real browser: web/tests, where there is Node with its packages and a Chromium."""
+"""The web app in a real browser: runs web/tests if Node with its packages and a Chromium are installed."""
 
 import os
 import shutil

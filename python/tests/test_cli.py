@@ -70,7 +70,7 @@ def test_events_and_captures(scenario: Path, tmp_path: Path):
     checks = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
     shown = subprocess.run(["tshark", "-r", str(capture), *checks, *fields], capture_output=True, text=True, check=True)
     lines = set(shown.stdout.splitlines())
-    # 1 is good; 2 is unverified: the payload is cut off.
+    # 1 means good; 2 means unverified, because the payload is cut off.
     assert lines <= {"1\t1\t", "2\t1\t"}, lines
 
 
@@ -157,7 +157,7 @@ def test_drops_have_reasons_and_classes_have_rows(tmp_path: Path):
     reasons = ("dropped_full", "dropped_early", "dropped_policed", "dropped_down")
     assert link["dropped"] == sum(link[reason] for reason in reasons)
     assert [one["name"] for one in link["classes"]] == ["ef", "others", "af", "be"]
-    # 2 Mbit/s is what the policer lets through of the first.
+    # The policer lets 2 Mbit/s of the first stream pass.
     assert link["classes"][0]["throughput_bit_s"] == pytest.approx(2e6, rel=0.01)
 
 

@@ -1,4 +1,4 @@
-"""The stub of the extension module says what the module has."""
+"""The stub of the extension module agrees with the module."""
 
 import ast
 import inspect
@@ -12,18 +12,18 @@ STUB = ast.parse(Path("python/elephan/_core.pyi").read_text(encoding="utf-8"))
 
 
 def names(body: list[ast.stmt]) -> set[str]:
-    """What a module or a class of the stub declares."""
+    """The declarations of a module or a class in the stub."""
     found = {node.target.id for node in body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)}
     return found | {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
 
 def public(one: object) -> set[str]:
-    """What is there to be used."""
+    """The public names of the module."""
     return {name for name in dir(one) if not name.startswith("_")}
 
 
 def definitions() -> list[tuple[str, ast.FunctionDef | ast.ClassDef, object]]:
-    """Every function, class and method of the stub, and what it stands for."""
+    """Every function, class and method of the stub, and the object that it describes."""
     found = []
     for node in STUB.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

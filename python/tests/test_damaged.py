@@ -1,4 +1,4 @@
-"""Results that were damaged, in whatever way, are read or refused in one line. `make fuzz` damages more."""
+"""Damaged results of any kind are read, or refused in one line. `make fuzz` tests more kinds of damage."""
 
 import json
 import os
@@ -26,7 +26,7 @@ flow = [{ cc = "reno", size = "20 kB", transfers = 3 }]
 trace = { events = true }
 sweep = { "flow.0.cc" = ["reno", "htcp"] }
 """
-# What may stand where something else is expected.
+# Values that can replace an expected value.
 ODD = [None, True, -1, 1e308, 2**70, "", "../..", "\x1b[31m\n", [], [[]], {}, {"scenario": None}, "NaN"]
 
 
@@ -43,7 +43,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def look_at_run(folder: Path) -> None:
-    """Everything that a run's folder is read for."""
+    """Run everything that reads a run's folder."""
     run = Run.load(folder)
     for name in TABLES:
         getattr(run, name)
@@ -51,7 +51,7 @@ def look_at_run(folder: Path) -> None:
 
 
 def look_at_sweep(folder: Path) -> None:
-    """Everything that a sweep's folder is read for."""
+    """Run everything that reads a sweep's folder."""
     data = Dataset(folder)
     data.runs()
     data.samples("flows")
@@ -59,7 +59,7 @@ def look_at_sweep(folder: Path) -> None:
 
 
 def replaced(value: Any, steps: list[int], odd: Any) -> Any:
-    """A document in which one value, found by `steps`, is another."""
+    """A document in which one value, found by `steps`, is replaced."""
     if not steps or not isinstance(value, dict | list) or not value:
         return odd
     keys = list(value) if isinstance(value, dict) else list(range(len(value)))
@@ -71,7 +71,7 @@ def replaced(value: Any, steps: list[int], odd: Any) -> Any:
 
 
 def damaged(data: bytes, kind: str, place: float, odd: int, more: bytes, steps: list[int]) -> bytes:
-    """Damage to a file's content."""
+    """Damage to the content of a file."""
     at = int(place * len(data))
     if kind == "value":
         try:

@@ -1,4 +1,4 @@
-"""What the documentation shows is run."""
+"""Runs what the documentation shows."""
 
 import json
 import re
@@ -44,14 +44,14 @@ def test_links_between_pages_lead_somewhere(page: Path):
 
 
 def command_lines() -> list[tuple[str, str]]:
-    """Every `elephan ...` that a page shows, continued lines joined."""
+    """Every `elephan ...` that a page shows, with continued lines joined."""
     pattern = re.compile(r"^(?: {4}|(?=elephan ))elephan (.*?)$", re.MULTILINE)
     return [(str(page), line) for page in PAGES for line in pattern.findall(re.sub(r"\\\n\s*", " ", page.read_text()))]
 
 
 @pytest.mark.parametrize(("page", "line"), command_lines())
 def test_commands_in_the_docs_exist(page: str, line: str):  # noqa: ARG001 - the page names the test
-    """The command and its options are known; it is not carried out."""
+    """The command and its options exist; it is not carried out."""
     words = shlex.split(
         line.split("  #", maxsplit=1)[0].split(" | ", maxsplit=1)[0].split(" > ", maxsplit=1)[0], comments=True
     )
@@ -64,7 +64,7 @@ def test_commands_in_the_docs_exist(page: str, line: str):  # noqa: ARG001 - the
     command.make_context(command.name, list(words), parent=context)
 
 
-# What is not carried out here, and why.
+# Commands that are not carried out here, with the reason.
 NOT_RUN = (
     (r"\bFILE\b", "stands for any file"),
     (r"^ui\b", "goes on until it is stopped; test_ui.py starts it"),
@@ -73,18 +73,18 @@ NOT_RUN = (
     (r"^new\b", "changes a checkout; test_new.py runs it"),
     (r"^recommend\b|^model agreement\b", "takes minutes; test_recommend.py and test_fluid.py have shorter ones"),
 )
-# The others are run as they stand, but shorter: so long, so often, and so long each run of a sweep.
+# The other commands run as shown, but shorter: fewer seconds, fewer repeats, and shorter runs of a sweep.
 SHORTER = (
     (r"--duration \S+", "--duration 22s"),
     (r"--repeat \S+", "--repeat 1"),
     (r"^sweep (.*)", r"sweep \1 --set duration=11s"),
 )
-# What a page takes to be there already.
+# Files that a page assumes to exist.
 BEFORE = {"docs/see.md": ["run scenarios/examples/two-flows.toml"]}
 
 
 def runnable() -> dict[str, list[str]]:
-    """The commands of each page that are run, in order; those of all pages of metrics together, each once."""
+    """The commands of each page that are run, in order. Those of all pages of metrics are joined, each command once."""
     pages: dict[str, list[str]] = {}
     for page, line in command_lines():
         if not any(re.search(pattern, line) for pattern, _ in NOT_RUN):
@@ -104,7 +104,7 @@ def test_commands_in_the_docs_run(page: str, lines: list[str], tmp_path: Path):
         (tmp_path / "mine.toml").write_text(found[1])
     for line in lines:
         for pattern, shorter in SHORTER:
-            line = re.sub(pattern, shorter, line)  # noqa: PLW2901 - one after the other
+            line = re.sub(pattern, shorter, line)  # noqa: PLW2901 - replacements are applied in sequence
         words = shlex.split(line, comments=True)
         ran = subprocess.run([ELEPHAN, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, f"elephan {line}\n{ran.stderr}"

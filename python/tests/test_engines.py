@@ -1,4 +1,4 @@
-"""Comparing engines, with a kernel that is not there: its runs are simulated ones that say whether they are valid."""
+"""Comparing engines, with a fake kernel: its runs are simulated, and report whether they are valid."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from elephan.studies import side_by_side as engines
 
 @pytest.fixture
 def kernel(monkeypatch):
-    """A kernel whose runs give the reasons in `to_come`, one list each, at 10 Mbit/s and a tenth less each time."""
+    """A kernel whose runs give the reasons in `to_come`, one list each, at 10 Mbit/s, and 1 Mbit/s less with each run."""
     to_come = []
     made = []
 

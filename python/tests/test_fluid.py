@@ -28,7 +28,7 @@ def hundred(engine, queue="droptail", rate="300 Mbit/s", cc="reno", **keys):
 
 
 def swing(buffer):
-    """How far Scalable TCP's window swings about its mean early and late, on a link that loses load^buffer."""
+    """The early and late amplitude of Scalable TCP's window about its mean, on a link with loss probability load^buffer."""
     course = integrate.integrate(
         rate=1e5,
         buffer=buffer,
@@ -47,8 +47,8 @@ def swing(buffer):
 
 
 def test_delays_make_scalable_tcp_swing_where_linear_theory_says():
-    # About the equilibrium y' = -(a/T)(y + B y(t - T)), which swings without end from a B = pi/2 on: B = 157 + 1 for a = 0.01.
-    # Kelly's bound of 1/a = 100 is sufficient, and so within.
+    # Near the equilibrium y' = -(a/T)(y + B y(t - T)), which oscillates without decay from a B = pi/2 on: B = 157 + 1 for a
+    # = 0.01. Kelly's bound of 1/a = 100 is sufficient, so it lies within.
     assert swing(90) < 0.01
     assert swing(140) < 0.5
     assert swing(180) > 0.9
@@ -94,7 +94,7 @@ def test_two_htcp_flows_on_a_droptail_queue_are_not_stiff(monkeypatch):
         duration="60 s", engine="model",
     )  # fmt: skip
     model = elephan.run(scenario)
-    # A few steps for each of 730 round-trip times, seven evaluations each; an increase without bound took millions.
+    # A few steps for each of 730 round-trip times, with seven evaluations each. An unbounded increase took millions.
     assert calls < 30_000
     assert 0.9 < model.summary.utilisation <= 1.0
 

@@ -1,4 +1,4 @@
-"""Nothing is touched that is not ours: what is replaced, what is refused, and what is cleared."""
+"""Only Elephan's own files are touched: what is replaced, what is refused, and what is removed."""
 
 import fcntl
 import functools
@@ -32,7 +32,7 @@ flow = [{ cc = "reno" }]
 
 
 def call(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """The command line as its users call it, in this process: a new one takes seconds to import."""
+    """The command line as its users call it, but in this process, because a new one takes seconds to import."""
     words = ["elephan", *map(str, arguments)]
     stdout, stderr, code = io.StringIO(), io.StringIO(), 0
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(stdout), redirect_stderr(stderr):
@@ -55,7 +55,7 @@ def refused(done: subprocess.CompletedProcess[str], *found: str, code: int = 2) 
 
 
 def tree(folder: Path) -> dict[str, bytes | str]:
-    """Everything below a folder, with what is in it."""
+    """Everything below a folder, with its content."""
     return {
         path.relative_to(folder).as_posix(): path.readlink().as_posix() if path.is_symlink() else path.read_bytes()
         for path in folder.rglob("*")
@@ -88,7 +88,7 @@ def grid(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder of a user."""
+    """A folder of the user."""
     place = tmp_path / "project"
     (place / "thesis" / "sub").mkdir(parents=True)
     (place / "flows").mkdir()
@@ -287,7 +287,7 @@ def test_nothing_was_written_is_said_where_it_is_true(made: Run, tmp_path: Path)
 
 
 def test_the_old_results_stay_until_the_new_are_whole(made: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A kill at any of the steps by which one takes the place of the other."""
+    """A kill at any of the steps in which the new folder replaces the old one."""
     out = tmp_path / "out"
     steps = 0
     for stop in range(1, 40):
@@ -297,7 +297,7 @@ def test_the_old_results_stay_until_the_new_are_whole(made: Run, tmp_path: Path,
         left = temporary(tmp_path)
         whole = [path for path in (out, *(p / name for p in left for name in ("old", "new"))) if path.exists()]
         assert any(Run.load(path) for path in whole if (path / "summary.json").exists()), stop
-        # The next command that writes beside it puts it right.
+        # The next command that writes beside it repairs it.
         made.save(tmp_path / "other", force=True)
         assert Run.load(out).summary == made.summary
         assert not temporary(tmp_path)
@@ -313,7 +313,7 @@ class Killed(BaseException):
 
 
 def _killed_at(stop: int, work, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Do some work that is dead after so many steps on the disk; how many steps it did."""
+    """Do some work that is killed after a number of disk operations; returns how many it did."""
     count = 0
 
     def step(good, *arguments, **keys):
@@ -331,7 +331,7 @@ def _killed_at(stop: int, work, monkeypatch: pytest.MonkeyPatch) -> int:
     return count
 
 
-# Others that write at the same time.
+# Concurrent writers.
 
 
 def test_two_runs_of_one_folder_at_once(made: Run, tmp_path: Path):
@@ -344,7 +344,7 @@ def test_two_runs_of_one_folder_at_once(made: Run, tmp_path: Path):
             made.save(out)
         with pytest.raises(FileExistsError, match="expected no other command"):
             made.save(out, force=True)
-        # Beside it others may.
+        # Other commands may write beside it.
         made.save(tmp_path / "other")
     assert Run.load(out).summary == made.summary
     assert not temporary(tmp_path)
@@ -376,7 +376,7 @@ def test_one_of_many_that_begin_at_once_wins(tmp_path: Path):
 
 
 def left_over(folder: Path, target: str, **record: object) -> Path:
-    """What a killed command leaves."""
+    """The leftovers of a killed command."""
     own = folder / ".elephan-0123456789abcdef"
     (own / "new").mkdir(parents=True)
     (own / "new" / "flows.parquet").write_text("half")
@@ -393,7 +393,7 @@ def test_what_a_killed_command_left_is_cleared(made: Run, tmp_path: Path):
 
 
 def test_what_a_killed_command_left_within_results_is_no_obstacle(made: Run, tmp_path: Path):
-    """A table or a plot is written into results that are whole already."""
+    """A table or a plot is written into existing complete results."""
     made.save(tmp_path / "out")
     left_over(tmp_path / "out", "table.md")
     made.save(tmp_path / "out", force=True)
@@ -455,7 +455,7 @@ def _file(folder: Path) -> Path:
     return path
 
 
-# What is damaged.
+# Damaged results.
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", "null", '"x"', "\x00", "[" * 100_000, '{"scenario": 5}'])
@@ -500,7 +500,7 @@ def test_a_damaged_report_of_an_experiment_is_one_line(tmp_path: Path):
     assert not (tmp_path / "page.md").exists()
 
 
-# Files of a sweep that are gone.
+# Missing files of a sweep.
 
 
 @pytest.fixture
@@ -600,7 +600,7 @@ def test_a_part_of_the_index_that_is_gone_is_noticed(tmp_path: Path, monkeypatch
 
 
 def test_a_folder_without_a_record_still_works(swept: Path):
-    """As earlier versions wrote it."""
+    """A folder as earlier versions wrote it."""
     import pyarrow.parquet as pq
 
     path = swept / "index.parquet"
@@ -611,7 +611,7 @@ def test_a_folder_without_a_record_still_works(swept: Path):
     assert elephan.Dataset(swept).losses() == []
     sweep = elephan.sweep(small(), swept).run()
     assert (sweep.done, sweep.reused, sweep.losses) == (12, 12, [])
-    # From now on what is there is known.
+    # From now on, the files that exist are recorded.
     next((swept / "flows").iterdir()).unlink()
     assert len(elephan.Dataset(swept).losses()) == 1
 
@@ -622,7 +622,7 @@ def test_reproductions_at_once_are_kept_apart(tmp_path: Path):
 
 
 def test_no_process_is_needed_to_tell_what_is_left(tmp_path: Path):
-    """A child that is killed while it writes leaves what the next one clears."""
+    """A child that is killed while it writes leaves files that the next one removes."""
 
     def work() -> None:
         with folders.new_folder(tmp_path / "out"):

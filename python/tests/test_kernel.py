@@ -1,4 +1,4 @@
-"""The running kernel: loading algorithms, runs on its TCP, and that nothing is left behind, whatever happens."""
+"""The running kernel: loading algorithms, runs on its TCP, and that nothing is left behind in any case."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from elephan.engines.run import run as simulate
 from elephan.kernel import build, libbpf
 from elephan.studies import iperf3
 
-# `.ci/run` sets this where the machine can: then what is missing is a failure.
+# `.ci/run` sets this on machines that support these tests; a missing requirement is then a failure.
 REQUIRED = os.environ.get("ELEPHAN_KERNEL") == "required"
 LACKS = kernel.missing()
 COMMAND = [sys.executable, "-c", "from elephan.cli import main; main()"]
@@ -41,7 +41,7 @@ def path(cc="reno", duration="3 s", **keys):
 
 
 def undisturbed(attempt, runs=lambda found: [found], attempts=3):
-    """What an attempt finds on the kernel, made again where the machine was too busy for its runs, or its host was."""
+    """The results of an attempt on the kernel, repeated if the machine or its host was too busy for the runs."""
     for _ in range(attempts):
         found = attempt()
         if all(run.provenance["quality"]["valid"] for run in runs(found)):
@@ -94,7 +94,7 @@ def test_iperf3_stands_for_endless_flows_of_one_algorithm_only(monkeypatch, flow
 
 
 def test_an_iperf3_that_did_not_end_is_told_in_one_line(monkeypatch):
-    """Its log is there from its start on, and empty until its end."""
+    """The log exists from the start on, and is empty until the end."""
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/iperf3")
 
     def run(scenario, sender_commands=(), **_):
@@ -158,7 +158,7 @@ def test_every_algorithm_loads_is_chosen_by_a_socket_and_goes_while_it_is_in_use
 @pytest.mark.usefixtures("machine")
 def test_what_the_verifier_refuses_is_told_with_its_words(monkeypatch, tmp_path):
     text = _core.kernel_sources()
-    # A read behind the socket's private state.
+    # A read beyond the socket's private state.
     broken = text["reno.bpf.c"].replace(
         "PRIVATE(tp)->waiting = 0;", "tp->inet_conn.icsk_ca_priv[13 + (tp->snd_cwnd & 7)] = 0;"
     )
@@ -172,7 +172,7 @@ def test_what_the_verifier_refuses_is_told_with_its_words(monkeypatch, tmp_path)
 
 @pytest.mark.usefixtures("machine")
 def test_the_kernel_has_the_values_of_the_parameters():
-    """The maps of constants that loading adds: one of parameters, row by row what the registry says."""
+    """The maps of constants that loading adds: one with parameters, whose rows agree with the registry."""
     array = 2  # BPF_MAP_TYPE_ARRAY
 
     def tables():
@@ -198,7 +198,7 @@ def test_the_kernel_has_the_values_of_the_parameters():
 
 @pytest.mark.usefixtures("machine")
 def test_parameters_reach_the_kernel():
-    """Scalable with b = 1/2 in place of 1/8 gives up more, and so carries less over a short buffer."""
+    """Scalable with b = 1/2 instead of 1/8 reduces its window more, and so carries less with a small buffer."""
     keys = {"buffer": "10% bdp", "duration": "8 s", "measure": {"from": "2 s"}}
     gentle, harsh = (
         undisturbed(lambda b=b: linux.run(path({"name": "scalable", "b": b}, **keys))) for b in (0.125, 0.5)
@@ -218,7 +218,7 @@ def test_a_run_has_the_results_of_a_simulation_and_the_kernels_own_columns(tmp_p
     assert simulated["path"] == run.scenario.document["path"]
     frame = run.flows
     assert {"cwnd_segments", "srtt_s", "goodput_bit_s", "pacing_rate_bit_s", "rwnd_limited_s"} <= set(frame.columns)
-    # 20 ms of path, and 20 ms of queue at most; a pause of the machine lengthens some samples, not half of them.
+    # 20 ms of path, and at most 20 ms of queue. A pause of the machine lengthens some samples, but not half of them.
     assert 0.02 <= frame["srtt_s"].median() < 0.045
     run.save(tmp_path / "run")
     again = type(run).load(tmp_path / "run")
@@ -241,16 +241,16 @@ def test_flows_with_round_trips_and_transfers_of_their_own():
 
 @pytest.mark.usefixtures("machine")
 def test_datagrams_cross_the_link_evenly_and_are_timed():
-    """10 Mbit/s of datagrams over 10 ms one way: all arrive, none before its time by more than the emulator knows."""
+    """10 Mbit/s of datagrams with 10 ms one-way delay: all arrive, and none is early by more than the emulator's resolution."""
     stream = {"rate": "10 Mbit/s"}
     run = undisturbed(lambda: linux.run(path(flows=[], cbr=[stream], duration="3 s", measure={"from": "500 ms"})))
     stream = run.summary.streams[0]
-    # 1500 bytes each: 833.3 in a second, less what the machine kept the sender waiting for.
+    # 1500 bytes each: 833.3 in a second, less the time for which the machine delayed the sender.
     seconds = 2.5 - run.provenance["quality"]["streams_slipped_s"]
     assert seconds * 833.3 * 0.98 <= stream.sent <= 2.5 * 833.3 * 1.02
     assert stream.lost == 0
-    # 10 ms and 0.6 ms of service. A packet that ends the emulator's sleep is taken to have come half way through the 60 us
-    # that waking may take; where the kernel wakes it at once, that is up to 30 us too early.
+    # 10 ms, and 0.6 ms of service. A packet that ends the emulator's sleep is assumed to have arrived in the middle of the
+    # 60 us that waking can take. If the kernel wakes it at once, the packet is up to 30 us too early.
     assert 0.0106 - 30e-6 <= stream.delay_mean_s < 0.0306
     assert run.streams["received"].to_list()[-1] > 2000
 
@@ -262,7 +262,7 @@ def test_iperf3_finds_on_the_same_link_what_our_traffic_does():
     scenario = path("scalable", duration="6 s", measure={"from": "2 s"})
     found = undisturbed(lambda: iperf3.check(scenario), lambda found: [found.own, found.links])
     assert found.goodput_bit_s == pytest.approx(found.own.summary.goodput_bit_s, rel=0.15)
-    # What it says crossed the link of the scenario.
+    # The reported traffic crossed the link of the scenario.
     assert found.links.summary.utilisation * 20e6 * 1448 / 1500 == pytest.approx(found.goodput_bit_s, rel=0.15)
     assert found.links.summary.utilisation > 0.7
 
@@ -286,7 +286,7 @@ def test_engines_side_by_side(tmp_path):
 
 @pytest.mark.usefixtures("machine")
 def test_nothing_is_left_when_a_run_is_killed_at_any_moment(tmp_path):
-    """Kills runs while they set up, run and clean up; what is left of one goes with its process."""
+    """Kills runs while they set up, run and clean up. Everything that belongs to a run disappears with its process."""
     (tmp_path / "scenario.toml").write_text(
         'duration = "1500 ms"\nengine = "linux"\n[path]\nrate = "20 Mbit/s"\nrtt = "20 ms"\n'
         '[[flow]]\ncc = "scalable"\n[[flow]]\ncc = "bic"\n'
@@ -305,7 +305,7 @@ def test_nothing_is_left_when_a_run_is_killed_at_any_moment(tmp_path):
             running.send_signal(how)
             running.wait(timeout=20)
         deadline = time.monotonic() + 10
-        # The kernel takes namespaces away in the background.
+        # The kernel removes namespaces in the background.
         while (names(), devices()) != (before[0], before[2]) or namespaces() - before[1]:
             assert time.monotonic() < deadline, (how, moment, names(), namespaces() - before[1], devices())
             time.sleep(0.05)
@@ -317,7 +317,7 @@ def test_nothing_is_left_when_a_run_is_killed_at_any_moment(tmp_path):
 @pytest.mark.usefixtures("machine")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_commands_of_a_run_end_with_it_however_it_ends(how):
-    """They hold the namespace that they run in."""
+    """The processes hold the namespace in which they run."""
     words = ["sleep", f"1{os.getpid()}.{int(how)}"]
     program = (
         "from elephan.engines import linux; from elephan.api.scenario import dumbbell, flow\n"

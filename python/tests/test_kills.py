@@ -1,4 +1,4 @@
-"""Commands that are killed at random moments, and disks that are full or read-only: nothing is lost, nothing is left behind."""
+"""Commands that are killed at random times, and disks that are full or read-only: nothing is lost, nothing is left behind."""
 
 import json
 import os
@@ -23,7 +23,7 @@ duration = "10 s"
 path = { rate = "50 Mbit/s", rtt = "20 ms", buffer = "20 packets" }
 flow = [{ cc = "reno" }]
 """
-# Parts are written at once, so that there is something to lose; and an experiment that is quick.
+# Parts are written at once, so that there is something to lose; and the experiment is a quick one.
 COMMAND = """
 import elephan
 from elephan import cli
@@ -46,7 +46,7 @@ class Shell:
     def __init__(self, place: Path) -> None:
         self._said = place / "said"
         self.killed: list[int] = []
-        # A process that does nothing takes so long.
+        # The duration of a process that does nothing.
         self.start_s = self.run("--version")
 
     def _start(self, *words: str | Path) -> subprocess.Popen[bytes]:
@@ -54,13 +54,13 @@ class Shell:
             return subprocess.Popen([sys.executable, "-c", COMMAND, *map(str, words)], stdout=said, stderr=said)
 
     def run(self, *words: str | Path) -> float:
-        """Run a command, which must work; how long it took, in seconds."""
+        """Run a command, which must succeed; returns its duration in seconds."""
         started = time.monotonic()
         assert self._start(*words).wait(60) == 0, self.said()
         return time.monotonic() - started
 
     def kill(self, after_s: float, *words: str | Path) -> None:
-        """Start a command, and kill it after a while; it may have ended before, and well."""
+        """Start a command, and kill it after a delay; it may have succeeded before."""
         process = self._start(*words)
         time.sleep(after_s)
         process.kill()
@@ -68,7 +68,7 @@ class Shell:
         assert process.wait(30) in (0, -signal.SIGKILL), self.said()
 
     def said(self) -> str:
-        """What the last command said."""
+        """The output of the last command."""
         return self._said.read_text()
 
 
@@ -86,7 +86,7 @@ def moments() -> random.Random:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Path]:
-    """A folder in which there are files of a user, which are there afterwards as well."""
+    """A folder with files of the user, which must exist afterwards as well."""
     files = [tmp_path / name for name in ("draft.tmp", ".elephan-notes", "sub/draft.tmp", "results/thesis/draft.tmp")]
     for path in files:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -130,7 +130,7 @@ def test_results_that_are_replaced_are_there_in_one_form_or_the_other(
     file, out = write(place / "one.toml", ONE), place / "results" / "out"
     took = shell.run("run", file, "--out", out)
     for _ in range(KILLS):
-        # The moment of interest is the end.
+        # The end is the critical time.
         shell.kill(moments.uniform(0.7 * took, 1.05 * took), "run", file, "--out", out, "--force")
         # What the next command does that writes beside the results, or into them.
         folders.clear(out.parent)
@@ -196,14 +196,14 @@ def test_a_run_on_the_kernel_is_there_as_a_whole_or_not_at_all(shell: Shell, pla
     shell.run(*words, "--force")
     assert_whole(place / "results" / "out")
     assert not left(place)
-    # The kernel takes what a process held away in the background.
+    # The kernel removes the resources of a process in the background.
     until = time.monotonic() + 10
     while [one for one in kernel.loaded() if any(one.registered.startswith(f"el_{pid}_") for pid in shell.killed)]:
         assert time.monotonic() < until
         time.sleep(0.05)
 
 
-# Disks. In a mount namespace of their own, so that nothing is left mounted.
+# Disks. They are in a mount namespace of their own, so that nothing stays mounted.
 
 ON_A_DISK = """
 import os, subprocess, sys
@@ -227,7 +227,7 @@ mount("-t", "tmpfs", "-o", "size=" + sys.argv[2], "elephan-test")
 
 
 def on_a_disk(tmp_path: Path, size: str, script: str) -> str:
-    """Run a script on a small disk; what it said on standard error."""
+    """Run a script on a small disk; returns its standard error."""
     disk = tmp_path / "disk"
     disk.mkdir()
     if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:

@@ -1,4 +1,4 @@
-"""A run that is watched gives what a run that is not does."""
+"""A watched run gives the same results as an unwatched one."""
 
 import json
 import tomllib

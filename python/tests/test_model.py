@@ -16,9 +16,9 @@ def printed(*arguments):
 
 def test_independent_losses_leave_another_window_than_a_sawtooth():
     reno, bic, fast = printed("response", "--cc", "reno,bic,fast", "--loss", "1e-3", "--rtt", "50 ms")
-    # 1.31/sqrt(p) in place of sqrt(1.5/p) (Ott, Kemperman and Mathis 1996).
+    # 1.31/sqrt(p) instead of sqrt(1.5/p) (Ott, Kemperman and Mathis 1996).
     assert reno["mean window, independent losses"] == pytest.approx(1.31 / 1e-3**0.5, rel=0.05)
-    # In the simulator 70.9 segments.
+    # The simulator gives 70.9 segments.
     assert bic["mean window of the sawtooth"] == pytest.approx(43, rel=0.01)
     assert bic["mean window, independent losses"] == pytest.approx(70.9, rel=0.05)
     assert fast["mean window, independent losses"] is None

@@ -1,4 +1,4 @@
-"""`elephan new` lays out what compiles: here the files and lines of each, and that nothing is written where it is refused."""
+"""`elephan new` creates code that compiles. Tested here: the files and lines of each, and that a refusal writes nothing."""
 
 import shutil
 import subprocess
@@ -37,7 +37,7 @@ def texts(folder: Path) -> dict[str, str]:
 
 
 def added(checkout: Path, *words: str) -> dict[str, list[str]]:
-    """Run `elephan new`: the lines that it adds to each file. It takes none away."""
+    """Run `elephan new`; returns the lines that it adds to each file. It removes none."""
     before = texts(checkout)
     done = CliRunner().invoke(app, ["new", *words])
     assert done.exit_code == 0, done.exception
@@ -58,7 +58,7 @@ def formatted(*files: Path) -> None:
 
 
 def in_order(file: Path, name: str) -> bool:
-    """Whether a module stands among the others of its crate in order of the alphabet."""
+    """Whether a module is among the others of its crate in alphabetical order."""
     runs = [run.split("\n") for run in file.read_text().split("\n\n") if f"mod {name};" in run]
     names = [line.rpartition(" ")[2] for line in runs[0] if "mod " in line]
     return names == sorted(names)
@@ -74,7 +74,7 @@ def test_an_algorithm_is_a_file_and_a_line(checkout: Path):
     }
     line = '    illinois_test::IllinoisTest { "illinois-test", "IllinoisTest", "Author Year"; }'
     assert found["crates/cc/src/registry.rs"] == [line]
-    # As listed: behind the others.
+    # As listed: after the others.
     registry = (checkout / "crates/cc/src/registry.rs").read_text()
     assert registry.partition("\nregistry! {\n")[2].partition("\n}\n")[0].endswith(line)
     assert found["crates/cc/src/lib.rs"] == ["pub mod illinois_test;"]

@@ -31,7 +31,7 @@ def test_weights_follow_the_order_of_the_thesis_and_can_be_set():
 
 
 def test_an_epoch_is_the_climb_back_to_a_full_buffer():
-    # By hand: 1 Gbit/s, 120 ms and 500 packets hold 10,500 packets; half of them, one in each round trip of 126 ms.
+    # By hand: 1 Gbit/s, 120 ms and 500 packets hold 10,500 packets. Half of them, one in each round trip of 126 ms.
     assert epoch_s("reno", 1e9 / 12e3, 0.12, 500) == pytest.approx(5250 * 0.126)
 
 
@@ -40,7 +40,7 @@ def test_the_first_flow_is_settled_when_it_counts_and_loses_once_in_an_epoch(cc)
     path = {"rate": "100 Mbit/s", "rtt": "160 ms", "buffer": "65packets"}
     first, epoch = rules._first(cc, **path)
     assert epoch == pytest.approx(epoch_s(cc, 100e6 / 12e3, 0.16, 65))
-    # The mean window of the first epochs is that of later ones, and losses are counted over both.
+    # The mean window of the first epochs equals that of later ones, and losses are counted over both.
     epochs = 2 if cc == "reno" else 8
     ends = SETTLED_S + 2 * epochs * epoch
     one = elephan.dumbbell(
@@ -81,14 +81,15 @@ def test_the_second_flow_starts_anywhere_in_an_epoch_of_the_settled_first(monkey
             low, high = (elephan._core.seconds(text) for text in other["start"]["uniform"])
             assert (low, high) == (SETTLED_S, pytest.approx(SETTLED_S + epoch, abs=1e-3))
             assert high <= begins
-    # Of two algorithms one run alone and two of the other experiments; Standard TCP beside itself is its friendliness.
+    # For each of two algorithms, one run alone and two of the other experiments. Standard TCP beside itself is its
+    # friendliness.
     assert len(seen) == 2 * (1 + 3 * 2) - 2
     halves = [one.document["flow"][1]["rtt"] for one in seen if "rtt" in (one.document["flow"][1:] or [{}])[0]]
     assert halves.count("20 ms") == 4
 
 
 def test_a_duration_too_short_for_the_path_is_refused():
-    # By hand: 79.7 packets at 47.8 ms make 39.8 round trips or 1.9 s, with a second flow half of that again.
+    # By hand: 79.7 packets at 47.8 ms make 39.8 round trips or 1.9 s; a second flow adds half of that.
     for shared, least in (("dedicated", 102), ("internet", 103)):
         expected = (
             rf'--duration: expected "{least} s" or more \(100 s to settle; epochs of reno last 1.9 s .*, found "60 s"'
@@ -102,7 +103,7 @@ def test_a_recommendation_ranks_by_evidence():
     assert {r.cc for r in ranked} == {"reno", "scalable"}
     assert ranked[0].score.mean >= ranked[1].score.mean
     assert set(ranked[0].scores) == {"throughput", "fairness", "convergence"}
-    # No Standard TCP on a dedicated circuit.
+    # There is no Standard TCP on a dedicated circuit.
     assert set(ranked[0].evidence) == {
         "utilisation, alone",
         "utilisation, two",

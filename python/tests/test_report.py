@@ -1,4 +1,4 @@
-"""Reports: whole, self-contained, true to the samples."""
+"""Reports are complete, self-contained, and agree with the samples."""
 
 import base64
 import json
@@ -214,7 +214,7 @@ def test_a_sweep_of_loss_rates_shows_the_response_functions(tmp_path: Path) -> N
     assert [series.name for series in figure.series] == ["reno", "reno, theory", "scalable", "scalable, theory"]
     simulated, theory = figure.series[:2]
     assert simulated.x == [0.01, 0.03]
-    # Standard TCP's window is about sqrt(1.5 / p), where timeouts do not count.
+    # Standard TCP's window is about sqrt(1.5 / p) if timeouts do not count.
     assert theory.y[0] == pytest.approx(12.2, rel=0.15)
     assert simulated.y[0] == pytest.approx(theory.y[0], rel=0.4)
     assert len(json.loads(content.to_json())["runs"]["settings"]) == 8

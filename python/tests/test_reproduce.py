@@ -23,11 +23,11 @@ def test_verdicts_are_computed():
     assert verdict([row(100, 105), row(10, 10.5)]) == "agrees"
     assert verdict([row(100, 300), row(10, 20)]) == "same ordering"
     assert verdict([row(100, 20), row(10, 300)]) == "differs"
-    # Equal in print within their uncertainty: no order to keep.
+    # The printed values are equal within their uncertainty, so there is no order to keep.
     assert verdict([row(100, 200, 30), row(90, 300, 30), row(10, 20)]) == "same ordering"
-    # A single number that is off has no order.
+    # A single wrong number has no order.
     assert verdict([row(100, 300)]) == "differs"
-    # Never, as printed.
+    # "Never", as printed.
     assert row(None, None).agrees
     assert not row(None, 5.0).agrees
 
@@ -148,7 +148,7 @@ def test_an_unknown_experiment_is_named():
 
 
 def test_metrics_of_a_published_point_by_hand_from_its_events():
-    """Table 8.4's overhead, 8.1's goodput and 8.3's convergence of two H-TCP flows, on a tenth of the link."""
+    """Table 8.4's overhead, 8.1's goodput and 8.3's convergence of two H-TCP flows, on a tenth of the link's rate."""
     settings = {
         "path.rate": "25 Mbit/s",
         "flow.cc": SYSTEMS["H-TCP"],
@@ -166,11 +166,11 @@ def test_metrics_of_a_published_point_by_hand_from_its_events():
         mine = inside.filter(pl.col("flow") == flow)
         again = mine.filter(pl.col("kind") == "retransmit")["bytes"].sum()
         sent = mine.filter(pl.col("kind") == "send")["bytes"].sum() + again
-        # Every packet that was dropped is retransmitted, once, and nothing else.
+        # Every dropped packet is retransmitted once, and nothing else is.
         lost = events.filter((pl.col("flow") == flow) & (pl.col("kind") == "drop"))
         assert abs(len(lost) - len(events.filter((pl.col("flow") == flow) & (pl.col("kind") == "retransmit")))) <= 1
         shares.append(again / sent)
-        # What the receiver acknowledges is what it has delivered, but for a delayed acknowledgment.
+        # The receiver acknowledges what it has delivered, except for a delayed acknowledgment.
         acknowledged = mine.filter(pl.col("kind") == "ack")
         first, last = int(acknowledged["seq"][0]), int(acknowledged["seq"][-1])
         span = 30.0

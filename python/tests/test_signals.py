@@ -1,4 +1,4 @@
-"""Every command stops soon after a signal, leaves nothing behind but what is complete, and says what that is."""
+"""Every command stops soon after a signal, leaves only complete results behind, and reports them."""
 
 import os
 import re
@@ -14,7 +14,7 @@ import pytest
 
 from elephan import kernel
 
-# A second is what is meant; this machine may have other things to do.
+# The goal is one second, but this machine may be busy.
 STOPS_WITHIN_S = 3.0
 SCENARIO = """
 duration = "100000 s"
@@ -24,7 +24,7 @@ measure = { interval = "1 s" }
 trace = { interval = "1 s" }
 """
 SWEEP = SCENARIO.replace("100000 s", "1 s") + '[sweep]\nrepeat = 2000\n"path.rtt" = ["10 ms", "20 ms"]\n'
-# The file `ready` is there from when something is computed.
+# The file `ready` exists once the computation has started.
 SCRIPT = """
 import pathlib, signal, sys, time
 from elephan import _core
@@ -48,8 +48,8 @@ main()
 
 @contextmanager
 def elephan(folder: Path, *arguments: str, more: str = "", ignored: bool = False) -> Iterator[subprocess.Popen[str]]:
-    """A command at work, from when it computes; with `ignored`, started as `nohup` does. Ended by its number."""
-    # A shell that ignores a signal hands that on.
+    """A command at work, yielded once it computes; with `ignored`, started as `nohup` does. It is ended by its process id."""
+    # A shell that ignores a signal passes this on to its children.
     command = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh"] if ignored else []
     one = subprocess.Popen(
         [*command, sys.executable, "-c", SCRIPT.replace("{more}", more), *arguments],
@@ -77,21 +77,21 @@ def wait_for(one: subprocess.Popen[str], happens: Callable[[], bool]) -> None:
 
 
 def stop(one: subprocess.Popen[str], number: int) -> tuple[int, str]:
-    """The exit code and the last line of a command that is sent a signal; it ends in time."""
+    """The exit code and the last line of a command that receives a signal; it must end in time."""
     began = time.monotonic()
     one.send_signal(number)
     _, said = one.communicate(timeout=30)
     assert time.monotonic() - began < STOPS_WITHIN_S
     assert "Traceback" not in said, said
-    # No process is left of its session.
+    # No process of its session is left.
     with pytest.raises(ProcessLookupError):
         os.killpg(one.pid, 0)
-    # Where it was to be written is told, too, where a folder had been begun.
+    # The target is reported too, if the command had begun to write a folder.
     return one.returncode, re.sub(r"(nothing was written) to \S+", r"\1", said.strip().splitlines()[-1])
 
 
 def left(folder: Path) -> list[str]:
-    """What a command wrote."""
+    """The results that a command wrote."""
     return sorted(path.name for path in folder.iterdir() if path.name not in ("ready", "scenario.toml"))
 
 
@@ -128,7 +128,7 @@ def test_a_command_stops_and_leaves_nothing(number: int, arguments: tuple[str, .
 def test_a_sweep_keeps_every_run_that_has_finished(number: int, workers: str, tmp_path: Path) -> None:
     (tmp_path / "scenario.toml").write_text(SWEEP)
     arguments = ("sweep", "scenario.toml", "--out", "out", "--workers", workers)
-    # It writes every 15 s: nothing is written yet when the signal comes. Every run that has finished is counted.
+    # Results are written every 15 s, so none are written yet when the signal arrives. Every finished run is counted.
     more = """
 simulate = sweeps.worker.simulate
 def counted(*arguments, **named):
@@ -204,7 +204,7 @@ def _listens(pid: int) -> bool:
 
 def test_a_second_signal_ends_the_process_at_once(tmp_path: Path) -> None:
     (tmp_path / "scenario.toml").write_text(SCENARIO)
-    # It cleans up for a minute, and Python does not come to its own handlers meanwhile.
+    # The command cleans up for a minute, during which Python does not reach its own handlers.
     more = """
 def slow(*_, **__):
     pathlib.Path("ready").touch()

@@ -1,4 +1,4 @@
-"""The rooms of the package: each imports from those before it only, and no circle of files is left within one."""
+"""The structure of the package: each subpackage imports only from earlier ones, and no subpackage has an import cycle."""
 
 import ast
 from graphlib import TopologicalSorter
@@ -15,7 +15,7 @@ def name_of(path: Path) -> str:
 
 
 def imports() -> dict[str, set[str]]:
-    """The modules of the package that each of them imports, in functions too."""
+    """The modules of the package that each module imports, including imports in functions."""
     known = {name_of(path) for path in PACKAGE.rglob("*.py")}
     found: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
@@ -38,5 +38,5 @@ def test_rooms_import_from_those_before_them():
 
 
 def test_no_circle_of_files():
-    # A package and its own modules are one.
+    # A package and its own modules count as one.
     TopologicalSorter({module: others - {module} for module, others in imports().items()}).prepare()

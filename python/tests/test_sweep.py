@@ -1,4 +1,4 @@
-"""Sweeps on one machine: what is run, what is kept, and what is said when something goes wrong."""
+"""Sweeps on one machine: which runs are done, what is kept, and which messages report errors."""
 
 import ast
 import asyncio
@@ -18,7 +18,7 @@ from elephan.studies.sweeps import batches, loop, schedulers, worker
 
 
 def counts(sweep: elephan.Sweep) -> tuple[int, int]:
-    """New and known runs."""
+    """The new and the known runs."""
     sweep.run()
     return sweep.done - sweep.reused, sweep.reused
 
@@ -67,14 +67,14 @@ def test_any_number_of_workers_gives_the_same(grid: elephan.Sweep, tmp_path: Pat
 def test_only_what_is_missing_is_run(tmp_path: Path):
     out = tmp_path / "out"
     assert counts(elephan.sweep(small(), out)) == (12, 0)
-    # More values and more repeats: the old ones are found, wherever they stand now.
+    # More values and more repeats: existing runs are found, whatever their new position.
     wider = elephan.load(_file(tmp_path, SMALL.replace('["10 ms", "20 ms", "40 ms"]', '["5 ms", "40 ms", "10 ms"]')))
     assert counts(elephan.sweep(wider, out)) == (4, 8)
     frame = elephan.Dataset(out).runs()
     assert frame["rtt"].unique(maintain_order=True).to_list() == ["5 ms", "40 ms", "10 ms"]
     assert frame["point"].to_list() == [n for n in range(1, 7) for _ in range(2)]
     assert counts(elephan.sweep(small(sweep__repeat="3"), out)) == (6, 12)
-    # A change of anything else makes every result another one; changed back, they are known again.
+    # A change of any other key changes all results. If it is changed back, they are known again.
     assert counts(elephan.sweep(small(path__buffer='"21 packets"'), out)) == (12, 0)
     assert set(elephan.Dataset(out).runs()["buffer"]) == {"21 packets"}
     assert counts(elephan.sweep(small(), out)) == (0, 18)
@@ -151,7 +151,7 @@ def test_repeats_are_added_until_the_interval_is_tight(tmp_path: Path):
         assert estimate.half_width <= 0.2 * estimate.mean or runs.height == 30, point
         assert runs["seed"].to_list() == list(range(1, runs.height + 1))
     assert frame["repeat"].max() > 4
-    # On any number of workers, and when it is resumed, the same repeats are asked for.
+    # With any number of workers, and when it is resumed, the sweep requests the same repeats.
     again = elephan.sweep(scenario, tmp_path / "again", workers=1, until="ci(fairness) < 20%", max_repeat=30).run()
     assert again.to_frame()["run"].to_list() == frame["run"].to_list()
     assert counts(elephan.sweep(scenario, tmp_path / "out", until="ci(fairness) < 20%", max_repeat=30)) == (
@@ -275,7 +275,7 @@ def test_a_sweep_that_is_stopped_goes_on(how: signal.Signals, tmp_path: Path):
 
 
 def test_the_version_of_the_code_is_of_all_that_makes_results():
-    """What a worker imports of the package is hashed, or only shows results."""
+    """Every module of the package that a worker imports is hashed, or only shows results."""
     package = Path(worker.__file__).parents[2]
     shows = {
         "api.charts",

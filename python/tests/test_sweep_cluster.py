@@ -1,4 +1,4 @@
-"""Sweeps on a real Dask cluster: a scheduler and two workers, processes of this machine."""
+"""Sweeps on a real Dask cluster: a scheduler and two workers as processes of this machine."""
 
 import json
 import signal
@@ -17,13 +17,13 @@ import elephan
 from elephan.cli import sweep as cli
 from elephan.studies.sweeps import batches, cluster, schedulers
 
-# Long enough that something can happen meanwhile.
+# Long enough for other events during a run.
 LONG = SMALL.replace("3 s", "120 s").replace("repeat = 2", "repeat = 8")
 
 
 @contextmanager
 def process(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of ours, ended by its number."""
+    """A process of this test, ended by its process id."""
     one = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield one
@@ -38,7 +38,7 @@ Cluster = tuple[str, subprocess.Popen[bytes], list[subprocess.Popen[bytes]]]
 
 @contextmanager
 def cluster_of(place: Path, count: int, *more: str, tls: Path | None = None) -> Iterator[Cluster]:
-    """The address of a scheduler, its process, and those of its workers."""
+    """The address of a scheduler, its process, and the processes of its workers."""
     file = place / "scheduler.json"
     options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
     if tls is not None:
@@ -76,7 +76,7 @@ def test_two_workers_give_what_this_machine_gives(dask: str, tmp_path: Path):
     assert (sweep.done, sweep.reused, sweep.failed) == (12, 0, 0)
     elephan.sweep(small(), tmp_path / "here").run()
     assert_same(tmp_path / "here", tmp_path / "far")
-    # What was run there is known here.
+    # Runs that were done on the cluster are known here.
     again = elephan.sweep(small(), tmp_path / "far").run()
     assert again.reused == 12
 
@@ -122,7 +122,7 @@ def test_a_client_that_is_killed_goes_on_where_it_was(dask: str, tmp_path: Path)
     assert elephan.Dataset(out).index()["run"].n_unique() == 48
 
 
-# Loaded by workers: a run that takes its process with it.
+# Workers load this module: one of its runs ends the process of its worker.
 DEADLY = """
 import os
 from elephan.studies.sweeps import worker
@@ -137,7 +137,7 @@ worker.simulate = simulate
 
 
 def test_a_run_that_kills_its_workers_is_the_only_one_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Dask gives a task up that lost its workers; runs that were sent together are then sent alone."""
+    """Dask gives up a task that lost its workers. Runs of the same batch are then submitted alone."""
     monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
     preload = tmp_path / "deadly.py"
     preload.write_text(DEADLY)
@@ -157,7 +157,7 @@ def test_workers_with_other_code_are_refused(dask: str, tmp_path: Path, monkeypa
     )
     with pytest.raises(elephan.SweepError, match=message):
         elephan.sweep(small(), tmp_path / "out", scheduler=dask).run()
-    # One that comes when the sweep is under way is found by the run that it gets.
+    # A worker that joins during the sweep is checked by the run that it gets.
     monkeypatch.setattr(schedulers.Dask, "_check_versions", lambda _: None)
     with pytest.raises(
         elephan.SweepError, match=r"^point \d: expected Elephan 0\.0\.0\+other, as the client has, found 0"
@@ -226,7 +226,7 @@ def test_options_that_are_none_are_refused(options: str, tmp_path: Path):
 
 
 def certificates(folder: Path) -> Path:
-    """An authority of our own, and a certificate of it, as SECURITY.md says how to make them."""
+    """A certificate authority of our own and a certificate from it, made as SECURITY.md describes."""
     folder.mkdir()
     text = (Path(__file__).parents[2] / "SECURITY.md").read_text()
     commands = [line.strip() for line in text.splitlines() if line.startswith("    openssl ")]

@@ -1,4 +1,4 @@
-"""A sweep's folder against a simple model: whatever is done to it, what is whole is known, and nothing else."""
+"""A sweep's folder compared with a simple model: after any operations, all complete runs are known, and nothing else is."""
 
 import functools
 import os
@@ -31,7 +31,7 @@ points = st.fixed_dictionaries(
 
 
 class Killed(BaseException):
-    """The process is dead: nothing that it does reaches the disk any more."""
+    """The process is dead: none of its operations reaches the disk any more."""
 
 
 def sweep_of(keys: dict[str, list[str]]) -> elephan.Scenario:
@@ -45,7 +45,7 @@ def identities(keys: dict[str, list[str]]) -> set[str]:
 
 
 def rows(folder: Path) -> dict[str, int]:
-    """The part of every run that any file of the index has."""
+    """The part of every run in any file of the index."""
     found: dict[str, int] = {}
     for path in [folder / SUPERSEDED, folder / INDEX, *sorted((folder / "index").glob("*.parquet"))]:
         if path.exists():
@@ -55,7 +55,7 @@ def rows(folder: Path) -> dict[str, int]:
 
 
 def whole(folder: Path) -> set[str]:
-    """The runs that have a row and all samples, read without any help of Elephan's."""
+    """The runs that have a row and all samples, read without Elephan's code."""
     kept: dict[tuple[str, int], set[str]] = {}
 
     def runs_in(name: str, part: int) -> set[str]:
@@ -89,7 +89,7 @@ class Folder(RuleBasedStateMachine):
 
     @rule(keys=points)
     def sweep(self, keys: dict[str, list[str]]) -> None:
-        """Whatever happened before: what is whole is known, the rest is run."""
+        """After any history, complete runs are known, and the rest is run."""
         asked = identities(keys)
         done = elephan.sweep(sweep_of(keys), self.out, workers=1).run()
         assert (done.done, done.reused, done.failed) == (len(asked), len(asked & self.known), 0)
@@ -101,7 +101,7 @@ class Folder(RuleBasedStateMachine):
 
     @rule(keys=points, step=st.integers(1, 60))
     def sweep_that_is_killed(self, keys: dict[str, list[str]], step: int) -> None:
-        """A kill at any step on the disk loses nothing."""
+        """A kill at any disk operation loses nothing."""
         count = 0
 
         def counted(good, *arguments, **options):
@@ -123,7 +123,7 @@ class Folder(RuleBasedStateMachine):
     @precondition(lambda self: (self.out / "flows").exists() and any((self.out / "flows").iterdir()))
     @rule(name=st.sampled_from(["flows", "queues"]), which=st.integers(0, 9), cut=st.booleans())
     def accident(self, name: str, which: int, *, cut: bool) -> None:
-        """Samples are removed or cut off."""
+        """Samples are removed or truncated."""
         paths = sorted((self.out / name).glob("part-*.parquet"))
         if not paths:
             return
@@ -144,7 +144,7 @@ class Folder(RuleBasedStateMachine):
 
     @invariant()
     def what_is_whole_is_known(self) -> None:
-        """The folder is as the model says."""
+        """The folder agrees with the model."""
         assert whole(self.out) == self.known
 
 

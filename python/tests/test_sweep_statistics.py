@@ -1,4 +1,4 @@
-"""What is said of repeats: by hand, and against textbooks."""
+"""Statistics over repeats: compared with calculations by hand, and with textbooks."""
 
 import math
 
@@ -32,7 +32,7 @@ def test_intervals_cover_the_mean_as_often_as_they_say(interval: str):
     for _ in range(100):
         estimate = Estimate.of(draws.normal(5.0, 2.0, 20).tolist(), interval)
         covered += estimate.low <= 5.0 <= estimate.high
-    # Binomial(100, 0.95): below 88 one time in a thousand. The bootstrap of 20 values covers a little less.
+    # Binomial(100, 0.95): below 88 with a probability of one in a thousand. The bootstrap of 20 values covers slightly less.
     assert covered >= 88
 
 
@@ -87,7 +87,7 @@ def test_conditions():
     assert relative.holds(tight)
     assert not relative.holds(loose)
     assert not relative.holds(Estimate.of([1.0]))
-    # Half the width takes four times as many; but at most twice as many are asked for at once.
+    # Half the width needs four times as many repeats, but at most twice as many are requested at once.
     assert relative.repeats(loose) == 6
     assert relative.repeats(Estimate.of([1.0, 1.0, 1.0, 1.06])) == 5
 

@@ -1,4 +1,4 @@
-"""Tables, comparisons and queries of a sweep, as their users ask for them."""
+"""Tables, comparisons and queries of a sweep, as users request them."""
 
 import csv
 import io
@@ -30,7 +30,7 @@ class Done:
 
 
 def command(*arguments: str) -> Done:
-    """The command line, in this process: to start another takes longer than to answer."""
+    """The command line in this process, because starting another process takes longer than the command itself."""
     from elephan.cli import main
 
     stdout, stderr = io.StringIO(), io.StringIO()
@@ -50,7 +50,7 @@ def test_rows_and_columns_in_the_order_of_the_file(grid: Path):
     assert [head.line for head in made.head] == ["path.rtt", "reno", "htcp"]
     assert [line[0] for line in made.rows] == ["10 ms", "20 ms", "40 ms"]
     assert made.rows[1][2] == Estimate.of(fairness(grid, "20 ms", "htcp")).text(4)
-    # Short names do as well.
+    # Short names are accepted as well.
     assert elephan.studies.sweeps.table(grid, rows=["rtt"], cols=["cc"], metrics=["fairness"]) == [made]
 
 

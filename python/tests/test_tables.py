@@ -1,4 +1,4 @@
-"""Tables and metrics: one form for all, and titles and units from one place."""
+"""Tables and metrics: one form for all, with titles and units from a single source."""
 
 import json
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_a_table_is_within_the_terminal_and_whole(width: int):
     for cell in (cell for row in wide().texts for cell in row[2:]):
         assert cell in text
     assert text.count("metric") == 9
-    # Its first columns tell the rows of each further part, where there is room for them.
+    # Its first columns identify the rows of each further part, if there is room for them.
     if width >= 60:
         assert text.count("┃ name") == text.count("┏")
 
@@ -106,7 +106,7 @@ def test_charts_have_the_titles_and_meanings_of_their_columns():
         for metric in charts.values():
             column = columns[table, metric.column]
             assert (metric.name, metric.meaning) == (column["title"], column["meaning"])
-            # Those of the page while a run goes on are live columns.
+            # The columns of the page during a run are live columns.
             assert column["is_live"]
 
 

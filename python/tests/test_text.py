@@ -1,4 +1,4 @@
-"""Names and labels are text, wherever they are shown; and a run that was carried out is kept, however it looks."""
+"""Names and labels are shown as text everywhere, and a completed run is kept, whatever its names are."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ from elephan.report import write
 from elephan.studies import compare
 from elephan.studies.sweeps.dataset import Dataset
 
-# What a terminal, a picture, Markdown, LaTeX, HTML, a spreadsheet or a format string would take for something else than text.
+# Text that a terminal, a picture, Markdown, LaTeX, HTML, a spreadsheet or a format string would not treat as text.
 HOSTILE = [
     "[/foo]",
     "[red]loud[/red] :elephant:",
@@ -43,9 +43,9 @@ HOSTILE = [
     "long " + 1000 * "name ",
 ]
 COMPARE = ["compare", "--cc", "reno", "--duration", "2s", "--repeat", "2", "--start-within", "1s", "--rate", "5Mbit/s"]
-# What neither a terminal nor a picture is to get: controls but for the line's end, and what turns the order of letters.
+# Characters that neither a terminal nor a picture may receive: controls except the line end, and controls of text direction.
 RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-# Small and quick.
+# A small and quick scenario.
 SMALL = {
     "duration": "1 s",
     "path": {"rate": "5 Mbit/s", "rtt": "20 ms", "buffer": "20 packets"},
@@ -56,7 +56,7 @@ CONTROLS = ["a\x1b[31mb", "bell\a", "back\rwards", "two\nlines", "nul\x00", "c1\
 
 @dataclass
 class Done:
-    """What a command line did."""
+    """The results of a command."""
 
     code: int
     stdout: str
@@ -67,7 +67,7 @@ class Done:
 def elephan_(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Iterator[Callable[..., Done]]:
-    """The command line in `tmp_path`; what would be a warning on the terminal is an error."""
+    """The command line in `tmp_path`. What would be a warning on the terminal is an error here."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(signals, "heed", lambda: None)
 
@@ -84,7 +84,7 @@ def elephan_(
 
 
 def hostile(*names: str) -> dict[str, Any]:
-    """A scenario in which whatever has a name has each of `names`."""
+    """A scenario in which everything that has a name gets each of `names`."""
     shared: dict[str, Any] = {"rate": "10 Mbit/s", "delay": "5 ms", "buffer": "20 packets"}
     ends = {name: {"from": f"{name} from", "to": f"{name} to"} for name in names}
     queue = {
@@ -105,7 +105,7 @@ def hostile(*names: str) -> dict[str, Any]:
 
 
 def quiet(done: Done, code: int = 0) -> str:
-    """The output of a command that went well, and gave nothing to the terminal that is not text."""
+    """The output of a command that succeeded and wrote only text to the terminal."""
     assert done.code == code, done.stderr
     for stream in (done.stdout, done.stderr):
         found = RAW.search(stream)
@@ -123,7 +123,7 @@ def test_hostile_names_are_text_in_every_command(half: int, tmp_path: Path, elep
     for name in names:
         assert text.visible(name)[:8] in shown
     folder = tmp_path / "out"
-    # What is kept is unchanged.
+    # Stored data are unchanged.
     document = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     assert document["scenario"]["name"] == names[0]
     assert document["labels"] == [*names, *names, *names]
@@ -153,7 +153,7 @@ def test_a_hostile_name_of_a_scenario(name: str, tmp_path: Path, elephan_: Calla
 
 
 def assert_markdown(page: str) -> None:
-    """Rendered, the page has tables, code and pictures of its own, and nothing that a name made."""
+    """The rendered page has its own tables, code and pictures, and nothing that was made by a name."""
     markdown_it = pytest.importorskip("markdown_it")
     found = markdown_it.MarkdownIt("commonmark").enable("table").enable("strikethrough").parse(page)
     inner = [token for block in found for token in [block, *(block.children or ())]]
@@ -174,7 +174,7 @@ def assert_markdown(page: str) -> None:
             rows += 1
         elif token.type == "tr_close" and rows:
             assert rows == columns
-    # The scenario is whole: no name ended its fence.
+    # The scenario is complete: no name ended its fence.
     assert [token.type for token in found][-1] == "fence"
 
 
@@ -331,7 +331,7 @@ def test_captures_of_links_with_alike_names_have_files_of_their_own(
 
 
 def test_only_one_module_prints() -> None:
-    """rich takes strings for markup, and lets escape sequences through; pictures are written as a whole or not at all."""
+    """rich treats strings as markup, and passes escape sequences through. Pictures are written completely or not at all."""
     package = Path(elephan.__file__).parent
     others = "|".join(
         (

@@ -1,4 +1,4 @@
-"""The server of `elephan ui`: what it lets in, what it does, what it refuses."""
+"""The server of `elephan ui`: which requests it accepts, what they do, and which it refuses."""
 
 import contextlib
 import json
@@ -65,7 +65,7 @@ def test_a_run_is_told_of_saved_and_the_same_as_on_the_command_line(client: Test
     path, flows = DOCUMENT["path"], DOCUMENT["flow"]
     plain = elephan.run(elephan.dumbbell(**path, flows=flows, duration="4 s", name="tried"))
     assert plain.summary == saved.summary
-    # A page that comes back reads on from where it was.
+    # A page that reconnects continues reading where it stopped.
     again = _messages(client, started.json()["id"], **{"last-event-id": str(len(messages) - 2)})
     assert again == messages[-1:]
     assert [entry["name"] for entry in client.get("/api/results").json()] == [folder]
@@ -97,7 +97,7 @@ def test_a_change_in_mid_run_keeps_what_was_drawn_and_is_in_the_scenario(tmp_pat
     changed = next(m for m in messages if m["type"] == "changed")
     start = changed["document"]["flow"][1]["start"]
     assert changed["labels"] == ["htcp", "scalable"]
-    # What all messages told together is what the exported scenario gives, to the digits that are sent.
+    # All messages together contain the result of the exported scenario, up to the digits that are sent.
     exported = elephan.load(_write(tmp_path / "exported.toml", changed["document"]))
     repeat = elephan.run(exported)
     assert repeat.flows["time_s"].max() == pytest.approx(6.0)
@@ -123,7 +123,7 @@ def test_changes_at_any_moment_keep_the_past_and_the_scenario_true() -> None:
 
         run = LiveRun(DOCUMENT, LIMITS, save, 0.0)
         time.sleep(wait)
-        with contextlib.suppress(elephan.ScenarioError):  # it may be over, or too close to its end
+        with contextlib.suppress(elephan.ScenarioError):  # the run may have ended, or be too close to its end
             run.change(lambda document, now: document["flow"].append({"cc": "scalable", "start": now}))
         _wait(run)
         kinds = [json.loads(text)["type"] for text in run.messages]
@@ -231,7 +231,7 @@ def test_computing_without_end_is_stopped(tmp_path: Path) -> None:
     assert json.loads(run.messages[-1])["text"].startswith("expected at most 0 s of computing")
 
 
-# No sample between its beginning and its end, an hour of computing later.
+# There is no sample between the beginning and the end, which is an hour of computing later.
 SILENT = {
     **DOCUMENT,
     "duration": "100000 s",
@@ -246,7 +246,7 @@ def test_cancelling_acts_at_once_and_frees_the_slot_when_the_run_has_ended(tmp_p
     run = runs.start(SILENT, 0.0)
     time.sleep(0.3)
     run.control(cancel=True)
-    # Its thread may have ended already.
+    # The thread may have ended already.
     assert run.state in ("cancelling", "cancelled")
     assert run.is_over == (run.state == "cancelled")
     _wait(run, 2.0)
@@ -258,7 +258,7 @@ def test_cancelling_acts_at_once_and_frees_the_slot_when_the_run_has_ended(tmp_p
         ("cancelled", None),
     ]
     again = runs.start(SILENT, 0.0)
-    # Stands still between cancelling and the end, as a slow machine's would.
+    # Stops between cancelling and the end, as on a slow machine.
     again.state = "cancelling"
     with pytest.raises(TooManyError):
         runs.start(SILENT, 0.0)
@@ -337,7 +337,7 @@ def test_a_token_is_needed_here_and_elsewhere(tmp_path: Path, hosts: frozenset[s
         for path in ("/", "/?token=guess", "/?token=%FF", "/?token=", "/api/about?token=secret", "/static/app.js"):
             assert client.get(path).status_code == 401, path
         assert client.get("/", headers={"cookie": "elephan-8765=guess; elephan-token=secret"}).status_code == 401
-        # From a file, or another program: what a browser says of such a visit.
+        # The headers that a browser sends for a visit that began in a file or another program.
         first = client.get("/", params={"token": "secret"}, headers={"sec-fetch-site": "cross-site"})
         assert first.status_code == 200
         assert "secret" not in first.text

@@ -1,4 +1,4 @@
-"""The server of `elephan ui` against those who mean no good: documents, requests, results folders and connections."""
+"""The server of `elephan ui` against malicious documents, requests, results folders and connections."""
 
 import contextlib
 import json
@@ -115,7 +115,7 @@ def test_three_million_flows_are_not_made(client: TestClient, kind: str, key: st
         assert answer.status_code == 422
         assert kind in {mistake["key"] for mistake in answer.json()["mistakes"]}, answer.text
     assert time.monotonic() - begun < 5
-    # As a document too; of a key that stands twice the last counts, for the check and the loader alike.
+    # Also as a document. The last of duplicate keys counts, for the check and the loader alike.
     text = json.dumps({"document": {**DOCUMENT, kind: [{"cc": "reno"}]}})
     text = text.replace('"cc": "reno"', f'"{key}": 1, "{key}": 3000000')
     for path in ("/api/check", "/api/runs", "/api/file"):
@@ -332,7 +332,7 @@ def test_no_body_breaks_the_server(
 ) -> None:
     client, key = fuzzed
     asked = {**{name: value.encode() for name, value in JSON.items()}, **headers}
-    # The client raises what the server raises, which would be a 500.
+    # The client raises the exceptions of the server, which would otherwise be a response with status 500.
     answer = client.post(path.replace("KEY", key), content=body, headers=asked)  # type: ignore[arg-type]
     assert answer.status_code < 500
     if answer.status_code >= 400:
@@ -395,7 +395,7 @@ def _gone(name: str) -> Callable[[Path], None]:
 
 
 def _link(name: str) -> Callable[[Path], None]:
-    """A link to a good file of the same kind elsewhere."""
+    """A link to a valid file of the same kind elsewhere."""
 
     def link(folder: Path) -> None:
         away = folder.parent.parent / "away" / Path(name).name
@@ -569,7 +569,7 @@ def test_any_damage_is_a_line(results: Path, tmp_path_factory: pytest.TempPathFa
 
 @contextlib.contextmanager
 def served(results: Path) -> Iterator[int]:
-    """A server of our own in a thread, on a free port."""
+    """A server of this test in a thread, on a free port."""
     listener = socket.create_server(("127.0.0.1", 0))
     app = application(results, hosts=frozenset(), token="secret", limits=Limits(request_s=0.5))
     server = uvicorn.Server(uvicorn.Config(app, **connections.uvicorn_options()))
@@ -591,7 +591,7 @@ def _about(port: int) -> int:
 
 
 def _closed(one: socket.socket, within_s: float) -> bool:
-    """Whether the other end closes, whatever it says before."""
+    """Whether the other end closes, whatever it sends before."""
     one.settimeout(within_s)
     try:
         while one.recv(4096):
@@ -615,7 +615,7 @@ def test_half_open_connections_are_closed_and_shut_nobody_out(tmp_path: Path, mo
         begun = time.monotonic()
         assert _about(port) == 200
         assert time.monotonic() - begun < 5
-        # A byte now and then gives no more time.
+        # Sending single bytes slowly does not extend the time limit.
         for _ in range(6):
             with contextlib.suppress(OSError):
                 opened[-1].sendall(b"x")

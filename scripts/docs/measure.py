@@ -1,7 +1,7 @@
 """Measure every algorithm and queue on the same paths, for the documentation: writes docs/measured.json and docs/images/.
 
 The experiments are described where their numbers are shown, in docs/algorithms/index.md and docs/queues/index.md.
-Run by `make measured`. `make measured ONLY=NAME` measures one algorithm, queue or metric, and keeps what was measured of
+Run by `make measured`. `make measured ONLY=NAME` measures one algorithm, queue or metric, and keeps the measurements of
 the others; NAME may also be a part: algorithms, pictures, queues or examples.
 """
 
@@ -28,7 +28,7 @@ REPEATS = 3
 PATH = {"rate": "250 Mbit/s", "rtt": "82 ms"}
 LATER = {"uniform": ["0 s", "20 s"]}
 
-# The scenario of each experiment with an algorithm; measures.py has what is read from it.
+# The scenario of each experiment with an algorithm. measures.py defines what is read from it.
 EXPERIMENTS: dict[str, Callable[[str], dict[str, Any]]] = {
     "alone": lambda cc: {
         **PATH,
@@ -79,7 +79,7 @@ QUEUE_PATH = {"rate": "100 Mbit/s", "rtt": "40 ms", "buffer": "100% bdp"}
 
 
 def scenarios(make: dict[str, Any], name: str) -> list[elephan.Scenario]:
-    """An experiment once for each seed."""
+    """Run an experiment once for each seed."""
     return [elephan.dumbbell(name=name, seed=seed, **make) for seed in range(1, REPEATS + 1)]
 
 
@@ -97,7 +97,7 @@ def estimates(runs: list[elephan.Run], read: dict[str, Metric]) -> dict[str, Any
 
 
 def algorithms(names: list[str]) -> dict[str, Any]:
-    """Every experiment with these algorithms."""
+    """Run every experiment with these algorithms."""
     found: dict[str, Any] = {}
     for cc in names:
         found[cc] = {}
@@ -109,7 +109,7 @@ def algorithms(names: list[str]) -> dict[str, Any]:
 
 
 def pictures(names: list[str]) -> None:
-    """The window of one flow on a path of its own, and the queue beneath it."""
+    """The window of one flow on a path of its own, and the queue below it."""
     for algorithm in elephan.algorithms():
         if algorithm.name not in names:
             continue
@@ -126,7 +126,7 @@ def pictures(names: list[str]) -> None:
 
 
 def sawtooth(run: elephan.Run) -> Figure:
-    """Draw the window of a run's first flow, and the bottleneck's queue beneath it."""
+    """Draw the window of a run's first flow, and the bottleneck's queue below it."""
     with mpl.rc_context({**STYLE, "svg.hashsalt": "elephan"}):
         figure = Figure(figsize=(7.5, 3.4))
         window, queue = figure.subplots(2, 1, sharex=True, height_ratios=[2.2, 1])
@@ -140,7 +140,7 @@ def sawtooth(run: elephan.Run) -> Figure:
 
 
 def queues(names: list[str]) -> dict[str, Any]:
-    """These queue disciplines under the same four flows; none for one that needs classes, which has its own examples."""
+    """These queue disciplines with the same four flows; None for one that needs classes, which has its own examples."""
     found: dict[str, Any] = {}
     flows = [elephan.flow(cc, start={"uniform": ["0 s", "5 s"]}) for cc in ("reno", "reno", "cubic", "htcp")]
     for name in names:
@@ -171,7 +171,7 @@ def flat(value: float | None, factor: float = 1.0) -> float | None:
 
 
 def examples() -> dict[str, Any]:
-    """An example of each metric, by its page: the command that gives it, and name, unit and value."""
+    """An example for the page of each metric: the command that computes it, and name, unit and value."""
     found: dict[str, Any] = {}
 
     def keep(page: str, file: str, values: Values) -> None:
@@ -224,7 +224,7 @@ def examples() -> dict[str, Any]:
 
 
 def impact() -> dict[str, Any]:
-    """What each algorithm does to one flow of Standard TCP."""
+    """The effect of each algorithm on one flow of Standard TCP."""
     path: Any = {"rate": "50 Mbit/s", "rtt": "40 ms", "buffer": "20% bdp"}
 
     def two(cc: str) -> elephan.Summary:
@@ -244,7 +244,7 @@ def impact() -> dict[str, Any]:
 
 
 def qos_efficiency() -> dict[str, Any]:
-    """How much of its share one flow uses, and what is left of it to the others."""
+    """The share that one flow uses, and what it leaves to the others."""
     classes = [{"name": "af", "dscp": ["af11"], "weight": 70}, {"name": "be", "weight": 30}]
     path: Any = {"rate": "100 Mbit/s", "rtt": "40 ms", "path": {"queue": {"name": "wrr", "class": classes}}}
     values = []
@@ -258,7 +258,7 @@ def qos_efficiency() -> dict[str, Any]:
 
 
 def main(wanted: list[str]) -> None:
-    """Measure what is wanted, by name of a part, an algorithm, a queue or a metric's page, and merge it into measured.json."""
+    """Measure the selected parts, algorithms, queues or metrics by name, and merge the results into measured.json."""
     file = DOCS / "measured.json"
     measured = json.loads(file.read_text(encoding="utf-8"))
     names = [algorithm.name for algorithm in elephan.algorithms()]

@@ -1,4 +1,4 @@
-"""What is measured of every algorithm and queue discipline, as tables of the documentation show it."""
+"""The measurements of every algorithm and queue discipline, in the form of the documentation's tables."""
 
 import elephan
 from elephan.api.metrics import Metric, declared
@@ -10,7 +10,7 @@ def _ratio(summary: elephan.Summary) -> float | None:
     return second / first if first else None
 
 
-# Of an algorithm, by the experiment and the name of the number in measured.json. The experiments are in measure.py.
+# For an algorithm, by the experiment and the name of the number in measured.json. The experiments are in measure.py.
 MEASURES = {
     ("alone", "utilisation"): declared("Summary", "utilisation", name="Utilisation, alone", unit="%"),
     ("small", "utilisation"): declared("Summary", "utilisation", name="Utilisation with a buffer of 2 %", unit="%"),

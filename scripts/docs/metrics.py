@@ -1,4 +1,4 @@
-"""The generated parts of docs/metrics/: what a metric is called where, an example, and what was measured of each algorithm."""
+"""The generated parts of docs/metrics/: the names of a metric, an example, and the measurements of each algorithm."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ from measures import MEASURES
 from elephan.api.metrics import METRICS, Metric
 from elephan.studies.sweeps import names
 
-# Pages of metrics that no table of a comparison has: where each is in summary.json, and its unit there.
+# Pages of metrics that are not in a table of a comparison: the location in summary.json, and the unit there.
 OTHERS = {
     "jain": ("`jain`", "1"),
     "congestion-epochs": ("`congestion_epochs`", "count"),
@@ -20,7 +20,7 @@ OTHERS = {
     "datagrams": ("`streams[]`: `lost`, `reordered`, `delay_*_s`, `jitter_s`", "packets, s"),
     "hosts": ("`flows[].host`: `busy`, `backlog_max_packets`, `dropped`, `stalls`", "1, packets"),
 }
-# What was measured of each algorithm: experiment and number, as in measures.py.
+# The measurements of each algorithm: experiment and number, as in measures.py.
 OF_ALGORITHMS = {
     "utilisation": [("alone", "utilisation"), ("small", "utilisation"), ("lossy", "utilisation")],
     "fairness": [("two", "fairness"), ("rtts", "ratio")],
@@ -38,7 +38,7 @@ def page(metric: Metric) -> str:
 
 
 def not_measured(name: str) -> str:
-    """What stands in place of numbers that nobody has measured yet."""
+    """The text in place of numbers that have not been measured yet."""
     return f"Not measured yet: `make measured ONLY={name}`."
 
 
@@ -68,7 +68,7 @@ def generated(folder: Path, measured: dict[str, Any], table: Table) -> Iterator[
 
 
 def example(found: dict[str, Any], table: Table) -> str:
-    """A command and what it gives."""
+    """A command and its output."""
     shown = [[name, unit, "undefined" if value is None else f"{value:,g}"] for name, unit, value in found["values"]]
     command = f"    {found['command']}\n\n" if found["command"] else ""
     return command + table(["what", "unit", "value"], shown)

@@ -1,6 +1,6 @@
-"""The site's navigation: `folder/*.md` in mkdocs.yml stands for the pages of that folder which are not named in it.
+"""The site's navigation: `folder/*.md` in mkdocs.yml stands for the pages of that folder that are not named there.
 
-A page of a new algorithm, queue discipline or metric is in the site without a line of its own. Called by mkdocs, and by tests.
+So the page of a new algorithm, queue discipline or metric needs no line of its own. Called by mkdocs, and by tests.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ from elephan.api.registry import queues
 
 
 def declared() -> list[str]:
-    """The pages of what is declared, in the order of its declaration."""
+    """The pages of declared entries, in the order of their declaration."""
     return [
         *(f"algorithms/{one.name}.md" for one in elephan.algorithms()),
         *(f"queues/{one.name}.md" for one in queues()),
@@ -30,7 +30,7 @@ def named(nav: list[Any]) -> set[str]:
 
 
 def expanded(nav: list[Any], docs: Path, known: set[str]) -> list[Any]:
-    """The navigation with each `folder/*.md` in full: what is declared first, in its order, then the others by name."""
+    """The navigation with each `folder/*.md` expanded: declared entries first, in their order, then the others by name."""
     order = {page: number for number, page in enumerate(declared())}
     full: list[Any] = []
     for item in nav:
@@ -51,13 +51,13 @@ def expanded(nav: list[Any], docs: Path, known: set[str]) -> list[Any]:
 
 
 def title(page: Path) -> str:
-    """What the navigation calls a page: an algorithm or a queue by its name, others by their heading."""
+    """The title of a page in the navigation: the name of an algorithm or a queue, otherwise the heading of the page."""
     if page.parent.name != "metrics" or not page.is_file():
         return page.stem
     return page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
 
 
 def on_config(config: Any) -> Any:
-    """Expand the navigation: mkdocs calls this by its name."""
+    """Expand the navigation; mkdocs calls this function by its name."""
     config.nav = expanded(config.nav, Path(config.docs_dir), named(config.nav))
     return config

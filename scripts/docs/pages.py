@@ -1,7 +1,7 @@
 """Write the generated parts of the documentation, between `<!-- NAME -->` and `<!-- /NAME -->`.
 
-They come from the registries, the scenario's JSON Schema, and docs/measured.json. Run by `make docs`; with `--check` it only
-says which page is not as it would be written.
+They come from the registries, the scenario's JSON Schema, and docs/measured.json. Run by `make docs`. With `--check` it only
+reports pages that differ from the generated text.
 """
 
 import json
@@ -40,7 +40,7 @@ def generated() -> Iterator[tuple[Path, str, str]]:
         yield page, "measured", measures(algorithm.name, measured["algorithms"], repeats)
     yield from metrics.generated(DOCS / "metrics", measured, table)
     schema = elephan.schema()
-    # None: a scheduler, which is nothing without classes.
+    # None: a scheduler, which has no effect without classes.
     disciplines = {one.name: measured["queues"].get(one.name, {}) for one in queues()}
     disciplines = {name: found for name, found in disciplines.items() if found is not None}
     yield DOCS / "queues" / "index.md", "measured", queue_table(disciplines)
@@ -71,7 +71,7 @@ def facts(entry: elephan.Entry) -> str:
 
 
 def picture(name: str) -> str:
-    """The window of an algorithm, where it has been drawn."""
+    """The picture of an algorithm's window, if it has been drawn."""
     file = f"images/cc-{name}.svg"
     if not (DOCS / file).is_file():
         return metrics.not_measured(name)
@@ -116,7 +116,7 @@ def measures(name: str, measured: dict[str, Any], repeats: int) -> str:
             text += f" (in {estimate['defined']} of {repeats} runs)"
         rank = 1 + sum(value > own if more else value < own for value in values)
         rows.append([title, unit, text, metric.text(best), metric.text(worst), f"{rank} of {len(values)}"])
-        # Near the best or the worst, where these are far enough apart to matter.
+        # Close to the best or the worst, if these differ enough to matter.
         span = abs(best - worst)
         if span > 0.05 * max(abs(best), abs(worst)):
             if abs(own - best) <= 0.15 * span:
@@ -174,7 +174,7 @@ def queue_measures(name: str, measured: dict[str, Any]) -> str:
 
 
 def resolve(schema: dict[str, Any], value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """A schema with its reference followed, and the name of what it refers to."""
+    """A schema with its reference resolved, and the name of the referenced definition."""
     for one in value.get("anyOf", []):
         if "$ref" in one:
             value = {**value, "$ref": one["$ref"]}
@@ -185,7 +185,7 @@ def resolve(schema: dict[str, Any], value: dict[str, Any]) -> tuple[str, dict[st
 
 
 def kind(schema: dict[str, Any], value: dict[str, Any]) -> str:
-    """What a value is, in a word or two, with a link to where it is described."""
+    """The type of a value in a word or two, with a link to its description."""
     name, target = resolve(schema, value)
     if "enum" in target:
         return " or ".join(f'`"{word}"`' for word in target["enum"])
@@ -242,7 +242,7 @@ def reference(schema: dict[str, Any]) -> str:
 
 
 def inserted(page: Path, text: str, name: str, part: str) -> str:
-    """A page with a part of it replaced."""
+    """A page with one part replaced."""
     between = rf"(<!-- {name} -->).*?(<!-- /{name} -->)"
     found, count = re.subn(between, lambda match: f"{match[1]}\n\n{part}\n\n{match[2]}", text, flags=re.DOTALL)
     if count != 1:

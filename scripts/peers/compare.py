@@ -1,4 +1,4 @@
-"""The same dumbbell on Elephan, ns-2 and ns-3 in turn: speed, and side by side goodput, fairness and retransmissions.
+"""The same dumbbell on Elephan, ns-2 and ns-3 in turn: speed, and goodput, fairness and retransmissions side by side.
 
 Standard TCP with SACK, delayed acknowledgments, packets of 1500 bytes, an initial window of 10, DropTail. Prints a table
 in Markdown.
@@ -22,7 +22,7 @@ REPEATS = 3
 
 
 def measured(command: list[str]) -> tuple[float, str]:
-    """Run a command; return the CPU time of it and its children, in seconds, and what it printed."""
+    """Run a command; return the CPU time of it and its children in seconds, and its output."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -30,7 +30,7 @@ def measured(command: list[str]) -> tuple[float, str]:
 
 
 def flows_of(text: str) -> list[tuple[int, int]]:
-    """Read segments delivered and retransmitted of each flow."""
+    """Read the delivered and retransmitted segments of each flow."""
     return [(int(a), int(b)) for a, b in (line.split() for line in text.splitlines() if line[:1].isdigit())]
 
 
