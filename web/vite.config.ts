@@ -1,5 +1,5 @@
-// Two bundles out of one source: `report.js`, which `elephan report` puts into its page, and `app.js`, which `elephan ui` serves.
-// `vite build --mode report` and `--mode app` write into the Python package, which ships them.
+// Two bundles from one source: `report.js`, which `elephan report` embeds into its page, and `app.js`, which `elephan ui` serves.
+// `vite build --mode report` and `--mode app` write into the Python package, which contains the bundles.
 import { defineConfig } from "vite";
 
 export default defineConfig(({ mode }) => ({

@@ -1,4 +1,4 @@
-// What the server is asked, and what it answers. Mistakes come in the words of the command line.
+// Requests to the server, and its responses. Errors use the words of the command line.
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type Table = { [key: string]: Json };
@@ -14,14 +14,14 @@ export interface Entry {
   source: string;
 }
 
-/** A chart of a run over time: the title, unit and meaning that are declared with its column, which times `factor` is in that unit. */
+/** A chart of a run over time: title, unit and meaning are declared with its column; values times `factor` are in that unit. */
 export interface ChartEntry {
   of: "flows" | "links";
   id: string;
   title: string;
   unit: string;
   meaning: string;
-  /** Empty where the page counts it from several. */
+  /** Empty if the page computes it from several columns. */
   column: string;
   factor: number;
 }
@@ -49,11 +49,11 @@ export interface ResultEntry {
   kind: string;
   title: string;
   written: string;
-  /** Why it cannot be read; empty where it can. */
+  /** The reason why it cannot be read; empty if it can. */
   problem: string;
 }
 
-/** What the server refused, line by line. */
+/** The errors of a refused request, line by line. */
 export class Refusal extends Error {
   constructor(
     readonly status: number,

@@ -1,15 +1,15 @@
-// What a report or a results page shows. `python/elephan/report/content.py` makes it; here are its types.
+// The content of a report or a results page. `python/elephan/report/content.py` makes it; its types are declared here.
 
-/** Numbers as little-endian floats in base64, or as they are. */
+/** Numbers as little-endian floats in base64, or as plain numbers. */
 export type Packed = { f32: string } | { f64: string } | (number | null)[];
 
 /** A line over time. */
 export interface Line {
   name: string;
   values: Packed;
-  /** Number of its colour: lines of one flow share it. */
+  /** Number of its colour; lines of one flow share it. */
   colour: number;
-  /** Drawn thin and dotted: what goes with another line. */
+  /** Drawn thin and dotted, because it accompanies another line. */
   minor?: boolean;
 }
 
@@ -33,7 +33,7 @@ export interface TimeGroup {
   charts: TimeSpec[];
 }
 
-/** A table with a head; cells are text. Numbers stand to the right. */
+/** A table with a head; cells are text. Numbers are aligned to the right. */
 export interface Table {
   title: string;
   head: { text: string; unit?: string; numeric?: boolean }[];
@@ -41,14 +41,14 @@ export interface Table {
   note?: string;
 }
 
-/** Runs with their settings and metrics, to be looked at along any of their keys. */
+/** Runs with their settings and metrics, which can be plotted along any of their keys. */
 export interface Runs {
   title: string;
   keys: { name: string; numeric: boolean }[];
   metrics: { name: string; unit: string; meaning: string }[];
   /** Settings as in the file, one for each key. */
   settings: (string | number | boolean | null)[][];
-  /** The keys' values as numbers of SI units, for axes; null where they are words. */
+  /** The keys' values as numbers in SI units, for axes; null if they are words. */
   axis: (number | null)[][];
   /** In the metrics' units. */
   values: (number | null)[][];
@@ -66,7 +66,7 @@ export interface XySpec {
   note: string;
 }
 
-/** All of it. */
+/** The entire content. */
 export interface Content {
   kind: "run" | "comparison" | "sweep" | "reproduction";
   title: string;
@@ -78,7 +78,7 @@ export interface Content {
   groups: TimeGroup[];
   runs: Runs | null;
   figures: XySpec[];
-  /** Pictures that were drawn before, and what they draw as CSV. */
+  /** Existing pictures, and their data as CSV. */
   pictures: { title: string; url: string; csv: string }[];
   notes: string[];
   scenario: string;

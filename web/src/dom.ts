@@ -1,9 +1,9 @@
-// Making elements.
+// Creates elements.
 
 type Child = Node | string | number | null | undefined | false;
 type Attributes = Record<string, unknown>;
 
-/** An element with attributes (`onX` are listeners, `class` and the rest attributes) and children. */
+/** An element with attributes (`onX` are listeners; `class` and the others are attributes) and children. */
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
@@ -38,7 +38,7 @@ function give(element: Element, attributes: Attributes): void {
   }
 }
 
-/** Hands text over as a file. */
+/** Offers a text as a file to download. */
 export function download(name: string, text: string, type = "text/csv"): void {
   const url = URL.createObjectURL(new Blob([text], { type }));
   h("a", { href: url, download: name }).click();
@@ -54,7 +54,7 @@ export function csv(rows: (string | number | null | undefined)[][]): string {
   return rows.map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
 }
 
-/** A number as people read it: four digits, no exponent where it can be helped. */
+/** A number for readers: four digits, without an exponent if possible. */
 export function number(value: number | null | undefined, digits = 4): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   if (value === 0) return "0";
@@ -63,7 +63,7 @@ export function number(value: number | null | undefined, digits = 4): string {
   return size >= 10 ** (digits - 1) ? Math.round(value).toLocaleString("en").replaceAll(",", " ") : String(+value.toPrecision(digits));
 }
 
-/** What a file may be called. */
+/** A valid name of a file. */
 export function fileName(text: string): string {
   return text.replace(/[^\w.+-]+/g, "-").replace(/^[-.]+|[-.]+$/g, "") || "data";
 }

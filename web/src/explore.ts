@@ -1,4 +1,4 @@
-// Start a run, watch it, change it.
+// Starts a run, watches it, and changes it.
 
 import { api, type About, type Json, type Mistake, type Table } from "./api";
 import { download, fileName, h } from "./dom";
@@ -13,7 +13,7 @@ const STORED = "elephan-scenario";
 
 const copy = (value: Table): Table => JSON.parse(JSON.stringify(value)) as Table;
 
-/** The page to explore with. */
+/** The page for exploring. */
 export class Explore {
   readonly element: HTMLElement;
   private readonly scenario: Shape;
@@ -169,7 +169,7 @@ export class Explore {
     }
   }
 
-  /** Watches a run of the server's, from its beginning. */
+  /** Watches a run of the server from its beginning. */
   watch(id: string): void {
     if (this.run?.id === id) return;
     this.run?.close();
@@ -270,7 +270,7 @@ export class Explore {
     this.progress();
   }
 
-  /** What can be changed during a run. */
+  /** The controls for changes during a run. */
   private changes(run: LiveRun): HTMLElement {
     const cc = h("select", { "aria-label": "Algorithm of the new flow" }, ...this.about.algorithms.map(({ name, title }) => h("option", { value: name, title, selected: name === "reno" }, name)));
     const flows = (run.document?.["flow"] as Table[] | undefined) ?? [];
@@ -288,7 +288,7 @@ export class Explore {
     );
   }
 
-  /** The form of a change of a link; it stays as it is while its run goes on. */
+  /** The form for changing a link. It keeps its input while its run is in progress. */
   private linkChange(run: LiveRun): HTMLElement | null {
     const event = this.scenario.fields.find(([name]) => name === "event")?.[1].item;
     if (!event || run.linkNames.length === 0) return null;
@@ -340,7 +340,7 @@ export class Explore {
     }
   }
 
-  /** The runs that go on elsewhere: they survive the page that started them. */
+  /** Runs in progress that other pages started: they continue when those pages are closed. */
   private async listGoing(): Promise<void> {
     const runs = await api.runs().catch(() => []);
     const others = runs.filter((run) => run.id !== this.run?.id && (run.state === "running" || run.state === "paused"));

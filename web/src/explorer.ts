@@ -1,4 +1,4 @@
-// Runs along their settings: a metric against a key, one line for each value of another, with intervals; boxes over repeats; heat maps.
+// Runs by their settings: a metric against a key, with a line for each value of another key and with intervals; boxes over repeats; heat maps.
 
 import type { Runs } from "./content";
 import { h, number } from "./dom";
@@ -13,7 +13,7 @@ export function estimate(values: number[], t95: number[]): { mean: number; half:
   return { mean, half: (t95[Math.min(n - 1, t95.length) - 1] ?? 1.96) * Math.sqrt(variance / n) };
 }
 
-/** Whether values lie more evenly along a logarithmic axis: they grow by a factor of ten or more, and by factors rather than steps. */
+/** Whether a logarithmic axis suits the values: they grow by a factor of ten or more, and by factors rather than steps. */
 function isWide(values: number[]): boolean {
   const sorted = [...values].sort((a, b) => a - b);
   const [least, most] = [sorted[0]!, sorted[sorted.length - 1]!];
@@ -25,7 +25,7 @@ function isWide(values: number[]): boolean {
   return uneven(sorted.map(Math.log)) < uneven(sorted);
 }
 
-// Keys whose values differ by chance alone.
+// Keys whose values differ only by chance.
 const REPEATS = ["repeat", "seed"];
 
 const label = (value: string | number | boolean | null): string => (value === null ? "–" : String(value));
@@ -42,7 +42,7 @@ export function explorer(runs: Runs, name: string): HTMLElement {
     x: firstNumeric,
     by: telling.find((k) => k !== firstNumeric) ?? -1,
     kind: runs.keys[firstNumeric]?.numeric ? "lines" : "boxes",
-    // What the other keys are held at; empty takes all.
+    // The values at which the other keys are held; an empty value selects all.
     only: new Map<number, string>(),
   };
   const figure = h("div", {});

@@ -1,10 +1,10 @@
-// Figures that are not over time: lines and points with intervals, box plots, heat maps. Drawn as SVG, again for each width and theme.
+// Figures that are not over time: lines and points with intervals, box plots, heat maps. They are drawn as SVG, and redrawn for each width and theme.
 
 import type { XySpec } from "./content";
 import { csv, download, fileName, h, number, s } from "./dom";
 import { colour, css, dash, isDark, onTheme } from "./theme";
 
-/** Groups of values: one box each, in groups along the axis. */
+/** Groups of values, with one box each, in groups along the axis. */
 export interface BoxSpec {
   id: string;
   title: string;
@@ -52,7 +52,7 @@ function logarithmic(low: number, high: number, from: number, to: number): Scale
   const span = b - a || 1;
   const ticks: number[] = [];
   const every = Math.max(1, Math.ceil(span / 6));
-  // Few powers of ten have their halves and fifths between them.
+  // If there are few powers of ten, their halves and fifths are marked as well.
   const within = span < 1 ? [1, 1.5, 2, 3, 5, 7] : span < 3 ? [1, 2, 5] : [1];
   for (let power = Math.floor(a); power <= b + 1e-9; power += every) {
     for (const part of within) {
@@ -64,7 +64,7 @@ function logarithmic(low: number, high: number, from: number, to: number): Scale
   return Object.assign((value: number) => from + ((Math.log10(value) - a) / span) * (to - from), { ticks });
 }
 
-/** Makes a scale that holds all values, with room around them. */
+/** Makes a scale that contains all values, with a margin. */
 function scale(values: number[], log: boolean, zero: boolean, from: number, to: number): Scale {
   const kept = values.filter((value) => Number.isFinite(value) && (!log || value > 0));
   if (kept.length === 0) return linear(0, 1, from, to);
@@ -135,7 +135,7 @@ function axes(svg: SVGElement, width: number, height: number, x: Scale | null, y
   for (const [tick, name] of named ?? (x?.ticks ?? []).map((tick): [number, string] => [tick, number(tick)])) {
     const at = x!(tick);
     svg.append(s("line", { x1: at, x2: at, y1: MARGIN.top, y2: bottom, stroke: css("--grid") }));
-    // A name that would lie over the one before is left out.
+    // A name that would overlap the one before is left out.
     if (at - name.length * 3.5 < free) continue;
     free = at + name.length * 3.5 + 4;
     svg.append(text(at, bottom + 17, name, { "text-anchor": "middle" }));
@@ -230,7 +230,7 @@ export function boxFigure(spec: BoxSpec, name: string): HTMLElement {
   });
 }
 
-// Cividis, which grows evenly in lightness for all readers (Nuñez, Anderton and Renslow 2018), at nine points.
+// Cividis, whose lightness increases evenly for all readers (Nuñez, Anderton and Renslow 2018), at nine points.
 const CIVIDIS = [
   [0, 34, 78], [35, 62, 108], [79, 87, 108], [112, 113, 115], [145, 140, 120], [180, 169, 114], [208, 192, 99], [235, 217, 80], [254, 232, 56],
 ] as const;

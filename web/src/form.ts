@@ -1,10 +1,10 @@
-// Controls made from the scenario's schema. A control edits one value of the document; mistakes are shown at it.
+// Controls made from the scenario's schema. A control edits one value of the document, and shows the errors of that value.
 
 import type { Json, Mistake, Table } from "./api";
 import { h } from "./dom";
 import type { Shape } from "./schema";
 
-/** The range of a slider, in the unit's own numbers, on a logarithmic scale. */
+/** The range of a slider, as numbers in its unit, on a logarithmic scale. */
 interface Range {
   from: number;
   to: number;
@@ -47,7 +47,7 @@ const RANGES: Record<string, Range> = {
 
 const STEPS = 200;
 
-/** A document, its controls, and what is wrong with it. */
+/** A document, its controls, and its errors. */
 export class Form {
   private readonly errors = new Map<string, { box: HTMLElement; input: HTMLElement }>();
   private number = 0;
@@ -62,7 +62,7 @@ export class Form {
     return key.split(".").reduce<Json | undefined>((value, name) => (value !== null && typeof value === "object" ? (value as Table)[name] : undefined), this.document);
   }
 
-  /** Sets a value; undefined takes it out, and tables that are empty then. */
+  /** Sets a value; undefined removes it, and any tables that become empty. */
   set(key: string, value: Json | undefined): void {
     const names = key.split(".");
     const last = names.pop()!;
@@ -77,14 +77,14 @@ export class Form {
     this.changed();
   }
 
-  /** Shows mistakes at their controls; returns those that have none. */
+  /** Shows errors at their controls; returns those that have no control. */
   show(mistakes: Mistake[]): Mistake[] {
     for (const { box, input } of this.errors.values()) {
       box.textContent = "";
       input.removeAttribute("aria-invalid");
     }
     return mistakes.filter(({ key, problem }) => {
-      // A mistake within what one control edits as a whole belongs to that control.
+      // An error in a part of a value that one control edits as a whole belongs to that control.
       const names = key.split(".");
       while (names.length > 0 && !this.errors.has(names.join("."))) names.pop();
       const place = names.length > 0 ? this.errors.get(names.join(".")) : undefined;
@@ -203,7 +203,7 @@ export class Form {
       const needed = variant.fields.some(([, inner]) => !inner.optional);
       parameters.append(h("details", { open: needed || this.hasParameters(key) }, h("summary", {}, `parameters of ${variant.name}`), h("div", { class: "fields" }, ...controls)));
     };
-    // A parameter turns the name into a table; `set` needs that table to be there.
+    // Setting a parameter turns the name into a table. `set` needs that table to exist.
     parameters.addEventListener(
       "input",
       () => {
@@ -240,7 +240,7 @@ export class Form {
     return details;
   }
 
-  /** What has no control of its own is written as JSON. */
+  /** A value without a control of its own is edited as JSON. */
   private json(key: string, shape: Shape, title: string): HTMLElement {
     const value = this.get(key);
     const input = h("input", { type: "text", value: value === undefined ? "" : JSON.stringify(value), placeholder: shape.default === undefined ? "none" : JSON.stringify(shape.default), spellcheck: "false" });
@@ -266,12 +266,12 @@ export class Form {
     return names.filter((name) => known.has(name)).map((name) => this.control(prefix ? `${prefix}.${name}` : name, known.get(name)!));
   }
 
-  /** All fields of a table but some. */
+  /** All fields of a table except some. */
   others(prefix: string, shape: Shape, but: string[]): HTMLElement[] {
     return shape.fields.filter(([name]) => !but.includes(name)).map(([name, inner]) => this.control(prefix ? `${prefix}.${name}` : name, inner));
   }
 
-  /** A list of tables: `draw` makes the controls of one; `fresh` a new one. */
+  /** A list of tables: `draw` makes the controls of one, `fresh` a new one. */
   list(key: string, title: (value: Json, number: number) => string, draw: (key: string) => HTMLElement[], fresh: () => Json, add: string): HTMLElement {
     const element = h("div", { class: "list" });
     const paint = () => {

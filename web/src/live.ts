@@ -1,4 +1,4 @@
-// A run as it comes: messages of the server, turned into lines that grow.
+// A run in progress: turns messages of the server into growing lines.
 
 import type { About, ChartEntry, Mistake, Table } from "./api";
 import { api, Refusal } from "./api";
@@ -6,7 +6,7 @@ import type { ChartData, ChartLine } from "./timechart";
 
 export const MOST_LINES = 8;
 
-/** Columns of new samples; the rows of one time come together. */
+/** Columns of new samples; the rows of one time arrive together. */
 type Rows = Record<string, (number | null)[]>;
 
 interface Message {
@@ -38,7 +38,7 @@ class Grid {
     while (this.lines.length < count) this.lines.push(new Array<number>(this.x.length).fill(NaN));
   }
 
-  /** Adds rows: `which` says the line of each, -1 none. */
+  /** Adds rows: `which` gives the line of each, -1 for none. */
   add(times: (number | null)[], which: (row: number) => number, values: (row: number) => number): void {
     times.forEach((time, row) => {
       const line = which(row);
@@ -67,7 +67,7 @@ export class LiveRun {
   text = "";
   wall: number | null = null;
   labels: string[] = [];
-  /** Numbers of the links that are shown. */
+  /** The numbers of the links that are shown. */
   private shown: number[] = [];
   private links: { name: string; rate_bit_s: number | null }[] = [];
   private readonly grids = new Map<string, Grid>();
@@ -113,17 +113,17 @@ export class LiveRun {
     source.onerror = () => {
       if (this.stopped || this.isOver) return;
       this.connection("lost");
-      // The browser tries again by itself while it is connecting; a server that does not know the run closes for good.
+      // The browser retries automatically while its state is CONNECTING. A server that does not know the run closes the connection for good.
       if (source.readyState === EventSource.CLOSED) void this.await();
     };
   }
 
-  /** Waits for the server; it may be another one than before, which does not know this run. */
+  /** Waits for the server. It may have been restarted, and then does not know this run. */
   private async await(): Promise<void> {
     while (!this.stopped) {
       await new Promise((done) => setTimeout(done, 700));
       const about = await api.about().catch((error: unknown) => {
-        // Another server, which has another token, and none of this run.
+        // A different server process, which has a different token and does not have this run.
         if (error instanceof Refusal && error.status === 401) this.connection("shut");
         return null;
       });
@@ -199,7 +199,7 @@ export class LiveRun {
     }
   }
 
-  /** The charts as they are now. */
+  /** The charts in their current state. */
   charts(): ChartData[] {
     const alike = new Set(this.labels).size < this.labels.length;
     const flows = this.labels.slice(0, MOST_LINES).map((label, k) => (alike ? `${label} ${k + 1}` : label));
@@ -219,7 +219,7 @@ export class LiveRun {
   }
 }
 
-/** A refusal as mistakes. */
+/** The errors of a refused request. */
 export function mistakesOf(error: unknown): Mistake[] {
   const found = (error as { mistakes?: Mistake[] }).mistakes;
   if (found) return found;

@@ -1,4 +1,4 @@
-// A report on a page: what was run, metrics, figures. The same for `elephan report` and for results opened in `elephan ui`.
+// A report on a page: the scenario, metrics, figures. `elephan report` and results opened in `elephan ui` use the same page.
 
 import { unpack, type Content, type Table, type TimeGroup } from "./content";
 import { csv, download, fileName, h } from "./dom";
@@ -64,7 +64,7 @@ export function copyable(text: string): HTMLElement {
   return h("div", { class: "command" }, h("code", {}, text), button);
 }
 
-/** Everything but the page's own head. */
+/** Everything except the page's own head. */
 export function page(content: Content): HTMLElement {
   const name = fileName(content.title);
   return h(

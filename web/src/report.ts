@@ -1,4 +1,4 @@
-// The script of a report: one file that opens anywhere, without a network.
+// The script of a report: a single file that opens anywhere, without a network.
 
 import "./style.css";
 import type { Content } from "./content";

@@ -1,4 +1,4 @@
-// Past results: the list, one of them, several side by side.
+// Stored results: the list, one of them, or several side by side.
 
 import { api } from "./api";
 import type { Content } from "./content";
@@ -6,7 +6,7 @@ import { h } from "./dom";
 import { mistakesOf } from "./live";
 import { page } from "./page";
 
-/** The list of results, with boxes to choose some to compare. */
+/** The list of results, with boxes to select some for comparison. */
 export async function resultsList(): Promise<HTMLElement> {
   const results = await api.results();
   if (results.length === 0) return h("section", { class: "empty" }, h("h2", {}, "No results yet"), h("p", {}, "This page lists runs started here and results folders written by the command line."));

@@ -1,17 +1,17 @@
-// The scenario's JSON Schema, as far as controls need it.
+// The part of the scenario's JSON Schema that controls need.
 
 import type { Json, Table } from "./api";
 
-/** What a value may be, with references followed. */
+/** The type of a value, with references resolved. */
 export interface Shape {
   kind: "quantity" | "text" | "number" | "flag" | "choice" | "named" | "table" | "list" | "any";
-  /** Name of the definition that it came from, such as `Rate`. */
+  /** Name of the definition from which it came, such as `Rate`. */
   definition: string;
   optional: boolean;
   description: string;
   default: Json | undefined;
   choices: string[];
-  /** Of `named`: the tables by name. `bare` where a name alone will do. */
+  /** For `named`: the tables by name. `bare` if a name alone is sufficient. */
   variants: { name: string; title: string; fields: [string, Shape][] }[];
   bare: boolean;
   fields: [string, Shape][];
@@ -23,7 +23,7 @@ export interface Shape {
 
 type Schema = Record<string, unknown>;
 
-/** Reads shapes out of a schema. */
+/** Reads types from a schema. */
 export class Shapes {
   constructor(private readonly root: Table) {}
 
@@ -90,7 +90,7 @@ export class Shapes {
       shape.kind = "table";
       shape.fields = this.fields(schema, depth);
     } else if (definition === "Start") {
-      // A time, or a table that says how it is drawn: the time has a control, the table is written as JSON.
+      // A time, or a table that says how it is drawn at random: the time has a control, and the table is edited as JSON.
       shape.kind = "quantity";
     }
     return shape;
@@ -106,7 +106,7 @@ export class Shapes {
     });
   }
 
-  /** Tables that are distinguished by their constant `name`; null where it is none of these. */
+  /** Tables that are distinguished by their constant `name`; null if the type has no such tables. */
   private named(schema: Schema, depth: number): Shape["variants"] | null {
     const options = ((schema["oneOf"] ?? schema["anyOf"] ?? []) as Schema[]).flatMap((one) => (one["oneOf"] as Schema[] | undefined) ?? [one]);
     const tables = options.filter((one) => typeof (one["properties"] as Record<string, Schema> | undefined)?.["name"]?.["const"] === "string");

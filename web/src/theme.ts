@@ -1,4 +1,4 @@
-// Light and dark, and colours that colour-blind readers can distinguish (Okabe and Ito). What comes after the eighth is dashed.
+// Light and dark themes, and colours that colour-blind readers can distinguish (Okabe and Ito). Lines after the eighth are dashed.
 
 const LIGHT = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a7a00"];
 const DARK = ["#4aa8e0", "#ff7f2a", "#2fc79a", "#e39bc3", "#f0b429", "#8fd0f5", "#e8e8e8", "#f0e442"];
@@ -38,7 +38,7 @@ function changed(): void {
   for (const listener of listeners) listener();
 }
 
-/** Chooses light or dark; null leaves it to the system. */
+/** Selects light or dark; null leaves the choice to the system. */
 export function setTheme(theme: "light" | "dark" | null): void {
   if (theme) document.documentElement.dataset.theme = theme;
   else delete document.documentElement.dataset.theme;
@@ -47,7 +47,7 @@ export function setTheme(theme: "light" | "dark" | null): void {
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
 
-// Paper is white, and nothing on it can be opened.
+// Paper is white, and folded sections cannot be opened on it.
 let before: string | undefined;
 let closed: HTMLDetailsElement[] = [];
 addEventListener("beforeprint", () => {

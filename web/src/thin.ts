@@ -1,4 +1,4 @@
-// Fewer points without hiding a peak: the smallest and the largest value of each of so many bins, in the order in which they come.
+// Reduces the number of points without hiding a peak: keeps the smallest and the largest value of each bin, in their original order.
 
 /** Numbers in order. */
 export type Column = ArrayLike<number>;
@@ -17,7 +17,7 @@ export function lowerBound(column: Column, value: number): number {
 const finite = (value: number): number | null => (Number.isFinite(value) ? value : null);
 
 /**
- * Rows `from` to `to` of the columns with at most about `2 * bins` points. Lines share the times of their bins, so that a time is off by
+ * Rows `from` to `to` of the columns with at most about `2 * bins` points. Lines share the times of their bins, so a time is off by
  * less than a bin. Values that are not finite become gaps.
  */
 export function thin(

@@ -1,4 +1,4 @@
-// Lines over time, drawn by uPlot: linked zoom and cursor, thinned to the pixels there are.
+// Lines over time, drawn by uPlot, with linked zoom and cursor, thinned to the available pixels.
 
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -26,19 +26,19 @@ export interface ChartData {
   lines: ChartLine[];
 }
 
-/** Charts that share the time axis: one is zoomed, all are. */
+/** Charts that share the time axis: zooming one zooms all. */
 export class Linked {
   readonly key = Math.random().toString(36).slice(2);
   private charts: TimeChart[] = [];
   private range: [number, number] | null = null;
-  /** The longest time to show; by default as far as there are samples. */
+  /** The longest time to show; by default, the time of the last sample. */
   extent: [number, number] | null = null;
 
   add(chart: TimeChart): void {
     this.charts.push(chart);
   }
 
-  /** What is shown now. */
+  /** The range that is shown now. */
   shown(): [number, number] {
     return this.range ?? this.whole();
   }
@@ -68,7 +68,7 @@ export class Linked {
     this.draw();
   }
 
-  /** Zooms by a factor about the middle, and moves by a share of what is shown. */
+  /** Zooms by a factor about the middle, and moves by a share of the shown range. */
   step(factor: number, move: number): void {
     const [from, to] = this.shown();
     const [middle, width] = [(from + to) / 2 + move * (to - from), (to - from) * factor];
@@ -81,9 +81,9 @@ export class Linked {
 }
 
 const HEIGHT = 210;
-// From so many samples on, a line has an overview.
+// A line with at least this many samples has an overview.
 const MANY = 40_000;
-// Minor lines that have an entry of the legend each.
+// Maximum number of minor lines with a legend entry each.
 const MOST_MINOR = 2;
 
 /** A chart with its head, legend and note. */
@@ -129,7 +129,7 @@ export class TimeChart {
     onTheme(() => this.build());
   }
 
-  /** Takes new lines, or more of the same. */
+  /** Replaces the lines, or adds samples to them. */
   update(data: ChartData): void {
     if (data.lines[0]?.values !== this.data.lines[0]?.values) this.coarse = null;
     const same = data.lines.length === this.data.lines.length && data.lines.every((line, k) => line.name === this.data.lines[k]!.name);
@@ -148,7 +148,7 @@ export class TimeChart {
     const { lines } = this.data;
     const all = lines.map((_, k) => k);
     const minor = all.filter((k) => lines[k]!.minor);
-    // Many lines that go with others have one entry together, called by the last word of theirs.
+    // If many lines accompany others, they share one legend entry, named by the last word of their names.
     const together = minor.length > MOST_MINOR;
     for (const k of all) {
       if (lines[k]!.minor && together) this.values.push(h("output"));
@@ -159,7 +159,7 @@ export class TimeChart {
     this.area.setAttribute("aria-label", `${this.data.title} (${this.data.unit}) over time: ${names}. ${this.data.meaning}`);
   }
 
-  /** An entry of the legend, which shows or hides lines; returns where their value stands. */
+  /** A legend entry, which shows or hides lines; returns the element for their value. */
   private entry(which: number[], name: string, shade: string): HTMLElement {
     const value = h("output", { class: "value" });
     const swatch = h("i", { class: this.data.lines[which[0]!]!.minor ? "swatch minor" : "swatch" });
@@ -258,7 +258,7 @@ export class TimeChart {
     });
   }
 
-  /** Long lines at fewer points, so that each look at all of them does not go through every sample. */
+  /** Long lines with fewer points, so that drawing all of a line does not process every sample. */
   private overview(): { x: Column; lines: Column[] } | null {
     const { x, lines } = this.data;
     if (x.length < MANY) return null;
@@ -275,7 +275,7 @@ export class TimeChart {
     const view = (x: Column) => [Math.max(0, lowerBound(x, from) - 1), Math.min(x.length, lowerBound(x, to) + 1)] as const;
     const [first, end] = view(this.data.x);
     const coarse = this.overview();
-    // The overview has the same extremes, and is used as long as it has several of its bins for each of ours.
+    // The overview has the same extremes. It is used as long as it has several of its bins for each bin of the chart.
     const source = coarse && end - first > (4 * bins * this.data.x.length) / coarse.x.length ? coarse : { x: this.data.x, lines: this.data.lines.map((line) => line.values) };
     const drawn = thin(source.x, source.lines, ...view(source.x), bins);
     const thinned = drawn.thinned ? `Drawn: smallest and largest of each of ${number(drawn.x.length / 2)} steps; ${number(end - first)} samples are in view.` : "";

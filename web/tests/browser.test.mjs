@@ -113,7 +113,7 @@ test("a run is paused, goes on and is cancelled, by keys alone", async () => {
   await page.keyboard.press("Enter");
   await page.waitForSelector("#pause");
   await page.waitForFunction(() => Number(document.querySelector("[data-chart=cwnd]")?.dataset.samples) > 2);
-  // From Start the next stop of the tab key is Pause, then Cancel.
+  // From Start, the tab key moves to Pause, then to Cancel.
   await page.focus("#start");
   await page.keyboard.press("Tab");
   await page.keyboard.press("Space");
@@ -156,7 +156,7 @@ test("a server that dies during a run is missed, found again, and runs it again"
   const kept = await samples();
   assert.ok(kept > 5);
   server = await serve(folder, server.port);
-  // It has another token: the page is told so, and waits until its address was opened once.
+  // The server has a new token. The page shows this, and waits until its URL has been opened once.
   await page.waitForSelector(".banner:has-text('Open the address that it printed')", { timeout: 20_000 });
   const other = await context.newPage();
   await other.goto(server.url);
@@ -223,7 +223,7 @@ test("a report opens from a file: linked zoom, data as CSV, no network", async (
   const rows = file.text.trim().split("\r\n");
   assert.equal(rows.length, 302);
   assert.match(rows[0], /^time_s,htcp: Congestion window \(segments\)/);
-  // Dragging in one chart zooms all: their pictures change.
+  // Dragging in one chart zooms all of them, so their pictures change.
   const picture = (id) => page.locator(`[data-chart=${id}] canvas`).evaluate((canvas) => canvas.toDataURL());
   const [cwnd, queue] = [await picture("cwnd"), await picture("queue")];
   const box = await page.locator("[data-chart=cwnd] .u-over").boundingBox();

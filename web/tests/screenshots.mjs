@@ -1,4 +1,4 @@
-// Takes the pictures of the page that the documentation shows: `make screenshots`.
+// Takes the pictures of the page for the documentation: `make screenshots`.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 
-/** A server over `results`; `port` 0 takes a free one. */
+/** A server on `results`; `port` 0 selects a free one. */
 export async function serve(results, port = 0) {
   const elephan = process.env.ELEPHAN ?? "elephan";
   const child = spawn(elephan, ["ui", "--results", results, "--port", String(port), "--no-browser"], { stdio: ["ignore", "pipe", "inherit"] });
@@ -22,7 +22,7 @@ async function stop(child) {
   await ended;
 }
 
-/** Debian's browser. */
+/** The browser of Debian. */
 export function launch() {
   return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 }
