@@ -1,4 +1,4 @@
-# What people do with Elephan. Needs Rust, Python 3.11 or newer, and nothing else.
+# The tasks of users and developers. Needs only Rust and Python 3.11 or newer.
 
 PYTHON ?= python3
 VENV := .venv
@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test fuzz lint audit pins memcheck mutants bench bench-emulator engines kernel-tools bench-sweep bench-peers published web screenshots docs measured declared clean
 
-demo: $(VENV)/built ## Compare four algorithms: a table, plots, half a minute.
+demo: $(VENV)/built ## Compare four algorithms: a table and plots, in half a minute.
 	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
 	@echo "next: open results/demo/cwnd.png, then try: $(BIN)/elephan run scenarios/examples/two-flows.toml"
 
@@ -14,7 +14,7 @@ test: $(VENV)/built ## All tests.
 	cargo test --workspace --quiet
 	$(BIN)/pytest
 
-fuzz: $(VENV)/built ## Damaged scenarios and results, segments in any order, a quarter of an hour; then scenarios drawn from the schema, without end: FUZZ="--count 20000" for less.
+fuzz: $(VENV)/built ## Fuzz tests: damaged scenarios and results, and segments in any order, for a quarter of an hour; then scenarios drawn from the schema, without end. FUZZ="--count 20000" limits them.
 	BOLERO_RANDOM_TEST_TIME_MS=300000 nice cargo test --quiet -p elephan-tcp --test it fuzz
 	BOLERO_RANDOM_TEST_TIME_MS=300000 nice cargo test --quiet -p elephan-scenario --test it fuzz
 	FUZZ_EXAMPLES=3000 nice $(BIN)/pytest python/tests/test_damaged.py
@@ -30,58 +30,58 @@ lint: $(VENV)/built ## Formatting, warnings as errors, spelling and usage.
 	git ls-files -z '*.md' '*.py' '*.rs' '*.ts' '*.toml' | xargs -0 $(BIN)/codespell
 	$(BIN)/python scripts/words.py
 
-audit: $(VENV)/audit ## Advisories, licences and sources of what we depend on; passes over data that cannot be reached.
+audit: $(VENV)/audit ## Check advisories, licences and sources of the dependencies; data that cannot be reached are skipped.
 	scripts/audit.sh $(VENV)/audit
 
-# UPGRADE=--upgrade takes the newest versions, UPGRADE="--upgrade-package NAME" that of one; without it only what changed is resolved.
+# UPGRADE=--upgrade selects the newest versions, UPGRADE="--upgrade-package NAME" the newest of one package. Without it, only changed requirements are resolved.
 PINS := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(UPGRADE)
 pins: export UV_CUSTOM_COMPILE_COMMAND := make pins
-pins: $(VENV)/audit ## Write the pinned requirements anew, with their hashes.
+pins: $(VENV)/audit ## Rewrite the pinned requirements, with their hashes.
 	$(VENV)/audit/bin/$(PINS) --extra all pyproject.toml requirements-dev.in -o requirements.txt
 	$(VENV)/audit/bin/$(PINS) --constraint requirements.txt requirements-docs.in -o requirements-docs.txt
 	$(VENV)/audit/bin/$(PINS) requirements-audit.in -o requirements-audit.txt
 
-memcheck: ## Run the C of the kernel's algorithms, and the Rust that calls it, under valgrind: four minutes. Miri cannot call C.
+memcheck: ## Run the C code of the kernel's algorithms, and the Rust code that calls it, under valgrind: four minutes. Miri cannot call C.
 	cargo test --quiet -p elephan-kernel --lib --config 'target."cfg(all())".runner = ["valgrind", "--quiet", "--error-exitcode=1"]'
 
-mutants: ## Whether the tests notice a changed rule: mutants of cc, tcp and net, an hour or two; MUTANTS="--shard 0/10" or "-f FILE" for less.
+mutants: ## Check that the tests detect changed rules: mutants of cc, tcp and net, an hour or two; MUTANTS="--shard 0/10" or "-f FILE" takes less time.
 	@command -v cargo-mutants >/dev/null || cargo install --quiet --locked cargo-mutants@27.1.0
 	PROPTEST_MAX_SHRINK_ITERS=0 cargo mutants -p elephan-cc -p elephan-tcp -p elephan-net $(MUTANTS)
 
-bench: ## How fast the simulator is; BENCH="--seconds 10" for less.
+bench: ## Measure the speed of the simulator; BENCH="--seconds 10" takes less time.
 	cargo run --release --quiet -p elephan-sim --example bench -- $(BENCH)
 	cargo run --release --quiet -p elephan-tcp --example loopback
 
-bench-emulator: ## How much the link emulator of the linux engine carries, and how exactly; needs root. Writes docs/kernel.md.
+bench-emulator: ## Measure the capacity and accuracy of the link emulator of the linux engine; needs root. Writes docs/kernel.md.
 	cargo build --release --quiet -p elephan-linux --example emulator
 	cargo run --release --quiet -p elephan-linux --example emulator -- $(BENCH) | sed '1i ```text' | sed '$$a ```' \
 	    | $(PYTHON) scripts/insert.py docs/kernel.md emulator
 
-engines: $(VENV)/built kernel-tools ## Simulator and kernel side by side, 12 minutes, needs root; writes docs/kernel.md.
+engines: $(VENV)/built kernel-tools ## Compare simulator and kernel, 12 minutes; needs root. Writes docs/kernel.md.
 	$(BIN)/elephan compare-engines scenarios/engines/one-20.toml scenarios/engines/one-100.toml scenarios/engines/two-20.toml scenarios/engines/two-100.toml --cc reno,hstcp,hstcp-fc,scalable,htcp,bic,fast,ltcp --markdown --force \
 	    | $(PYTHON) scripts/insert.py docs/kernel.md suite
 
-kernel-tools: ## What loading algorithms into the running kernel takes.
+kernel-tools: ## Install the tools that loading algorithms into the running kernel needs.
 	@command -v clang >/dev/null && ldconfig -p | grep -q 'libbpf\.so\.1' \
 	    || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq clang libbpf1)
 
-bench-sweep: $(VENV)/built ## What a sweep of 10,000 short runs costs beside them; writes docs/sweeps.md.
+bench-sweep: $(VENV)/built ## Measure the overhead of a sweep of 10,000 short runs. Writes docs/sweeps.md.
 	$(BIN)/python scripts/bench_sweep.py | $(PYTHON) scripts/insert.py docs/sweeps.md bench-sweep
 	$(BIN)/python scripts/bench_sweep.py --dask 2 | $(PYTHON) scripts/insert.py docs/sweeps.md bench-dask
 
-bench-peers: ## The same dumbbell on Elephan, ns-2 and ns-3; writes docs/speed.md.
+bench-peers: ## Run the same dumbbell on Elephan, ns-2 and ns-3. Writes docs/speed.md.
 	@command -v ns >/dev/null && test -d /usr/include/ns3 || (apt-get update -qq && apt-get install -y -qq ns2 libns3-dev)
 	$(PYTHON) scripts/peers/compare.py | $(PYTHON) scripts/insert.py docs/speed.md peers
 
-published: $(VENV)/built ## The published comparison of two flows; writes docs/published.md.
+published: $(VENV)/built ## Run the published comparison of two flows. Writes docs/published.md.
 	$(BIN)/elephan compare --rate 250Mbit/s --rtt 82ms --buffer "20% bdp" --cc reno,bic,fast,hstcp,htcp,scalable \
 	    --flows 2 --duration 600s --repeat 5 --out results/published --force
 	$(PYTHON) scripts/insert.py docs/published.md table < results/published/table.md
 
-web: ## Build the page of reports and of `elephan ui` anew, out of web/. Needs Node 20 or newer; what is built is committed, so users do not.
+web: ## Rebuild the page of reports and of `elephan ui` from web/. Needs Node 20 or newer; users do not need it, because the output is committed.
 	cd web && npm ci --silent --no-fund && npm run --silent build
 
-screenshots: $(VENV)/built ## Take the pictures of `elephan ui` in docs/ anew; needs what `make web` needs, and chromium.
+screenshots: $(VENV)/built ## Retake the pictures of `elephan ui` in docs/. Needs the tools of `make web`, and chromium.
 	cd web && npm ci --silent --no-fund && ELEPHAN=$(CURDIR)/$(BIN)/elephan npm run --silent screenshots
 
 docs: $(VENV)/built $(VENV)/docs ## Build the documentation's site into site/, and check its links.
@@ -89,14 +89,14 @@ docs: $(VENV)/built $(VENV)/docs ## Build the documentation's site into site/, a
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "open site/index.html"
 
-declared: $(VENV)/built ## Write what Python and the documents take from the declarations in Rust.
+declared: $(VENV)/built ## Generate the parts of Python and of the documents that follow from the declarations in Rust.
 	$(BIN)/python scripts/declared.py
 
-measured: $(VENV)/built ## Measure every algorithm and queue for the documentation, a quarter of an hour; ONLY=NAME for one algorithm, queue or metric in under a minute. Writes docs/measured.json.
+measured: $(VENV)/built ## Measure every algorithm and queue for the documentation, a quarter of an hour; ONLY=NAME measures one algorithm, queue or metric in less than a minute. Writes docs/measured.json.
 	$(BIN)/python scripts/docs/measure.py $(ONLY)
 	$(BIN)/python scripts/docs/pages.py
 
-# The environment: pinned tools and libraries, and the package with its extension module, built anew when a source changes.
+# The environment: pinned tools and libraries, and the package with its extension module, which is rebuilt when a source changes.
 $(VENV)/installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit("Elephan needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
@@ -116,7 +116,7 @@ $(VENV)/built: $(VENV)/installed pyproject.toml Cargo.toml Cargo.lock $(shell fi
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
 	touch $@
 
-reproduction: $(VENV)/built ## The published experiments, all of them: hours; writes docs/reproduction.md.
+reproduction: $(VENV)/built ## Run all published experiments, which takes hours. Writes docs/reproduction.md.
 	$(BIN)/elephan reproduce all --page docs/reproduction.md
 
 clean:
