@@ -43,7 +43,7 @@ def figure_3_1(lab: Lab) -> Report:
     choices=("round-trip time: 20 ms.", "the grids of buffers and MTUs."),
 )
 def figure_5_1(lab: Lab) -> Report:
-    """Buffer divided by round-trip time up to the limit of the path; window by segment size."""
+    """Goodput as buffer over round-trip time, up to the limit of the path; the window in segments by segment size."""
     report, sizes = Report(), (64, 128, 256, 512, 1024, 4096)
     runs = lab.runs("li2006/end-host", [{"tcp.send_buffer": f"{kb} kB"} for kb in sizes])
     rates = [r[0].summary.goodput_bit_s for r in runs]
