@@ -1,5 +1,6 @@
 """The command line. Each command is a module of this package, which is imported when the command is called."""
 
+import os
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -12,6 +13,9 @@ from elephan import _core
 from elephan.base.errors import FailedError
 from elephan.base.text import Terminal, accept_any_letter
 from elephan.cli import signals
+
+# No command multiplies large matrices. The threads of NumPy's OpenBLAS would take a tenth of a second of CPU to start.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 BAD_INPUT, FAILED = 2, 1
 
