@@ -13,7 +13,7 @@ CHOICES = (
     "initial window: 2 segments; unlimited slow start, which the small queue ends.",
     "the paper's own Figures 5 (951.79 Mbit/s) and 6 and 9 (866.55) contradict each other for the same flow.",
 )
-SMALL_QUEUE = "a queue of 50 packets is much smaller than a burst of slow start or of a restored window; the resulting losses decide"
+SMALL_QUEUE = "a queue of 50 packets is much smaller than a burst of slow start or of a restored window; the result depends on which packets are lost"
 
 NOT_FIFTY = (
     "in the paper, Standard TCP fills 100 Mbit/s, which needs a queue of the bandwidth-delay product, 1200 packets (thesis, equation 5.6); with the stated 50 "

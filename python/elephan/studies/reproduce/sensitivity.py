@@ -31,8 +31,8 @@ def kelly2003(lab: Lab) -> Report:
     changes = (
         TEN,
         ("ACKs count what they acknowledge", {"tcp.byte_counting": "{ abc = { L = 2 } }"}),
-        ("windows rounded down in place of up", {"tcp.quantisation": '"round_down"'}),
-        ("2 GiB in place of 2 GB", {"flow.size": "2 GiB"}),
+        ("windows rounded down instead of up", {"tcp.quantisation": '"round_down"'}),
+        ("2 GiB instead of 2 GB", {"flow.size": "2 GiB"}),
     )
     return changed_alone(
         lab,
@@ -41,7 +41,7 @@ def kelly2003(lab: Lab) -> Report:
             *_same("Standard TCP", base | {"flow.cc": "reno"}, changes),
             *_same("Scalable TCP", base | {"flow.cc": '{ name = "scalable", a = 0.02 }'}, changes),
             (
-                "a = 0.01 in place of 0.02",
+                "a = 0.01 instead of 0.02",
                 "Scalable TCP",
                 base | {"flow.cc": '{ name = "scalable", a = 0.02 }'},
                 {"flow.cc": "scalable"},
@@ -63,7 +63,7 @@ def ltcp2003(lab: Lab) -> Report:
         DELAYED,
         ("packets of 1500 bytes", {"tcp.packet": "1500 B"}),
         ("limited slow start", {"flow.slow_start": "limited"}),
-        ("a queue of the product in place of 50 packets", {"path.buffer": "100% bdp"}),
+        ("a queue of the product instead of 50 packets", {"path.buffer": "100% bdp"}),
     )
     systems = {"Standard TCP": "reno", "LTCP": "ltcp", "HighSpeed TCP": "hstcp"}
     points = [one for name, cc in systems.items() for one in _same(name, base | {"flow.cc": cc}, changes)]
@@ -81,7 +81,7 @@ def nabeshima2004(lab: Lab) -> Report:
     changes = (
         TEN,
         DELAYED,
-        ("bursts of any length, in place of three", {"tcp.burst_limit": "1000000"}),
+        ("bursts of any length, instead of three", {"tcp.burst_limit": "1000000"}),
         ("slow start without a limit", {"flow.slow_start": "standard"}),
         ("access links of 1 Gbit/s", {"path.access_rate": "1 Gbit/s"}),
     )
@@ -107,7 +107,7 @@ def tekala2006(lab: Lab) -> Report:
     changes = (
         TEN,
         DELAYED,
-        ("starts within 1 s in place of 10 ms", {"flow.start": '{ uniform = ["0 s", "1 s"] }'}),
+        ("starts within 1 s instead of 10 ms", {"flow.start": '{ uniform = ["0 s", "1 s"] }'}),
         ("initial ssthresh of 500 segments", {"tcp.initial_ssthresh": "500"}),
         ("half of the buffer", {"path.buffer": "50% bdp"}),
         ("without the legacy window", {"flow.cc": '{ name = "scalable", lwnd = 1.0 }'}),

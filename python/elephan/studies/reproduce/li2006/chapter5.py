@@ -210,7 +210,9 @@ def utilisation(lab: Lab) -> Report:
         )
     without = f"; not with buffers of fewer than {BURST} packets: {', '.join(short)}" if short else ""
     report.check(
-        "L06", max(off) < 0.06, f"{len(off)} points, furthest from equation 5.6 by {100 * max(off):.1f} %{without}"
+        "L06",
+        max(off) < 0.06,
+        f"{len(off)} points, largest deviation from equation 5.6: {100 * max(off):.1f} %{without}",
     )
     lossy = lab.runs(
         "li2006/response",

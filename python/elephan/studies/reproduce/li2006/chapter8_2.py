@@ -46,7 +46,7 @@ def figure_8_1(lab: Lab) -> Report:
     report.check(
         "L08",
         abs(off[worst]) < 0.25,
-        f"furthest from theory: {worst[0]} at p = {worst[1]:g}, {100 * off[worst]:+.0f} %",
+        f"largest deviation from theory: {worst[0]} at p = {worst[1]:g}, {100 * off[worst]:+.0f} %",
     )
     report.reasons = {
         r.group: "random losses widen the sawtooth: time-driven growth (H-TCP) and the search of BIC gain from long gaps, and whole windows round up"
@@ -153,7 +153,7 @@ def figure_8_6(lab: Lab) -> Report:
     report.check(
         "L15",
         min(fair, key=lambda n: fair[n]) == "Scalable TCP" and sorted(fair.values())[1] > 0.6,
-        f"{LATE}, least over the queue sizes: {listed(fair)}",
+        f"{LATE}, smallest over the queue sizes: {listed(fair)}",
     )
     over = {n: [value("overhead", n, q) for q in sizes if q >= 5] for n in names}
     above = all(x > y for n in NEW if n != "FAST" for x, y in zip(over[n], over["Standard TCP"], strict=True))

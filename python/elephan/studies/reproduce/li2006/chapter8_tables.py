@@ -156,32 +156,33 @@ def table_8_4(lab: Lab) -> Report:
     report.check(
         "L48",
         low,
-        listed({n: found[n] for n in ("BicTCP", "HighSpeed TCP", "H-TCP")}) + "; so in print too: 5.08, 2.95, 3.11",
+        listed({n: found[n] for n in ("BicTCP", "HighSpeed TCP", "H-TCP")})
+        + "; the printed values give the same verdict: 5.08, 2.95, 3.11",
     )
     return report
 
 
 # Choices that the thesis leaves open, or that we doubt: the affected algorithm, and another value.
 ALTERNATIVES: tuple[tuple[str, str, dict[str, str]], ...] = (
-    ("initial window 10 in place of 2", "BicTCP", {"tcp.initial_window": "10"}),
-    ("no quick ACKs in place of 16", "Scalable TCP", {"tcp.delayed_ack.quick": "0"}),
-    ("windows rounded down in place of up", "Scalable TCP", {"tcp.quantisation": "round_down"}),
-    ("least RTO 1 s in place of 200 ms", "HighSpeed TCP", {"tcp.rto_min": "1 s"}),
+    ("initial window 10 instead of 2", "BicTCP", {"tcp.initial_window": "10"}),
+    ("no quick ACKs instead of 16", "Scalable TCP", {"tcp.delayed_ack.quick": "0"}),
+    ("windows rounded down instead of up", "Scalable TCP", {"tcp.quantisation": "round_down"}),
+    ("least RTO 1 s instead of 200 ms", "HighSpeed TCP", {"tcp.rto_min": "1 s"}),
     *(
         ("second start within 20 s of the first one's", name, {"flow.1.start": '{ uniform = ["0 s", "20 s"] }'})
         for name in SYSTEMS
     ),
     *((COUNTED, name, PER_ACK) for name in SYSTEMS if name != "FAST"),
-    ("S_max 16 in place of 32", "BicTCP", {"flow.cc": '{ name = "bic", s_max = 16 }'}),
+    ("S_max 16 instead of 32", "BicTCP", {"flow.cc": '{ name = "bic", s_max = 16 }'}),
     (f"S_max 16, and {COUNTED}", "BicTCP", {"flow.cc": '{ name = "bic", s_max = 16 }'} | PER_ACK),
     ("increase times T_min/100 ms, as its authors' code has it", "H-TCP", {"flow.cc": "htcp"}),
-    ("continuous a(w) in place of the table", "HighSpeed TCP", {"flow.cc": "hstcp"}),
+    ("continuous a(w) instead of the table", "HighSpeed TCP", {"flow.cc": "hstcp"}),
     (
         "alpha 200 at every rate, not 20 below 100 Mbit/s",
         "FAST",
         {"flow.cc": '{ name = "fast", alpha_low = 200, alpha_mid = 200 }'},
     ),
-    ("FAST's gamma 0.25 in place of 0.5", "FAST", {"flow.cc": '{ name = "fast", gamma = 0.25 }'}),
+    ("FAST's gamma 0.25 instead of 0.5", "FAST", {"flow.cc": '{ name = "fast", gamma = 0.25 }'}),
 )
 
 

@@ -117,7 +117,7 @@ def figure_9_3(lab: Lab) -> Report:
     report.check(
         "L50",
         max(spread.values()) < 1.15,
-        "6.2 ms, most over least goodput: " + ", ".join(f"{s:.2f} at {r} Mbit/s" for r, s in spread.items()),
+        "6.2 ms, largest over smallest goodput: " + ", ".join(f"{s:.2f} at {r} Mbit/s" for r, s in spread.items()),
     )
     share = {(n, r): _goodput(far[n, r]) / ((1000 - r) * PAYLOAD) for n in FOUR for r in rates}
     low = {n: min(share[n, r] for r in rates if 100 <= r <= 400) for n in FOUR[1:]}
@@ -154,7 +154,7 @@ def figure_9_4(lab: Lab) -> Report:
     report.check(
         "L53",
         max(worst.values()) < 1.1,
-        "most over least aggregate: " + ", ".join(f"{net} {r} Mbit/s {w:.2f}" for (net, r), w in worst.items()),
+        "largest over smallest aggregate: " + ", ".join(f"{net} {r} Mbit/s {w:.2f}" for (net, r), w in worst.items()),
     )
     report.check(
         "L54",

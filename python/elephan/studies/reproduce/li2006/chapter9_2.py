@@ -119,7 +119,7 @@ def figure_9_20(lab: Lab) -> Report:
     report.check(
         "L65",
         least(moderated[3], 90) < 0.1 and max(windows) > 0.3,
-        f"Scalable TCP at AF 90 % without WRED: QEF {off90:.2f}, smallest window over that which fills the class "
+        f"Scalable TCP at AF 90 % without WRED: QEF {off90:.2f}, smallest window over the window that fills the class "
         f"{least(moderated[3], 90):.3f}; "
         + "; ".join(
             f"drops from {low} of {high} packets up to {100 * p:g} %: {use(runs, 90):.2f}, {window:.3f}"

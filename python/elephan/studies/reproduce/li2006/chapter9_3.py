@@ -30,7 +30,7 @@ def figure_9_27(lab: Lab) -> Report:
     good = {case: mean(estimate(runs, lambda s: s.flows[0].goodput_bit_s / 1e6)) for case, runs in found.items()}
     text = "; ".join(f"{p}: {listed({n: good[n, p] for n in names}, 0)}" for p in paths)
     report.check("L66", all(good[n, p] > good["Standard TCP", p] for n in NEW for p in paths), f"Mbit/s, {text}")
-    report.check("L67", None, f"which path is which is not known; in these models, Mbit/s, {text}")
+    report.check("L67", None, f"the paths cannot be identified; in these models, Mbit/s, {text}")
     p = next(iter(paths))
     times = {}
     for n in ("HighSpeed TCP", "Scalable TCP"):
