@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * BIC-TCP (Xu, Harfoush and Rhee 2004; thesis, equations 6.15 to 6.17): a binary search for the window at the last loss, and
- * beyond it a search for a new one that starts as slowly.
+ * beyond it a search for a new maximum that starts as slowly.
  */
 #define ALGORITHM bic
 #include "elephan.h"
@@ -21,14 +21,14 @@ PARAMETERS = {
 };
 
 #define SECOND_US 1000000ull
-/* Low-utilisation detection does not judge the first second after a loss, when queues are short. */
+/* Low-utilisation detection ignores the first second after a loss, when queues are short. */
 #define SETTLING_US SECOND_US
 
 struct state {
 	u64 waiting;
-	/* The window that the search goes to, Q20; zero before the first loss. */
+	/* The window that the search approaches, Q20; zero before the first loss. */
 	u64 target;
-	/* When the queue may have been short first: since then, unless it was longer in between. */
+	/* Earliest time since which the queue may have been short, unless it was longer in between. */
 	u64 short_since_us;
 	u32 max_rtt_us;
 };

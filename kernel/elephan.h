@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What the algorithms share: the few kernel types that they touch, parameters, fixed point.
+ * Shared by all algorithms: the few kernel types that they use, parameters, fixed point.
  *
  * Each file compiles twice: by clang for eBPF, where it becomes a tcp_congestion_ops of the running kernel, and by any C
  * compiler for the host, where tests compare it with the same algorithm in floating point and the simulator can run it.
  *
- * Types are declared with the members that are used; the loader relocates them to where the running kernel has them
- * (CO-RE), so one object fits many kernels and no vmlinux.h is needed. Arithmetic is integer: the verifier refuses floats,
- * and clang 14 refuses signed division.
+ * Types are declared with only the members that are used; the loader relocates them to their offsets in the running kernel
+ * (CO-RE), so one object fits many kernels and no vmlinux.h is needed. Arithmetic is integer: the verifier rejects floats,
+ * and clang 14 rejects signed division.
  */
 #ifndef ELEPHAN_H
 #define ELEPHAN_H
@@ -22,7 +22,7 @@ typedef long long s64;
 #define SEC(name) __attribute__((section(name), used))
 #define RELOCATED __attribute__((preserve_access_index))
 #define KFUNC __attribute__((section(".ksyms")))
-/* An operation that every file has under the same name: a program of each object, and on the host each file's own. */
+/* An operation with the same name in every file: a program of each object, and on the host private to each file. */
 #define SHARED(name) SEC(name)
 #else
 #define SEC(name)
@@ -33,7 +33,7 @@ typedef long long s64;
 #define INLINE static inline __attribute__((always_inline))
 
 #ifdef __bpf__
-/* kfuncs are for GPL programs only. */
+/* Only GPL programs may call kfuncs. */
 char el_license[] SEC("license") = "Dual MIT/GPL";
 #endif
 
@@ -77,7 +77,7 @@ struct ack_sample {
 	u32 in_flight;
 } RELOCATED;
 
-/* The operations that are used, of those that the kernel's struct has; members are matched by name. */
+/* Only the operations of the kernel's struct that are used; members are matched by name. */
 struct tcp_congestion_ops {
 	u32 (*ssthresh)(u64 *ctx);
 	void (*cong_avoid)(u64 *ctx);
@@ -89,17 +89,17 @@ struct tcp_congestion_ops {
 	u32 flags;
 };
 
-/* Any program may choose it, not only root's. */
+/* Any program may select it, not only those of root. */
 #define TCP_CONG_NON_RESTRICTED 1
 
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) KFUNC;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) KFUNC;
 
-/* Arguments of an operation come as an array of words. */
+/* The arguments of an operation are passed as an array of words. */
 #define SOCK(ctx) ((struct tcp_sock *)(ctx)[0])
 #define PRIVATE(tp) ((struct state *)(tp)->inet_conn.icsk_ca_priv)
 
-/* States of a sender in which losses are being repaired, or a mark is answered. */
+/* States of a sender in loss recovery, or in the response to a mark. */
 #define TCP_CA_CWR 2
 #define TCP_CA_Recovery 3
 
@@ -108,11 +108,11 @@ INLINE int in_slow_start(const struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh;
 }
 
-/* Whether the window is what limits the sender, as in the kernel's own tcp_is_cwnd_limited(). */
+/* Whether the window limits the sender, as in the kernel's own tcp_is_cwnd_limited(). */
 INLINE int is_cwnd_limited(const struct tcp_sock *tp)
 {
 #ifdef __bpf__
-	/* A bit field: its place in the kernel is known when the object is loaded. */
+	/* A bit field: its position in the kernel is known when the object is loaded. */
 	const void *at = (const char *)tp + __builtin_preserve_field_info(tp->is_cwnd_limited, 0);
 	u64 value = 0;
 
@@ -148,8 +148,8 @@ INLINE int reaches(u32 a, u32 b)
 
 /*
  * A parameter in fixed point: value / 2^bits. Names, meanings and ranges are those of crates/cc, whose words (such as "floor")
- * are numbered from zero here. The loader finds the table by its section and writes other values into it before the verifier
- * sees it, so that a parameter is a constant there.
+ * are numbered from zero here. The loader finds the table by its section and writes other values into it before verification,
+ * so parameters are constants for the verifier.
  */
 struct parameter {
 	char name[32];
@@ -167,7 +167,7 @@ struct parameter {
 extern const volatile struct parameter TABLE[];
 #define PARAMETER(index) (TABLE[index].value)
 #else
-/* The values of the connection that is being served, in the table's order. */
+/* The values of the current connection, in the table's order. */
 extern _Thread_local const u64 *el_values;
 #define PARAMETER(index) (el_values[index])
 #endif
@@ -196,8 +196,8 @@ INLINE u32 threshold(u64 segments)
 }
 
 /*
- * Grows the window by `a` segments (Q20) for each window of acknowledged segments. What is not yet worth a segment waits in
- * `waiting`, as a share of the window (Q20), so that nothing is lost to rounding. No ACK is worth more than in slow start.
+ * Grows the window by `a` segments (Q20) for each window of acknowledged segments. Growth of less than a segment accumulates in
+ * `waiting`, as a share of the window (Q20), so that nothing is lost to rounding. No ACK adds more than in slow start.
  */
 INLINE void grow_per_window(struct tcp_sock *tp, u64 *waiting, u64 a, u32 acked)
 {
@@ -221,8 +221,8 @@ INLINE void grow(struct tcp_sock *tp, u64 *waiting, u64 growth, u32 acked)
 }
 
 /*
- * Slow start takes its part of what was acknowledged; returns what is left for congestion avoidance. Nothing, where the window is
- * not what limits the sender.
+ * Slow start uses its part of the acknowledged segments; returns the rest, for congestion avoidance. The rest is zero if the
+ * window does not limit the sender.
  */
 INLINE u32 after_slow_start(struct tcp_sock *tp, u32 acked)
 {
@@ -231,7 +231,7 @@ INLINE u32 after_slow_start(struct tcp_sock *tp, u32 acked)
 	return in_slow_start(tp) ? tcp_slow_start(tp, acked) : acked;
 }
 
-/* A spurious loss is undone alike by all: the window that there was. */
+/* All algorithms undo a spurious loss in the same way: they restore the previous window. */
 SHARED("struct_ops/undo_cwnd") u32 undo_cwnd(u64 *ctx)
 {
 	return tcp_reno_undo_cwnd((struct sock *)ctx[0]);

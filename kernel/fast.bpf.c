@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * FAST TCP (Jin, Wei and Low 2004; thesis, equations 6.18 to 6.20): moves the window to where `alpha` segments of its own are
- * queued. Start and pacing of an update are those of crates/cc/src/fast.rs.
+ * FAST TCP (Jin, Wei and Low 2004; thesis, equations 6.18 to 6.20): moves the window to the value at which `alpha` segments of
+ * its own are queued. The start phase and the pacing of an update are those of crates/cc/src/fast.rs.
  */
 #define ALGORITHM fast
 #include "elephan.h"
@@ -20,7 +20,7 @@ PARAMETERS = {
 	{},
 };
 
-/* More segments than that are never kept queued, so that products fit. */
+/* Maximum number of segments kept queued, so that products fit. */
 #define MOST_ALPHA (1ull << 46)
 #define SECOND_US 1000000ull
 /* Updates are made every other round trip (thesis, section 6.1.5). */
@@ -28,21 +28,21 @@ PARAMETERS = {
 #define NO_RTT 0xffffffffu
 
 struct state {
-	/* What is not yet worth a segment: upwards and downwards, Q32. */
+	/* Accumulated changes of less than a segment: upwards and downwards, Q32. */
 	u64 waiting;
 	u64 waiting_down;
 	/* Average round-trip time in microseconds, Q16; zero before the first sample. */
 	u64 average_rtt;
-	/* When and at what the last update, or congestion event, was; zero before the first. */
+	/* Time and position of the last update, or congestion event; zero before the first. */
 	u64 updated_us;
 	u32 updated_delivered;
 	u32 updated_round;
-	/* The round trip that is being measured, its end, its smallest round-trip time, and that of the last one. */
+	/* The round trip that is being measured, its end, its smallest round-trip time, and that of the previous one. */
 	u32 round;
 	u32 round_end;
 	u32 round_min_us;
 	u32 last_round_min_us;
-	/* What is left to add of the last update (Q20), and how much of it each acknowledged segment adds (Q32). */
+	/* The remaining part of the last update (Q20), and the part that each acknowledged segment adds (Q32). */
 	u64 left;
 	u64 pace;
 };
@@ -67,14 +67,14 @@ INLINE void updated(struct state *state, const struct tcp_sock *tp)
 	state->updated_round = state->round;
 }
 
-/* Moves upwards with the ACKs of a round trip. */
+/* Increases the window with the ACKs of a round trip. */
 INLINE void step(struct state *state, struct tcp_sock *tp, u32 acked)
 {
 	u64 growth = min64(state->left << 12, state->pace * acked), up, down;
 
 	state->left -= min64(growth >> 12, state->left);
 	state->waiting += growth;
-	/* What waits downwards is paid first. */
+	/* The accumulated downward change is subtracted first. */
 	down = min64(state->waiting, state->waiting_down);
 	state->waiting -= down;
 	state->waiting_down -= down;
@@ -83,7 +83,7 @@ INLINE void step(struct state *state, struct tcp_sock *tp, u32 acked)
 	state->waiting &= 0xffffffffull;
 }
 
-/* Sets out to `target` (Q20), at most twice the window: down at once, up with the ACKs of a round trip. */
+/* Starts to move to `target` (Q20), at most twice the window: down at once, up with the ACKs of a round trip. */
 INLINE void update(struct state *state, struct tcp_sock *tp, u64 target, u32 acked)
 {
 	u64 w = (u64)tp->snd_cwnd << Q20, down;
@@ -122,7 +122,7 @@ SEC("struct_ops/fast_ssthresh") u32 fast_ssthresh(u64 *ctx)
 	struct tcp_sock *tp = SOCK(ctx);
 	struct state *state = PRIVATE(tp);
 
-	/* Equation 6.19; the next update waits until the round-trip time is that of the new window. */
+	/* Equation 6.19; the next update waits until the round-trip time corresponds to the new window. */
 	updated(state, tp);
 	state->waiting = 0;
 	state->waiting_down = 0;
@@ -178,7 +178,7 @@ SEC("struct_ops/fast_cong_avoid") void fast_cong_avoid(u64 *ctx)
 				step(state, tp, acked);
 			return;
 		}
-		/* What is left of the last doubling is dropped, and the equation takes over. */
+		/* The rest of the last doubling is dropped, and the equation takes effect. */
 		state->left = 0;
 		tp->snd_ssthresh = threshold(tp->snd_cwnd);
 	}

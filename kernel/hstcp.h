@@ -38,10 +38,10 @@ struct response {
 	/* Logarithms to base 2 (Q32): of w_low, and of 1/p at w_low. */
 	u64 log_w_low;
 	u64 log_p_low;
-	/* By how much b (Q32), and the logarithm of p, fall when the window doubles. */
+	/* The decrease of b (Q32), and of the logarithm of p, when the window doubles. */
 	u64 slope_b;
 	u64 slope_p;
-	/* The last window that was asked for, and its a (Q20). */
+	/* The last requested window, and its a (Q20). */
 	u64 a;
 	u32 w;
 };
@@ -57,7 +57,7 @@ INLINE void response_init(struct response *r)
 {
 	u64 log_w_low = log2_q32(PARAMETER(W_LOW)) - Q20 * ONE32;
 	u64 log_w_high = log2_q32(PARAMETER(W_HIGH)) - Q20 * ONE32;
-	/* Q26, so that what is divided fits into 64 bits. */
+	/* Q26, so that the dividend fits into 64 bits. */
 	u64 span = max64((log_w_high - log_w_low) >> 6, 1);
 	u64 log_p_low = log_inverse(PARAMETER(P_LOW)), log_p_high = log_inverse(PARAMETER(P_HIGH));
 
@@ -67,7 +67,7 @@ INLINE void response_init(struct response *r)
 	r->slope_p = ((log_p_high - log_p_low) << 26) / span;
 }
 
-/* How much w is above w_low, as a logarithm. */
+/* The distance of w above w_low, as a logarithm. */
 INLINE u64 above(const struct response *r, u32 w)
 {
 	u64 log = log2_q32(w);
@@ -124,7 +124,7 @@ static __attribute__((noinline)) u64 increase(struct response *r, u32 w)
 	return a;
 }
 
-/* What is left of window w after a loss. */
+/* The window that remains of w after a loss. */
 static __attribute__((noinline)) u32 decrease(const struct response *r, u32 w)
 {
 	u64 b;
@@ -139,7 +139,7 @@ static __attribute__((noinline)) u32 decrease(const struct response *r, u32 w)
 	return (ONE32 - b) * w >> 32;
 }
 
-/* Grows the window for what was acknowledged: up to w_low as Standard TCP does. */
+/* Grows the window for the acknowledged segments: up to w_low as in Standard TCP. */
 INLINE void hstcp_grow(struct tcp_sock *tp, u64 *waiting, struct response *r, u32 acked)
 {
 	u32 w = tp->snd_cwnd;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * HighSpeed TCP with fast convergence (Nabeshima and Yata 2004): a flow whose window keeps falling from loss to loss holds
- * more than its share, and halves it.
+ * HighSpeed TCP with fast convergence (Nabeshima and Yata 2004): a flow whose window decreases from loss to loss has more
+ * than its share, and halves the window.
  */
 #define ALGORITHM hstcp_fc
 #include "elephan.h"
@@ -27,7 +27,7 @@ struct state {
 	u32 num_dec;
 };
 
-/* Figure 3 of the paper: whether this loss shows that the flow holds more than its share. */
+/* Figure 3 of the paper: whether this loss shows that the flow has more than its share. */
 static __attribute__((noinline)) int is_above_fair_share(struct state *state, u32 w)
 {
 	u64 s;

@@ -25,7 +25,7 @@ PARAMETERS = {
 #define REFERENCE_RTT_US (SECOND_US / 10)
 #define SCALE_MIN (ONE20 / 10)
 #define SCALE_MAX (ONE20 * 2)
-/* The increase is not followed further than this after a congestion event, so that squares fit. */
+/* The increase is computed up to this time after a congestion event, so that squares fit. */
 #define LONGEST_US (1000 * SECOND_US)
 
 struct state {
@@ -69,7 +69,7 @@ INLINE u32 adapt(struct state *state, u32 min_rtt)
 {
 	u64 now = state->goodput, before = state->goodput_before;
 	u64 change = now > before ? now - before : before - now;
-	/* More than 64 times is as good as infinite. */
+	/* A factor above 64 is treated as infinite. */
 	u64 limit = before * min64(PARAMETER(DELTA_B), 64 * ONE20) >> Q20;
 	int changed = !now || !before || (change > limit && PARAMETER(DELTA_B) < 64 * ONE20);
 	int settled = state->settled;

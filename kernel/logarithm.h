@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Logarithms and powers of two in fixed point, right to 1e-8. */
+/* Logarithms and powers of two in fixed point, accurate to 1e-8. */
 #ifndef ELEPHAN_LOGARITHM_H
 #define ELEPHAN_LOGARITHM_H
 
@@ -11,7 +11,7 @@ static __attribute__((noinline)) u64 log2_q32(u64 x)
 	u64 whole = 0, mantissa, result;
 	int bit;
 
-	/* Without branches, of which the verifier would follow every combination. */
+	/* Without branches, because the verifier would follow every combination of them. */
 	for (bit = 32; bit > 0; bit >>= 1) {
 		u64 rest = x >> (whole + bit);
 		whole += bit * ((rest | -rest) >> 63);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Layered TCP (Bhandarkar, Jain and Reddy): a flow with K layers grows as K flows of Standard TCP do, and a layer is added for
- * each step of the window, each step larger than the one before.
+ * Layered TCP (Bhandarkar, Jain and Reddy): a flow with K layers grows like K flows of Standard TCP. A layer is added for each
+ * step of the window, and each step is larger than the previous one.
  */
 #define ALGORITHM ltcp
 #include "elephan.h"
@@ -18,7 +18,7 @@ PARAMETERS = {
 
 struct state {
 	u64 waiting;
-	/* The layer of the last window: the window above which it holds, and its step (Q20). */
+	/* The layer of the last window: the window above which it applies, and its step (Q20). */
 	u64 from;
 	u64 step;
 	u32 k;
@@ -39,7 +39,7 @@ static __attribute__((noinline)) u32 layer(struct state *state, u32 window)
 	if (!state)
 		return 1;
 	if (w <= state->from || !state->k) {
-		/* Counted up again from the first, so that rounding does not add up. */
+		/* Counted up from the first layer each time, so that rounding errors do not accumulate. */
 		state->k = 1;
 		state->from = 0;
 		state->step = PARAMETER(W_T);

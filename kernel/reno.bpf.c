@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Standard TCP (RFC 5681), or an AIMD with other constants: the control, whose windows are those of the kernel's own reno. */
+/* Standard TCP (RFC 5681), or an AIMD with other parameters. The reference: its windows equal those of the kernel's own reno. */
 #define ALGORITHM reno
 #include "elephan.h"
 

@@ -27,11 +27,11 @@ SEC("struct_ops/scalable_ssthresh") u32 scalable_ssthresh(u64 *ctx)
 	PRIVATE(tp)->waiting = 0;
 	if (w <= PARAMETER(LWND))
 		return threshold(w >> 1);
-	/* Half a step of b makes up for its rounding: b = 0.1 takes 1 of 10. */
+	/* Half a step of b compensates for its rounding: b = 0.1 removes 1 of 10. */
 	given_up += w >> 1;
 	if (PARAMETER(ROUNDING) != FLOOR)
 		given_up += 0xffffffffull - (w & ~1u);
-	/* Whole windows leave no third way: what is not rounded takes as much as `ceil`. */
+	/* With whole windows there is no unrounded reduction: it removes as much as `ceil`. */
 	return threshold(w - (given_up >> 32));
 }
 

@@ -1,4 +1,4 @@
-//! Compiles kernel/*.bpf.c for the host, with the few kernel functions that they call.
+//! Compiles kernel/*.bpf.c for the host, together with the few kernel functions that they call.
 
 fn main() {
     let kernel = std::path::PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("set by Cargo"))

@@ -1,4 +1,4 @@
-//! A connection as a kernel's algorithm sees it, on the host.
+//! A connection as seen by a kernel's algorithm, on the host.
 
 use std::ffi::{CStr, c_char};
 
@@ -7,7 +7,8 @@ use elephan_units::Time;
 
 /// A kernel's "infinite" threshold: `TCP_INFINITE_SSTHRESH`.
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
-/// Connections begin a second after the kernel's clock: to some algorithms, zero means never.
+/// Connections begin one second after the start of the kernel's clock, because some algorithms use zero for
+/// "never".
 const EPOCH_US: u64 = 1_000_000;
 const CA_OPEN: u64 = 0;
 const CA_RECOVERY: u64 = 3;
@@ -23,7 +24,7 @@ pub struct Row {
 
 impl Row {
     pub fn name(&self) -> &str {
-        // SAFETY: names in the tables are shorter than their field, and so end in a zero.
+        // SAFETY: names in the tables are shorter than their field, and so are zero-terminated.
         unsafe { CStr::from_ptr(self.name.as_ptr()) }.to_str().expect("names are ASCII")
     }
 }
@@ -37,7 +38,7 @@ unsafe impl Sync for Table {}
 
 impl Table {
     pub fn rows(&self) -> &'static [Row] {
-        // SAFETY: every table ends in a row of zeros.
+        // SAFETY: every table ends with a row of zeros.
         unsafe {
             let mut count = 0;
             while (*self.0.add(count)).name[0] != 0 {
@@ -94,15 +95,15 @@ unsafe extern "C" {
     static el_sizeof_tcp_sock: u64;
 }
 
-/// A kernel's algorithm in the place of one of `elephan-cc`.
+/// A kernel's algorithm in place of one of `elephan-cc`.
 #[derive(Clone)]
 pub struct Host {
     operations: &'static Operations,
     values: Vec<u64>,
     tp: TcpSock,
-    /// Parts of segments that were acknowledged and not yet reported: a kernel counts whole ones.
+    /// Fractions of segments that were acknowledged and not yet reported: a kernel counts whole segments.
     owed: f64,
-    /// Growth beyond `ssthresh` that slow start has to leave for what follows.
+    /// Growth beyond `ssthresh` that slow start must leave to congestion avoidance.
     beyond: f64,
     state: u64,
 }
@@ -122,7 +123,7 @@ impl Host {
     }
 
     fn arguments(&mut self, second: u64, third: u64) -> [u64; 3] {
-        // SAFETY: `values` has a value for each row of the algorithm's table, and is alive until the call is over.
+        // SAFETY: `values` has a value for each row of the algorithm's table, and outlives the call.
         unsafe { el_use(self.values.as_ptr()) };
         [&raw mut self.tp as u64, second, third]
     }
@@ -147,7 +148,7 @@ impl Host {
         self.tp.snd_ssthresh = window.ssthresh.min(f64::from(INFINITE_SSTHRESH)) as u32;
     }
 
-    /// Has the kernel's algorithm move the window; returns by how much.
+    /// Lets the kernel's algorithm change the window; returns the change.
     fn avoid(&mut self, window: &Window, ack: &Ack) -> f64 {
         self.set_window(window);
         self.owed += ack.segments;
@@ -172,7 +173,7 @@ impl Algorithm for Host {
         tp.rtt_min[1] = min_rtt;
         tp.mss_cache = ack.mss;
         tp.delivered = ack.delivered as u32;
-        // What is sent in a round trip is acknowledged in the next.
+        // Segments sent in a round trip are acknowledged in the next.
         tp.snd_una = 2 * ack.round as u32;
         tp.snd_nxt = tp.snd_una + 1;
         self.set_state(if ack.in_recovery { CA_RECOVERY } else { CA_OPEN });

@@ -1,8 +1,9 @@
 //! The kernel's algorithms, compiled for the host.
 //!
-//! `kernel/*.bpf.c` are the sources of the eBPF programs that `elephan kernel load` gives to a running kernel. The same files are
-//! compiled here by the host's C compiler. So tests hold their integer arithmetic against the floating point of `elephan-cc`,
-//! and the simulator runs them as `cc = "kernel:scalable"`.
+//! `kernel/*.bpf.c` are the sources of the eBPF programs that `elephan kernel load` loads into a running
+//! kernel. The same files are compiled here by the host's C compiler. So tests compare their integer
+//! arithmetic with the floating point of `elephan-cc`, and the simulator runs them as `cc =
+//! "kernel:scalable"`.
 
 #![allow(unsafe_code, reason = "C is called: the safety of each call is stated there")]
 
@@ -16,7 +17,7 @@ use elephan_units::entry::{Parameter, Range, Value};
 
 use crate::host::{Host, Operations, Table};
 
-/// What a scenario puts before a name to have the kernel's arithmetic in the simulator.
+/// The prefix of a name in a scenario that selects the kernel's arithmetic in the simulator.
 pub const PREFIX: &str = "kernel:";
 
 /// A file of `kernel/`: its name and its text.
@@ -24,20 +25,20 @@ pub const PREFIX: &str = "kernel:";
 pub struct Source {
     /// The name of the file.
     pub name: &'static str,
-    /// What it says.
+    /// Its content.
     pub text: &'static str,
 }
 
 /// An algorithm that the kernel can load.
 #[derive(Clone, Copy)]
 pub struct Entry {
-    /// Its name here, with [`PREFIX`].
+    /// Its name in this crate, with [`PREFIX`].
     pub name: &'static str,
     /// Its name in the registry of `elephan-cc`, whose parameters it has.
     pub cc: &'static str,
-    /// The file of `kernel/` that has it.
+    /// The file of `kernel/` that contains it.
     pub source: &'static str,
-    /// The name that it registers with the kernel.
+    /// The name under which it registers with the kernel.
     pub registered: &'static str,
     operations: &'static Operations,
     table: Table,
@@ -91,12 +92,12 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 }
 
 impl Entry {
-    /// What `elephan-cc` knows of it: title, source and parameters.
+    /// Its description in `elephan-cc`: title, source and parameters.
     pub fn described(&self) -> &'static registry::Entry {
         registry::find(self.cc).expect("every algorithm of kernel/ is one of elephan-cc")
     }
 
-    /// One with its published parameters, except for those in `settings`, for the simulator.
+    /// An instance with its published parameters, except for those in `settings`, for the simulator.
     pub fn build(&self, settings: &[(&str, Value)]) -> Result<AnyAlgorithm, Mistake> {
         let values = self.values(settings)?;
         Ok(AnyAlgorithm::External(Box::new(Host::new(self.operations, values))))
@@ -104,7 +105,7 @@ impl Entry {
 
     /// The values of its table in fixed point, in the table's order, with these settings.
     pub fn values(&self, settings: &[(&str, Value)]) -> Result<Vec<u64>, Mistake> {
-        // Where elephan-cc refuses a setting, so does the kernel.
+        // The kernel refuses the settings that elephan-cc refuses.
         let described = self.described();
         described.build(settings)?;
         let parameters = (described.parameters)();
@@ -117,7 +118,7 @@ impl Entry {
     }
 }
 
-/// A value in fixed point. A word is its number, and what is infinite the largest.
+/// A value in fixed point. A word is given by its number, and infinity by the largest value.
 fn fixed(value: Value, bits: u64, parameters: &[Parameter], name: &str) -> u64 {
     match value {
         Value::Number(number) => libm::floor(number * libm::exp2(bits as f64) + 0.5) as u64,

@@ -21,16 +21,16 @@ fn tables_have_the_parameters_of_elephan_cc_with_the_same_defaults() {
     }
 }
 
-/// What happens to a connection.
+/// An event of a connection.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// Round trips with this queueing delay, in milliseconds, each ACK worth so many segments.
+    /// Round trips with this queueing delay, in milliseconds, each ACK counting as this number of segments.
     RoundTrips {
         count: u32,
         queueing_ms: u32,
         worth: u32,
     },
-    /// Time without an ACK.
+    /// An interval without ACKs.
     Wait {
         ms: u64,
     },
@@ -38,7 +38,7 @@ enum Event {
     Timeout,
 }
 
-/// The same algorithm in floating point, in whole windows, and the kernel's, side by side.
+/// The same algorithm in floating point with whole windows, and the kernel's, in parallel.
 struct Pair {
     controllers: [Controller; 2],
     now: Time,
@@ -118,7 +118,7 @@ impl Pair {
     }
 }
 
-/// More ACKs than that in a round trip say nothing new.
+/// More ACKs in a round trip than this test nothing new.
 const MOST_ACKS: f64 = 5000.0;
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
@@ -132,11 +132,13 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..40)
 }
 
-/// How far the windows are apart, in segments, over histories without end: in 95 % of the histories, and in the worst.
+/// The difference of the windows, in segments, over many random histories: in 95 % of the histories, and in
+/// the worst.
 ///
-/// The kernel's arithmetic completes a segment one ACK earlier or later, so windows differ by a segment where windows have one
-/// more or less to grow by. Where a rule has a threshold (Scalable's and BIC's low windows, the window that BIC searches for), a
-/// segment can decide on which side of it a loss falls, and then windows are apart until the next losses bring them together.
+/// The kernel's arithmetic completes a segment one ACK earlier or later, so windows differ by a segment if
+/// there is one segment more or less of growth. If a rule has a threshold (Scalable's and BIC's low windows,
+/// the window that BIC searches for), a segment can decide on which side of it a loss falls; the windows then
+/// differ until the next losses bring them together.
 fn apart(cc: &str, settings: &[(&str, Value)]) -> (f64, f64) {
     const HISTORIES: usize = 150;
     let entry = find(cc).unwrap();
@@ -157,7 +159,7 @@ fn apart(cc: &str, settings: &[(&str, Value)]) -> (f64, f64) {
     (worst[HISTORIES * 95 / 100], worst[HISTORIES - 1])
 }
 
-/// An algorithm, settings, and how far windows may be apart: in 95 % of the histories, and in all.
+/// An algorithm, settings, and the maximum difference of the windows: in 95 % of the histories, and in all.
 type Case<'a> = (&'a str, &'a [(&'a str, Value)], (f64, f64));
 
 #[test]
@@ -194,7 +196,7 @@ fn windows_agree_with_elephan_cc_within_a_few_segments() {
 
 #[test]
 fn a_decrease_rounds_as_the_published_kernels_do() {
-    // Thesis, section 9.1.2: b = 1/8 takes 2 of 18 segments.
+    // Thesis, section 9.1.2: b = 1/8 removes 2 of 18 segments.
     let mut scalable = find("scalable").unwrap().build(&[]).unwrap();
     let event = Congestion {
         now: Time::from_secs(1),

@@ -1,13 +1,13 @@
-//! What must hold of every summary, whatever was run.
+//! Invariants of every summary, whatever was run.
 
 use crate::summary::{LinkSummary, StreamSummary, Summary, TransferSummary};
 
-/// Percentiles are right to 1 %, and a float's last digits are nobody's.
+/// Percentiles are accurate to 1 %, and the last digits of a float are not significant.
 const TOLERANCE: f64 = 1.01;
-/// Percentiles of delays are kept in whole microseconds, at least one, s.
+/// Percentiles of delays are stored in whole microseconds, at least one, s.
 const UNIT_S: f64 = 2e-6;
 
-/// Nothing where `holds`, else what is wrong.
+/// Returns nothing if `holds`, otherwise the error.
 fn need(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what()) }
 }
@@ -20,7 +20,7 @@ fn is_amount(value: f64) -> bool {
     value.is_finite() && value >= 0.0
 }
 
-/// Whether times do not fall, each to its precision.
+/// Whether times do not decrease, each to its precision.
 fn rise(times: &[Option<f64>]) -> bool {
     let known: Vec<f64> = times.iter().flatten().copied().collect();
     known.iter().all(|&time| is_amount(time))
@@ -28,7 +28,7 @@ fn rise(times: &[Option<f64>]) -> bool {
 }
 
 impl Summary {
-    /// What of it cannot be, in one line; every engine asks in debug builds.
+    /// The violated invariant of a summary, in one line; every engine checks it in debug builds.
     pub fn check(&self) -> Result<(), String> {
         need(self.from_s < self.to_s, || format!("a window from {} s to {} s", self.from_s, self.to_s))?;
         for (name, share) in [

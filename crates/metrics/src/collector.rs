@@ -1,4 +1,4 @@
-//! Gathers what the summary needs while a run goes on.
+//! Collects the data that the summary needs during a run.
 
 use elephan_units::{Rate, Time};
 
@@ -9,13 +9,14 @@ use crate::summary::{CrowdSummary, FlowSummary, HostSummary, LinkSummary, Stream
 
 /// Thesis, section 7.1.3: the 80 % convergence time.
 const EPSILON: f64 = 0.8;
-/// The short-term average looks back over so many round-trip times. The thesis makes it proportional to the path's delay
-/// and leaves the constant open; 25 are two seconds at 82 ms, less than any epoch of the published paths.
+/// The time constant of the short-term average, as a number of round-trip times. The thesis makes it
+/// proportional to the path's delay and leaves the constant open; 25 are two seconds at 82 ms, less than any
+/// epoch of the published paths.
 const SHORT_TERM_RTTS: f64 = 25.0;
-/// A link may be ahead of its rate by one packet: one that it began to serve before the rate fell.
+/// A link may exceed its rate by one packet, whose service began before the rate fell.
 const LARGEST_PACKET_BITS: f64 = 8.0 * 65_535.0;
 
-/// What a collector has to know beforehand.
+/// Information that a collector needs in advance.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The measuring window.
@@ -24,9 +25,9 @@ pub struct Setup {
     pub to: Time,
     /// Sampling interval.
     pub interval: Time,
-    /// Of each flow, its label and its round-trip time without queueing.
+    /// The label and the round-trip time without queueing of each flow.
     pub flows: Vec<(String, Time)>,
-    /// Rate of the bottleneck; none where it has none.
+    /// Rate of the bottleneck; `None` if it has none.
     pub bottleneck: Option<Rate>,
 }
 
@@ -45,35 +46,35 @@ pub struct FlowSample {
     pub timeouts: u64,
     /// Congestion window, segments; zero between connections.
     pub cwnd: f64,
-    /// Smoothed round-trip time; zero where there is none.
+    /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Time,
-    /// The sender's host; none where it is infinitely fast.
+    /// The sender's host; `None` if it is infinitely fast.
     pub host: Option<HostSample>,
 }
 
 /// Counters of a sending host since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HostSample {
-    /// Time that its processor was busy.
+    /// Time for which its processor was busy.
     pub busy: Time,
-    /// Packets that found its backlog full.
+    /// Packets dropped because its backlog was full.
     pub dropped: u64,
-    /// Most packets in its backlog.
+    /// Maximum number of packets in its backlog.
     pub backlog_max: u64,
     /// Reductions because its device queue was full.
     pub stalls: u64,
 }
 
-/// What a link did in the measuring window.
+/// A link's counters for the measuring window.
 #[derive(Clone, Debug, Default)]
 pub struct LinkSample {
-    /// All of the summary but the utilisation.
+    /// The whole summary except the utilisation.
     pub summary: LinkSummary,
-    /// What the rate allowed while the link was up, bits.
+    /// Bits that the rate allowed while the link was up.
     pub allowed_bits: f64,
     /// Bytes served, headers included.
     pub bytes: u64,
-    /// Whether it is the link that the summary is about.
+    /// Whether it is the bottleneck, to which the summary refers.
     pub is_bottleneck: bool,
 }
 
@@ -85,17 +86,18 @@ struct FlowRecord {
     last: FlowSample,
     /// Bytes delivered at the last sample.
     sampled_bytes: u64,
-    /// Bytes delivered from sample to sample, from the flow's start on.
+    /// Bytes delivered in each sampling interval, from the flow's start on.
     deliveries: Vec<f32>,
-    /// How many of these lie before the measuring window.
+    /// Number of these samples before the measuring window.
     before: usize,
     cwnd_sum: f64,
     srtt_sum: f64,
     sampled: u64,
 }
 
-/// Gathers what the summary needs. Samples come at multiples of the interval; the ends of the measuring window are reported separately,
-/// so that goodput covers it exactly. A time of convergence is right to one interval.
+/// Collects the data that the summary needs. Samples come at multiples of the interval; the ends of the
+/// measuring window are reported separately, so that goodput covers it exactly. A convergence time is
+/// accurate to one interval.
 pub struct Collector {
     setup: Setup,
     flows: Vec<FlowRecord>,
@@ -123,8 +125,8 @@ impl Collector {
         }
     }
 
-    /// Whether something that happens at `now` is in the measuring window: after its beginning until its end, that included. A
-    /// window from the beginning of the run has that instant, too.
+    /// Whether an event at `now` is in the measuring window: after its beginning, and until and including its
+    /// end. A window that starts with the run includes that instant, too.
     pub fn measures(&self, now: Time) -> bool {
         (self.setup.from < now || self.setup.from == Time::ZERO) && now <= self.setup.to
     }
@@ -166,10 +168,10 @@ impl Collector {
 
     /// A flow's counters at a sampling time, from its start to the end of the measuring window.
     pub fn sample(&mut self, flow: u32, sample: &FlowSample, now: Time) {
-        // A sample is a state, not an event: those of both ends are the window's.
+        // A sample is a state, not an event: the samples at both ends belong to the window.
         let within = self.setup.from <= now && now <= self.setup.to;
         let record = &mut self.flows[flow as usize];
-        // A flow that starts with this sample has had no time to deliver anything.
+        // A flow that starts at this sample has had no time to deliver anything.
         if record.started.is_none_or(|started| started >= now) {
             return;
         }
@@ -182,17 +184,17 @@ impl Collector {
         }
     }
 
-    /// What a crowd did in the measuring window.
+    /// The metrics of a crowd in the measuring window.
     pub fn crowd(&mut self, crowd: CrowdSummary) {
         self.crowds.push(crowd);
     }
 
-    /// What a stream of datagrams did in the measuring window.
+    /// The metrics of a stream of datagrams in the measuring window.
     pub fn stream(&mut self, stream: StreamSummary) {
         self.streams.push(stream);
     }
 
-    /// What a link did in the measuring window.
+    /// The metrics of a link in the measuring window.
     pub fn link(&mut self, link: LinkSample) {
         self.links.push(link);
     }

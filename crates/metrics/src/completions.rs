@@ -1,14 +1,14 @@
-//! How long transfers, or pages, took.
+//! Completion times of transfers, or pages.
 
 use elephan_units::Time;
 use hdrhistogram::Histogram;
 
 use crate::summary::TransferSummary;
 
-/// Completion times, in bounded memory.
+/// Completion times, stored in bounded memory.
 #[derive(Clone, Debug)]
 pub struct Completions {
-    /// Microseconds.
+    /// Completion times in microseconds.
     times: Histogram<u64>,
     sum_s: f64,
     bytes: u64,
@@ -22,7 +22,7 @@ impl Default for Completions {
 }
 
 impl Completions {
-    /// One more, of so much payload.
+    /// Adds a completion with this payload.
     pub fn record(&mut self, took: Time, bytes: u64) {
         let micros = took.picos() / 1_000_000;
         self.times.record(micros.max(1)).expect("it grows with its values");
@@ -30,7 +30,7 @@ impl Completions {
         self.bytes += bytes;
     }
 
-    /// The summary; none where there was nothing.
+    /// The summary; `None` if there were no completions.
     pub fn summary(&self) -> Option<TransferSummary> {
         let count = self.times.len();
         let quantile = |q| Some(self.times.value_at_quantile(q) as f64 * 1e-6);

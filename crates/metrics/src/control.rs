@@ -1,4 +1,4 @@
-//! What a caller may do while a run goes on, whichever engine carries it out.
+//! The caller's control of a run in progress, for all engines.
 
 use std::path::PathBuf;
 
@@ -6,37 +6,38 @@ use elephan_units::Time;
 
 use crate::trace::{FlowTrace, QueueTrace};
 
-/// What a caller may do while a run goes on.
+/// The caller's control of a run in progress.
 pub trait Control {
-    /// How much simulated time passes between two calls of [`Control::goes_on`], in a run of this duration. An engine in real
-    /// time chooses that itself.
+    /// Simulated time between two calls of [`Control::goes_on`], in a run of this duration. An engine in real
+    /// time chooses this itself.
     fn interval(&self, duration: Time) -> Time {
         duration / 100
     }
-    /// Says whether the run goes on; false cancels it. A caller that wants it to pause does not return.
+    /// Whether to continue the run; false cancels it. A caller pauses the run by not returning.
     fn goes_on(&self, so_far: &SoFar<'_>) -> bool;
-    /// Whether the run is to end now. Asked every millisecond or so of computing, also while simulated time does not advance.
+    /// Whether the run must end now. Called about every millisecond of computing time, also while simulated
+    /// time does not advance.
     fn is_cancelled(&self) -> bool {
         false
     }
-    /// Where the packets of link `name` are written, for the links that the plan names.
+    /// The file for the packets of link `name`, for the links that the plan names.
     fn pcap_file(&self, name: &str) -> Option<PathBuf>;
 }
 
-/// A run that is not over.
+/// A run in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct SoFar<'a> {
-    /// Time of the run that has passed.
+    /// Elapsed time of the run.
     pub now: Time,
     /// Its share of the run's duration.
     pub share: f64,
-    /// The samples of the flows until now.
+    /// The samples of the flows so far.
     pub flows: &'a FlowTrace,
-    /// The samples of the links until now.
+    /// The samples of the links so far.
     pub queues: &'a QueueTrace,
 }
 
-/// Lets a run go on to its end, and captures nothing.
+/// Runs to the end, without captures.
 pub struct Uncontrolled;
 
 impl Control for Uncontrolled {

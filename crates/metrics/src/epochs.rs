@@ -1,17 +1,18 @@
-//! Congestion epochs, and how many flows back off together.
+//! Congestion epochs, and the number of flows that back off together.
 
 use elephan_units::Time;
 
 /// Groups reductions of flows into congestion epochs.
 ///
-/// An epoch begins with a flow's reduction and takes in those that follow within one round-trip time: flows that lost
-/// packets of the same overflow learn of it that much apart. The synchronisation rate is the mean share of the active flows
-/// that back off in an epoch.
+/// An epoch begins with a flow's reduction and includes those that follow within one round-trip time, because
+/// flows that lost packets in the same overflow detect the loss at times that differ by up to a round trip.
+/// The synchronisation rate is the mean share of the active flows that back off in an epoch.
 #[derive(Clone, Debug)]
 pub struct Epochs {
     span: Time,
     began: Option<Time>,
-    /// How many flows backed off in the present epoch, and of each flow the last epoch in which it did, counted from 1.
+    /// The number of flows that backed off in the current epoch, and for each flow the last epoch in which it
+    /// did, counted from 1.
     flows: u32,
     last: Vec<u64>,
     active: usize,
@@ -26,7 +27,7 @@ impl Epochs {
         Self { span, began: None, flows: 0, last: Vec::new(), active: 0, closed: 0, shares: 0.0 }
     }
 
-    /// `flow` reduced its window while `active` flows were on their way.
+    /// `flow` reduced its window while `active` flows were active.
     pub fn reduction(&mut self, flow: u32, active: usize, now: Time) {
         if self.began.is_none_or(|began| now.since(began) > self.span) {
             self.close();

@@ -1,15 +1,15 @@
 //! The metrics themselves. "Thesis" is Li 2006, chapter 7.
 
-/// Jain's fairness index (Jain, Chiu, Hawe 1984; Tekala and Szabo 2006, equation 25): 1 where all are equal, `1/n` where one
-/// has everything. NaN for no flows or no goodput at all.
+/// Jain's fairness index (Jain, Chiu, Hawe 1984; Tekala and Szabo 2006, equation 25): 1 if all are equal,
+/// `1/n` if one has everything. NaN for no flows or no goodput at all.
 pub fn jain(goodputs: &[f64]) -> f64 {
     let sum: f64 = goodputs.iter().sum();
     let squares: f64 = goodputs.iter().map(|x| x * x).sum();
     sum * sum / (goodputs.len() as f64 * squares)
 }
 
-/// Fairness as the ratio of the smallest goodput to the largest (thesis, equation 7.9, for two flows); friendliness where one
-/// of the two is Standard TCP. NaN for no flows or no goodput at all.
+/// Fairness as the ratio of the smallest goodput to the largest (thesis, equation 7.9, for two flows);
+/// friendliness if one of the two is Standard TCP. NaN for no flows or no goodput at all.
 pub fn fairness(goodputs: &[f64]) -> f64 {
     let least = goodputs.iter().copied().fold(f64::INFINITY, f64::min);
     let most = goodputs.iter().copied().fold(0.0, f64::max);
@@ -39,9 +39,9 @@ pub fn short_term(average: f64, sample: f64, step: f64, tau: f64) -> f64 {
     keep * average + (1.0 - keep) * sample
 }
 
-/// Time from the start of a flow until its short-term goodput first is within a factor `epsilon` of `target`, either way
-/// (thesis, section 7.1.3: epsilon 0.8, target its long-term average). `samples` begin with the flow; `step` and `tau` are in
-/// seconds. None where it never happens.
+/// Time from the start of a flow until its short-term goodput first is within a factor `epsilon` of `target`,
+/// either way (thesis, section 7.1.3: epsilon 0.8, target its long-term average). `samples` begin with the
+/// flow; `step` and `tau` are in seconds. `None` if it never happens.
 pub fn convergence(samples: &[f64], target: f64, epsilon: f64, step: f64, tau: f64) -> Option<f64> {
     let mut average = 0.0;
     for (index, &sample) in samples.iter().enumerate() {
@@ -53,14 +53,15 @@ pub fn convergence(samples: &[f64], target: f64, epsilon: f64, step: f64, tau: f
     None
 }
 
-/// Impact on Standard TCP (thesis, equation 9.1): what its flows lose when some of them become others, both goodputs
-/// of the remaining flows. Above 1 they are harmed.
+/// Impact on Standard TCP (thesis, equation 9.1): the loss of goodput of its flows when some of them are
+/// replaced by others. Both goodputs are of the remaining flows. Above 1 they are harmed.
 pub fn impact(without: f64, with: f64) -> f64 {
     without / with
 }
 
-/// QoS efficiency factor of a class (thesis, equations 9.2 and 9.3): what it achieved over what it was guaranteed, both counting
-/// IP packets, as a link's rate does. Below 1 it left some of its share to others.
+/// QoS efficiency factor of a class (thesis, equations 9.2 and 9.3): the throughput that it achieved over the
+/// throughput that it was guaranteed, both counting IP packets, as a link's rate does. Below 1 it left some
+/// of its share to others.
 pub fn qos_efficiency(achieved: f64, guaranteed: f64) -> f64 {
     achieved / guaranteed
 }
@@ -98,7 +99,7 @@ mod tests {
 
     #[test]
     fn impact_and_qos_efficiency_by_hand() {
-        // Two flows of 100 Mbit/s each; beside another algorithm the remaining one has 40.
+        // Two flows of 100 Mbit/s each; with another algorithm as competitor the remaining one has 40.
         assert_eq!(impact(100e6, 40e6), 2.5);
         // 630 of 700 Mbit/s.
         assert!((qos_efficiency(630e6, 700e6) - 0.9).abs() < 1e-12);

@@ -1,8 +1,9 @@
-//! What a run is worth: every metric defined once, in one pass, with bounded memory.
+//! The metrics of a run: every metric defined once, computed in one pass, with bounded memory.
 //!
-//! An engine feeds a [`Collector`] with samples of each flow's counters at equal distances; [`Collector::finish`] turns
-//! them into a [`Summary`]. The formulas stand in [`formula`], one function each, with their sources. What is kept is one
-//! `f32` for each flow and sample, because convergence is judged against an average that is known only at the end.
+//! An engine passes a [`Collector`] samples of each flow's counters at equal intervals; [`Collector::finish`]
+//! turns them into a [`Summary`]. The formulas are in [`formula`], one function each, with their sources. One
+//! `f32` is stored for each flow and sample, because convergence is evaluated against an average that is
+//! known only at the end.
 //!
 //! Goodput counts application bytes, delivered once and in order. Utilisation counts IP packets.
 

@@ -1,9 +1,9 @@
-//! What an engine gives of a run, whichever engine it is.
+//! The results of a run, for all engines.
 
 use crate::Summary;
 use crate::trace::{CrowdTrace, EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace};
 
-/// What an engine gives of a run.
+/// The results of a run, for all engines.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Its metrics.
@@ -18,9 +18,9 @@ pub struct Outcome {
     pub queues: QueueTrace,
     /// Transfers.
     pub transfers: TransferTrace,
-    /// Every event, where the plan asks for them.
+    /// Every event, if the plan asks for them.
     pub events: EventTrace,
-    /// Data segments that were acknowledged, all flows together.
+    /// Data segments that were acknowledged, of all flows together.
     pub segments_delivered: u64,
     /// Events of the engine.
     pub events_handled: u64,

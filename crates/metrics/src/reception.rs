@@ -8,38 +8,39 @@ use crate::summary::StreamSummary;
 /// Resolution of delays: percentiles are accurate to 1 % above it.
 const MICROSECOND: u64 = 1_000_000;
 
-/// Counters of a stream at its receiver; all only grow.
+/// Counters of a stream at its receiver; they never decrease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     /// Packets that arrived.
     pub packets: u64,
-    /// Packets that were to arrive: one more than the highest number that did (RFC 3550, appendix A.3).
+    /// Packets expected: one more than the highest number that arrived (RFC 3550, appendix A.3).
     pub expected: u64,
     /// Packets that arrived after one with a higher number (RFC 4737, section 3.3).
     pub reordered: u64,
 }
 
 impl Received {
-    /// Packets that did not arrive though a later one did; what overtook them for good or for now.
+    /// Packets that did not arrive although a later one did: they are lost, or overtaken and still in
+    /// transit.
     pub fn lost(&self) -> u64 {
         self.expected - self.packets
     }
 }
 
-/// The receiver of a stream. A packet belongs to the measuring window in which it was sent: by their numbers, no packet is
-/// received or lost there that was not sent there.
+/// The receiver of a stream. A packet belongs to the measuring window in which it was sent. This is
+/// determined by its number, so every packet that a window counts as received or lost was sent in it.
 #[derive(Clone, Debug)]
 pub struct Reception {
     received: Received,
-    /// Number of the first packet of the measuring window, and what had arrived when that began.
+    /// Number of the first packet of the measuring window, and the counters when the window began.
     first: u64,
     before: Received,
-    /// What has arrived since of packets that had been sent before it.
+    /// Packets received since then that had been sent before the window.
     earlier: Received,
     delays: Histogram<u64>,
     delay_sum: u128,
     delay_max: Time,
-    /// Delay of the packet before, and the jitter so far, s.
+    /// Delay of the previous packet, and the jitter so far, s.
     last: Option<Time>,
     jitter_s: f64,
 }
@@ -66,7 +67,7 @@ impl Reception {
         }
     }
 
-    /// The measuring window starts again with packet `first`, the next that is sent.
+    /// The measuring window restarts with packet `first`, the next that is sent.
     pub fn measure(&mut self, first: u64) {
         let (received, last, jitter_s) = (self.received, self.last, self.jitter_s);
         *self = Self { received, before: received, first, last, jitter_s, ..Self::new() };
@@ -94,13 +95,13 @@ impl Reception {
         }
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn received(&self) -> Received {
         self.received
     }
 
-    /// What the stream was worth in the measuring window, which lasts for `span` and ends now: so many packets were sent since the
-    /// stream started, of `payload` bytes each.
+    /// Metrics of the stream in the measuring window, which lasts for `span` and ends now. `sent` packets
+    /// were sent since the stream started, of `payload` bytes each.
     pub fn summary(
         &self,
         label: String,
@@ -127,23 +128,23 @@ impl Reception {
         }
     }
 
-    /// Mean one-way delay in the window, s; none without packets.
+    /// Mean one-way delay in the window, s; `None` without packets.
     pub fn delay_mean_s(&self) -> Option<f64> {
         let count = self.delays.len();
         (count > 0).then(|| self.delay_sum as f64 * 1e-12 / count as f64)
     }
 
-    /// A quantile of the one-way delay in the window, to 1 %, s; none without packets.
+    /// A quantile of the one-way delay in the window, to 1 %, s; `None` without packets.
     pub fn delay_quantile_s(&self, quantile: f64) -> Option<f64> {
         (!self.delays.is_empty()).then(|| self.delays.value_at_quantile(quantile) as f64 * 1e-6)
     }
 
-    /// The largest one-way delay in the window, s; none without packets.
+    /// The largest one-way delay in the window, s; `None` without packets.
     pub fn delay_max_s(&self) -> Option<f64> {
         (!self.delays.is_empty()).then(|| self.delay_max.secs_f64())
     }
 
-    /// Interarrival jitter (RFC 3550, section 6.4.1) after the last packet, s; none before the second.
+    /// Interarrival jitter (RFC 3550, section 6.4.1) after the last packet, s; `None` before the second.
     pub fn jitter_s(&self) -> Option<f64> {
         (self.received.packets > 1).then_some(self.jitter_s)
     }
@@ -176,7 +177,7 @@ mod tests {
         }
         let summary = reception.summary("s".into(), None, 9, 1000, Time::from_secs(1));
         assert_eq!((summary.sent, summary.received, summary.lost, summary.reordered), (5, 3, 1, 1));
-        // What arrives in the window is its goodput, whenever it was sent.
+        // Packets that arrive in the window count as its goodput, whenever they were sent.
         assert_eq!(summary.goodput_bit_s, 40_000.0);
         assert!((summary.delay_mean_s.unwrap() - 0.020).abs() < 1e-12);
         assert_eq!(summary.delay_max_s, Some(0.030));

@@ -1,9 +1,10 @@
 //! The matrix model of AIMD flows that share a DropTail link (Shorten, Wirth and Leith 2006; thesis, sections 5.4.1 and 7.1.4).
 //!
-//! Time is cut at the congestion events. At each, some flows back off, `w_i -> beta_i w_i`, and until the next each gains
-//! `(a_i/T_i) tau`, with `tau` such that the sum of rates is the link's again. So `w(k+1) = A(k) w(k)`, and
-//! `A = diag(beta) + c (1 - beta)^T / sum(c_i/T_i)` over the rates. Valid for queues that are short beside the bandwidth-delay
-//! product, so that `T_i` is constant, and for increases that change little in an epoch.
+//! Time is divided at the congestion events. At each event some flows back off, `w_i -> beta_i w_i`, and
+//! until the next event each gains `(a_i/T_i) tau`, with `tau` such that the sum of rates equals the link's
+//! rate again. So `w(k+1) = A(k) w(k)`, and `A = diag(beta) + c (1 - beta)^T / sum(c_i/T_i)` over the rates.
+//! Valid for queues that are short relative to the bandwidth-delay product, so that `T_i` is constant, and
+//! for increases that change little in an epoch.
 
 /// A flow in the matrix model.
 #[derive(Clone, Copy, Debug)]
@@ -14,12 +15,13 @@ pub struct Flow {
     pub beta: f64,
     /// Round-trip time in s.
     pub rtt: f64,
-    /// Probability that it backs off at a congestion event: its synchronisation factor lambda, 1 where all lose together.
+    /// Probability that it backs off at a congestion event: its synchronisation factor lambda, 1 if all flows
+    /// lose together.
     pub synchronisation: f64,
 }
 
 impl Flow {
-    /// Gain of rate in segments/s for each second.
+    /// Increase of the rate, in segments/s for each second.
     fn slope(&self) -> f64 {
         self.a / (self.rtt * self.rtt)
     }
@@ -37,8 +39,9 @@ pub fn step(flows: &[Flow], rates: &[f64], backs_off: &[bool]) -> Vec<f64> {
     flows.iter().zip(kept).map(|(flow, rate)| rate + flow.slope() * given_up / slopes).collect()
 }
 
-/// The expected next rates, each flow backing off by chance apart from the others: one row for each flow of the matrix
-/// `E[A] = diag(1 - lambda_i b_i) + s_i lambda_j b_j / sum(s)`, with `s` the slopes `a/T^2` and `b = 1 - beta`.
+/// The expected next rates, if flows back off independently of each other: one row for each flow of the
+/// matrix `E[A] = diag(1 - lambda_i b_i) + s_i lambda_j b_j / sum(s)`, with `s` the slopes `a/T^2` and `b = 1
+/// - beta`.
 pub fn expected_matrix(flows: &[Flow]) -> Vec<Vec<f64>> {
     let slopes: f64 = flows.iter().map(Flow::slope).sum();
     let taken = |flow: &Flow| flow.synchronisation * (1.0 - flow.beta);
@@ -54,7 +57,8 @@ pub fn expected_matrix(flows: &[Flow]) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// The shares of the link's rate that the expected matrix settles at: `x_i ~ a_i / (T_i^2 lambda_i (1 - beta_i))`.
+/// The shares of the link's rate to which the expected matrix converges: `x_i ~ a_i / (T_i^2 lambda_i (1 -
+/// beta_i))`.
 ///
 /// For two flows of equal `a` and `beta` the ratio is `(lambda_j/lambda_i)(T_j/T_i)^2`, the thesis' fairness of Standard TCP
 /// (section 7.1.4): square of the ratio of round-trip times, times the ratio of synchronisation.
@@ -70,8 +74,8 @@ pub fn fairness(one: Flow, other: Flow) -> f64 {
     (shares[0] / shares[1]).min(shares[1] / shares[0])
 }
 
-/// Congestion events until an unfairness of equal flows has shrunk to a share `rest`, all losing together: `ln rest/ln beta`, since
-/// `beta` is the second eigenvalue of the synchronised matrix.
+/// Number of congestion events until an unfairness between equal flows has decreased to a share `rest`, if
+/// all lose together: `ln rest/ln beta`, because `beta` is the second eigenvalue of the synchronised matrix.
 pub fn convergence_events(beta: f64, rest: f64) -> f64 {
     libm::log(rest) / libm::log(beta)
 }

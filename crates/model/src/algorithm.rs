@@ -1,12 +1,15 @@
-//! Every algorithm's steady state, by one construction: the climb from a loss to the next.
+//! The steady state of every algorithm, by one construction: the growth of the window from one loss to the
+//! next.
 //!
-//! One loss in `1/p` packets makes a periodic sawtooth. Let it lose at window `W`. The climb from what the loss leaves back to
-//! `W` takes `rounds(W)` round trips and carries `packets(W)` packets, so `p = 1/packets(W)`, the mean window is
-//! `packets(W)/rounds(W)`, and the recovery time is `rounds(W)`. Each algorithm gives its climb, in closed form where it has one.
-//! That is the *derived* response function. What a paper prints, often an approximation of it, is the *published* one.
+//! One loss in `1/p` packets makes a periodic sawtooth. Let the loss occur at window `W`. The climb from the
+//! window after the loss back to `W` takes `rounds(W)` round trips and carries `packets(W)` packets, so `p =
+//! 1/packets(W)`, the mean window is `packets(W)/rounds(W)`, and the recovery time is `rounds(W)`. Each
+//! algorithm defines its climb, in closed form if there is one. This gives the *derived* response function.
+//! The function printed in a paper, often an approximation, is the *published* one.
 //!
-//! Not counted: the round trip in which the window stands still while a loss is repaired, timeouts, whole windows. So both
-//! forms hold for windows of more than about ten segments and climbs of more than a few round trips.
+//! Three things are not modelled: the round trip in which the window is constant while a loss is repaired,
+//! timeouts, and whole windows. So both forms are valid for windows of more than about ten segments and
+//! climbs of more than a few round trips.
 
 use elephan_cc::registry::{self, AnyParameters};
 use elephan_units::Mistake;
@@ -44,7 +47,7 @@ pub enum Algorithm {
     Cubic(Cubic),
 }
 
-/// Why there is no model of an algorithm, or no answer of one.
+/// Why there is no model of an algorithm, or no result from it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
     /// An algorithm without a model, or a setting that it refuses.
@@ -55,13 +58,13 @@ pub enum Error {
     Cancelled,
 }
 
-/// The name of the algorithm whose model the algorithm `name` has: its own, or that of a simpler one that responds to losses alike. None
-/// where there is no model.
+/// The algorithm whose model is used for the algorithm `name`: itself, or a simpler one with the same
+/// response to losses. `None` if there is no model.
 pub fn modelled(name: &str) -> Option<&'static str> {
     let model =
         |name: &str| AnyParameters::of(name, &[]).and_then(Result::ok).and_then(|it| Algorithm::of(&it));
     let own = model(name)?;
-    // A name that chooses a recovery too is not the simplest.
+    // A name that also selects a recovery is not the simplest.
     registry::ALL
         .iter()
         .filter(|entry| entry.implies.is_empty())
@@ -69,11 +72,12 @@ pub fn modelled(name: &str) -> Option<&'static str> {
         .find(|other| model(other).is_some_and(|other| other == own))
 }
 
-/// Smallest and largest window that a response function looks for.
+/// Smallest and largest window in the search of a response function.
 const WINDOWS: (f64, f64) = (1.0, 1e12);
 
 impl Algorithm {
-    /// The model of the algorithm `name`, as a scenario calls it, with the published parameters except for `settings`.
+    /// The model of the algorithm `name`, as in a scenario, with the published parameters except for
+    /// `settings`.
     pub fn new(name: &str, settings: &[(&str, Value)]) -> Result<Self, Error> {
         let parameters = AnyParameters::of(name, settings).transpose();
         let parameters = parameters.map_err(|mistake| Error::Refused(mistake.below("cc")))?;
@@ -84,7 +88,7 @@ impl Algorithm {
         })
     }
 
-    /// The model of the algorithm with these parameters; none where it has none.
+    /// The model of the algorithm with these parameters; `None` if there is none.
     #[expect(
         clippy::match_wildcard_for_single_variants,
         reason = "a new algorithm has no model until somebody derives one"
@@ -118,7 +122,8 @@ impl Algorithm {
         }
     }
 
-    /// The response function as it is printed: mean window in segments at loss rate `p`. None where no source prints one.
+    /// The response function as printed: mean window in segments at loss rate `p`. `None` if no source prints
+    /// one.
     pub fn published(&self, p: f64, rtt: f64) -> Option<f64> {
         match self {
             Self::Standard(it) => Some(it.window(p)),
@@ -136,7 +141,7 @@ impl Algorithm {
         packets / rounds
     }
 
-    /// Window at which the sawtooth under one loss in `1/p` packets loses.
+    /// Window at which the losses occur in the sawtooth of one loss in `1/p` packets.
     pub fn peak(&self, p: f64, rtt: f64) -> f64 {
         solve::increasing(|w| self.epoch(w, rtt).packets, 1.0 / p, WINDOWS.0, WINDOWS.1)
     }
@@ -150,7 +155,7 @@ impl Algorithm {
         1.0 / self.epoch(solve::increasing(mean, w, WINDOWS.0, WINDOWS.1), rtt).packets
     }
 
-    /// Fraction of window `w` that a loss leaves.
+    /// Fraction of window `w` that remains after a loss.
     pub fn beta(&self, w: f64) -> f64 {
         match self {
             Self::Standard(it) => it.beta,
@@ -164,10 +169,10 @@ impl Algorithm {
         }
     }
 
-    /// The increase in segments for each round trip, of a flow whose mean window is `w` under losses of that rate; for Layered TCP
-    /// without the jumps between layers. For
-    /// algorithms with a memory (H-TCP, BIC-TCP, CUBIC, whose increase depends on the time or the window of the last loss) it is the
-    /// one that keeps `w` where [`Self::loss`] says.
+    /// The increase in segments for each round trip, of a flow whose mean window is `w` under losses of that
+    /// rate; for Layered TCP without the jumps between layers. For algorithms with memory (H-TCP, BIC-TCP,
+    /// CUBIC, whose increase depends on the time or the window of the last loss) it is the increase that
+    /// keeps `w` constant with [`Self::loss`].
     pub fn increase(&self, w: f64, rtt: f64) -> f64 {
         match self {
             Self::Standard(it) => it.a,
@@ -179,13 +184,14 @@ impl Algorithm {
         }
     }
 
-    /// Round trips until a flow that lost at window `w` is back there.
+    /// Round trips until a flow that lost at window `w` has regained it.
     pub fn recovery(&self, w: f64, rtt: f64) -> f64 {
         self.epoch(w, rtt).rounds
     }
 
-    /// Round trips from window `w` to twice that, when capacity has come free: the climb of a flow that lost at `w`. BIC-TCP and
-    /// CUBIC pass their old window on the way, H-TCP has had its second of low speed; CUBIC starts from its plateau.
+    /// Round trips from window `w` to twice that, when capacity has become free: the climb of a flow that
+    /// lost at `w`. BIC-TCP and CUBIC pass their old window on the way, and H-TCP has passed its second of
+    /// low speed; CUBIC starts from its plateau.
     pub fn doubling(&self, w: f64, rtt: f64) -> f64 {
         match self {
             Self::Scalable(it) => it.doubling(w),
@@ -196,19 +202,20 @@ impl Algorithm {
         }
     }
 
-    /// Round trips from window `w` to half of that under a loss in each round trip. Whole losses are not waited for
-    /// (Kelly, section 3.3: ln(1/2)/ln(1 - b)), and the fraction that a loss takes is that at `w`.
+    /// Round trips from window `w` to half of that under a loss in each round trip. The number is not rounded
+    /// up to whole losses (Kelly, section 3.3: ln(1/2)/ln(1 - b)), and the fraction that a loss removes is
+    /// that at `w`.
     pub fn halving(&self, w: f64) -> f64 {
         libm::log(0.5) / libm::log(self.beta(w))
     }
 
     /// Coefficient of variation of the rate under independent losses of small probability, about mean window `w`.
     ///
-    /// Linear noise about the equilibrium of `dw = a(w) - b(w) w` at each loss, losses at `p w` for each round trip:
-    /// `CoV^2 = b / (2 (2 + e_b - e_a))` with `e_a`, `e_b` the elasticities of `a` and `b` in `w`. Scalable TCP has `e_a = 1`,
-    /// `e_b = 0` and so `sqrt(b/2)`, which is Kelly's equation 2; Standard TCP has `sqrt(b)/2`, 0.354, where the
-    /// exact value is 0.41. Valid for many losses in the memory of the window, so better the smaller `b`; for windows above the
-    /// low-speed mode.
+    /// Linear noise about the equilibrium of `dw = a(w) - b(w) w` at each loss, with `p w` losses for each
+    /// round trip: `CoV^2 = b / (2 (2 + e_b - e_a))` with `e_a`, `e_b` the elasticities of `a` and `b` in
+    /// `w`. Scalable TCP has `e_a = 1`, `e_b = 0` and so `sqrt(b/2)`, which is Kelly's equation 2; Standard
+    /// TCP has `sqrt(b)/2`, 0.354, while the exact value is 0.41. Valid if the window depends on many past
+    /// losses, so the accuracy is better for smaller `b`; for windows above the low-speed mode.
     pub fn variation(&self, w: f64, rtt: f64) -> f64 {
         let elasticity = |f: &dyn Fn(f64) -> f64| {
             let h: f64 = 0.05;
@@ -219,20 +226,21 @@ impl Algorithm {
         ((1.0 - self.beta(w)) / (2.0 * (2.0 + e_b - e_a))).sqrt()
     }
 
-    /// Coefficient of variation of the window over one periodic sawtooth, that of a single flow at a full DropTail queue. For an
-    /// AIMD it is `(1 - beta)/(sqrt(3) (1 + beta))`.
+    /// Coefficient of variation of the window over one periodic sawtooth, that of a single flow at a full
+    /// DropTail queue. For an AIMD it is `(1 - beta)/(sqrt(3) (1 + beta))`.
     pub fn sawtooth_variation(&self, w: f64) -> f64 {
         let beta = self.beta(w);
         (1.0 - beta) / (3.0f64.sqrt() * (1.0 + beta))
     }
 
-    /// How unfair the algorithm is between flows of different round-trip times: exponents `n` of
+    /// The unfairness of the algorithm between flows of different round-trip times: exponents `n` of
     /// `rate_1/rate_2 = (rtt_2/rtt_1)^n` about loss rate `p`.
     ///
-    /// With `w = c T^e / p^d` (`d` and `e` are taken from the derived response function): flows that lose each packet with the same
-    /// probability have `n = 1 - e`; flows that lose together, at the same moments, have `p_i w_i/T_i` in common and so
-    /// `n = (1 - e)/(1 - d)` (Xu, Harfoush and Rhee 2004, theorem 1, with e = 0). `d` of 1, Scalable TCP's, has no such state: the
-    /// flow with the shortest round-trip time takes all.
+    /// Let `w = c T^e / p^d` (`d` and `e` are taken from the derived response function). Flows that lose each
+    /// packet with the same probability have `n = 1 - e`. Flows that lose together, at the same moments, have
+    /// `p_i w_i/T_i` in common and so `n = (1 - e)/(1 - d)` (Xu, Harfoush and Rhee 2004, theorem 1, with e =
+    /// 0). With `d` of 1, as for Scalable TCP, there is no such state: the flow with the shortest round-trip
+    /// time takes the whole capacity.
     pub fn rtt_unfairness(&self, p: f64, rtt: f64) -> RttUnfairness {
         let (h, log) = (1.2f64, |x: f64| libm::log(x));
         let d = log(self.window(p / h, rtt) / self.window(p * h, rtt)) / (2.0 * log(h));
@@ -242,16 +250,17 @@ impl Algorithm {
     }
 }
 
-/// Exponents of a response function, and what they mean for flows of different round-trip times.
+/// Exponents of a response function, and the resulting unfairness between flows of different round-trip
+/// times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RttUnfairness {
     /// `d` of `w = c T^e / p^d`.
     pub loss_exponent: f64,
     /// `e` of `w = c T^e / p^d`.
     pub rtt_exponent: f64,
-    /// Exponent of the ratio of rates where losses are independent.
+    /// Exponent of the ratio of rates if losses are independent.
     pub independent: f64,
-    /// Exponent of the ratio of rates where all flows lose together.
+    /// Exponent of the ratio of rates if all flows lose together.
     pub synchronised: f64,
 }
 

@@ -1,5 +1,5 @@
-//! BIC-TCP (Xu, Harfoush and Rhee 2004; thesis, equations 6.15 to 6.17). The response function is derived: a flow that loses
-//! at the same window each time finds its target there.
+//! BIC-TCP (Xu, Harfoush and Rhee 2004; thesis, equations 6.15 to 6.17). The response function is derived: a
+//! flow that always loses at the same window has its target there.
 
 use elephan_cc::bic::Parameters;
 
@@ -27,13 +27,13 @@ impl Bic {
         }
     }
 
-    /// Fraction that a loss at window `w` leaves.
+    /// Fraction that remains after a loss at window `w`.
     pub(crate) fn beta(&self, w: f64) -> f64 {
         if w <= self.low_window { 0.5 } else { self.beta }
     }
 
-    /// Equation 6.17 from below: `S_max` for each round trip while the target is further than `B S_max`, then a `B`th of the
-    /// distance, then `B/smooth_part` over the last `B` segments.
+    /// Equation 6.17 below the target: `S_max` for each round trip while the target is further than `B
+    /// S_max`, then the fraction `1/B` of the distance, then `B/smooth_part` over the last `B` segments.
     pub(crate) fn epoch(&self, w: f64) -> Epoch {
         if w <= self.low_window {
             return Standard { a: 1.0, beta: 0.5 }.epoch(w);
@@ -52,7 +52,7 @@ impl Bic {
         // The last B segments.
         let last = (w - self.b).max(search);
         line(last, w, self.b / self.smooth_part);
-        // Between: the distance shrinks by exp(-1/B) in a round trip.
+        // Between: the distance decreases by the factor exp(-1/B) in a round trip.
         if last > search {
             let rounds = self.b * libm::log((w - search) / (w - last));
             epoch.rounds += rounds;
@@ -65,7 +65,7 @@ impl Bic {
     pub(crate) fn beyond(&self, w: f64, to: f64) -> f64 {
         let distance = to - w;
         let slow = distance.min(self.b) * self.smooth_part / self.b;
-        // The distance grows by exp(1/(B-1)) in a round trip from B to S_max (B-1), then by S_max.
+        // The distance grows by the factor exp(1/(B-1)) in a round trip from B to S_max (B-1), then by S_max.
         let fast = distance.min(self.s_max * (self.b - 1.0)).max(self.b);
         slow + (self.b - 1.0) * libm::log(fast / self.b) + (distance - fast).max(0.0) / self.s_max
     }

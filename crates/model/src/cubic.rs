@@ -10,7 +10,7 @@ use crate::standard::Standard;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cubic {
     c: f64,
-    /// Fraction that a loss leaves.
+    /// Fraction that remains after a loss.
     pub beta: f64,
 }
 
@@ -44,7 +44,8 @@ impl Cubic {
         Epoch { rounds, packets: solve::integral(window, 0.0, rounds) }
     }
 
-    /// Round trips from the plateau at `w` to window `to`: the cubic function, or Standard TCP where that is faster.
+    /// Round trips from the plateau at `w` to window `to`: the cubic function, or Standard TCP if that is
+    /// faster.
     pub(crate) fn beyond(&self, w: f64, to: f64, rtt: f64) -> f64 {
         (libm::cbrt((to - w) / self.c) / rtt).min(to - w)
     }

@@ -1,6 +1,6 @@
-//! What each model gives: its climb.
+//! The result of each model: its climb.
 
-/// The climb from a loss to the next.
+/// The growth of the window from one loss to the next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epoch {
     /// Its length in round trips.

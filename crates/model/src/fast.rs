@@ -13,12 +13,13 @@ pub struct Fast {
     pub alpha: f64,
 }
 
-/// Where `flows` flows come to rest.
+/// The equilibrium of `flows` flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Equilibrium {
     /// Window of each flow in segments: its share of the pipe, and alpha.
     pub window: f64,
-    /// Segments in the queue: `flows alpha`. The buffer must hold them, or there is no such equilibrium.
+    /// Segments in the queue: `flows alpha`. The buffer must hold them, otherwise there is no such
+    /// equilibrium.
     pub queue: f64,
     /// Round-trip time in s.
     pub rtt: f64,
@@ -29,15 +30,16 @@ impl Fast {
         Self { gamma: parameters.gamma, alpha: parameters.alpha_high }
     }
 
-    /// The equilibrium of equation 6.18, `w = (T_min/T) w + alpha`, for flows of the same `alpha` that know the path's true smallest
-    /// round-trip time `min_rtt`, on a link of `rate` segments/s. A flow that started on top of a queue does not know it, and gets more.
+    /// The equilibrium of equation 6.18, `w = (T_min/T) w + alpha`, for flows of the same `alpha` that know
+    /// the path's true smallest round-trip time `min_rtt`, on a link of `rate` segments/s. A flow that
+    /// started while a queue existed does not know it, and gets more.
     pub fn equilibrium(&self, flows: f64, rate: f64, min_rtt: f64) -> Equilibrium {
         let queue = flows * self.alpha;
         Equilibrium { window: rate * min_rtt / flows + self.alpha, queue, rtt: min_rtt + queue / rate }
     }
 
-    /// What equation 6.18 is while nothing queues: `w + gamma alpha` every other round trip, halved at a loss.
-    /// Its response to losses on an idle path is that of this AIMD.
+    /// Equation 6.18 without queueing: `w + gamma alpha` every other round trip, halved at a loss. Its
+    /// response to losses on an idle path is that of this AIMD.
     pub(crate) fn unqueued(&self) -> Standard {
         Standard { a: self.gamma * self.alpha / 2.0, beta: 0.5 }
     }
@@ -50,12 +52,12 @@ mod tests {
     #[test]
     fn the_equilibrium_solves_the_published_equation() {
         let it = Fast { gamma: 0.5, alpha: 200.0 };
-        // 250 Mbit/s, 82 ms, two flows: a queue of 400 packets, as the thesis' rule says.
+        // 250 Mbit/s, 82 ms, two flows: a queue of 400 packets, in agreement with the thesis.
         let Equilibrium { window, queue, rtt } = it.equilibrium(2.0, 250e6 / 12e3, 0.082);
         assert_eq!(queue, 400.0);
         let next = (1.0 - it.gamma) * window + it.gamma * (0.082 / rtt * window + it.alpha);
         assert!((next - window).abs() < 1e-9, "{window} becomes {next}");
-        // Both windows together are what the pipe and the queue hold.
+        // The sum of both windows equals the content of pipe and queue.
         assert!((2.0 * window - (250e6 / 12e3 * 0.082 + queue)).abs() < 1e-9);
     }
 }

@@ -1,7 +1,8 @@
 //! The fluid model: mean windows of classes of flows and the queue they share, as delay differential equations
 //! (Misra, Gong and Towsley 2000; thesis, equations 5.9 to 5.11, in the general form that its 5.10 has).
 //!
-//! For a class of `n` flows with mean window `w`, round-trip time without queueing `T`, on a link of `C` packets/s with `q` queued:
+//! For a class of `n` flows with mean window `w`, round-trip time without queueing `T`, on a link of `C`
+//! packets/s with `q` packets queued:
 //!
 //! ```text
 //! R(t)  = T + q(t)/C                                     round-trip time
@@ -10,42 +11,47 @@
 //! C     = sum of n x (1 - p)                             while something is queued
 //! ```
 //!
-//! Primes are values one round-trip time earlier, when the packets were sent that are acknowledged or missed now. `p` is what the
-//! queue drops. A window answers at most one loss in a round trip, hence the exponential. `c^2` is the squared coefficient of
-//! variation of windows within the class: losses hit large windows more often, so the mean square counts. `n` only multiplies
-//! rates: a million flows cost what one costs.
+//! Primes denote values one round-trip time earlier, when the packets were sent that are acknowledged or
+//! missed now. `p` is the drop probability of the queue. A window responds to at most one loss in a round
+//! trip, hence the exponential. `c^2` is the squared coefficient of variation of windows within the class:
+//! losses hit large windows more often, so the mean square counts. `n` only multiplies rates: a million flows
+//! cost as much as one.
 //!
-//! Acknowledgments clock new packets out as fast as the link lets old ones through, so what is in flight and not on the path is
-//! in the queue, at once (the static link model of Wang, Wei and Low 2005). Integrating rates, `dq/dt = sum of n x (1 - p) - C`, has
-//! the queue follow the windows a round-trip time late: RED then swings where the simulator does not.
+//! Acknowledgments clock out new packets as fast as the link forwards old ones, so packets that are in flight
+//! and not on the path are in the queue, at once (the static link model of Wang, Wei and Low 2005). If rates
+//! were integrated, `dq/dt = sum of n x (1 - p) - C`, the queue would follow the windows a round-trip time
+//! late: RED would then oscillate where the simulator does not.
 //!
-//! Where the increase depends on the last loss (H-TCP, BIC-TCP, CUBIC), `a` and `b` are those of flows that lose independently of each
-//! other ([`crate::independent`]): `b w (1 + c^2)` is then what a loss takes on average where losses and growth keep `w`.
+//! If the increase depends on the last loss (H-TCP, BIC-TCP, CUBIC), `a` and `b` are those of flows that lose
+//! independently of each other ([`crate::independent`]): `b w (1 + c^2)` is then the mean reduction at a loss
+//! in the state in which losses and growth keep `w` constant.
 //!
-//! Where it does not hold: few flows (the mean of a sawtooth is no sawtooth: below about ten flows a single loss moves the queue by
-//! more than its slope allows); flows that lose together, as those of like round-trip times do at a DropTail queue, and BIC-TCP's where
-//! RED's average is slower than they grow; windows of a few packets, since timeouts are left out; slow start, which is left out; bursts
-//! within a round trip, which fill small buffers that the fluid leaves empty.
+//! Limits of validity: few flows (the mean of a sawtooth is no sawtooth: below about ten flows a single loss
+//! moves the queue by more than its slope allows); flows that lose together, as flows of similar round-trip
+//! times do at a DropTail queue, and BIC-TCP flows if RED's average is slower than their growth; windows of a
+//! few packets, because timeouts are not modelled; slow start, which is not modelled; bursts within a round
+//! trip, which fill small buffers that are empty in the fluid.
 
 use elephan_units::entry::Value;
 
 use crate::algorithm::{Algorithm, Error};
 use crate::independent::{Curves, Steady, rule};
 
-/// A class of flows that are alike.
+/// A class of identical flows.
 #[derive(Clone, Debug)]
 struct Class {
     algorithm: Algorithm,
     flows: f64,
     rtt: f64,
-    /// Steady states under independent losses, where the increase depends on the last one.
+    /// Steady states under independent losses, if the increase depends on the last loss.
     curves: Option<Curves>,
 }
 
-/// What the link does with packets that find others waiting.
+/// The drop behaviour of the link's queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Queue {
-    /// Drops what does not fit. In the fluid that is the excess over the link's rate while the queue is full.
+    /// Drops packets that do not fit. In the fluid this is the excess over the link's rate while the queue is
+    /// full.
     DropTail,
     /// Random early detection (Floyd and Jacobson 1993): the drop probability rises from 0 at `min` to `max_p` at `max`, in
     /// packets of the averaged queue; then to 1 at twice `max` (gentle), or at once.
@@ -58,10 +64,10 @@ pub enum Queue {
         max_p: f64,
         /// Weight of a packet's queue in the average.
         weight: f64,
-        /// Whether the probability rises on above `max`.
+        /// Whether the probability continues to rise above `max`.
         gentle: bool,
-        /// Whether drops keep a distance of 1/p to 2/p packets (ns-2's `wait_`), so that 2 p/3 of the packets are dropped; else it is
-        /// 1 to 1/p, and 2 p/(1 + p) (Floyd and Jacobson 1993, section 7).
+        /// Whether drops keep a distance of 1/p to 2/p packets (ns-2's `wait_`), so that 2 p/3 of the packets
+        /// are dropped; otherwise it is 1 to 1/p, and 2 p/(1 + p) (Floyd and Jacobson 1993, section 7).
         wait: bool,
     },
     /// Drops with probability `load^buffer`, without a queue: Kelly's model of a small FIFO queue.
@@ -73,9 +79,9 @@ pub enum Queue {
 pub struct Link {
     /// Rate, packets/s.
     pub rate: f64,
-    /// What the queue holds, packets.
+    /// Capacity of the queue, packets.
     pub buffer: f64,
-    /// How it drops.
+    /// Its drop behaviour.
     pub queue: Queue,
     /// Probability of a loss on the wire.
     pub random_loss: f64,
@@ -88,7 +94,7 @@ pub struct Network {
     classes: Vec<Class>,
 }
 
-/// What was one round-trip time ago, as a class sees it.
+/// The state one round-trip time ago, as seen by a class.
 #[derive(Clone, Copy, Debug)]
 struct Earlier {
     window: f64,
@@ -97,7 +103,7 @@ struct Earlier {
 }
 
 impl Earlier {
-    /// Losses that a flow answers, for each second: at most one in a round trip.
+    /// Losses to which a flow responds, for each second: at most one in a round trip.
     fn losses(self) -> f64 {
         -libm::expm1(-self.loss * self.window) / self.rtt
     }
@@ -141,7 +147,8 @@ impl Network {
         }
         let kept = 1.0 - self.early_drop_probability(state);
         let mut queued = 0.0;
-        // What arrives falls with the queue and is convex in it: Newton's steps from below do not pass the root, and are few.
+        // The arrival rate decreases with the queue and is convex in it: Newton's steps from below do not
+        // pass the root, and few are needed.
         for _ in 0..64 {
             let (mut excess, mut slope) = (-rate, 0.0);
             for (class, w) in self.classes.iter().zip(state) {
@@ -172,7 +179,7 @@ impl Network {
         self.classes.iter().map(|c| c.rtt + waiting).collect()
     }
 
-    /// What all flows send, packets/s.
+    /// Sending rate of all flows together, packets/s.
     pub fn offered(&self, state: &[f64]) -> f64 {
         let waiting = self.queue(state) / self.link.rate;
         self.classes.iter().zip(state).map(|(c, w)| c.flows * w / (c.rtt + waiting)).sum()
@@ -205,7 +212,7 @@ impl Network {
         self.early_drop_probability(state).max(excess)
     }
 
-    /// What is lost of what a flow sends: in the queue or on the wire.
+    /// Probability that a packet of a flow is lost: in the queue or on the wire.
     pub fn loss(&self, state: &[f64]) -> f64 {
         let dropped = self.drop_probability(state);
         dropped + (1.0 - dropped) * self.link.random_loss
@@ -225,7 +232,8 @@ impl Network {
                 if now[i] <= 1.0 { slope.max(0.0) } else { slope }
             })
             .collect();
-        // The average is taken at each arrival: ln(1 - weight) for each packet (Misra, Gong and Towsley 2000, section 3).
+        // The average is updated at each arrival: ln(1 - weight) for each packet (Misra, Gong and Towsley
+        // 2000, section 3).
         let average = match self.link.queue {
             Queue::Red { weight, .. } => {
                 -libm::log1p(-weight) * self.offered(now) * (waiting - now[self.classes.len()])
@@ -236,14 +244,14 @@ impl Network {
         change
     }
 
-    /// By how much the window `w` of class `i` changes in a second, at a round-trip time of `rtt` s.
+    /// The rate of change of window `w` of class `i` in a second, at a round-trip time of `rtt` s.
     fn window_slope(&self, i: usize, w: f64, rtt: f64, earlier: Earlier) -> f64 {
         let Class { algorithm, rtt: shortest, curves, .. } = &self.classes[i];
         let Earlier { window, rtt: round, loss } = earlier;
         let acknowledged = window / round * (1.0 - loss);
         let losses = earlier.losses();
         if let Algorithm::Fast(fast) = algorithm {
-            // Equation 6.18 every other round trip: (gamma/2)(alpha - w (1 - T/R)) in one.
+            // Equation 6.18 every other round trip: (gamma/2)(alpha - w (1 - T/R)) in each.
             let queued = w * (1.0 - shortest / round);
             let gain = fast.gamma / 2.0 * (fast.alpha - queued) / w;
             return acknowledged * gain - losses * 0.5 * w;
@@ -258,7 +266,7 @@ impl Network {
         acknowledged * algorithm.increase(w, round) / w - losses * taken
     }
 
-    /// The squared coefficient of variation of windows in class `i`: that of independent losses.
+    /// The squared coefficient of variation of windows in class `i`, under independent losses.
     fn spread(&self, i: usize, w: f64) -> f64 {
         self.classes[i].algorithm.variation(w, self.classes[i].rtt).powi(2)
     }
@@ -281,8 +289,9 @@ mod tests {
 
     #[test]
     fn the_equilibrium_is_the_response_function() {
-        // By hand: 100 flows on 10 000 packets/s with a window of 11 (1 + p): what is not dropped is 100 packets more than the path
-        // holds, so R = 110 ms; the window stands still where (1 - p)/R = (1 - exp(-p w))/R w/2 (1 + 1/8).
+        // By hand: 100 flows on 10 000 packets/s with a window of 11 (1 + p): the packets that are not
+        // dropped are 100 more than the path holds, so R = 110 ms; the window is constant if (1 - p)/R = (1 -
+        // exp(-p w))/R w/2 (1 + 1/8).
         let network = network("reno", 100.0, 1000.0, red());
         for average in [50.0, 55.0, 70.0, 100.0, 140.0] {
             let p = 2.0 / 3.0 * 0.1 * (average - 50.0) / 100.0;
@@ -292,7 +301,8 @@ mod tests {
             let found = network.derivative(&state, &[&state]);
             let expected = ((1.0 - p) - (1.0 - (-p * w).exp()) * w / 2.0 * 1.125) / 0.11;
             assert!((found[0] - expected).abs() < 0.02 * expected.abs() + 1e-6, "{average}");
-            // The average goes towards the queue by 0.002 of the way for each packet that arrives, dropped or not.
+            // The average moves towards the queue by 0.002 of the distance for each packet that arrives,
+            // dropped or not.
             let towards = -(1.0 - 0.002f64).ln() * 1e4 / (1.0 - p) * (100.0 - average);
             assert!((found[1] - towards).abs() < 1e-6 * towards.abs() + 1e-9, "{average}");
         }
@@ -333,7 +343,7 @@ mod tests {
     fn what_depends_on_the_last_loss_rests_where_independent_losses_leave_it() {
         for name in ["htcp", "bic", "cubic"] {
             let network = network(name, 100.0, 1000.0, red());
-            // 11 segments each, but for what is dropped: 100 packets queued.
+            // 11 segments each, except for those dropped: 100 packets queued.
             let steady = network.classes[0].curves.as_ref().unwrap().at(11.0, 0.11);
             let average = |loss: f64| 50.0 + 100.0 * loss / (2.0 / 3.0 * 0.1);
             let slope = |loss: f64| {

@@ -27,12 +27,13 @@ impl HighSpeed {
         }
     }
 
-    /// Where `w` stands between `w_low` (0) and `w_high` (1), by logarithm.
+    /// The position of `w` between `w_low` (0) and `w_high` (1), by logarithm.
     fn x(&self, w: f64) -> f64 {
         libm::log(w / self.w_low) / libm::log(self.w_high / self.w_low)
     }
 
-    /// Fraction of window `w` that a loss takes: from 1/2 at `w_low` to `b_high` at `w_high` (RFC 3649, section 5).
+    /// Fraction of window `w` that a loss removes: from 1/2 at `w_low` to `b_high` at `w_high` (RFC 3649,
+    /// section 5).
     pub fn b(&self, w: f64) -> f64 {
         if w <= self.w_low { 0.5 } else { (0.5 + self.x(w) * (self.b_high - 0.5)).max(self.b_high) }
     }

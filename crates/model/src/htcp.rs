@@ -7,13 +7,13 @@ use crate::solve;
 
 /// H-TCP.
 ///
-/// The fraction that a loss leaves adapts to the round-trip times seen, `T_min/T_max` within 1/2 and `beta_max` (equation 6.10); here
-/// it is `beta_max`, right for a path whose queue is short.
+/// The fraction that remains after a loss adapts to the observed round-trip times, `T_min/T_max` within 1/2
+/// and `beta_max` (equation 6.10). Here it is `beta_max`, which is correct for a path with a short queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Htcp {
     delta_l: f64,
     scaling: RttScaling,
-    /// Fraction of the window that a loss leaves.
+    /// Fraction of the window that remains after a loss.
     pub beta: f64,
 }
 
@@ -30,7 +30,7 @@ impl Htcp {
         }
     }
 
-    /// Seconds after a loss until the increase passes that of Standard TCP.
+    /// Seconds after a loss until the increase exceeds that of Standard TCP.
     fn low_speed(&self, rtt: f64) -> f64 {
         // 1 + 10 x + x^2/4 = 1/scale.
         let lacking = (1.0 / self.scale(rtt) - 1.0).max(0.0);
@@ -52,8 +52,8 @@ impl Htcp {
         solve::increasing(|t| self.gained(t, rtt), target, 1e-9, 1e9)
     }
 
-    /// The window climbs at `2 (1 - beta) alpha(Delta)` segments in a round trip (equation 6.8), so it has regained `(1 - beta) w`
-    /// when the integral of alpha is `w T / 2`: whatever beta is.
+    /// The window grows by `2 (1 - beta) alpha(Delta)` segments in a round trip (equation 6.8), so it has
+    /// regained `(1 - beta) w` when the integral of alpha is `w T / 2`, for any beta.
     pub(crate) fn epoch(&self, w: f64, rtt: f64) -> Epoch {
         let time = self.time(w * rtt / 2.0, rtt);
         let window = |t: f64| self.beta * w + 2.0 * (1.0 - self.beta) * self.gained(t, rtt) / rtt;
@@ -62,7 +62,7 @@ impl Htcp {
         Epoch { rounds: time / rtt, packets: packets / rtt }
     }
 
-    /// Round trips from having regained `w`, where it lost, to window `to`.
+    /// Round trips from the point where the flow has regained `w`, at which it lost, to window `to`.
     pub(crate) fn beyond(&self, w: f64, to: f64, rtt: f64) -> f64 {
         let reached =
             |target: f64| self.time((target - self.beta * w) * rtt / (2.0 * (1.0 - self.beta)), rtt);

@@ -1,12 +1,14 @@
-//! What an algorithm comes to under independent losses, found by letting its rule run.
+//! The steady state of an algorithm under independent losses, found by running its rule.
 //!
-//! H-TCP's increase depends on when it lost last, BIC-TCP's and CUBIC's on the window at which they did. One loss in `1/p` packets,
-//! always at the same window, says little of such an algorithm among others that take its packets at random: at
-//! `p = 10^-3` and 50 ms BIC-TCP's mean window is then 43 segments, and under independent losses 71 (in the simulator too).
+//! H-TCP's increase depends on the time of the last loss, and that of BIC-TCP and CUBIC on the window at the
+//! last loss. One loss in `1/p` packets, always at the same window, does not represent such an algorithm
+//! among others whose packets are lost at random: at `p = 10^-3` and 50 ms BIC-TCP's mean window is then 43
+//! segments, and under independent losses 71 (in the simulator too).
 //!
-//! The rule itself, of `elephan-cc`, runs quarter by quarter of a round trip. A packet is lost with probability `p`; a round trip
-//! later the sender learns of it, and answers with it what else was lost meanwhile; and for one more it repairs, without growth.
-//! Means over `LOSSES` losses are good for three per cent.
+//! The rule itself, of `elephan-cc`, runs in steps of a quarter of a round trip. A packet is lost with
+//! probability `p`. A round trip later the sender detects the loss; its response covers all other losses in
+//! the meantime. For one more round trip it repairs the loss, without growth. Means over `LOSSES` losses are
+//! accurate to three per cent.
 
 use elephan_cc::algorithm::{Ack, Cause, Congestion};
 use elephan_cc::registry::{self, AnyAlgorithm};
@@ -18,19 +20,20 @@ use rand::RngExt;
 
 use crate::Error;
 
-/// Losses over which means are taken, and those before them that let the start be forgotten.
+/// Number of losses over which means are taken, and number of losses before them, until the initial state has
+/// no effect.
 const LOSSES: u32 = 5_000;
 const FORGOTTEN: u32 = 100;
-/// Steps of a round trip, between which the rules grow.
+/// Steps in a round trip; the rules grow between them.
 const STEPS: u32 = 4;
-/// Loss probabilities go down from here, by this factor each, until the window is as large as asked.
+/// Loss probabilities start here and decrease by this factor each, until the window is as large as requested.
 const MOST_LOSS: f64 = 0.1;
 const LESS_LOSS: f64 = 0.5;
 const LEAST_LOSS: f64 = 1e-9;
-/// Payload of a segment in bytes, which rules that count segments do not heed.
+/// Payload of a segment in bytes, which rules that count segments ignore.
 const MSS: u32 = 1448;
 
-/// So many steps take less than a millisecond.
+/// This number of steps takes less than a millisecond.
 const STEPS_BETWEEN_LOOKS: u64 = 1024;
 
 /// The steady state at one loss probability and one round-trip time.
@@ -40,7 +43,7 @@ pub struct Steady {
     pub window: f64,
     /// Probability that a packet is lost.
     pub loss: f64,
-    /// Segments that the window grows by for each one acknowledged.
+    /// Growth of the window in segments, for each segment acknowledged.
     pub gain: f64,
 }
 
@@ -50,8 +53,9 @@ pub fn rule(name: &str, settings: &[(&str, Value)]) -> AnyAlgorithm {
     entry.build(settings).expect("settings that the model has taken")
 }
 
-/// Lets `rule` run at loss probability `loss` with round-trip times of `rtt` s, on a path that had `min_rtt` s. That takes longer the
-/// fewer losses there are; it fails where `is_cancelled`, which is checked about every millisecond, returns true.
+/// Runs `rule` at loss probability `loss` with round-trip times of `rtt` s, on a path that had `min_rtt` s.
+/// This takes longer the fewer losses there are. It fails if `is_cancelled`, which is checked about every
+/// millisecond, returns true.
 pub fn steady(
     rule: &AnyAlgorithm,
     loss: f64,
@@ -63,10 +67,10 @@ pub fn steady(
     let mut controller = Controller::new(rule, slow_start, Quantisation::None, 10.0).with_ssthresh(2.0);
     let (min_rtt, rtt) = (Time::from_secs_f64(min_rtt), Time::from_secs_f64(rtt));
     let (mut now, mut delivered, mut step) = (Time::ZERO, 0.0, 0u64);
-    // The same draws for every probability, so that curves are smooth.
+    // The same random draws for every probability, so that curves are smooth.
     let mut stream = Seed::new(0).stream("independent losses", 0);
     let mut draw = || -libm::log(1.0 - stream.random::<f64>()) / loss;
-    // Packets until one is lost, and steps until the sender learns of one that was, and until it has repaired it.
+    // Packets until the next loss, steps until the sender detects a loss, and steps until it has repaired it.
     let (mut until_loss, mut until_known, mut until_repaired) = (draw(), None, 0);
     let (mut acknowledged, mut grown, mut rounds, mut losses) = (0.0, 0.0, 0.0, 0);
     while losses < FORGOTTEN + LOSSES {
@@ -136,7 +140,7 @@ impl Curves {
             let mut loss = MOST_LOSS;
             while states.len() < 2 || loss > LEAST_LOSS && states[states.len() - 1].window < most {
                 let state = steady(rule, loss, min_rtt, rtt, is_cancelled)?;
-                // Random draws can make a curve flat; it has to rise.
+                // Random draws can make a curve flat; it must increase.
                 if states.last().is_none_or(|last| last.window < state.window) {
                     states.push(state);
                 }
@@ -147,8 +151,9 @@ impl Curves {
         Ok(Self { shortest: (min_rtt, curve(min_rtt)?), longest: (max_rtt, curve(max_rtt)?) })
     }
 
-    /// The steady state with mean window `w` at `rtt` s: loss and gain are powers of the window between the points that were run,
-    /// and beyond them; and linear in the round-trip time.
+    /// The steady state with mean window `w` at `rtt` s: loss and gain are interpolated as powers of the
+    /// window between the points that were run, and extrapolated beyond them; they are linear in the
+    /// round-trip time.
     pub fn at(&self, w: f64, rtt: f64) -> Steady {
         let of = |states: &[Steady]| {
             let after = states.partition_point(|s| s.window < w).clamp(1, states.len() - 1);
@@ -169,9 +174,10 @@ mod tests {
     use super::*;
     #[test]
     fn standard_tcp_has_the_window_of_independent_losses() {
-        // sqrt(1.5/p) of a periodic sawtooth; independent losses of a fluid AIMD make sqrt(1.31^2/p) (Ott, Kemperman and
-        // Mathis 1996, where the constant of sqrt(2/p) is 0.93 to 1.31 by what is counted). Less the standstill of a round trip in
-        // each epoch of 0.6 sqrt(2/p) or so.
+        // A periodic sawtooth has sqrt(1.5/p). Independent losses of a fluid AIMD give sqrt(1.31^2/p) (Ott,
+        // Kemperman and Mathis 1996, where the constant of sqrt(2/p) is 0.93 to 1.31, depending on what is
+        // counted). This is reduced by the constant window of one round trip in each epoch of 0.6 sqrt(2/p)
+        // or so.
         for p in [1e-3, 1e-4] {
             let found = steady(&rule("reno", &[]), p, 0.1, 0.1, &|| false).unwrap();
             let expected = 1.31 / p.sqrt();
@@ -181,7 +187,7 @@ mod tests {
 
     #[test]
     fn growth_makes_up_for_losses() {
-        // Scalable TCP grows by 0.01 for each segment outside repairs, and gives up an eighth.
+        // Scalable TCP grows by 0.01 for each segment outside repairs, and is reduced by an eighth at a loss.
         let found = steady(&rule("scalable", &[]), 1e-3, 0.1, 0.1, &|| false).unwrap();
         assert!(found.gain < 0.01 && found.gain > 0.008, "{found:?}");
     }

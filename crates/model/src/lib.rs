@@ -1,10 +1,11 @@
-//! What should happen, and why: closed forms and fluid equations from the literature.
+//! Predictions and explanations: closed forms and fluid equations from the literature.
 //!
-//! Symbols are the same everywhere: `w` a congestion window in segments, `p` the probability that a packet is lost (one loss
-//! in `1/p` packets), `rtt` the round-trip time `T` in seconds, `a` the increase in segments for each round trip, `beta` the
-//! fraction of the window that a loss leaves, `b = 1 - beta` the fraction that it takes. Rates are in segments per second unless a
-//! name says `bit_s`. "Thesis" is Li 2006, "Kelly" is Kelly 2003, "Tekala" is Tekala and Szabo 2006, "Bhandarkar" is the paper on
-//! Layered TCP. Where a source misprints a formula, the right one is here and its docstring says what is printed.
+//! Symbols are the same everywhere: `w` a congestion window in segments, `p` the probability that a packet is
+//! lost (one loss in `1/p` packets), `rtt` the round-trip time `T` in seconds, `a` the increase in segments
+//! for each round trip, `beta` the fraction of the window that remains after a loss, `b = 1 - beta` the
+//! fraction that a loss removes. Rates are in segments per second unless a name says `bit_s`. "Thesis" is Li
+//! 2006, "Kelly" is Kelly 2003, "Tekala" is Tekala and Szabo 2006, "Bhandarkar" is the paper on Layered TCP.
+//! If a source misprints a formula, the correct one is here and its docstring says what is printed.
 //!
 //! - [`Algorithm`]: response function, its inverse, recovery, doubling, halving, variation, fairness of each algorithm.
 //! - [`standard`]: the square root law and PFTK. [`tekala`]: Scalable TCP's window over time and among others.

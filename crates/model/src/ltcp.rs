@@ -18,7 +18,7 @@ pub struct Ltcp {
 pub struct Layer {
     /// Its number K.
     pub k: f64,
-    /// The window above which it holds, W_K.
+    /// The window above which it applies, W_K.
     pub from: f64,
     /// Its step d_K.
     pub step: f64,
@@ -44,12 +44,14 @@ impl Ltcp {
         layer
     }
 
-    /// The mean number of layers of windows about `w`: what the steps of [`Self::layer`] are halfway, without its jumps.
+    /// The mean number of layers at windows near `w`: the steps of [`Self::layer`], interpolated without its
+    /// jumps.
     pub fn mean_layers(&self, w: f64) -> f64 {
         (0.5 + libm::log1p((self.alpha - 1.0) * w / self.w_t) / libm::log(self.alpha)).max(1.0)
     }
 
-    /// Fraction that a loss at window `w` leaves (equation 6, whose pseudo-code prints a product in place of the sum).
+    /// Fraction that remains after a loss at window `w` (equation 6, whose pseudo-code prints a product in
+    /// place of the sum).
     pub(crate) fn beta(&self, w: f64) -> f64 {
         let Layer { k, from, step } = self.layer(w);
         if k == 1.0 {
@@ -73,22 +75,23 @@ impl Ltcp {
         epoch
     }
 
-    /// How much faster than Standard TCP window `W_K` is reached from `W_T`: `(W_K - W_T) / sum of d_i/i` over layers 2 to K - 1.
-    /// That is what the table prints; equation 9 counts the first layer too and gives less. 1 up to the second layer.
+    /// The factor by which window `W_K` is reached faster from `W_T` than with Standard TCP: `(W_K - W_T) /
+    /// sum of d_i/i` over layers 2 to K - 1. The table prints this value; equation 9 counts the first layer
+    /// too and gives less. It is 1 up to the second layer.
     pub fn claiming_speed_up(&self, k: u32) -> f64 {
         let rounds: f64 = (2..k).map(|i| self.numbered(i).step / f64::from(i)).sum();
         if rounds == 0.0 { 1.0 } else { (self.numbered(k).from - self.w_t) / rounds }
     }
 
-    /// How much faster than Standard TCP a loss at window `W_K` is recovered: `W_K (K - 1)/d_(K-1)`, towards
-    /// `(K - 1)/(4 beta_L)` for many layers (section 3.3).
+    /// The factor by which a loss at window `W_K` is recovered faster than with Standard TCP: `W_K (K -
+    /// 1)/d_(K-1)`, which tends to `(K - 1)/(4 beta_L)` for many layers (section 3.3).
     pub fn recovery_speed_up(&self, k: u32) -> f64 {
         self.numbered(k).from * (f64::from(k) - 1.0) / self.numbered(k - 1).step
     }
 
-    /// The loss rate that supports window `W_K`: one loss takes `d_(K-1)/2`, which `K - 1` layers regain in `d_(K-1)/(2 (K-1))` round
-    /// trips of about `W_K` packets, so `2 (K - 1)/(W_K d_(K-1))`. That is `1.875 (K - 1)` times Standard TCP's `8/(3 W^2)`; the
-    /// paper prints about 1.5 (K - 1).
+    /// The loss rate that supports window `W_K`: one loss removes `d_(K-1)/2`, which `K - 1` layers regain in
+    /// `d_(K-1)/(2 (K-1))` round trips of about `W_K` packets, so `2 (K - 1)/(W_K d_(K-1))`. That is `1.875
+    /// (K - 1)` times Standard TCP's `8/(3 W^2)`; the paper prints about 1.5 (K - 1).
     pub fn supporting_loss(&self, k: u32) -> f64 {
         2.0 * (f64::from(k) - 1.0) / (self.numbered(k).from * self.numbered(k - 1).step)
     }
@@ -145,7 +148,7 @@ mod tests {
             let found = it.layer(from + step / 2.0);
             assert_eq!(found.k, k);
             assert!((found.from - from).abs() <= 1e-9 * from);
-            // In the middle of a layer the mean is its number; at its ends it is half a layer off.
+            // In the middle of a layer the mean is its number; at its ends it differs by half a layer.
             assert!((it.mean_layers(from + step / 2.0) - k).abs() < 0.1 || k < 2.0);
         }
     }

@@ -5,18 +5,18 @@ use elephan_cc::scalable::Parameters;
 use crate::epoch::Epoch;
 use crate::standard::Standard;
 
-/// Scalable TCP; `lwnd` of 0 is the algorithm without a legacy window.
+/// Scalable TCP; with `lwnd` of 0 it is the algorithm without a legacy window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scalable {
     /// Segments for each acknowledged one.
     pub a: f64,
-    /// Fraction that a loss takes.
+    /// Fraction that a loss removes.
     pub b: f64,
-    /// The legacy window: up to it Standard TCP.
+    /// The legacy window; up to it the algorithm is Standard TCP.
     pub lwnd: f64,
 }
 
-/// Below the legacy window.
+/// The algorithm below the legacy window.
 const STANDARD: Standard = Standard { a: 1.0, beta: 0.5 };
 
 impl Scalable {
@@ -24,15 +24,16 @@ impl Scalable {
         Self { a: parameters.a, b: parameters.b, lwnd: parameters.lwnd }
     }
 
-    /// Mean window at loss rate `p`: `(a/b)/p` above the legacy window, Standard TCP's `sqrt(1.5/p)` below (Kelly, section 3.1).
-    /// With a/b = 0.08 the two do not meet: between the loss rates of 5.0e-3 and 5.9e-3, where both branches lead to the other, the
-    /// window is about `lwnd`. Equation 1 of the paper, which a/b = 0.09375 would satisfy, is not satisfied by its own a and b.
+    /// Mean window at loss rate `p`: `(a/b)/p` above the legacy window, Standard TCP's `sqrt(1.5/p)` below
+    /// (Kelly, section 3.1). With a/b = 0.08 the two do not meet: between the loss rates of 5.0e-3 and
+    /// 5.9e-3, where both branches lead to the other, the window is about `lwnd`. Equation 1 of the paper
+    /// holds for a/b = 0.09375, but not for the paper's own a and b.
     pub fn window(&self, p: f64) -> f64 {
         let standard = STANDARD.window(p);
         if standard <= self.lwnd { standard } else { (self.a / self.b / p).max(self.lwnd) }
     }
 
-    /// Fraction that a loss at window `w` leaves.
+    /// Fraction that remains after a loss at window `w`.
     pub(crate) fn beta(&self, w: f64) -> f64 {
         if w <= self.lwnd { STANDARD.beta } else { 1.0 - self.b }
     }
@@ -69,7 +70,7 @@ mod tests {
 
     #[test]
     fn kellys_table_2() {
-        // b, a, CoV, round trips of recovery, halving and doubling; the window does not matter.
+        // b, a, CoV, round trips of recovery, halving and doubling; the results do not depend on the window.
         for (b, a, cov, recovery, halving, doubling) in [
             (0.5, 0.04, 0.5, 17.7, 1.0, 17.7),
             (0.25, 0.02, 0.35, 14.5, 2.41, 35.0),

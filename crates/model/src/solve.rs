@@ -1,7 +1,7 @@
-//! Roots and integrals, to more digits than any of the models is good for.
+//! Roots and integrals, more exact than any of the models.
 
-/// The `x` in `[low, high]` at which the increasing function `f` reaches `target`, by bisection of its logarithm. The nearer
-/// end where there is none.
+/// The `x` in `[low, high]` at which the increasing function `f` reaches `target`, by bisection of its
+/// logarithm. Returns the nearer end if there is none.
 pub fn increasing(f: impl Fn(f64) -> f64, target: f64, low: f64, high: f64) -> f64 {
     let (mut low, mut high) = (libm::log(low), libm::log(high));
     for _ in 0..100 {

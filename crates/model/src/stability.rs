@@ -1,15 +1,16 @@
-//! Kelly's condition: where many flows of Scalable TCP come to rest and where they swing (Kelly, section 3.4, equation 3;
-//! Vinnicombe 2002).
+//! Kelly's stability condition: when many flows of Scalable TCP converge and when they oscillate (Kelly,
+//! section 3.4, equation 3; Vinnicombe 2002).
 //!
-//! The algorithm is locally stable about its equilibrium, for any topology and any mix of round-trip times, where
-//! `a < p_j(y_j) / (y_j p_j'(y_j))` at every link `j`: the increase for each acknowledged segment is less than the inverse of the
-//! elasticity of the link's loss probability in its load. The condition is sufficient, not necessary.
+//! The algorithm is locally stable about its equilibrium, for any topology and any mix of round-trip times,
+//! if `a < p_j(y_j) / (y_j p_j'(y_j))` at every link `j`: the increase for each acknowledged segment is less
+//! than the inverse of the elasticity of the link's loss probability in its load. The condition is
+//! sufficient, not necessary.
 
 /// How a link's loss probability depends on its load `rho = y/C`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LossModel {
-    /// A FIFO queue of `buffer` packets at which packets arrive by chance, in its heavy-traffic form `p = rho^buffer`
-    /// (the paper's, with which the condition becomes `buffer < 1/a`).
+    /// A FIFO queue of `buffer` packets with random arrivals, in its heavy-traffic form `p = rho^buffer` (the
+    /// form of the paper, with which the condition becomes `buffer < 1/a`).
     Power {
         /// Buffer, packets.
         buffer: f64,
@@ -19,7 +20,7 @@ pub enum LossModel {
         /// Buffer, packets.
         buffer: f64,
     },
-    /// What does not fit is lost, and nothing else: `p = 1 - 1/rho` above `rho = 1`. The fluid limit of any DropTail queue.
+    /// Only the excess is lost: `p = 1 - 1/rho` above `rho = 1`. The fluid limit of any DropTail queue.
     Excess,
 }
 
@@ -62,23 +63,24 @@ impl LossModel {
     }
 }
 
-/// A link as the condition sees it.
+/// The quantities of a link in the condition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Margin {
     /// Load at the equilibrium, `y/C`.
     pub load: f64,
-    /// Loss probability there.
+    /// Loss probability at the equilibrium.
     pub loss: f64,
     /// `p/(y p')`: Scalable TCP's `a` must be less.
     pub limit: f64,
-    /// Whether it is.
+    /// Whether Scalable TCP's `a` is less than this.
     pub stable: bool,
 }
 
-/// The condition at a link of `rate` segments/s that `flows` flows of Scalable TCP (`a`, `b`, round-trip time `rtt` s) load. In
-/// equilibrium each has the window `(a/b)/p`, so the load solves `flows (a/b)/(p rtt) = rho rate`.
+/// The condition at a link of `rate` segments/s that `flows` flows of Scalable TCP (`a`, `b`, round-trip time
+/// `rtt` s) load. In equilibrium each flow has the window `(a/b)/p`, so the load is the solution of `flows
+/// (a/b)/(p rtt) = rho rate`.
 pub fn at_link(a: f64, b: f64, flows: f64, rtt: f64, rate: f64, model: LossModel) -> Margin {
-    // Offered load falls with p, load by the model rises with it.
+    // The load that flows offer decreases with p, the load of the model increases with it.
     let offered = |p: f64| flows * a / b / (p * rtt) / rate;
     let loss = crate::solve::increasing(|p| model.load(p) / offered(p), 1.0, 1e-12, 0.999_999);
     let load = model.load(loss);
@@ -92,12 +94,12 @@ mod tests {
 
     #[test]
     fn the_papers_bound_of_one_over_a() {
-        // 1/a = 100 packets for a = 0.01, whatever the link.
+        // 1/a = 100 packets for a = 0.01, for any link.
         for (flows, rate) in [(10.0, 1e4), (1000.0, 2e5)] {
             let margin = |buffer| at_link(0.01, 0.125, flows, 0.1, rate, LossModel::Power { buffer });
             assert!(margin(99.0).stable);
             assert!(!margin(101.0).stable);
-            // Without rounding of the equilibrium: load and loss agree with both sides.
+            // Without rounding of the equilibrium: load and loss satisfy both equations.
             let Margin { load, loss, .. } = margin(50.0);
             assert!((flows * 0.08 / loss / 0.1 / (load * rate) - 1.0).abs() < 1e-6);
         }

@@ -1,4 +1,4 @@
-//! Standard TCP: the square root law, PFTK, and what Kelly's Table 1 is made of.
+//! Standard TCP: the square root law, PFTK, and the quantities of Kelly's Table 1.
 
 use elephan_cc::reno::Parameters;
 
@@ -9,7 +9,7 @@ use crate::epoch::Epoch;
 pub struct Standard {
     /// Segments for each round trip.
     pub a: f64,
-    /// Fraction of the window that a loss leaves.
+    /// Fraction of the window that remains after a loss.
     pub beta: f64,
 }
 
@@ -31,17 +31,18 @@ impl Standard {
     }
 }
 
-/// Standard TCP's mean window in segments under independent losses of probability `p`: `1.31/sqrt(p)` (Ott, Kemperman and
-/// Mathis 1996). A fifteenth above the periodic sawtooth's 1.22.
+/// Standard TCP's mean window in segments under independent losses of probability `p`: `1.31/sqrt(p)` (Ott,
+/// Kemperman and Mathis 1996). This is a fifteenth above the periodic sawtooth's 1.22.
 pub fn random_window(p: f64) -> f64 {
     1.31 / p.sqrt()
 }
 
 /// Throughput in bit/s of Standard TCP with timeouts (Padhye, Firoiu, Towsley and Kurose 1998; thesis, equation 5.7).
 ///
-/// `p` loss rate, `rtt` and `rto` in s, `segment_bytes` what a segment counts, `per_ack` segments for each acknowledgment
-/// (the thesis' equation is for 1; b in the original). Valid for losses that come in runs, and for any `p`: the term with the
-/// timeout takes over above about 1 %. The thesis prints `3 sqrt(3p/8)`; the original has `min(1, 3 sqrt(3p/8))`, which is here.
+/// `p` is the loss rate, `rtt` and `rto` are in s, `segment_bytes` is the size at which a segment counts,
+/// `per_ack` the number of segments for each acknowledgment (the thesis' equation is for 1; b in the
+/// original). Valid for losses that come in runs, and for any `p`: the term with the timeout dominates above
+/// about 1 %. The thesis prints `3 sqrt(3p/8)`; the original has `min(1, 3 sqrt(3p/8))`, which is used here.
 pub fn pftk_bit_s(p: f64, rtt: f64, rto: f64, segment_bytes: f64, per_ack: f64) -> f64 {
     let recovered = rtt * (2.0 * per_ack * p / 3.0).sqrt();
     let timeouts = rto * (3.0 * (3.0 * per_ack * p / 8.0).sqrt()).min(1.0) * p * (1.0 + 32.0 * p * p);
@@ -70,8 +71,8 @@ mod tests {
 
     #[test]
     fn kellys_table_1() {
-        // Rate in Mbit/s, window, recovery in s, loss rate; 1500 bytes, 200 ms. Up to 100 Mbit/s the paper computes on with the
-        // rounded windows.
+        // Rate in Mbit/s, window, recovery in s, loss rate; 1500 bytes, 200 ms. Up to 100 Mbit/s the paper
+        // continues its computation with the rounded windows.
         for (mbit, window, recovery, loss) in [
             (1.0, 17.0, 1.7, 5.2e-3),
             (10.0, 170.0, 17.0, 5.2e-5),
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn the_thesis_450_mbit_s() {
-        // Section 5.4.2: 1e-7 at 100 ms is 450 Mbit/s; timeouts do not matter there.
+        // Section 5.4.2: 1e-7 at 100 ms is 450 Mbit/s; timeouts have no effect there.
         let without = pftk_bit_s(1e-7, 0.1, 0.0, 1448.0, 1.0);
         assert!((without / 448.6e6 - 1.0).abs() < 1e-3, "{without}");
         assert!((pftk_bit_s(1e-7, 0.1, 0.2, 1448.0, 1.0) / without - 1.0).abs() < 1e-3);
@@ -103,7 +104,7 @@ mod tests {
         // By hand at p = 0.1, T = 100 ms, T_0 = 1 s: 3 sqrt(0.0375) = 0.581, times 0.1 * 1.32 = 0.0767 s, and 0.0258 s.
         let rate = pftk_bit_s(0.1, 0.1, 1.0, 1500.0, 1.0);
         assert!((rate / (12_000.0 / (0.025_82 + 0.076_68)) - 1.0).abs() < 1e-3, "{rate}");
-        // Beyond p = 8/27 the minimum holds: without it the rate would be lower.
+        // Beyond p = 8/27 the minimum applies: without it the rate would be lower.
         let bounded = pftk_bit_s(0.5, 0.1, 1.0, 1500.0, 1.0);
         assert!((bounded / (12_000.0 / (0.1 * (1.0f64 / 3.0).sqrt() + 0.5 * 9.0)) - 1.0).abs() < 1e-9);
     }

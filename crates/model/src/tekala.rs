@@ -1,15 +1,15 @@
 //! Scalable TCP's window over time, several flows that lose together, and random loss (Tekala and Szabo 2006).
 //!
-//! Symbols of the paper: `mu` the link's rate in packets/s, `T` the round-trip time without queueing in s, `C = mu T` the pipe,
-//! `B` the buffer, both in packets, `alpha` and `beta` Scalable TCP's constants, `q` the probability of a random loss. What the
-//! paper misprints is said at each formula.
+//! Symbols of the paper: `mu` the link's rate in packets/s, `T` the round-trip time without queueing in s, `C
+//! = mu T` the pipe, `B` the buffer, both in packets, `alpha` and `beta` Scalable TCP's constants, `q` the
+//! probability of a random loss. Misprints of the paper are noted at each formula.
 
 /// One flow of Scalable TCP on a link with a DropTail queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
     /// Increase for each acknowledged packet.
     pub alpha: f64,
-    /// Fraction of the window that a loss leaves.
+    /// Fraction of the window that remains after a loss.
     pub beta: f64,
     /// Rate of the link, packets/s.
     pub mu: f64,
@@ -76,8 +76,9 @@ impl Path {
         }
     }
 
-    /// The window in packets at time `t` s: slow start (equation 6), the exponential and the linear regime, and back to
-    /// `beta W_max` at each overflow. The paper also sets `ssthresh = W_max/2` then, which nothing comes to use.
+    /// The window in packets at time `t` s: slow start (equation 6), the exponential and the linear regime,
+    /// and a return to `beta W_max` at each overflow. The paper also sets `ssthresh = W_max/2` then, which
+    /// has no effect.
     pub fn window(&self, t: f64) -> f64 {
         let after = t - self.slow_start_s();
         if after < 0.0 {
@@ -91,12 +92,14 @@ impl Path {
     }
 }
 
-/// Windows at the next loss of flows with round-trip times `rtts` s that all lose together, from windows `w` at this one: each is
-/// multiplied by `beta exp(alpha tau/(T_i + D))`, with `tau` such that the windows fill pipe and buffer again.
+/// Windows at the next loss of flows with round-trip times `rtts` s that all lose together, from windows `w`
+/// at this loss: each is multiplied by `beta exp(alpha tau/(T_i + D))`, with `tau` such that the windows fill
+/// pipe and buffer again.
 ///
-/// This is what the paper's section 3.2.4 describes. Its equation 13 takes one slope `tan(alpha)` for all flows; `alpha` is
-/// no angle, and the slope of flow `i` is `alpha` times its own rate. So the flow with the shortest round-trip time gains at each
-/// loss, and there is no steady state but where it has everything: Jain's index goes to 1/n, as the paper's Table 1 measures.
+/// The paper's section 3.2.4 describes this. Its equation 13 uses one slope `tan(alpha)` for all flows; but
+/// `alpha` is no angle, and the slope of flow `i` is `alpha` times its own rate. So the flow with the
+/// shortest round-trip time gains at each loss, and the only steady state is the one in which it has the
+/// whole capacity: Jain's index tends to 1/n, as the paper's Table 1 measures.
 pub fn synchronised_losses(alpha: f64, beta: f64, mu: f64, buffer: f64, rtts: &[f64], w: &[f64]) -> Vec<f64> {
     // Packets in flight and queued, of flows with windows w: the queueing delay D solves sum w/(T + D) = mu.
     let delay = |w: &[f64]| {
@@ -116,29 +119,32 @@ pub fn synchronised_losses(alpha: f64, beta: f64, mu: f64, buffer: f64, rtts: &[
     }
 }
 
-/// Rates in packets/s of flows with equal windows on a full link, `mu` in all: proportional to `1/(T_i + D)`. This is what the
-/// paper's equation 18 says with its one slope for all; it is right where losses are independent (its Table 2, adaptive RED).
+/// Rates in packets/s of flows with equal windows on a full link, `mu` in total: proportional to `1/(T_i +
+/// D)`. The paper's equation 18, with its one slope for all flows, gives this; it is correct if losses are
+/// independent (its Table 2, adaptive RED).
 pub fn equal_window_rates(mu: f64, delay: f64, rtts: &[f64]) -> Vec<f64> {
     let sum: f64 = rtts.iter().map(|t| 1.0 / (t + delay)).sum();
     rtts.iter().map(|t| mu / (t + delay) / sum).collect()
 }
 
-/// Throughput in packets/s of each of `n` flows with the same round-trip time that lose together on a link that stays full: `mu/n`.
-/// With the period `tau = (1 - beta) n W_max/(alpha mu)` and the slope `alpha mu/n` it is what equation 18 becomes.
+/// Throughput in packets/s of each of `n` flows with the same round-trip time that lose together on a link
+/// that stays full: `mu/n`. Equation 18 reduces to this with the period `tau = (1 - beta) n W_max/(alpha mu)`
+/// and the slope `alpha mu/n`.
 pub fn synchronised_rate(mu: f64, n: f64) -> f64 {
     mu / n
 }
 
-/// Window at a loss under random losses of probability `q`: `alpha/(q (1 - beta))` packets (equation 23). The peak of the sawtooth;
-/// Kelly gives the same number as the mean, to first order.
+/// Window at a loss under random losses of probability `q`: `alpha/(q (1 - beta))` packets (equation 23).
+/// This is the peak of the sawtooth; Kelly gives the same number as the mean, to first order.
 pub fn random_peak(alpha: f64, beta: f64, q: f64) -> f64 {
     alpha / (q * (1.0 - beta))
 }
 
-/// Throughput in packets/s under random losses: `alpha (1 + beta)/(2 q (T + D)(1 - beta))` (equation 24). Equations 20 and 21, by
-/// which the paper comes there, assume a window larger than the pipe; the result needs that only for the growth to be linear
-/// between losses. Growth is exponential below, and the mean of that sawtooth is `(1 - beta)/ln(1/beta)` of the peak: 0.936 for
-/// `(1 + beta)/2` = 0.9375. With independent losses in place of one in `1/q` packets see [`random_rate_independent`].
+/// Throughput in packets/s under random losses: `alpha (1 + beta)/(2 q (T + D)(1 - beta))` (equation 24).
+/// Equations 20 and 21, from which the paper derives it, assume a window larger than the pipe; the result
+/// needs this only to make the growth linear between losses. Growth is exponential below, and the mean of
+/// that sawtooth is `(1 - beta)/ln(1/beta)` of the peak: 0.936, compared with `(1 + beta)/2` = 0.9375. For
+/// independent losses in place of one in `1/q` packets see [`random_rate_independent`].
 pub fn random_rate(alpha: f64, beta: f64, q: f64, rtt: f64, delay: f64) -> f64 {
     random_peak(alpha, beta, q) * (1.0 + beta) / 2.0 / (rtt + delay)
 }
@@ -176,7 +182,7 @@ mod tests {
 
     #[test]
     fn the_window_ack_by_ack() {
-        // ACKs come at w/T while the pipe is not full, at mu after; each adds alpha.
+        // ACKs come at the rate w/T while the pipe is not full, at mu after that; each adds alpha.
         let it = FIGURE_4;
         let (mut w, mut t, step) = (it.ssthresh, it.slow_start_s(), 1e-4);
         for _ in 0..600_000 {
@@ -185,7 +191,7 @@ mod tests {
                 w *= it.beta;
             }
             t += step;
-            // Within a step of the jump it may be on either side.
+            // Within a step of the jump the window may be on either side.
             let near = [it.window(t), it.window(t - 0.05), it.window(t + 0.05)];
             let off = near.iter().map(|x| (x / w - 1.0).abs()).fold(f64::INFINITY, f64::min);
             assert!(off < 5e-3, "{t}: {w} and {near:?}");

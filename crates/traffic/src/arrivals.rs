@@ -6,17 +6,17 @@ use elephan_units::{Seed, Stream, Time};
 
 use crate::distribution::Distribution;
 
-/// How much arriving flows send.
+/// The sizes of arriving flows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sizes {
-    /// Drawn, in bytes; rounded, and one at least.
+    /// Random sizes, in bytes; rounded, and at least one.
     Drawn(Distribution),
-    /// From a list in turn, and from its beginning again after its end; not empty.
+    /// Sizes from a list in order, which restarts after its end; not empty.
     Listed(Arc<[u64]>),
 }
 
 impl Sizes {
-    /// The mean, bytes; infinite where a distribution has none.
+    /// The mean, bytes; infinite if a distribution has none.
     pub fn mean(&self) -> f64 {
         match self {
             Self::Drawn(distribution) => distribution.mean(),
@@ -30,11 +30,12 @@ impl Sizes {
 pub struct Arrivals {
     /// Mean number of flows that arrive in a second.
     pub per_second: f64,
-    /// How much they send.
+    /// Their sizes.
     pub sizes: Sizes,
 }
 
-/// A process while it runs. Times and sizes are drawn from streams of their own: other sizes arrive at the same times.
+/// A process while it runs. Times and sizes come from separate random streams: a change of the sizes does not
+/// change the times.
 #[derive(Clone, Debug)]
 pub struct Arriving {
     arrivals: Arrivals,
@@ -68,7 +69,7 @@ impl Arriving {
         self.next
     }
 
-    /// The flow that was next has arrived; its size, bytes.
+    /// The next flow has arrived; returns its size, bytes.
     pub fn arrive(&mut self) -> u64 {
         self.advance();
         let size = match &self.arrivals.sizes {

@@ -7,12 +7,12 @@ use crate::distribution::Distribution;
 /// Picoseconds in a second, times bits in a byte.
 const PICOS_BITS: u128 = 8_000_000_000_000;
 
-/// How the packets of a source follow each other.
+/// The timing of a source's packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pattern {
-    /// Without a pause.
+    /// Without pauses.
     Constant,
-    /// In turn on and off, for times drawn in seconds. The rate is that of an on period.
+    /// Alternately on and off, for random times in seconds. The rate is that of an on period.
     OnOff {
         /// Length of an on period, s.
         on: Distribution,
@@ -28,9 +28,10 @@ pub struct Datagrams {
     pub rate: Rate,
     /// Size of a packet with its headers, bytes.
     pub packet: u32,
-    /// Packets that leave at once, back to back; the pause after them keeps the rate. 1 spaces them evenly.
+    /// Packets that leave at once, back to back; the pause after them maintains the rate. 1 spaces them
+    /// evenly.
     pub burst: u32,
-    /// When it sends.
+    /// The timing of its packets.
     pub pattern: Pattern,
 }
 
@@ -38,7 +39,7 @@ pub struct Datagrams {
 pub const UDP_HEADERS: u32 = 28;
 
 impl Datagrams {
-    /// What a packet carries, bytes.
+    /// Payload of a packet, bytes.
     pub fn payload_bytes(&self) -> u64 {
         u64::from(self.packet.saturating_sub(UDP_HEADERS))
     }
@@ -53,30 +54,31 @@ impl Datagrams {
     }
 }
 
-/// A source while it runs: says when each packet leaves.
+/// A source while it runs: determines when each packet leaves.
 ///
-/// Packet intervals count on-time only: the rest of an interval at the end of an on period continues in the next.
-/// So the mean rate is exact however short the on periods are.
+/// Packet intervals count on-time only: if an on period ends within an interval, the rest of the interval
+/// continues in the next on period. So the mean rate is exact however short the on periods are.
 #[derive(Clone, Debug)]
 pub struct Source {
     stream: Stream,
     pattern: Pattern,
-    /// When the next burst leaves, and how many of it have not left.
+    /// When the next burst leaves, and how many of its packets have not left.
     next: Time,
     left: u32,
     burst: u32,
-    /// Interval between bursts: whole picoseconds, and the rest in units of 1/rate picoseconds.
+    /// Interval between bursts: whole picoseconds, and the remainder in units of 1/rate picoseconds.
     distance: Time,
     rest: u64,
     carry: u64,
     bits_per_sec: u64,
-    /// End of the present on period.
+    /// End of the current on period.
     on_until: Time,
-    /// Whether `next` lies in an on period, or there are periods left to pass before it does.
+    /// Whether `next` lies in an on period; if not, there are periods left to skip before it does.
     is_on: bool,
 }
 
-/// So many on and off periods are passed at a time: where a packet needs millions of them, others have their turn meanwhile.
+/// Maximum number of on and off periods that are skipped at a time: if a packet needs millions of them, other
+/// events are handled in between.
 const PERIODS: u32 = 1000;
 
 impl Source {
@@ -103,12 +105,14 @@ impl Source {
         source
     }
 
-    /// When the next packet leaves, or not before when: [`Source::leaves`] tells the two apart.
+    /// When the next packet leaves, or the earliest time at which it may: [`Source::leaves`] distinguishes
+    /// the two.
     pub fn next(&self) -> Time {
         if self.is_on { self.next } else { self.on_until }
     }
 
-    /// The time of [`Source::next`] has come: whether a packet leaves. If not, there is a later time to ask at.
+    /// The time of [`Source::next`] has come: returns whether a packet leaves. If not, there is a later time
+    /// for the next call.
     pub fn leaves(&mut self) -> bool {
         let leaves = self.is_on;
         if !leaves {
@@ -117,7 +121,7 @@ impl Source {
         leaves
     }
 
-    /// The packet that was next has left.
+    /// The next packet has left.
     pub fn sent(&mut self) {
         self.left -= 1;
         if self.left > 0 {
@@ -134,7 +138,7 @@ impl Source {
         self.pass_periods();
     }
 
-    /// Moves what is beyond the end of an on period behind the next off period, and so on.
+    /// Moves times beyond the end of an on period behind the next off period, and so on.
     fn pass_periods(&mut self) {
         let Pattern::OnOff { on, off } = self.pattern else { return };
         for _ in 0..PERIODS {
@@ -217,11 +221,12 @@ mod tests {
 
     #[test]
     fn a_burst_that_takes_years_of_on_periods_takes_no_longer_than_is_simulated() {
-        // 1000 packets at 1 kbit/s are 12 000 s of being on, a microsecond at a time.
+        // 1000 packets at 1 kbit/s are 12 000 s of on-time, a microsecond at a time.
         let (on, off) = (Distribution::Constant(1e-6), Distribution::Exponential(1e-6));
         let slow = Datagrams { pattern: Pattern::OnOff { on, off }, ..cbr("1 kbit/s", 1000) };
         assert_eq!(times(&slow, 2), [Time::ZERO; 1000]);
-        // What is passed in pieces is what is passed at once: 12 ms of being on, 20 us at a time, 600 periods, or 6000 for ten packets.
+        // Skipping in pieces equals skipping at once: 12 ms of on-time, 20 us at a time, 600 periods, or 6000
+        // for ten packets.
         let pattern =
             Pattern::OnOff { on: Distribution::Constant(20e-6), off: Distribution::Constant(20e-6) };
         let bursts = times(&Datagrams { pattern, ..cbr("1 Mbit/s", 10) }, 1);

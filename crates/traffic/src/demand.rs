@@ -1,25 +1,25 @@
-//! What a flow sends.
+//! The data that a flow sends.
 
 use elephan_units::Bytes;
 
-/// What a flow sends.
+/// The data that a flow sends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Demand {
     /// Data without end.
     Unlimited,
-    /// Transfers of one size, each on a connection of its own.
+    /// Transfers of one size, each on a separate connection.
     Transfers {
         /// Payload of a transfer.
         size: Bytes,
-        /// Number of successive transfers; none means until the run ends.
+        /// Number of successive transfers; `None` means until the run ends.
         count: Option<u64>,
     },
-    /// Transfers of which a crowd draws times and sizes.
+    /// Transfers whose times and sizes a crowd draws.
     Drawn,
 }
 
 impl Demand {
-    /// Payload of a transfer, bytes; none where data have no end.
+    /// Payload of a transfer, bytes; `None` if the data have no end.
     pub fn size(&self) -> Option<u64> {
         match self {
             Self::Transfers { size, .. } => Some(size.get()),

@@ -22,12 +22,13 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// A Pareto distribution of this mean; none where the shape is not above 1, and no mean exists.
+    /// A Pareto distribution of this mean; `None` if the shape is not above 1, because then no mean exists.
     pub fn pareto_of_mean(mean: f64, shape: f64) -> Option<Self> {
         (shape > 1.0).then(|| Self::Pareto { minimum: mean * (shape - 1.0) / shape, shape })
     }
 
-    /// Draws a value, by inversion: one draw of the stream each, so that a changed parameter moves no other's draws.
+    /// Draws a value, by inversion: one draw from the stream for each value, so that a changed parameter does
+    /// not change other draws.
     pub fn draw(&self, stream: &mut Stream) -> f64 {
         // In (0, 1], so that logarithm and power are finite.
         let u = 1.0 - stream.random::<f64>();
@@ -66,8 +67,9 @@ mod tests {
         draws
     }
 
-    /// The largest distance of the sample's distribution function from the true one (Kolmogorov and Smirnov), times the
-    /// root of the number of draws: above 1.63 in one of a hundred samples, above 1.95 in one of a thousand.
+    /// The largest distance of the sample's distribution function from the true one (Kolmogorov and Smirnov),
+    /// times the square root of the number of draws: above 1.63 in one of a hundred samples, above 1.95 in
+    /// one of a thousand.
     fn kolmogorov(distribution: Distribution, below: impl Fn(f64) -> f64) -> f64 {
         let draws = draws(distribution);
         let n = draws.len() as f64;
@@ -96,15 +98,16 @@ mod tests {
 
     #[test]
     fn a_wrong_distribution_is_told_apart() {
-        // The same test refuses a shape of 1.22 where 1.2 is meant.
+        // The same test rejects a shape of 1.22 for a distribution of 1.2.
         let drawn = Distribution::Pareto { minimum: 12_000.0, shape: 1.22 };
         assert!(kolmogorov(drawn, |x| 1.0 - (12_000.0 / x).powf(1.2)) > 1.95);
     }
 
     #[test]
     fn means_are_those_of_the_formula() {
-        // Standard deviation of the mean: mean times the coefficient of variation over the root of the draws, here at most
-        // 1.5 for Pareto of shape 2.2 (sqrt(1/(a (a - 2))) = 1.5): 0.5 %. Four of them.
+        // Standard deviation of the mean: the mean times the coefficient of variation, divided by the square
+        // root of the number of draws, here at most 1.5 for Pareto of shape 2.2 (sqrt(1/(a (a - 2))) = 1.5):
+        // 0.5 %. Four of them.
         for distribution in [
             Distribution::Constant(7.0),
             Distribution::Uniform(2.0, 4.0),

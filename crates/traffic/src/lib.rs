@@ -1,4 +1,4 @@
-//! What wants to send: when a flow starts, how much it sends, and what comes next.
+//! Traffic sources: when a flow starts, how much it sends, and what follows.
 //!
 //! | what | who decides when the next comes | file |
 //! |---|---|---|
@@ -7,8 +7,8 @@
 //! | [`Arrivals`] | a clock: a Poisson process | `arrivals.rs` |
 //! | [`Datagrams`] | a clock: constant rate, or on and off | `datagrams.rs` |
 //!
-//! Everything is drawn from a stream of its own, which depends on the seed, the purpose and a number, and on nothing that the
-//! network does: so a source's sample path is the same whatever else there is.
+//! Everything is drawn from a separate random stream, which depends on the seed, the purpose and a number,
+//! but not on the network's behaviour. So a source's sample path is the same whatever other traffic there is.
 
 mod arrivals;
 mod datagrams;

@@ -1,4 +1,4 @@
-//! When something starts.
+//! Start times.
 
 use elephan_units::{Seed, Time};
 use rand::RngExt;
@@ -25,7 +25,7 @@ impl Start {
         self.draw_for("start of flow", seed, index)
     }
 
-    /// The start of number `index` of what is not a flow, by a stream of its own `purpose`.
+    /// The start time number `index` of something other than a flow, drawn from a separate stream `purpose`.
     pub fn draw_for(&self, purpose: &str, seed: Seed, index: u64) -> Time {
         let mut stream = seed.stream(purpose, index);
         match *self {

@@ -1,30 +1,31 @@
 //! Web users: think, fetch a page object by object, think again.
 //!
-//! The model of Kelly 2003, section 4.2 and Table 4, which is a closed loop: the next page is not asked for until the last one
-//! has arrived. Objects of a page are fetched one after the other, each on a connection of its own. The publication leaves open
-//! whether they may overlap; one after the other is the reading in which everything waits for what was asked for before.
+//! The model of Kelly 2003, section 4.2 and Table 4, which is a closed loop: the next page is not requested
+//! until the last one has arrived. Objects of a page are fetched one after the other, each on a separate
+//! connection. The publication does not say whether they may overlap; with sequential fetching every request
+//! waits for the previous one.
 
 use elephan_units::{Seed, Stream, Time};
 
 use crate::distribution::Distribution;
 
-/// What users do.
+/// The behaviour of users.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Web {
-    /// From the end of a page to the next, s.
+    /// Time from the end of a page to the next, s.
     pub think: Distribution,
-    /// Objects of a page; rounded, and one at least.
+    /// Number of objects of a page; rounded, and at least one.
     pub objects: Distribution,
-    /// From the end of an object to the next of its page, s.
+    /// Time from the end of an object to the next one of its page, s.
     pub between: Distribution,
-    /// Size of an object, bytes; rounded, and one at least.
+    /// Size of an object, bytes; rounded, and at least one.
     pub size: Distribution,
 }
 
-/// An object that a user asks for.
+/// A request of a user for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// How long after the last object arrived.
+    /// Delay after the arrival of the last object.
     pub wait: Time,
     /// Its size, bytes.
     pub size: u64,
@@ -34,13 +35,13 @@ pub struct Request {
     pub is_last: bool,
 }
 
-/// A user: a sequence of requests, which depends on the seed and the user's number alone. So it is the same whatever the network
-/// and other traffic do, as Kelly's comparison wants it.
+/// A user: a sequence of requests, which depends only on the seed and the user's number. So it is the same
+/// whatever the network and other traffic do, as Kelly's comparison requires.
 #[derive(Clone, Debug)]
 pub struct User {
     stream: Stream,
     web: Web,
-    /// Objects of this page that were not asked for yet.
+    /// Objects of this page that were not requested yet.
     left: u64,
     has_begun: bool,
 }
@@ -51,7 +52,7 @@ impl User {
         Self { stream: seed.stream("web user", index), web: *web, left: 0, has_begun: false }
     }
 
-    /// What the user asks for next. The first page is asked for without a wait.
+    /// The user's next request. The first page is requested without a wait.
     pub fn ask(&mut self) -> Request {
         let is_first = self.left == 0;
         let mut wait = 0.0;
@@ -101,7 +102,8 @@ mod tests {
 
     #[test]
     fn medians_are_those_of_table_4() {
-        // The median of a Pareto distribution is k 2^(1/a); 1 % is more than four standard deviations of it here.
+        // The median of a Pareto distribution is k 2^(1/a); 1 % is more than four of its standard deviations
+        // here.
         let requests = requests();
         let of =
             |choose: &dyn Fn(&Request) -> Option<f64>| median(requests.iter().filter_map(choose).collect());

@@ -26,18 +26,18 @@ const UNITS: [Unit; 8] = [
 
 impl Bytes {
     pub(crate) const EXPECTED: &'static str = "a size such as \"1500 B\" or \"2 GB\"";
-    /// Nothing.
+    /// Zero bytes.
     pub const ZERO: Self = Self(0);
 
     /// `count` bytes.
     pub const fn new(count: u64) -> Self {
         Self(count)
     }
-    /// How many bytes.
+    /// The number of bytes.
     pub const fn get(self) -> u64 {
         self.0
     }
-    /// How many bits.
+    /// The number of bits.
     pub const fn bits(self) -> u64 {
         self.0 * 8
     }

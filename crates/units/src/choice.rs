@@ -1,4 +1,5 @@
-//! What a file writes as a name, or as a table with the key `name` and parameters: `"red"`, `{ name = "red", max_p = 0.02 }`.
+//! Values that a file gives as a name, or as a table with the key `name` and parameters: `"red"`, `{ name =
+//! "red", max_p = 0.02 }`.
 
 use std::fmt;
 use std::iter;
@@ -9,16 +10,16 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use crate::mistake::refuse;
 
-/// A choice that is made by its name.
+/// A value that is selected by its name.
 pub trait Choice<'de>: Sized {
-    /// What the name is of, with its article: `a queue discipline`.
+    /// What the name denotes, with its article: `a queue discipline`.
     const KIND: &'static str;
 
-    /// Reads the parameters of `name` out of the table that follows it.
+    /// Reads the parameters of `name` from the table that follows it.
     fn read<A: MapAccess<'de>>(name: &str, parameters: A) -> Result<Self, A::Error>;
 }
 
-/// Reads such a choice. In a table the name comes first, which the reader of scenarios sees to.
+/// Reads such a value. In a table the name comes first, which the reader of scenarios ensures.
 pub fn read_choice<'de, T: Choice<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_any(NameVisitor(PhantomData))
 }

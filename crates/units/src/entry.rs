@@ -1,4 +1,5 @@
-//! What is known of each thing that a scenario names: algorithms, slow starts, recoveries, queue disciplines, kinds of traffic.
+//! Descriptions of everything that a scenario refers to by name: algorithms, slow starts, recoveries, queue
+//! disciplines, kinds of traffic.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +10,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::mistake::Mistake;
 
-/// What is known of a thing that a scenario names, without making one.
+/// The description of something that a scenario refers to by name, available without constructing it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<M = ()> {
     /// The name that a scenario uses.
@@ -18,29 +19,29 @@ pub struct Entry<M = ()> {
     pub title: &'static str,
     /// Where it is published.
     pub source: &'static str,
-    /// Keys of `tcp` and their words, which hold for a flow of this name unless the scenario sets them.
+    /// Keys of `tcp` and their values, which apply to a flow of this name unless the scenario sets them.
     pub implies: &'static [(&'static str, &'static str)],
     /// Its parameters, in the order of their declaration.
     pub parameters: fn() -> Vec<Parameter>,
-    /// How one is made.
+    /// Its constructor.
     pub make: M,
 }
 
-/// Makes one of its parameters: published values, except for those in the settings.
+/// Constructs a value from its parameters: published values, except for those in the settings.
 pub type Make<T> = fn(&[(&str, Value)]) -> Result<T, Mistake>;
 
-/// A parameter of a thing that a scenario names.
+/// A parameter of something that a scenario refers to by name.
 #[derive(Clone, Debug)]
 pub struct Parameter {
     /// Its published name.
     pub name: Cow<'static, str>,
-    /// What it means, with its source.
+    /// Its meaning, with its source.
     pub meaning: Cow<'static, str>,
-    /// The unit of a number; empty for a ratio or a count, and for what is no number.
+    /// The unit of a number; empty for a ratio or a count, and for a value that is not a number.
     pub unit: Cow<'static, str>,
-    /// Its published value; a word where it has none.
+    /// Its published value; a word if it has none.
     pub default: Json,
-    /// What it may be set to.
+    /// Its allowed values.
     pub range: Range,
 }
 
@@ -55,14 +56,14 @@ pub enum Value {
     Word(&'static str),
 }
 
-/// What a parameter may be set to.
+/// The allowed values of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Range {
     /// A number.
     Number {
-        /// The smallest; minus infinity where there is none.
+        /// The smallest; minus infinity if there is no lower bound.
         low: f64,
-        /// The largest, itself included.
+        /// The largest allowed value.
         high: f64,
         /// Whether `low` itself is excluded.
         above: bool,
@@ -71,12 +72,12 @@ pub enum Range {
     Flag,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// Something else, which the words describe.
+    /// Another kind of value, which the text describes.
     Other(String),
 }
 
 impl<M> Entry<M> {
-    /// Reads the value of the parameter `name` as a document has it.
+    /// Reads the value of the parameter `name` from a document.
     pub fn read(&self, name: &str, value: &Json) -> Result<Value, Mistake> {
         let all = (self.parameters)();
         let Some(parameter) = all.iter().find(|parameter| parameter.name == name) else {
@@ -85,7 +86,8 @@ impl<M> Entry<M> {
         parameter.range.read(value).ok_or_else(|| Mistake::new(name, &parameter.range, value))
     }
 
-    /// All of it as JSON: name, title, source, what it implies, and the parameters, each with name, meaning, unit, default and range.
+    /// The whole description as JSON: name, title, source, what it implies, and the parameters, each with
+    /// name, meaning, unit, default and range.
     pub fn describe(&self) -> Map<String, Json> {
         let parameter = |p: Parameter| {
             json!({
@@ -120,14 +122,15 @@ impl<M> Entry<M> {
 }
 
 impl<T> Entry<Make<T>> {
-    /// One with its published parameters, except for those in `settings`. A mistake has the parameter's name as its key.
+    /// Constructs it with its published parameters, except for those in `settings`. A mistake has the
+    /// parameter's name as its key.
     pub fn build(&self, settings: &[(&str, Value)]) -> Result<T, Mistake> {
         (self.make)(settings)
     }
 }
 
-/// The JSON Schema of a choice among tables that [`Entry::table`] made: a name, or one of them. `kind` says what is chosen, with its
-/// article.
+/// The JSON Schema of a choice among tables that [`Entry::table`] made: a name, or one of them. `kind` says
+/// what is chosen, with its article.
 pub fn choice_schema(kind: &str, tables: &[Json]) -> Schema {
     let names: Vec<&Json> = tables.iter().map(|table| &table["properties"]["name"]["const"]).collect();
     json_schema!({
@@ -136,7 +139,7 @@ pub fn choice_schema(kind: &str, tables: &[Json]) -> Schema {
     })
 }
 
-/// The mistake of a `name` that is none of these parameters.
+/// The mistake of a `name` that none of these parameters has.
 pub fn unknown(all: &[Parameter], name: &str) -> Mistake {
     let names: Vec<&str> = all.iter().map(|parameter| parameter.name.as_ref()).collect();
     let found = format_args!("\"{name}\"");
@@ -147,8 +150,8 @@ pub fn unknown(all: &[Parameter], name: &str) -> Mistake {
 }
 
 impl Parameter {
-    /// The parameters that a struct declares by its JSON Schema: descriptions, defaults, bounds, and `unit`. `unset` stands for the
-    /// default of what has no value unless a scenario gives one.
+    /// The parameters that a struct declares by its JSON Schema: descriptions, defaults, bounds, and `unit`.
+    /// `unset` is given as the default of a parameter that has no value unless a scenario sets one.
     pub fn of<T: JsonSchema>(unset: &str) -> Vec<Self> {
         let root = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();
         let required =
@@ -196,7 +199,8 @@ impl Parameter {
 }
 
 impl Range {
-    /// The range of what a JSON Schema describes; `root` has what it refers to.
+    /// The range of the value that a JSON Schema describes; `root` contains the definitions that it refers
+    /// to.
     fn of(schema: &Json, root: &Json) -> Self {
         let target = match schema["anyOf"].as_array().and_then(|any| any.first()) {
             Some(first) if schema["anyOf"][1]["type"] == "null" => first,
@@ -249,7 +253,7 @@ impl Range {
         }
     }
 
-    /// The value that a document gives, where it is in the range.
+    /// The value that a document gives, if it is in the range.
     fn read(&self, value: &Json) -> Option<Value> {
         let read = match (self, value) {
             (Self::Word(words), Json::String(word)) => {

@@ -1,8 +1,8 @@
-//! The quantities that every part of Elephan speaks in.
+//! The quantities that all parts of Elephan use.
 //!
-//! Each has one type, one exact integer representation, and one way to be written in a file:
-//! [`Time`] in picoseconds (`"82 ms"`), [`Rate`] in bits per second (`"250 Mbit/s"`), [`Bytes`]
-//! (`"2 GB"`), and [`Seed`], from which every random process draws a stream of its own.
+//! Each has one type, one exact integer representation, and one notation in files: [`Time`] in picoseconds
+//! (`"82 ms"`), [`Rate`] in bits per second (`"250 Mbit/s"`), [`Bytes`] (`"2 GB"`), and [`Seed`], from which
+//! every random process gets its own random stream.
 //!
 //! Prefixes are decimal, as on every line card: 1 Mbit/s is 10^6 bit/s and 1 GB is 10^9 bytes;
 //! `KiB`, `MiB` and `GiB` are binary.

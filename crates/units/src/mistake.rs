@@ -1,4 +1,4 @@
-//! What is wrong with a value that somebody wrote: where, what was expected, and what was found.
+//! Errors in user input: where, what was expected, and what was found.
 
 use std::fmt;
 
@@ -6,16 +6,17 @@ use serde::de::{self, Expected, Unexpected};
 
 /// One mistake in a file, a setting or an argument. As text: `KEY: expected EXPECTED, found FOUND`.
 ///
-/// It is a serde error too, so that a reader of files gives each mistake its key, and words that need no Rust to be understood.
+/// It is also a serde error, so that a reader of files gives each mistake its key, and a text that can be
+/// understood without knowing Rust.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mistake {
     /// The key, such as `path.rtt` or `flow.1.cc`; empty for the value as a whole.
     pub key: String,
-    /// What may stand there.
+    /// The expected value.
     pub expected: String,
-    /// What stands there.
+    /// The value found.
     pub found: String,
-    /// Where else to look, such as the point of a sweep; mostly empty.
+    /// Additional context, such as the point of a sweep; mostly empty.
     pub note: String,
 }
 
@@ -26,7 +27,7 @@ impl Mistake {
         Self { key: key.into(), expected, found, note: String::new() }
     }
 
-    /// The same mistake in something that is itself below `key`.
+    /// The same mistake, with its key below `key`.
     #[must_use]
     pub fn below(mut self, key: &str) -> Self {
         self.key = match (key.is_empty(), self.key.is_empty()) {
@@ -88,7 +89,7 @@ impl de::Error for Mistake {
     }
 }
 
-/// What serde's own types expect, in words that need no Rust.
+/// The expectations of serde's own types, in words that do not require knowledge of Rust.
 struct Words<'a>(&'a dyn Expected);
 
 impl fmt::Display for Words<'_> {
@@ -106,7 +107,7 @@ impl fmt::Display for Words<'_> {
             "a sequence" => "a list",
             "a tuple of size 2" => "a list of 2",
             "a map" => "a table",
-            // What serde says of a table without a key, where the key would say which variant it is.
+            // Serde's message for a table without the key that would select its variant.
             "enum" => "a table with a key",
             _ if text.starts_with("struct ") => "a table",
             _ if text.starts_with("enum ") => "a name, or a table",
@@ -116,7 +117,7 @@ impl fmt::Display for Words<'_> {
     }
 }
 
-/// What was found, as it stands in a file.
+/// The value found, in the notation of a file.
 struct Found<'a>(Unexpected<'a>);
 
 impl fmt::Display for Found<'_> {
@@ -136,7 +137,7 @@ impl fmt::Display for Found<'_> {
     }
 }
 
-/// A serde error of a reader that knows what it expected.
+/// A serde error from a reader that knows what it expected.
 pub fn refuse<E: de::Error>(expected: impl fmt::Display, found: impl fmt::Display) -> E {
     E::invalid_value(Unexpected::Other(&found.to_string()), &expected.to_string().as_str())
 }

@@ -1,10 +1,10 @@
-//! Reading "82 ms": a number, optional white space, a unit.
+//! Parsing of "82 ms": a number, optional white space, a unit.
 
 use std::fmt;
 
 use crate::mistake::Mistake;
 
-/// A unit: its spellings and how many base units it is worth.
+/// A unit: its spellings and its value in base units.
 pub(crate) type Unit = (&'static [&'static str], u64);
 
 /// Reads `text` as a number followed by one of `units`, in base units.
@@ -15,7 +15,7 @@ pub(crate) fn quantity(text: &str, units: &[Unit], expected: &'static str) -> Re
     let error = || Mistake::new("", expected, format_args!("\"{text}\""));
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).ok_or_else(error)?;
-    // "1e3 ms" would be split at the exponent, whose letter no unit begins with.
+    // "1e3 ms" would be split at the exponent, but no unit begins with that letter.
     let (number, unit) = (trimmed[..split].replace('_', ""), trimmed[split..].trim());
     let scale =
         units.iter().find(|(names, _)| names.contains(&unit)).map(|&(_, scale)| scale).ok_or_else(error)?;
@@ -30,7 +30,7 @@ pub(crate) fn quantity(text: &str, units: &[Unit], expected: &'static str) -> Re
     u64::try_from((scaled + power / 2) / power).map_err(|_| error())
 }
 
-/// Writes `value` in the largest of `units` in which it is a short decimal number.
+/// Formats `value` in the largest of `units` in which it is a short decimal number.
 ///
 /// `units` run from small to large, and the first is the base unit.
 pub(crate) fn write(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {

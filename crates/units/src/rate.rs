@@ -33,7 +33,7 @@ impl Rate {
     pub const fn bits_per_sec(self) -> u64 {
         self.0
     }
-    /// How much passes at this rate in `time`, rounded down: with a round-trip time, the
+    /// The amount that passes at this rate in `time`, rounded down: with a round-trip time, the
     /// bandwidth-delay product.
     pub fn bytes_in(self, time: Time) -> Bytes {
         Bytes::new((u128::from(self.0) * u128::from(time.picos()) / 8_000_000_000_000) as u64)

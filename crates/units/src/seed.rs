@@ -1,8 +1,8 @@
-//! One seed for a run, and from it one independent random stream for each random process.
+//! One seed for a run, which gives one independent random stream for each random process.
 
 use rand_pcg::Pcg64Mcg;
 
-/// A random stream. PCG's output is specified, so that a seed means the same on every machine.
+/// A random stream. PCG's output is specified, so a seed gives the same numbers on every machine.
 pub type Stream = Pcg64Mcg;
 
 /// The seed of a run.
@@ -17,8 +17,8 @@ impl Seed {
 
     /// The stream of the `index`-th process of this `purpose` ("loss on link", "start of flow").
     ///
-    /// Streams depend on nothing but these three, so that adding a flow leaves the draws of the
-    /// others as they were: common random numbers for paired comparisons.
+    /// Streams depend only on these three, so adding a flow does not change the draws of the others: common
+    /// random numbers for paired comparisons.
     pub fn stream(self, purpose: &str, index: u64) -> Stream {
         // FNV-1a of the purpose, then two rounds of SplitMix64 (Steele, Lea, Flood 2014, fig. 17).
         let purpose = purpose.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -9,8 +9,8 @@ use crate::parse::{self, Unit, as_text};
 
 /// A point on the simulated clock, or a span of it, in whole picoseconds.
 ///
-/// At 1 ps a packet's serialisation time is exact to better than 1e-7 at any rate up to 1 Tbit/s,
-/// and the clock runs for 213 days. Links carry the remainder, so that not even that drifts.
+/// At 1 ps a packet's serialisation time is exact to better than 1e-7 at any rate up to 1 Tbit/s, and the
+/// clock runs for 213 days. Links carry the remainder, so not even this error accumulates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -29,9 +29,9 @@ const UNITS: [Unit; 7] = [
 
 impl Time {
     pub(crate) const EXPECTED: &'static str = "a time such as \"82 ms\"";
-    /// The start of every run, and the empty span.
+    /// The start of every run, and a span of zero.
     pub const ZERO: Self = Self(0);
-    /// Later than everything that happens.
+    /// Later than every event.
     pub const MAX: Self = Self(u64::MAX);
 
     /// A time of `ps` picoseconds.
@@ -62,7 +62,7 @@ impl Time {
     pub fn secs_f64(self) -> f64 {
         self.0 as f64 * 1e-12
     }
-    /// `self - earlier`, or zero where `earlier` is the later one.
+    /// `self - earlier`, or zero if `earlier` is the later one.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
@@ -101,7 +101,7 @@ impl Sub for Time {
 
 impl Mul<u64> for Time {
     type Output = Self;
-    /// This span `factor` times, or [`Time::MAX`] beyond the end of the clock.
+    /// This span times an integer `factor`, or [`Time::MAX`] beyond the end of the clock.
     fn mul(self, factor: u64) -> Self {
         Self(self.0.saturating_mul(factor))
     }

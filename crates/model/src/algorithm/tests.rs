@@ -1,12 +1,13 @@
-//! The derived forms against their rules, iterated ACK by ACK here and nowhere else.
+//! Compares the derived forms with the algorithms' rules, which are iterated here ACK by ACK.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Mean window, peak and epoch length (round trips) of the sawtooth under one loss in `1/p` packets: each packet acknowledged, an
-/// increase for each, `w` packets in a round trip. `increase(w, t, target)` is for each ACK, `t` the seconds since the last loss;
-/// `decrease(w, target)` gives the new window and target.
+/// Mean window, peak and epoch length (round trips) of the sawtooth under one loss in `1/p` packets. Each
+/// packet is acknowledged and gives an increase; there are `w` packets in a round trip. `increase(w, t,
+/// target)` is for each ACK, with `t` the seconds since the last loss; `decrease(w, target)` returns the new
+/// window and target.
 fn sawtooth(
     p: f64,
     rtt: f64,
@@ -87,7 +88,7 @@ fn scalable() {
 
 #[test]
 fn highspeed() {
-    // RFC 3649, section 5, written out again.
+    // RFC 3649, section 5, implemented a second time.
     let x = |w: f64| (w / 38.0).ln() / (83_000.0f64 / 38.0).ln();
     let b = |w: f64| if w <= 38.0 { 0.5 } else { 0.5 - 0.4 * x(w) };
     let a = |w: f64| {
@@ -97,7 +98,7 @@ fn highspeed() {
     for p in [3e-4, 1e-5] {
         holds("hstcp", p, 0.1, 0.01, sawtooth(p, 0.1, |w, _, _| a(w) / w, |w, _| ((1.0 - b(w)) * w, 0.0)));
     }
-    // The published function is the design, which takes a(w) and b(w) as constant over the sawtooth.
+    // The published function is the design, which assumes that a(w) and b(w) are constant over the sawtooth.
     let it = model("hstcp");
     for p in [1e-4, 1e-5, 1e-6, 1e-7] {
         assert!((it.window(p, 0.1) / it.published(p, 0.1).unwrap() - 1.0).abs() < 0.08, "{p}");
@@ -134,7 +135,8 @@ fn bic() {
         }
     };
     for p in [1e-3, 1e-4, 1e-5, 1e-6] {
-        // The iterated flow wanders about the fixed point: losing early lowers its target, losing late raises it.
+        // The iterated flow moves around the fixed point: an early loss lowers its target, a late one raises
+        // it.
         let iterated = sawtooth(
             p,
             0.1,
@@ -149,8 +151,8 @@ fn bic() {
 #[test]
 fn cubic() {
     for (p, rtt) in [(1e-3, 0.02), (1e-4, 0.1), (1e-6, 0.1)] {
-        // A flow that loses near its plateau hardly moves it, so that one which begins elsewhere takes thousands of losses to get
-        // here: it begins at the peak of RFC 9438's mean window.
+        // A flow that loses near its plateau hardly changes it, so a flow that begins elsewhere takes
+        // thousands of losses to reach it: the test begins at the peak of RFC 9438's mean window.
         let factor: f64 = 0.4 * 3.7 / (4.0 * 0.3);
         let start = factor.powf(0.25) * libm::pow(rtt / p, 0.75) * 4.0 / 3.7;
         let iterated = sawtooth_from(
@@ -159,7 +161,8 @@ fn cubic() {
             rtt,
             |w, t, peak| {
                 let (k, start) = (libm::cbrt(peak * 0.3 / 0.4), 0.7 * peak);
-                // Where it should be now; the Reno-friendly window grows with ACKs, hence with rounds.
+                // The window at the current time; the Reno-friendly window grows with ACKs, hence with
+                // rounds.
                 let cubic = 0.4 * (t - k).powi(3) + peak;
                 (cubic.max(start + 0.9 / 1.7 * t / rtt) - w).max(0.0)
             },
@@ -189,7 +192,7 @@ fn ltcp() {
 
 #[test]
 fn variation_is_that_of_random_losses() {
-    // Each packet is lost with probability p; a generator of our own, so that the test needs no other.
+    // Each packet is lost with probability p; the test has its own generator, so that it needs no library.
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     let mut uniform = || {
         state ^= state << 13;
@@ -220,7 +223,8 @@ fn variation_is_that_of_random_losses() {
 #[test]
 fn unfairness_by_round_trip_time() {
     let near = |found: f64, expected: f64| assert!((found - expected).abs() < 0.05, "{found} for {expected}");
-    // Standard TCP: rates as 1/T with independent losses, as 1/T^2 with synchronised ones (thesis, section 7.1.4).
+    // Standard TCP: rates proportional to 1/T with independent losses, to 1/T^2 with synchronised ones
+    // (thesis, section 7.1.4).
     let reno = model("reno").rtt_unfairness(1e-4, 0.1);
     near(reno.loss_exponent, 0.5);
     near(reno.independent, 1.0);
@@ -229,7 +233,7 @@ fn unfairness_by_round_trip_time() {
     let hstcp = model("hstcp").rtt_unfairness(1e-5, 0.1);
     assert!((5.0..7.0).contains(&hstcp.synchronised), "{hstcp:?}");
     assert_eq!(model("scalable").rtt_unfairness(1e-4, 0.1).synchronised, f64::INFINITY);
-    // CUBIC: rates as T^(-1/4), and as 1/T, in its cubic region.
+    // CUBIC: rates proportional to T^(-1/4), and to 1/T, in its cubic region.
     let cubic = model("cubic").rtt_unfairness(1e-6, 0.1);
     near(cubic.independent, 0.25);
     near(cubic.synchronised, 1.0);
