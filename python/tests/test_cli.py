@@ -1,6 +1,7 @@
 """The command line, as its users call it."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from elephan import ScenarioError, dumbbell, flow, load
+from elephan.cli import COMMANDS
 
 EXAMPLES = sorted(Path("scenarios/examples").glob("*.toml"))
 SMALL = """
@@ -179,3 +181,15 @@ def test_ctrl_c_leaves_nothing_behind(scenario: Path, tmp_path: Path):
     assert process.returncode == 130, stderr
     assert stderr.strip() == f"interrupted; nothing was written to {folder}"
     assert list(tmp_path.iterdir()) == [scenario]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_each_says_of_itself(name: str):
+    shown = " ".join(re.sub(r"[│╭╮╰╯─]", " ", elephan(name, "--help").stdout).split())
+    assert f"{' '.join(COMMANDS[name].split())}" in shown
+
+
+def test_the_list_of_commands_is_made_without_any_of_them():
+    heavy = "numpy polars pyarrow matplotlib scipy"
+    script = f"import sys, elephan.cli; sys.exit(any(name in sys.modules for name in '{heavy}'.split()))"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

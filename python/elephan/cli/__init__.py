@@ -28,7 +28,7 @@ COMMANDS = {
     "table": "Show a sweep's metrics for each setting, with 95 % confidence intervals over repeats.",
     "paired": "Compare two settings of a sweep with common random numbers: difference, effect size and p-values.",
     "query": "Query a sweep with SQL; without a query, list its tables and columns.",
-    "recommend": "Rank the algorithms for a path, by experiments and the criteria of Li 2006, Table 2.2.",
+    "recommend": "Rank the algorithms for a path, by experiments and the ordered criteria of Li 2006, Table 2.2.",
     "reproduce": "Reproduce published experiments, and compare the results with the published numbers.",
     "model": "Evaluate theory: response functions, recovery, fairness, stability.",
     "kernel": "Load the published algorithms into the running Linux kernel.",
@@ -63,6 +63,7 @@ class Commands(TyperGroup):
         if args and args[0] in COMMANDS:
             command = get_command(import_module(f"elephan.cli.{args[0].replace('-', '_')}").app)
             command.name = args[0]
+            command.help = command.help or COMMANDS[args[0]]
             self.add_command(command, args[0])
         return super().resolve_command(ctx, args)
 

@@ -6,8 +6,9 @@ import typer
 
 from elephan.api.registry import algorithms, recoveries, slow_starts
 from elephan.cli.entries import implied, out, print_list, print_one
+from elephan.cli.options import command_line
 
-app = typer.Typer(help="The congestion control algorithms and slow starts.", no_args_is_help=True)
+app = command_line(group=True)
 
 
 @app.command("list")

@@ -8,11 +8,11 @@ import typer
 
 from elephan.base.folders import default, new_folder
 from elephan.base.text import Terminal
-from elephan.cli.options import Force, Large, words
+from elephan.cli.options import Force, Large, command_line, words
 from elephan.cli.progress import progress_bar
 from elephan.studies.compare import compare as run_comparison
 
-app = typer.Typer()
+app = command_line()
 out = Terminal()
 
 

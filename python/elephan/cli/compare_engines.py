@@ -8,10 +8,10 @@ import typer
 from elephan.api.scenario import load
 from elephan.base.folders import default, file_names, new_folder
 from elephan.base.text import Terminal, echo
-from elephan.cli.options import Force, Large, Settings, assignments, words
+from elephan.cli.options import Force, Large, Settings, assignments, command_line, words
 from elephan.studies import side_by_side
 
-app = typer.Typer()
+app = command_line()
 out = Terminal()
 err = Terminal(stderr=True)
 

@@ -12,12 +12,12 @@ from elephan.api.scenario import load as load_scenario
 from elephan.base.numbers import number
 from elephan.base.table import Head, Table, text_heads
 from elephan.base.text import Terminal
-from elephan.cli.options import Settings, assignments, parameter
+from elephan.cli.options import Settings, assignments, command_line, parameter
 from elephan.kernel import build, libbpf
 from elephan.kernel.loader import BTF, known
 from elephan.studies.iperf3 import check
 
-app = typer.Typer(help="Load the published algorithms into the running Linux kernel.", no_args_is_help=True)
+app = command_line(group=True)
 out = Terminal()
 
 Name = Annotated[str, typer.Argument(help="Name of the algorithm, as in `elephan cc list`.")]

@@ -12,12 +12,12 @@ from elephan import _core
 from elephan.base import plots
 from elephan.base.table import Cell, Head, Table, text_heads
 from elephan.base.text import Terminal
-from elephan.cli.options import assignments, parameter, words
+from elephan.cli.options import assignments, command_line, parameter, words
 from elephan.studies import theory
 from elephan.studies.theory import FIGURES, MODELLED, Model, plot_response
 
-app = typer.Typer(help="Evaluate theory: response functions, recovery, fairness, stability.", no_args_is_help=True)
-plot_app = typer.Typer(help="Plot theoretical figures with simulated points.", no_args_is_help=True)
+app = command_line(group=True)
+plot_app = command_line(group=True, help="Plot theoretical figures with simulated points.")
 app.add_typer(plot_app, name="plot")
 out = Terminal()
 

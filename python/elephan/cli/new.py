@@ -16,8 +16,9 @@ import typer
 from elephan._core import ScenarioError
 from elephan.base import folders
 from elephan.base.text import Terminal
+from elephan.cli.options import command_line
 
-app = typer.Typer(no_args_is_help=True)
+app = command_line(group=True)
 out = Terminal()
 
 CC, NET, METRICS = Path("crates/cc/src"), Path("crates/net/src"), Path("crates/metrics/src")

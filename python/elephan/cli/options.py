@@ -18,6 +18,11 @@ Large = Annotated[
 ]
 
 
+def command_line(*, group: bool = False, help: str | None = None) -> typer.Typer:  # noqa: A002 - as typer calls it
+    """Make the application of a command, or of a group of commands."""
+    return typer.Typer(help=help, no_args_is_help=group, add_completion=False)
+
+
 def assignments(texts: Sequence[str] | None, option: str = "--set", form: str = "KEY=VALUE") -> dict[str, str]:
     """The keys and values of a repeatable option. Raises `ScenarioError` if one has no `=`."""
     found = {}

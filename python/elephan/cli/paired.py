@@ -7,10 +7,10 @@ import typer
 from elephan import _core
 from elephan.base.documents import damage
 from elephan.cli.grids import Folder, Form, Where, known_form, missing, print_tables
-from elephan.cli.options import assignments, words
+from elephan.cli.options import assignments, command_line, words
 from elephan.studies.sweeps import tables
 
-app = typer.Typer()
+app = command_line()
 
 
 @app.command("paired")

@@ -10,8 +10,9 @@ from elephan.api.charts import CHARTS
 from elephan.api.run import Run
 from elephan.base import plots
 from elephan.base.text import Terminal
+from elephan.cli.options import command_line
 
-app = typer.Typer()
+app = command_line()
 out = Terminal()
 
 

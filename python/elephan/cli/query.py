@@ -8,9 +8,10 @@ import typer
 from elephan.base.documents import damage
 from elephan.base.table import Head, Table
 from elephan.cli.grids import Folder, Form, known_form, missing, print_tables
+from elephan.cli.options import command_line
 from elephan.studies.sweeps.query import query
 
-app = typer.Typer()
+app = command_line()
 
 
 @app.command("query")

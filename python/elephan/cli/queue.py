@@ -6,8 +6,9 @@ import typer
 
 from elephan.api.registry import queues
 from elephan.cli.entries import print_list, print_one
+from elephan.cli.options import command_line
 
-app = typer.Typer(help="The queue disciplines.", no_args_is_help=True)
+app = command_line(group=True)
 
 
 @app.command("list")

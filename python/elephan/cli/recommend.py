@@ -9,14 +9,14 @@ from elephan import _core
 from elephan.base.numbers import number
 from elephan.base.table import Head, Table, text_heads
 from elephan.base.text import Terminal
-from elephan.cli.options import assignments, words
+from elephan.cli.options import assignments, command_line, words
 from elephan.cli.progress import progress_bar
 from elephan.studies.recommend import EVIDENCE, PUBLISHED, Recommendation, weights_of
 from elephan.studies.recommend import recommend as run_recommendation
 from elephan.studies.statistics import Estimate
 from elephan.studies.theory import MODELLED
 
-app = typer.Typer()
+app = command_line()
 out = Terminal()
 
 

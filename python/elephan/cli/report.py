@@ -7,10 +7,11 @@ import typer
 
 from elephan.base.documents import damage
 from elephan.base.text import Terminal
+from elephan.cli.options import command_line
 from elephan.report.read import read
 from elephan.report.write import write
 
-app = typer.Typer()
+app = command_line()
 
 
 @app.command()

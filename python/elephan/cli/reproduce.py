@@ -15,12 +15,13 @@ from elephan.base.documents import damage
 from elephan.base.folders import new_file, only_writer
 from elephan.base.table import Table, text_heads
 from elephan.base.text import Terminal
+from elephan.cli.options import command_line
 from elephan.studies.reproduce.catalogue import EXPERIMENTS
 from elephan.studies.reproduce.lab import Lab
 from elephan.studies.reproduce.page import report_of, report_place, table_of, write_page
 from elephan.studies.sweeps.worker import code_version
 
-app = typer.Typer()
+app = command_line()
 out = Terminal()
 err = Terminal(stderr=True)
 

@@ -12,11 +12,11 @@ from elephan.api.scenario import Scenario, load
 from elephan.api.tables import of_run
 from elephan.base.folders import default, file_names, new_folder
 from elephan.base.text import Terminal
-from elephan.cli.options import Force, Large, Settings, assignments
+from elephan.cli.options import Force, Large, Settings, assignments, command_line
 from elephan.cli.progress import progress_bar
 from elephan.engines.run import run as simulate
 
-app = typer.Typer()
+app = command_line()
 out = Terminal()
 err = Terminal(stderr=True)
 # Maximum rows of a table on the terminal; reports have more.

@@ -9,9 +9,9 @@ import typer
 from elephan import _core
 from elephan.api.scenario import load, schema
 from elephan.base.text import Terminal
-from elephan.cli.options import Large, Settings, assignments
+from elephan.cli.options import Large, Settings, assignments, command_line
 
-app = typer.Typer(no_args_is_help=True)
+app = command_line(group=True)
 out = Terminal()
 
 

@@ -13,7 +13,7 @@ from elephan.api.scenario import load
 from elephan.base.folders import default, own_or_empty
 from elephan.base.text import Terminal
 from elephan.cli.grids import tell
-from elephan.cli.options import Large, Settings, assignments, is_loopback
+from elephan.cli.options import Large, Settings, assignments, command_line, is_loopback
 from elephan.cli.progress import NameColumn
 from elephan.studies.sweeps.dataset import DESCRIPTION, Dataset, named
 from elephan.studies.sweeps.loop import Sweep, SweepRun, sweep
@@ -22,7 +22,7 @@ from elephan.studies.sweeps.schedulers import connect
 FAILED = 1
 SHOWN_FAILURES = 5
 
-app = typer.Typer()
+app = command_line()
 out = Terminal()
 err = Terminal(stderr=True)
 

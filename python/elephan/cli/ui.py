@@ -14,11 +14,11 @@ import uvicorn
 
 from elephan import _core
 from elephan.base.text import Terminal
-from elephan.cli.options import is_loopback
+from elephan.cli.options import command_line, is_loopback
 from elephan.ui.connections import uvicorn_options
 from elephan.ui.server import application
 
-app = typer.Typer()
+app = command_line()
 
 
 @app.command()
