@@ -237,3 +237,63 @@ fn limits(classes: &[Class], limit: Limit) -> Vec<Limit> {
 fn scaled(rate: Rate, share: f64) -> Rate {
     Rate::from_bits_per_sec(((rate.bits_per_sec() as f64 * share) as u64).max(1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Parcel, parcel};
+
+    fn class(name: &str, weight: f64, buffer_share: Option<f64>) -> Class {
+        let dscp = if name == "others" { Vec::new() } else { vec![name.parse().unwrap()] };
+        Class { name: name.to_owned(), dscp, weight: Some(weight), buffer_share, queue: Queue::default() }
+    }
+
+    #[test]
+    fn classes_divide_the_buffer_and_never_have_more_than_it() {
+        let of = |shares: &[Option<f64>], limit| {
+            let classes: Vec<Class> = shares.iter().map(|share| class("others", 1.0, *share)).collect();
+            limits(&classes, limit)
+        };
+        let packets = |parts: &[u64]| parts.iter().map(|part| Limit::Packets(*part)).collect::<Vec<_>>();
+        assert_eq!(of(&[Some(0.5), None, None], Limit::Packets(100)), packets(&[50, 25, 25]));
+        assert_eq!(of(&[Some(0.25), None], Limit::Bytes(4000)), [Limit::Bytes(1000), Limit::Bytes(3000)]);
+        // A class has a packet, which the largest gives: 2 + 1 + 1 would be more than 3.
+        assert_eq!(of(&[Some(0.8), None, None], Limit::Packets(3)), packets(&[1, 1, 1]));
+        assert_eq!(of(&[Some(0.96), None, None], Limit::Packets(50)), packets(&[48, 1, 1]));
+        assert_eq!(of(&[Some(0.99), None, None], Limit::Packets(100)), packets(&[98, 1, 1]));
+        assert_eq!(
+            of(&[None, None], Limit::Packets(1)).iter().filter(|part| **part == Limit::Packets(0)).count(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_class_has_a_share_of_the_rate() {
+        let rate = Rate::from_bits_per_sec;
+        assert_eq!(scaled(rate(1000), 0.25), rate(250));
+        assert_eq!(scaled(rate(1000), 0.0), rate(1));
+    }
+
+    #[test]
+    fn shares_follow_the_weights_and_packets_are_counted_by_class() {
+        let classes = [class("af11", 3.0, None), class("others", 1.0, None)];
+        let rate = Rate::from_bits_per_sec(8_000_000);
+        let mut states: ClassStates<Parcel> =
+            ClassStates::new(&classes, Limit::Packets(4), rate, Seed::new(1), 0);
+        let shares = |states: &ClassStates<Parcel>| {
+            let mut counters = Vec::new();
+            states.count(&mut counters);
+            counters.into_iter().map(|one| (one.offered, one.dropped, one.rate_share)).collect::<Vec<_>>()
+        };
+        assert_eq!(shares(&states), [(0, 0, 0.75), (0, 0, 0.25)]);
+        let mut ledger = Ledger::new();
+        // Two of four packets of buffer for each class.
+        let accepted: Vec<_> = [10, 10, 10, 0]
+            .map(|dscp| states.enqueue(Parcel { dscp, bytes: 100, ..parcel(0) }, Time::ZERO, &mut ledger))
+            .into();
+        assert_eq!(accepted, [Some(0), Some(0), None, Some(1)]);
+        assert_eq!(states.waiting(), Waiting { packets: 3, bytes: 300 });
+        states.set_weights(&BTreeMap::from([("others".to_owned(), 5.0)]));
+        assert_eq!(shares(&states), [(3, 1, 0.375), (1, 0, 0.625)]);
+    }
+}

@@ -182,6 +182,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn sets_are_written_as_they_are_read() {
+        for name in ["af", "af1", "af4", "af23", "ef", "cs6", "be", "63"] {
+            assert_eq!(name.parse::<Codepoints>().unwrap().to_string(), name);
+        }
+    }
+
+    #[test]
     fn names_have_the_values_of_their_standards() {
         // RFC 2597, section 6; RFC 3246, section 2.7; RFC 2474, section 4.2.2.
         for (name, value) in

@@ -211,6 +211,26 @@ mod tests {
     }
 
     #[test]
+    fn flows_are_hashed_as_by_splitmix64() {
+        // Its first three outputs for seed 0, whose state grows by the golden ratio (Steele, Lea, Flood 2014).
+        let golden: u64 = 0x9e37_79b9_7f4a_7c15;
+        let outputs = [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f];
+        for (n, output) in (1..).zip(outputs) {
+            assert_eq!(hash(golden.wrapping_mul(n), 0), output);
+            assert_eq!(hash(golden.wrapping_mul(n - 1), golden), output);
+        }
+    }
+
+    #[test]
+    fn codel_has_the_parameters_that_were_set() {
+        let (target, interval) = (Time::from_millis(7), Time::from_millis(90));
+        let config = FqCodel { target, interval, ecn: false, ..FqCodel::default() };
+        assert_eq!(config.codel(), Codel { target, interval, ecn: false });
+        assert_eq!(config.rules(), []);
+        assert_eq!(FqCodel { interval: target, ..config }.rules()[0].key, "interval");
+    }
+
+    #[test]
     fn a_new_flow_goes_first_and_then_takes_turns() {
         let (mut fq, mut ledger) = (state(FqCodel::default(), 1000), Ledger::new());
         for id in 0..6 {
