@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from elephan import _core
+from elephan.api.part import Part
 from elephan.api.run import OPTIONAL, TABLES, Run
 from elephan.api.scenario import Scenario
-from elephan.api.summary import Part, Summary
+from elephan.api.summary import Summary
 from elephan.engines.run import run as simulate
 from elephan.studies.statistics import mser5
 
@@ -27,7 +28,7 @@ class VersionMismatchError(RuntimeError):
 # The code that determines results, besides the extension module. Code that only shows results is not listed: changing it
 # repeats no run.
 MAKES_RESULTS = (
-    *("api/scenario.py", "api/run.py", "api/summary.py"),
+    *("api/scenario.py", "api/run.py", "api/part.py", "api/summary.py"),
     *("engines/run.py", "engines/sim.py", "engines/fluid.py", "engines/integrate.py", "engines/linux.py"),
     *("kernel/__init__.py", "kernel/build.py", "kernel/libbpf.py", "kernel/loader.py"),
     *("studies/statistics.py", "studies/sweeps/worker.py"),
