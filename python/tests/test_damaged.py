@@ -1,5 +1,6 @@
 """Damaged results of any kind are read, or refused in one line. `make fuzz` tests more kinds of damage."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 import elephan
 from elephan import ScenarioError
 from elephan.api.run import TABLES, Run
+from elephan.base.documents import damage
 from elephan.report.read import read
 from elephan.studies.sweeps import Dataset, SweepError
 
@@ -131,3 +134,14 @@ def test_damaged_results_are_read_or_refused_in_one_line(
     except (ScenarioError, SweepError, OSError) as error:
         said = str(error)
     assert len(said.splitlines()) == 1, said
+
+
+def test_only_exceptions_and_panics_are_damage(tmp_path: Path):
+    for error in (ValueError("x"), pl.exceptions.PanicException("x"), SweepError("x")):
+        with pytest.raises(ScenarioError, match="x"), damage(tmp_path):
+            raise error
+    for stopped in (KeyboardInterrupt, SystemExit, asyncio.CancelledError):
+        with pytest.raises(stopped), damage(tmp_path):
+            raise stopped
+    with pytest.raises(FileNotFoundError), damage(tmp_path):
+        (tmp_path / "none").read_text()
