@@ -15,7 +15,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use elephan_net::Limit;
-use elephan_network::{Driver, Network, Recorded};
+use elephan_network::{Driver, Network, Parcel, Recorded, Routes, set_service};
 use elephan_scenario::Plan;
 use elephan_units::Time;
 use hdrhistogram::Histogram;
@@ -23,7 +23,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, write};
 
 use crate::clock::{Clock, Rests, Urgency, cpu_s, make_urgent};
-use crate::packet::{Parcel, classify, set_service};
 
 /// Packets read from a device before the links are checked again.
 const BATCH: usize = 64;
@@ -48,8 +47,6 @@ pub struct Direction<'a> {
     pub from: BorrowedFd<'a>,
     /// The device that the packets are written to.
     pub to: BorrowedFd<'a>,
-    /// Whether they come from the listening host, so that the source port identifies the flow.
-    pub from_listener: bool,
 }
 
 /// Deviations of the emulator from its schedule, in microseconds.
@@ -71,6 +68,7 @@ pub struct Punctuality {
 /// The network of a plan.
 pub struct Emulator<'a> {
     network: Network<Parcel>,
+    /// Of the packets of the sending host, and of those of the listening host.
     directions: [Direction<'a>; 2],
     clock: Clock,
     slipped: Time,
@@ -78,8 +76,7 @@ pub struct Emulator<'a> {
     bytes: Vec<u8>,
     slot_bytes: usize,
     free: Vec<u32>,
-    /// For each flow, and then for each stream, where the routes of its data and of its return packets start.
-    routes: Vec<[u32; 2]>,
+    routes: Routes,
     punctuality: Punctuality,
 }
 
@@ -95,9 +92,7 @@ impl<'a> Emulator<'a> {
     /// The network of `plan` for packets of both `directions`, on `clock`.
     pub fn new(plan: &Plan, directions: [Direction<'a>; 2], clock: Clock, mtu: u32) -> Self {
         let network = Network::new(plan, Self::FOLLOWS);
-        let streams = plan.streams.iter().map(|stream| [stream.forward; 2]);
-        let routes = plan.flows.iter().map(|flow| [flow.forward, flow.reverse]).chain(streams);
-        let routes = routes.map(|routes| routes.map(|route| network.start(route))).collect();
+        let routes = Routes::new(plan, &network);
         Self {
             network,
             directions,
@@ -191,7 +186,7 @@ impl<'a> Emulator<'a> {
     fn read(&mut self, now: Time) -> io::Result<usize> {
         let mut count = 0;
         for number in 0..self.directions.len() {
-            let Direction { from, from_listener, .. } = self.directions[number];
+            let from = self.directions[number].from;
             for _ in 0..BATCH {
                 let slot = self.slot();
                 let at = slot as usize * self.slot_bytes;
@@ -207,18 +202,11 @@ impl<'a> Emulator<'a> {
                     }
                 };
                 count += 1;
-                let Some(flow) = classify(&buffer[..bytes], from_listener) else {
+                let parcel = self.routes.parcel(&buffer[..bytes], bytes as u32, number as u8, slot as usize);
+                let Some(parcel) = parcel else {
                     self.free.push(slot);
                     continue;
                 };
-                // Packets that belong to no flow of the plan take the route of its first flow: a ping,
-                // iperf3.
-                let routes = self.routes.get(flow).or(self.routes.first()).copied().unwrap_or_default();
-                let position = routes[usize::from(from_listener)];
-                let bytes = bytes as u32;
-                let direction = number as u8;
-                let (service, flow) = (buffer[1], flow as u16);
-                let parcel = Parcel { slot, bytes, position, service, changed: false, direction, flow };
                 self.enter(&parcel, now);
             }
         }
@@ -256,7 +244,7 @@ impl Driver for Emulator<'_> {
 
     /// Passes a packet to the host at the end of its route.
     fn deliver(&mut self, parcel: &Parcel, now: Time) {
-        let at = parcel.slot as usize * self.slot_bytes;
+        let at = parcel.place * self.slot_bytes;
         let late = self.now().since(now).picos() / 1_000_000;
         let packet = &mut self.bytes[at..at + parcel.bytes as usize];
         if parcel.changed {
@@ -267,15 +255,15 @@ impl Driver for Emulator<'_> {
         if write(to, packet).is_err() {
             self.punctuality.refused += 1;
         }
-        self.free.push(parcel.slot);
+        self.free.push(parcel.place as u32);
     }
 
     fn dropped(&mut self, _: u32, parcel: &Parcel, _: Time) {
-        self.free.push(parcel.slot);
+        self.free.push(parcel.place as u32);
     }
 
     fn lost(&mut self, _: u32, parcel: &Parcel) {
-        self.free.push(parcel.slot);
+        self.free.push(parcel.place as u32);
     }
 }
 

@@ -19,7 +19,6 @@ mod hosts;
 mod listener;
 mod namespace;
 mod observe;
-mod packet;
 mod quality;
 mod sender;
 mod socket;
@@ -107,8 +106,8 @@ pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Meas
     let listener_device = listening.within(|| device::tun(LISTENER, SENDER, mtu, segments));
     let sender_device = sender_device.map_err(refused("a TUN device"))?;
     let listener_device = listener_device.map_err(refused("a TUN device"))?;
-    let there = Direction { from: sender_device.as_fd(), to: listener_device.as_fd(), from_listener: false };
-    let back = Direction { from: listener_device.as_fd(), to: sender_device.as_fd(), from_listener: true };
+    let there = Direction { from: sender_device.as_fd(), to: listener_device.as_fd() };
+    let back = Direction { from: listener_device.as_fd(), to: sender_device.as_fd() };
     let shared: Vec<Shared> = plan.flows.iter().map(|_| Shared::default()).collect();
     let streams: Vec<Mutex<Progress>> = plan.streams.iter().map(|_| Progress::new()).collect();
     let arrivals = listening.within(|| streams::listen(plan)).map_err(refused("a socket for datagrams"))?;

@@ -5,12 +5,12 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use elephan_network::FIRST_PORT;
 use elephan_traffic::Demand;
 use rustix::net::sockopt;
 
 use crate::clock::{Urgency, cpu_s, make_urgent};
 use crate::hosts::{Common, LISTENER, buffer};
-use crate::packet::FIRST_PORT;
 use crate::socket::{self, Poll};
 
 /// Number of bytes read at once.

@@ -5,13 +5,13 @@ use std::os::fd::AsFd;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
+use elephan_network::FIRST_PORT;
 use elephan_traffic::Demand;
 use elephan_units::Time;
 use rustix::net::sockopt;
 
 use crate::clock::{Urgency, cpu_s, make_urgent};
 use crate::hosts::{Common, LISTENER, Occurrence, Shared, buffer};
-use crate::packet::FIRST_PORT;
 use crate::socket::{self, Poll};
 use crate::tcp_info::tcp_info;
 

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use elephan_metrics::trace::{StreamRow, StreamTrace};
 use elephan_metrics::{Reception, StreamSummary};
+use elephan_network::FIRST_PORT;
 use elephan_scenario::Plan;
 use elephan_traffic::Source;
 use elephan_units::Time;
@@ -19,7 +20,6 @@ use rustix::net::sockopt;
 
 use crate::clock::{Clock, Rests, Urgency, make_urgent, wall_ns};
 use crate::hosts::LISTENER;
-use crate::packet::FIRST_PORT;
 use crate::socket;
 
 /// A sleep ends this long before a packet is due; the rest is spent polling the clock, so that the spacing is

@@ -8,9 +8,11 @@
 mod driver;
 mod events;
 mod network;
+mod parcel;
 mod record;
 
 pub use driver::{Driver, Routed};
 pub use events::Events;
 pub use network::Network;
+pub use parcel::{FIRST_PORT, Parcel, Routes, set_service};
 pub use record::Recorded;

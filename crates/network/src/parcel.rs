@@ -1,24 +1,55 @@
-//! Packets as the links see them, and the header fields that the emulator reads and writes.
+//! IPv4 packets of a kernel as the links see them, and the header fields that an engine reads and writes.
 
 use elephan_net::{Ecn, Packet};
-use elephan_network::Routed;
+use elephan_scenario::Plan;
+
+use crate::driver::Routed;
+use crate::network::Network;
 
 /// The port on which the receiving host listens for flow 0; flow `n` has the `n`-th after it.
 pub const FIRST_PORT: u16 = 5000;
-/// A packet in transit: the data that links need, and where its bytes are stored.
-#[derive(Clone, Copy)]
+
+/// An IPv4 packet of a kernel: the data that links need, and where the packet itself is stored.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Parcel {
-    /// The slot of its bytes, and their number.
-    pub slot: u32,
+    /// Where its owner stores it: an index or an address.
+    pub place: usize,
+    /// Its length, bytes.
     pub bytes: u32,
     /// Its position on its route.
     pub position: u32,
-    /// The header's second byte, with codepoint and ECN field; and whether a link has changed it.
+    /// The header's second byte: codepoint and ECN field.
     pub service: u8,
+    /// Whether a link has changed this byte.
     pub changed: bool,
-    /// The direction it came from, and its flow.
+    /// The host that sent it: 0 for the sending host, 1 for the listening one.
     pub direction: u8,
+    /// Its flow, by the listener's port.
     pub flow: u16,
+}
+
+/// The routes of packets by the ports of their headers.
+pub struct Routes(Vec<[u32; 2]>);
+
+impl Routes {
+    /// Of a plan: for each flow, and then for each stream, where the routes of its data and of its return
+    /// packets start.
+    pub fn new<P: Packet>(plan: &Plan, network: &Network<P>) -> Self {
+        let streams = plan.streams.iter().map(|stream| [stream.forward; 2]);
+        let routes = plan.flows.iter().map(|flow| [flow.forward, flow.reverse]).chain(streams);
+        Self(routes.map(|routes| routes.map(|route| network.start(route))).collect())
+    }
+
+    /// The packet with this `header`, of `bytes`, that the host `direction` sends; `None` if it is not IPv4.
+    /// Packets that belong to no flow of the plan take the route of its first flow: a ping, iperf3.
+    pub fn parcel(&self, header: &[u8], bytes: u32, direction: u8, place: usize) -> Option<Parcel> {
+        let from_listener = direction == 1;
+        let flow = classify(header, from_listener)?;
+        let routes = self.0.get(flow).or(self.0.first()).copied().unwrap_or_default();
+        let position = routes[usize::from(from_listener)];
+        let (service, flow) = (header[1], flow as u16);
+        Some(Parcel { place, bytes, position, service, changed: false, direction, flow })
+    }
 }
 
 /// The bits of the service byte that are not the codepoint.
@@ -60,7 +91,7 @@ impl Routed for Parcel {
 }
 
 /// The flow of an IPv4 packet; `None` for any other packet that a host sends.
-pub fn classify(packet: &[u8], from_listener: bool) -> Option<usize> {
+fn classify(packet: &[u8], from_listener: bool) -> Option<usize> {
     if packet.len() < 20 || packet[0] >> 4 != 4 {
         return None;
     }

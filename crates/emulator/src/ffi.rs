@@ -1,0 +1,125 @@
+//! The C interface: `kernel/uml/host.h`, declared there.
+#![expect(unsafe_code, reason = "the caller is C")]
+
+use std::ffi::{c_char, c_int, c_uint, c_ulong, c_ulonglong, c_void};
+use std::{ptr, slice, str};
+
+use elephan_network::Parcel;
+use elephan_units::Time;
+
+use crate::links::{Kernel, Links};
+
+/// `ELEPHAN_ABI`.
+const ABI: c_uint = 1;
+
+/// `struct elephan_kernel`.
+#[repr(C)]
+struct Calls {
+    deliver: unsafe extern "C" fn(*mut c_void, c_int, c_int),
+    discard: unsafe extern "C" fn(*mut c_void),
+}
+
+struct Guest(&'static Calls);
+
+impl Kernel for Guest {
+    fn deliver(&self, parcel: &Parcel) {
+        let service = if parcel.changed { c_int::from(parcel.service) } else { -1 };
+        // SAFETY: `place` is the address that the kernel passed with the packet, which it gets back once.
+        unsafe { (self.0.deliver)(parcel.place as *mut c_void, c_int::from(parcel.direction), service) }
+    }
+    fn discard(&self, parcel: &Parcel) {
+        // SAFETY: as above.
+        unsafe { (self.0.discard)(parcel.place as *mut c_void) }
+    }
+}
+
+type Network = Links<Guest>;
+
+/// `struct elephan_links`.
+#[repr(C)]
+pub struct Table {
+    open: unsafe extern "C" fn(*const c_char, c_ulong, &'static Calls, *mut c_char, c_ulong) -> *mut Network,
+    enter: unsafe extern "C" fn(
+        &mut Network,
+        c_ulonglong,
+        c_int,
+        *const u8,
+        c_ulong,
+        c_uint,
+        *mut c_void,
+    ),
+    next: extern "C" fn(&Network) -> c_ulonglong,
+    advance: extern "C" fn(&mut Network, c_ulonglong),
+    finish: unsafe extern "C" fn(&mut Network, c_ulonglong, *mut *const u8) -> c_ulong,
+}
+
+static TABLE: Table = Table { open, enter, next, advance, finish };
+
+/// The functions of the library; null for another ABI.
+#[unsafe(no_mangle)]
+pub extern "C" fn elephan_links(abi: c_uint) -> *const Table {
+    if abi == ABI { &raw const TABLE } else { ptr::null() }
+}
+
+fn time(ns: c_ulonglong) -> Time {
+    Time::from_picos(ns.saturating_mul(1000))
+}
+
+unsafe extern "C" fn open(
+    scenario: *const c_char,
+    length: c_ulong,
+    kernel: &'static Calls,
+    error: *mut c_char,
+    error_length: c_ulong,
+) -> *mut Network {
+    // SAFETY: the kernel passes `length` bytes.
+    let scenario = unsafe { slice::from_raw_parts(scenario.cast::<u8>(), length as usize) };
+    let made = str::from_utf8(scenario)
+        .map_err(|error| format!("scenario: expected UTF-8: {error}"))
+        .and_then(|scenario| Links::new(scenario, Guest(kernel)));
+    match made {
+        Ok(network) => Box::into_raw(Box::new(network)),
+        Err(message) => {
+            let room = (error_length as usize).saturating_sub(1).min(message.len());
+            // SAFETY: the kernel passes room for `error_length` bytes, of which the last is for the end.
+            unsafe {
+                ptr::copy_nonoverlapping(message.as_ptr().cast(), error, room);
+                error.add(room).write(0);
+            }
+            ptr::null_mut()
+        }
+    }
+}
+
+unsafe extern "C" fn enter(
+    network: &mut Network,
+    now: c_ulonglong,
+    direction: c_int,
+    header: *const u8,
+    header_length: c_ulong,
+    length: c_uint,
+    packet: *mut c_void,
+) {
+    // SAFETY: the kernel passes `header_length` bytes.
+    let header = unsafe { slice::from_raw_parts(header, header_length as usize) };
+    network.leave(time(now), direction as u8, header, length, packet as usize);
+}
+
+/// The kernel's time has whole nanoseconds: what is due is due at the next of them.
+extern "C" fn next(network: &Network) -> c_ulonglong {
+    match network.next() {
+        Time::MAX => c_ulonglong::MAX,
+        due => due.picos().div_ceil(1000),
+    }
+}
+
+extern "C" fn advance(network: &mut Network, now: c_ulonglong) {
+    network.advance(time(now));
+}
+
+unsafe extern "C" fn finish(network: &mut Network, now: c_ulonglong, records: *mut *const u8) -> c_ulong {
+    let bytes = rmp_serde::to_vec_named(&network.finish(time(now))).expect("records can be written").leak();
+    // SAFETY: the kernel passes a place for the address.
+    unsafe { records.write(bytes.as_ptr()) };
+    bytes.len() as c_ulong
+}

@@ -1,0 +1,122 @@
+//! The links, in the time of the guest kernel.
+
+use elephan_network::{Driver, Network, Parcel, Recorded, Routes};
+use elephan_scenario::{Plan, Scenario};
+use elephan_units::Time;
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// What becomes of a packet.
+pub trait Kernel {
+    /// It has reached the other host.
+    fn deliver(&self, parcel: &Parcel);
+    /// A link has dropped or lost it.
+    fn discard(&self, parcel: &Parcel);
+}
+
+/// The results of the links of a run.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Records {
+    /// The records of the links.
+    pub recorded: Recorded,
+    /// Packets that reached a host.
+    pub packets: u64,
+    /// Sum of their lateness, ns, and the greatest: how much later they were delivered than the links had
+    /// determined.
+    pub late_ns: u64,
+    /// The greatest lateness, ns.
+    pub latest_ns: u64,
+}
+
+/// The links of a plan.
+pub struct Links<K> {
+    network: Network<Parcel>,
+    routes: Routes,
+    kernel: K,
+    /// The time at which the kernel calls.
+    now: Time,
+    /// Lateness of the delivered packets, ns.
+    lateness: Histogram<u64>,
+}
+
+impl<K: Kernel> Links<K> {
+    /// The links of a scenario (JSON); the mistakes in it otherwise.
+    pub fn new(scenario: &str, kernel: K) -> Result<Self, String> {
+        let plan: Plan = Scenario::from_json(scenario, "scenario", &[])
+            .and_then(|scenario| scenario.resolve("scenario"))
+            .map_err(|error| error.to_string())?;
+        let network = Network::new(&plan, Self::FOLLOWS);
+        let routes = Routes::new(&plan, &network);
+        let lateness = Histogram::new(2).expect("two digits are a valid precision");
+        Ok(Self { network, routes, kernel, now: Time::ZERO, lateness })
+    }
+
+    /// A packet leaves its host at `now`.
+    pub fn leave(&mut self, now: Time, direction: u8, header: &[u8], bytes: u32, place: usize) {
+        self.now = now;
+        match self.routes.parcel(header, bytes, direction, place) {
+            Some(parcel) => self.enter(&parcel, now),
+            // IPv6 and other packets that a host sends by itself.
+            None => self.kernel.discard(&Parcel { place, ..Parcel::default() }),
+        }
+    }
+
+    /// When something is due next; `Time::MAX` for never.
+    pub fn next(&self) -> Time {
+        let (arrival, _) = self.network.next_arrival();
+        arrival.min(self.network.next_change()).min(self.network.next_record())
+    }
+
+    /// Does everything that is due by `now`, in order: of what is due at once, packets first, changes next,
+    /// then records, as in the simulator.
+    pub fn advance(&mut self, now: Time) {
+        self.now = now;
+        loop {
+            let (arrival, link) = self.network.next_arrival();
+            let (change, record) = (self.network.next_change(), self.network.next_record());
+            if arrival <= now && arrival <= change && arrival <= record {
+                self.arrive(link, arrival);
+            } else if change <= now && change <= record {
+                self.change(change);
+            } else if record <= now {
+                self.network.record(record);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// The run ends.
+    pub fn finish(&mut self, now: Time) -> Records {
+        self.advance(now);
+        Records {
+            recorded: self.network.finish(now),
+            packets: self.lateness.len(),
+            late_ns: (self.lateness.mean() * self.lateness.len() as f64) as u64,
+            latest_ns: self.lateness.max(),
+        }
+    }
+}
+
+impl<K: Kernel> Driver for Links<K> {
+    type Packet = Parcel;
+    /// Frees the packets that have left.
+    const FOLLOWS: bool = true;
+
+    fn network(&mut self) -> &mut Network<Parcel> {
+        &mut self.network
+    }
+
+    fn deliver(&mut self, parcel: &Parcel, due: Time) {
+        let _ = self.lateness.record(self.now.since(due).picos() / 1000);
+        self.kernel.deliver(parcel);
+    }
+
+    fn dropped(&mut self, _: u32, parcel: &Parcel, _: Time) {
+        self.kernel.discard(parcel);
+    }
+
+    fn lost(&mut self, _: u32, parcel: &Parcel) {
+        self.kernel.discard(parcel);
+    }
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * The network of a run: a device for each of the two hosts, whose packets cross the links of the host's library in virtual time;
+ * and /dev/elephan, by which the init program talks to the host and controls the run.
+ *
+ * A packet never leaves the kernel and is never copied: the links know its length and header, and pass its address back when it
+ * is due at the other host.
+ */
+#include <linux/fs.h>
+#include <linux/hrtimer.h>
+#include <linux/if_arp.h>
+#include <linux/ip.h>
+#include <linux/ktime.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/nsproxy.h>
+#include <linux/skbuff.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/version.h>
+#include <net/dsfield.h>
+#include <net/net_namespace.h>
+
+#include "host.h"
+
+/* Requests of the init program. */
+struct elephan_bytes {
+	__u64 at;
+	__u64 length;
+};
+/* Makes the network of a scenario (JSON); the reason why it cannot is written over it. */
+#define ELEPHAN_OPEN _IOWR('E', 1, struct elephan_bytes)
+/* Makes the device of a host in the network namespace of the caller; the argument is the direction of its packets. */
+#define ELEPHAN_DEVICE _IO('E', 2)
+/* The run begins; gives the time of its beginning on CLOCK_MONOTONIC, ns. */
+#define ELEPHAN_START _IOR('E', 3, __u64)
+/* The run ends; gives the length of the links' records. */
+#define ELEPHAN_FINISH _IOR('E', 4, __u64)
+/* Copies these records. */
+#define ELEPHAN_RECORDS _IOW('E', 5, struct elephan_bytes)
+
+#define DEVICE "path"
+/* What the links need of a packet: an IPv4 header with options, and the ports. */
+#define HEADER 64
+#define LONGEST_SCENARIO (16ul << 20)
+
+static struct {
+	const struct elephan_links *links;
+	void *network;
+	struct net_device *devices[2];
+	struct hrtimer timer;
+	/* When the timer fires, ns of the run. */
+	u64 armed;
+	/* The beginning of the run. */
+	u64 zero;
+	bool is_running;
+	/* The timer is doing what is due, and arms itself at its end. */
+	bool is_advancing;
+	struct sk_buff_head arrived;
+	const unsigned char *records;
+	unsigned long records_length;
+} path;
+
+static u64 now(void)
+{
+	return ktime_get_ns() - path.zero;
+}
+
+static void arm(void)
+{
+	u64 next = path.links->next(path.network);
+
+	if (next >= path.armed)
+		return;
+	path.armed = next;
+	hrtimer_start(&path.timer, ns_to_ktime(path.zero + next), HRTIMER_MODE_ABS_SOFT);
+}
+
+static void deliver(void *packet, int direction, int service)
+{
+	struct sk_buff *skb = packet;
+
+	skb->dev = path.devices[!direction];
+	if (service >= 0) {
+		/* The sender's copy for retransmission shares the header. */
+		if (skb_cow_head(skb, 0)) {
+			skb->dev->stats.rx_dropped++;
+			kfree_skb(skb);
+			return;
+		}
+		ipv4_change_dsfield(ip_hdr(skb), 0, service);
+	}
+	__skb_queue_tail(&path.arrived, skb);
+}
+
+static void discard(void *packet)
+{
+	kfree_skb(packet);
+}
+
+static const struct elephan_kernel kernel = { .deliver = deliver, .discard = discard };
+
+static enum hrtimer_restart advance(struct hrtimer *timer)
+{
+	struct sk_buff *skb;
+
+	path.is_advancing = true;
+	/* What a host answers at once may be due at once. */
+	while (path.is_running) {
+		path.links->advance(path.network, now());
+		if (skb_queue_empty(&path.arrived))
+			break;
+		while ((skb = __skb_dequeue(&path.arrived))) {
+			skb->dev->stats.rx_packets++;
+			skb->dev->stats.rx_bytes += skb->len;
+			netif_receive_skb(skb);
+		}
+	}
+	path.is_advancing = false;
+	path.armed = path.is_running ? path.links->next(path.network) : U64_MAX;
+	if (path.armed == U64_MAX)
+		return HRTIMER_NORESTART;
+	hrtimer_set_expires(timer, ns_to_ktime(path.zero + path.armed));
+	return HRTIMER_RESTART;
+}
+
+static netdev_tx_t transmit(struct sk_buff *skb, struct net_device *device)
+{
+	int direction = device == path.devices[1];
+	unsigned int header = min_t(unsigned int, skb->len, HEADER);
+
+	if (!path.is_running || !pskb_may_pull(skb, min_t(unsigned int, skb->len, sizeof(struct iphdr) + 4))) {
+		device->stats.tx_dropped++;
+		dev_kfree_skb(skb);
+		return NETDEV_TX_OK;
+	}
+	device->stats.tx_packets++;
+	device->stats.tx_bytes += skb->len;
+	/* As for a device that has sent the packet: it no longer counts as held by the sending host. */
+	skb_orphan(skb);
+	skb_scrub_packet(skb, true);
+	skb->ip_summed = CHECKSUM_UNNECESSARY;
+	skb->protocol = htons(ETH_P_IP);
+	skb_reset_mac_header(skb);
+	skb_reset_network_header(skb);
+	header = min(header, skb_headlen(skb));
+	path.links->enter(path.network, now(), direction, skb->data, header, skb->len, skb);
+	if (!path.is_advancing)
+		arm();
+	return NETDEV_TX_OK;
+}
+
+static const struct net_device_ops operations = { .ndo_start_xmit = transmit };
+
+static void setup(struct net_device *device)
+{
+	device->netdev_ops = &operations;
+	device->type = ARPHRD_NONE;
+	device->flags = IFF_POINTOPOINT | IFF_NOARP;
+	device->priv_flags |= IFF_NO_QUEUE;
+	device->features = NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_HIGHDMA;
+	device->mtu = ETH_DATA_LEN;
+	device->min_mtu = 68;
+	device->max_mtu = 65535;
+	device->needs_free_netdev = true;
+}
+
+static long make_device(unsigned long direction)
+{
+	struct net_device *device;
+	long failed;
+
+	if (direction > 1 || path.devices[direction])
+		return -EINVAL;
+	device = alloc_netdev(0, DEVICE, NET_NAME_USER, setup);
+	if (!device)
+		return -ENOMEM;
+	dev_net_set(device, current->nsproxy->net_ns);
+	failed = register_netdev(device);
+	if (failed)
+		free_netdev(device);
+	else
+		path.devices[direction] = device;
+	return failed;
+}
+
+static long open_network(void __user *argument)
+{
+	struct elephan_bytes bytes;
+	char error[256] = "the network was made before";
+	char *scenario;
+
+	if (copy_from_user(&bytes, argument, sizeof(bytes)) || bytes.length > LONGEST_SCENARIO)
+		return -EINVAL;
+	scenario = memdup_user_nul(u64_to_user_ptr(bytes.at), bytes.length);
+	if (IS_ERR(scenario))
+		return PTR_ERR(scenario);
+	if (!path.links)
+		path.links = elephan_host_links(error, sizeof(error));
+	if (path.links && !path.network)
+		path.network = path.links->open(scenario, bytes.length, &kernel, error, sizeof(error));
+	else if (path.links)
+		path.network = NULL;
+	kfree(scenario);
+	if (path.network)
+		return 0;
+	bytes.length = min_t(u64, bytes.length, strlen(error));
+	if (copy_to_user(u64_to_user_ptr(bytes.at), error, bytes.length) || copy_to_user(argument, &bytes, sizeof(bytes)))
+		return -EFAULT;
+	return -EPROTO;
+}
+
+static long start(__u64 __user *zero)
+{
+	if (!path.network || path.is_running)
+		return -EINVAL;
+	path.zero = ktime_get_ns();
+	path.armed = U64_MAX;
+	path.is_running = true;
+	local_bh_disable();
+	arm();
+	local_bh_enable();
+	return put_user(path.zero, zero);
+}
+
+static long finish(__u64 __user *length)
+{
+	struct sk_buff *skb;
+
+	if (!path.is_running)
+		return -EINVAL;
+	hrtimer_cancel(&path.timer);
+	path.is_running = false;
+	while ((skb = __skb_dequeue(&path.arrived)))
+		kfree_skb(skb);
+	path.records_length = path.links->finish(path.network, now(), &path.records);
+	return put_user(path.records_length, length);
+}
+
+static long take_records(void __user *argument)
+{
+	struct elephan_bytes bytes;
+
+	if (copy_from_user(&bytes, argument, sizeof(bytes)) || bytes.length > path.records_length)
+		return -EINVAL;
+	return copy_to_user(u64_to_user_ptr(bytes.at), path.records, bytes.length) ? -EFAULT : 0;
+}
+
+static long control(struct file *file, unsigned int request, unsigned long argument)
+{
+	void __user *at = (void __user *)argument;
+
+	switch (request) {
+	case ELEPHAN_OPEN:
+		return open_network(at);
+	case ELEPHAN_DEVICE:
+		return make_device(argument);
+	case ELEPHAN_START:
+		return start(at);
+	case ELEPHAN_FINISH:
+		return finish(at);
+	case ELEPHAN_RECORDS:
+		return take_records(at);
+	}
+	return -ENOTTY;
+}
+
+/* The largest piece that is passed on at once. */
+#define PIECE (64ul << 10)
+
+static ssize_t from_host(struct file *file, char __user *to, size_t length, loff_t *at)
+{
+	void *piece = kmalloc(PIECE, GFP_KERNEL);
+	long done;
+
+	if (!piece)
+		return -ENOMEM;
+	done = elephan_host_read(piece, min(length, PIECE));
+	if (done > 0 && copy_to_user(to, piece, done))
+		done = -EFAULT;
+	kfree(piece);
+	return done;
+}
+
+static ssize_t to_host(struct file *file, const char __user *from, size_t length, loff_t *at)
+{
+	void *piece = memdup_user(from, min(length, PIECE));
+	long done;
+
+	if (IS_ERR(piece))
+		return PTR_ERR(piece);
+	done = elephan_host_write(piece, min(length, PIECE));
+	kfree(piece);
+	return done;
+}
+
+static const struct file_operations files = {
+	.owner = THIS_MODULE,
+	.read = from_host,
+	.write = to_host,
+	.unlocked_ioctl = control,
+};
+
+static struct miscdevice device = { .minor = MISC_DYNAMIC_MINOR, .name = "elephan", .fops = &files };
+
+static int __init begin(void)
+{
+	__skb_queue_head_init(&path.arrived);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(&path.timer, advance, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+#else
+	hrtimer_init(&path.timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	path.timer.function = advance;
+#endif
+	return misc_register(&device);
+}
+device_initcall(begin);
