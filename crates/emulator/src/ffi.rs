@@ -39,15 +39,7 @@ type Network = Links<Guest>;
 #[repr(C)]
 pub struct Table {
     open: unsafe extern "C" fn(*const c_char, c_ulong, &'static Calls, *mut c_char, c_ulong) -> *mut Network,
-    enter: unsafe extern "C" fn(
-        &mut Network,
-        c_ulonglong,
-        c_int,
-        *const u8,
-        c_ulong,
-        c_uint,
-        *mut c_void,
-    ),
+    enter: unsafe extern "C" fn(&mut Network, c_ulonglong, c_int, *const u8, c_ulong, c_uint, *mut c_void),
     next: extern "C" fn(&Network) -> c_ulonglong,
     advance: extern "C" fn(&mut Network, c_ulonglong),
     finish: unsafe extern "C" fn(&mut Network, c_ulonglong, *mut *const u8) -> c_ulong,

@@ -113,7 +113,7 @@ macro_rules! table {
         }
     ) => {
         $(#[doc = $doc])+
-        #[derive(Clone, Debug, Default, PartialEq)]
+        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
         pub struct $table { $( $(#[doc = $meaning])+ pub $column: Vec<$type>, )+ }
 
         #[doc = concat!("A row of [`", stringify!($table), "`].")]

@@ -5,9 +5,10 @@ use elephan_metrics::{ClassSummary, LinkSample, LinkSummary, formula};
 use elephan_net::{Class, ClassCounters, Link, LinkCounters, Packet, Queue};
 use elephan_scenario::plan::{Measure, Plan};
 use elephan_units::Time;
+use serde::{Deserialize, Serialize};
 
 /// The records of a run's links.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Recorded {
     /// Samples of the links that have a rate.
     pub queues: QueueTrace,
