@@ -106,7 +106,7 @@ SEC("struct_ops/bic_cong_avoid") void bic_cong_avoid(u64 *ctx)
 	grow_per_window(tp, &state->waiting, a, acked);
 }
 
-SEC(".struct_ops") struct tcp_congestion_ops el_bic = {
+OPERATIONS = {
 	.ssthresh = bic_ssthresh,
 	.pkts_acked = bic_pkts_acked,
 	.cong_avoid = bic_cong_avoid,

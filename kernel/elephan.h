@@ -2,21 +2,29 @@
 /*
  * Shared by all algorithms: the few kernel types that they use, parameters, fixed point.
  *
- * Each file compiles twice: by clang for eBPF, where it becomes a tcp_congestion_ops of the running kernel, and by any C
- * compiler for the host, where tests compare it with the same algorithm in floating point and the simulator can run it.
+ * Each file compiles in three modes:
+ * - by clang for eBPF (__bpf__), where it becomes a tcp_congestion_ops of the running kernel;
+ * - into a guest kernel (__KERNEL__), with the kernel's own headers and types; uml/algorithms.c registers it;
+ * - by any C compiler for the host, where tests compare it with the same algorithm in floating point and the simulator can
+ *   run it.
+ * An operation has the calling form of eBPF in all three: its arguments are an array of words.
  *
- * Types are declared with only the members that are used; the loader relocates them to their offsets in the running kernel
- * (CO-RE), so one object fits many kernels and no vmlinux.h is needed. Arithmetic is integer: the verifier rejects floats,
- * and clang 14 rejects signed division.
+ * For eBPF, types are declared with only the members that are used; the loader relocates them to their offsets in the
+ * running kernel (CO-RE), so one object fits many kernels and no vmlinux.h is needed. Arithmetic is integer: the verifier
+ * rejects floats, and clang 14 rejects signed division.
  */
 #ifndef ELEPHAN_H
 #define ELEPHAN_H
 
+#ifdef __KERNEL__
+#include "algorithms.h"
+#else
 typedef unsigned char u8;
 typedef unsigned int u32;
 typedef int s32;
 typedef unsigned long long u64;
 typedef long long s64;
+#endif
 
 #ifdef __bpf__
 #define SEC(name) __attribute__((section(name), used))
@@ -24,6 +32,10 @@ typedef long long s64;
 #define KFUNC __attribute__((section(".ksyms")))
 /* An operation with the same name in every file: a program of each object, and on the host private to each file. */
 #define SHARED(name) SEC(name)
+#elif defined(__KERNEL__)
+/* All is private to its file. */
+#define SEC(name) static
+#define SHARED(name) static __maybe_unused
 #else
 #define SEC(name)
 #define RELOCATED
@@ -39,6 +51,7 @@ char el_license[] SEC("license") = "Dual MIT/GPL";
 
 /* ---- The kernel ---- */
 
+#ifndef __KERNEL__
 struct sock {
 	int unused;
 } RELOCATED;
@@ -77,8 +90,23 @@ struct ack_sample {
 	u32 in_flight;
 } RELOCATED;
 
-/* Only the operations of the kernel's struct that are used; members are matched by name. */
+/* Any program may select it, not only those of root. */
+#define TCP_CONG_NON_RESTRICTED 1
+
+extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) KFUNC;
+extern u32 tcp_reno_undo_cwnd(struct sock *sk) KFUNC;
+
+/* States of a sender in loss recovery, or in the response to a mark. */
+#define TCP_CA_CWR 2
+#define TCP_CA_Recovery 3
+#endif
+
+/* Only the operations of the kernel's struct that are used; eBPF matches members by name. */
+#ifdef __KERNEL__
+struct elephan_operations {
+#else
 struct tcp_congestion_ops {
+#endif
 	u32 (*ssthresh)(u64 *ctx);
 	void (*cong_avoid)(u64 *ctx);
 	u32 (*undo_cwnd)(u64 *ctx);
@@ -89,19 +117,12 @@ struct tcp_congestion_ops {
 	u32 flags;
 };
 
-/* Any program may select it, not only those of root. */
-#define TCP_CONG_NON_RESTRICTED 1
-
-extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) KFUNC;
-extern u32 tcp_reno_undo_cwnd(struct sock *sk) KFUNC;
-
 /* The arguments of an operation are passed as an array of words. */
 #define SOCK(ctx) ((struct tcp_sock *)(ctx)[0])
-#define PRIVATE(tp) ((struct state *)(tp)->inet_conn.icsk_ca_priv)
-
-/* States of a sender in loss recovery, or in the response to a mark. */
-#define TCP_CA_CWR 2
-#define TCP_CA_Recovery 3
+#define PRIVATE(tp) ({ \
+	_Static_assert(sizeof(struct state) <= sizeof((tp)->inet_conn.icsk_ca_priv), "the state of a connection is too large"); \
+	(struct state *)(tp)->inet_conn.icsk_ca_priv; \
+})
 
 INLINE int in_slow_start(const struct tcp_sock *tp)
 {
@@ -160,7 +181,7 @@ struct parameter {
 #define JOIN_(a, b, c) a##b##c
 #define JOIN(a, b, c) JOIN_(a, b, c)
 #define TABLE JOIN(el_, ALGORITHM, _parameters)
-#define PARAMETERS const volatile struct parameter TABLE[] SEC(".rodata.parameters")
+#define PARAMETERS SEC(".rodata.parameters") const volatile struct parameter TABLE[]
 #define FIXED(bits, value) (bits), (u64)((value) * (1ull << (bits)) + 0.5)
 
 #ifdef __bpf__
@@ -168,8 +189,28 @@ extern const volatile struct parameter TABLE[];
 #define PARAMETER(index) (TABLE[index].value)
 #else
 /* The values of the current connection, in the table's order. */
+#ifndef __KERNEL__
 extern _Thread_local const u64 *el_values;
+#endif
 #define PARAMETER(index) (el_values[index])
+#endif
+
+/* ---- Registration ---- */
+
+/* The operations of an algorithm: the last thing in its file. */
+#define REGISTERED JOIN(el_, ALGORITHM, )
+#ifdef __KERNEL__
+#define OPERATIONS \
+	static const struct elephan_operations REGISTERED; \
+	static struct elephan_entry entry = { .operations = &REGISTERED, .table = TABLE }; \
+	static int __init enter(void) \
+	{ \
+		return elephan_enter(&entry); \
+	} \
+	late_initcall(enter); \
+	static const struct elephan_operations REGISTERED
+#else
+#define OPERATIONS SEC(".struct_ops") struct tcp_congestion_ops REGISTERED
 #endif
 
 /* ---- Fixed point ---- */

@@ -193,7 +193,7 @@ SEC("struct_ops/fast_cong_avoid") void fast_cong_avoid(u64 *ctx)
 	update(state, tp, target, acked);
 }
 
-SEC(".struct_ops") struct tcp_congestion_ops el_fast = {
+OPERATIONS = {
 	.init = fast_init,
 	.ssthresh = fast_ssthresh,
 	.pkts_acked = fast_pkts_acked,

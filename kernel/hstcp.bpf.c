@@ -37,7 +37,7 @@ SEC("struct_ops/hstcp_cong_avoid") void hstcp_cong_avoid(u64 *ctx)
 	hstcp_grow(tp, &state->waiting, &state->response, after_slow_start(tp, ctx[2]));
 }
 
-SEC(".struct_ops") struct tcp_congestion_ops el_hstcp = {
+OPERATIONS = {
 	.init = hstcp_init,
 	.ssthresh = hstcp_ssthresh,
 	.cong_avoid = hstcp_cong_avoid,

@@ -101,7 +101,7 @@ INLINE u32 w_low(void)
 }
 
 /* Increase in a round trip at window w, Q20. */
-static __attribute__((noinline)) u64 increase(struct response *r, u32 w)
+static __attribute__((__noinline__)) u64 increase(struct response *r, u32 w)
 {
 	u64 x, b, log, a;
 
@@ -125,7 +125,7 @@ static __attribute__((noinline)) u64 increase(struct response *r, u32 w)
 }
 
 /* The window that remains of w after a loss. */
-static __attribute__((noinline)) u32 decrease(const struct response *r, u32 w)
+static __attribute__((__noinline__)) u32 decrease(const struct response *r, u32 w)
 {
 	u64 b;
 

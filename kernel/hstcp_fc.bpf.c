@@ -28,7 +28,7 @@ struct state {
 };
 
 /* Figure 3 of the paper: whether this loss shows that the flow has more than its share. */
-static __attribute__((noinline)) int is_above_fair_share(struct state *state, u32 w)
+static __attribute__((__noinline__)) int is_above_fair_share(struct state *state, u32 w)
 {
 	u64 s;
 
@@ -82,7 +82,7 @@ SEC("struct_ops/hstcp_fc_cong_avoid") void hstcp_fc_cong_avoid(u64 *ctx)
 	hstcp_grow(tp, &state->waiting, &state->response, after_slow_start(tp, ctx[2]));
 }
 
-SEC(".struct_ops") struct tcp_congestion_ops el_hstcp_fc = {
+OPERATIONS = {
 	.init = hstcp_fc_init,
 	.ssthresh = hstcp_fc_ssthresh,
 	.cong_avoid = hstcp_fc_cong_avoid,

@@ -148,7 +148,7 @@ SEC("struct_ops/htcp_cong_avoid") void htcp_cong_avoid(u64 *ctx)
 	grow_per_window(tp, &state->waiting, 2 * (ONE20 - state->beta) * a >> Q20, acked);
 }
 
-SEC(".struct_ops") struct tcp_congestion_ops el_htcp = {
+OPERATIONS = {
 	.init = htcp_init,
 	.ssthresh = htcp_ssthresh,
 	.set_state = htcp_set_state,

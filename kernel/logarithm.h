@@ -6,7 +6,7 @@
 #define ONE32 (1ull << 32)
 
 /* The logarithm to base 2 of x, which is 1 or more (Q32): the highest bit, and the rest by repeated squaring. */
-static __attribute__((noinline)) u64 log2_q32(u64 x)
+static __attribute__((__noinline__)) u64 log2_q32(u64 x)
 {
 	u64 whole = 0, mantissa, result;
 	int bit;
@@ -31,7 +31,7 @@ static __attribute__((noinline)) u64 log2_q32(u64 x)
 }
 
 /* 2 to the power of x (Q32, below 30) in Q32: the series of e^(f ln 2) for the fraction f. */
-static __attribute__((noinline)) u64 exp2_q32(u64 x)
+static __attribute__((__noinline__)) u64 exp2_q32(u64 x)
 {
 	/* (ln 2)^k / k!, k = 1 ... 10, Q32 */
 	static const volatile u64 series[10] = {

@@ -31,7 +31,7 @@ INLINE u64 ratio(void)
 }
 
 /* Finds the layer of window w: that K for which W_K < w <= W_K + d_K (equations 1, 3 and 4). */
-static __attribute__((noinline)) u32 layer(struct state *state, u32 window)
+static __attribute__((__noinline__)) u32 layer(struct state *state, u32 window)
 {
 	u64 w = (u64)window << Q20, alpha = ratio();
 	int i;
@@ -79,7 +79,7 @@ SEC("struct_ops/ltcp_cong_avoid") void ltcp_cong_avoid(u64 *ctx)
 		grow_per_window(tp, &state->waiting, layer(state, tp->snd_cwnd) * ONE20, acked);
 }
 
-SEC(".struct_ops") struct tcp_congestion_ops el_ltcp = {
+OPERATIONS = {
 	.ssthresh = ltcp_ssthresh,
 	.cong_avoid = ltcp_cong_avoid,
 	.undo_cwnd = undo_cwnd,

@@ -31,7 +31,7 @@ SEC("struct_ops/reno_cong_avoid") void reno_cong_avoid(u64 *ctx)
 		grow_per_window(tp, &PRIVATE(tp)->waiting, PARAMETER(A), acked);
 }
 
-SEC(".struct_ops") struct tcp_congestion_ops el_reno = {
+OPERATIONS = {
 	.ssthresh = reno_ssthresh,
 	.cong_avoid = reno_cong_avoid,
 	.undo_cwnd = undo_cwnd,

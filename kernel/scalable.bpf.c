@@ -53,7 +53,7 @@ SEC("struct_ops/scalable_cong_avoid") void scalable_cong_avoid(u64 *ctx)
 		state->waiting = 0;
 }
 
-SEC(".struct_ops") struct tcp_congestion_ops el_scalable = {
+OPERATIONS = {
 	.ssthresh = scalable_ssthresh,
 	.cong_avoid = scalable_cong_avoid,
 	.undo_cwnd = undo_cwnd,
