@@ -63,7 +63,7 @@ pub enum Error {
 }
 
 /// The results of a run on the kernel: those of the simulator, and additional ones.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Measured {
     /// The results that the simulator also gives.
     pub outcome: Outcome,

@@ -16,7 +16,7 @@ const SLIP_SHARE: f64 = 0.01;
 const LIMITED_SHARE: f64 = 0.05;
 
 /// How far a run in real time can be trusted.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Quality {
     /// Why its figures do not count; nothing where they do.
     pub invalid_because: Vec<String>,

@@ -1,0 +1,221 @@
+//! The host's side: starts a guest, and waits for its results.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use elephan_linux::Measured;
+use elephan_metrics::trace::{FlowTrace, QueueTrace};
+use elephan_metrics::{Control, SoFar};
+use elephan_units::Time;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
+
+use crate::archive::archive;
+use crate::protocol::{Job, Report, receive, send};
+
+/// A guest that has told nothing for so long hangs.
+const LONGEST_SILENCE: Duration = Duration::from_secs(120);
+/// Interval between checks whether the run is cancelled.
+const LOOKS: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// Last lines of the guest's console that an error shows.
+const LINES: usize = 12;
+
+/// What a guest needs.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The kernel.
+    pub image: PathBuf,
+    /// Its first program: `elephan-init`.
+    pub init: PathBuf,
+    /// The library of the links: `libelephan_emulator.so`.
+    pub links: PathBuf,
+    /// Its memory, bytes; the host provides what is used of it.
+    pub memory: u64,
+    /// The seed of the kernel's random numbers.
+    pub seed: u64,
+}
+
+/// Why there are no results.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The run was cancelled.
+    #[error("the run was cancelled")]
+    Cancelled,
+    /// The host refused an operation: which one, and why.
+    #[error("kernel engine: {0}: {1}")]
+    Host(&'static str, io::Error),
+    /// The guest refused the job: why.
+    #[error("kernel engine: {0}")]
+    Refused(String),
+    /// The guest ended, hung or wrote something else than messages: which of these, and its last lines.
+    #[error("kernel engine: {what}; its last lines were:\n{lines}")]
+    Guest {
+        /// What happened.
+        what: String,
+        /// The last lines of its console.
+        lines: String,
+    },
+}
+
+fn refused(what: &'static str) -> impl Fn(io::Error) -> Error {
+    move |error| Error::Host(what, error)
+}
+
+/// Carries out a job in a new guest. Nothing of the guest is left when this returns.
+pub fn run(launch: &Launch, job: &Job, control: &dyn Control) -> Result<Measured, Error> {
+    let folder = tempfile::Builder::new()
+        .prefix("elephan-guest-")
+        .tempdir()
+        .map_err(refused("a folder for temporary files"))?;
+    let init = fs::read(&launch.init).map_err(refused("the guest's first program"))?;
+    let files = folder.path().join("files");
+    fs::write(&files, archive(&init)).map_err(refused("the guest's files"))?;
+    let (read_job, write_job) = io::pipe().map_err(refused("a pipe"))?;
+    let (read_report, write_report) = io::pipe().map_err(refused("a pipe"))?;
+    let mut guest = Guest::start(launch, folder.path(), &files, &read_job, &write_report)
+        .map_err(refused("the kernel's image"))?;
+    // The guest has these now, so that its end is an end of the reports.
+    drop((read_job, write_report));
+    let job = job.clone();
+    let sending = thread::spawn(move || send(write_job, &job));
+    let result = guest.watch(read_report, control);
+    guest.kill();
+    // A guest that ended early has not read the job: its reports tell why.
+    let _ = sending.join();
+    result
+}
+
+/// A guest while it runs.
+struct Guest {
+    process: Child,
+    console: Arc<Mutex<VecDeque<String>>>,
+    heard: Instant,
+}
+
+impl Guest {
+    fn start(
+        launch: &Launch,
+        folder: &Path,
+        files: &Path,
+        job: &PipeReader,
+        report: &PipeWriter,
+    ) -> io::Result<Self> {
+        let (console, output) = io::pipe()?;
+        let (job, report) = (job.try_clone()?, report.try_clone()?);
+        let descriptors = [job.as_raw_fd(), report.as_raw_fd()];
+        let mut command = Command::new(&launch.image);
+        command
+            .arg(format!("mem={}M", launch.memory >> 20))
+            .args(["time-travel=inf-cpu", "time-travel-start=1000000000000000000", "norandmaps"])
+            .args(["con=null", "con0=null", "panic=-1", "rdinit=/init"])
+            .arg(format!("initrd={}", files.display()))
+            .arg(format!("uml_dir={}", folder.display()))
+            .env_clear()
+            .env("ELEPHAN_LINKS", &launch.links)
+            .env("ELEPHAN_SEED", launch.seed.to_string())
+            .env("ELEPHAN_IN", descriptors[0].to_string())
+            .env("ELEPHAN_OUT", descriptors[1].to_string())
+            .env("HOME", folder)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .process_group(0);
+        #[expect(unsafe_code, reason = "code between fork and exec")]
+        // SAFETY: system calls, without memory or locks.
+        unsafe {
+            command.pre_exec(move || {
+                set_parent_process_death_signal(Some(Signal::KILL))?;
+                for descriptor in [job.as_fd(), report.as_fd()] {
+                    fcntl_setfd(descriptor, FdFlags::empty())?;
+                }
+                Ok(())
+            });
+        }
+        let process = command.spawn()?;
+        let lines = Arc::new(Mutex::new(VecDeque::new()));
+        let kept = Arc::clone(&lines);
+        thread::spawn(move || keep_last(console, &kept));
+        Ok(Self { process, console: lines, heard: Instant::now() })
+    }
+
+    /// Reads reports until the last one.
+    fn watch(&mut self, reports: PipeReader, control: &dyn Control) -> Result<Measured, Error> {
+        let mut reports = BufReader::new(reports);
+        loop {
+            if control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let waiting = reports.buffer().is_empty();
+            let mut readable = [PollFd::from_borrowed_fd(reports.get_ref().as_fd(), PollFlags::IN)];
+            if waiting && poll(&mut readable, Some(&LOOKS)).unwrap_or(0) == 0 {
+                if self.heard.elapsed() > LONGEST_SILENCE {
+                    let silence = LONGEST_SILENCE.as_secs();
+                    return Err(self.failed(format!("the guest told nothing for {silence} s")));
+                }
+                continue;
+            }
+            self.heard = Instant::now();
+            match receive(&mut reports) {
+                Ok(Report::Progress(share)) => {
+                    let (flows, queues) = (&FlowTrace::default(), &QueueTrace::default());
+                    if !control.goes_on(&SoFar { now: Time::ZERO, share, flows, queues }) {
+                        return Err(Error::Cancelled);
+                    }
+                }
+                Ok(Report::Done(measured)) => return Ok(*measured),
+                Ok(Report::Failed(why)) => return Err(Error::Refused(why)),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    let status =
+                        self.process.wait().map_or_else(|error| error.to_string(), |s| s.to_string());
+                    return Err(self.failed(format!("the guest ended without results ({status})")));
+                }
+                Err(error) => return Err(self.failed(format!("the guest wrote no messages: {error}"))),
+            }
+        }
+    }
+
+    fn failed(&mut self, what: String) -> Error {
+        self.kill();
+        let lines = self.console.lock().expect("nobody panics with it");
+        Error::Guest { what, lines: lines.iter().cloned().collect::<Vec<_>>().join("\n") }
+    }
+
+    /// Ends the guest with all its processes.
+    fn kill(&mut self) {
+        if let Some(group) = Pid::from_raw(self.process.id() as i32) {
+            // The group may have ended by itself.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.process.wait();
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Keeps the last lines of a guest's console.
+fn keep_last(console: impl Read, lines: &Mutex<VecDeque<String>>) {
+    let mut console = BufReader::new(console);
+    let mut line = Vec::new();
+    while console.by_ref().take(1000).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+        let mut lines = lines.lock().expect("nobody panics with it");
+        if lines.len() == LINES {
+            lines.pop_front();
+        }
+        lines.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
+        line.clear();
+    }
+}
