@@ -3,7 +3,7 @@
 //!     cargo run --release -p elephan-linux --example emulator -- [--seconds S] [--runs N]
 #![expect(clippy::print_stdout, reason = "a command line")]
 
-use elephan_linux::{Measured, Options, run};
+use elephan_linux::{Measured, Options, RealTime, run};
 use elephan_metrics::Uncontrolled;
 use elephan_scenario::Scenario;
 
@@ -44,10 +44,14 @@ fn option(name: &str, default: f64) -> f64 {
 fn print_quality(runs: &[Measured]) {
     let of = |read: &dyn Fn(&Measured) -> f64| median(runs.iter().map(read).collect()) * 1e3;
     let valid = runs.iter().filter(|m| m.quality.invalid_because.is_empty()).count();
-    println!("  lateness, mean          {:>8.3} ms", of(&|m| m.quality.lateness_mean_s));
-    println!("  lateness, 99 %          {:>8.3} ms", of(&|m| m.quality.lateness_p99_s));
-    println!("  taken by the host       {:>8.0} ms of processor time", of(&|m| m.quality.stolen_s));
+    println!("  lateness, mean          {:>8.3} ms", of(&|m| m.quality.lateness.lateness_mean_s));
+    println!("  lateness, 99 %          {:>8.3} ms", of(&|m| m.quality.lateness.lateness_p99_s));
+    println!("  taken by the host       {:>8.0} ms of processor time", of(&|m| real_time(m).stolen_s));
     println!("  valid                   {valid:>8} of {}", runs.len());
+}
+
+fn real_time(measured: &Measured) -> RealTime {
+    measured.quality.real_time.expect("it runs in real time")
 }
 
 fn main() {
@@ -65,9 +69,9 @@ fn main() {
     println!("  goodput                 {:>8.0} Mbit/s", of(&|m| m.outcome.summary.goodput_bit_s * 1e-6));
     println!(
         "  emulator, at work       {:>8.1} us a packet",
-        of(&|m| m.quality.emulator_busy_s / m.quality.packets as f64 * 1e6)
+        of(&|m| real_time(m).emulator_busy_s / m.quality.lateness.packets as f64 * 1e6)
     );
-    println!("  taken out of its time   {:>8.1} ms", of(&|m| m.quality.slipped_s * 1e3));
+    println!("  taken out of its time   {:>8.1} ms", of(&|m| real_time(m).slipped_s * 1e3));
     print_quality(&capacity);
     let delay: Vec<Measured> = (0..runs).map(|_| measure(DELAY, seconds)).collect();
     let of = |read: &dyn Fn(&elephan_metrics::StreamSummary) -> f64| {

@@ -1,31 +1,77 @@
-//! Real time, in the simulator's units, and threads that follow it.
+//! The time of a run, real or virtual, and threads that follow it.
 //!
-//! Threads that need exact times poll the clock. On a virtual machine each sleep needs a timer that the host
-//! must set. This was measured to take 30 to 50 us of CPU time, several times the cost of a packet. Besides,
-//! the end of a sleep is unpredictable.
+//! In real time, threads that need exact times poll the clock. On a virtual machine each sleep needs a timer
+//! that the host must set. This was measured to take 30 to 50 us of CPU time, several times the cost of a
+//! packet. Besides, the end of a sleep is unpredictable.
+//!
+//! In virtual time (user-mode Linux with `time-travel=inf-cpu`) computing takes no time and a sleep ends
+//! exactly when it is due. So threads only sleep.
 
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use elephan_units::Time;
+use rustix::io::Errno;
 use rustix::param::clock_ticks_per_second;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::thread::{
+    CpuSet, clock_nanosleep_absolute, sched_getaffinity, sched_setaffinity, set_current_timer_slack,
+};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Time since a run began.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock(Instant);
+pub enum Clock {
+    /// Real time, since this instant.
+    Real(Instant),
+    /// The virtual time of a kernel, since its monotonic clock showed so many nanoseconds.
+    Virtual {
+        /// The monotonic clock at time zero, ns.
+        zero_ns: u64,
+    },
+}
 
 impl Clock {
-    /// A clock that starts at zero.
-    pub fn start() -> Self {
-        Self(Instant::now())
+    /// Real time, starting at zero.
+    pub fn real() -> Self {
+        Self::Real(Instant::now())
     }
 
     /// The current time.
     pub fn now(self) -> Time {
-        Time::from_picos(self.0.elapsed().as_nanos() as u64 * 1000)
+        let nanos = match self {
+            Self::Real(began) => began.elapsed().as_nanos() as u64,
+            Self::Virtual { zero_ns } => monotonic_ns().saturating_sub(zero_ns),
+        };
+        Time::from_picos(nanos * 1000)
     }
+
+    /// Sleeps until `due`; in real time the end of the sleep is inexact.
+    pub fn sleep(self, due: Time) {
+        match self {
+            Self::Real(_) => sleep(due.since(self.now())),
+            Self::Virtual { zero_ns } => {
+                let due_ns = zero_ns.saturating_add(due.picos().div_ceil(1000));
+                let (seconds, nanos) = (due_ns / 1_000_000_000, due_ns % 1_000_000_000);
+                let at = Timespec { tv_sec: seconds as i64, tv_nsec: nanos as _ };
+                while clock_nanosleep_absolute(ClockId::Monotonic, &at) == Err(Errno::INTR) {}
+            }
+        }
+    }
+
+    /// Makes the sleeps of the calling thread exact. In real time also raises its priority, if this is
+    /// permitted; otherwise the effect shows in the recorded lateness. In virtual time computing takes no time,
+    /// so priorities have no meaning.
+    pub fn follow(self, urgency: Urgency) {
+        let _ = set_current_timer_slack(NonZeroU64::new(1));
+        if let Self::Real(_) = self {
+            make_urgent(urgency);
+        }
+    }
+}
+
+fn monotonic_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Time on the clock that the kernel uses for receive timestamps, in nanoseconds.
@@ -79,6 +125,40 @@ impl Rests {
     }
 }
 
+/// A sleep ends this long before a thread must act; the rest is spent polling the clock.
+const SPIN: Time = Time::from_micros(150);
+
+/// The waits of a thread that acts at exact times.
+pub struct Waits {
+    clock: Clock,
+    /// None in virtual time.
+    rests: Option<Rests>,
+}
+
+impl Waits {
+    /// For a thread that uses `clock`.
+    pub fn new(clock: Clock) -> Self {
+        let rests = match clock {
+            Clock::Real(_) => Some(Rests::new(clock)),
+            Clock::Virtual { .. } => None,
+        };
+        Self { clock, rests }
+    }
+
+    /// Waits until `due`.
+    pub fn wait(&mut self, due: Time) {
+        let Some(rests) = &mut self.rests else { return self.clock.sleep(due) };
+        while self.clock.now() + SPIN < due {
+            self.clock.sleep(due.since(SPIN));
+            rests.slept();
+        }
+        rests.rest(due);
+        while self.clock.now() < due {
+            std::hint::spin_loop();
+        }
+    }
+}
+
 fn sleep(pause: Time) {
     std::thread::sleep(Duration::from_nanos(pause.picos() / 1000));
 }
@@ -123,19 +203,18 @@ pub enum Urgency {
     Socket,
 }
 
-/// Raises the priority of the calling thread, and makes its sleeps exact. If this is not permitted, the
-/// thread is unchanged; the effect shows in the recorded lateness.
-pub fn make_urgent(urgency: Urgency) {
+fn make_urgent(urgency: Urgency) {
     let (policy, priority) = match urgency {
         Urgency::Ordinary => (libc::SCHED_OTHER, 0),
         Urgency::Realtime => (libc::SCHED_FIFO, 1),
         Urgency::Socket => (libc::SCHED_FIFO, 2),
     };
-    let parameters = libc::sched_param { sched_priority: priority };
-    let _ = set_current_timer_slack(NonZeroU64::new(1));
     #[expect(unsafe_code, reason = "rustix does not have this call")]
-    // SAFETY: the parameters outlive the call, which concerns the calling thread.
+    // SAFETY: a zeroed struct is valid, and has more fields in some C libraries; the parameters outlive the
+    // call, which concerns the calling thread.
     unsafe {
+        let mut parameters: libc::sched_param = std::mem::zeroed();
+        parameters.sched_priority = priority;
         libc::sched_setscheduler(0, policy, &raw const parameters);
     }
 }

@@ -1,4 +1,4 @@
-//! The network device of a host: a TUN device, whose other end the emulator has open.
+//! The network device of a host, whose other end is the emulator's.
 
 use std::fs::File;
 use std::io;
@@ -111,8 +111,19 @@ pub fn loopback() -> io::Result<()> {
     Device::by_name("lo")?.up()
 }
 
-/// Makes a TUN device in the calling thread's namespace, from `own` address to `peer`, and returns the emulator's end of it.
-pub fn tun(own: Ipv4Addr, peer: Ipv4Addr, mtu: u32, segment_by_segment: bool) -> io::Result<OwnedFd> {
+/// Configures the device of the calling thread's namespace, from `own` address to `peer`, and brings it up.
+pub fn configure(own: Ipv4Addr, peer: Ipv4Addr, mtu: u32, segment_by_segment: bool) -> io::Result<()> {
+    let device = Device::by_name(DEVICE)?;
+    device.set(&[(libc::IFLA_MTU, mtu)])?;
+    if segment_by_segment {
+        device.set(&[(IFLA_GSO_MAX_SEGS, 1)])?;
+    }
+    device.address(own, peer)?;
+    device.up()
+}
+
+/// Makes a TUN device in the calling thread's namespace, and returns the emulator's end of it.
+pub fn tun() -> io::Result<OwnedFd> {
     let file = File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
     let mut request = libc::ifreq {
         ifr_name: [0; libc::IFNAMSIZ],
@@ -126,12 +137,6 @@ pub fn tun(own: Ipv4Addr, peer: Ipv4Addr, mtu: u32, segment_by_segment: bool) ->
     unsafe {
         ioctl(&file, Updater::<{ libc::TUNSETIFF as _ }, libc::ifreq>::new(&mut request))?;
     }
-    let device = Device::by_name(DEVICE)?;
-    device.set(&[(libc::IFLA_MTU, mtu), (libc::IFLA_TXQLEN, DEVICE_QUEUE)])?;
-    if segment_by_segment {
-        device.set(&[(IFLA_GSO_MAX_SEGS, 1)])?;
-    }
-    device.address(own, peer)?;
-    device.up()?;
+    Device::by_name(DEVICE)?.set(&[(libc::IFLA_TXQLEN, DEVICE_QUEUE)])?;
     Ok(file.into())
 }

@@ -11,18 +11,22 @@
 //! (docs/kernel.md). Besides, TUN devices need no link-layer addresses.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 
 use elephan_net::Limit;
-use elephan_network::{Driver, Network, Parcel, Recorded, Routes, set_service};
+use elephan_network::{Driver, Network, Parcel, Routes, set_service};
 use elephan_scenario::Plan;
 use elephan_units::Time;
 use hdrhistogram::Histogram;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, write};
 
-use crate::clock::{Clock, Rests, Urgency, cpu_s, make_urgent};
+use crate::clock::{Clock, Processors, Rests, Urgency, cpu_s, stolen_s};
+use crate::device;
+use crate::path::{Emulated, Host, Lateness, Path, RealTime, mtu};
 
 /// Packets read from a device before the links are checked again.
 const BATCH: usize = 64;
@@ -40,83 +44,119 @@ const PACKET: Time = Time::from_micros(25);
 /// the emulator's time.
 const LONGEST_PAUSE: Time = Time::from_micros(500);
 
-/// Packets from one host to the other.
-#[derive(Clone, Copy)]
-pub struct Direction<'a> {
-    /// The device that the packets are read from.
-    pub from: BorrowedFd<'a>,
-    /// The device that the packets are written to.
-    pub to: BorrowedFd<'a>,
+/// The path in real time: TUN devices, and a thread that carries packets between them.
+pub struct Tunnels<'a> {
+    plan: &'a Plan,
+    /// The processor of the thread.
+    processor: Processors,
+    /// The emulator's ends of the devices, in the order in which they were made.
+    devices: Vec<OwnedFd>,
+    thread: Option<JoinHandle<io::Result<Emulated>>>,
+    stop: Arc<AtomicBool>,
+    /// Processor time that had been stolen when it started, s.
+    stolen_before_s: f64,
 }
 
-/// Deviations of the emulator from its schedule, in microseconds.
-pub struct Punctuality {
-    /// Lateness of packets.
-    pub lateness: Histogram<u64>,
-    /// Pauses that were excluded from the emulator's time: their number, total length and longest length.
-    pub slips: u64,
-    pub slipped: Time,
-    pub longest_slip: Time,
-    /// Packets that a device refused.
-    pub refused: u64,
-    /// CPU time that the emulator used, most of it for waiting, s.
-    pub cpu_s: f64,
-    /// Time spent on moving packets, including the processing by the hosts' TCP in the same calls.
-    pub busy: Time,
+impl<'a> Tunnels<'a> {
+    /// For a plan, with a processor for its thread.
+    pub fn new(plan: &'a Plan, processor: Processors) -> Self {
+        let (devices, thread, stop) = (Vec::new(), None, Arc::default());
+        Self { plan, processor, devices, thread, stop, stolen_before_s: 0.0 }
+    }
+
+    fn end(&mut self) -> Option<io::Result<Emulated>> {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take()?;
+        Some(thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked"))))
+    }
+}
+
+impl Path for Tunnels<'_> {
+    fn device(&mut self, _: Host) -> io::Result<()> {
+        self.devices.push(device::tun()?);
+        Ok(())
+    }
+
+    fn start(&mut self) -> io::Result<Clock> {
+        let devices = std::mem::take(&mut self.devices).try_into().expect("two hosts have a device each");
+        self.stolen_before_s = stolen_s();
+        let clock = Clock::real();
+        let emulator = Emulator::new(self.plan, devices, clock);
+        let (processor, stop) = (self.processor, Arc::clone(&self.stop));
+        self.thread = Some(thread::spawn(move || {
+            processor.keep();
+            emulator.run(&stop)
+        }));
+        Ok(clock)
+    }
+
+    fn has_stopped(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    fn finish(mut self) -> io::Result<Emulated> {
+        let mut emulated = self.end().expect("it has started")?;
+        if let Some(real) = &mut emulated.real_time {
+            real.stolen_s = stolen_s() - self.stolen_before_s;
+        }
+        Ok(emulated)
+    }
+}
+
+impl Drop for Tunnels<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 /// The network of a plan.
-pub struct Emulator<'a> {
+struct Emulator {
     network: Network<Parcel>,
-    /// Of the packets of the sending host, and of those of the listening host.
-    directions: [Direction<'a>; 2],
+    /// The devices of the sending and the listening host.
+    devices: [OwnedFd; 2],
     clock: Clock,
-    slipped: Time,
     /// The bytes of all packets, one slot for each.
     bytes: Vec<u8>,
     slot_bytes: usize,
     free: Vec<u32>,
     routes: Routes,
-    punctuality: Punctuality,
+    /// Lateness of packets, in microseconds.
+    lateness: Histogram<u64>,
+    /// Packets that a device refused.
+    refused: u64,
+    /// Pauses that were excluded from the emulator's time: their number, total length and longest length.
+    slips: u64,
+    slipped: Time,
+    longest_slip: Time,
+    /// Time spent on moving packets, including the processing by the hosts' TCP in the same calls.
+    busy: Time,
 }
 
-/// The results of an emulator.
-pub struct Emulated {
-    /// The records of its links.
-    pub recorded: Recorded,
-    /// Its deviations from the schedule.
-    pub punctuality: Punctuality,
-}
-
-impl<'a> Emulator<'a> {
-    /// The network of `plan` for packets of both `directions`, on `clock`.
-    pub fn new(plan: &Plan, directions: [Direction<'a>; 2], clock: Clock, mtu: u32) -> Self {
+impl Emulator {
+    fn new(plan: &Plan, devices: [OwnedFd; 2], clock: Clock) -> Self {
         let network = Network::new(plan, Self::FOLLOWS);
         let routes = Routes::new(plan, &network);
+        let mtu = mtu(plan);
         Self {
             network,
-            directions,
+            devices,
             clock,
-            slipped: Time::ZERO,
             bytes: Vec::with_capacity(room(plan, u64::from(mtu)) as usize),
             slot_bytes: mtu as usize,
             free: Vec::new(),
             routes,
-            punctuality: Punctuality {
-                lateness: Histogram::new(2).expect("two digits are a valid precision"),
-                slips: 0,
-                slipped: Time::ZERO,
-                longest_slip: Time::ZERO,
-                refused: 0,
-                cpu_s: 0.0,
-                busy: Time::ZERO,
-            },
+            lateness: Histogram::new(2).expect("two digits are a valid precision"),
+            refused: 0,
+            slips: 0,
+            slipped: Time::ZERO,
+            longest_slip: Time::ZERO,
+            busy: Time::ZERO,
         }
     }
 
     /// Forwards packets until `stop`.
-    pub fn run(mut self, stop: &AtomicBool) -> io::Result<Emulated> {
-        make_urgent(Urgency::Realtime);
+    fn run(mut self, stop: &AtomicBool) -> io::Result<Emulated> {
+        self.clock.follow(Urgency::Realtime);
         let mut rests = Rests::new(self.clock);
         let mut last = self.now();
         let mut expected = self.clock.now();
@@ -137,7 +177,7 @@ impl<'a> Emulator<'a> {
             let wake = arrival.min(self.network.next_record()).min(self.network.next_change());
             let idle = read + forwarded == 0;
             if !idle {
-                self.punctuality.busy += self.clock.now().since(began);
+                self.busy += self.clock.now().since(began);
             }
             if idle && wake > now.saturating_add(SPIN) {
                 expected += self.sleep(wake.since(now).since(SPIN));
@@ -147,8 +187,16 @@ impl<'a> Emulator<'a> {
             }
         }
         let recorded = self.network.finish(self.now());
-        self.punctuality.cpu_s = cpu_s();
-        Ok(Emulated { recorded, punctuality: self.punctuality })
+        let real_time = RealTime {
+            slips: self.slips,
+            slipped_s: self.slipped.secs_f64(),
+            longest_slip_s: self.longest_slip.secs_f64(),
+            emulator_cpu_s: cpu_s(),
+            emulator_busy_s: self.busy.secs_f64(),
+            ..RealTime::default()
+        };
+        let lateness = Lateness::of(&self.lateness, 1e-6);
+        Ok(Emulated { recorded, lateness, refused: self.refused, real_time: Some(real_time) })
     }
 
     /// The emulator's time: real time, less the pauses.
@@ -163,9 +211,8 @@ impl<'a> Emulator<'a> {
     fn slip(&mut self, pause: Time) {
         if pause > LONGEST_PAUSE {
             self.slipped += pause;
-            self.punctuality.slips += 1;
-            self.punctuality.slipped = self.slipped;
-            self.punctuality.longest_slip = self.punctuality.longest_slip.max(pause);
+            self.slips += 1;
+            self.longest_slip = self.longest_slip.max(pause);
         }
     }
 
@@ -185,13 +232,12 @@ impl<'a> Emulator<'a> {
     /// Reads a batch from each device, of packets that arrived at `now`; returns their number.
     fn read(&mut self, now: Time) -> io::Result<usize> {
         let mut count = 0;
-        for number in 0..self.directions.len() {
-            let from = self.directions[number].from;
+        for number in 0..self.devices.len() {
             for _ in 0..BATCH {
                 let slot = self.slot();
                 let at = slot as usize * self.slot_bytes;
                 let buffer = &mut self.bytes[at..at + self.slot_bytes];
-                let bytes = match read(from, &mut *buffer) {
+                let bytes = match read(&self.devices[number], &mut *buffer) {
                     Ok(bytes) if bytes > 0 => bytes,
                     nothing => {
                         self.free.push(slot);
@@ -225,7 +271,7 @@ impl<'a> Emulator<'a> {
     fn sleep(&mut self, pause: Time) -> Time {
         let pause = pause.min(LONGEST_SLEEP);
         let mut devices =
-            self.directions.map(|direction| PollFd::from_borrowed_fd(direction.from, PollFlags::IN));
+            self.devices.each_ref().map(|device| PollFd::from_borrowed_fd(device.as_fd(), PollFlags::IN));
         let timeout = Timespec { tv_sec: 0, tv_nsec: (pause.picos() / 1000) as _ };
         // The return value does not matter: everything is checked afterwards.
         let _ = poll(&mut devices, Some(&timeout));
@@ -233,7 +279,7 @@ impl<'a> Emulator<'a> {
     }
 }
 
-impl Driver for Emulator<'_> {
+impl Driver for Emulator {
     type Packet = Parcel;
     /// Frees the memory of a packet that has left.
     const FOLLOWS: bool = true;
@@ -250,10 +296,10 @@ impl Driver for Emulator<'_> {
         if parcel.changed {
             set_service(packet, parcel.service);
         }
-        let _ = self.punctuality.lateness.record(late);
-        let to = self.directions[usize::from(parcel.direction)].to;
+        let _ = self.lateness.record(late);
+        let to = &self.devices[1 - usize::from(parcel.direction)];
         if write(to, packet).is_err() {
-            self.punctuality.refused += 1;
+            self.refused += 1;
         }
         self.free.push(parcel.place as u32);
     }

@@ -1,9 +1,10 @@
-//! The linux engine: runs a plan on the running kernel's own TCP, in namespaces connected by a link emulator
-//! in real time.
+//! The linux engine: runs a plan on a Linux kernel's own TCP, in namespaces connected by the links of
+//! `elephan-network`.
 //!
-//! Two network namespaces are the hosts; the links between them are those of `elephan-net`, driven by the
-//! real-time clock. Senders and readers are ordinary sockets, and results are read from the kernel
-//! (`TCP_INFO`). The outcome has the simulator's form.
+//! Two network namespaces are the hosts. Senders and readers are ordinary sockets, and results are read from
+//! the kernel (`TCP_INFO`). The outcome has the simulator's form. [`run`] does this in real time on the running
+//! kernel, with an emulator that carries the packets. [`run_over`] is given the network ([`Path`]) and its
+//! [`Clock`], which may be virtual.
 //!
 //! Everything exists in this process only: namespaces, devices and sockets are file descriptors. When the
 //! process ends, in whatever way, they are removed.
@@ -19,6 +20,7 @@ mod hosts;
 mod listener;
 mod namespace;
 mod observe;
+mod path;
 mod quality;
 mod sender;
 mod socket;
@@ -27,7 +29,6 @@ mod tcp_info;
 mod unsupported;
 
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -36,16 +37,21 @@ use elephan_metrics::trace::{KernelTrace, QueueTrace};
 use elephan_metrics::{Control, Outcome, SoFar};
 use elephan_scenario::Plan;
 use elephan_units::Time;
+use serde::{Deserialize, Serialize};
 
+pub use clock::{Clock, Urgency};
+pub use device::DEVICE;
+pub use path::{Emulated, Host, Lateness, Path, RealTime};
 pub use quality::Quality;
 pub use unsupported::unsupported;
 
-use crate::clock::{Clock, Processors, Urgency, make_urgent, stolen_s};
-use crate::device::{DEVICE, device_drops};
-use crate::emulator::{Direction, Emulated, Emulator};
+use crate::clock::Processors;
+use crate::device::device_drops;
+use crate::emulator::Tunnels;
 use crate::hosts::{Common, LISTENER, Occurrence, SENDER, Shared};
 use crate::namespace::Namespace;
 use crate::observe::{Sampled, Sampler};
+use crate::path::mtu;
 use crate::streams::Progress;
 
 /// Interval at which the caller is asked whether to continue the run.
@@ -63,7 +69,7 @@ pub enum Error {
 }
 
 /// The results of a run on the kernel: those of the simulator, and additional ones.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measured {
     /// The results that the simulator also gives.
     pub outcome: Outcome,
@@ -92,97 +98,86 @@ fn refused(what: &'static str) -> impl Fn(io::Error) -> Error {
     move |error| Error::Kernel(what, error)
 }
 
-/// Carries out a plan in real time.
+/// Carries out a plan in real time, between the namespaces of the running kernel.
 pub fn run(plan: &Plan, options: &Options, control: &dyn Control) -> Result<Measured, Error> {
-    let sizes = plan.flows.iter().map(|flow| flow.tcp.packet.get() as u32);
-    let mtu = sizes.chain(plan.streams.iter().map(|stream| stream.datagrams.packet)).max().unwrap_or(1500);
-    let [sending, listening] = [(); 2].map(|()| Namespace::new().map_err(refused("a network namespace")));
-    let (sending, listening) = (sending?, listening?);
-    for host in [&sending, &listening] {
-        host.set_ipv4(&stack(plan)).map_err(refused("settings of a namespace"))?;
-    }
-    let segments = !options.large_segments;
-    let sender_device = sending.within(|| device::tun(SENDER, LISTENER, mtu, segments));
-    let listener_device = listening.within(|| device::tun(LISTENER, SENDER, mtu, segments));
-    let sender_device = sender_device.map_err(refused("a TUN device"))?;
-    let listener_device = listener_device.map_err(refused("a TUN device"))?;
-    let there = Direction { from: sender_device.as_fd(), to: listener_device.as_fd() };
-    let back = Direction { from: listener_device.as_fd(), to: sender_device.as_fd() };
-    let shared: Vec<Shared> = plan.flows.iter().map(|_| Shared::default()).collect();
-    let streams: Vec<Mutex<Progress>> = plan.streams.iter().map(|_| Progress::new()).collect();
-    let arrivals = listening.within(|| streams::listen(plan)).map_err(refused("a socket for datagrams"))?;
-    let (stop, is_ready) = (AtomicBool::new(false), AtomicBool::new(false));
-    let occurrences = Mutex::new(Vec::new());
-    let common =
-        |clock| Common { plan, algorithms: &options.algorithms, shared: &shared, clock, stop: &stop };
     // The emulator has one processor to itself; all others use the rest.
     let processors = Processors::own();
     let (for_emulator, for_others) = processors.split();
     for_others.keep();
-    let result = thread::scope(|scope| {
-        let listening = &listening;
-        let early = common(Clock::start());
-        let listener = scope.spawn({
-            let is_ready = &is_ready;
-            move || listening.enter().and_then(|()| listener::listen(early, is_ready))
+    let result = run_over(Tunnels::new(plan, for_emulator), plan, options, control);
+    processors.keep();
+    result
+}
+
+/// Carries out a plan over `path`, by the clock of that path.
+pub fn run_over(
+    mut path: impl Path,
+    plan: &Plan,
+    options: &Options,
+    control: &dyn Control,
+) -> Result<Measured, Error> {
+    let [sending, listening] = [(); 2].map(|()| Namespace::new().map_err(refused("a network namespace")));
+    let (sending, listening) = (sending?, listening?);
+    let ends = [(&sending, Host::Sender, SENDER, LISTENER), (&listening, Host::Listener, LISTENER, SENDER)];
+    for (namespace, host, own, peer) in ends {
+        namespace.set_ipv4(&stack(plan)).map_err(refused("settings of a namespace"))?;
+        let made = namespace.within(|| {
+            path.device(host)?;
+            device::configure(own, peer, mtu(plan), !options.large_segments)
         });
-        while !is_ready.load(Ordering::Acquire) && !listener.is_finished() {
-            thread::yield_now();
-        }
-        let stolen_before_s = stolen_s();
-        let clock = Clock::start();
-        let emulator = scope.spawn({
-            let emulator = Emulator::new(plan, [there, back], clock, mtu);
-            let stop = &stop;
-            move || {
-                for_emulator.keep();
-                emulator.run(stop)
-            }
-        });
-        let sender = scope.spawn({
-            let (sending, occurrences, common) = (&sending, &occurrences, common(clock));
-            move || sending.enter().and_then(|()| sender::send(common, occurrences))
-        });
+        made.map_err(refused("a network device"))?;
+    }
+    let shared: Vec<Shared> = plan.flows.iter().map(|_| Shared::default()).collect();
+    let streams: Vec<Mutex<Progress>> = plan.streams.iter().map(|_| Progress::new()).collect();
+    let arrivals = listening.within(|| streams::listen(plan)).map_err(refused("a socket for datagrams"))?;
+    let listeners = listening.within(|| listener::open(plan)).map_err(refused("a listening socket"))?;
+    let (stop, occurrences) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    let clock = path.start().map_err(refused("the network"))?;
+    let common = Common { plan, algorithms: &options.algorithms, shared: &shared, clock, stop: &stop };
+    thread::scope(|scope| {
+        let (sending, listening) = (&sending, &listening);
+        let (occurrences, streams, stop, arrivals, listeners) =
+            (&occurrences, &streams, &stop, &arrivals, &listeners);
+        let listener = scope.spawn(move || listener::listen(common, listeners));
+        let sender = scope.spawn(move || sending.enter().and_then(|()| sender::send(common, occurrences)));
         let streaming = (!plan.streams.is_empty()).then(|| {
-            let (streams, stop, arrivals, sending) = (&streams, &stop, &arrivals, &sending);
-            scope.spawn(move || streams::receive(arrivals, streams, stop));
+            scope.spawn(move || streams::receive(arrivals, clock, streams, stop));
             scope.spawn(move || sending.enter().and_then(|()| streams::send(plan, clock, streams, stop)))
         });
         let lines: [(&Namespace, &[Vec<String>]); 2] =
-            [(listening, &options.listener_commands), (&sending, &options.sender_commands)];
-        let commands = lines.iter().any(|(_, lines)| !lines.is_empty()).then(|| {
-            let stop = &stop;
-            scope.spawn(move || commands::run(&lines, stop))
-        });
-        let mut sampler = Sampler::new(common(clock), &streams);
-        make_urgent(Urgency::Socket);
-        let went_on = watch(plan, clock, control, &mut sampler, &occurrences, || {
+            [(listening, &options.listener_commands), (sending, &options.sender_commands)];
+        let commands = lines
+            .iter()
+            .any(|(_, lines)| !lines.is_empty())
+            .then(|| scope.spawn(move || commands::run(&lines, stop)));
+        let mut sampler = Sampler::new(common, streams);
+        clock.follow(Urgency::Socket);
+        let went_on = watch(plan, clock, control, &mut sampler, occurrences, || {
             listener.is_finished()
                 || sender.is_finished()
-                || emulator.is_finished()
+                || path.has_stopped()
                 || commands.as_ref().is_some_and(thread::ScopedJoinHandle::is_finished)
         });
-        make_urgent(Urgency::Ordinary);
+        clock.follow(Urgency::Ordinary);
         let limited = sampler.limited();
         stop.store(true, Ordering::Relaxed);
         let receiver_cpu_s = join(listener).map_err(refused("the listening host"))?;
         let sender_cpu_s = join(sender).map_err(refused("the sending host"))?;
         let late = streaming.map_or(Ok(Time::ZERO), join).map_err(refused("the streams' sender"))?;
-        let emulated = join(emulator).map_err(refused("the emulator"))?;
+        let mut emulated = path.finish().map_err(refused("the emulator"))?;
         commands.map_or(Ok(()), join).map_err(refused("a command"))?;
         if !went_on {
             return Err(Error::Cancelled);
         }
-        let drops =
-            [&sending, listening].map(|host| host.within(|| device_drops(DEVICE)).unwrap_or_default());
+        if let Some(real_time) = &mut emulated.real_time {
+            real_time.streams_slipped_s = late.secs_f64();
+            (real_time.receiver_cpu_s, real_time.sender_cpu_s) = (receiver_cpu_s, sender_cpu_s);
+        }
+        let drops = [sending, listening].map(|host| host.within(|| device_drops(DEVICE)).unwrap_or_default());
         let told = std::mem::take(&mut *occurrences.lock().expect("nobody panics with it"));
-        let mut quality =
-            quality::quality(plan, &emulated, drops, limited, late, stolen_s() - stolen_before_s);
-        (quality.receiver_cpu_s, quality.sender_cpu_s) = (receiver_cpu_s, sender_cpu_s);
+        let quality = quality::quality(plan, &emulated, drops, limited);
         Ok(measured(plan, emulated, sampler, told, quality))
-    });
-    processors.keep();
-    result
+    })
 }
 
 fn join<T>(thread: thread::ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<T> {
@@ -223,7 +218,7 @@ fn watch(
             next_report = now.saturating_add(REPORT_INTERVAL);
         }
         let wake = sampler.next().min(next_report).min(plan.duration);
-        thread::sleep(std::time::Duration::from_nanos(wake.since(clock.now()).picos() / 1000));
+        clock.sleep(wake);
     }
 }
 
@@ -270,7 +265,7 @@ fn measured(
         queues: emulated.recorded.queues,
         transfers,
         segments_delivered,
-        events_handled: quality.packets,
+        events_handled: quality.lateness.packets,
         ..Outcome::default()
     };
     Measured { outcome, kernel, quality }

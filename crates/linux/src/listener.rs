@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use elephan_network::FIRST_PORT;
+use elephan_scenario::Plan;
 use elephan_traffic::Demand;
+use elephan_units::Time;
 use rustix::net::sockopt;
 
-use crate::clock::{Urgency, cpu_s, make_urgent};
+use crate::clock::{Urgency, cpu_s};
 use crate::hosts::{Common, LISTENER, buffer};
 use crate::socket::{self, Poll};
 
@@ -17,13 +19,12 @@ use crate::socket::{self, Poll};
 const READ: usize = 1 << 20;
 /// Interval between reads of endless flows. If the reader woke for each packet, it would take the processor
 /// from the emulator as often, for longer than the packet takes.
-const BETWEEN_READS: std::time::Duration = std::time::Duration::from_millis(1);
+const BETWEEN_READS: Time = Time::from_millis(1);
+/// Maximum length of a wait, so that a stop is noticed.
+const LONGEST_WAIT: Time = Time::from_millis(20);
 
-/// The listening host: reads everything, and closes when the other side has closed. Returns its CPU time, s.
-pub fn listen(common: Common<'_>, is_ready: &AtomicBool) -> io::Result<f64> {
-    make_urgent(Urgency::Socket);
-    let Common { plan, shared, stop, .. } = common;
-    let poll = Poll::new()?;
+/// Opens the sockets at which the flows of a plan arrive, by number of the flow.
+pub fn open(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
     let mut listeners = Vec::new();
     for (number, flow) in plan.flows.iter().enumerate() {
         let made = socket::tcp()?;
@@ -38,10 +39,19 @@ pub fn listen(common: Common<'_>, is_ready: &AtomicBool) -> io::Result<f64> {
         // Connections inherit it.
         socket::set_dscp(&made, flow.dscp)?;
         socket::listen(&made, LISTENER, FIRST_PORT + number as u16)?;
-        poll.watch(&made, true, false, number as u64)?;
         listeners.push(made);
     }
-    is_ready.store(true, Ordering::Release);
+    Ok(listeners)
+}
+
+/// The listening host: reads everything, and closes when the other side has closed. Returns its CPU time, s.
+pub fn listen(common: Common<'_>, listeners: &[OwnedFd]) -> io::Result<f64> {
+    let Common { plan, shared, clock, stop, .. } = common;
+    clock.follow(Urgency::Socket);
+    let poll = Poll::new()?;
+    for (number, listener) in listeners.iter().enumerate() {
+        poll.watch(listener, true, false, number as u64)?;
+    }
     // Reads may be delayed if the end of no transfer is awaited, and unread data does not close the window.
     let may_wait = plan.flows.iter().all(|flow| {
         flow.demand == Demand::Unlimited && flow.tcp.receive_buffer.is_none() && !flow.tcp.auto_tuning
@@ -53,7 +63,7 @@ pub fn listen(common: Common<'_>, is_ready: &AtomicBool) -> io::Result<f64> {
     // Address space only: nothing is written there, so it takes no memory.
     let mut room = vec![0; READ];
     while !stop.load(Ordering::Relaxed) {
-        poll.wait(20, &mut ready)?;
+        poll.wait(LONGEST_WAIT, &mut ready)?;
         for &key in &ready {
             if let Some(listener) = listeners.get(key as usize) {
                 while let Some(made) = socket::accept(listener)? {
@@ -78,7 +88,7 @@ pub fn listen(common: Common<'_>, is_ready: &AtomicBool) -> io::Result<f64> {
             }
         }
         if may_wait {
-            std::thread::sleep(BETWEEN_READS);
+            clock.sleep(clock.now() + BETWEEN_READS);
         }
     }
     Ok(cpu_s())

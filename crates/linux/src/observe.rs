@@ -141,12 +141,16 @@ impl<'a> Sampler<'a> {
     }
 
     fn occurred(&mut self, occurrence: Occurrence) {
+        let until = self.common.plan.duration;
         match occurrence {
+            // The hosts notice the end of the run some time after it.
+            Occurrence::Opened { at: start, .. } | Occurrence::Transfer { start, .. } if start > until => {}
             Occurrence::Opened { flow, at } => {
                 self.known[flow as usize].started = true;
                 self.collector.flow_started(flow, at);
             }
             Occurrence::Transfer { flow, index, bytes, start, end } => {
+                let end = end.filter(|&end| end <= until);
                 if let Some(end) = end {
                     self.collector.transfer(bytes, start, end);
                 }

@@ -10,7 +10,7 @@ use elephan_traffic::Demand;
 use elephan_units::Time;
 use rustix::net::sockopt;
 
-use crate::clock::{Urgency, cpu_s, make_urgent};
+use crate::clock::{Urgency, cpu_s};
 use crate::hosts::{Common, LISTENER, Occurrence, Shared, buffer};
 use crate::socket::{self, Poll};
 use crate::tcp_info::tcp_info;
@@ -41,8 +41,8 @@ struct Sending {
 
 /// The sending host: opens, writes and closes as the plan says, until it must stop. Returns its CPU time, s.
 pub fn send(common: Common<'_>, tell: &Mutex<Vec<Occurrence>>) -> io::Result<f64> {
-    make_urgent(Urgency::Socket);
     let Common { plan, shared, clock, stop, .. } = common;
+    clock.follow(Urgency::Socket);
     let poll = Poll::new()?;
     let data = vec![0u8; CHUNK];
     let mut flows: Vec<Sending> = plan
@@ -76,8 +76,7 @@ pub fn send(common: Common<'_>, tell: &Mutex<Vec<Occurrence>>) -> io::Result<f64
             }
             next = next.min(sending.opens);
         }
-        let pause = next.since(clock.now()).picos().div_ceil(1_000_000_000);
-        poll.wait(pause as u32, &mut ready)?;
+        poll.wait(next.since(clock.now()), &mut ready)?;
         for &key in &ready {
             let number = key as usize;
             let sending = &mut flows[number];

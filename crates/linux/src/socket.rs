@@ -5,6 +5,7 @@ use std::mem::{MaybeUninit, size_of_val, zeroed};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
+use elephan_units::Time;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, sockopt};
@@ -142,12 +143,11 @@ impl Poll {
         Ok(epoll::modify(&self.0, socket, epoll::EventData::new_u64(key), flags(readable, writable))?)
     }
 
-    /// The keys of sockets that are ready, after at most `milliseconds`.
-    pub fn wait(&self, milliseconds: u32, ready: &mut Vec<u64>) -> io::Result<()> {
-        let timeout = Timespec {
-            tv_sec: i64::from(milliseconds / 1000),
-            tv_nsec: i64::from(milliseconds % 1000) * 1_000_000,
-        };
+    /// The keys of sockets that are ready, after `longest` at most.
+    pub fn wait(&self, longest: Time, ready: &mut Vec<u64>) -> io::Result<()> {
+        let nanos = longest.picos().div_ceil(1000);
+        let timeout =
+            Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as _ };
         let mut events = [const { MaybeUninit::uninit() }; 64];
         ready.clear();
         match epoll::wait(&self.0, &mut events, Some(&timeout)) {

@@ -18,13 +18,10 @@ use elephan_units::Time;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 
-use crate::clock::{Clock, Rests, Urgency, make_urgent, wall_ns};
+use crate::clock::{Clock, Urgency, Waits, wall_ns};
 use crate::hosts::LISTENER;
 use crate::socket;
 
-/// A sleep ends this long before a packet is due; the rest is spent polling the clock, so that the spacing is
-/// exact.
-const SPIN: Time = Time::from_micros(150);
 /// Packets delayed by a pause that the machine imposed are sent at once if it is no longer than this. A
 /// longer pause is excluded from the streams' time, because no scenario asked for the burst.
 const LONGEST_PAUSE: Time = Time::from_micros(500);
@@ -33,7 +30,7 @@ const LONGEST_SLEEP: Time = Time::from_millis(20);
 /// Maximum length of a wait of the receiver, so that a stop is noticed.
 const LONGEST_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// Interval between reads of arrived datagrams.
-const BETWEEN_READS: std::time::Duration = std::time::Duration::from_millis(1);
+const BETWEEN_READS: Time = Time::from_millis(1);
 /// Number and time at the beginning of a payload.
 const STAMP: usize = 16;
 /// A socket buffers arriving datagrams while its reader waits for a processor.
@@ -63,7 +60,7 @@ fn port(plan: &Plan, number: usize) -> u16 {
 
 /// Sends the streams of a plan until it must stop; returns the time that was excluded from the streams' time.
 pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &AtomicBool) -> io::Result<Time> {
-    make_urgent(Urgency::Socket);
+    clock.follow(Urgency::Socket);
     let mut sources = Vec::new();
     for (number, stream) in plan.streams.iter().enumerate() {
         let socket = socket::udp()?;
@@ -74,7 +71,7 @@ pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &Atomi
         let payload = vec![0u8; (stream.datagrams.payload_bytes() as usize).max(STAMP)];
         sources.push((socket, source, stream.stop.unwrap_or(Time::MAX), payload));
     }
-    let mut rests = Rests::new(clock);
+    let mut waits = Waits::new(clock);
     let mut slipped = Time::ZERO;
     while !stop.load(Ordering::Relaxed) {
         let next = sources
@@ -86,17 +83,12 @@ pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &Atomi
             .min();
         let (due, number) = next.unwrap_or((Time::MAX, 0));
         let at = due.saturating_add(slipped);
-        let wait = at.since(clock.now());
-        if wait > SPIN {
-            let pause = wait.since(SPIN).min(LONGEST_SLEEP);
-            std::thread::sleep(std::time::Duration::from_nanos(pause.picos() / 1000));
-            rests.slept();
+        let longest = clock.now() + LONGEST_SLEEP;
+        if at > longest {
+            clock.sleep(longest);
             continue;
         }
-        rests.rest(at);
-        while clock.now() < at {
-            std::hint::spin_loop();
-        }
+        waits.wait(at);
         let late = clock.now().since(at);
         if late > LONGEST_PAUSE {
             slipped += late;
@@ -133,7 +125,7 @@ pub fn listen(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
 
 /// Reads arriving datagrams until it must stop. It is not urgent, and leaves the processor to more urgent
 /// threads.
-pub fn receive(sockets: &[OwnedFd], streams: &[Mutex<Progress>], stop: &AtomicBool) {
+pub fn receive(sockets: &[OwnedFd], clock: Clock, streams: &[Mutex<Progress>], stop: &AtomicBool) {
     let mut waiting: Vec<_> = sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
     while !stop.load(Ordering::Relaxed) {
         // The return value does not matter: every socket is checked afterwards.
@@ -147,7 +139,7 @@ pub fn receive(sockets: &[OwnedFd], streams: &[Mutex<Progress>], stop: &AtomicBo
         }
         // The kernel has recorded the arrival times. If this thread woke for each datagram, it would delay
         // the emulator as often.
-        std::thread::sleep(BETWEEN_READS);
+        clock.sleep(clock.now() + BETWEEN_READS);
     }
 }
 

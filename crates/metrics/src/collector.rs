@@ -66,7 +66,7 @@ pub struct HostSample {
 }
 
 /// A link's counters for the measuring window.
-#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct LinkSample {
     /// The whole summary except the utilisation.
     pub summary: LinkSummary,

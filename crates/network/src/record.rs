@@ -8,7 +8,7 @@ use elephan_units::Time;
 use serde::{Deserialize, Serialize};
 
 /// The records of a run's links.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recorded {
     /// Samples of the links that have a rate.
     pub queues: QueueTrace,

@@ -138,27 +138,8 @@ mod engine {
         })?;
         let result = convert(py, outcome, &plan)?;
         result.set_item("kernel", columns(py, kernel)?)?;
-        let quality = json!({
-            "valid": quality.invalid_because.is_empty(),
-            "invalid_because": quality.invalid_because,
-            "packets": quality.packets,
-            "lateness_mean_s": quality.lateness_mean_s,
-            "lateness_p50_s": quality.lateness_p50_s,
-            "lateness_p99_s": quality.lateness_p99_s,
-            "lateness_max_s": quality.lateness_max_s,
-            "slips": quality.slips,
-            "slipped_s": quality.slipped_s,
-            "longest_slip_s": quality.longest_slip_s,
-            "streams_slipped_s": quality.streams_slipped_s,
-            "stolen_s": quality.stolen_s,
-            "device_drops": quality.device_drops,
-            "sender_cpu_s": quality.sender_cpu_s,
-            "receiver_cpu_s": quality.receiver_cpu_s,
-            "emulator_cpu_s": quality.emulator_cpu_s,
-            "emulator_busy_s": quality.emulator_busy_s,
-            "rwnd_limited": quality.rwnd_limited,
-            "sndbuf_limited": quality.sndbuf_limited,
-        });
+        let mut quality = serde_json::to_value(&quality).expect("numbers and texts");
+        quality["valid"] = json!(quality["invalid_because"].as_array().is_some_and(Vec::is_empty));
         result.set_item("quality", quality.to_string())?;
         Ok(result)
     }

@@ -1,0 +1,106 @@
+//! The network between the two hosts of a run, as the engine sees it, and what it reports at the end.
+
+use std::io;
+
+use elephan_network::Recorded;
+use elephan_scenario::Plan;
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Clock;
+
+/// A host of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// The host that sends data.
+    Sender,
+    /// The host that listens.
+    Listener,
+}
+
+/// The network between the two hosts of a run. It finds the route of a packet by its port on the listening host.
+pub trait Path: Send {
+    /// Makes the device of a host, with the name [`crate::DEVICE`], in the calling thread's namespace. Called
+    /// once for each host. The engine sets the device's MTU and address, and brings it up.
+    fn device(&mut self, host: Host) -> io::Result<()>;
+    /// Starts the network. Time zero of the run, and of the clock that it returns, is now.
+    fn start(&mut self) -> io::Result<Clock>;
+    /// Whether the network has failed, so that the run cannot go on; [`Path::finish`] then returns the error.
+    fn has_stopped(&self) -> bool {
+        false
+    }
+    /// Stops the network.
+    fn finish(self) -> io::Result<Emulated>;
+}
+
+/// The results of a path.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Emulated {
+    /// The records of its links.
+    pub recorded: Recorded,
+    /// Lateness of the packets that it handed over.
+    pub lateness: Lateness,
+    /// Packets that a device refused.
+    pub refused: u64,
+    /// What disturbs a run in real time; none in virtual time.
+    pub real_time: Option<RealTime>,
+}
+
+/// Lateness of the packets that a path handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lateness {
+    /// Number of these packets.
+    pub packets: u64,
+    /// Mean lateness, s.
+    pub lateness_mean_s: f64,
+    /// Median lateness, s.
+    pub lateness_p50_s: f64,
+    /// 99th percentile of the lateness, s.
+    pub lateness_p99_s: f64,
+    /// Maximum lateness, s.
+    pub lateness_max_s: f64,
+}
+
+impl Lateness {
+    /// The summary of a histogram in units of `unit_s` seconds.
+    pub fn of(histogram: &Histogram<u64>, unit_s: f64) -> Self {
+        let seconds = |units: u64| units as f64 * unit_s;
+        Self {
+            packets: histogram.len(),
+            lateness_mean_s: histogram.mean() * unit_s,
+            lateness_p50_s: seconds(histogram.value_at_quantile(0.5)),
+            lateness_p99_s: seconds(histogram.value_at_quantile(0.99)),
+            lateness_max_s: seconds(histogram.max()),
+        }
+    }
+}
+
+/// What disturbs a run in real time, and the CPU time that it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RealTime {
+    /// Number of pauses that the machine imposed on the emulator and that were taken out of its time.
+    pub slips: u64,
+    /// Total length of these pauses, s.
+    pub slipped_s: f64,
+    /// Length of the longest of them, s.
+    pub longest_slip_s: f64,
+    /// Total length of the pauses that were taken out of the time of the sender of datagrams, s.
+    pub streams_slipped_s: f64,
+    /// Processor time that the host of a virtual machine gave to others meanwhile, of all processors together, s.
+    pub stolen_s: f64,
+    /// CPU time of the sending application with its system calls, s.
+    pub sender_cpu_s: f64,
+    /// CPU time of the reading application with its system calls, s.
+    pub receiver_cpu_s: f64,
+    /// CPU time of the emulator, s. The kernel's TCP processes what arrives within its calls, and it waits by looking at the clock.
+    pub emulator_cpu_s: f64,
+    /// Time in which the emulator moved packets, s.
+    pub emulator_busy_s: f64,
+}
+
+/// The size of the largest IP packet of a plan, bytes.
+pub fn mtu(plan: &Plan) -> u32 {
+    let flows = plan.flows.iter().chain(plan.crowds.iter().map(|crowd| &crowd.flow));
+    let sizes = flows.map(|flow| flow.tcp.packet.get() as u32);
+    sizes.chain(plan.streams.iter().map(|stream| stream.datagrams.packet)).max().unwrap_or(1500)
+}
