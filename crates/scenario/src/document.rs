@@ -39,11 +39,15 @@ fn from_json(text: &str, file: &str) -> Result<Value, Error> {
     })
 }
 
-/// The value that `text` means on a command line: TOML where it is TOML, else text.
-pub(crate) fn value_of(text: &str) -> Value {
+/// The value that `text` means for `key` on a command line: TOML where it is TOML, else text.
+pub(crate) fn value_of(key: &str, text: &str) -> Value {
     #[derive(serde::Deserialize)]
     struct One {
         value: Value,
+    }
+    // A version is not a number: 6.10 differs from 6.1.
+    if key == "kernel.version" && !text.starts_with(['"', '\'']) {
+        return Value::String(text.to_owned());
     }
     toml::from_str::<One>(&format!("value = {text}"))
         .map_or_else(|_| Value::String(text.to_owned()), |one| one.value)
@@ -129,12 +133,17 @@ mod tests {
 
     #[test]
     fn command_line_values_are_toml_or_text() {
-        assert_eq!(value_of("5"), json!(5));
-        assert_eq!(value_of("1e-5"), json!(1e-5));
-        assert_eq!(value_of("true"), json!(true));
-        assert_eq!(value_of("162ms"), json!("162ms"));
-        assert_eq!(value_of("\"20% bdp\""), json!("20% bdp"));
-        assert_eq!(value_of("{ name = \"scalable\", a = 0.02 }"), json!({ "name": "scalable", "a": 0.02 }));
+        assert_eq!(value_of("name", "5"), json!(5));
+        assert_eq!(value_of("name", "1e-5"), json!(1e-5));
+        assert_eq!(value_of("name", "true"), json!(true));
+        assert_eq!(value_of("name", "162ms"), json!("162ms"));
+        assert_eq!(value_of("name", "\"20% bdp\""), json!("20% bdp"));
+        assert_eq!(
+            value_of("name", "{ name = \"scalable\", a = 0.02 }"),
+            json!({ "name": "scalable", "a": 0.02 })
+        );
+        assert_eq!(value_of("kernel.version", "6.10"), json!("6.10"));
+        assert_eq!(value_of("kernel.version", "\"6.10\""), json!("6.10"));
     }
 
     #[test]

@@ -27,8 +27,8 @@ pub use document::{Syntax, parse};
 pub use error::{Error, Mistake};
 pub use estimate::Estimate;
 pub use file::{
-    ArrivalsFile, CbrFile, Engine, EventFile, FlowFile, LinkFile, MeasureFile, OnOffFile, Path, Reverse,
-    Scenario, SizesFile, TRAFFIC, TraceFile, Transfers, WebFile,
+    ArrivalsFile, CbrFile, Engine, EventFile, FlowFile, KernelFile, LinkFile, MeasureFile, OnOffFile, Path,
+    Reverse, Scenario, SizesFile, TRAFFIC, TraceFile, Transfers, Version, WebFile,
 };
 pub use plan::Plan;
 pub use start::StartFile;
@@ -57,7 +57,7 @@ impl Scenario {
     ) -> Result<Self, Error> {
         let error = |mistake| Error { file: file.to_owned(), mistakes: vec![mistake] };
         for (key, value) in overrides {
-            document::set(&mut document, key, &document::value_of(value)).map_err(error)?;
+            document::set(&mut document, key, &document::value_of(key, value)).map_err(error)?;
         }
         document::printable(&document, "").map_err(error)?;
         csv::inline(&mut document, file, files)?;

@@ -30,7 +30,10 @@ def run(
     seed: Annotated[int | None, typer.Option(help="Seed; overrides the file's.")] = None,
     engine: Annotated[
         str | None,
-        typer.Option(help="Engine; overrides the file's: sim, model, or linux (this kernel's TCP; needs root)."),
+        typer.Option(
+            help="Engine; overrides the file's: sim, model, kernel (a kernel's TCP in virtual time; needs an image), "
+            "or linux (this kernel's TCP; needs root)."
+        ),
     ] = None,
     out_dir: Annotated[Path | None, typer.Option("--out", help="Results folder. [default: results/NAME]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print only the summary, as JSON.")] = False,

@@ -1,1 +1,1 @@
-"""The engines that run a scenario: the simulator, the fluid model, and the running kernel."""
+"""The engines that run a scenario: the simulator, the fluid model, the running kernel, and a kernel in virtual time."""

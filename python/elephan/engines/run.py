@@ -10,7 +10,11 @@ from elephan.engines import sim
 from elephan.engines.sim import Progress
 
 # Engines other than the simulator. Each has a function `run`, and is imported when a scenario requests it.
-OTHERS = {"model": "elephan.engines.fluid", "linux": "elephan.engines.linux"}
+OTHERS = {
+    "model": "elephan.engines.fluid",
+    "linux": "elephan.engines.linux",
+    "kernel": "elephan.engines.kernel",
+}
 
 
 def run(

@@ -73,15 +73,14 @@ def _tile(metric: Metric, value: float | None) -> Tile:
 def _engine(run: Run) -> list[tuple[str, str]]:
     """The engine of a run, and its quality: a kernel is less exact than a simulator."""
     engine, told = str(run.provenance["engine"]), run.provenance
-    is_real = engine == "linux"
     facts = [
         ("engine", {"sim": "sim, packet by packet", "model": "model, fluid equations"}.get(engine, engine)),
         ("seed", str(run.scenario.document["seed"])),
-        ("real time" if is_real else "simulated time", str(run.scenario.document["duration"])),
+        ("real time" if engine == "linux" else "simulated time", str(run.scenario.document["duration"])),
         ("segments delivered", f"{told['segments_delivered']:,}"),
         ("wall time", f"{told['wall_time_s']:.2f} s"),
     ]
-    if is_real:
+    if "quality" in told:
         quality = told["quality"]
         facts.insert(1, ("kernel", f"Linux {told['kernel']}"))
         late = f"{1e3 * quality['lateness_p99_s']:.2f} ms (99th percentile), {1e3 * quality['lateness_max_s']:.2f} ms (maximum)"
@@ -101,6 +100,8 @@ def _repeatable(run: Run) -> list[str]:
                 *reasons,
                 f"{file} It runs on this kernel's TCP in real time, as root; results vary from run to run.",
             ]
+        case "kernel":
+            return [f"{file} The same image of the kernel and the same version of Elephan give bit-identical results."]
         case "model":
             return [f"{file} The fluid model has no packets: packet counts are rates times time."]
         case _:

@@ -248,7 +248,7 @@ impl<'p> Estimator<'p> {
 
     fn estimate(mut self) -> Estimate {
         match self.scenario.engine {
-            Engine::Sim => {
+            Engine::Sim | Engine::Kernel => {
                 let tables = self.tables_of_flows();
                 self.deliver(&tables);
                 self.send();

@@ -32,7 +32,7 @@ impl Estimator<'_> {
         let measured = (plan.measure.to.picos() / plan.measure.interval.picos()) as f64 + 2.0;
         let flows = match self.scenario.engine {
             Engine::Model => self.classes(),
-            Engine::Sim | Engine::Linux => plan.flows.len() as f64,
+            Engine::Sim | Engine::Linux | Engine::Kernel => plan.flows.len() as f64,
         };
         let links = plan.links.iter().filter(|link| link.config.rate.is_some()).count() as f64;
         let members = flows + plan.crowds.len() as f64 + plan.streams.len() as f64;

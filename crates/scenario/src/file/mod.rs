@@ -3,6 +3,7 @@
 mod crowds;
 mod event;
 mod host;
+mod kernel;
 mod kinds;
 mod streams;
 mod traffic;
@@ -23,6 +24,7 @@ pub(crate) use crowds::CrowdFile;
 pub use crowds::{ArrivalsFile, SizesFile, WebFile};
 pub use event::EventFile;
 pub use host::Host;
+pub use kernel::{KernelFile, Version};
 pub use kinds::TRAFFIC;
 pub(crate) use streams::StreamFile;
 pub use streams::{CbrFile, OnOffFile};
@@ -40,6 +42,9 @@ pub struct Scenario {
     /// Engine that runs the scenario.
     #[serde(default)]
     pub engine: Engine,
+    /// The kernel that the engine `kernel` runs.
+    #[serde(default, skip_serializing_if = "KernelFile::is_default")]
+    pub kernel: KernelFile,
     /// Duration of the run.
     pub duration: Time,
     /// Seed of all random processes.
@@ -107,6 +112,8 @@ pub enum Engine {
     Model,
     /// The running Linux kernel's own TCP, in real time.
     Linux,
+    /// The TCP of a stock Linux kernel that runs as a process (user-mode Linux), in virtual time.
+    Kernel,
 }
 
 /// A dumbbell.

@@ -19,7 +19,7 @@ use topology::Topology;
 use crate::algorithm::Algorithm;
 use crate::document::positive;
 use crate::error::Error;
-use crate::file::{FlowFile, Scenario, TraceFile, Transfers};
+use crate::file::{Engine, FlowFile, Scenario, TraceFile, Transfers};
 use crate::plan::{Crowd, Flow, Measure, Plan, Stream, Trace};
 use crate::read::typed;
 use crate::start::StartFile;
@@ -38,6 +38,10 @@ impl Scenario {
             network.wrong("duration", "at most 200 days", format_args!("\"{}\"", self.duration));
         }
         positive(&mut network.mistakes, "duration", self.duration);
+        if self.engine != Engine::Kernel && self.kernel.version.is_some() {
+            let engine = serde_json::to_string(&self.engine).unwrap_or_default();
+            network.wrong("kernel.version", "engine = \"kernel\" with it", format_args!("engine = {engine}"));
+        }
         positive(&mut network.mistakes, "trace.interval", self.trace.interval);
         let measure = self.measure(&flows, &crowds, &streams, &mut network);
         let changes = self.changes(&mut network);

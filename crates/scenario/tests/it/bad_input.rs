@@ -47,6 +47,36 @@ fn the_good_ones_are_good() {
 }
 
 #[test]
+fn a_kernel_has_a_version_from_6_1_on_and_a_sweep_can_name_several() {
+    for version in ["6.1", "6.12", "6.12.117", "7.0"] {
+        let text = format!("engine = \"kernel\"\nkernel = {{ version = \"{version}\" }}\n{GOOD}");
+        assert_eq!(error_of(&text, "name", "good"), "no error", "{version}");
+    }
+    let text = format!("engine = \"kernel\"\n{GOOD}\n[sweep]\n\"kernel.version\" = [\"6.1\", \"6.12\"]");
+    let scenario = Scenario::from_toml(&text, "x.toml", &[]).unwrap();
+    assert_eq!(scenario.expansion("x.toml").unwrap().points(), 2);
+    for (key, value, expected) in [
+        ("engine", "ns3", r#"engine: expected one of sim, model, linux, kernel, found "ns3""#),
+        (
+            "kernel.version",
+            "6.12",
+            r#"kernel.version: expected engine = "kernel" with it, found engine = "sim""#,
+        ),
+        ("kernel", "{ release = 6 }", r#"kernel.release: expected one of the keys version, found "release""#),
+        ("kernel", "{ version = 6.12 }", r#""6.12" or "6.12.117", found 6.12"#),
+        ("kernel.version", "5.15", r#"kernel.version: expected a version in quotes, from "6.1" on"#),
+        ("kernel.version", "6", r#", found "6""#),
+        ("kernel.version", "6..12", r#", found "6..12""#),
+        ("kernel.version", "6.12.1.1", r#", found "6.12.1.1""#),
+        ("kernel.version", "6.+12", r#", found "6.+12""#),
+        ("kernel.version", "6.99999999999", r#", found "6.99999999999""#),
+    ] {
+        let error = error_of(GOOD, key, value);
+        assert!(error.contains(expected), "{key} = {value}:\n  {error}\n  {expected}");
+    }
+}
+
+#[test]
 fn each_mistake_has_its_sentence() {
     for (key, value, expected) in [
         ("duration", "10", r#"duration: expected a time such as "82 ms", found 10"#),
@@ -57,7 +87,7 @@ fn each_mistake_has_its_sentence() {
         (
             "colour",
             "red",
-            r"colour: expected one of the keys name, engine, duration, seed, path, link, tcp, host, flow",
+            r"colour: expected one of the keys name, engine, kernel, duration, seed, path, link, tcp, host, flow",
         ),
         ("path.rtt", "20", r#"path.rtt: expected a time such as "82 ms", found 20"#),
         ("path.rtt", "0 ms", r#"path.rtt: expected a time above zero, found "0 s""#),

@@ -22,7 +22,7 @@ class PlannedRun:
 
 def work_s(row: Mapping[str, Any], engine: str) -> float | None:
     """How much work a run was: its CPU time, which does not grow when others use the machine; on a kernel, its wall time."""
-    seconds: float | None = row.get("wall_s" if engine == "linux" else "cpu_s")
+    seconds: float | None = row.get("wall_s" if engine in ("linux", "kernel") else "cpu_s")
     return seconds
 
 

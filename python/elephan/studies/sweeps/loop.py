@@ -37,6 +37,15 @@ FLUSH_S = 15.0
 FIRST_LOOK = 5
 
 
+def _kernel(text: str) -> str:
+    """What identifies the kernel of a scenario (canonical JSON): nothing if its engine has none."""
+    if '"engine":"linux"' in text:
+        return f" on Linux {platform.release()}"
+    if '"engine":"kernel"' in text:
+        return f" on {image.find(json.loads(text).get('kernel', {}).get('version')).name}"
+    return ""
+
+
 def identity(scenario: str, code: str) -> str:
     """The identity of a run: a hash of its scenario as canonical JSON (engine and seed included) and of the code version."""
     return hashlib.blake2b(f"{code}\n{scenario}".encode(), digest_size=16).hexdigest()
@@ -135,8 +144,7 @@ class Sweep:
 
     def _run(self, point: int, repeat: int) -> PlannedRun:
         text = self._expansion.canonical(point, repeat)
-        code = code_version() if '"engine":"linux"' not in text else f"{code_version()} on Linux {platform.release()}"
-        return PlannedRun(point, repeat, identity(text, code), text)
+        return PlannedRun(point, repeat, identity(text, f"{code_version()}{_kernel(text)}"), text)
 
     def _describe(self, one: PlannedRun) -> dict[str, Any]:
         """The columns of the index that describe a run."""
