@@ -1,17 +1,36 @@
-//! Compiles kernel/*.bpf.c for the host, together with the few kernel functions that they call.
+//! Compiles kernel/*.bpf.c for the host, together with the few kernel functions that they call; and lists the files of
+//! kernel/uml.
+
+use std::path::{Path, PathBuf};
+
+/// The files of a folder, in order.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        .map(|entry| entry.expect("a readable folder").path())
+        .filter(|path| path.is_file())
+        .collect();
+    files.sort();
+    files
+}
 
 fn main() {
-    let kernel = std::path::PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("set by Cargo"))
-        .join("../../kernel");
+    let variable = |name| PathBuf::from(std::env::var(name).expect("set by Cargo"));
+    let kernel = variable("CARGO_MANIFEST_DIR").join("../../kernel");
     let mut build = cc::Build::new();
     build.std("gnu11").include(&kernel).warnings(true).extra_warnings(true).file("src/host.c");
-    let mut sources: Vec<_> = std::fs::read_dir(&kernel)
-        .expect("kernel/: expected a folder of eBPF sources")
-        .map(|entry| entry.expect("a readable folder").path())
-        .filter(|path| path.to_string_lossy().ends_with(".bpf.c"))
-        .collect();
-    sources.sort();
+    let sources = files(&kernel).into_iter().filter(|path| path.to_string_lossy().ends_with(".bpf.c"));
     build.files(sources).compile("elephan_kernel_host");
+
+    let source = |path: &PathBuf| {
+        let [name, path] =
+            [path.file_name().expect("a file"), path.as_os_str()].map(|text| text.to_string_lossy());
+        format!("Source {{ name: {name:?}, text: include_str!({path:?}) }},\n")
+    };
+    let list: String = files(&kernel.join("uml")).iter().map(source).collect();
+    std::fs::write(variable("OUT_DIR").join("guest.rs"), format!("&[\n{list}]"))
+        .expect("OUT_DIR can be written");
+
     println!("cargo:rerun-if-changed={}", kernel.display());
     println!("cargo:rerun-if-changed=src/host.c");
 }

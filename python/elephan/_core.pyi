@@ -82,6 +82,12 @@ def kernel_algorithms() -> str:
 def kernel_sources() -> dict[str, str]:
     """The sources of the algorithms: name and text of each file."""
 
+def guest_sources() -> dict[str, str]:
+    """The files that are added to the source of a guest kernel: name and text of each.
+
+    They are the driver and `kernel_sources`.
+    """
+
 def kernel_values(name: str, settings: str) -> list[int]:
     """The values of an algorithm's table of parameters in fixed point, with these settings (JSON).
 

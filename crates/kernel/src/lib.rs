@@ -74,6 +74,9 @@ macro_rules! algorithms {
     };
 }
 
+/// The files that are added to the source of a kernel that runs as a process, besides [`SOURCES`]: the driver.
+pub const GUEST: &[Source] = include!(concat!(env!("OUT_DIR"), "/guest.rs"));
+
 algorithms! {
     "reno" reno el_reno el_reno_parameters;
     "hstcp" hstcp el_hstcp el_hstcp_parameters;

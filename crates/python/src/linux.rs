@@ -32,6 +32,16 @@ fn kernel_sources() -> BTreeMap<&'static str, &'static str> {
     elephan_kernel::SOURCES.iter().map(|source| (source.name, source.text)).collect()
 }
 
+/// The files that are added to the source of a guest kernel: name and text of each. They are the driver and `kernel_sources`.
+#[pyfunction]
+fn guest_sources() -> BTreeMap<&'static str, &'static str> {
+    elephan_kernel::GUEST
+        .iter()
+        .chain(elephan_kernel::SOURCES)
+        .map(|source| (source.name, source.text))
+        .collect()
+}
+
 /// The values of an algorithm's table of parameters in fixed point, with these settings (JSON). Raises `ScenarioError` for an unknown
 /// algorithm or setting.
 #[pyfunction]
@@ -149,6 +159,7 @@ mod engine {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(kernel_algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(kernel_sources, module)?)?;
+    module.add_function(wrap_pyfunction!(guest_sources, module)?)?;
     module.add_function(wrap_pyfunction!(kernel_values, module)?)?;
     module.add_function(wrap_pyfunction!(congestion_controls, module)?)?;
     #[cfg(target_os = "linux")]

@@ -33,6 +33,7 @@ DOCUMENTS: dict[str, tuple[str, dict[str, type]]] = {
     "run.json": ("a run", {"scenario": dict, "seed": int, "links": list, "labels": list, "elephan": str}),
     "comparison.json": ("a comparison", {"runs": dict}),
     "difference.json": ("a comparison of engines", {"elephan": str, "quantities": dict}),
+    "image.json": ("an image of a kernel", {"version": str, "digest": str, "guest": str}),
     "sweep.json": (
         "a sweep",
         {"name": str, "code": str, "points": int, "settings": list, "described": list, "scenario": dict},
@@ -41,7 +42,7 @@ DOCUMENTS: dict[str, tuple[str, dict[str, type]]] = {
 # Other files that commands write into results folders, besides captures.
 FILES = re.compile(
     r"summary\.json|table\.(csv|md)|(flows|queues|transfers|crowds|streams|events)\.parquet|(cwnd|goodput|srtt|queue)\.png"
-    r"|report(-\d+)?\.(html|pdf|png|svg|md)"
+    r"|report(-\d+)?\.(html|pdf|png|svg|md)|linux"
 )
 # Folders of single runs within other results.
 INNER = {"comparison.json": re.compile(r"runs/[^/]+-\d+"), "difference.json": re.compile(r"sim|linux-\d+")}

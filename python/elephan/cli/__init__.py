@@ -31,7 +31,7 @@ COMMANDS = {
     "recommend": "Rank the algorithms for a path, by experiments and the ordered criteria of Li 2006, Table 2.2.",
     "reproduce": "Reproduce published experiments, and compare the results with the published numbers.",
     "model": "Evaluate theory: response functions, recovery, fairness, stability.",
-    "kernel": "Load the published algorithms into the running Linux kernel.",
+    "kernel": "Load the published algorithms into the running Linux kernel; build kernels that run as a process.",
     "plot": "Plot a quantity over time from a results folder.",
     "report": "Write the results of a run, a comparison, a sweep or a reproduction as one file.",
     "ui": "Open a local web page: start runs, watch and change them live, view results.",

@@ -1,4 +1,4 @@
-"""`elephan kernel`: the published algorithms in the running kernel."""
+"""`elephan kernel`: the published algorithms in the running kernel; images of kernels that run as a process."""
 
 import platform
 from pathlib import Path
@@ -13,7 +13,8 @@ from elephan.base.numbers import number
 from elephan.base.table import Head, Table, text_heads
 from elephan.base.text import Terminal
 from elephan.cli.options import Settings, assignments, command_line, parameter
-from elephan.kernel import build, libbpf
+from elephan.cli.progress import progress_bar
+from elephan.kernel import build, image, libbpf
 from elephan.kernel.loader import BTF, known
 from elephan.studies.iperf3 import check
 
@@ -89,3 +90,31 @@ def status() -> None:
         raise typer.Exit(1)
     rows = [[entry.registered, str(entry.users)] for entry in kernel.loaded()]
     out.print(Table("loaded", [*text_heads("name"), Head("connections, about")], rows).to_terminal(out.width))
+
+
+@app.command("build")
+def build_(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A kernel's tree, a tarball of one, or a Debian package with one, such as linux-source-6.1."
+        ),
+    ] = image.DEFAULT,
+    force: Annotated[bool, typer.Option("--force", help="Build an image that is there already again.")] = False,
+) -> None:
+    """Build the image of a kernel for `--engine kernel`, once. Takes 3 minutes of processor time; needs no root."""
+    with progress_bar(f"kernel of {source}") as progress:
+        made = image.build(source, force=force, progress=progress)
+    out.message(f"Linux {made.version}: {made.path}, built {made.built}")
+
+
+@app.command("images")
+def images() -> None:
+    """List the images that `--engine kernel` can run."""
+    rows = [
+        [one.version, "outdated: build it again" if one.outdated else "yes", one.built, one.compiler, str(one.path)]
+        for one in image.images()
+    ]
+    if not rows:
+        image.find()
+    out.print(Table("", text_heads("version", "usable", "built", "compiler", "file"), rows).to_terminal(out.width))

@@ -18,6 +18,7 @@ from elephan import _core
 from elephan.api.scenario import Scenario, load
 from elephan.api.summary import Summary
 from elephan.base.folders import default
+from elephan.kernel import image
 from elephan.studies.statistics import Estimate, Tight
 from elephan.studies.sweeps import names
 from elephan.studies.sweeps.batches import PlannedRun, Waiting, work_s
@@ -42,7 +43,7 @@ def _kernel(text: str) -> str:
     if '"engine":"linux"' in text:
         return f" on Linux {platform.release()}"
     if '"engine":"kernel"' in text:
-        return f" on {image.find(json.loads(text).get('kernel', {}).get('version')).name}"
+        return f" on Linux {image.find(json.loads(text).get('kernel', {}).get('version')).identity}"
     return ""
 
 

@@ -1,0 +1,448 @@
+"""Images of kernels, for the engine `kernel`: a stock Linux kernel as a process (user-mode Linux), with a driver of ours.
+
+    from elephan.kernel import image
+
+    image.build("linux-source-6.12")
+    image.find("6.12").path
+
+An image is built once from a kernel's source on the user's machine, and stays in the cache. The driver is `kernel/uml`, with
+the algorithms of `kernel/`. Edits of a few lines make the clock and the random numbers of the guest exact and repeatable.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from elephan import _core
+from elephan.base.folders import new_folder
+from elephan.kernel import build as objects
+from elephan.kernel.errors import KernelError
+
+Progress = Callable[[float], object]
+
+DEFAULT = "linux-source-6.12"
+# The oldest kernel that images are built from.
+OLDEST = (6, 1)
+# What a build takes: processor time, and space on disk while it runs, with a reserve.
+COST = "3 minutes of processor time and 1 GB of disk meanwhile"
+SPACE_BYTES = 1_000_000_000
+# Objects that a build compiles, of which 6.12 has as many; it is only for the display of progress.
+OBJECTS = 590
+# Shares of a build's time at which the source is unpacked, and configured.
+UNPACKED, CONFIGURED = 0.06, 0.1
+TOOLS = ("tar", "xz", "make", "gcc", "ld", "flex", "bison", "bc", "nice")
+PACKAGES = "apt-get install make gcc libc6-dev flex bison bc xz-utils"
+DEBIAN_SOURCES = Path("/usr/src")
+# The place of our driver in a kernel's tree.
+DRIVER = Path("drivers/elephan")
+DOCUMENT = "image.json"
+PROGRAM = "linux"
+LOG_LINES = 12
+
+# Code of a kernel's tree that an image does not need: two thirds of it. The configurations beside it are needed.
+OTHER_CODE = (
+    *("arch/alpha", "arch/arc", "arch/arm", "arch/arm64", "arch/csky", "arch/hexagon", "arch/ia64", "arch/loongarch"),
+    *("arch/m68k", "arch/microblaze", "arch/mips", "arch/nios2", "arch/openrisc", "arch/parisc", "arch/powerpc"),
+    *("arch/riscv", "arch/s390", "arch/sh", "arch/sparc", "arch/xtensa"),
+    *("drivers/gpu", "drivers/infiniband", "drivers/iio", "drivers/media", "drivers/net/ethernet"),
+    *("drivers/net/wireless", "drivers/scsi", "drivers/staging", "drivers/usb", "sound"),
+)
+# The same as patterns of tar, with other folders.
+NOT_NEEDED = (
+    *(f"*/{folder}/*.[chS]" for folder in OTHER_CODE),
+    *("*.dts", "*.dtsi", "*/Documentation/*/*", "*/tools/perf", "*/tools/testing", "*/.git"),
+)
+# What a build leaves in a tree: it would enter ours.
+BUILT = (
+    *("*.o", "*.a", "*.ko", "*.cmd", "*.order", "./.config*", "./vmlinux*", "./linux", "./System.map"),
+    *("./include/config", "./include/generated", "./arch/*/include/generated"),
+)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A change of a kernel's source: wherever `old` is in `file`, `new` replaces it. The text has to be there."""
+
+    file: str
+    old: str
+    new: str
+
+
+EDITS = (
+    # Timers of the kernel count milliseconds, as most distributions' kernels do.
+    Edit("arch/um/Kconfig", "config HZ\n\tint\n\tdefault 100\n", "config HZ\n\tint\n\tdefault 1000\n"),
+    # The clock counts single nanoseconds, and timers fire when they are due.
+    Edit("arch/um/include/linux/time-internal.h", "#define TIMER_MULTIPLIER 256\n", "#define TIMER_MULTIPLIER 1\n"),
+    Edit("arch/um/include/linux/time-internal.h", "#define TIMER_MIN_DELTA  500\n", "#define TIMER_MIN_DELTA  1\n"),
+    # The buffer for the processor's extended state is too small on processors with AMX. Programs of the guest do without.
+    Edit(
+        "arch/x86/um/os-Linux/registers.c",
+        "\t\thave_xstate_support = 1;\n",
+        "\t\thave_xstate_support = 0;\n",
+    ),
+    # The processes of the guest end with it, however it ends.
+    Edit(
+        "arch/um/os-Linux/skas/process.c",
+        "PTRACE_O_TRACESYSGOOD)",
+        "(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL))",
+    ),
+    # A seed determines the random numbers that the guest gets from the host (SplitMix64).
+    Edit(
+        "arch/um/os-Linux/util.c",
+        "\treturn getrandom(buf, len, flags);\n",
+        """\
+	static unsigned long long state;
+	const char *seed = getenv("ELEPHAN_SEED");
+	unsigned char *to = buf;
+	size_t i;
+
+	if (!seed)
+		return getrandom(buf, len, flags);
+	if (!state)
+		state = strtoull(seed, NULL, 10);
+	for (i = 0; i < len; i++) {
+		unsigned long long z = state += 0x9e3779b97f4a7c15ull;
+
+		z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+		z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+		to[i] = z ^ (z >> 31);
+	}
+	return len;
+""",
+    ),
+    # The guest's memory is a file without a folder: /dev/shm of a container is smaller than a guest's memory.
+    Edit(
+        "arch/um/os-Linux/mem.c",
+        "\tchar *tempname;\n\tint fd;\n\n",
+        """\
+	char *tempname;
+	int fd = memfd_create("elephan", MFD_CLOEXEC);
+
+	if (fd >= 0) {
+		tempdir = "memory";
+		return fd;
+	}
+""",
+    ),
+    Edit(
+        "drivers/Makefile",
+        "obj-y\t\t\t\t+= irqchip/\n",
+        "obj-y\t\t\t\t+= irqchip/\nobj-$(CONFIG_ELEPHAN)\t\t+= elephan/\n",
+    ),
+    Edit(
+        "drivers/Kconfig",
+        'source "drivers/hte/Kconfig"\n',
+        'source "drivers/hte/Kconfig"\n\nsource "drivers/elephan/Kconfig"\n',
+    ),
+)
+# Settings of every build: an image depends on sources and compiler, and not on who built it when and where.
+REPEATABLE = {
+    "LC_ALL": "C",
+    "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
+    "KBUILD_BUILD_USER": "elephan",
+    "KBUILD_BUILD_HOST": "elephan",
+    "KBUILD_BUILD_VERSION": "1",
+}
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image of a kernel.
+
+    `path` is the executable, `digest` its SHA-256, `built` a date and time (UTC). An image whose driver is not that of this
+    version of Elephan is `outdated`.
+    """
+
+    version: str
+    path: Path
+    digest: str
+    compiler: str
+    built: str
+    outdated: bool
+
+    @property
+    def identity(self) -> str:
+        """What distinguishes images: the version, and the beginning of the digest."""
+        return f"{self.version} {self.digest[:16]}"
+
+
+def folder() -> Path:
+    """The folder of the images."""
+    return objects.cache().parent / "kernels"
+
+
+def images() -> list[Image]:
+    """Every image of this user, the newest version first, and of a version the one that was built last."""
+    found = []
+    for path in folder().glob(f"[0-9]*-*/{DOCUMENT}"):
+        # What is damaged or incomplete is no image.
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            told = json.loads(path.read_text(encoding="utf-8"))
+            program = path.with_name(PROGRAM)
+            texts = {name: str(told[name]) for name in ("version", "digest", "compiler", "built")}
+            _numbers(texts["version"])
+            if os.access(program, os.X_OK):
+                found.append(Image(**texts, path=program, outdated=told["guest"] != _guest()))
+    return sorted(found, key=lambda image: (_numbers(image.version), image.built), reverse=True)
+
+
+def find(version: str | None = None) -> Image:
+    """The newest image, or the newest whose version is `version` or begins with it: "6.12" stands for 6.12.117.
+
+    Raises `KernelError` if there is none; the message has the command that builds one.
+    """
+    wanted = version.split(".") if version else []
+    there = [image for image in images() if image.version.split(".")[: len(wanted)] == wanted]
+    for image in there:
+        if not image.outdated:
+            return image
+    name = f"linux-source-{'.'.join(wanted[:2])}" if wanted else DEFAULT
+    others = ", ".join(image.version for image in images() if not image.outdated)
+    found = "one for another version of Elephan" if there else f"those of {others}" if others else "none"
+    what = f"an image of Linux {version}" if version else "an image of a kernel"
+    raise KernelError(
+        f"kernel.version: expected {what}, found {found}; `elephan kernel build {name}` builds it, which takes {COST}"
+    )
+
+
+def build(source: str = DEFAULT, *, force: bool = False, progress: Progress | None = None) -> Image:
+    """Build an image from a kernel's source, and put it into the cache; an image that is there already is returned.
+
+    `source` is a kernel's tree, which stays as it is, a tarball of one, or the name of a Debian package whose tarball is in
+    `/usr/src`. With `force` an image that is there is built again. `progress` is called with the completed share.
+
+    Raises `KernelError` for unsuitable sources and machines, `OSError` if the disk refuses something.
+    """
+    place = _source(source)
+    version = _version(place)
+    target = folder() / f"{version}-{_guest()[:12]}"
+    if not force:
+        for image in images():
+            if image.path.parent == target and not image.outdated:
+                return image
+    tell = progress or (lambda _: None)
+    folder().mkdir(parents=True, exist_ok=True)
+    _check_machine(folder())
+    with new_folder(target, force=force) as made:
+        tree = made / "build"
+        tree.mkdir()
+        _unpack(place, tree)
+        tell(UNPACKED)
+        _add_driver(tree, version)
+        _configure(tree, version)
+        tell(CONFIGURED)
+        _compile(tree, version, lambda share: tell(CONFIGURED + (1 - CONFIGURED) * share))
+        shutil.copy2(tree / PROGRAM, made / PROGRAM)
+        told = {
+            "version": version,
+            "digest": hashlib.sha256((made / PROGRAM).read_bytes()).hexdigest(),
+            "guest": _guest(),
+            "config": hashlib.sha256((tree / ".config").read_bytes()).hexdigest(),
+            "compiler": _output(["gcc", "--version"]).partition("\n")[0],
+            "source": str(place),
+            "elephan": _core.__version__,
+            "built": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        shutil.rmtree(tree)
+        (made / DOCUMENT).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    return next(image for image in images() if image.path.parent == target)
+
+
+@cache
+def _guest() -> str:
+    """A hash of what Elephan adds to a kernel: an image depends on it, and not on Elephan's version."""
+    parts = [sorted(_core.guest_sources().items()), EDITS, sorted(REPEATABLE.items())]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+# The machine and the source.
+
+
+def _check_machine(place: Path) -> None:
+    """Refuse a machine that cannot build images. Every line says what was expected and found."""
+    system = f"{platform.system()} on {platform.machine()}"
+    lines = []
+    if system != "Linux on x86_64":
+        lines.append(f"machine: expected Linux on x86_64, found {system}")
+    lines += [
+        f"{tool}: expected it to be installed ({PACKAGES}), found none" for tool in TOOLS if shutil.which(tool) is None
+    ]
+    free = shutil.disk_usage(place).free
+    if free < SPACE_BYTES:
+        lines.append(f"{place}: expected {SPACE_BYTES / 1e9:.1f} GB of free space, found {free / 1e9:.1f} GB")
+    if lines:
+        raise KernelError("\n".join(lines))
+
+
+def _source(source: str) -> Path:
+    """The tree or tarball that the user means."""
+    path = Path(source)
+    if path.exists():
+        return path.resolve()
+    for tarball in sorted(DEBIAN_SOURCES.glob("linux-source-*.tar.*")):
+        if tarball.name.startswith(f"{source}.tar."):
+            return tarball
+    if re.fullmatch(r"linux-source-[\d.]+", source):
+        expected = DEBIAN_SOURCES / f"{source}.tar.xz"
+        raise KernelError(f"{source}: expected {expected}, found none; apt-get install {source}")
+    raise KernelError(
+        f"{source}: expected a kernel's tree, a tarball of one, or a package such as {DEFAULT}, found none"
+    )
+
+
+def _version(place: Path) -> str:
+    """The version that the Makefile of a tree or tarball states."""
+    expected = f"{place}: expected the source of a Linux kernel"
+    if place.is_dir():
+        makefile = place / "Makefile"
+        text = makefile.read_text(encoding="utf-8", errors="replace") if makefile.is_file() else ""
+    else:
+        # Only the first, because the rest of a tarball takes seconds to read.
+        names = ["--wildcards", "--no-wildcards-match-slash", "*/Makefile"]
+        done = subprocess.run(
+            ["tar", "--occurrence=1", "-xOf", str(place), *names],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        if done.returncode != 0:
+            raise KernelError(f"{expected}, found what tar cannot read: {_last_line(done.stderr)}")
+        text = done.stdout
+    numbers = [re.search(rf"^{key} = (\d+)$", text, re.MULTILINE) for key in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
+    if not all(numbers) or "KBUILD" not in text:
+        raise KernelError(f"{expected}, with its version in the Makefile, found none")
+    version = ".".join(number[1] for number in numbers if number)
+    if _numbers(version)[:2] < OLDEST:
+        raise KernelError(f"{expected} from {'.'.join(map(str, OLDEST))} on, found {version}")
+    return version
+
+
+def _unpack(place: Path, tree: Path) -> None:
+    """Put the parts of the source that an image needs into `tree`."""
+    unpack = ["tar", "-xC", str(tree)]
+    if place.is_dir():
+        rules = [f"--exclude={pattern}" for pattern in (*NOT_NEEDED, *BUILT)]
+        with subprocess.Popen(["tar", "-cC", str(place), *rules, "."], stdout=subprocess.PIPE) as packed:
+            done = subprocess.run(unpack, stdin=packed.stdout, capture_output=True, text=True, check=False)
+    else:
+        rules = [f"--exclude={pattern}" for pattern in NOT_NEEDED]
+        done = subprocess.run(
+            [*unpack, "-f", str(place), "--strip-components=1", *rules], capture_output=True, text=True, check=False
+        )
+    if done.returncode != 0:
+        raise KernelError(
+            f"{place}: expected the source of a kernel, found what tar cannot unpack: {_last_line(done.stderr)}"
+        )
+
+
+# Building.
+
+
+def _add_driver(tree: Path, version: str) -> None:
+    """Add the driver to a tree, and make the edits. Raises `KernelError` if the text of one is not there."""
+    (tree / DRIVER).mkdir()
+    for name, text in _core.guest_sources().items():
+        (tree / DRIVER / name).write_text(text, encoding="utf-8")
+    for edit in EDITS:
+        path = tree / edit.file
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if edit.old not in text:
+            line = edit.old.strip().split("\n")[0]
+            raise KernelError(
+                f"{edit.file} of Linux {version}: expected the line {line!r}, which an edit changes, found none"
+            )
+        path.write_text(text.replace(edit.old, edit.new), encoding="utf-8")
+
+
+def _configure(tree: Path, version: str) -> None:
+    """Configure a tree: our options, and nothing else that can be left out. Raises `KernelError` for options without effect."""
+    fragment = tree / DRIVER / "config"
+    _make(tree, version, f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig")
+    configured = (tree / ".config").read_text(encoding="utf-8").split("\n")
+    options = [line for line in fragment.read_text(encoding="utf-8").split("\n") if line.startswith("CONFIG_")]
+    lost = [line for line in options if line not in configured]
+    if not lost:
+        return
+    # A version need not have every option: only one that it has, and that does not hold, is an error.
+    files = [path.read_text(encoding="utf-8", errors="replace") for path in tree.rglob("Kconfig*") if path.is_file()]
+    known = set(re.findall(r"^\s*(?:menu)?config (\w+)", "\n".join(files), re.MULTILINE))
+    lost = [line for line in lost if line.removeprefix("CONFIG_").partition("=")[0] in known]
+    if lost:
+        raise KernelError(
+            f"Linux {version}: expected {', '.join(lost)} in its configuration, found another value or none"
+        )
+
+
+def _compile(tree: Path, version: str, progress: Progress) -> None:
+    """Compile a configured tree with all processors."""
+    done = 0
+
+    def count(line: str) -> None:
+        nonlocal done
+        done += line.startswith(("  CC ", "  AS "))
+        progress(min(done / OBJECTS, 0.99))
+
+    _make(tree, version, f"-j{len(os.sched_getaffinity(0))}", PROGRAM, heard=count)
+    try:
+        found = _output([str(tree / PROGRAM), "--version"]).strip()
+    except OSError as error:
+        found = str(error.strerror)
+    if not found.startswith(version):
+        raise KernelError(f"Linux {version}: expected an image that starts and tells its version, found {found!r}")
+
+
+def _make(tree: Path, version: str, *words: str, heard: Callable[[str], object] = lambda _: None) -> None:
+    """Run make in a tree, with low priority; `heard` gets each line of its output. No process of it outlives the call.
+
+    Raises `KernelError` with the last lines if it fails.
+    """
+    keep = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    process = subprocess.Popen(
+        ["nice", "make", "-C", str(tree), "ARCH=um", *words],
+        env={**keep, **REPEATABLE},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    last: deque[str] = deque(maxlen=LOG_LINES)
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            last.append(f"    {line.rstrip()}")
+            heard(line)
+        code = process.wait()
+    finally:
+        # Also the compilers that it started.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if code != 0:
+        raise KernelError("\n".join([f"Linux {version}: expected make {words[-1]} to succeed, found:", *last]))
+
+
+def _output(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False).stdout
+
+
+def _last_line(text: str) -> str:
+    return (text.strip() or "no reason").split("\n")[-1]
