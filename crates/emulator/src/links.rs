@@ -21,11 +21,14 @@ pub struct Records {
     pub recorded: Recorded,
     /// Packets that reached a host.
     pub packets: u64,
-    /// Sum of their lateness, ns, and the greatest: how much later they were delivered than the links had
-    /// determined.
-    pub late_ns: u64,
-    /// The greatest lateness, ns.
-    pub latest_ns: u64,
+    /// How much later than the links had determined: mean, ns.
+    pub lateness_mean_ns: f64,
+    /// Median, ns.
+    pub lateness_p50_ns: u64,
+    /// 99th percentile, ns.
+    pub lateness_p99_ns: u64,
+    /// Maximum, ns.
+    pub lateness_max_ns: u64,
 }
 
 /// The links of a plan.
@@ -53,7 +56,8 @@ impl<K: Kernel> Links<K> {
 
     /// A packet leaves its host at `now`.
     pub fn leave(&mut self, now: Time, direction: u8, header: &[u8], bytes: u32, place: usize) {
-        self.now = now;
+        // The kernel may have put off what was due before.
+        self.advance(now);
         match self.routes.parcel(header, bytes, direction, place) {
             Some(parcel) => self.enter(&parcel, now),
             // IPv6 and other packets that a host sends by itself.
@@ -92,8 +96,10 @@ impl<K: Kernel> Links<K> {
         Records {
             recorded: self.network.finish(now),
             packets: self.lateness.len(),
-            late_ns: (self.lateness.mean() * self.lateness.len() as f64) as u64,
-            latest_ns: self.lateness.max(),
+            lateness_mean_ns: self.lateness.mean(),
+            lateness_p50_ns: self.lateness.value_at_quantile(0.5),
+            lateness_p99_ns: self.lateness.value_at_quantile(0.99),
+            lateness_max_ns: self.lateness.max(),
         }
     }
 }

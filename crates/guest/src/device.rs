@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 
 use elephan_emulator::Records;
+use elephan_linux::{Clock, Emulated, Host, Lateness, Path};
 use rustix::ioctl::{Getter, IntegerSetter, Opcode, Setter, Updater, ioctl, opcode};
 
 /// The device.
@@ -42,27 +43,39 @@ impl Device {
             Err(error) => Err(error.into()),
         }
     }
+}
 
-    /// Makes the network device of a host in the namespace of the calling thread.
-    pub fn make(&self, direction: usize) -> io::Result<()> {
+impl Path for Device {
+    fn device(&mut self, host: Host) -> io::Result<()> {
+        let direction = usize::from(host == Host::Listener);
         // SAFETY: the argument is a number.
         Ok(unsafe { ioctl(&self.0, IntegerSetter::<MAKE>::new_usize(direction)) }?)
     }
 
-    /// The run begins: the time of its beginning on CLOCK_MONOTONIC, ns.
-    pub fn start(&self) -> io::Result<u64> {
+    fn start(&mut self) -> io::Result<Clock> {
         // SAFETY: the kernel writes eight bytes.
-        Ok(unsafe { ioctl(&self.0, Getter::<START, u64>::new()) }?)
+        let zero_ns = unsafe { ioctl(&self.0, Getter::<START, u64>::new()) }?;
+        Ok(Clock::Virtual { zero_ns })
     }
 
-    /// The run ends: the records of its links.
-    pub fn finish(&self) -> io::Result<Records> {
+    fn finish(self) -> io::Result<Emulated> {
         // SAFETY: the kernel writes eight bytes.
         let length = unsafe { ioctl(&self.0, Getter::<FINISH, u64>::new()) }?;
-        let mut records = vec![0u8; length as usize];
-        let bytes = Bytes { at: records.as_mut_ptr() as u64, length };
+        let mut written = vec![0u8; length as usize];
+        let bytes = Bytes { at: written.as_mut_ptr() as u64, length };
         // SAFETY: the kernel writes within the given bytes.
         unsafe { ioctl(&self.0, Setter::<RECORDS, Bytes>::new(bytes)) }?;
-        rmp_serde::from_slice(&records).map_err(io::Error::other)
+        let records: Records = rmp_serde::from_slice(&written).map_err(io::Error::other)?;
+        Ok(Emulated {
+            recorded: records.recorded,
+            lateness: Lateness {
+                packets: records.packets,
+                lateness_mean_s: records.lateness_mean_ns * 1e-9,
+                lateness_p50_s: records.lateness_p50_ns as f64 * 1e-9,
+                lateness_p99_s: records.lateness_p99_ns as f64 * 1e-9,
+                lateness_max_s: records.lateness_max_ns as f64 * 1e-9,
+            },
+            ..Emulated::default()
+        })
     }
 }

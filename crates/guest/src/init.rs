@@ -1,32 +1,64 @@
 //! The first program of a guest: reads a job, carries it out, and switches the guest off.
-#![allow(missing_docs)]
 
 use std::fs::File;
+use std::io;
+use std::sync::Mutex;
 
 use elephan_guest::{Job, Report, receive, send};
+use elephan_linux::{Options, run_over};
+use elephan_metrics::{Control, SoFar};
+use elephan_scenario::Scenario;
 use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, reboot};
+
+use crate::device::{DEVICE, Device};
 
 mod device;
 
 fn main() {
-    let report = match carry_out() {
+    let host = File::options().read(true).write(true).open(DEVICE).expect("the kernel has the driver");
+    let report = match carry_out(&host) {
         Ok(report) => report,
         Err(error) => Report::Failed(error.to_string()),
     };
-    let host = File::options().write(true).open(device::DEVICE).expect("the driver has it");
     send(&host, &report).expect("the host listens");
+    // If this is refused, the kernel panics at the end of this program, which the host reports.
     let _ = reboot(RebootCommand::PowerOff);
 }
 
-fn carry_out() -> std::io::Result<Report> {
+fn carry_out(host: &File) -> io::Result<Report> {
     mount("proc", "/proc", "proc", MountFlags::empty(), None)?;
-    let host = File::options().read(true).write(true).open(device::DEVICE)?;
-    let job: Job = receive(&host)?;
-    let path = device::Device::open(host, &job.scenario)?;
-    path.make(0)?;
-    let zero = path.start()?;
-    std::thread::sleep(std::time::Duration::from_millis(100));
-    let records = path.finish()?;
-    Ok(Report::Failed(format!("hello {zero} {records:?}")))
+    let job: Job = receive(host)?;
+    let plan = Scenario::from_json(&job.scenario, "scenario", &[])
+        .and_then(|scenario| scenario.resolve("scenario"))
+        .map_err(io::Error::other)?;
+    let network = Device::open(host.try_clone()?, &job.scenario)?;
+    let options = Options { algorithms: job.algorithms, ..Options::default() };
+    let told = Told { host, share: Mutex::new(0.0) };
+    let measured = run_over(network, &plan, &options, &told).map_err(io::Error::other)?;
+    Ok(Report::Done(Box::new(measured)))
+}
+
+/// Smallest share of a run between two reports of progress.
+const STEP: f64 = 0.01;
+
+/// Tells the host how far the run is.
+struct Told<'a> {
+    host: &'a File,
+    share: Mutex<f64>,
+}
+
+impl Control for Told<'_> {
+    fn goes_on(&self, so_far: &SoFar<'_>) -> bool {
+        let mut told = self.share.lock().expect("nobody panics with it");
+        if so_far.share < *told + STEP {
+            return true;
+        }
+        *told = so_far.share;
+        send(self.host, &Report::Progress(so_far.share)).is_ok()
+    }
+
+    fn pcap_file(&self, _: &str) -> Option<std::path::PathBuf> {
+        None
+    }
 }
