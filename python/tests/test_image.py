@@ -192,7 +192,7 @@ def test_a_machine_that_cannot_build_is_told_what_it_lacks(tmp_path, cache, monk
         (RULES.replace("echo {}", "echo 5.1"), "expected an image that starts and tells its version, found '5.1'"),
         (
             RULES.replace("@echo", "@echo 'a.c:1: error: no such thing'; false"),
-            "expected make linux to succeed, found:\n    .*\n    a.c:1: error: no such thing\n",
+            "expected make linux to succeed, found:\n    a.c:1: error: no such thing\n",
         ),
         (
             RULES.replace("@printf", "@echo No space left on device; exit 1; echo"),
@@ -251,7 +251,7 @@ def test_the_newest_image_of_a_version_is_found(cache):
     with pytest.raises(
         KernelError,
         match=r"kernel.version: expected an image of Linux 6.12.118, found one for another version of Elephan; "
-        r"`elephan kernel build linux-source-6.12` builds it, which takes 3 minutes .* and 1 GB of disk",
+        r"`elephan kernel build linux-source-6.12` builds it, which takes 4 minutes .* and 0.6 GB of disk",
     ):
         image.find("6.12.118")
     with pytest.raises(

@@ -96,7 +96,7 @@ export class Explore {
       return `flow ${number + 1}: ${typeof cc === "object" && cc ? String((cc as Table)["name"]) : String(cc)}`;
     };
     const section = (title: string, ...children: (HTMLElement | null)[]) => h("section", {}, h("h2", {}, title), ...children);
-    const known = new Set(["path", "flow", "link", "duration", "seed", "name", "sweep", "engine", "event"]);
+    const known = new Set(["path", "flow", "link", "duration", "seed", "name", "sweep", "engine", "kernel", "event"]);
     this.controls.replaceChildren(
       h("div", { class: "opening" }, h("div", { class: "field" }, h("label", { for: "topology" }, "start from"), preset), this.opener()),
       this.general,

@@ -102,7 +102,7 @@ def build_(
     ] = image.DEFAULT,
     force: Annotated[bool, typer.Option("--force", help="Build an image that is there already again.")] = False,
 ) -> None:
-    """Build the image of a kernel for `--engine kernel`, once. Takes 3 minutes of processor time; needs no root."""
+    """Build the image of a kernel for `--engine kernel`, once. Takes 4 minutes of processor time; needs no root."""
     with progress_bar(f"kernel of {source}") as progress:
         made = image.build(source, force=force, progress=progress)
     out.message(f"Linux {made.version}: {made.path}, built {made.built}")

@@ -36,10 +36,10 @@ DEFAULT = "linux-source-6.12"
 # The oldest kernel that images are built from.
 OLDEST = (6, 1)
 # What a build takes: processor time, and space on disk while it runs, with a reserve.
-COST = "3 minutes of processor time and 1 GB of disk meanwhile"
-SPACE_BYTES = 1_000_000_000
-# Objects that a build compiles, of which 6.12 has as many; it is only for the display of progress.
-OBJECTS = 590
+COST = "4 minutes of processor time and 0.6 GB of disk meanwhile"
+SPACE_BYTES = 700_000_000
+# About so many objects are compiled. It is only for the display of progress.
+OBJECTS = 600
 # Shares of a build's time at which the source is unpacked, and configured.
 UNPACKED, CONFIGURED = 0.06, 0.1
 TOOLS = ("tar", "xz", "make", "gcc", "ld", "flex", "bison", "bc", "nice")
@@ -50,6 +50,7 @@ DRIVER = Path("drivers/elephan")
 DOCUMENT = "image.json"
 PROGRAM = "linux"
 LOG_LINES = 12
+ERROR = re.compile(r"\berror:|\*\*\*|No space left|Killed|undefined reference", re.IGNORECASE)
 
 # Code of a kernel's tree that an image does not need: two thirds of it. The configurations beside it are needed.
 OTHER_CODE = (
@@ -143,8 +144,8 @@ EDITS = (
     ),
     Edit(
         "drivers/Kconfig",
-        'source "drivers/hte/Kconfig"\n',
-        'source "drivers/hte/Kconfig"\n\nsource "drivers/elephan/Kconfig"\n',
+        'source "drivers/most/Kconfig"\n',
+        'source "drivers/most/Kconfig"\n\nsource "drivers/elephan/Kconfig"\n',
     ),
 )
 # Settings of every build: an image depends on sources and compiler, and not on who built it when and where.
@@ -411,7 +412,7 @@ def _compile(tree: Path, version: str, progress: Progress) -> None:
 def _make(tree: Path, version: str, *words: str, heard: Callable[[str], object] = lambda _: None) -> None:
     """Run make in a tree, with low priority; `heard` gets each line of its output. No process of it outlives the call.
 
-    Raises `KernelError` with the last lines if it fails.
+    Raises `KernelError` with the lines that tell of errors, or with the last lines, if it fails.
     """
     keep = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     process = subprocess.Popen(
@@ -424,11 +425,15 @@ def _make(tree: Path, version: str, *words: str, heard: Callable[[str], object] 
         errors="replace",
         start_new_session=True,
     )
+    # With several processors the lines with the error need not be the last.
     last: deque[str] = deque(maxlen=LOG_LINES)
+    errors: list[str] = []
     try:
         assert process.stdout is not None
         for line in process.stdout:
             last.append(f"    {line.rstrip()}")
+            if ERROR.search(line):
+                errors.append(last[-1])
             heard(line)
         code = process.wait()
     finally:
@@ -437,7 +442,9 @@ def _make(tree: Path, version: str, *words: str, heard: Callable[[str], object] 
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     if code != 0:
-        raise KernelError("\n".join([f"Linux {version}: expected make {words[-1]} to succeed, found:", *last]))
+        raise KernelError(
+            "\n".join([f"Linux {version}: expected make {words[-1]} to succeed, found:", *(errors[:LOG_LINES] or last)])
+        )
 
 
 def _output(command: list[str]) -> str:
