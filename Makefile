@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test fuzz lint audit pins memcheck mutants bench bench-emulator engines kernel-tools bench-sweep bench-peers published web screenshots docs measured declared clean
+.PHONY: demo guest test fuzz lint audit pins memcheck mutants bench bench-emulator engines kernel-tools bench-sweep bench-peers published web screenshots docs measured declared clean
 
 demo: $(VENV)/built ## Compare four algorithms: a table and plots, in half a minute.
 	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
@@ -113,8 +113,17 @@ $(VENV)/docs: $(VENV)/installed requirements-docs.txt
 	touch $@
 
 $(VENV)/built: $(VENV)/installed pyproject.toml Cargo.toml Cargo.lock $(shell find crates kernel -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)
+	$(MAKE) --silent guest
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
 	touch $@
+
+# What runs in a guest kernel, for the engine `kernel`: its first program, without a library, and the links. For Linux on x86-64.
+GUEST := python/elephan/kernel/guest
+guest:
+	@if [ "$$(uname -sm)" = "Linux x86_64" ]; then \
+	    cargo build --quiet --profile guest -p elephan-guest --bin elephan-init --target x86_64-unknown-linux-musl \
+	    && cargo build --quiet --profile guest -p elephan-emulator \
+	    && mkdir -p $(GUEST) && cp target/x86_64-unknown-linux-musl/guest/elephan-init target/guest/libelephan_emulator.so $(GUEST); fi
 
 reproduction: $(VENV)/built ## Run all published experiments, which takes hours. Writes docs/reproduction.md.
 	$(BIN)/elephan reproduce all --page docs/reproduction.md

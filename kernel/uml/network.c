@@ -22,6 +22,7 @@
 #include <net/dsfield.h>
 #include <net/net_namespace.h>
 
+#include "algorithms.h"
 #include "host.h"
 
 /* Requests of the init program. */
@@ -39,6 +40,15 @@ struct elephan_bytes {
 #define ELEPHAN_FINISH _IOR('E', 4, __u64)
 /* Copies these records. */
 #define ELEPHAN_RECORDS _IOW('E', 5, struct elephan_bytes)
+
+/* Registers an algorithm of kernel/ with other values of its parameters. */
+struct elephan_load {
+	char name[32];
+	char registered[32];
+	__u64 values[32];
+	__u64 count;
+};
+#define ELEPHAN_LOAD _IOW('E', 6, struct elephan_load)
 
 #define DEVICE "path"
 /* What the links need of a packet: an IPv4 header with options, and the ports. */
@@ -247,6 +257,21 @@ static long take_records(void __user *argument)
 	return copy_to_user(u64_to_user_ptr(bytes.at), path.records, bytes.length) ? -EFAULT : 0;
 }
 
+static long load(void __user *argument)
+{
+	struct elephan_load *wanted = memdup_user(argument, sizeof(*wanted));
+	long failed = -EINVAL;
+
+	if (IS_ERR(wanted))
+		return PTR_ERR(wanted);
+	wanted->name[sizeof(wanted->name) - 1] = 0;
+	wanted->registered[sizeof(wanted->registered) - 1] = 0;
+	if (wanted->count <= ARRAY_SIZE(wanted->values))
+		failed = elephan_algorithm(wanted->name, wanted->registered, wanted->values, wanted->count);
+	kfree(wanted);
+	return failed;
+}
+
 static long control(struct file *file, unsigned int request, unsigned long argument)
 {
 	void __user *at = (void __user *)argument;
@@ -262,6 +287,8 @@ static long control(struct file *file, unsigned int request, unsigned long argum
 		return finish(at);
 	case ELEPHAN_RECORDS:
 		return take_records(at);
+	case ELEPHAN_LOAD:
+		return load(at);
 	}
 	return -ENOTTY;
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 
 use elephan_emulator::Records;
+use elephan_guest::Load;
 use elephan_linux::{Clock, Emulated, Host, Lateness, Path};
 use rustix::ioctl::{Getter, IntegerSetter, Opcode, Setter, Updater, ioctl, opcode};
 
@@ -18,11 +19,22 @@ struct Bytes {
     length: u64,
 }
 
+/// `struct elephan_load`.
+#[repr(C)]
+struct Loading {
+    name: [u8; 32],
+    registered: [u8; 32],
+    values: [u64; 32],
+    count: u64,
+}
+
 const OPEN: Opcode = opcode::read_write::<Bytes>(b'E', 1);
 const MAKE: Opcode = opcode::none(b'E', 2);
 const START: Opcode = opcode::read::<u64>(b'E', 3);
 const FINISH: Opcode = opcode::read::<u64>(b'E', 4);
 const RECORDS: Opcode = opcode::write::<Bytes>(b'E', 5);
+
+const LOAD: Opcode = opcode::write::<Loading>(b'E', 6);
 
 /// The network of a run.
 pub struct Device(File);
@@ -42,6 +54,23 @@ impl Device {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Registers an algorithm with other parameters.
+    pub fn load(&self, load: &Load) -> io::Result<()> {
+        let mut loading =
+            Loading { name: [0; 32], registered: [0; 32], values: [0; 32], count: load.values.len() as u64 };
+        let too_long =
+            |_| io::Error::other(format!("{}: expected a shorter name or fewer parameters", load.name));
+        let texts = [(&mut loading.name, &load.name), (&mut loading.registered, &load.registered)];
+        for (to, from) in texts {
+            to.get_mut(..from.len()).ok_or(()).map_err(too_long)?.copy_from_slice(from.as_bytes());
+        }
+        let values = loading.values.get_mut(..load.values.len()).ok_or(()).map_err(too_long)?;
+        values.copy_from_slice(&load.values);
+        // SAFETY: the kernel reads the structure.
+        let loaded = unsafe { ioctl(&self.0, Setter::<LOAD, Loading>::new(loading)) };
+        loaded.map_err(|error| io::Error::other(format!("congestion control {}: {error}", load.registered)))
     }
 }
 

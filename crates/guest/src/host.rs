@@ -14,7 +14,10 @@ use std::time::{Duration, Instant};
 use elephan_linux::Measured;
 use elephan_metrics::trace::{FlowTrace, QueueTrace};
 use elephan_metrics::{Control, SoFar};
+use elephan_net::Limit;
+use elephan_scenario::Plan;
 use elephan_units::Time;
+use rand::Rng;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
@@ -38,10 +41,6 @@ pub struct Launch {
     pub init: PathBuf,
     /// The library of the links: `libelephan_emulator.so`.
     pub links: PathBuf,
-    /// Its memory, bytes; the host provides what is used of it.
-    pub memory: u64,
-    /// The seed of the kernel's random numbers.
-    pub seed: u64,
 }
 
 /// Why there are no results.
@@ -56,6 +55,17 @@ pub enum Error {
     /// The guest refused the job: why.
     #[error("kernel engine: {0}")]
     Refused(String),
+    /// The guest needs more memory than the host has available, bytes.
+    #[error(
+        "scenario: expected a network whose packets fit into {} MB of memory, found one whose guest needs {} MB",
+        .found >> 20, .expected >> 20
+    )]
+    Memory {
+        /// What it needs.
+        expected: u64,
+        /// What is available.
+        found: u64,
+    },
     /// The guest ended, hung or wrote something else than messages: which of these, and its last lines.
     #[error("kernel engine: {what}; its last lines were:\n{lines}")]
     Guest {
@@ -66,12 +76,53 @@ pub enum Error {
     },
 }
 
+/// The memory of a guest besides the packets, bytes.
+const BASE: u64 = 512 << 20;
+/// Memory of a packet that is on its way or awaits its acknowledgment, bytes: data, and the kernel's descriptors of the
+/// sent and the received packet.
+const PACKET: u64 = 4 << 10;
+/// Memory of a flow without its packets in flight, bytes: data that it has written and not sent.
+const FLOW: u64 = 1 << 20;
+
+/// The memory that a guest is given for a plan, bytes. The host provides what is used of it.
+fn memory(plan: &Plan) -> u64 {
+    let packet = plan.flows.iter().map(|flow| flow.tcp.packet.get()).min().unwrap_or(1500);
+    let longest = plan.flows.iter().map(|flow| flow.rtt).max().unwrap_or(Time::ZERO);
+    let links = plan.links.iter().map(|link| {
+        let queued = match link.config.limit {
+            Limit::Packets(packets) => packets,
+            Limit::Bytes(bytes) => bytes / packet,
+        };
+        link.config.rate.map_or(0, |rate| queued.saturating_add(rate.bytes_in(longest).get() / packet))
+    });
+    // Twice: packets that follow a lost one wait at the receiver for a round-trip time.
+    let packets = links.fold(0, u64::saturating_add).saturating_mul(2);
+    let flows = (plan.flows.len() + plan.crowds.len()) as u64;
+    BASE.saturating_add(packets.saturating_mul(PACKET)).saturating_add(flows.saturating_mul(FLOW))
+}
+
+/// Memory of the host that new processes can use (proc_meminfo(5): MemAvailable), bytes; without limit if the
+/// host does not tell.
+fn available() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+    kilobytes.map_or(u64::MAX, |kilobytes| kilobytes << 10)
+}
+
 fn refused(what: &'static str) -> impl Fn(io::Error) -> Error {
     move |error| Error::Host(what, error)
 }
 
-/// Carries out a job in a new guest. Nothing of the guest is left when this returns.
-pub fn run(launch: &Launch, job: &Job, control: &dyn Control) -> Result<Measured, Error> {
+/// Carries out a job, which has the scenario of `plan`, in a new guest. Nothing of the guest is left when this
+/// returns.
+pub fn run(launch: &Launch, plan: &Plan, job: &Job, control: &dyn Control) -> Result<Measured, Error> {
+    let memory = memory(plan);
+    let available = available();
+    if memory > available {
+        return Err(Error::Memory { expected: memory, found: available });
+    }
+    let seed = plan.seed.stream("random numbers of a guest's kernel", 0).next_u64();
     let folder = tempfile::Builder::new()
         .prefix("elephan-guest-")
         .tempdir()
@@ -81,7 +132,7 @@ pub fn run(launch: &Launch, job: &Job, control: &dyn Control) -> Result<Measured
     fs::write(&files, archive(&init)).map_err(refused("the guest's files"))?;
     let (read_job, write_job) = io::pipe().map_err(refused("a pipe"))?;
     let (read_report, write_report) = io::pipe().map_err(refused("a pipe"))?;
-    let mut guest = Guest::start(launch, folder.path(), &files, &read_job, &write_report)
+    let mut guest = Guest::start(launch, (memory, seed), folder.path(), &files, &read_job, &write_report)
         .map_err(refused("the kernel's image"))?;
     // The guest has these now, so that its end is an end of the reports.
     drop((read_job, write_report));
@@ -104,6 +155,7 @@ struct Guest {
 impl Guest {
     fn start(
         launch: &Launch,
+        (memory, seed): (u64, u64),
         folder: &Path,
         files: &Path,
         job: &PipeReader,
@@ -114,14 +166,14 @@ impl Guest {
         let descriptors = [job.as_raw_fd(), report.as_raw_fd()];
         let mut command = Command::new(&launch.image);
         command
-            .arg(format!("mem={}M", launch.memory >> 20))
+            .arg(format!("mem={}M", memory >> 20))
             .args(["time-travel=inf-cpu", "time-travel-start=1000000000000000000", "norandmaps"])
             .args(["con=null", "con0=null", "panic=-1", "rdinit=/init"])
             .arg(format!("initrd={}", files.display()))
             .arg(format!("uml_dir={}", folder.display()))
             .env_clear()
             .env("ELEPHAN_LINKS", &launch.links)
-            .env("ELEPHAN_SEED", launch.seed.to_string())
+            .env("ELEPHAN_SEED", seed.to_string())
             .env("ELEPHAN_IN", descriptors[0].to_string())
             .env("ELEPHAN_OUT", descriptors[1].to_string())
             .env("HOME", folder)

@@ -33,6 +33,9 @@ fn carry_out(host: &File) -> io::Result<Report> {
         .and_then(|scenario| scenario.resolve("scenario"))
         .map_err(io::Error::other)?;
     let network = Device::open(host.try_clone()?, &job.scenario)?;
+    for load in &job.loads {
+        network.load(load)?;
+    }
     let options = Options { algorithms: job.algorithms, ..Options::default() };
     let told = Told { host, share: Mutex::new(0.0) };
     let measured = run_over(network, &plan, &options, &told).map_err(io::Error::other)?;

@@ -10,4 +10,4 @@ mod host;
 mod protocol;
 
 pub use host::{Error, Launch, run};
-pub use protocol::{Job, Report, receive, send};
+pub use protocol::{Job, Load, Report, receive, send};

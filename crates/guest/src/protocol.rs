@@ -16,6 +16,19 @@ pub struct Job {
     pub scenario: String,
     /// The kernel's name of each flow's congestion control.
     pub algorithms: Vec<String>,
+    /// Algorithms of `kernel/` with other parameters than the published ones.
+    pub loads: Vec<Load>,
+}
+
+/// An algorithm of `kernel/` with other parameters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// The name of its file.
+    pub name: String,
+    /// The kernel's name of it.
+    pub registered: String,
+    /// The values of its table of parameters, in fixed point.
+    pub values: Vec<u64>,
 }
 
 /// What the guest tells.

@@ -1,4 +1,4 @@
-//! The kernel's algorithms and the linux engine.
+//! The kernel's algorithms, and the engines linux and kernel.
 
 use std::collections::BTreeMap;
 
@@ -73,8 +73,10 @@ mod engine {
     use std::path::PathBuf;
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use elephan_guest::{Job, Launch, Load};
     use elephan_linux::{Error, Measured, Options};
     use elephan_metrics::{Control, SoFar};
+    use elephan_scenario::Plan;
     use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 
     use super::{Py, PyAny, PyDict, PyDictMethods, PyResult, Python, ScenarioError, json, plan, pyfunction};
@@ -87,6 +89,21 @@ mod engine {
         cancel: Cancel,
         /// The share that is done, in millionths.
         done: AtomicU64,
+    }
+
+    impl Progress {
+        /// Tells the caller's function, if there is one, how far the run is.
+        fn tell<'a>(
+            &'a self,
+            progress: Option<&'a Py<PyAny>>,
+        ) -> impl Fn(Python<'_>) -> PyResult<()> + Sync + 'a {
+            move |py| match progress {
+                None => Ok(()),
+                Some(progress) => {
+                    progress.call1(py, (self.done.load(Ordering::Relaxed) as f64 * 1e-6,)).map(drop)
+                }
+            }
+        }
     }
 
     impl Control for Progress {
@@ -135,18 +152,54 @@ mod engine {
             listener_commands: listener_commands.unwrap_or_default(),
         };
         let control = Progress::default();
-        let tell = |py: Python<'_>| match &progress {
-            None => Ok(()),
-            Some(progress) => {
-                progress.call1(py, (control.done.load(Ordering::Relaxed) as f64 * 1e-6,)).map(drop)
-            }
-        };
-        let measured = watch(py, &control.cancel, tell, || elephan_linux::run(&plan, &options, &control))?;
-        let Measured { outcome, kernel, quality } = measured.map_err(|error| match error {
+        let measured = watch(py, &control.cancel, control.tell(progress.as_ref()), || {
+            elephan_linux::run(&plan, &options, &control)
+        })?;
+        let measured = measured.map_err(|error| match error {
             Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
             Error::Kernel(_, ref cause) => PyOSError::new_err((cause.raw_os_error(), error.to_string())),
         })?;
-        let result = convert(py, outcome, &plan)?;
+        result(py, measured, &plan)
+    }
+
+    /// Runs a scenario (JSON) on the kernel `image`, with the files `init` and `links` of this package. `loads` are algorithms
+    /// with other parameters: source file, registered name, values. All else as for `run_linux`; a guest that fails raises
+    /// `OSError`.
+    #[pyfunction]
+    #[pyo3(signature = (scenario, algorithms, loads, image, init, links, progress=None))]
+    pub fn run_guest<'py>(
+        py: Python<'py>,
+        scenario: &str,
+        algorithms: Vec<String>,
+        loads: Vec<(String, String, Vec<u64>)>,
+        image: PathBuf,
+        init: PathBuf,
+        links: PathBuf,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<pyo3::Bound<'py, PyDict>> {
+        let plan = plan(scenario)?;
+        let wrong = elephan_linux::unsupported(&plan);
+        if !wrong.is_empty() {
+            return Err(ScenarioError::new_err(wrong.join("\n")));
+        }
+        let loads =
+            loads.into_iter().map(|(name, registered, values)| Load { name, registered, values }).collect();
+        let job = Job { scenario: scenario.to_owned(), algorithms, loads };
+        let launch = Launch { image, init, links };
+        let control = Progress::default();
+        let tell = control.tell(progress.as_ref());
+        let measured =
+            watch(py, &control.cancel, tell, || elephan_guest::run(&launch, &plan, &job, &control))?;
+        let measured = measured.map_err(|error| match error {
+            elephan_guest::Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
+            error => PyOSError::new_err(error.to_string()),
+        })?;
+        result(py, measured, &plan)
+    }
+
+    fn result<'py>(py: Python<'py>, measured: Measured, plan: &Plan) -> PyResult<pyo3::Bound<'py, PyDict>> {
+        let Measured { outcome, kernel, quality } = measured;
+        let result = convert(py, outcome, plan)?;
         result.set_item("kernel", columns(py, kernel)?)?;
         let mut quality = serde_json::to_value(&quality).expect("numbers and texts");
         quality["valid"] = json!(quality["invalid_because"].as_array().is_some_and(Vec::is_empty));
@@ -166,6 +219,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     {
         module.add_function(wrap_pyfunction!(engine::linux_unsupported, module)?)?;
         module.add_function(wrap_pyfunction!(engine::run_linux, module)?)?;
+        module.add_function(wrap_pyfunction!(engine::run_guest, module)?)?;
     }
     Ok(())
 }

@@ -3,18 +3,58 @@
 This needs an image of a kernel (`elephan kernel build`), and no root.
 """
 
+import time
 from collections.abc import Callable
+from pathlib import Path
 
+from elephan import _core, kernel
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario
+from elephan.engines.linux import PREFIX, STANDARD, from_columns
 from elephan.kernel import KernelError, image
 
 Progress = Callable[[float], object]
 
+# What runs in a guest: its first program, and the links of its network.
+FILES = Path(kernel.__file__).with_name("guest")
+INIT, LINKS = FILES / "elephan-init", FILES / "libelephan_emulator.so"
 
-def run(scenario: Scenario, *, progress: Progress | None = None) -> Run:  # noqa: ARG001
-    """Run a scenario on the image of its `kernel.version`, and return the outcome. Raises `KernelError` without an image."""
+
+def run(scenario: Scenario, *, progress: Progress | None = None) -> Run:
+    """Run a scenario on the image of its `kernel.version`, and return the outcome.
+
+    Raises `ScenarioError` for unsupported settings, `KernelError` without an image, `OSError` if the guest fails.
+    """
+    text = scenario.to_json()
+    wrong = _core.linux_unsupported(text)
+    if wrong:
+        raise _core.ScenarioError("\n".join(wrong))
+    for file in (INIT, LINKS):
+        if not file.is_file():
+            raise KernelError(
+                f"{file}: expected a file of this package, found none; in a source tree `make guest` builds it"
+            )
     found = image.find(scenario.document.get("kernel", {}).get("version"))
-    raise KernelError(
-        f"engine: expected one that this version of Elephan can run, found kernel (Linux {found.version})"
-    )
+    started = time.perf_counter()
+    names, loads = _names(text)
+    result = _core.run_guest(text, names, loads, image=found.path, init=INIT, links=LINKS, progress=progress)
+    return from_columns(scenario, result, "kernel", found.identity, time.perf_counter() - started)
+
+
+def _names(text: str) -> tuple[list[str], list[tuple[str, str, list[int]]]]:
+    """The name that each flow's socket requests, and the algorithms of Elephan that are registered with other parameters."""
+    names: list[str] = []
+    loads: dict[tuple[str, str], tuple[str, str, list[int]]] = {}
+    for name, settings in _core.congestion_controls(text):
+        plain = name.removeprefix(PREFIX)
+        plain = "reno" if plain in STANDARD else plain
+        entry = kernel.algorithms().get(plain)
+        if entry is None:
+            names.append(plain)
+        elif settings == "{}":
+            names.append(entry.registered)
+        else:
+            file = entry.registered.removeprefix("el_")
+            load = (file, f"el_{len(loads)}_{file}"[:15], _core.kernel_values(plain, settings))
+            names.append(loads.setdefault((plain, settings), load)[1])
+    return names, list(loads.values())

@@ -64,7 +64,7 @@ def run(
             listener_commands=named(listener_commands),
             progress=progress,
         )
-    return _convert(scenario, result, time.perf_counter() - started)
+    return from_columns(scenario, result, "linux", platform.release(), time.perf_counter() - started)
 
 
 def _name(held: kernel.Held, name: str, settings: str) -> str:
@@ -85,7 +85,8 @@ def _name(held: kernel.Held, name: str, settings: str) -> str:
     return plain
 
 
-def _convert(scenario: Scenario, result: dict[str, Any], wall_s: float) -> Run:
+def from_columns(scenario: Scenario, result: dict[str, Any], engine: str, system: str, wall_s: float) -> Run:
+    """Make a run from the data of the extension module. `system` names the kernel on which the engine ran it."""
     columns = {name: result[name] for name in TABLES}
     columns["flows"] = {**columns["flows"], **result["kernel"]}
     return Run(
@@ -96,8 +97,8 @@ def _convert(scenario: Scenario, result: dict[str, Any], wall_s: float) -> Run:
         labels=tuple(result["labels"]),
         provenance={
             "elephan": _core.__version__,
-            "engine": "linux",
-            "kernel": platform.release(),
+            "engine": engine,
+            "kernel": system,
             "wall_time_s": wall_s,
             "segments_delivered": result["segments_delivered"],
             "events_handled": result["events_handled"],
