@@ -9,7 +9,7 @@ True
 
 from ._core import ScenarioError, __version__
 from .api.metrics import impact
-from .api.registry import Entry, Parameter, algorithms, queues, recoveries, slow_starts, traffic
+from .api.registry import Entry, Parameter, algorithms, linux_algorithms, queues, recoveries, slow_starts, traffic
 from .api.run import Run
 from .api.scenario import Scenario, dumbbell, flow, load, schema
 from .api.summary import (
@@ -49,6 +49,7 @@ __all__ = [
     "dumbbell",
     "flow",
     "impact",
+    "linux_algorithms",
     "load",
     "queues",
     "recoveries",

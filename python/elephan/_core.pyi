@@ -180,8 +180,9 @@ def to_toml(json: str) -> str:
 def vocabulary() -> str:
     """Everything that a scenario can name, as JSON: lists of entries by the key that names them.
 
-    These are algorithms, slow starts, recoveries, queue disciplines and kinds of traffic. Of an algorithm it also
-    says whose response function it has (`model`), and which file of kernel/ has it.
+    These are algorithms, those that Linux has (`linux`), slow starts, recoveries, queue disciplines and kinds of
+    traffic. Of an algorithm it also says whose response function it has (`model`), and which file of kernel/ has
+    it.
     """
 
 def declared_columns() -> str:

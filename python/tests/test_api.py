@@ -161,7 +161,14 @@ def test_every_algorithm_is_described_and_runs():
 
 
 def test_what_a_scenario_names_is_described():
-    kinds = (elephan.algorithms, elephan.slow_starts, elephan.recoveries, elephan.queues, elephan.traffic)
+    kinds = (
+        elephan.algorithms,
+        elephan.linux_algorithms,
+        elephan.slow_starts,
+        elephan.recoveries,
+        elephan.queues,
+        elephan.traffic,
+    )
     for entries in (kind() for kind in kinds):
         assert len({entry.name for entry in entries}) == len(entries)
         assert all(entry.title and entry.source for entry in entries)

@@ -19,6 +19,7 @@ from elephan.api.scenario import dumbbell, flow
 from elephan.engines import linux
 from elephan.engines.run import run as simulate
 from elephan.kernel import build, libbpf
+from elephan.kernel import names as names_of
 from elephan.studies import iperf3
 
 # `.ci/run` sets this on machines that support these tests; a missing requirement is then a failure.
@@ -84,6 +85,29 @@ def test_what_a_kernel_cannot_do_is_refused():
         linux.run(path(flows=[flow("reno", slow_start="limited")]))
     with pytest.raises(_core.ScenarioError, match=r"tcp.initial_window: expected 10"):
         linux.run(path(tcp={"initial_window": 2}))
+
+
+def test_a_name_selects_a_file_of_kernel_or_one_of_linux():
+    there = ["reno", "cubic", "bbr", "htcp"]
+
+    def named(*controls):
+        guest = names_of.Registered()
+        return names_of.of_flows(controls, there, guest.name_of), guest.loads
+
+    ours = [(name, "{}") for name in ("scalable", "kernel:scalable", "kernel:reno", "htcp", "hstcp-fc")]
+    assert named(*ours) == (["el_scalable", "el_scalable", "el_reno", "el_htcp", "el_hstcp_fc"], [])
+    own = [(name, "{}") for name in ("reno", "sack", "cubic", "linux:cubic", "bbr", "linux:bbr", "linux:htcp")]
+    assert named(*own) == (["reno", "reno", "cubic", "cubic", "bbr", "bbr", "htcp"], [])
+
+    faster, other = json.dumps({"a": 0.02}), json.dumps({"beta": 0.7})
+    names, loads = named(("scalable", faster), ("reno", other), ("kernel:scalable", faster), ("scalable", "{}"))
+    assert names == ["el_0_scalable", "el_1_reno", "el_0_scalable", "el_scalable"]
+    assert [load[:2] for load in loads] == [("scalable", "el_0_scalable"), ("reno", "el_1_reno")]
+    assert loads[0][2] == _core.kernel_values("scalable", faster)
+
+    for control in [("linux:nv", "{}"), ("vegas", "{}"), ("cubic", json.dumps({"c": 0.5}))]:
+        with pytest.raises(_core.ScenarioError, match="own, reno, cubic, bbr, htcp, without parameters, found"):
+            named(control)
 
 
 @pytest.mark.parametrize("flows", [[flow("reno"), flow("bic")], [flow("reno", size="1 MB")]])

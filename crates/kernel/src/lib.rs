@@ -8,6 +8,7 @@
 #![allow(unsafe_code, reason = "C is called: the safety of each call is stated there")]
 
 mod host;
+pub mod linux;
 #[cfg(test)]
 mod tests;
 

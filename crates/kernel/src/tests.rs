@@ -219,3 +219,16 @@ fn settings_are_refused_as_elephan_cc_refuses_them() {
     assert_eq!(scalable.values(&[("a", Value::Number(0.5))]).unwrap()[0], 1 << 31);
     assert_eq!(scalable.values(&[("rounding", Value::Word("ceil"))]).unwrap()[3], 1);
 }
+
+#[test]
+fn linux_algorithms_have_a_prefix_unless_no_other_has_the_name() {
+    let plain: Vec<&str> = linux::plain().map(|entry| entry.name).collect();
+    assert!(plain.contains(&"bbr") && plain.contains(&"highspeed"), "{plain:?}");
+    assert!(!plain.contains(&"reno") && !plain.contains(&"htcp"), "{plain:?}");
+    let found = |name| linux::find(name).map(|entry| entry.name);
+    assert_eq!(found("linux:reno"), Some("linux:reno"));
+    assert_eq!(found("bbr"), Some("linux:bbr"));
+    for name in ["reno", "linux:hstcp", "kernel:bbr", "linux:", "el_bbr"] {
+        assert_eq!(found(name), None, "{name}");
+    }
+}

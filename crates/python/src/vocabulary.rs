@@ -8,8 +8,8 @@ use elephan_units::Entry;
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// Everything that a scenario can name, as JSON: lists of entries by the key that names them. These are algorithms, slow
-/// starts, recoveries, queue disciplines and kinds of traffic. Of an algorithm it also says whose response function it has
+/// Everything that a scenario can name, as JSON: lists of entries by the key that names them. These are algorithms, those that
+/// Linux has (`linux`), slow starts, recoveries, queue disciplines and kinds of traffic. Of an algorithm it also says whose response function it has
 /// (`model`), and which file of kernel/ has it.
 #[pyfunction]
 pub fn vocabulary() -> String {
@@ -24,6 +24,7 @@ pub fn vocabulary() -> String {
     };
     let all: Map<String, Value> = [
         ("cc", json!(registry::ALL.iter().map(algorithm).collect::<Vec<_>>())),
+        ("linux", described(elephan_kernel::linux::ALL)),
         ("slow_start", described(slow_start::ALL)),
         ("recovery", described(RECOVERIES)),
         ("queue", described(DISCIPLINES)),

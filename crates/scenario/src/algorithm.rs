@@ -1,6 +1,7 @@
 //! Algorithms and slow starts in a file: a name, or a table with the name and settings.
 
 use elephan_cc::{registry, slow_start};
+use elephan_kernel::linux;
 use elephan_units::entry::{Value, choice_schema};
 use elephan_units::{Choice, Entry, Mistake, read_choice, refuse};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -11,12 +12,13 @@ use serde_json::{Map, Value as Json, json};
 use crate::plan::Cc;
 use crate::read::typed;
 
-/// Every algorithm that a file can name: those of `elephan-cc`, and the kernel's, which have their parameters.
+/// Every algorithm that a file can name: those of `elephan-cc`; their versions of `kernel/`, which have the same parameters; and
+/// Linux's own.
 fn algorithms() -> Vec<Entry> {
     let own = registry::ALL.iter().map(plain);
     let kernel =
         elephan_kernel::ALL.iter().map(|known| Entry { name: known.name, ..plain(known.described()) });
-    own.chain(kernel).collect()
+    own.chain(kernel).chain(linux::ALL.iter().copied()).chain(linux::plain()).collect()
 }
 
 fn slow_starts() -> Vec<Entry> {

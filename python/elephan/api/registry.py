@@ -50,8 +50,13 @@ def _vocabulary() -> dict[str, list[Entry]]:
 
 
 def algorithms() -> list[Entry]:
-    """Every congestion control algorithm that a flow's `cc` can name."""
+    """Every congestion control algorithm of Elephan that a flow's `cc` can name."""
     return [*_vocabulary()["cc"]]
+
+
+def linux_algorithms() -> list[Entry]:
+    """Every algorithm of Linux, which a flow's `cc` can name on the engines that run a kernel."""
+    return [*_vocabulary()["linux"]]
 
 
 def slow_starts() -> list[Entry]:

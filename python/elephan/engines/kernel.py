@@ -10,8 +10,9 @@ from pathlib import Path
 from elephan import _core, kernel
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario
-from elephan.engines.linux import PREFIX, STANDARD, from_columns
+from elephan.engines.linux import from_columns
 from elephan.kernel import KernelError, image
+from elephan.kernel.names import STOCK, Registered, of_flows
 
 Progress = Callable[[float], object]
 
@@ -36,25 +37,7 @@ def run(scenario: Scenario, *, progress: Progress | None = None) -> Run:
             )
     found = image.find(scenario.document.get("kernel", {}).get("version"))
     started = time.perf_counter()
-    names, loads = _names(text)
-    result = _core.run_guest(text, names, loads, image=found.path, init=INIT, links=LINKS, progress=progress)
+    guest = Registered()
+    names = of_flows(_core.congestion_controls(text), STOCK, guest.name_of)
+    result = _core.run_guest(text, names, guest.loads, image=found.path, init=INIT, links=LINKS, progress=progress)
     return from_columns(scenario, result, "kernel", found.identity, time.perf_counter() - started)
-
-
-def _names(text: str) -> tuple[list[str], list[tuple[str, str, list[int]]]]:
-    """The name that each flow's socket requests, and the algorithms of Elephan that are registered with other parameters."""
-    names: list[str] = []
-    loads: dict[tuple[str, str], tuple[str, str, list[int]]] = {}
-    for name, settings in _core.congestion_controls(text):
-        plain = name.removeprefix(PREFIX)
-        plain = "reno" if plain in STANDARD else plain
-        entry = kernel.algorithms().get(plain)
-        if entry is None:
-            names.append(plain)
-        elif settings == "{}":
-            names.append(entry.registered)
-        else:
-            file = entry.registered.removeprefix("el_")
-            load = (file, f"el_{len(loads)}_{file}"[:15], _core.kernel_values(plain, settings))
-            names.append(loads.setdefault((plain, settings), load)[1])
-    return names, list(loads.values())

@@ -15,12 +15,9 @@ from elephan import _core, kernel
 from elephan.api.run import TABLES, Run
 from elephan.api.scenario import Scenario
 from elephan.api.summary import Summary
+from elephan.kernel.names import of_flows
 
 Progress = Callable[[float], object]
-
-# Names of Standard TCP for which the kernel's own reno is used. Its recovery is selective, whatever the name.
-STANDARD = ("reno", "sack")
-PREFIX = "kernel:"
 
 
 def run(
@@ -51,7 +48,14 @@ def run(
         raise kernel.KernelError("user: expected root, which may make namespaces, found another user; try sudo")
     started = time.perf_counter()
     with kernel.Held() as held:
-        names = [_name(held, name, settings) for name, settings in _core.congestion_controls(text)]
+
+        def name_of(name: str, settings: str) -> str:
+            lines = kernel.missing()
+            if lines:
+                raise kernel.KernelError("\n".join(lines))
+            return held.name_of(name, settings)
+
+        names = of_flows(_core.congestion_controls(text), kernel.available(), name_of)
 
         def named(commands: Sequence[Sequence[str]]) -> list[list[str]]:
             return [[names[0] if word == "{cc}" else word for word in command] for command in commands]
@@ -65,24 +69,6 @@ def run(
             progress=progress,
         )
     return from_columns(scenario, result, "linux", platform.release(), time.perf_counter() - started)
-
-
-def _name(held: kernel.Held, name: str, settings: str) -> str:
-    """The name that a socket requests: an algorithm of Elephan that was loaded for this run, or one of the kernel's own."""
-    plain = name.removeprefix(PREFIX)
-    plain = "reno" if plain in STANDARD else plain
-    if plain in kernel.algorithms():
-        lines = kernel.missing()
-        if lines:
-            raise kernel.KernelError("\n".join(lines))
-        return held.name_of(plain, settings)
-    there = kernel.available()
-    if plain not in there or settings != "{}":
-        ours = ", ".join(kernel.algorithms())
-        raise _core.ScenarioError(
-            f"flow.cc: expected one of {ours}, or of the kernel's own, {', '.join(there)}, without parameters, found {name!r}"
-        )
-    return plain
 
 
 def from_columns(scenario: Scenario, result: dict[str, Any], engine: str, system: str, wall_s: float) -> Run:

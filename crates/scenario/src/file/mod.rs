@@ -116,6 +116,19 @@ pub enum Engine {
     Kernel,
 }
 
+impl fmt::Display for Engine {
+    /// As a file has it: `engine = "sim"`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Sim => "sim",
+            Self::Model => "model",
+            Self::Linux => "linux",
+            Self::Kernel => "kernel",
+        };
+        write!(f, "engine = \"{name}\"")
+    }
+}
+
 /// A dumbbell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

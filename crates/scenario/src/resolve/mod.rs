@@ -8,6 +8,7 @@ mod routes;
 mod streams;
 mod topology;
 
+use elephan_kernel::linux;
 use elephan_tcp::Config;
 use elephan_traffic::{Demand, Start};
 use elephan_units::{Bytes, Rate, Seed, Time};
@@ -39,8 +40,7 @@ impl Scenario {
         }
         positive(&mut network.mistakes, "duration", self.duration);
         if self.engine != Engine::Kernel && self.kernel.version.is_some() {
-            let engine = serde_json::to_string(&self.engine).unwrap_or_default();
-            network.wrong("kernel.version", "engine = \"kernel\" with it", format_args!("engine = {engine}"));
+            network.wrong("kernel.version", "engine = \"kernel\" with it", self.engine);
         }
         positive(&mut network.mistakes, "trace.interval", self.trace.interval);
         let measure = self.measure(&flows, &crowds, &streams, &mut network);
@@ -184,7 +184,7 @@ impl Scenario {
     }
 
     /// The scenario's `tcp`, with what the flow changes of it. What the name of an algorithm implies holds unless the
-    /// file says otherwise.
+    /// file says otherwise. Linux's own algorithms need an engine that runs a kernel.
     pub(crate) fn stack(
         &self,
         cc: &Algorithm,
@@ -192,6 +192,11 @@ impl Scenario {
         key: &str,
         network: &mut Network,
     ) -> Option<Config> {
+        if linux::find(cc.0.name).is_some() && !matches!(self.engine, Engine::Linux | Engine::Kernel) {
+            let expected =
+                format!("engine = \"kernel\" or \"linux\" with Linux's own algorithm \"{}\"", cc.0.name);
+            network.wrong(format!("{key}.cc"), expected, self.engine);
+        }
         let mut table = self.tcp.clone();
         table.extend(own.clone());
         for &(key, word) in cc.implies() {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use elephan_cc::registry;
+use elephan_kernel::linux;
 use elephan_scenario::{Files, Scenario, Syntax, parse};
 use elephan_tcp::Recovery;
 use proptest::prelude::*;
@@ -74,6 +75,23 @@ fn a_kernel_has_a_version_from_6_1_on_and_a_sweep_can_name_several() {
         let error = error_of(GOOD, key, value);
         assert!(error.contains(expected), "{key} = {value}:\n  {error}\n  {expected}");
     }
+}
+
+#[test]
+fn algorithms_of_linux_need_an_engine_that_runs_a_kernel() {
+    let names = linux::ALL.iter().map(|entry| entry.name).chain(linux::plain().map(|entry| entry.name));
+    for name in names {
+        let ones = ["sim", "model", "linux", "kernel"].map(|engine| {
+            let error = error_of(&format!("engine = \"{engine}\"\n{GOOD}"), "flow.0.cc", name);
+            (engine, error == "no error")
+        });
+        assert_eq!(ones, [("sim", false), ("model", false), ("linux", true), ("kernel", true)], "{name}");
+    }
+    let error = error_of(GOOD, "flow.0.cc", "linux:bbr");
+    let expected = "flow.0.cc: expected engine = \"kernel\" or \"linux\" with Linux's own algorithm \"linux:bbr\", found engine = \"sim\"";
+    assert!(error.contains(expected), "{error}");
+    let error = error_of(GOOD, "flow.0.cc", "{ name = \"linux:bic\", beta = 0.8 }");
+    assert!(error.contains("flow.0.cc.beta: expected no parameters, found \"beta\""), "{error}");
 }
 
 #[test]
