@@ -31,7 +31,14 @@ MAKES_RESULTS = (
     *("api/scenario.py", "api/run.py", "api/part.py", "api/summary.py"),
     *("engines/run.py", "engines/sim.py", "engines/fluid.py", "engines/integrate.py"),
     *("engines/linux.py", "engines/kernel.py"),
-    *("kernel/__init__.py", "kernel/build.py", "kernel/image.py", "kernel/libbpf.py", "kernel/loader.py"),
+    *(
+        "kernel/__init__.py",
+        "kernel/build.py",
+        "kernel/image.py",
+        "kernel/libbpf.py",
+        "kernel/loader.py",
+        "kernel/names.py",
+    ),
     *("studies/statistics.py", "studies/sweeps/worker.py"),
 )
 
