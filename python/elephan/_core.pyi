@@ -95,7 +95,7 @@ def kernel_values(name: str, settings: str) -> list[int]:
     """
 
 def congestion_controls(scenario: str) -> list[tuple[str, str]]:
-    """Name and settings (JSON) of each flow's congestion control in a scenario (JSON).
+    """Name and settings (JSON) of the congestion control of each flow, and then of each crowd, in a scenario (JSON).
 
     Raises `ScenarioError` where it cannot be run.
     """
@@ -116,9 +116,10 @@ def run_linux(
 ) -> dict[str, Any]:
     """Runs a scenario (JSON) on the running kernel.
 
-    `algorithms` are the kernel's names of each flow's congestion control. `progress` as in `run_many`. The
-    commands, each a list of words, run meanwhile in the namespaces of the hosts that send and that receive. Raises
-    `ScenarioError` with a line for each thing that the kernel cannot do, `OSError` where the system refuses.
+    `algorithms` are the kernel's names of the congestion control of each flow, and then of each crowd. `progress`
+    as in `run_many`. The commands, each a list of words, run meanwhile in the namespaces of the hosts that send and
+    that receive. Raises `ScenarioError` with a line for each thing that the kernel cannot do, `OSError` where the
+    system refuses.
     """
 
 def load_scenario(

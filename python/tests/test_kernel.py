@@ -83,8 +83,10 @@ def test_settings_are_checked_before_the_kernel_is_asked():
 def test_what_a_kernel_cannot_do_is_refused():
     with pytest.raises(_core.ScenarioError, match=r"flow.slow_start: expected \"standard\""):
         linux.run(path(flows=[flow("reno", slow_start="limited")]))
-    with pytest.raises(_core.ScenarioError, match=r"tcp.initial_window: expected 10"):
-        linux.run(path(tcp={"initial_window": 2}))
+    with pytest.raises(_core.ScenarioError, match=r"tcp.initial_ssthresh: expected none"):
+        linux.run(path(tcp={"initial_ssthresh": 20}))
+    with pytest.raises(_core.ScenarioError, match=r"web.tcp: expected one stack"):
+        linux.run(path(web=[{"users": 3, "start": "1 s", "tcp": {"initial_window": 2}}]))
 
 
 def test_a_name_selects_a_file_of_kernel_or_one_of_linux():
@@ -261,6 +263,54 @@ def test_flows_with_round_trips_and_transfers_of_their_own():
     transfers = run.transfers
     assert transfers.height == 3
     assert (transfers["end_s"] > transfers["start_s"]).all()
+
+
+@pytest.mark.usefixtures("machine")
+def test_the_initial_window_is_that_of_the_scenario():
+    """70 segments take, after the handshake, two round trips of 100 ms with a window of 40, and seven with one of 1."""
+
+    def took(window):
+        flows = [flow("reno", size="100 kB", transfers=1)]
+        keys = {"rate": "100 Mbit/s", "rtt": "100 ms", "tcp": {"initial_window": window}, "duration": "2 s"}
+        return linux.run(path(flows=flows, **keys)).transfers["end_s"][0]
+
+    assert took(1) > 0.65
+    assert took(40) < 0.45
+
+
+@pytest.mark.usefixtures("machine")
+def test_crowds_make_the_requests_of_a_simulation():
+    """Times and sizes of requests are the simulator's; what becomes of them is the kernel's."""
+    users = {
+        "users": 20,
+        "think": {"exponential": "500 ms"},
+        "objects": {"uniform": [1, 4]},
+        "size": {"exponential": "10 kB"},
+    }
+    users["between"] = {"exponential": "5 ms"}
+    arrivals = {"cc": "reno", "per_second": 30, "size": {"exponential": "20 kB"}, "stop": "3 s"}
+    scenario = path(duration="4 s", rate="50 Mbit/s", web=[users], arrivals=[arrivals], cbr=[{"rate": "1 Mbit/s"}])
+    files = len(list(Path("/proc/self/fd").iterdir()))
+    run = undisturbed(lambda: linux.run(scenario))
+    assert len(list(Path("/proc/self/fd").iterdir())) == files
+    simulated = simulate(scenario.with_settings({"engine": "sim"}))
+    found, expected = (each.transfers.filter(each.transfers["flow"] == 2).sort("index") for each in (run, simulated))
+    assert found["bytes"].to_list() == expected["bytes"].to_list()
+    late = found["start_s"] - expected["start_s"]
+    assert late.min() > -1e-6
+    assert late.median() < 0.005
+    crowds = run.summary.crowds
+    for crowd, other in zip(crowds, simulated.summary.crowds, strict=True):
+        assert crowd.failed == 0
+        assert 0.6 < crowd.goodput_bit_s / other.goodput_bit_s < 1.6
+        assert crowd.delivered_bytes <= crowd.sent_bytes + 1e6
+    assert 0 < crowds[0].pages.count < crowds[0].transfers.count
+    assert crowds[1].transfers.count >= 60
+    # The last arrival was a second before the end.
+    last = run.crowds.filter(run.crowds["flow"] == 2)[-1]
+    assert (last["open"].item(), last["opened"].item()) == (0, last["finished"].item())
+    # A stream has the number after those of the crowds.
+    assert set(run.streams["flow"]) == {3}
 
 
 @pytest.mark.usefixtures("machine")

@@ -18,6 +18,8 @@ const DEVICE_QUEUE: u32 = 32_767;
 /// Maximum number of segments that TCP passes to the device at once. Not in `libc`
 /// (include/uapi/linux/if_link.h).
 const IFLA_GSO_MAX_SEGS: u16 = 40;
+/// Initial window of the connections on a route. Not in `libc` (include/uapi/linux/rtnetlink.h).
+const RTAX_INITCWND: u16 = 11;
 
 /// Kernel counters of a device for losses that the emulator cannot see.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,7 +63,7 @@ impl Device {
 
     fn set(&self, attributes: &[(u16, u32)]) -> io::Result<()> {
         let attributes: Vec<_> =
-            attributes.iter().map(|&(kind, value)| (kind, value.to_ne_bytes())).collect();
+            attributes.iter().map(|&(kind, value)| (kind, value.to_ne_bytes().to_vec())).collect();
         self.link(0, 0, &attributes)
     }
 
@@ -70,33 +72,48 @@ impl Device {
         // struct ifaddrmsg: family, length of the prefix, flags, scope, device.
         let mut message = [libc::AF_INET as u8, 32, 0, 0, 0, 0, 0, 0];
         message[4..].copy_from_slice(&self.index.to_ne_bytes());
-        let attributes = [(libc::IFA_LOCAL, own.octets()), (libc::IFA_ADDRESS, peer.octets())];
+        let attributes =
+            [(libc::IFA_LOCAL, own.octets().to_vec()), (libc::IFA_ADDRESS, peer.octets().to_vec())];
         self.ask(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &message, &attributes)
     }
 
     /// Sets the `flags` selected by `change`, and `attributes`.
-    fn link(&self, flags: u32, change: u32, attributes: &[(u16, [u8; 4])]) -> io::Result<()> {
+    fn link(&self, flags: u32, change: u32, attributes: &[(u16, Vec<u8>)]) -> io::Result<()> {
         // struct ifinfomsg: family, type, device, flags, change.
         let message = [0, self.index, flags, change].map(u32::to_ne_bytes).concat();
         self.ask(libc::RTM_NEWLINK, 0, &message, attributes)
     }
 
-    /// Sends a message with attributes of four bytes each, and waits for the kernel's answer.
-    fn ask(&self, kind: u16, flags: i32, message: &[u8], attributes: &[(u16, [u8; 4])]) -> io::Result<()> {
+    /// The initial window of connections from this end to the other, segments: a metric of the route that the
+    /// kernel has made with the addresses, which is replaced.
+    fn initial_window(&self, own: Ipv4Addr, peer: Ipv4Addr, segments: u32) -> io::Result<()> {
+        // struct rtmsg: family, length of the prefix, that of the source, TOS, table, protocol, scope, type,
+        // flags.
+        let mut message =
+            [libc::AF_INET as u8, 32, 0, 0, libc::RT_TABLE_MAIN, libc::RTPROT_KERNEL, 0, 0, 0, 0, 0, 0];
+        (message[6], message[7]) = (libc::RT_SCOPE_LINK, libc::RTN_UNICAST);
+        let attributes = [
+            (libc::RTA_DST, peer.octets().to_vec()),
+            (libc::RTA_PREFSRC, own.octets().to_vec()),
+            (libc::RTA_OIF, self.index.to_ne_bytes().to_vec()),
+            (libc::RTA_METRICS, attribute(RTAX_INITCWND, &segments.to_ne_bytes())),
+        ];
+        self.ask(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_REPLACE, &message, &attributes)
+    }
+
+    /// Sends a message with attributes, and waits for the kernel's answer.
+    fn ask(&self, kind: u16, flags: i32, message: &[u8], attributes: &[(u16, Vec<u8>)]) -> io::Result<()> {
         // struct nlmsghdr: length, type, flags, number, sender.
         const HEADER: usize = 16;
-        let length = HEADER + message.len() + 8 * attributes.len();
+        let attributes = attributes.iter().map(|(kind, value)| attribute(*kind, value)).collect::<Vec<_>>();
+        let length = HEADER + message.len() + attributes.iter().map(Vec::len).sum::<usize>();
         let mut request = Vec::with_capacity(length);
         request.extend((length as u32).to_ne_bytes());
         request.extend(kind.to_ne_bytes());
         request.extend(((libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags) as u16).to_ne_bytes());
         request.extend([0; 8]);
         request.extend(message);
-        for (kind, value) in attributes {
-            request.extend(8u16.to_ne_bytes());
-            request.extend(kind.to_ne_bytes());
-            request.extend(value);
-        }
+        request.extend(attributes.concat());
         send(&self.netlink, &request, SendFlags::empty())?;
         // A header, and an error number: zero for success.
         let mut answer = [0; 256];
@@ -106,20 +123,32 @@ impl Device {
     }
 }
 
+/// An attribute of a message; `value` is a multiple of four bytes.
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    [&(4 + value.len() as u16).to_ne_bytes(), &kind.to_ne_bytes(), value].concat()
+}
+
 /// Brings up the loopback device of the calling thread's namespace.
 pub fn loopback() -> io::Result<()> {
     Device::by_name("lo")?.up()
 }
 
 /// Configures the device of the calling thread's namespace, from `own` address to `peer`, and brings it up.
-pub fn configure(own: Ipv4Addr, peer: Ipv4Addr, mtu: u32, segment_by_segment: bool) -> io::Result<()> {
+/// Connections have this initial window, segments.
+pub fn configure(
+    (own, peer): (Ipv4Addr, Ipv4Addr),
+    mtu: u32,
+    segment_by_segment: bool,
+    initial_window: u32,
+) -> io::Result<()> {
     let device = Device::by_name(DEVICE)?;
     device.set(&[(libc::IFLA_MTU, mtu)])?;
     if segment_by_segment {
         device.set(&[(IFLA_GSO_MAX_SEGS, 1)])?;
     }
     device.address(own, peer)?;
-    device.up()
+    device.up()?;
+    device.initial_window(own, peer, initial_window)
 }
 
 /// Makes a TUN device in the calling thread's namespace, and returns the emulator's end of it.

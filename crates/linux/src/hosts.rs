@@ -1,37 +1,62 @@
-//! Data shared by the two hosts about the flows of a plan.
+//! Data shared by the two hosts about the flows and crowds of a plan.
 
 use std::net::Ipv4Addr;
-use std::os::fd::OwnedFd;
-use std::sync::Mutex;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, MutexGuard};
 
 use elephan_scenario::plan::{Flow, Plan};
+use elephan_traffic::Page;
 use elephan_units::Time;
 
 use crate::clock::Clock;
-use crate::tcp_info::TcpInfo;
+use crate::tcp_info::{TcpInfo, tcp_info};
 
 /// The address of the host that sends data.
 pub const SENDER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// The address of the host that listens.
 pub const LISTENER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-/// The state of a flow while it runs.
+/// The flows of a plan, and after them what the connections of each crowd have in common. Their numbers are
+/// those of the results; the listening host's port is [`elephan_network::FIRST_PORT`] and the number.
+pub fn groups(plan: &Plan) -> impl Iterator<Item = &Flow> {
+    plan.flows.iter().chain(plan.crowds.iter().map(|crowd| &crowd.flow))
+}
+
+/// The state of a flow or crowd while it runs.
 #[derive(Default)]
 pub struct Shared {
     /// Application bytes that the listener has read in order.
     pub delivered: AtomicU64,
-    /// The current connection, and the counters of all previous connections.
-    pub connection: Mutex<Connection>,
+    connections: Mutex<Connections>,
 }
 
-/// The current connection of a flow, for samplers.
+/// The connections of a flow or crowd, for samplers.
 #[derive(Default)]
-pub struct Connection {
-    /// Its socket; `None` between connections.
-    pub socket: Option<OwnedFd>,
-    /// Counters of the previous connections.
+pub struct Connections {
+    /// The sockets of the current connections; a flow has one at a time. `None` between connections.
+    pub sockets: Vec<Option<OwnedFd>>,
+    /// Counters of the connections that have ended.
     pub before: Totals,
+    /// Number of connections opened, finished, and failed: the kernel gave them up.
+    pub opened: u64,
+    pub finished: u64,
+    pub failed: u64,
+}
+
+impl Shared {
+    /// Its connections.
+    pub fn connections(&self) -> MutexGuard<'_, Connections> {
+        self.connections.lock().expect("nobody panics with it")
+    }
+}
+
+impl Connections {
+    /// Counters of all connections so far. Queries the kernel about each that is open.
+    pub fn totals(&self) -> Totals {
+        let infos = self.sockets.iter().flatten().filter_map(|socket| tcp_info(socket.as_fd()).ok());
+        infos.fold(self.before, |sum, info| sum.and(&info))
+    }
 }
 
 /// Counters of connections that have ended.
@@ -75,9 +100,9 @@ pub enum Occurrence {
     },
     /// A transfer ended, or was cut short by the end of the run.
     Transfer {
-        /// The flow.
-        flow: u32,
-        /// Its number within the flow.
+        /// The flow, or the crowd after the flows.
+        group: u32,
+        /// Its number within the flow or crowd.
         index: u64,
         /// Its payload.
         bytes: u64,
@@ -86,6 +111,15 @@ pub enum Occurrence {
         /// When the listener's FIN acknowledged its end; `None` if the run ended first.
         end: Option<Time>,
     },
+    /// The last object of a page has arrived.
+    Page {
+        /// The crowd.
+        crowd: u32,
+        /// The page.
+        page: Page,
+        /// When it arrived.
+        end: Time,
+    },
 }
 
 /// Data shared by both hosts.
@@ -93,9 +127,9 @@ pub enum Occurrence {
 pub struct Common<'a> {
     /// The plan.
     pub plan: &'a Plan,
-    /// The kernel's name of each flow's congestion control.
+    /// The kernel's name of the congestion control of each flow, and then of each crowd.
     pub algorithms: &'a [String],
-    /// The state of each flow.
+    /// The state of each flow, and then of each crowd.
     pub shared: &'a [Shared],
     /// The clock.
     pub clock: Clock,

@@ -14,6 +14,7 @@
 
 mod clock;
 mod commands;
+mod crowds;
 mod device;
 mod emulator;
 mod hosts;
@@ -48,7 +49,7 @@ pub use unsupported::unsupported;
 use crate::clock::Processors;
 use crate::device::device_drops;
 use crate::emulator::Tunnels;
-use crate::hosts::{Common, LISTENER, Occurrence, SENDER, Shared};
+use crate::hosts::{Common, LISTENER, Occurrence, SENDER, Shared, groups};
 use crate::namespace::Namespace;
 use crate::observe::{Sampled, Sampler};
 use crate::path::mtu;
@@ -82,7 +83,7 @@ pub struct Measured {
 /// Options of a run, apart from the plan.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The kernel's name of each flow's congestion control.
+    /// The kernel's name of the congestion control of each flow, and then of each crowd.
     pub algorithms: Vec<String>,
     /// Lets TCP pass up to 64 kB at once to the device; the kernel cuts this into packets before the emulator
     /// sees them. This makes bursts, and saves CPU time.
@@ -118,16 +119,18 @@ pub fn run_over(
 ) -> Result<Measured, Error> {
     let [sending, listening] = [(); 2].map(|()| Namespace::new().map_err(refused("a network namespace")));
     let (sending, listening) = (sending?, listening?);
+    socket::allow_many();
     let ends = [(&sending, Host::Sender, SENDER, LISTENER), (&listening, Host::Listener, LISTENER, SENDER)];
+    let initial_window = groups(plan).next().map_or(1, |flow| flow.tcp.initial_window);
     for (namespace, host, own, peer) in ends {
-        namespace.set_ipv4(&stack(plan)).map_err(refused("settings of a namespace"))?;
+        namespace.set(&stack(plan)).map_err(refused("settings of a namespace"))?;
         let made = namespace.within(|| {
             path.device(host)?;
-            device::configure(own, peer, mtu(plan), !options.large_segments)
+            device::configure((own, peer), mtu(plan), !options.large_segments, initial_window)
         });
         made.map_err(refused("a network device"))?;
     }
-    let shared: Vec<Shared> = plan.flows.iter().map(|_| Shared::default()).collect();
+    let shared: Vec<Shared> = groups(plan).map(|_| Shared::default()).collect();
     let streams: Vec<Mutex<Progress>> = plan.streams.iter().map(|_| Progress::new()).collect();
     let arrivals = listening.within(|| streams::listen(plan)).map_err(refused("a socket for datagrams"))?;
     let listeners = listening.within(|| listener::open(plan)).map_err(refused("a listening socket"))?;
@@ -176,7 +179,7 @@ pub fn run_over(
         let drops = [sending, listening].map(|host| host.within(|| device_drops(DEVICE)).unwrap_or_default());
         let told = std::mem::take(&mut *occurrences.lock().expect("nobody panics with it"));
         let quality = quality::quality(plan, &emulated, drops, limited);
-        Ok(measured(plan, emulated, sampler, told, quality))
+        Ok(measured(emulated, sampler, told, quality))
     })
 }
 
@@ -224,43 +227,36 @@ fn watch(
 
 /// The settings of the scenario's stack that the kernel allows for each namespace.
 fn stack(plan: &Plan) -> Vec<(&'static str, String)> {
-    let Some(tcp) = plan.flows.first().map(|flow| flow.tcp) else { return Vec::new() };
+    let Some(tcp) = groups(plan).next().map(|flow| flow.tcp) else { return Vec::new() };
     let flag = |on: bool| u8::from(on).to_string();
     vec![
-        ("tcp_timestamps", flag(tcp.timestamps)),
-        ("tcp_dsack", flag(tcp.dsack)),
-        ("tcp_ecn", flag(tcp.ecn)),
-        ("tcp_rto_min_us", (tcp.rto_min.picos() / 1_000_000).to_string()),
+        ("ipv4/tcp_timestamps", flag(tcp.timestamps)),
+        ("ipv4/tcp_dsack", flag(tcp.dsack)),
+        ("ipv4/tcp_ecn", flag(tcp.ecn)),
+        ("ipv4/tcp_rto_min_us", (tcp.rto_min.picos() / 1_000_000).to_string()),
         // A connection must not use metrics cached from an earlier one.
-        ("tcp_no_metrics_save", flag(true)),
-        ("tcp_rmem", format!("4096 131072 {}", 1 << 30)),
-        ("tcp_wmem", format!("4096 131072 {}", 1 << 30)),
+        ("ipv4/tcp_no_metrics_save", flag(true)),
+        ("ipv4/tcp_rmem", format!("4096 131072 {}", 1 << 30)),
+        ("ipv4/tcp_wmem", format!("4096 131072 {}", 1 << 30)),
+        // A crowd opens many connections at once, and many more one after the other: none is refused, and
+        // none has to wait for the port of an earlier one.
+        ("core/somaxconn", socket::BACKLOG.to_string()),
+        ("ipv4/tcp_max_syn_backlog", socket::BACKLOG.to_string()),
+        ("ipv4/ip_local_port_range", "1024 65535".to_owned()),
+        ("ipv4/tcp_max_tw_buckets", "0".to_owned()),
     ]
 }
 
-fn measured(
-    plan: &Plan,
-    emulated: Emulated,
-    sampler: Sampler<'_>,
-    told: Vec<Occurrence>,
-    quality: Quality,
-) -> Measured {
-    let Sampled { mut collector, flows, kernel, streams, transfers } = sampler.finish(told);
+fn measured(emulated: Emulated, sampler: Sampler<'_>, told: Vec<Occurrence>, quality: Quality) -> Measured {
+    let Sampled { mut collector, flows, kernel, crowds, streams, transfers, segments_delivered } =
+        sampler.finish(told);
     for link in emulated.recorded.links {
         collector.link(link);
     }
-    let segments_delivered = plan
-        .flows
-        .iter()
-        .enumerate()
-        .map(|(number, flow)| {
-            let last = flows.flow.iter().rposition(|&of| of as usize == number);
-            last.map_or(0, |row| flows.delivered_bytes[row].div_ceil(u64::from(flow.tcp.mss())))
-        })
-        .sum();
     let outcome = Outcome {
         summary: collector.finish(),
         flows,
+        crowds,
         streams,
         queues: emulated.recorded.queues,
         transfers,

@@ -1,4 +1,4 @@
-//! The listening host: reads and discards the data of a plan's flows.
+//! The listening host: reads and discards the data of a plan's flows and crowds.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,7 +12,7 @@ use elephan_units::Time;
 use rustix::net::sockopt;
 
 use crate::clock::{Urgency, cpu_s};
-use crate::hosts::{Common, LISTENER, buffer};
+use crate::hosts::{Common, LISTENER, buffer, groups};
 use crate::socket::{self, Poll};
 
 /// Number of bytes read at once.
@@ -23,10 +23,10 @@ const BETWEEN_READS: Time = Time::from_millis(1);
 /// Maximum length of a wait, so that a stop is noticed.
 const LONGEST_WAIT: Time = Time::from_millis(20);
 
-/// Opens the sockets at which the flows of a plan arrive, by number of the flow.
+/// Opens the sockets at which the connections of a plan arrive, one for each flow, and then for each crowd.
 pub fn open(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
     let mut listeners = Vec::new();
-    for (number, flow) in plan.flows.iter().enumerate() {
+    for (number, flow) in groups(plan).enumerate() {
         let made = socket::tcp()?;
         if let Some(bytes) = flow.tcp.receive_buffer {
             // The window that the listener advertises, whatever memory the kernel needs for it.
@@ -53,7 +53,7 @@ pub fn listen(common: Common<'_>, listeners: &[OwnedFd]) -> io::Result<f64> {
         poll.watch(listener, true, false, number as u64)?;
     }
     // Reads may be delayed if the end of no transfer is awaited, and unread data does not close the window.
-    let may_wait = plan.flows.iter().all(|flow| {
+    let may_wait = groups(plan).all(|flow| {
         flow.demand == Demand::Unlimited && flow.tcp.receive_buffer.is_none() && !flow.tcp.auto_tuning
     });
     // Connections use the keys after those of the listeners.
@@ -73,13 +73,13 @@ pub fn listen(common: Common<'_>, listeners: &[OwnedFd]) -> io::Result<f64> {
                 }
                 continue;
             }
-            let Some((flow, connection)) = connections.get(&key) else { continue };
+            let Some((group, connection)) = connections.get(&key) else { continue };
             let over = loop {
                 match socket::discard(connection.as_fd(), &mut room) {
                     Ok(None) => break false,
                     Ok(Some(0)) | Err(_) => break true,
                     Ok(Some(bytes)) => {
-                        shared[*flow].delivered.fetch_add(bytes as u64, Ordering::Relaxed);
+                        shared[*group].delivered.fetch_add(bytes as u64, Ordering::Relaxed);
                     }
                 }
             };

@@ -48,12 +48,11 @@ impl Namespace {
         })
     }
 
-    /// Sets keys below `/proc/sys/net/ipv4` of the namespace; keys that this kernel does not have are
-    /// skipped.
-    pub fn set_ipv4(&self, settings: &[(&str, String)]) -> io::Result<()> {
+    /// Sets keys below `/proc/sys/net` of the namespace; keys that this kernel does not have are skipped.
+    pub fn set(&self, settings: &[(&str, String)]) -> io::Result<()> {
         self.within(|| {
             for (key, value) in settings {
-                let path = format!("/proc/sys/net/ipv4/{key}");
+                let path = format!("/proc/sys/net/{key}");
                 match fs::write(&path, value) {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => return Err(io::Error::new(error.kind(), format!("{path}: {error}"))),

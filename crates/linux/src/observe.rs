@@ -4,12 +4,16 @@ use std::os::fd::AsFd;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use elephan_metrics::trace::{FlowRow, FlowTrace, KernelRow, KernelTrace, StreamTrace, TransferTrace};
+use elephan_metrics::trace::{
+    CrowdTrace, FlowRow, FlowTrace, KernelRow, KernelTrace, StreamTrace, TransferTrace,
+};
 use elephan_metrics::{Collector, FlowSample, Setup};
+use elephan_scenario::plan::Flow;
 use elephan_units::Time;
 
-use crate::hosts::{Common, Occurrence, Totals};
-use crate::streams::{Progress, Samples};
+use crate::crowds;
+use crate::hosts::{Common, Occurrence, Shared, Totals, groups};
+use crate::streams::{self, Progress};
 use crate::tcp_info::{CA_CWR, CA_LOSS, INFINITE_SSTHRESH, TcpInfo, tcp_info};
 
 /// Number of samples per round trip at which a recovery state of a sender, which lasts a round trip, is not
@@ -26,10 +30,14 @@ pub struct Sampled {
     pub flows: FlowTrace,
     /// Samples of the flows, with the kernel's own columns.
     pub kernel: KernelTrace,
+    /// Samples of the crowds.
+    pub crowds: CrowdTrace,
     /// Samples of the streams.
     pub streams: StreamTrace,
     /// Transfers.
     pub transfers: TransferTrace,
+    /// Data segments that were delivered, of all flows and crowds together.
+    pub segments_delivered: u64,
 }
 
 /// The state of a flow between samples.
@@ -55,8 +63,9 @@ pub struct Sampler<'a> {
     pub kernel: KernelTrace,
     /// Transfers.
     pub transfers: TransferTrace,
+    crowds: crowds::Samples,
     streams: &'a [Mutex<Progress>],
-    samples: Samples,
+    stream_samples: streams::Samples,
     look: Time,
     next_look: Time,
     next_trace: Time,
@@ -76,7 +85,7 @@ impl<'a> Sampler<'a> {
             flows: plan.flows.iter().map(|flow| (flow.label.clone(), flow.rtt)).collect(),
             bottleneck: plan.links[plan.bottleneck as usize].config.rate,
         });
-        let shortest = plan.flows.iter().map(|flow| flow.rtt).min().unwrap_or(Time::ZERO);
+        let shortest = plan.flows.iter().map(|flow| flow.rtt).min().unwrap_or(Time::MAX);
         Self {
             collector,
             known: vec![Known::default(); plan.flows.len()],
@@ -85,7 +94,8 @@ impl<'a> Sampler<'a> {
             kernel: KernelTrace::default(),
             transfers: TransferTrace::default(),
             streams,
-            samples: Samples::new(plan),
+            crowds: crowds::Samples::new(plan),
+            stream_samples: streams::Samples::new(plan),
             look: (shortest / LOOKS_PER_RTT).max(SHORTEST_INTERVAL),
             next_look: Time::ZERO,
             next_trace: Time::ZERO,
@@ -128,9 +138,11 @@ impl<'a> Sampler<'a> {
                 }
             }
             if opens {
-                Samples::open_window(self.streams);
+                self.crowds.open_window(plan, self.common.shared);
+                streams::Samples::open_window(self.streams);
             } else {
-                self.samples.close_window(plan, self.streams);
+                self.crowds.close_window(plan, self.common.shared);
+                self.stream_samples.close_window(plan, self.streams);
             }
             self.next_edge = if opens { plan.measure.to } else { Time::MAX };
         }
@@ -149,12 +161,24 @@ impl<'a> Sampler<'a> {
                 self.known[flow as usize].started = true;
                 self.collector.flow_started(flow, at);
             }
-            Occurrence::Transfer { flow, index, bytes, start, end } => {
+            Occurrence::Transfer { group, index, bytes, start, end } => {
                 let end = end.filter(|&end| end <= until);
-                if let Some(end) = end {
-                    self.collector.transfer(bytes, start, end);
+                let crowd = (group as usize).checked_sub(self.common.plan.flows.len());
+                match (end, crowd) {
+                    (Some(end), None) => self.collector.transfer(bytes, start, end),
+                    (Some(end), Some(crowd)) if self.collector.measures(end) => {
+                        self.crowds.completed[crowd][0].record(end.since(start), bytes);
+                    }
+                    _ => {}
                 }
-                self.transfers.add(flow, index, bytes, start, end);
+                if self.common.plan.trace.transfers {
+                    self.transfers.add(group, index, bytes, start, end);
+                }
+            }
+            Occurrence::Page { crowd, page, end } => {
+                if self.collector.measures(end) {
+                    self.crowds.completed[crowd as usize][1].record(end.since(page.began), page.bytes);
+                }
             }
         }
     }
@@ -163,9 +187,9 @@ impl<'a> Sampler<'a> {
     fn look(&mut self, number: usize, now: Time) {
         let shared = &self.common.shared[number];
         let (info, before) = {
-            let connection = shared.connection.lock().expect("nobody panics with it");
-            let info = connection.socket.as_ref().and_then(|socket| tcp_info(socket.as_fd()).ok());
-            (info, connection.before)
+            let connections = shared.connections();
+            let socket = connections.sockets.first().and_then(Option::as_ref);
+            (socket.and_then(|socket| tcp_info(socket.as_fd()).ok()), connections.before)
         };
         let known = &mut self.known[number];
         known.totals = info.map_or(before, |info| before.and(&info));
@@ -227,7 +251,8 @@ impl<'a> Sampler<'a> {
                 sndbuf_limited_s: known.totals.sndbuf_limited_us as f64 * 1e-6,
             });
         }
-        self.samples.trace(self.common.plan, self.streams, now, span);
+        self.crowds.trace(self.common.plan, self.common.shared, now, span);
+        self.stream_samples.trace(self.common.plan, self.streams, now, span);
         self.last_trace = now;
     }
 
@@ -245,15 +270,24 @@ impl<'a> Sampler<'a> {
         for occurrence in occurrences {
             self.occurred(occurrence);
         }
-        for summary in self.samples.summaries {
+        for summary in self.crowds.summaries() {
+            self.collector.crowd(summary);
+        }
+        for summary in self.stream_samples.summaries {
             self.collector.stream(summary);
         }
+        let segments = |(flow, shared): (&Flow, &Shared)| {
+            shared.delivered.load(Ordering::Relaxed).div_ceil(u64::from(flow.tcp.mss()))
+        };
+        let segments_delivered = groups(self.common.plan).zip(self.common.shared).map(segments).sum();
         Sampled {
             collector: self.collector,
             flows: self.flows,
             kernel: self.kernel,
-            streams: self.samples.trace,
+            crowds: self.crowds.trace,
+            streams: self.stream_samples.trace,
             transfers: self.transfers,
+            segments_delivered,
         }
     }
 }

@@ -8,6 +8,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
+use crate::hosts::groups;
 
 /// A host of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +101,6 @@ pub struct RealTime {
 
 /// The size of the largest IP packet of a plan, bytes.
 pub fn mtu(plan: &Plan) -> u32 {
-    let flows = plan.flows.iter().chain(plan.crowds.iter().map(|crowd| &crowd.flow));
-    let sizes = flows.map(|flow| flow.tcp.packet.get() as u32);
+    let sizes = groups(plan).map(|flow| flow.tcp.packet.get() as u32);
     sizes.chain(plan.streams.iter().map(|stream| stream.datagrams.packet)).max().unwrap_or(1500)
 }

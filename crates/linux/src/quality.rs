@@ -5,6 +5,7 @@ use elephan_units::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::device::DeviceDrops;
+use crate::hosts::groups;
 use crate::path::{Emulated, Lateness, RealTime, mtu};
 
 /// In real time, a run is valid if 99 % of its packets were at most this late, or this share of the shortest
@@ -57,7 +58,7 @@ pub fn quality(plan: &Plan, emulated: &Emulated, drops: [DeviceDrops; 2], limite
             quality.device_drops
         ));
     }
-    let tcp = |chosen: fn(&elephan_tcp::Config) -> bool| plan.flows.iter().any(|flow| chosen(&flow.tcp));
+    let tcp = |chosen: fn(&elephan_tcp::Config) -> bool| groups(plan).any(|flow| chosen(&flow.tcp));
     if limited.0 > LIMITED_SHARE && !tcp(|tcp| tcp.receive_buffer.is_some() || tcp.auto_tuning) {
         because.push(format!(
             "the receiver's buffer was the limit for {:.0} % of the time, expected at most {:.0} %",
@@ -76,7 +77,7 @@ pub fn quality(plan: &Plan, emulated: &Emulated, drops: [DeviceDrops; 2], limite
 }
 
 fn judge_real_time(plan: &Plan, lateness: &Lateness, real_time: &RealTime, because: &mut Vec<String>) {
-    let shortest = plan.flows.iter().map(|flow| flow.rtt).min().unwrap_or(Time::ZERO);
+    let shortest = groups(plan).map(|flow| flow.rtt).min().unwrap_or(Time::ZERO);
     let limit_s = (shortest / LATENESS_SHARE).max(LATENESS_LIMIT).secs_f64();
     if lateness.lateness_p99_s > limit_s {
         because.push(format!(

@@ -9,8 +9,26 @@ use elephan_units::Time;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, sockopt};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::clock::wall_ns;
+
+/// Connections that may wait to be accepted: as many as a crowd opens at once.
+pub const BACKLOG: i32 = 65_535;
+
+/// Number of file descriptors that a process may have at most, as the kernel is configured (`fs.nr_open`).
+const MOST_FILES: u64 = 1 << 20;
+
+/// Lets this process open as many sockets as a crowd may need, or as many as the system permits.
+pub fn allow_many() {
+    let limit = getrlimit(Resource::Nofile);
+    let more = Rlimit { current: Some(MOST_FILES), maximum: Some(MOST_FILES) };
+    if limit.maximum.is_some_and(|most| most < MOST_FILES) && setrlimit(Resource::Nofile, more).is_ok() {
+        return;
+    }
+    // If it is not permitted, the limit stays, and a run that exceeds it ends with an error.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
 
 /// A non-blocking IPv4 socket.
 fn ipv4(kind: SocketType) -> io::Result<OwnedFd> {
@@ -69,7 +87,7 @@ pub fn bind(socket: &OwnedFd, at: Ipv4Addr, port: u16) -> io::Result<()> {
 /// Listens on a port of an address.
 pub fn listen(socket: &OwnedFd, at: Ipv4Addr, port: u16) -> io::Result<()> {
     bind(socket, at, port)?;
-    Ok(net::listen(socket, 64)?)
+    Ok(net::listen(socket, BACKLOG)?)
 }
 
 /// Accepts a connection; `None` if none is waiting.

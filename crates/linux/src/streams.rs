@@ -53,9 +53,14 @@ impl Progress {
     }
 }
 
-/// The port of stream `number`: after those of the flows.
+/// The number of stream `number` in the results, after the flows and the crowds.
+fn numbered(plan: &Plan, number: usize) -> usize {
+    plan.flows.len() + plan.crowds.len() + number
+}
+
+/// The port of stream `number`.
 fn port(plan: &Plan, number: usize) -> u16 {
-    FIRST_PORT + (plan.flows.len() + number) as u16
+    FIRST_PORT + numbered(plan, number) as u16
 }
 
 /// Sends the streams of a plan until it must stop; returns the time that was excluded from the streams' time.
@@ -199,7 +204,7 @@ impl Samples {
             let bits = since as f64 * plan.streams[number].datagrams.payload_bytes() as f64 * 8.0;
             self.trace.push(StreamRow {
                 time_s: time.secs_f64(),
-                flow: (plan.flows.len() + number) as u32,
+                flow: numbered(plan, number) as u32,
                 sent: progress.sent,
                 received: received.packets,
                 missing: received.lost(),

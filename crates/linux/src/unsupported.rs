@@ -1,59 +1,55 @@
 //! Requests of a scenario that a kernel cannot fulfil: they are refused with an error, rather than silently
 //! ignored.
 
-use elephan_scenario::Plan;
+use elephan_scenario::plan::{Flow, Members, Plan};
 use elephan_tcp::{ByteCounting, Config, DelayedAck, Recovery};
+use elephan_units::Mistake;
 
-/// The number of ports above the first limits the number of flows.
-const MOST_FLOWS: usize = 50_000;
+/// The number of ports above the first limits the number of flows, crowds and streams.
+const MOST_PORTS: usize = 50_000;
 
-/// One line for each request of the plan that the kernel cannot fulfil: key, expected, found.
-pub fn unsupported(plan: &Plan) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    let mut need = |holds: bool, line: String| {
-        if !holds && !lines.contains(&line) {
-            lines.push(line);
+/// The requests of the plan that a kernel cannot fulfil, each once.
+pub fn unsupported(plan: &Plan) -> Vec<Mistake> {
+    let mut mistakes: Vec<Mistake> = Vec::new();
+    let mut need = |holds: bool, key: String, expected: &str, found: &dyn ToString| {
+        let mistake = Mistake::new(key, expected, found.to_string());
+        if !holds && !mistakes.contains(&mistake) {
+            mistakes.push(mistake);
         }
     };
-    let kernel = "with the linux engine";
-    need(
-        plan.flows.len() <= MOST_FLOWS,
-        format!("flow: expected at most {MOST_FLOWS} flows {kernel}, found {}", plan.flows.len()),
-    );
-    need(!plan.trace.events, format!("trace.events: expected false {kernel}, found true"));
-    need(plan.trace.pcap.is_empty(), format!("trace.pcap: expected no captures {kernel}, found some"));
-    need(
-        plan.crowds.is_empty(),
-        format!("web, arrivals: expected none {kernel}, found {}", plan.crowds.len()),
-    );
-    let first = plan.flows.first().map(|flow| flow.tcp).unwrap_or_default();
-    for flow in &plan.flows {
-        let start = flow.slow_start.name;
-        need(
-            start == "standard",
-            format!(
-                "flow.slow_start: expected \"standard\", which is the kernel's, {kernel}, found \"{start}\""
-            ),
-        );
+    let ports = plan.flows.len() + plan.crowds.len() + plan.streams.len();
+    let most = format!("at most {MOST_PORTS} flows, crowds and streams on a kernel");
+    need(ports <= MOST_PORTS, "flow".to_owned(), &most, &ports);
+    need(!plan.trace.events, "trace.events".to_owned(), "false on a kernel", &true);
+    need(plan.trace.pcap.is_empty(), "trace.pcap".to_owned(), "no captures on a kernel", &"some");
+    let first = groups(plan).next().map(|(_, flow)| flow.tcp).unwrap_or_default();
+    for (kind, flow) in groups(plan) {
+        need(flow.host.is_none(), "host".to_owned(), "none on a kernel", &"one");
+        let start = format!("\"{}\"", flow.slow_start.name);
+        let standard = "\"standard\", which is the kernel's";
+        need(flow.slow_start.name == "standard", format!("{kind}.slow_start"), standard, &start);
         for (key, expected, found) in differences(&flow.tcp) {
-            need(
-                false,
-                format!("tcp.{key}: expected {expected}, which is the kernel's, {kernel}, found {found}"),
-            );
+            need(false, format!("tcp.{key}"), &format!("{expected}, which is the kernel's"), &found);
         }
         let same = Config { send_buffer: None, receive_buffer: None, auto_tuning: false, ..flow.tcp }
             == Config { send_buffer: None, receive_buffer: None, auto_tuning: false, ..first };
-        need(
-            same,
-            format!("flow.tcp: expected one stack for all flows {kernel}, apart from buffers, found several"),
-        );
+        let one = "one stack for everything on a kernel, apart from buffers";
+        need(same, format!("{kind}.tcp"), one, &"several");
     }
-    lines
+    mistakes
+}
+
+/// The flows of a plan, and then its crowds, with the name of their table in a scenario.
+fn groups(plan: &Plan) -> impl Iterator<Item = (&'static str, &Flow)> {
+    let crowds = plan.crowds.iter().map(|crowd| match crowd.members {
+        Members::Users(..) => ("web", &crowd.flow),
+        Members::Arrivals(_) => ("arrivals", &crowd.flow),
+    });
+    plan.flows.iter().map(|flow| ("flow", flow)).chain(crowds)
 }
 
 /// The settings of a stack that differ from the kernel's.
 fn differences(tcp: &Config) -> Vec<(&'static str, &'static str, String)> {
-    let default = Config::default();
     let mut different = Vec::new();
     let mut need = |holds: bool, key, expected, found: String| {
         if !holds {
@@ -71,8 +67,6 @@ fn differences(tcp: &Config) -> Vec<(&'static str, &'static str, String)> {
     need(!tcp.rate_halving, "rate_halving", "false", "true".to_owned());
     need(!tcp.moderate_cwnd, "moderate_cwnd", "false", "true".to_owned());
     need(tcp.burst_limit.is_none(), "burst_limit", "none", format!("{:?}", tcp.burst_limit.unwrap_or(0)));
-    let window = tcp.initial_window;
-    need(window == default.initial_window, "initial_window", "10", window.to_string());
     let ssthresh = tcp.initial_ssthresh;
     need(ssthresh.is_none(), "initial_ssthresh", "none", ssthresh.unwrap_or(0).to_string());
     let per_ack = tcp.byte_counting == ByteCounting::PerAck;

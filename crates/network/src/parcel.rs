@@ -6,7 +6,7 @@ use elephan_scenario::Plan;
 use crate::driver::Routed;
 use crate::network::Network;
 
-/// The port on which the receiving host listens for flow 0; flow `n` has the `n`-th after it.
+/// The port on which the receiving host listens for flow 0; flow `n` has the `n`-th after it, and crowds and streams follow.
 pub const FIRST_PORT: u16 = 5000;
 
 /// An IPv4 packet of a kernel: the data that links need, and where the packet itself is stored.
@@ -32,11 +32,13 @@ pub struct Parcel {
 pub struct Routes(Vec<[u32; 2]>);
 
 impl Routes {
-    /// Of a plan: for each flow, and then for each stream, where the routes of its data and of its return
-    /// packets start.
+    /// Of a plan: for each flow, then for each crowd, and then for each stream, where the routes of its data
+    /// and of its return packets start.
     pub fn new<P: Packet>(plan: &Plan, network: &Network<P>) -> Self {
         let streams = plan.streams.iter().map(|stream| [stream.forward; 2]);
-        let routes = plan.flows.iter().map(|flow| [flow.forward, flow.reverse]).chain(streams);
+        let crowds = plan.crowds.iter().map(|crowd| &crowd.flow);
+        let flows = plan.flows.iter().chain(crowds).map(|flow| [flow.forward, flow.reverse]);
+        let routes = flows.chain(streams);
         Self(routes.map(|routes| routes.map(|route| network.start(route))).collect())
     }
 

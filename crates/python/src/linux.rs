@@ -56,7 +56,8 @@ fn kernel_values(name: &str, settings: &str) -> PyResult<Vec<u64>> {
     known.values(&values).map_err(refused)
 }
 
-/// Name and settings (JSON) of each flow's congestion control in a scenario (JSON). Raises `ScenarioError` where it cannot be run.
+/// Name and settings (JSON) of the congestion control of each flow, and then of each crowd, in a scenario (JSON). Raises
+/// `ScenarioError` where it cannot be run.
 #[pyfunction]
 fn congestion_controls(scenario: &str) -> PyResult<Vec<(String, String)>> {
     let plan = plan(scenario)?;
@@ -65,7 +66,8 @@ fn congestion_controls(scenario: &str) -> PyResult<Vec<(String, String)>> {
         table.remove("name");
         Value::Object(table).to_string()
     };
-    Ok(plan.flows.iter().map(|flow| (flow.cc.name.to_owned(), settings(&flow.cc))).collect())
+    let flows = plan.flows.iter().chain(plan.crowds.iter().map(|crowd| &crowd.flow));
+    Ok(flows.map(|flow| (flow.cc.name.to_owned(), settings(&flow.cc))).collect())
 }
 
 #[cfg(target_os = "linux")]
@@ -119,13 +121,18 @@ mod engine {
         }
     }
 
+    fn unsupported(plan: &Plan) -> Vec<String> {
+        elephan_linux::unsupported(plan).iter().map(ToString::to_string).collect()
+    }
+
     /// What a scenario (JSON) asks for and a kernel cannot do, a line each. Raises `ScenarioError` where it cannot be run at all.
     #[pyfunction]
     pub fn linux_unsupported(scenario: &str) -> PyResult<Vec<String>> {
-        Ok(elephan_linux::unsupported(&plan(scenario)?))
+        Ok(unsupported(&plan(scenario)?))
     }
 
-    /// Runs a scenario (JSON) on the running kernel. `algorithms` are the kernel's names of each flow's congestion control.
+    /// Runs a scenario (JSON) on the running kernel. `algorithms` are the kernel's names of the congestion
+    /// control of each flow, and then of each crowd.
     /// `progress` as in `run_many`. The commands, each a list of words, run meanwhile in the namespaces of the hosts that
     /// send and that receive. Raises `ScenarioError` with a line for each thing that the kernel cannot do, `OSError` where
     /// the system refuses.
@@ -141,7 +148,7 @@ mod engine {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<pyo3::Bound<'py, PyDict>> {
         let plan = plan(scenario)?;
-        let wrong = elephan_linux::unsupported(&plan);
+        let wrong = unsupported(&plan);
         if !wrong.is_empty() {
             return Err(ScenarioError::new_err(wrong.join("\n")));
         }
@@ -178,7 +185,7 @@ mod engine {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<pyo3::Bound<'py, PyDict>> {
         let plan = plan(scenario)?;
-        let wrong = elephan_linux::unsupported(&plan);
+        let wrong = unsupported(&plan);
         if !wrong.is_empty() {
             return Err(ScenarioError::new_err(wrong.join("\n")));
         }

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use elephan_net::{LinkConfig, Loss};
-use elephan_traffic::{Arrivals, Datagrams, Demand, Start, Web};
+use elephan_traffic::{Datagrams, Demand, Start};
 use elephan_units::entry::Value;
 use elephan_units::{Rate, Seed, Time};
+
+pub use elephan_traffic::Members;
 
 pub use crate::file::Host;
 
@@ -102,15 +104,6 @@ pub struct Crowd {
     pub flow: Flow,
     /// Who wants them.
     pub members: Members,
-}
-
-/// Who wants the transfers of a crowd.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Members {
-    /// So many web users.
-    Users(u64, Web),
-    /// A Poisson process.
-    Arrivals(Arrivals),
 }
 
 /// A stream of datagrams (UDP), which nobody acknowledges.

@@ -2,13 +2,13 @@
 
 use elephan_metrics::trace::EventKind;
 use elephan_tcp::Segment;
+use elephan_traffic::Page;
 use elephan_units::Time;
 
 use crate::error::Error;
 use crate::packet::Packet;
 use crate::state::State;
 use crate::state::connection::Connection;
-use crate::state::crowd::Page;
 
 /// Receives the engine's reports. All methods are called at the time of the event.
 pub trait Observer {

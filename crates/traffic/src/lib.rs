@@ -5,12 +5,14 @@
 //! | [`Demand`] | the end of the last transfer | `demand.rs` |
 //! | [`Web`] | the end of the last object, and a time to think | `web.rs` |
 //! | [`Arrivals`] | a clock: a Poisson process | `arrivals.rs` |
+//! | [`Crowd`] | its members: web users, or arrivals | `crowd.rs` |
 //! | [`Datagrams`] | a clock: constant rate, or on and off | `datagrams.rs` |
 //!
 //! Everything is drawn from a separate random stream, which depends on the seed, the purpose and a number,
 //! but not on the network's behaviour. So a source's sample path is the same whatever other traffic there is.
 
 mod arrivals;
+mod crowd;
 mod datagrams;
 mod demand;
 mod distribution;
@@ -18,6 +20,7 @@ mod start;
 mod web;
 
 pub use arrivals::{Arrivals, Arriving, Sizes};
+pub use crowd::{Crowd, Members, Page};
 pub use datagrams::{Datagrams, Pattern, Source, UDP_HEADERS};
 pub use demand::Demand;
 pub use distribution::Distribution;

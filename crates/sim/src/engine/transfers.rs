@@ -15,8 +15,8 @@ impl<O: Observer> Engine<'_, O> {
     /// A flow arrives at random.
     pub(super) fn arrival(&mut self, number: u32, now: Time) {
         let crowd = &mut self.state.crowds[number as usize];
-        let size = crowd.arrive();
-        self.state.timers.schedule(Timer::Arrival(number), crowd.next());
+        let size = crowd.members.arrive();
+        self.state.timers.schedule(Timer::Arrival(number), crowd.members.next());
         let idle = crowd.idle.pop();
         let slot = idle.unwrap_or_else(|| {
             let slot = self.state.add_slot(Owner::Arrival { crowd: number }, Time::MAX);
@@ -35,11 +35,8 @@ impl<O: Observer> Engine<'_, O> {
                 self.open(slot, size, now);
             }
             Owner::User { crowd, user } => {
-                let crowd = &mut self.state.crowds[crowd as usize];
-                if now < crowd.stop {
-                    let visitor = &mut crowd.users[user as usize];
-                    visitor.asks(now);
-                    let size = visitor.request.size;
+                let members = &mut self.state.crowds[crowd as usize].members;
+                if let Some(size) = members.ask(user, now) {
                     self.open(slot, Some(size), now);
                 }
             }
@@ -88,7 +85,7 @@ impl<O: Observer> Engine<'_, O> {
                 Owner::User { crowd: number, user } => {
                     let crowd = &mut self.state.crowds[number as usize];
                     crowd.finished += 1;
-                    let page = crowd.users[user as usize].receives();
+                    let page = crowd.members.receive(user);
                     self.observer.crowd_finished(number, connection, page, now);
                 }
                 Owner::Arrival { crowd } => {
@@ -124,7 +121,7 @@ impl<O: Observer> Engine<'_, O> {
                 }
             }
             Owner::User { crowd, user } => {
-                let next = self.state.crowds[crowd as usize].users[user as usize].turns(now);
+                let next = self.state.crowds[crowd as usize].members.turn(user, now);
                 self.state.timers.schedule(Timer::End(slot, SENDER), next);
             }
             Owner::Arrival { crowd } => self.state.crowds[crowd as usize].idle.push(slot),

@@ -4,11 +4,12 @@
 use elephan_metrics::{Collector, Completions, CrowdSummary, FlowSample, HostSample, Setup, Summary};
 use elephan_scenario::Plan;
 use elephan_tcp::{Counters, Endpoint};
+use elephan_traffic::Page;
 use elephan_units::Time;
 
 use crate::state::State;
 use crate::state::connection::Connection;
-use crate::state::crowd::{Crowd, Page};
+use crate::state::crowd::Crowd;
 use crate::state::host::HostCounters;
 use crate::state::slot::Slot;
 

@@ -8,6 +8,7 @@ mod samples;
 use elephan_metrics::trace::{EventRow, EventTrace, NO_LINK, TransferTrace};
 use elephan_metrics::{Control, Outcome, SoFar};
 use elephan_scenario::Plan;
+use elephan_traffic::Page;
 use elephan_units::Time;
 
 use crate::error::Error;
@@ -18,7 +19,6 @@ use crate::record::measured::Measured;
 use crate::record::samples::Samples;
 use crate::state::State;
 use crate::state::connection::Connection;
-use crate::state::crowd::Page;
 use crate::state::slot::Slot;
 
 /// Memory for this number of flow samples is reserved in advance, 1.5 GB of address space; further samples

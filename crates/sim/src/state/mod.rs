@@ -76,13 +76,11 @@ impl<'a> State<'a> {
         let mut users = 0;
         for (number, crowd) in (0u32..).zip(&plan.crowds) {
             let made = Crowd::new(crowd, plan.seed, u64::from(number), self.slots.len() as u32, users);
-            for user in 0..made.users.len() as u32 {
-                let start =
-                    crowd.flow.start.draw_for("start of web user", plan.seed, users + u64::from(user));
+            for (user, start) in (0u32..).zip(made.members.starts()) {
                 self.add_slot(Owner::User { crowd: number, user }, start);
             }
-            users += made.users.len() as u64;
-            self.timers.schedule(Timer::Arrival(number), made.next());
+            users += made.members.starts().len() as u64;
+            self.timers.schedule(Timer::Arrival(number), made.members.next());
             self.crowds.push(made);
         }
     }
