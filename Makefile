@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo guest test fuzz lint audit pins memcheck mutants bench bench-emulator engines kernel-tools bench-sweep bench-peers published web screenshots docs measured declared clean
+.PHONY: demo guest test fuzz lint audit pins memcheck mutants bench bench-emulator engines kernel-tools kernel-image bench-sweep bench-peers published web screenshots docs measured declared clean
 
 demo: $(VENV)/built ## Compare four algorithms: a table and plots, in half a minute.
 	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
@@ -64,6 +64,13 @@ engines: $(VENV)/built kernel-tools ## Compare simulator and kernel, 12 minutes;
 kernel-tools: ## Install the tools that loading algorithms into the running kernel needs.
 	@command -v clang >/dev/null && ldconfig -p | grep -q 'libbpf\.so\.1' \
 	    || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq clang libbpf1)
+
+# The package with the source of the kernel that `make kernel-image` builds.
+KERNEL_SOURCE := linux-source-6.12
+kernel-image: $(VENV)/built ## Build the image of a kernel for the kernel engine, four minutes of processor time, unless it is there. Installs its source and the tools, if root.
+	@test -e /usr/src/$(KERNEL_SOURCE).tar.xz && which gcc flex bison bc xz >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null \
+	    || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(KERNEL_SOURCE) gcc libc6-dev flex bison bc xz-utils)
+	$(BIN)/elephan kernel build $(KERNEL_SOURCE)
 
 bench-sweep: $(VENV)/built ## Measure the overhead of a sweep of 10,000 short runs. Writes docs/sweeps.md.
 	$(BIN)/python scripts/bench_sweep.py | $(PYTHON) scripts/insert.py docs/sweeps.md bench-sweep

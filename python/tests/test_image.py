@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import elephan
 from elephan import _core
 from elephan.api.scenario import dumbbell, flow
 from elephan.base import folders
+from elephan.engines import kernel
 from elephan.engines.run import run as simulate
 from elephan.kernel import KernelError, image
 from elephan.studies.sweeps import loop
@@ -276,7 +278,10 @@ def test_damaged_images_are_none(cache):
     assert image.images() == []
 
 
-def test_a_scenario_names_its_kernel_and_a_sweep_several(cache):
+def test_a_scenario_names_its_kernel_and_a_sweep_several(cache, monkeypatch):
+    # What runs in a guest is not needed without an image.
+    monkeypatch.setattr(kernel, "INIT", Path(__file__))
+    monkeypatch.setattr(kernel, "LINKS", Path(__file__))
     keys = {"rate": "10 Mbit/s", "rtt": "20 ms", "flows": [flow("reno")], "duration": "1 s", "engine": "kernel"}
     scenario = dumbbell(**keys, kernel={"version": "6.1"})
     assert scenario.document["kernel"] == {"version": "6.1"}
@@ -295,6 +300,28 @@ def test_a_scenario_names_its_kernel_and_a_sweep_several(cache):
 
 def test_images_are_in_folders_of_elephan(cache):
     assert folders.document_of(entry(cache, "6.1.1")) == "image.json"
+
+
+def elephan_kernel(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from elephan.cli import main; main()", "kernel", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_command_line_builds_and_lists_images(tmp_path, cache):
+    done = elephan_kernel("images")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("kernel.version: expected an image of a kernel, found none; `elephan kernel build")
+    done = elephan_kernel("build", str(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith("expected the source of a Linux kernel, with its version in the Makefile, found none\n")
+    entry(cache, "6.1.192")
+    entry(cache, "6.1.191", guest="f" * 64)
+    lines = elephan_kernel("images").stdout.splitlines()
+    assert any("6.1.192" in line and " yes " in line for line in lines)
+    assert any("6.1.191" in line and "outdated: build it again" in line for line in lines)
+    # It is there: nothing is built.
+    done = elephan_kernel("build", str(small_tree(tmp_path / "linux", (6, 1, 192))))
+    assert done.stdout.startswith(f"Linux 6.1.192: {cache}")
 
 
 @pytest.mark.skipif(
