@@ -58,6 +58,10 @@ use crate::streams::Progress;
 /// Interval at which the caller is asked whether to continue the run.
 const REPORT_INTERVAL: Time = Time::from_millis(50);
 
+/// A sample is taken so long after it is due. In virtual time it so shows the effects of everything that is due
+/// at the same time, as in the simulator.
+const SETTLING: Time = Time::from_micros(1);
+
 /// The reason why a run did not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -197,7 +201,9 @@ fn watch(
     has_failed: impl Fn() -> bool,
 ) -> bool {
     let mut next_report = Time::ZERO;
+    let mut wake = Time::ZERO;
     loop {
+        clock.sleep(wake + SETTLING);
         let now = clock.now();
         if sampler.next() <= now {
             sampler.tick(occurrences);
@@ -220,8 +226,7 @@ fn watch(
             }
             next_report = now.saturating_add(REPORT_INTERVAL);
         }
-        let wake = sampler.next().min(next_report).min(plan.duration);
-        clock.sleep(wake);
+        wake = sampler.next().min(next_report).min(plan.duration);
     }
 }
 
