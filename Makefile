@@ -57,9 +57,14 @@ bench-emulator: ## Measure the capacity and accuracy of the link emulator of the
 	cargo run --release --quiet -p elephan-linux --example emulator -- $(BENCH) | sed '1i ```text' | sed '$$a ```' \
 	    | $(PYTHON) scripts/insert.py docs/kernel.md emulator
 
-engines: $(VENV)/built kernel-tools ## Compare simulator and kernel, 12 minutes; needs root. Writes docs/kernel.md.
-	$(BIN)/elephan compare-engines scenarios/engines/one-20.toml scenarios/engines/one-100.toml scenarios/engines/two-20.toml scenarios/engines/two-100.toml --cc reno,hstcp,hstcp-fc,scalable,htcp,bic,fast,ltcp --markdown --force \
+# The algorithms of Linux, and those of kernel/.
+LINUX := reno,cubic,vegas,linux:bic,linux:htcp,linux:scalable,highspeed,westwood,hybla,nv,lp,veno,yeah,illinois,dctcp,cdg,bbr
+OURS := hstcp,hstcp-fc,scalable,htcp,bic,fast,ltcp
+engines: $(VENV)/built ## Compare the simulator and a kernel's TCP, 10 minutes; needs an image (`elephan kernel build`). Writes docs/kernel.md.
+	$(BIN)/elephan compare-engines $(addprefix scenarios/engines/,one-20.toml one-100.toml two-20.toml two-100.toml) --cc $(LINUX),$(OURS) --markdown --force \
 	    | $(PYTHON) scripts/insert.py docs/kernel.md suite
+	$(BIN)/elephan compare-engines scenarios/engines/gigabit-20.toml --cc $(LINUX),$(OURS) --markdown --force \
+	    | $(PYTHON) scripts/insert.py docs/kernel.md suite-gigabit
 
 kernel-tools: ## Install the tools that loading algorithms into the running kernel needs.
 	@command -v clang >/dev/null && ldconfig -p | grep -q 'libbpf\.so\.1' \

@@ -1,10 +1,13 @@
-"""Comparing engines, with a fake kernel: its runs are simulated, and report whether they are valid."""
+"""Comparing engines, with fake kernels: their runs are simulated, and report whether they are valid."""
 
+import json
 from dataclasses import replace
 
 import pytest
+from typer.testing import CliRunner
 
 from elephan.api.scenario import dumbbell, flow
+from elephan.cli.compare_engines import app
 from elephan.engines.run import run as simulate
 from elephan.studies import side_by_side as engines
 
@@ -15,18 +18,27 @@ def kernel(monkeypatch):
     to_come = []
     made = []
 
-    def run(scenario):
-        done = simulate(scenario.with_settings({"engine": "sim", "path.rate": f"{10 - len(made)} Mbit/s"}))
-        made.append(replace(done, provenance={"quality": {"invalid_because": to_come[len(made)]}}))
-        return made[-1]
+    def run(scenario, cancel=None):
+        if scenario.document["engine"] == "sim":
+            return simulate(scenario, cancel=cancel)
+        simulated = engines._simulated(scenario, large=False) or scenario.with_settings(
+            {"engine": "sim", "flow.cc": "reno"}
+        )
+        done = simulate(simulated.with_settings({"path.rate": f"{10 - len(made)} Mbit/s"}))
+        reasons = to_come[len(made)] if to_come else []
+        made.append(replace(done, provenance={**done.provenance, "quality": {"invalid_because": reasons}}))
+        return made[-1] if to_come else replace(made.pop(), scenario=scenario)
 
-    monkeypatch.setattr(engines.linux, "run", run)
+    monkeypatch.setattr(engines, "run", run)
     return to_come, made
 
 
+def scenario(cc="reno", **keys):
+    return dumbbell(rate="10 Mbit/s", rtt="20 ms", buffer="100% bdp", flows=[flow(cc)], duration="3 s", **keys)
+
+
 def pair(**options):
-    path = dumbbell(rate="10 Mbit/s", rtt="20 ms", buffer="100% bdp", flows=[flow("reno")], duration="3 s")
-    return engines.pair(path, name="short", **options)
+    return engines.pair(scenario(), name="short", engine="linux", **options)
 
 
 def goodput(found):
@@ -58,3 +70,60 @@ def test_every_repeat_is_made_valid(kernel):
     assert len(made) == 3
     assert [len(run.provenance["quality"]["invalid_because"]) for run in found.counted] == [0, 0]
     assert "| yes, after 1 invalid: it waited |" in engines.table([found]).to_markdown()
+
+
+@pytest.mark.parametrize(
+    ("name", "simulated"),
+    [
+        ("reno", "reno"),
+        ("linux:htcp", "htcp"),
+        ("linux:highspeed", "hstcp"),
+        ("highspeed", "hstcp"),
+        ("kernel:bic", "kernel:bic"),
+        ({"name": "scalable", "a": 0.02}, {"name": "scalable", "a": 0.02}),
+        ("linux:bbr", None),
+        ("westwood", None),
+    ],
+)
+def test_the_simulator_runs_the_algorithm_of_the_same_rule(name, simulated):
+    found = engines._simulated(scenario(name, engine="kernel", kernel={"version": "6.12"}), large=False)
+    assert (found and found.document["flow"][0]["cc"]) == simulated
+    assert found is None or found.document["engine"] == "sim"
+
+
+@pytest.mark.usefixtures("kernel")
+def test_pairs_come_in_order_and_what_the_simulator_lacks_is_empty(tmp_path):
+    scenarios = {name: scenario(name, engine="kernel") for name in ("htcp", "bbr", "reno")}
+    found = list(engines.pairs(scenarios))
+    assert [one.name for one in found] == list(scenarios)
+    assert [one.sim is None for one in found] == [False, True, False]
+    rows = engines.table(found).to_markdown().splitlines()
+    assert "| bbr | - / " in rows[3]
+    assert "(+0.0 %)" in rows[2]
+    folder = found[1].save(tmp_path / "bbr")
+    assert sorted(path.name for path in folder.iterdir()) == ["cwnd.png", "difference.json", "kernel"]
+    goodput = json.loads((folder / "difference.json").read_text())["quantities"]["goodput"]
+    assert goodput["sim"] is None
+    assert goodput["kernel"] == pytest.approx(10 * 1448 / 1500, rel=0.05)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_the_command_writes_a_folder_for_each_scenario(tmp_path):
+    path = tmp_path / "short.toml"
+    path.write_text(
+        'name = "short"\nduration = "3 s"\npath = { rate = "10 Mbit/s", rtt = "20 ms" }\nflow = [{ cc = "reno" }]\n'
+    )
+
+    def called(*words):
+        return CliRunner().invoke(app, [str(path), "--out", str(tmp_path / "out"), *words], catch_exceptions=True)
+
+    done = called("--cc", "htcp,linux:bbr", "--markdown")
+    assert done.exit_code == 0, done.output
+    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == ["short-htcp", "short-linux-bbr"]
+    for words, expected in (
+        (["--cc", "htcp"], "expected no such folder, found one"),
+        (["--engine", "sim"], "--engine: expected one of kernel, linux, found 'sim'"),
+        (["--repeat", "2"], "--repeat: expected 1 with the engine kernel, whose runs are exact, found 2"),
+        (["--cc", "reno,reno"], "expected scenarios of different names, found 'short reno' twice"),
+    ):
+        assert expected in str(called(*words).exception)

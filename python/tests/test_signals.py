@@ -169,7 +169,7 @@ def test_a_reproduction_keeps_its_runs(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0 or bool(kernel.missing()), reason="needs root and a kernel with BTF")
 @pytest.mark.parametrize(
-    "arguments", [("run", "scenario.toml", "--engine", "linux"), ("compare-engines", "scenario.toml")]
+    "arguments", [(command, "scenario.toml", "--engine", "linux") for command in ("run", "compare-engines")]
 )
 def test_the_linux_engine_stops(arguments: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "scenario.toml").write_text(SCENARIO.replace("100000", "300").replace("1 Gbit/s", "20 Mbit/s"))

@@ -45,7 +45,7 @@ FILES = re.compile(
     r"|report(-\d+)?\.(html|pdf|png|svg|md)|linux"
 )
 # Folders of single runs within other results.
-INNER = {"comparison.json": re.compile(r"runs/[^/]+-\d+"), "difference.json": re.compile(r"sim|linux-\d+")}
+INNER = {"comparison.json": re.compile(r"runs/[^/]+-\d+"), "difference.json": re.compile(r"sim|kernel|linux(-\d+)?")}
 TEMPORARY = re.compile(r"\.elephan-[0-9a-f]{16}")
 LOCK = ".elephan-lock"
 # Temporary folders from other machines are kept this long: without locks across machines, they may still be in use.
@@ -145,7 +145,8 @@ def _foreign(folder: Path, name: str | None) -> Path | None:
     return None
 
 
-def _check(folder: Path, *, force: bool) -> None:
+def check_new(folder: Path, *, force: bool) -> None:
+    """Refuse a folder that `new_folder` refuses. Raises `FileExistsError`."""
     if not os.path.lexists(folder):
         return
     found = _obstacle(folder)
@@ -189,7 +190,7 @@ def new_folder(folder: str | Path, *, force: bool = False) -> Iterator[Path]:
     """
     folder = Path(folder)
     place = folder.resolve() if folder.name in ("", "..") else folder.parent.resolve() / folder.name
-    with _place(place, lambda: _check(folder, force=force), f"nothing was written to {folder}") as new:
+    with _place(place, lambda: check_new(folder, force=force), f"nothing was written to {folder}") as new:
         new.mkdir()
         yield new
         for path in new.rglob("*"):

@@ -23,7 +23,7 @@ BAD_INPUT, FAILED = 2, 1
 COMMANDS = {
     "run": "Run a scenario file, print the results, and write a results folder.",
     "compare": "Compare algorithms on one path: a table with 95 % confidence intervals, and plots.",
-    "compare-engines": "Run scenarios on the simulator and on this kernel's TCP, and show the differences. Needs root.",
+    "compare-engines": "Run scenarios on the simulator and on a kernel's TCP, and show the differences.",
     "sweep": "Run all points of a scenario's sweep that its folder does not have yet.",
     "table": "Show a sweep's metrics for each setting, with 95 % confidence intervals over repeats.",
     "paired": "Compare two settings of a sweep with common random numbers: difference, effect size and p-values.",

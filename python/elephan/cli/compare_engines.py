@@ -1,12 +1,13 @@
-"""`elephan compare-engines`: a scenario on the simulator and on the running kernel."""
+"""`elephan compare-engines`: a scenario on the simulator and on a kernel's TCP."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from elephan.api.scenario import load
-from elephan.base.folders import default, file_names, new_folder
+from elephan import _core
+from elephan.api.scenario import Scenario, load
+from elephan.base.folders import check_new, default, file_names, new_folder
 from elephan.base.text import Terminal, echo
 from elephan.cli.options import Force, Large, Settings, assignments, command_line, words
 from elephan.studies import side_by_side
@@ -21,37 +22,49 @@ def compare_engines(
     files: Annotated[list[Path], typer.Argument(help="Scenario files.")],
     cc: Annotated[str | None, typer.Option(help="Algorithms for all flows, separated by commas, one run each.")] = None,
     settings: Settings = None,
-    repeat: Annotated[int, typer.Option(min=1, help="Number of runs on the kernel; the median is reported.")] = 1,
+    engine: Annotated[
+        str, typer.Option(help="The kernel: kernel (in virtual time; needs an image), or linux (this one; needs root).")
+    ] = "kernel",
+    repeat: Annotated[
+        int, typer.Option(min=1, help="Number of runs with --engine linux, which vary; the median is reported.")
+    ] = 1,
     out_dir: Annotated[Path | None, typer.Option("--out", help="Results folder. [default: results/engines]")] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print only the table, as Markdown.")] = False,
     large: Large = False,
     force: Force = False,
 ) -> None:
-    """Run scenarios on the simulator and on this kernel's TCP, and show the differences. Needs root."""
-    changes = assignments(settings)
+    """Run scenarios on the simulator and on a kernel's TCP, and show the differences."""
+    if engine not in side_by_side.ENGINES:
+        raise _core.ScenarioError(f"--engine: expected one of {', '.join(side_by_side.ENGINES)}, found {engine!r}")
+    if engine == "kernel" and repeat > 1:
+        raise _core.ScenarioError(f"--repeat: expected 1 with the engine kernel, whose runs are exact, found {repeat}")
+    changes = {**assignments(settings), "engine": engine}
     folder = out_dir or default("engines")
-    pairs: list[side_by_side.Pair] = []
     names: list[str | None] = [*words(cc)] or [None]
-    todo = [
-        (f"{scenario.name} {name or ''}".strip(), scenario)
-        for path in files
-        for name in names
-        for scenario in [load(path, {**changes, **({"flow.cc": name} if name else {})}, large=large)]
-    ]
-    places = file_names(name for name, _ in todo)
-    for number, (name, scenario) in enumerate(todo):
-        err.print(f"{number + 1}/{len(todo)}: {name}, {scenario.document['duration']} x {repeat}", highlight=False)
-        try:
-            with new_folder(folder / places[name], force=force) as place:
-                made = side_by_side.pair(scenario, name=name, repeat=repeat, large=large)
-                made.write_into(place)
-            made.draw(folder / places[name])
-        except KeyboardInterrupt as stopped:
-            if pairs:
-                stopped.add_note(f"{number} of {len(todo)} scenarios are in {folder}")
-            raise
-        pairs.append(made)
-    table = side_by_side.table(pairs)
+    todo: dict[str, Scenario] = {}
+    for path in files:
+        for cc_name in names:
+            scenario = load(path, {**changes, **({"flow.cc": cc_name} if cc_name else {})}, large=large)
+            name = f"{scenario.name} {cc_name or ''}".strip()
+            if name in todo:
+                raise _core.ScenarioError(f"{path}: expected scenarios of different names, found {name!r} twice")
+            todo[name] = scenario
+    places = file_names(todo)
+    for name in todo:
+        check_new(folder / places[name], force=force)
+    made: list[side_by_side.Pair] = []
+    try:
+        for pair in side_by_side.pairs(todo, engine=engine, repeat=repeat, large=large):
+            with new_folder(folder / places[pair.name], force=force) as place:
+                pair.write_into(place)
+            pair.draw(folder / places[pair.name])
+            made.append(pair)
+            err.print(f"{len(made)}/{len(todo)}: {pair.name}", highlight=False)
+    except KeyboardInterrupt as stopped:
+        if made:
+            stopped.add_note(f"{len(made)} of {len(todo)} scenarios are in {folder}")
+        raise
+    table = side_by_side.table(made)
     if markdown:
         echo(table.to_markdown() + "\n")
         return

@@ -30,12 +30,24 @@ err = Terminal(stderr=True)
 def reproduce(
     name: Annotated[str, typer.Argument(help="`list`, `all`, `page`, a source, or SOURCE/EXPERIMENT.")],
     quick: Annotated[bool, typer.Option("--quick", help="Use fewer and shorter runs: minutes for all.")] = False,
+    engine: Annotated[
+        str,
+        typer.Option(help="sim, or kernel (a kernel's TCP; needs an image) for scenarios that a kernel can run."),
+    ] = "sim",
     out_dir: Annotated[
-        Path, typer.Option("--out", help="Folder for runs and reports; existing runs are reused.")
-    ] = Path("results/reproduce"),
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Folder for runs and reports; existing runs are reused. [default: results/reproduce, with --engine kernel "
+            "results/reproduce-kernel]",
+        ),
+    ] = None,
     page: Annotated[Path | None, typer.Option(help="Page to write. [default: docs/reproduction.md for `page`]")] = None,
 ) -> None:
     """Reproduce published experiments, and compare the results with the published numbers."""
+    if engine not in ("sim", "kernel"):
+        raise _core.ScenarioError(f"--engine: expected sim or kernel, found {engine!r}")
+    out_dir = out_dir or Path("results/reproduce" if engine == "sim" else "results/reproduce-kernel")
     if name == "list":
         _list()
         return
@@ -54,6 +66,7 @@ def reproduce(
     lab = Lab(
         out_dir / "runs",
         quick=quick,
+        engine=engine,
         progress=lambda what, share: err.print(f"  {what}: {share:.0%}", highlight=False) if err.is_terminal else None,
     )
     counts: Counter[str] = Counter()
@@ -64,6 +77,7 @@ def reproduce(
             ended = time.perf_counter(), time.process_time(), lab.asked, lab.made
             wall, cpu, asked, made = (after - before for before, after in zip(started, ended, strict=True))
             report |= {
+                "engine": engine,
                 "wall_s": round(wall, 1),
                 "cpu_s": round(cpu, 1),
                 "runs": asked,

@@ -1,11 +1,14 @@
-"""Comparison of the simulator and the running kernel on the same scenario."""
+"""Comparison of the simulator and a kernel on the same scenario: a kernel in virtual time, or the running one."""
 
 import itertools
 import math
+import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -13,17 +16,22 @@ from matplotlib.figure import Figure
 from elephan import _core
 from elephan.api.charts import CHARTS
 from elephan.api.metrics import Metric, declared
+from elephan.api.registry import algorithms, linux_algorithms
 from elephan.api.run import Run, write_json
 from elephan.api.scenario import Scenario
 from elephan.base.folders import new_folder
 from elephan.base.plots import STYLE, Line, draw_lines, save_beside
 from elephan.base.table import Head, Table, text_heads
 from elephan.base.text import drawn
-from elephan.engines import linux
-from elephan.engines.run import run as simulate
+from elephan.engines.run import run
+from elephan.kernel.names import LINUX
 
-# How often a run on the kernel is carried out until it is valid.
+# The engines that run a kernel: in virtual time, or the running one.
+ENGINES = ("kernel", "linux")
+# How often a run on the running kernel is carried out until it is valid.
 ATTEMPTS = 3
+# The simulator's names of algorithms that Linux calls otherwise.
+RENAMED = {"highspeed": "hstcp"}
 
 
 def epoch_s(run: Run) -> float | None:
@@ -42,6 +50,19 @@ def epoch_s(run: Run) -> float | None:
         if len(moments) >= 2:
             lengths += [b - a for a, b in itertools.pairwise(moments)]
     return statistics.fmean(lengths) if lengths else None
+
+
+def resent(run: Run) -> float | None:
+    """Segments sent again for each reduction of a window, within the measuring window; none without reductions."""
+    summary, frame = run.summary, run.flows
+    within = frame.filter((frame["time_s"] >= summary.from_s) & (frame["time_s"] <= summary.to_s))
+    sums = {"retransmits": 0, "congestion_events": 0}
+    for which in range(len(summary.flows)):
+        flow = within.filter(within["flow"] == which).sort("time_s")
+        for column in sums:
+            counts = flow[column].to_list()
+            sums[column] += counts[-1] - counts[0] if counts else 0
+    return sums["retransmits"] / sums["congestion_events"] if sums["congestion_events"] else None
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -68,39 +89,42 @@ def _of_all(column: str) -> Metric:
 GOODPUT = replace(_of_all("goodput_bit_s"), unit="Mbit/s", digits=2)
 WINDOW = _of_flows("cwnd_mean_segments")
 EPOCH = Metric("epoch", "s", reading=epoch_s)
-QUANTITIES = (GOODPUT, WINDOW, EPOCH, _of_flows("srtt_mean_s"), _of_all("loss_rate"), _of_all("fairness"))
+RESENT = Metric("resent", "segments per reduction", digits=1, reading=resent)
+QUANTITIES = (GOODPUT, WINDOW, EPOCH, RESENT, _of_flows("srtt_mean_s"), _of_all("loss_rate"), _of_all("fairness"))
 # How close the two are meant to be, as shares.
-AIMS = {GOODPUT: 0.03, WINDOW: 0.10, EPOCH: 0.15}
+AIMS = {GOODPUT: 0.02, WINDOW: 0.05, EPOCH: 0.10, RESENT: 0.25}
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A scenario on both engines: one simulation, and one or more runs on the kernel, of which the median is used.
+    """A scenario on both engines: one simulation, and one or more runs on a kernel, of which the median is used.
 
-    An invalid run is used only if there is no valid one.
+    `engine` is that of the kernel: `kernel` or `linux`. There is no simulation of an algorithm that only Linux has. An invalid
+    run is used only if there is no valid one.
     """
 
     name: str
-    sim: Run
-    linux: tuple[Run, ...]
+    engine: str
+    sim: Run | None
+    kernel: tuple[Run, ...]
 
     @property
     def counted(self) -> list[Run]:
         """The runs on the kernel that are used."""
-        return [run for run in self.linux if not _reasons(run)] or list(self.linux)
+        return [run for run in self.kernel if not _reasons(run)] or list(self.kernel)
 
     @property
     def validity(self) -> str:
         """Whether the runs that are used are valid, and why the others are not."""
-        wrong = [reason for run in self.linux for reason in _reasons(run)]
-        if len(self.counted) < len(self.linux):
-            return f"yes, after {len(self.linux) - len(self.counted)} invalid: {wrong[0]}"
+        wrong = [reason for run in self.kernel for reason in _reasons(run)]
+        if len(self.counted) < len(self.kernel):
+            return f"yes, after {len(self.kernel) - len(self.counted)} invalid: {wrong[0]}"
         return "; ".join(wrong) or "yes"
 
     def values(self, quantity: Metric) -> tuple[float | None, float | None]:
         """The quantity on the simulator, and on the kernel."""
         there = [value for value in map(quantity.read, self.counted) if value is not None and math.isfinite(value)]
-        return quantity.read(self.sim), statistics.median(there) if there else None
+        return quantity.read(self.sim) if self.sim else None, statistics.median(there) if there else None
 
     def apart(self, quantity: Metric) -> float | None:
         """By how much the simulator's value exceeds the kernel's, as a share of the kernel's."""
@@ -109,16 +133,18 @@ class Pair:
 
     def plot(self) -> Figure:
         """Plot the windows over time: the simulator's above, the kernel's below."""
+        runs = [("simulator", self.sim)] if self.sim else []
+        runs.append(("kernel", self.counted[0]))
         with mpl.rc_context(STYLE):
-            figure = Figure(figsize=(7.2, 4.6))
-            axes = figure.subplots(2, 1, sharex=True, sharey=True)
-            for place, run, title in zip(axes, (self.sim, self.counted[0]), ("simulator", "kernel"), strict=True):
-                lines = [Line(*line) for line in run.lines("cwnd")]
-                draw_lines(place, lines, CHARTS["cwnd"].label, run.summary.to_s)
+            figure = Figure(figsize=(7.2, 2.3 * len(runs)))
+            places = figure.subplots(len(runs), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+            for place, (title, made) in zip(places, runs, strict=True):
+                lines = [Line(*line) for line in made.lines("cwnd")]
+                draw_lines(place, lines, CHARTS["cwnd"].label, made.summary.to_s)
                 place.set_title(f"{drawn(self.name, 80)}: {title}")
-            axes[1].set_xlabel("time (s)")
-            if len(self.sim.labels) > 1:
-                axes[0].legend()
+            places[-1].set_xlabel("time (s)")
+            if len(self.counted[0].labels) > 1:
+                places[0].legend()
             return figure
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
@@ -134,27 +160,78 @@ class Pair:
 
     def write_into(self, place: Path) -> None:
         """Write the files of such a folder into `place`, which exists."""
-        for which, run in enumerate((self.sim, *self.linux)):
-            inner = place / ("sim" if which == 0 else f"linux-{which}")
+        runs = {"sim": self.sim} if self.sim else {}
+        several = len(self.kernel) > 1
+        runs |= {f"{self.engine}-{n}" if several else self.engine: made for n, made in enumerate(self.kernel, 1)}
+        for name, made in runs.items():
+            inner = place / name
             inner.mkdir()
-            run.write_into(inner)
-        values = {q.name: dict(zip(("sim", "linux"), self.values(q), strict=True)) for q in QUANTITIES}
+            made.write_into(inner)
+        values = {q.name: dict(zip(("sim", self.engine), self.values(q), strict=True)) for q in QUANTITIES}
         write_json(place / "difference.json", {"elephan": _core.__version__, "quantities": values})
 
 
-def pair(scenario: Scenario, *, name: str | None = None, repeat: int = 1, large: bool = False) -> Pair:
-    """Run a scenario on both engines, `repeat` times on the kernel. Raises as `linux.run` does.
+def pairs(
+    scenarios: Mapping[str, Scenario], *, engine: str = "kernel", repeat: int = 1, large: bool = False
+) -> Iterator[Pair]:
+    """Run each scenario, given by its name, on the simulator and on the engine `kernel` or `linux`; in the same order.
 
-    A run that the machine disturbed gives no information about the kernel and is repeated, up to `ATTEMPTS` times.
+    With `kernel` the runs are carried out side by side on all cores. With `linux` they are carried out in sequence, `repeat` of
+    each scenario; one that the machine disturbed is repeated, up to `ATTEMPTS` times. Raises as `run` does.
     """
-    runs: list[Run] = []
+    todo = [
+        (name, _simulated(scenario, large), scenario.with_settings({"engine": engine}, large=large))
+        for name, scenario in scenarios.items()
+    ]
+    if engine == "linux":
+        for name, simulated, real in todo:
+            yield Pair(name, engine, run(simulated) if simulated else None, tuple(_valid(real, repeat)))
+        return
+    cancel = _core.Cancel()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+
+        def start(scenario: Scenario) -> Future[Run]:
+            return pool.submit(run, scenario, cancel=cancel)
+
+        started = [(name, start(simulated) if simulated else None, start(real)) for name, simulated, real in todo]
+        try:
+            while started:
+                name, sim, kernel = started.pop(0)
+                yield Pair(name, engine, sim.result() if sim else None, (kernel.result(),))
+        finally:
+            cancel.set()
+            pool.shutdown(cancel_futures=True)
+
+
+def pair(scenario: Scenario, *, name: str | None = None, **options: Any) -> Pair:
+    """Run one scenario as `pairs` does."""
+    return next(pairs({name or scenario.name: scenario}, **options))
+
+
+def _valid(scenario: Scenario, repeat: int) -> Iterator[Run]:
+    """Runs on the running kernel: so many valid ones, where the machine allows it, and the invalid ones before them."""
     for _ in range(repeat):
         for _ in range(ATTEMPTS):
-            runs.append(linux.run(scenario.with_settings({"engine": "linux"}, large=large)))
-            if not _reasons(runs[-1]):
+            made = run(scenario)
+            yield made
+            if not _reasons(made):
                 break
-    sim = simulate(scenario.with_settings({"engine": "sim"}, large=large))
-    return Pair(name or scenario.name, sim, tuple(runs))
+
+
+def _simulated(scenario: Scenario, large: bool) -> Scenario | None:
+    """The scenario with the simulator's algorithms of the same rules; none if it lacks one of them."""
+    document = {key: value for key, value in scenario.document.items() if key != "kernel"}
+    own = {entry.name for entry in algorithms()}
+    linux = {entry.name.removeprefix(LINUX) for entry in linux_algorithms()}
+    flows = []
+    for flow in document.get("flow", []):
+        cc = flow["cc"]
+        if isinstance(cc, str) and (plain := cc.removeprefix(LINUX)) in linux and cc not in own:
+            cc = RENAMED.get(plain, plain)
+            if cc not in own:
+                return None
+        flows.append({**flow, "cc": cc})
+    return Scenario({**document, "engine": "sim", "flow": flows}).with_settings({}, large=large)
 
 
 def table(pairs: Sequence[Pair]) -> Table:
@@ -170,7 +247,7 @@ def table(pairs: Sequence[Pair]) -> Table:
             apart = one.apart(quantity)
             text = f"{quantity.text(sim)} / {quantity.text(kernel)}"
             if apart is not None and quantity in AIMS:
-                text += f" ({100 * apart:+.0f} %{'!' if abs(apart) > AIMS[quantity] else ''})"
+                text += f" ({100 * apart:+.1f} %{'!' if abs(apart) > AIMS[quantity] else ''})"
             row.append(text)
         rows.append([*row, one.validity])
     aims = {quantity: f", aim {100 * aim:.0f} %" for quantity, aim in AIMS.items()}

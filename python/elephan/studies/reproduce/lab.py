@@ -185,7 +185,7 @@ def experiment(
 
 @dataclass
 class Lab:
-    """Runs scenarios, each once. `quick` reduces the number and the length of the runs.
+    """Runs scenarios, each once, on one engine. `quick` reduces the number and the length of the runs.
 
     A run is stored in `folder` as a results folder, under the identity that it has in a sweep (its scenario and the code
     version), and later requests read it from there. So an interruption loses only the runs in progress. The folder of a
@@ -195,6 +195,7 @@ class Lab:
 
     folder: Path
     quick: bool = False
+    engine: str = "sim"
     progress: Callable[[str, float], object] | None = None
     # How many runs were requested, and how many of them were carried out.
     asked: int = 0
@@ -206,7 +207,7 @@ class Lab:
 
     def scenario(self, name: str, settings: Mapping[str, str] | None = None) -> Scenario:
         """The scenario `SOURCE/FILE` of the published data, with some keys changed."""
-        return load(SCENARIOS / f"{name}.toml", settings)
+        return load(SCENARIOS / f"{name}.toml", {**(settings or {}), "engine": self.engine})
 
     def runs(self, name: str, points: Sequence[Mapping[str, str]], repeats: int = 1) -> list[list[Run]]:
         """Run the scenario `SOURCE/FILE` with each of the settings in `points` and seeds 1 to `repeats`; results in this order."""
