@@ -111,6 +111,14 @@ def test_the_driver_and_the_edits_enter_the_tree(tmp_path):
         assert edit.old not in text.replace(edit.new, "")
 
 
+def test_a_kernel_that_does_not_need_an_edit_stays_as_it_is(tmp_path):
+    tree = small_tree(tmp_path / "linux", (6, 17, 0))
+    file = tree / "arch/x86/um/os-Linux/registers.c"
+    file.write_text("unsigned long host_fp_size;\n")
+    image._add_driver(tree, "6.17.0")
+    assert file.read_text() == "unsigned long host_fp_size;\n"
+
+
 @pytest.mark.parametrize("edit", image.EDITS, ids=lambda edit: edit.file)
 def test_an_edit_without_its_place_is_an_error(edit, tmp_path, cache):
     tree = small_tree(tmp_path / "linux", (6, 99, 1))

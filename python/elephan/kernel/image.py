@@ -20,7 +20,7 @@ import signal
 import subprocess
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -74,11 +74,16 @@ BUILT = (
 
 @dataclass(frozen=True)
 class Edit:
-    """A change of a kernel's source: wherever `old` is in `file`, `new` replaces it. The text has to be there."""
+    """A change of a kernel's source: wherever `old` is in `file`, `new` replaces it.
+
+    The text has to be there, except in a kernel that has the text `unless` and does not need the edit.
+    """
 
     file: str
     old: str
     new: str
+    # No part of what identifies an image: it changes no edit.
+    unless: str | None = field(default=None, repr=False)
 
 
 EDITS = (
@@ -87,11 +92,13 @@ EDITS = (
     # The clock counts single nanoseconds, and timers fire when they are due.
     Edit("arch/um/include/linux/time-internal.h", "#define TIMER_MULTIPLIER 256\n", "#define TIMER_MULTIPLIER 1\n"),
     Edit("arch/um/include/linux/time-internal.h", "#define TIMER_MIN_DELTA  500\n", "#define TIMER_MIN_DELTA  1\n"),
-    # The buffer for the processor's extended state is too small on processors with AMX. Programs of the guest do without.
+    # The buffer for the processor's extended state is too small on processors with AMX. Programs of the guest do without. Newer
+    # kernels ask the host for its size.
     Edit(
         "arch/x86/um/os-Linux/registers.c",
         "\t\thave_xstate_support = 1;\n",
         "\t\thave_xstate_support = 0;\n",
+        unless="host_fp_size",
     ),
     # The processes of the guest end with it, however it ends.
     Edit(
@@ -364,6 +371,8 @@ def _add_driver(tree: Path, version: str) -> None:
     for edit in EDITS:
         path = tree / edit.file
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if edit.unless is not None and edit.unless in text:
+            continue
         if edit.old not in text:
             line = edit.old.strip().split("\n")[0]
             raise KernelError(
