@@ -86,7 +86,7 @@ def test_what_a_kernel_cannot_do_is_refused():
     with pytest.raises(_core.ScenarioError, match=r"tcp.initial_ssthresh: expected none"):
         linux.run(path(tcp={"initial_ssthresh": 20}))
     with pytest.raises(_core.ScenarioError, match=r"web.tcp: expected one stack"):
-        linux.run(path(web=[{"users": 3, "start": "1 s", "tcp": {"initial_window": 2}}]))
+        linux.run(path(web=[{"users": 3, "start": "1 s", "tcp": {"timestamps": False}}]))
 
 
 def test_a_name_selects_a_file_of_kernel_or_one_of_linux():
@@ -266,16 +266,34 @@ def test_flows_with_round_trips_and_transfers_of_their_own():
 
 
 @pytest.mark.usefixtures("machine")
-def test_the_initial_window_is_that_of_the_scenario():
+def test_connections_have_settings_of_their_own():
     """70 segments take, after the handshake, two round trips of 100 ms with a window of 40, and seven with one of 1."""
+    large = {"packet": "4000 B"}
+    stacks = [{"initial_window": 1}, {"initial_window": 40}, large]
+    flows = [flow("reno", size="100 kB", transfers=1, tcp=stack) for stack in stacks]
+    scenario = path(flows=flows, rate="100 Mbit/s", rtt="100 ms", duration="2 s", trace={"interval": "5 ms"})
+    run = undisturbed(lambda: linux.run(scenario))
+    took = run.transfers.sort("flow")["end_s"]
+    assert took[0] > 0.65
+    assert took[1] < 0.45
+    # In flight are segments of 3948 bytes of the last flow, and of 1448 of the others, after a SYN.
+    for number, mss in ((1, 1448), (2, 3948)):
+        pipes = set(run.flows.filter(run.flows["flow"] == number)["pipe_bytes"])
+        assert {pipe % mss for pipe in pipes if pipe > 1000} == {0}
 
-    def took(window):
-        flows = [flow("reno", size="100 kB", transfers=1)]
-        keys = {"rate": "100 Mbit/s", "rtt": "100 ms", "tcp": {"initial_window": window}, "duration": "2 s"}
-        return linux.run(path(flows=flows, **keys)).transfers["end_s"][0]
 
-    assert took(1) > 0.65
-    assert took(40) < 0.45
+@pytest.mark.usefixtures("machine")
+def test_pacing_spreads_a_window():
+    """A window of 40 segments leaves at once, or within half a round trip."""
+
+    def queue(pacing):
+        stack = {"initial_window": 40, "pacing": pacing}
+        flows = [flow("reno", size="50 kB", transfers=1, tcp=stack)]
+        run = undisturbed(lambda: linux.run(path(flows=flows, rate="50 Mbit/s", rtt="100 ms", duration="1 s")))
+        return run.summary.links[0].queue_max_packets
+
+    assert queue(pacing=False) > 25
+    assert queue(pacing=True) < 15
 
 
 @pytest.mark.usefixtures("machine")

@@ -84,9 +84,7 @@ impl Device {
         self.ask(libc::RTM_NEWLINK, 0, &message, attributes)
     }
 
-    /// The initial window of connections from this end to the other, segments: a metric of the route that the
-    /// kernel has made with the addresses, which is replaced.
-    fn initial_window(&self, own: Ipv4Addr, peer: Ipv4Addr, segments: u32) -> io::Result<()> {
+    fn route(&self, own: Ipv4Addr, peer: Ipv4Addr, initial_window: u32) -> io::Result<()> {
         // struct rtmsg: family, length of the prefix, that of the source, TOS, table, protocol, scope, type,
         // flags.
         let mut message =
@@ -96,7 +94,7 @@ impl Device {
             (libc::RTA_DST, peer.octets().to_vec()),
             (libc::RTA_PREFSRC, own.octets().to_vec()),
             (libc::RTA_OIF, self.index.to_ne_bytes().to_vec()),
-            (libc::RTA_METRICS, attribute(RTAX_INITCWND, &segments.to_ne_bytes())),
+            (libc::RTA_METRICS, attribute(RTAX_INITCWND, &initial_window.to_ne_bytes())),
         ];
         self.ask(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_REPLACE, &message, &attributes)
     }
@@ -133,22 +131,24 @@ pub fn loopback() -> io::Result<()> {
     Device::by_name("lo")?.up()
 }
 
-/// Configures the device of the calling thread's namespace, from `own` address to `peer`, and brings it up.
-/// Connections have this initial window, segments.
-pub fn configure(
-    (own, peer): (Ipv4Addr, Ipv4Addr),
-    mtu: u32,
-    segment_by_segment: bool,
-    initial_window: u32,
-) -> io::Result<()> {
+/// Configures the device of the calling thread's namespace, from its `own` addresses to the `peer`, and brings it
+/// up.
+pub fn configure(own: &[Ipv4Addr], peer: Ipv4Addr, mtu: u32, segment_by_segment: bool) -> io::Result<()> {
     let device = Device::by_name(DEVICE)?;
     device.set(&[(libc::IFLA_MTU, mtu)])?;
     if segment_by_segment {
         device.set(&[(IFLA_GSO_MAX_SEGS, 1)])?;
     }
-    device.address(own, peer)?;
-    device.up()?;
-    device.initial_window(own, peer, initial_window)
+    for &own in own {
+        device.address(own, peer)?;
+    }
+    device.up()
+}
+
+/// Routes packets to `peer` over the device of the calling thread's namespace, from its `own` address, and sets the
+/// initial window of connections, segments. Replaces the route that the kernel has made with the addresses.
+pub fn route(own: Ipv4Addr, peer: Ipv4Addr, initial_window: u32) -> io::Result<()> {
+    Device::by_name(DEVICE)?.route(own, peer, initial_window)
 }
 
 /// Makes a TUN device in the calling thread's namespace, and returns the emulator's end of it.

@@ -14,13 +14,36 @@ use crate::tcp_info::{TcpInfo, tcp_info};
 
 /// The address of the host that sends data.
 pub const SENDER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// The address of the host that listens.
+/// The first address of the host that listens.
 pub const LISTENER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
 /// The flows of a plan, and after them what the connections of each crowd have in common. Their numbers are
 /// those of the results; the listening host's port is [`elephan_network::FIRST_PORT`] and the number.
 pub fn groups(plan: &Plan) -> impl Iterator<Item = &Flow> {
     plan.flows.iter().chain(plan.crowds.iter().map(|crowd| &crowd.flow))
+}
+
+/// The initial windows of a plan's flows and crowds, segments, each once. For the kernel an initial window belongs
+/// to a route, so the listening host has an address for each ([`listener_address`]).
+pub fn initial_windows(plan: &Plan) -> Vec<u32> {
+    let mut windows = Vec::new();
+    for flow in groups(plan) {
+        if !windows.contains(&flow.tcp.initial_window) {
+            windows.push(flow.tcp.initial_window);
+        }
+    }
+    windows
+}
+
+/// The address of the listening host for connections of `flow`.
+pub fn address(windows: &[u32], flow: &Flow) -> Ipv4Addr {
+    let index = windows.iter().position(|&window| window == flow.tcp.initial_window);
+    listener_address(index.unwrap_or(0))
+}
+
+/// The address of the listening host for the initial window number `index` of [`initial_windows`].
+pub fn listener_address(index: usize) -> Ipv4Addr {
+    Ipv4Addr::from_bits(LISTENER.to_bits() + index as u32)
 }
 
 /// The state of a flow or crowd while it runs.

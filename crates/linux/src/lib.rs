@@ -49,7 +49,7 @@ pub use unsupported::unsupported;
 use crate::clock::Processors;
 use crate::device::device_drops;
 use crate::emulator::Tunnels;
-use crate::hosts::{Common, LISTENER, Occurrence, SENDER, Shared, groups};
+use crate::hosts::{Common, LISTENER, Occurrence, SENDER, Shared, groups, initial_windows, listener_address};
 use crate::namespace::Namespace;
 use crate::observe::{Sampled, Sampler};
 use crate::path::mtu;
@@ -124,15 +124,9 @@ pub fn run_over(
     let [sending, listening] = [(); 2].map(|()| Namespace::new().map_err(refused("a network namespace")));
     let (sending, listening) = (sending?, listening?);
     socket::allow_many();
-    let ends = [(&sending, Host::Sender, SENDER, LISTENER), (&listening, Host::Listener, LISTENER, SENDER)];
-    let initial_window = groups(plan).next().map_or(1, |flow| flow.tcp.initial_window);
-    for (namespace, host, own, peer) in ends {
+    for (namespace, host) in [(&sending, Host::Sender), (&listening, Host::Listener)] {
         namespace.set(&stack(plan)).map_err(refused("settings of a namespace"))?;
-        let made = namespace.within(|| {
-            path.device(host)?;
-            device::configure((own, peer), mtu(plan), !options.large_segments, initial_window)
-        });
-        made.map_err(refused("a network device"))?;
+        namespace.within(|| connect(&mut path, host, plan, options)).map_err(refused("a network device"))?;
     }
     let shared: Vec<Shared> = groups(plan).map(|_| Shared::default()).collect();
     let streams: Vec<Mutex<Progress>> = plan.streams.iter().map(|_| Progress::new()).collect();
@@ -185,6 +179,24 @@ pub fn run_over(
         let quality = quality::quality(plan, &emulated, drops, limited);
         Ok(measured(emulated, sampler, told, quality))
     })
+}
+
+/// Makes and configures the device of a host, in whose namespace the calling thread is.
+fn connect(path: &mut impl Path, host: Host, plan: &Plan, options: &Options) -> io::Result<()> {
+    path.device(host)?;
+    let (mtu, segment_by_segment) = (mtu(plan), !options.large_segments);
+    let windows = initial_windows(plan);
+    match host {
+        Host::Sender => {
+            device::configure(&[SENDER], LISTENER, mtu, segment_by_segment)?;
+            let mut routes = windows.iter().enumerate();
+            routes.try_for_each(|(index, &window)| device::route(SENDER, listener_address(index), window))
+        }
+        Host::Listener => {
+            let own: Vec<_> = (0..windows.len().max(1)).map(listener_address).collect();
+            device::configure(&own, SENDER, mtu, segment_by_segment)
+        }
+    }
 }
 
 fn join<T>(thread: thread::ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<T> {

@@ -12,7 +12,8 @@ use elephan_units::Time;
 use rustix::net::sockopt;
 
 use crate::clock::{Urgency, cpu_s};
-use crate::hosts::{Common, LISTENER, buffer, groups};
+use crate::hosts::{Common, address, buffer, groups, initial_windows};
+use crate::path::mtu;
 use crate::socket::{self, Poll};
 
 /// Number of bytes read at once.
@@ -26,6 +27,7 @@ const LONGEST_WAIT: Time = Time::from_millis(20);
 /// Opens the sockets at which the connections of a plan arrive, one for each flow, and then for each crowd.
 pub fn open(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
     let mut listeners = Vec::new();
+    let windows = initial_windows(plan);
     for (number, flow) in groups(plan).enumerate() {
         let made = socket::tcp()?;
         if let Some(bytes) = flow.tcp.receive_buffer {
@@ -36,9 +38,10 @@ pub fn open(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
         if !flow.tcp.auto_tuning {
             sockopt::set_socket_recv_buffer_size_force(&made, buffer(plan, flow))?;
         }
-        // Connections inherit it.
+        // Connections inherit these.
         socket::set_dscp(&made, flow.dscp)?;
-        socket::listen(&made, LISTENER, FIRST_PORT + number as u16)?;
+        socket::set_packet(&made, flow.tcp.packet.get(), mtu(plan))?;
+        socket::listen(&made, address(&windows, flow), FIRST_PORT + number as u16)?;
         listeners.push(made);
     }
     Ok(listeners)

@@ -12,7 +12,8 @@ use elephan_units::Time;
 use rustix::net::sockopt;
 
 use crate::clock::{Urgency, cpu_s};
-use crate::hosts::{Common, LISTENER, Occurrence, buffer};
+use crate::hosts::{Common, Occurrence, address, buffer, initial_windows};
+use crate::path::mtu;
 use crate::socket::{self, Poll};
 use crate::tcp_info::tcp_info;
 
@@ -90,6 +91,8 @@ struct Sender<'a> {
     /// Slots that are not in use, of the arriving flows of each crowd.
     idle: Vec<Vec<usize>>,
     data: Vec<u8>,
+    windows: Vec<u32>,
+    mtu: u32,
 }
 
 impl<'a> Sender<'a> {
@@ -104,6 +107,8 @@ impl<'a> Sender<'a> {
             crowds: Vec::new(),
             idle: vec![Vec::new(); plan.crowds.len()],
             data: vec![0; CHUNK],
+            windows: initial_windows(plan),
+            mtu: mtu(plan),
         };
         for (number, flow) in plan.flows.iter().enumerate() {
             host.add_slot(Owner::Flow, number, 0);
@@ -211,7 +216,11 @@ impl<'a> Sender<'a> {
         sockopt::set_socket_send_buffer_size_force(&made, room.unwrap_or_else(|| buffer(plan, flow)))?;
         socket::set(&made, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, UNSENT)?;
         socket::set_dscp(&made, flow.dscp)?;
-        socket::connect(&made, LISTENER, FIRST_PORT + group as u16)?;
+        socket::set_packet(&made, flow.tcp.packet.get(), self.mtu)?;
+        if flow.tcp.pacing {
+            socket::pace(&made)?;
+        }
+        socket::connect(&made, address(&self.windows, flow), FIRST_PORT + group as u16)?;
         self.poll.watch(&made, false, true, slot as u64)?;
         let mut connections = self.common.shared[group].connections();
         if connections.sockets.len() <= place {

@@ -16,6 +16,8 @@ use crate::clock::wall_ns;
 /// Connections that may wait to be accepted: as many as a crowd opens at once.
 pub const BACKLOG: i32 = 65_535;
 
+/// IPv4 and TCP, without options.
+const TCP_HEADERS: u64 = 40;
 /// Number of file descriptors that a process may have at most, as the kernel is configured (`fs.nr_open`).
 const MOST_FILES: u64 = 1 << 20;
 
@@ -64,6 +66,21 @@ pub fn set_congestion_control(socket: &OwnedFd, name: &str) -> io::Result<()> {
             format!("congestion control \"{name}\": expected the kernel to have it: {error}"),
         )
     })
+}
+
+/// Limits the packets of a connection to `bytes`, where the device has a larger `mtu`.
+pub fn set_packet(socket: &OwnedFd, bytes: u64, mtu: u32) -> io::Result<()> {
+    if bytes == u64::from(mtu) {
+        return Ok(());
+    }
+    let mss = bytes.saturating_sub(TCP_HEADERS) as libc::c_int;
+    set(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, mss)
+}
+
+/// Paces a connection, by the kernel's own rate for its window.
+pub fn pace(socket: &OwnedFd) -> io::Result<()> {
+    // A maximum rate switches pacing on. As an unsigned number this is 34 Gbit/s; one more would be no limit.
+    set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, -2)
 }
 
 /// Sets the codepoint of outgoing packets.

@@ -1,12 +1,19 @@
 //! Requests of a scenario that a kernel cannot fulfil: they are refused with an error, rather than silently
 //! ignored.
 
+use std::ops::RangeInclusive;
+
 use elephan_scenario::plan::{Flow, Members, Plan};
 use elephan_tcp::{ByteCounting, Config, DelayedAck, Recovery};
 use elephan_units::Mistake;
 
+use crate::path::mtu;
+
 /// The number of ports above the first limits the number of flows, crowds and streams.
 const MOST_PORTS: usize = 50_000;
+
+/// Sizes to which the kernel limits the packets of a connection: 40 bytes more than TCP_MAXSEG allows.
+const PACKETS: RangeInclusive<u64> = 128..=32_807;
 
 /// The requests of the plan that a kernel cannot fulfil, each once.
 pub fn unsupported(plan: &Plan) -> Vec<Mistake> {
@@ -31,9 +38,13 @@ pub fn unsupported(plan: &Plan) -> Vec<Mistake> {
         for (key, expected, found) in differences(&flow.tcp) {
             need(false, format!("tcp.{key}"), &format!("{expected}, which is the kernel's"), &found);
         }
-        let same = Config { send_buffer: None, receive_buffer: None, auto_tuning: false, ..flow.tcp }
-            == Config { send_buffer: None, receive_buffer: None, auto_tuning: false, ..first };
-        let one = "one stack for everything on a kernel, apart from buffers";
+        let packet = flow.tcp.packet.get();
+        let is_fit = packet == u64::from(mtu(plan)) || PACKETS.contains(&packet);
+        let fits = "128 to 32807 bytes on a kernel where other packets are larger";
+        need(is_fit, "tcp.packet".to_owned(), fits, &packet);
+        let one =
+            "one stack for everything on a kernel, apart from packet, initial_window, pacing and buffers";
+        let same = flow.tcp == of_connection(first, &flow.tcp);
         need(same, format!("{kind}.tcp"), one, &"several");
     }
     mistakes
@@ -46,6 +57,19 @@ fn groups(plan: &Plan) -> impl Iterator<Item = (&'static str, &Flow)> {
         Members::Arrivals(_) => ("arrivals", &crowd.flow),
     });
     plan.flows.iter().map(|flow| ("flow", flow)).chain(crowds)
+}
+
+/// The stack `all` with those settings of `one` that a kernel has for each connection.
+fn of_connection(all: Config, one: &Config) -> Config {
+    Config {
+        packet: one.packet,
+        initial_window: one.initial_window,
+        pacing: one.pacing,
+        send_buffer: one.send_buffer,
+        receive_buffer: one.receive_buffer,
+        auto_tuning: one.auto_tuning,
+        ..all
+    }
 }
 
 /// The settings of a stack that differ from the kernel's.
@@ -63,7 +87,6 @@ fn differences(tcp: &Config) -> Vec<(&'static str, &'static str, String)> {
         format!("{:?}", tcp.recovery).to_lowercase(),
     );
     need(!tcp.fack, "fack", "false", "true".to_owned());
-    need(!tcp.pacing, "pacing", "false", "true".to_owned());
     need(!tcp.rate_halving, "rate_halving", "false", "true".to_owned());
     need(!tcp.moderate_cwnd, "moderate_cwnd", "false", "true".to_owned());
     need(tcp.burst_limit.is_none(), "burst_limit", "none", format!("{:?}", tcp.burst_limit.unwrap_or(0)));
