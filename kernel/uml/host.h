@@ -9,7 +9,7 @@
 #define ELEPHAN_HOST_H
 
 /* Changes with every change of the structures below; the library refuses another one. */
-#define ELEPHAN_ABI 1
+#define ELEPHAN_ABI 2
 
 /* The links pass packets back through these. `packet` is what elephan_links.enter was given. */
 struct elephan_kernel {
@@ -19,14 +19,23 @@ struct elephan_kernel {
 	void (*discard)(void *packet);
 };
 
+/* The window of a TCP socket, segments; zeros for other packets. */
+struct elephan_window {
+	unsigned int cwnd;
+	unsigned int ssthresh;
+};
+
 /* The links of a run. Times are nanoseconds since it began; directions are 0 for packets of the sending host, 1 for others. */
 struct elephan_links {
 	/* The network of a scenario (JSON); NULL if it cannot be resolved, with the reason in `error`. */
 	void *(*open)(const char *scenario, unsigned long length, const struct elephan_kernel *kernel, char *error,
 		      unsigned long error_length);
-	/* A packet leaves its host; `header` has the first bytes of its `length`. */
+	/* A packet leaves its host; `header` has the first bytes of its `length`. `window` is that of the packet's socket. */
 	void (*enter)(void *network, unsigned long long now, int direction, const unsigned char *header,
-		      unsigned long header_length, unsigned int length, void *packet);
+		      unsigned long header_length, unsigned int length, struct elephan_window window, void *packet);
+	/* A connection of the sending host to this port is about to leave the state of congestion `before` (TCP_CA_OPEN, ...)
+	 * for `state`. */
+	void (*state)(void *network, unsigned long long now, unsigned int port, int before, int state, struct elephan_window window);
 	/* When something is due next; the maximum for never. */
 	unsigned long long (*next)(const void *network);
 	/* Does everything that is due by `now`. */

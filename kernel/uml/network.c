@@ -21,6 +21,8 @@
 #include <linux/version.h>
 #include <net/dsfield.h>
 #include <net/net_namespace.h>
+#include <net/tcp.h>
+#include <trace/events/tcp.h>
 
 #include "algorithms.h"
 #include "host.h"
@@ -135,10 +137,26 @@ static enum hrtimer_restart advance(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
+static struct elephan_window window_of(const struct sock *sk)
+{
+	return (struct elephan_window){ .cwnd = tcp_snd_cwnd(tcp_sk(sk)), .ssthresh = tcp_sk(sk)->snd_ssthresh };
+}
+
+/* Called before each change of a connection's state of congestion. */
+static void enters(void *unused, struct sock *sk, const u8 state)
+{
+	if (!path.is_running || !path.devices[0] || !net_eq(sock_net(sk), dev_net(path.devices[0])))
+		return;
+	local_bh_disable();
+	path.links->state(path.network, now(), ntohs(inet_sk(sk)->inet_dport), inet_csk(sk)->icsk_ca_state, state, window_of(sk));
+	local_bh_enable();
+}
+
 static netdev_tx_t transmit(struct sk_buff *skb, struct net_device *device)
 {
 	int direction = device == path.devices[1];
 	unsigned int header = min_t(unsigned int, skb->len, HEADER);
+	struct elephan_window window = {};
 
 	if (!path.is_running || !pskb_may_pull(skb, min_t(unsigned int, skb->len, sizeof(struct iphdr) + 4))) {
 		device->stats.tx_dropped++;
@@ -147,6 +165,8 @@ static netdev_tx_t transmit(struct sk_buff *skb, struct net_device *device)
 	}
 	device->stats.tx_packets++;
 	device->stats.tx_bytes += skb->len;
+	if (skb->sk && sk_fullsock(skb->sk) && sk_is_tcp(skb->sk))
+		window = window_of(skb->sk);
 	/* As for a device that has sent the packet: it no longer counts as held by the sending host. */
 	skb_orphan(skb);
 	skb_scrub_packet(skb, true);
@@ -155,7 +175,7 @@ static netdev_tx_t transmit(struct sk_buff *skb, struct net_device *device)
 	skb_reset_mac_header(skb);
 	skb_reset_network_header(skb);
 	header = min(header, skb_headlen(skb));
-	path.links->enter(path.network, now(), direction, skb->data, header, skb->len, skb);
+	path.links->enter(path.network, now(), direction, skb->data, header, skb->len, window, skb);
 	if (!path.is_advancing)
 		arm();
 	return NETDEV_TX_OK;
@@ -343,6 +363,6 @@ static int __init begin(void)
 	hrtimer_init(&path.timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	path.timer.function = advance;
 #endif
-	return misc_register(&device);
+	return register_trace_tcp_cong_state_set(enters, NULL) ?: misc_register(&device);
 }
 device_initcall(begin);

@@ -100,8 +100,8 @@ def congestion_controls(scenario: str) -> list[tuple[str, str]]:
     Raises `ScenarioError` where it cannot be run.
     """
 
-def linux_unsupported(scenario: str) -> list[str]:
-    """What a scenario (JSON) asks for and a kernel cannot do, a line each.
+def linux_unsupported(scenario: str, guest: bool = False) -> list[str]:
+    """What a scenario (JSON) asks for and the running kernel, or a guest kernel (`guest`), cannot do, a line each.
 
     Raises `ScenarioError` where it cannot be run at all.
     """

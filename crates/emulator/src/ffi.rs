@@ -2,15 +2,20 @@
 #![expect(unsafe_code, reason = "the caller is C")]
 
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_ulonglong, c_void};
-use std::{ptr, slice, str};
+use std::{env, fs, ptr, slice, str};
 
 use elephan_network::Parcel;
 use elephan_units::Time;
 
+use crate::events::Window;
 use crate::links::{Kernel, Links};
 
 /// `ELEPHAN_ABI`.
-const ABI: c_uint = 1;
+const ABI: c_uint = 2;
+
+/// The environment variable with the file for the events of a run that asks for them ([`elephan_metrics::trace::EventTrace`],
+/// MessagePack). They may be larger than the guest's memory.
+pub const EVENTS: &str = "ELEPHAN_EVENTS";
 
 /// `struct elephan_kernel`.
 #[repr(C)]
@@ -39,13 +44,23 @@ type Network = Links<Guest>;
 #[repr(C)]
 pub struct Table {
     open: unsafe extern "C" fn(*const c_char, c_ulong, &'static Calls, *mut c_char, c_ulong) -> *mut Network,
-    enter: unsafe extern "C" fn(&mut Network, c_ulonglong, c_int, *const u8, c_ulong, c_uint, *mut c_void),
+    enter: unsafe extern "C" fn(
+        &mut Network,
+        c_ulonglong,
+        c_int,
+        *const u8,
+        c_ulong,
+        c_uint,
+        Window,
+        *mut c_void,
+    ),
+    state: extern "C" fn(&mut Network, c_ulonglong, c_uint, c_int, c_int, Window),
     next: extern "C" fn(&Network) -> c_ulonglong,
     advance: extern "C" fn(&mut Network, c_ulonglong),
     finish: unsafe extern "C" fn(&mut Network, c_ulonglong, *mut *const u8) -> c_ulong,
 }
 
-static TABLE: Table = Table { open, enter, next, advance, finish };
+static TABLE: Table = Table { open, enter, state, next, advance, finish };
 
 /// The functions of the library; null for another ABI.
 #[unsafe(no_mangle)]
@@ -90,11 +105,23 @@ unsafe extern "C" fn enter(
     header: *const u8,
     header_length: c_ulong,
     length: c_uint,
+    window: Window,
     packet: *mut c_void,
 ) {
     // SAFETY: the kernel passes `header_length` bytes.
     let header = unsafe { slice::from_raw_parts(header, header_length as usize) };
-    network.leave(time(now), direction as u8, header, length, packet as usize);
+    network.leave(time(now), direction as u8, header, length, window, packet as usize);
+}
+
+extern "C" fn state(
+    network: &mut Network,
+    now: c_ulonglong,
+    port: c_uint,
+    before: c_int,
+    state: c_int,
+    window: Window,
+) {
+    network.state(time(now), port as u16, (before as u8, state as u8), window);
 }
 
 /// The kernel's time has whole nanoseconds: what is due is due at the next of them.
@@ -110,6 +137,10 @@ extern "C" fn advance(network: &mut Network, now: c_ulonglong) {
 }
 
 unsafe extern "C" fn finish(network: &mut Network, now: c_ulonglong, records: *mut *const u8) -> c_ulong {
+    // The host fails to read what could not be written.
+    if let (Some(events), Some(path)) = (network.events(), env::var_os(EVENTS)) {
+        let _ = fs::write(path, rmp_serde::to_vec_named(&events).expect("events can be written"));
+    }
     let bytes = rmp_serde::to_vec_named(&network.finish(time(now))).expect("records can be written").leak();
     // SAFETY: the kernel passes a place for the address.
     unsafe { records.write(bytes.as_ptr()) };

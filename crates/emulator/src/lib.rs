@@ -4,7 +4,9 @@
 //! each packet that a host sends, and calls it when something is due. The interface is declared in
 //! `kernel/uml/host.h`.
 
+mod events;
 mod ffi;
 mod links;
 
+pub use ffi::EVENTS;
 pub use links::Records;

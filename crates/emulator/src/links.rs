@@ -1,10 +1,13 @@
 //! The links, in the time of the guest kernel.
 
+use elephan_metrics::trace::{EventKind, EventTrace};
 use elephan_network::{Driver, Network, Parcel, Recorded, Routes};
 use elephan_scenario::{Plan, Scenario};
 use elephan_units::Time;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+
+use crate::events::{Events, Window};
 
 /// What becomes of a packet.
 pub trait Kernel {
@@ -40,6 +43,8 @@ pub struct Links<K> {
     now: Time,
     /// Lateness of the delivered packets, ns.
     lateness: Histogram<u64>,
+    /// The events, if the plan asks for them.
+    events: Option<Events>,
 }
 
 impl<K: Kernel> Links<K> {
@@ -51,18 +56,44 @@ impl<K: Kernel> Links<K> {
         let network = Network::new(&plan, Self::FOLLOWS);
         let routes = Routes::new(&plan, &network);
         let lateness = Histogram::new(2).expect("two digits are a valid precision");
-        Ok(Self { network, routes, kernel, now: Time::ZERO, lateness })
+        let events = plan.trace.events.then(|| Events::new(&plan));
+        Ok(Self { network, routes, kernel, now: Time::ZERO, lateness, events })
     }
 
     /// A packet leaves its host at `now`.
-    pub fn leave(&mut self, now: Time, direction: u8, header: &[u8], bytes: u32, place: usize) {
+    pub fn leave(
+        &mut self,
+        now: Time,
+        direction: u8,
+        header: &[u8],
+        bytes: u32,
+        window: Window,
+        place: usize,
+    ) {
         // The kernel may have put off what was due before.
         self.advance(now);
         match self.routes.parcel(header, bytes, direction, place) {
-            Some(parcel) => self.enter(&parcel, now),
+            Some(parcel) => {
+                if let Some(events) = &mut self.events {
+                    events.leaves(&parcel, header, window, now);
+                }
+                self.enter(&parcel, now);
+            }
             // IPv6 and other packets that a host sends by itself.
             None => self.kernel.discard(&Parcel { place, ..Parcel::default() }),
         }
+    }
+
+    /// A sender's connection to this port enters another state of congestion: before, and then.
+    pub fn state(&mut self, now: Time, port: u16, states: (u8, u8), window: Window) {
+        if let Some(events) = &mut self.events {
+            events.enters(port, states, window, now);
+        }
+    }
+
+    /// The events since the run began, if the plan asks for them; returned once.
+    pub fn events(&mut self) -> Option<EventTrace> {
+        self.events.take().map(Events::finish)
     }
 
     /// When something is due next; `Time::MAX` for never.
@@ -115,14 +146,23 @@ impl<K: Kernel> Driver for Links<K> {
 
     fn deliver(&mut self, parcel: &Parcel, due: Time) {
         let _ = self.lateness.record(self.now.since(due).picos() / 1000);
+        if let Some(events) = &mut self.events {
+            events.gone(parcel, Some((EventKind::Receive, None)), self.now);
+        }
         self.kernel.deliver(parcel);
     }
 
-    fn dropped(&mut self, _: u32, parcel: &Parcel, _: Time) {
+    fn dropped(&mut self, link: u32, parcel: &Parcel, at: Time) {
+        if let Some(events) = &mut self.events {
+            events.gone(parcel, Some((EventKind::Drop, Some(link))), at);
+        }
         self.kernel.discard(parcel);
     }
 
     fn lost(&mut self, _: u32, parcel: &Parcel) {
+        if let Some(events) = &mut self.events {
+            events.gone(parcel, None, self.now);
+        }
         self.kernel.discard(parcel);
     }
 }

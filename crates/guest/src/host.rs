@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use elephan_emulator::EVENTS;
 use elephan_linux::Measured;
-use elephan_metrics::trace::{FlowTrace, QueueTrace};
+use elephan_metrics::trace::{EventTrace, FlowTrace, QueueTrace};
 use elephan_metrics::{Control, SoFar};
 use elephan_net::Limit;
 use elephan_scenario::Plan;
@@ -138,11 +139,22 @@ pub fn run(launch: &Launch, plan: &Plan, job: &Job, control: &dyn Control) -> Re
     drop((read_job, write_report));
     let job = job.clone();
     let sending = thread::spawn(move || send(write_job, &job));
-    let result = guest.watch(read_report, control);
+    let mut result = guest.watch(read_report, control);
     guest.kill();
+    if let Ok(measured) = &mut result
+        && plan.trace.events
+    {
+        measured.outcome.events = events(folder.path()).map_err(refused("the events of the run"))?;
+    }
     // A guest that ended early has not read the job: its reports tell why.
     let _ = sending.join();
     result
+}
+
+/// The events that the links of a guest have written.
+fn events(folder: &Path) -> io::Result<EventTrace> {
+    let file = BufReader::new(fs::File::open(folder.join("events"))?);
+    rmp_serde::from_read(file).map_err(io::Error::other)
 }
 
 /// A guest while it runs.
@@ -176,6 +188,7 @@ impl Guest {
             .env("ELEPHAN_SEED", seed.to_string())
             .env("ELEPHAN_IN", descriptors[0].to_string())
             .env("ELEPHAN_OUT", descriptors[1].to_string())
+            .env(EVENTS, folder.join("events"))
             .env("HOME", folder)
             .current_dir(folder)
             .stdin(Stdio::null())

@@ -15,8 +15,9 @@ const MOST_PORTS: usize = 50_000;
 /// Sizes to which the kernel limits the packets of a connection: 40 bytes more than TCP_MAXSEG allows.
 const PACKETS: RangeInclusive<u64> = 128..=32_807;
 
-/// The requests of the plan that a kernel cannot fulfil, each once.
-pub fn unsupported(plan: &Plan) -> Vec<Mistake> {
+/// The requests of the plan that a kernel cannot fulfil, each once. `has_events` tells whether the network between its hosts
+/// keeps the events of a run.
+pub fn unsupported(plan: &Plan, has_events: bool) -> Vec<Mistake> {
     let mut mistakes: Vec<Mistake> = Vec::new();
     let mut need = |holds: bool, key: String, expected: &str, found: &dyn ToString| {
         let mistake = Mistake::new(key, expected, found.to_string());
@@ -27,7 +28,8 @@ pub fn unsupported(plan: &Plan) -> Vec<Mistake> {
     let ports = plan.flows.len() + plan.crowds.len() + plan.streams.len();
     let most = format!("at most {MOST_PORTS} flows, crowds and streams on a kernel");
     need(ports <= MOST_PORTS, "flow".to_owned(), &most, &ports);
-    need(!plan.trace.events, "trace.events".to_owned(), "false on a kernel", &true);
+    let events = !plan.trace.events || has_events;
+    need(events, "trace.events".to_owned(), "false on the running kernel", &true);
     need(plan.trace.pcap.is_empty(), "trace.pcap".to_owned(), "no captures on a kernel", &"some");
     let first = groups(plan).next().map(|(_, flow)| flow.tcp).unwrap_or_default();
     for (kind, flow) in groups(plan) {

@@ -155,8 +155,11 @@ table! {
         seq: u32, "1", "sequence number";
         /// Payload of the segment.
         bytes: u32, "B", "payload";
-        /// Congestion window of the flow's sender after the event.
+        /// Congestion window of the flow's sender after the event; with the engine kernel, when the flow last sent a segment
+        /// or entered another state of congestion. Zero for crowds and streams.
         cwnd_segments: f64, "segments", "congestion window";
+        /// Slow-start threshold at the same time; infinite before the first congestion event.
+        ssthresh_segments: f64, "segments", "slow-start threshold";
     }
 }
 
@@ -179,6 +182,7 @@ impl EventTrace {
                 seq: self.seq[row],
                 bytes: self.bytes[row],
                 cwnd_segments: self.cwnd_segments[row],
+                ssthresh_segments: self.ssthresh_segments[row],
             });
         }
         *self = sorted;

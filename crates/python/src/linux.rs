@@ -121,14 +121,16 @@ mod engine {
         }
     }
 
-    fn unsupported(plan: &Plan) -> Vec<String> {
-        elephan_linux::unsupported(plan).iter().map(ToString::to_string).collect()
+    fn unsupported(plan: &Plan, has_events: bool) -> Vec<String> {
+        elephan_linux::unsupported(plan, has_events).iter().map(ToString::to_string).collect()
     }
 
-    /// What a scenario (JSON) asks for and a kernel cannot do, a line each. Raises `ScenarioError` where it cannot be run at all.
+    /// What a scenario (JSON) asks for and the running kernel, or a guest kernel (`guest`), cannot do, a line each. Raises
+    /// `ScenarioError` where it cannot be run at all.
     #[pyfunction]
-    pub fn linux_unsupported(scenario: &str) -> PyResult<Vec<String>> {
-        Ok(unsupported(&plan(scenario)?))
+    #[pyo3(signature = (scenario, guest=false))]
+    pub fn linux_unsupported(scenario: &str, guest: bool) -> PyResult<Vec<String>> {
+        Ok(unsupported(&plan(scenario)?, guest))
     }
 
     /// Runs a scenario (JSON) on the running kernel. `algorithms` are the kernel's names of the congestion
@@ -148,7 +150,7 @@ mod engine {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<pyo3::Bound<'py, PyDict>> {
         let plan = plan(scenario)?;
-        let wrong = unsupported(&plan);
+        let wrong = unsupported(&plan, false);
         if !wrong.is_empty() {
             return Err(ScenarioError::new_err(wrong.join("\n")));
         }
@@ -185,7 +187,7 @@ mod engine {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<pyo3::Bound<'py, PyDict>> {
         let plan = plan(scenario)?;
-        let wrong = unsupported(&plan);
+        let wrong = unsupported(&plan, true);
         if !wrong.is_empty() {
             return Err(ScenarioError::new_err(wrong.join("\n")));
         }

@@ -27,7 +27,7 @@ def run(scenario: Scenario, *, progress: Progress | None = None) -> Run:
     Raises `ScenarioError` for unsupported settings, `KernelError` without an image, `OSError` if the guest fails.
     """
     text = scenario.to_json()
-    wrong = _core.linux_unsupported(text)
+    wrong = _core.linux_unsupported(text, guest=True)
     if wrong:
         raise _core.ScenarioError("\n".join(wrong))
     for file in (INIT, LINKS):

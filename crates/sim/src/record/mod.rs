@@ -131,6 +131,7 @@ impl<const DETAILED: bool> Observer for Record<'_, DETAILED> {
             seq: event.segment.map_or(0, |s| if s.len > 0 { s.seq } else { s.ack }),
             bytes: event.segment.map_or(0, |s| u32::from(s.len)),
             cwnd_segments: sender.map_or(0.0, |sender| sender.controller().cwnd()),
+            ssthresh_segments: sender.map_or(0.0, |sender| sender.controller().ssthresh()),
         });
     }
 

@@ -1,0 +1,68 @@
+"""The events of a guest kernel, beside the simulator's."""
+
+import polars as pl
+import pytest
+
+from elephan.api.scenario import dumbbell, flow
+from elephan.engines.kernel import INIT, LINKS
+from elephan.engines.run import run
+from elephan.kernel import KernelError, image
+
+RTT = 0.1
+
+
+@pytest.fixture(autouse=True)
+def guest():
+    try:
+        image.find()
+    except KernelError as error:
+        pytest.skip(str(error))
+    if not (INIT.is_file() and LINKS.is_file()):
+        pytest.skip(f"{INIT.parent}: expected what runs in a guest, found nothing; `make guest` builds it")
+
+
+def events(engine, duration, buffer, **keys):
+    trace = {"events": True}
+    made = dumbbell(
+        rate="100 Mbit/s", rtt="100 ms", buffer=buffer, duration=duration, engine=engine, trace=trace, **keys
+    )
+    return run(made)
+
+
+def test_the_first_round_trips_are_the_simulators():
+    """Handshake, initial window and slow start: the same segments in each round trip, at the same times."""
+    sent = []
+    for engine in ("sim", "kernel"):
+        table = events(engine, "650 ms", "100% bdp", flows=[flow("reno", start="0 s")]).events
+        # Sequence numbers begin anywhere; the acknowledgment of the SYN tells where.
+        origin = table.filter(pl.col("kind") == "ack")["seq"][1]
+        offset = (pl.col("seq").cast(pl.Int64) - origin) % 2**32
+        sent.append(table.filter(pl.col("kind") == "send").with_columns(offset.alias("offset")))
+        counts = sent[-1].group_by((pl.col("time_s") / RTT).floor().cast(int).alias("round")).len().sort("round")
+        assert counts.rows()[:5] == [(1, 10), (2, 20), (3, 40), (4, 80), (5, 160)]
+    simulated, found = (table.head(310) for table in sent)
+    assert simulated.select("offset", "bytes").equals(found.select("offset", "bytes"))
+    # Linux acknowledges every segment while its receive window grows, the simulator every second one. So each round trip of
+    # the kernel is shorter by the time of a segment. Its acknowledgment of the handshake takes 4 us of the link.
+    early = simulated["time_s"] - found["time_s"]
+    assert early.max() < 6e-4
+    assert early.min() > -5e-6
+
+
+def test_losses_timeouts_and_ends_are_told():
+    flows = [flow("reno", size="3 MB", transfers=1)]
+    keys = {"flows": flows, "tcp": {"rto_min": "200 ms", "prr": True}}
+    found = events("kernel", "20 s", "20 packets", **keys)
+    table = found.events
+    kinds = dict(table["kind"].value_counts().iter_rows())
+    assert kinds["start"] == kinds["finish"] == 1
+    assert kinds["drop"] > 0
+    gone = table.filter(pl.col("kind").is_in(["send", "retransmit", "ack"])).height
+    assert gone == kinds["receive"] + kinds["drop"]
+    summary = found.summary.flows[0]
+    assert kinds["retransmit"] >= kinds["drop"]
+    assert kinds.get("timeout", 0) == summary.timeouts
+    reduced = table.filter(pl.col("kind") == "congestion")
+    assert reduced["ssthresh_segments"].is_finite().all()
+    finish = table.filter(pl.col("kind") == "finish")["time_s"][0]
+    assert abs(finish - found.transfers["end_s"][0]) < 1e-3
