@@ -1,6 +1,7 @@
 """The simulator, as the extension module gives it. Use `elephan.run` and its neighbours instead."""
 
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any
 
 __version__: str
@@ -121,6 +122,17 @@ def run_linux(
     that receive. Raises `ScenarioError` with a line for each thing that the kernel cannot do, `OSError` where the
     system refuses.
     """
+
+def run_guest(
+    scenario: str,
+    algorithms: Sequence[str],
+    loads: Sequence[tuple[str, str, Sequence[int]]],
+    image: str | PathLike[str],
+    init: str | PathLike[str],
+    links: str | PathLike[str],
+    progress: Callable[[float], object] | None = None,
+) -> dict[str, Any]:
+    """Runs a scenario (JSON) on a guest kernel."""
 
 def load_scenario(
     text: str,

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from elephan import kernel
+from elephan.kernel import image
 
 # The goal is one second, but this machine may be busy.
 STOPS_WITHIN_S = 3.0
@@ -38,7 +39,7 @@ def told(function):
         return function(*arguments, **named)
     return call
 
-for name in ("run_many", "run_linux", "independent_window"):
+for name in ("run_many", "run_linux", "run_guest", "independent_window"):
     setattr(_core, name, told(getattr(_core, name)))
 fluid.integrate = told(fluid.integrate)
 {more}
@@ -174,6 +175,14 @@ def test_a_reproduction_keeps_its_runs(tmp_path: Path) -> None:
 def test_the_linux_engine_stops(arguments: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "scenario.toml").write_text(SCENARIO.replace("100000", "300").replace("1 Gbit/s", "20 Mbit/s"))
     with elephan(tmp_path, *arguments) as one:
+        assert stop(one, signal.SIGTERM) == (143, NOTHING)
+
+
+@pytest.mark.skipif(not any(not one.outdated for one in image.images()), reason="needs an image of a kernel")
+@pytest.mark.parametrize("command", ["run", "compare-engines"])
+def test_guests_stop(command: str, tmp_path: Path) -> None:
+    (tmp_path / "scenario.toml").write_text(SCENARIO.replace("100000", "3000"))
+    with elephan(tmp_path, command, "scenario.toml", "--engine", "kernel") as one:
         assert stop(one, signal.SIGTERM) == (143, NOTHING)
 
 

@@ -60,9 +60,9 @@ def compare_engines(
             pair.draw(folder / places[pair.name])
             made.append(pair)
             err.print(f"{len(made)}/{len(todo)}: {pair.name}", highlight=False)
-    except KeyboardInterrupt as stopped:
+    except (KeyboardInterrupt, OSError) as error:
         if made:
-            stopped.add_note(f"{len(made)} of {len(todo)} scenarios are in {folder}")
+            error.add_note(f"{len(made)} of {len(todo)} scenarios are in {folder}")
         raise
     table = side_by_side.table(made)
     if markdown:
