@@ -32,6 +32,8 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(120);
 const LOOKS: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// Last lines of the guest's console that an error shows.
 const LINES: usize = 12;
+/// The name of the guest's files within the folder of a run.
+const FILES: &str = "files";
 
 /// What a guest needs.
 #[derive(Clone, Debug)]
@@ -129,11 +131,10 @@ pub fn run(launch: &Launch, plan: &Plan, job: &Job, control: &dyn Control) -> Re
         .tempdir()
         .map_err(refused("a folder for temporary files"))?;
     let init = fs::read(&launch.init).map_err(refused("the guest's first program"))?;
-    let files = folder.path().join("files");
-    fs::write(&files, archive(&init)).map_err(refused("the guest's files"))?;
+    fs::write(folder.path().join(FILES), archive(&init)).map_err(refused("the guest's files"))?;
     let (read_job, write_job) = io::pipe().map_err(refused("a pipe"))?;
     let (read_report, write_report) = io::pipe().map_err(refused("a pipe"))?;
-    let mut guest = Guest::start(launch, (memory, seed), folder.path(), &files, &read_job, &write_report)
+    let mut guest = Guest::start(launch, (memory, seed), folder.path(), &read_job, &write_report)
         .map_err(refused("the kernel's image"))?;
     // The guest has these now, so that its end is an end of the reports.
     drop((read_job, write_report));
@@ -169,7 +170,6 @@ impl Guest {
         launch: &Launch,
         (memory, seed): (u64, u64),
         folder: &Path,
-        files: &Path,
         job: &PipeReader,
         report: &PipeWriter,
     ) -> io::Result<Self> {
@@ -181,8 +181,9 @@ impl Guest {
             .arg(format!("mem={}M", memory >> 20))
             .args(["time-travel=inf-cpu", "time-travel-start=1000000000000000000", "norandmaps"])
             .args(["con=null", "con0=null", "panic=-1", "rdinit=/init"])
-            .arg(format!("initrd={}", files.display()))
-            .arg(format!("uml_dir={}", folder.display()))
+            // Names within the folder: the guest's random numbers depend on its command line.
+            .arg(format!("initrd={FILES}"))
+            .arg("uml_dir=./")
             .env_clear()
             .env("ELEPHAN_LINKS", &launch.links)
             .env("ELEPHAN_SEED", seed.to_string())
