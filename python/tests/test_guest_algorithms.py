@@ -5,21 +5,11 @@ import pytest
 import elephan
 from elephan import kernel
 from elephan.api.scenario import dumbbell, flow
-from elephan.engines.kernel import INIT, LINKS
 from elephan.engines.run import run
-from elephan.kernel import KernelError, image
+
+pytestmark = pytest.mark.usefixtures("guest")
 
 PUBLISHED = {entry.name: entry.parameters[0] for entry in elephan.algorithms() if entry.name in kernel.algorithms()}
-
-
-@pytest.fixture(autouse=True)
-def guest():
-    try:
-        image.find()
-    except KernelError as error:
-        pytest.skip(str(error))
-    if not (INIT.is_file() and LINKS.is_file()):
-        pytest.skip(f"{INIT.parent}: expected what runs in a guest, found nothing; `make guest` builds it")
 
 
 def samples(*controls):

@@ -61,16 +61,6 @@ impl Clock {
             }
         }
     }
-
-    /// Makes the sleeps of the calling thread exact. In real time also raises its priority, if this is
-    /// permitted; otherwise the effect shows in the recorded lateness. In virtual time computing takes no time,
-    /// so priorities have no meaning.
-    pub fn follow(self, urgency: Urgency) {
-        let _ = set_current_timer_slack(NonZeroU64::new(1));
-        if let Self::Real(_) = self {
-            make_urgent(urgency);
-        }
-    }
 }
 
 fn monotonic_ns() -> u64 {
@@ -207,19 +197,20 @@ pub enum Urgency {
     Socket,
 }
 
-fn make_urgent(urgency: Urgency) {
-    let (policy, priority) = match urgency {
+/// Raises the priority of the calling thread, and makes its sleeps exact. The kernel lengthens the waits of other
+/// than real-time threads by up to 0.1 %. If this is not permitted, the thread is unchanged; the effect shows in the
+/// recorded lateness.
+pub fn make_urgent(urgency: Urgency) {
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
+    let (policy, priority): (_, libc::c_int) = match urgency {
         Urgency::Ordinary => (libc::SCHED_OTHER, 0),
         Urgency::Realtime => (libc::SCHED_FIFO, 1),
         Urgency::Socket => (libc::SCHED_FIFO, 2),
     };
-    #[expect(unsafe_code, reason = "rustix does not have this call")]
-    // SAFETY: a zeroed struct is valid, and has more fields in some C libraries; the parameters outlive the
-    // call, which concerns the calling thread.
+    #[expect(unsafe_code, reason = "rustix does not have this call, and musl refuses it")]
+    // SAFETY: struct sched_param is one number, which outlives the call; zero is the calling thread.
     unsafe {
-        let mut parameters: libc::sched_param = std::mem::zeroed();
-        parameters.sched_priority = priority;
-        libc::sched_setscheduler(0, policy, &raw const parameters);
+        libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority);
     }
 }
 

@@ -24,7 +24,7 @@ use hdrhistogram::Histogram;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, write};
 
-use crate::clock::{Clock, Processors, Rests, Urgency, cpu_s, stolen_s};
+use crate::clock::{Clock, Processors, Rests, Urgency, cpu_s, make_urgent, stolen_s};
 use crate::device;
 use crate::path::{Emulated, Host, Lateness, Path, RealTime, mtu};
 
@@ -156,7 +156,7 @@ impl Emulator {
 
     /// Forwards packets until `stop`.
     fn run(mut self, stop: &AtomicBool) -> io::Result<Emulated> {
-        self.clock.follow(Urgency::Realtime);
+        make_urgent(Urgency::Realtime);
         let mut rests = Rests::new(self.clock);
         let mut last = self.now();
         let mut expected = self.clock.now();

@@ -40,13 +40,13 @@ use elephan_scenario::Plan;
 use elephan_units::Time;
 use serde::{Deserialize, Serialize};
 
-pub use clock::{Clock, Urgency};
+pub use clock::Clock;
 pub use device::DEVICE;
 pub use path::{Emulated, Host, Lateness, Path, RealTime};
 pub use quality::Quality;
 pub use unsupported::unsupported;
 
-use crate::clock::Processors;
+use crate::clock::{Processors, Urgency, make_urgent};
 use crate::device::device_drops;
 use crate::emulator::Tunnels;
 use crate::hosts::{Common, LISTENER, Occurrence, SENDER, Shared, groups, initial_windows, listener_address};
@@ -152,14 +152,14 @@ pub fn run_over(
             .any(|(_, lines)| !lines.is_empty())
             .then(|| scope.spawn(move || commands::run(&lines, stop)));
         let mut sampler = Sampler::new(common, streams);
-        clock.follow(Urgency::Socket);
+        make_urgent(Urgency::Socket);
         let went_on = watch(plan, clock, control, &mut sampler, occurrences, || {
             listener.is_finished()
                 || sender.is_finished()
                 || path.has_stopped()
                 || commands.as_ref().is_some_and(thread::ScopedJoinHandle::is_finished)
         });
-        clock.follow(Urgency::Ordinary);
+        make_urgent(Urgency::Ordinary);
         let limited = sampler.limited();
         stop.store(true, Ordering::Relaxed);
         let receiver_cpu_s = join(listener).map_err(refused("the listening host"))?;

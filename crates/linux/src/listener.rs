@@ -11,7 +11,7 @@ use elephan_traffic::Demand;
 use elephan_units::Time;
 use rustix::net::sockopt;
 
-use crate::clock::{Urgency, cpu_s};
+use crate::clock::{Urgency, cpu_s, make_urgent};
 use crate::hosts::{Common, address, buffer, groups, initial_windows};
 use crate::path::mtu;
 use crate::socket::{self, Poll};
@@ -57,7 +57,7 @@ pub fn open(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
 /// The listening host: reads everything, and closes when the other side has closed. Returns its CPU time, s.
 pub fn listen(common: Common<'_>, listeners: &[OwnedFd]) -> io::Result<f64> {
     let Common { plan, shared, clock, stop, .. } = common;
-    clock.follow(Urgency::Socket);
+    make_urgent(Urgency::Socket);
     let poll = Poll::new()?;
     for (number, listener) in listeners.iter().enumerate() {
         poll.watch(listener, true, false, number as u64)?;

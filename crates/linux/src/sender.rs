@@ -11,7 +11,7 @@ use elephan_traffic::{Crowd, Demand};
 use elephan_units::Time;
 use rustix::net::sockopt;
 
-use crate::clock::{Urgency, cpu_s};
+use crate::clock::{Urgency, cpu_s, make_urgent};
 use crate::hosts::{Common, Occurrence, address, buffer, initial_windows};
 use crate::path::mtu;
 use crate::socket::{self, Poll};
@@ -28,7 +28,7 @@ const LONGEST_WAIT: Time = Time::from_millis(20);
 
 /// The sending host: opens, writes and closes as the plan says, until it must stop. Returns its CPU time, s.
 pub fn send(common: Common<'_>, tell: &Mutex<Vec<Occurrence>>) -> io::Result<f64> {
-    common.clock.follow(Urgency::Socket);
+    make_urgent(Urgency::Socket);
     let mut host = Sender::new(common, tell)?;
     let mut ready = Vec::new();
     while !common.stop.load(Ordering::Relaxed) {

@@ -18,7 +18,7 @@ use elephan_units::Time;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 
-use crate::clock::{Clock, Urgency, Waits, wall_ns};
+use crate::clock::{Clock, Urgency, Waits, make_urgent, wall_ns};
 use crate::hosts::LISTENER;
 use crate::socket;
 
@@ -65,7 +65,7 @@ fn port(plan: &Plan, number: usize) -> u16 {
 
 /// Sends the streams of a plan until it must stop; returns the time that was excluded from the streams' time.
 pub fn send(plan: &Plan, clock: Clock, streams: &[Mutex<Progress>], stop: &AtomicBool) -> io::Result<Time> {
-    clock.follow(Urgency::Socket);
+    make_urgent(Urgency::Socket);
     let mut sources = Vec::new();
     for (number, stream) in plan.streams.iter().enumerate() {
         let socket = socket::udp()?;
