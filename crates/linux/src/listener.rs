@@ -56,7 +56,7 @@ pub fn open(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
 
 /// The listening host: reads everything, and closes when the other side has closed. Returns its CPU time, s.
 pub fn listen(common: Common<'_>, listeners: &[OwnedFd]) -> io::Result<f64> {
-    let Common { plan, shared, clock, stop, .. } = common;
+    let Common { plan, shared, stop, .. } = common;
     make_urgent(Urgency::Socket);
     let poll = Poll::new()?;
     for (number, listener) in listeners.iter().enumerate() {
