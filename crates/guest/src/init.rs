@@ -26,8 +26,13 @@ fn main() {
     let _ = reboot(RebootCommand::PowerOff);
 }
 
+/// Pages of memory that TCP may use (tcp_mem in tcp(7)): more than there are.
+const TCP_PAGES: &str = "1000000000";
+
 fn carry_out(host: &File) -> io::Result<Report> {
     mount("proc", "/proc", "proc", MountFlags::empty(), None)?;
+    // By default an eighth of the memory is TCP's at most, and beyond it TCP drops packets.
+    std::fs::write("/proc/sys/net/ipv4/tcp_mem", [TCP_PAGES; 3].join(" "))?;
     let job: Job = receive(host)?;
     let plan = Scenario::from_json(&job.scenario, "scenario", &[])
         .and_then(|scenario| scenario.resolve("scenario"))
