@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo guest test fuzz lint audit pins memcheck mutants bench bench-emulator engines kernel-tools kernel-image bench-sweep bench-peers published web screenshots docs measured declared clean
+.PHONY: demo guest test fuzz lint audit pins memcheck mutants bench bench-emulator bench-kernel engines kernel-tools kernel-image bench-sweep bench-peers published web screenshots docs measured declared clean
 
 demo: $(VENV)/built ## Compare four algorithms: a table and plots, in half a minute.
 	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
@@ -56,6 +56,9 @@ bench-emulator: ## Measure the capacity and accuracy of the link emulator of the
 	cargo build --release --quiet -p elephan-linux --example emulator
 	cargo run --release --quiet -p elephan-linux --example emulator -- $(BENCH) | sed '1i ```text' | sed '$$a ```' \
 	    | $(PYTHON) scripts/insert.py docs/kernel.md emulator
+
+bench-kernel: $(VENV)/built ## Measure the speed of the kernel engine, a few minutes; needs an image (`elephan kernel build`). Writes docs/kernel.md.
+	$(BIN)/python scripts/bench_kernel.py | $(PYTHON) scripts/insert.py docs/kernel.md bench-kernel
 
 # The algorithms of Linux, and those of kernel/.
 LINUX := reno,cubic,vegas,linux:bic,linux:htcp,linux:scalable,highspeed,westwood,hybla,nv,lp,veno,yeah,illinois,dctcp,cdg,bbr
