@@ -52,13 +52,19 @@ PROGRAM = "linux"
 LOG_LINES = 12
 ERROR = re.compile(r"\berror:|\*\*\*|No space left|Killed|undefined reference", re.IGNORECASE)
 
-# Code of a kernel's tree that an image does not need: two thirds of it. The configurations beside it are needed.
+# Code of a kernel's tree that an image does not need: most of it. The configurations beside it are needed.
 OTHER_CODE = (
     *("arch/alpha", "arch/arc", "arch/arm", "arch/arm64", "arch/csky", "arch/hexagon", "arch/ia64", "arch/loongarch"),
     *("arch/m68k", "arch/microblaze", "arch/mips", "arch/nios2", "arch/openrisc", "arch/parisc", "arch/powerpc"),
     *("arch/riscv", "arch/s390", "arch/sh", "arch/sparc", "arch/xtensa"),
-    *("drivers/gpu", "drivers/infiniband", "drivers/iio", "drivers/media", "drivers/net/ethernet"),
-    *("drivers/net/wireless", "drivers/scsi", "drivers/staging", "drivers/usb", "sound"),
+    *("drivers/accel", "drivers/acpi", "drivers/ata", "drivers/clk", "drivers/comedi", "drivers/crypto", "drivers/dma"),
+    *("drivers/gpio", "drivers/gpu", "drivers/hid", "drivers/hwmon", "drivers/i2c", "drivers/iio"),
+    *("drivers/infiniband", "drivers/input", "drivers/leds", "drivers/md", "drivers/media", "drivers/mfd"),
+    *("drivers/misc", "drivers/mmc", "drivers/mtd", "drivers/net/ethernet", "drivers/net/wireless", "drivers/phy"),
+    *("drivers/pinctrl", "drivers/platform", "drivers/power", "drivers/regulator", "drivers/rtc", "drivers/s390"),
+    *("drivers/scsi", "drivers/soc", "drivers/spi", "drivers/staging", "drivers/usb", "drivers/watchdog"),
+    *("fs/bcachefs", "fs/btrfs", "fs/ceph", "fs/ext4", "fs/f2fs", "fs/gfs2", "fs/nfs", "fs/nfsd", "fs/ntfs3"),
+    *("fs/ocfs2", "fs/smb", "fs/ubifs", "fs/xfs", "samples", "sound"),
 )
 # The same as patterns of tar, with other folders.
 NOT_NEEDED = (
