@@ -66,3 +66,17 @@ def test_losses_timeouts_and_ends_are_told():
     assert reduced["ssthresh_segments"].is_finite().all()
     finish = table.filter(pl.col("kind") == "finish")["time_s"][0]
     assert abs(finish - found.transfers["end_s"][0]) < 1e-3
+
+
+def test_a_recovery_and_what_follows_are_the_simulators():
+    """The end of slow start: the same packets dropped and resent, and then an acknowledgment for every second segment."""
+    keys = {"flows": [flow("reno")], "tcp": {"rto_min": "200 ms", "prr": True, "quantisation": "round_down"}}
+    simulated, found = (events(engine, "4 s", "20% bdp", **keys).events for engine in ("sim", "kernel"))
+    for kind in ("drop", "retransmit", "congestion"):
+        assert (simulated["kind"] == kind).sum() == (found["kind"] == kind).sum() > 0
+    thresholds = [table.filter(pl.col("kind") == "congestion")["ssthresh_segments"][0] for table in (simulated, found)]
+    assert thresholds[0] == pytest.approx(thresholds[1], abs=1)
+    for table in (simulated, found):
+        late = table.filter(pl.col("time_s") > 3)
+        acks, receipts = ((late["kind"] == kind).sum() for kind in ("ack", "receive"))
+        assert receipts / acks == pytest.approx(3, rel=0.03)
