@@ -298,7 +298,7 @@ def test_pacing_spreads_a_window():
 
 @pytest.mark.usefixtures("machine")
 def test_crowds_make_the_requests_of_a_simulation():
-    """Times and sizes of requests are the simulator's; what becomes of them is the kernel's."""
+    """Times and sizes of requests are the simulator's; their outcome is the kernel's."""
     users = {
         "users": 20,
         "think": {"exponential": "500 ms"},

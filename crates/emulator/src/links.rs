@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::events::{Events, Window};
 
-/// What becomes of a packet.
+/// The fate of a packet.
 pub trait Kernel {
     /// It has reached the other host.
     fn deliver(&self, parcel: &Parcel);

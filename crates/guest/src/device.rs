@@ -61,7 +61,7 @@ impl Device {
         let mut loading =
             Loading { name: [0; 32], registered: [0; 32], values: [0; 32], count: load.values.len() as u64 };
         let too_long =
-            |_| io::Error::other(format!("{}: expected a shorter name or fewer parameters", load.name));
+            |()| io::Error::other(format!("{}: expected a shorter name or fewer parameters", load.name));
         let texts = [(&mut loading.name, &load.name), (&mut loading.registered, &load.registered)];
         for (to, from) in texts {
             to.get_mut(..from.len()).ok_or(()).map_err(too_long)?.copy_from_slice(from.as_bytes());

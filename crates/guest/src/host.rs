@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use elephan_emulator::EVENTS;
@@ -19,7 +19,6 @@ use elephan_net::Limit;
 use elephan_scenario::Plan;
 use elephan_units::Time;
 use rand::Rng;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 
@@ -27,9 +26,9 @@ use crate::archive::archive;
 use crate::protocol::{Job, Report, receive, send};
 
 /// A guest that has told nothing for so long hangs.
-const LONGEST_SILENCE: Duration = Duration::from_secs(120);
+const LONGEST_SILENCE: Duration = Duration::from_mins(2);
 /// Interval between checks whether the run is cancelled.
-const LOOKS: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const LOOKS: Duration = Duration::from_millis(50);
 /// Last lines of the guest's console that an error shows.
 const LINES: usize = 12;
 /// The name of the guest's files within the folder of a run.
@@ -162,7 +161,8 @@ fn events(folder: &Path) -> io::Result<EventTrace> {
 struct Guest {
     process: Child,
     console: Arc<Mutex<VecDeque<String>>>,
-    heard: Instant,
+    /// Reads the console to its end.
+    reading: Option<JoinHandle<()>>,
 }
 
 impl Guest {
@@ -210,28 +210,38 @@ impl Guest {
         let process = command.spawn()?;
         let lines = Arc::new(Mutex::new(VecDeque::new()));
         let kept = Arc::clone(&lines);
-        thread::spawn(move || keep_last(console, &kept));
-        Ok(Self { process, console: lines, heard: Instant::now() })
+        let reading = Some(thread::spawn(move || keep_last(console, &kept)));
+        Ok(Self { process, console: lines, reading })
     }
 
     /// Reads reports until the last one.
     fn watch(&mut self, reports: PipeReader, control: &dyn Control) -> Result<Measured, Error> {
-        let mut reports = BufReader::new(reports);
+        // On a thread of its own: it ends with the guest, also within a message.
+        let (hears, heard) = mpsc::channel();
+        thread::spawn(move || {
+            let mut reports = BufReader::new(reports);
+            loop {
+                let report = receive(&mut reports);
+                let is_last = report.is_err();
+                if hears.send(report).is_err() || is_last {
+                    break;
+                }
+            }
+        });
+        let mut last = Instant::now();
         loop {
             if control.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            let waiting = reports.buffer().is_empty();
-            let mut readable = [PollFd::from_borrowed_fd(reports.get_ref().as_fd(), PollFlags::IN)];
-            if waiting && poll(&mut readable, Some(&LOOKS)).unwrap_or(0) == 0 {
-                if self.heard.elapsed() > LONGEST_SILENCE {
+            let Ok(report) = heard.recv_timeout(LOOKS) else {
+                if last.elapsed() > LONGEST_SILENCE {
                     let silence = LONGEST_SILENCE.as_secs();
-                    return Err(self.failed(format!("the guest told nothing for {silence} s")));
+                    return Err(self.failed(format!("the guest reported nothing for {silence} s")));
                 }
                 continue;
-            }
-            self.heard = Instant::now();
-            match receive(&mut reports) {
+            };
+            last = Instant::now();
+            match report {
                 Ok(Report::Progress(share)) => {
                     let (flows, queues) = (&FlowTrace::default(), &QueueTrace::default());
                     if !control.goes_on(&SoFar { now: Time::ZERO, share, flows, queues }) {
@@ -243,11 +253,23 @@ impl Guest {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                     let status =
                         self.process.wait().map_or_else(|error| error.to_string(), |s| s.to_string());
-                    return Err(self.failed(format!("the guest ended without results ({status})")));
+                    self.kill();
+                    return Err(self.failed(self.why_it_ended(&status)));
                 }
                 Err(error) => return Err(self.failed(format!("the guest wrote no messages: {error}"))),
             }
         }
+    }
+
+    /// A guest begins with a check that it can trace its programs, which some containers forbid.
+    fn why_it_ended(&self, status: &str) -> String {
+        let lines = self.console.lock().expect("nobody panics with it");
+        if lines.iter().any(|line| line.contains("ptrace: ") || line.starts_with("check_ptrace")) {
+            return "expected permission to use ptrace(2), found it refused; a container needs `--cap-add SYS_PTRACE`, \
+                    or a seccomp profile that allows it"
+                .to_owned();
+        }
+        format!("the guest ended without results ({status})")
     }
 
     fn failed(&mut self, what: String) -> Error {
@@ -258,11 +280,14 @@ impl Guest {
 
     /// Ends the guest with all its processes.
     fn kill(&mut self) {
-        if let Some(group) = Pid::from_raw(self.process.id() as i32) {
+        if let Some(group) = Pid::from_raw(self.process.id().cast_signed()) {
             // The group may have ended by itself.
             let _ = kill_process_group(group, Signal::KILL);
         }
         let _ = self.process.wait();
+        if let Some(reading) = self.reading.take() {
+            let _ = reading.join();
+        }
     }
 }
 
@@ -283,5 +308,101 @@ fn keep_last(console: impl Read, lines: &Mutex<VecDeque<String>>) {
         }
         lines.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
         line.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use elephan_metrics::Uncontrolled;
+    use elephan_scenario::Scenario;
+
+    use super::*;
+
+    fn plan() -> Plan {
+        let text =
+            r#"{"duration": "1 s", "path": {"rate": "10 Mbit/s", "rtt": "10 ms"}, "flow": [{"cc": "reno"}]}"#;
+        Scenario::from_json(text, "scenario", &[]).unwrap().resolve("scenario").unwrap()
+    }
+
+    /// Runs a shell script in place of a kernel.
+    fn run_script(script: &str, control: &dyn Control) -> Error {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("linux");
+        fs::write(&image, format!("#!/bin/bash\n{script}\n")).unwrap();
+        fs::set_permissions(&image, fs::Permissions::from_mode(0o755)).unwrap();
+        let launch = Launch { image, init: "/dev/null".into(), links: "/dev/null".into() };
+        run(&launch, &plan(), &Job::default(), control).unwrap_err()
+    }
+
+    #[test]
+    fn the_end_of_a_guest_is_told_with_its_last_lines() {
+        let error = run_script(
+            "for n in $(seq 100); do echo line $n; done; echo Kernel panic >&2; exit 7",
+            &Uncontrolled,
+        );
+        let text = error.to_string();
+        assert!(matches!(error, Error::Guest { .. }), "{text}");
+        assert!(text.contains("exit status: 7") && text.ends_with("line 100\nKernel panic"), "{text}");
+        assert!(!text.contains("line 1\n"), "{text}");
+    }
+
+    #[test]
+    fn rubbish_is_refused() {
+        let long =
+            run_script(r"printf '\377\377\377\377' >&$ELEPHAN_OUT; sleep 60", &Uncontrolled).to_string();
+        assert!(long.contains("wrote no messages"), "{long}");
+        let short =
+            run_script(r"printf '\003\000\000\000abc' >&$ELEPHAN_OUT; sleep 60", &Uncontrolled).to_string();
+        assert!(short.contains("wrote no messages"), "{short}");
+    }
+
+    #[test]
+    fn a_refusal_of_ptrace_says_what_to_allow() {
+        let text =
+            run_script("echo 'check_ptrace : expected SIGSTOP, got status = 9'; exit 1", &Uncontrolled)
+                .to_string();
+        assert!(text.contains("SYS_PTRACE"), "{text}");
+    }
+
+    /// Cancels the run at the second question.
+    #[derive(Default)]
+    struct Second(AtomicBool);
+
+    impl Control for Second {
+        fn goes_on(&self, _: &SoFar<'_>) -> bool {
+            true
+        }
+        fn is_cancelled(&self) -> bool {
+            self.0.swap(true, Ordering::Relaxed)
+        }
+        fn pcap_file(&self, _: &str) -> Option<PathBuf> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_cancelled_guest_ends_with_its_children() {
+        let told = tempfile::NamedTempFile::new().unwrap();
+        let script = format!("sleep 1000 & echo $! > {}; wait", told.path().display());
+        let started = Instant::now();
+        assert!(matches!(run_script(&script, &Second::default()), Error::Cancelled));
+        assert!(started.elapsed() < LONGEST_SILENCE / 10);
+        // The script may not have come so far.
+        if let Ok(child) = fs::read_to_string(told.path()).unwrap().trim().parse::<i32>() {
+            let stat = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+            assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+        }
+    }
+
+    #[test]
+    fn a_network_that_is_too_large_is_refused_before_the_start() {
+        let mut plan = plan();
+        plan.links[0].config.limit = Limit::Packets(1 << 50);
+        let launch = Launch { image: "/".into(), init: "/".into(), links: "/".into() };
+        let error = run(&launch, &plan, &Job::default(), &Uncontrolled).unwrap_err();
+        assert!(matches!(error, Error::Memory { .. }), "{error}");
     }
 }

@@ -53,7 +53,7 @@ def epoch_s(run: Run) -> float | None:
 
 
 def resent(run: Run) -> float | None:
-    """Segments sent again for each reduction of a window, within the measuring window; none without reductions."""
+    """Segments retransmitted for each reduction of a window, within the measuring window; none without reductions."""
     summary, frame = run.summary, run.flows
     within = frame.filter((frame["time_s"] >= summary.from_s) & (frame["time_s"] <= summary.to_s))
     sums = {"retransmits": 0, "congestion_events": 0}
