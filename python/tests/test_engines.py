@@ -91,6 +91,12 @@ def test_the_simulator_runs_the_algorithm_of_the_same_rule(name, simulated):
     assert found is None or found.document["engine"] == "sim"
 
 
+def test_crowds_have_an_algorithm_too():
+    crowds = {"arrivals": [{"per_second": 10, "size": "20 kB", "cc": "linux:htcp"}]}
+    found = engines._simulated(scenario(engine="kernel", **crowds), large=False)
+    assert found.document["arrivals"][0]["cc"] == "htcp"
+
+
 @pytest.mark.usefixtures("kernel")
 def test_pairs_come_in_order_and_what_the_simulator_lacks_is_empty(tmp_path):
     scenarios = {name: scenario(name, engine="kernel") for name in ("htcp", "bbr", "reno")}

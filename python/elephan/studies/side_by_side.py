@@ -32,6 +32,8 @@ ENGINES = ("kernel", "linux")
 ATTEMPTS = 3
 # The simulator's names of algorithms that Linux calls otherwise.
 RENAMED = {"highspeed": "hstcp"}
+# The tables of a scenario that name an algorithm.
+TRAFFIC = {"flow", "web", "arrivals"}
 
 
 def epoch_s(run: Run) -> float | None:
@@ -221,17 +223,22 @@ def _valid(scenario: Scenario, repeat: int) -> Iterator[Run]:
 def _simulated(scenario: Scenario, large: bool) -> Scenario | None:
     """The scenario with the simulator's algorithms of the same rules; none if it lacks one of them."""
     document = {key: value for key, value in scenario.document.items() if key != "kernel"}
+    for key in TRAFFIC & document.keys():
+        parts = [{**part, "cc": _same_rule(part["cc"])} for part in document[key]]
+        if any(part["cc"] is None for part in parts):
+            return None
+        document[key] = parts
+    return Scenario({**document, "engine": "sim"}).with_settings({}, large=large)
+
+
+def _same_rule(cc: Any) -> Any:
+    """The simulator's algorithm of the same rule as the `cc` of a scenario for a kernel; None if it has none."""
     own = {entry.name for entry in algorithms()}
     linux = {entry.name.removeprefix(LINUX) for entry in linux_algorithms()}
-    flows = []
-    for flow in document.get("flow", []):
-        cc = flow["cc"]
-        if isinstance(cc, str) and (plain := cc.removeprefix(LINUX)) in linux and cc not in own:
-            cc = RENAMED.get(plain, plain)
-            if cc not in own:
-                return None
-        flows.append({**flow, "cc": cc})
-    return Scenario({**document, "engine": "sim", "flow": flows}).with_settings({}, large=large)
+    if not isinstance(cc, str) or cc in own or (plain := cc.removeprefix(LINUX)) not in linux:
+        return cc
+    name = RENAMED.get(plain, plain)
+    return name if name in own else None
 
 
 def table(pairs: Sequence[Pair]) -> Table:
