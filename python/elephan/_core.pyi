@@ -128,11 +128,15 @@ def run_guest(
     algorithms: Sequence[str],
     loads: Sequence[tuple[str, str, Sequence[int]]],
     image: str | PathLike[str],
-    init: str | PathLike[str],
-    links: str | PathLike[str],
+    files: tuple[str | PathLike[str], str | PathLike[str]],
     progress: Callable[[float], object] | None = None,
 ) -> dict[str, Any]:
-    """Runs a scenario (JSON) on a guest kernel."""
+    """Runs a scenario (JSON) on the kernel `image`, which runs as a process.
+
+    `files` are the guest's first program and its links, of this package; `loads` are algorithms with other
+    parameters: source file, registered name, values. All else as for `run_linux`; a guest that fails raises
+    `OSError`.
+    """
 
 def load_scenario(
     text: str,

@@ -171,19 +171,19 @@ mod engine {
         result(py, measured, &plan)
     }
 
-    /// Runs a scenario (JSON) on the kernel `image`, with the files `init` and `links` of this package. `loads` are algorithms
-    /// with other parameters: source file, registered name, values. All else as for `run_linux`; a guest that fails raises
-    /// `OSError`.
+    /// Runs a scenario (JSON) on the kernel `image`, which runs as a process.
+    ///
+    /// `files` are the guest's first program and its links, of this package; `loads` are algorithms with other parameters:
+    /// source file, registered name, values. All else as for `run_linux`; a guest that fails raises `OSError`.
     #[pyfunction]
-    #[pyo3(signature = (scenario, algorithms, loads, image, init, links, progress=None))]
+    #[pyo3(signature = (scenario, algorithms, loads, image, files, progress=None))]
     pub fn run_guest<'py>(
         py: Python<'py>,
         scenario: &str,
         algorithms: Vec<String>,
         loads: Vec<(String, String, Vec<u64>)>,
         image: PathBuf,
-        init: PathBuf,
-        links: PathBuf,
+        files: (PathBuf, PathBuf),
         progress: Option<Py<PyAny>>,
     ) -> PyResult<pyo3::Bound<'py, PyDict>> {
         let plan = plan(scenario)?;
@@ -194,7 +194,7 @@ mod engine {
         let loads =
             loads.into_iter().map(|(name, registered, values)| Load { name, registered, values }).collect();
         let job = Job { scenario: scenario.to_owned(), algorithms, loads };
-        let launch = Launch { image, init, links };
+        let launch = Launch { image, init: files.0, links: files.1 };
         let control = Progress::default();
         let tell = control.tell(progress.as_ref());
         let measured =

@@ -39,5 +39,5 @@ def run(scenario: Scenario, *, progress: Progress | None = None) -> Run:
     started = time.perf_counter()
     guest = Registered()
     names = of_flows(_core.congestion_controls(text), STOCK, guest.name_of)
-    result = _core.run_guest(text, names, guest.loads, image=found.path, init=INIT, links=LINKS, progress=progress)
+    result = _core.run_guest(text, names, guest.loads, image=found.path, files=(INIT, LINKS), progress=progress)
     return from_columns(scenario, result, "kernel", found.identity, time.perf_counter() - started)
