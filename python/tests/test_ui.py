@@ -131,6 +131,30 @@ def test_changes_at_any_moment_keep_the_past_and_the_scenario_true() -> None:
         assert len(saved[0].labels) == len(run.document["flow"])
 
 
+@pytest.mark.usefixtures("guest")
+def test_a_run_on_a_guest_kernel_is_watched_and_changed_like_a_simulation() -> None:
+    saved: list[elephan.Run] = []
+
+    def save(run: elephan.Run) -> str:
+        saved.append(run)
+        return "saved"
+
+    run = LiveRun({**DOCUMENT, "engine": "kernel", "duration": "3 s"}, LIMITS, save, 2.0)
+    while run.time_s < 1.0:
+        assert not run.is_over, run.messages[-1]
+        time.sleep(0.005)
+    run.change(lambda document, now: document["flow"].append({"cc": "scalable", "start": now}))
+    run.control(speed=0.0)
+    _wait(run)
+    messages = [json.loads(text) for text in run.messages]
+    assert [m["type"] for m in messages if m["type"] not in ("samples", "state")] == ["start", "changed", "done"]
+    assert saved[0].provenance["engine"] == "kernel"
+    shown = [time_s for m in messages if m["type"] == "samples" for time_s in m["flows"]["time_s"]]
+    assert len(shown) == len(saved[0].flows)
+    again = elephan.run(saved[0].scenario)
+    assert again.flows.equals(saved[0].flows)
+
+
 def test_a_link_is_changed_in_mid_run() -> None:
     saved: list[elephan.Run] = []
 

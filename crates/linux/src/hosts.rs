@@ -103,7 +103,7 @@ impl Totals {
             bytes_sent: self.bytes_sent + info.bytes_sent,
             bytes_retrans: self.bytes_retrans + info.bytes_retrans,
             total_retrans: self.total_retrans + u64::from(info.total_retrans),
-            total_rto: self.total_rto + u64::from(info.total_rto),
+            total_rto: self.total_rto + info.timeouts().unwrap_or(0),
             busy_us: self.busy_us + info.busy_time,
             rwnd_limited_us: self.rwnd_limited_us + info.rwnd_limited,
             sndbuf_limited_us: self.sndbuf_limited_us + info.sndbuf_limited,

@@ -45,6 +45,8 @@ pub struct Sampled {
 struct Known {
     ca_state: u8,
     congestion_events: u64,
+    /// Timeouts seen by the sender's state, on kernels that do not report their number.
+    seen_timeouts: u64,
     started: bool,
     traced_bytes: u64,
     sample: FlowSample,
@@ -196,7 +198,11 @@ impl<'a> Sampler<'a> {
         let state = info.map_or(0, |info| info.ca_state);
         // A window is reduced when its sender begins recovery or responds to a mark, or when its timer
         // expires.
-        if (state >= CA_CWR && known.ca_state < CA_CWR) || (state == CA_LOSS && known.ca_state < CA_LOSS) {
+        let expired = state == CA_LOSS && known.ca_state < CA_LOSS;
+        if expired && info.is_some_and(|info| info.timeouts().is_none()) {
+            known.seen_timeouts += 1;
+        }
+        if (state >= CA_CWR && known.ca_state < CA_CWR) || expired {
             known.congestion_events += 1;
             self.collector.congestion(number as u32, now);
         }
@@ -206,7 +212,7 @@ impl<'a> Sampler<'a> {
             sent_bytes: known.totals.bytes_sent,
             retransmitted_bytes: known.totals.bytes_retrans,
             congestion_events: known.congestion_events,
-            timeouts: known.totals.total_rto,
+            timeouts: known.totals.total_rto + known.seen_timeouts,
             cwnd: info.map_or(0.0, |info| f64::from(info.snd_cwnd)),
             srtt: info.map_or(Time::ZERO, |info| Time::from_micros(u64::from(info.rtt))),
             host: None,
@@ -236,7 +242,7 @@ impl<'a> Sampler<'a> {
                 delivered_bytes: delivered,
                 sent_bytes: known.totals.bytes_sent,
                 retransmits: known.totals.total_retrans,
-                timeouts: known.totals.total_rto as u32,
+                timeouts: known.sample.timeouts as u32,
                 congestion_events: known.congestion_events as u32,
             });
             self.kernel.push(KernelRow {

@@ -78,9 +78,19 @@ pub const CA_LOSS: u8 = 4;
 /// `TCP_INFINITE_SSTHRESH`.
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
+/// The number of timeouts on kernels before 6.7, which do not report it.
+const UNKNOWN: u16 = u16::MAX;
+
+impl TcpInfo {
+    /// Timeouts of the connection; `None` if the kernel does not report them.
+    pub fn timeouts(&self) -> Option<u64> {
+        (self.total_rto < UNKNOWN).then_some(u64::from(self.total_rto))
+    }
+}
+
 /// Queries it.
 pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
-    let mut info = TcpInfo::default();
+    let mut info = TcpInfo { total_rto: UNKNOWN, ..TcpInfo::default() };
     let mut length = size_of::<TcpInfo>() as libc::socklen_t;
     let place = (&raw mut info).cast();
     #[expect(unsafe_code, reason = "rustix does not have this option")]

@@ -90,8 +90,8 @@ def _count(tables: Any) -> int:
 
 
 def _problems(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:
-    if document.get("engine", "sim") != "sim":
-        yield f'engine: expected sim on this page, found "{document["engine"]}"; use the command line'
+    if document.get("engine", "sim") not in ("sim", "kernel"):
+        yield f'engine: expected sim or kernel on this page, found "{document["engine"]}"; use the command line'
     for key in ("events", "pcap"):
         if document.get("trace", {}).get(key):
             yield f"trace.{key}: expected none on this page, found some; use the command line"
