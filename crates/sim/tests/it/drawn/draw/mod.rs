@@ -62,7 +62,7 @@ impl Draw {
         let mut document = Map::new();
         for (key, property) in schema["properties"].as_object().expect("a scenario is a table") {
             // Files of other engines and of sets of runs are not tested here.
-            if key == "engine" || key == "sweep" {
+            if ["engine", "kernel", "sweep"].contains(&key.as_str()) {
                 continue;
             }
             let is_needed = schema["required"].as_array().is_some_and(|keys| keys.contains(&json!(key)));
