@@ -25,10 +25,10 @@ class VersionMismatchError(RuntimeError):
     """A worker and the client have different code, so their results might differ."""
 
 
-# The code that determines results, besides the extension module. Code that only shows results is not listed: changing it
+# The code that determines results, besides the extension module and what runs in a guest kernel. Code that only shows results is not listed: changing it
 # repeats no run.
 MAKES_RESULTS = (
-    *("api/scenario.py", "api/run.py", "api/part.py", "api/summary.py"),
+    *("api/scenario.py", "api/run.py", "api/part.py", "api/registry.py", "api/summary.py"),
     *("engines/run.py", "engines/sim.py", "engines/fluid.py", "engines/integrate.py"),
     *("engines/linux.py", "engines/kernel.py"),
     *(
@@ -48,7 +48,8 @@ def code_version() -> str:
     """The version of the package, and a hash of the code that determines results."""
     package = Path(__file__).parents[2]
     digest = hashlib.blake2b(digest_size=6)
-    for path in (Path(str(_core.__file__)), *(package / name for name in MAKES_RESULTS)):
+    guest = sorted((package / "kernel" / "guest").glob("*"))
+    for path in (Path(str(_core.__file__)), *(package / name for name in MAKES_RESULTS), *guest):
         digest.update(path.read_bytes())
     return f"{_core.__version__}+{digest.hexdigest()}"
 
