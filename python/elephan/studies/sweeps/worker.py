@@ -25,8 +25,8 @@ class VersionMismatchError(RuntimeError):
     """A worker and the client have different code, so their results might differ."""
 
 
-# The code that determines results, besides the extension module and what runs in a guest kernel. Code that only shows results is not listed: changing it
-# repeats no run.
+# The code that determines results, besides the extension module and what runs in a guest kernel. Code that only shows
+# results is not listed: changing it repeats no run.
 MAKES_RESULTS = (
     *("api/scenario.py", "api/run.py", "api/part.py", "api/registry.py", "api/summary.py"),
     *("engines/run.py", "engines/sim.py", "engines/fluid.py", "engines/integrate.py"),
