@@ -4,21 +4,11 @@ import polars as pl
 import pytest
 
 from elephan.api.scenario import dumbbell, flow
-from elephan.engines.kernel import INIT, LINKS
 from elephan.engines.run import run
-from elephan.kernel import KernelError, image
+
+pytestmark = pytest.mark.usefixtures("guest")
 
 RTT = 0.1
-
-
-@pytest.fixture(autouse=True)
-def guest():
-    try:
-        image.find()
-    except KernelError as error:
-        pytest.skip(str(error))
-    if not (INIT.is_file() and LINKS.is_file()):
-        pytest.skip(f"{INIT.parent}: expected what runs in a guest, found nothing; `make guest` builds it")
 
 
 def events(engine, duration, buffer, **keys):
