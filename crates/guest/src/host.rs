@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -251,9 +251,7 @@ impl Guest {
                 Ok(Report::Done(measured)) => return Ok(*measured),
                 Ok(Report::Failed(why)) => return Err(Error::Refused(why)),
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    let status =
-                        self.process.wait().map_or_else(|error| error.to_string(), |s| s.to_string());
-                    self.kill();
+                    let status = self.kill().map_or_else(String::new, |status| status.to_string());
                     return Err(self.failed(self.why_it_ended(&status)));
                 }
                 Err(error) => return Err(self.failed(format!("the guest wrote no messages: {error}"))),
@@ -278,16 +276,17 @@ impl Guest {
         Error::Guest { what, lines: lines.iter().cloned().collect::<Vec<_>>().join("\n") }
     }
 
-    /// Ends the guest with all its processes.
-    fn kill(&mut self) {
+    /// Ends the guest with all its processes, once: afterwards its number may be another group's. Returns how its
+    /// first process ended; one that is ending by itself keeps its own status.
+    fn kill(&mut self) -> Option<ExitStatus> {
+        let reading = self.reading.take()?;
         if let Some(group) = Pid::from_raw(self.process.id().cast_signed()) {
             // The group may have ended by itself.
             let _ = kill_process_group(group, Signal::KILL);
         }
-        let _ = self.process.wait();
-        if let Some(reading) = self.reading.take() {
-            let _ = reading.join();
-        }
+        let status = self.process.wait().ok();
+        let _ = reading.join();
+        status
     }
 }
 
