@@ -1,7 +1,7 @@
 //! The cost of an ACK: `cargo bench -p elephan-cc`.
 
 use divan::{Bencher, black_box};
-use elephan_cc::{Ack, Cause, Congestion, Controller, Quantisation, registry, slow_start};
+use elephan_cc::{Ack, Cause, Congestion, Controller, Quantisation, State, registry, slow_start};
 use elephan_units::Time;
 
 fn main() {
@@ -40,7 +40,7 @@ impl Connection {
                 min_rtt: rtt,
                 srtt: rtt,
                 round: 0,
-                in_recovery: false,
+                state: State::Open,
                 mss: 1448,
             },
             in_round: 0,

@@ -38,11 +38,34 @@ pub struct Ack {
     pub srtt: Time,
     /// Round trips completed: increases by one when data sent after its last increase is acknowledged.
     pub round: u64,
-    /// Whether the sender is in fast recovery, when `cwnd` must not grow. False after a timeout, because the
-    /// sender is then in slow start.
-    pub in_recovery: bool,
+    /// The state of the sender.
+    pub state: State,
     /// Payload of a full segment, in bytes.
     pub mss: u32,
+}
+
+impl Ack {
+    /// Whether the sender is in fast recovery, when `cwnd` must not grow. False after a timeout, because the
+    /// sender is then in slow start.
+    pub fn in_recovery(&self) -> bool {
+        self.state == State::Recovery
+    }
+}
+
+/// The state of a sender, as Linux names it (include/uapi/linux/tcp.h, `tcp_ca_state`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// All data arrives in order.
+    #[default]
+    Open,
+    /// Duplicate or selective acknowledgments arrive, and no segment is taken as lost.
+    Disorder,
+    /// The window was reduced without a loss: for an echoed mark, or a full queue of the host's own device.
+    Cwr,
+    /// Fast recovery.
+    Recovery,
+    /// Slow start after a timeout.
+    Loss,
 }
 
 /// Why the window must be reduced.
@@ -98,6 +121,10 @@ pub trait Algorithm: Send {
 
     /// Called for every ACK, in slow start and recovery too, before anything else.
     fn observe(&mut self, _window: &Window, _ack: &Ack) {}
+
+    /// Data is sent again after `idle`, in which nothing was in flight: clocks that count the time since a
+    /// congestion event leave it out (RFC 9438, section 5.8).
+    fn resume(&mut self, _idle: Time) {}
 
     /// A start phase of the algorithm's own, in place of slow start: called at every ACK below `ssthresh`.
     fn start(&mut self, _window: &Window, _ack: &Ack) -> Option<Start> {

@@ -1,5 +1,6 @@
 //! The part that all algorithms share: the two windows, slow start, the loss window, whole windows, undo.
 
+use elephan_units::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -86,7 +87,7 @@ impl Controller {
     pub fn on_ack(&mut self, ack: &Ack) {
         let State { window, algorithm, slow_start, .. } = &mut self.state;
         algorithm.observe(window, ack);
-        if ack.in_recovery {
+        if ack.in_recovery() {
             return;
         }
         if window.in_slow_start() {
@@ -164,6 +165,11 @@ impl Controller {
     pub fn collapse(&mut self) {
         self.state.window.cwnd = LOSS_WINDOW;
         self.state.fraction = 0.0;
+    }
+
+    /// Data is sent again after `idle`, in which nothing was in flight.
+    pub fn resume(&mut self, idle: Time) {
+        self.state.algorithm.resume(idle);
     }
 
     /// Reduces `cwnd` to `segments` if it is larger: congestion window moderation and validation.

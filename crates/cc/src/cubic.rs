@@ -67,7 +67,7 @@ impl Algorithm for Cubic {
         // Section 4.2: t excludes the time in which the window was not the limit.
         if let Some(stage) = &mut self.stage
             && ack.segments == 0.0
-            && !ack.in_recovery
+            && !ack.in_recovery()
         {
             stage.begin += ack.now.since(self.last_ack);
         }

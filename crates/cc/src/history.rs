@@ -4,7 +4,7 @@ use elephan_units::Time;
 use elephan_units::entry::Value;
 
 use crate::slow_start::{self, SlowStart};
-use crate::{Ack, Cause, Congestion, Controller, Quantisation, registry};
+use crate::{Ack, Cause, Congestion, Controller, Quantisation, State, registry};
 
 /// Asserts that `found` is within `tolerance` of `expected`.
 #[track_caller]
@@ -34,7 +34,7 @@ pub fn ack(rtt: Time) -> Ack {
         min_rtt: Time::from_millis(100),
         srtt: rtt,
         round: 0,
-        in_recovery: false,
+        state: State::Open,
         mss: 1460,
     }
 }
@@ -138,7 +138,7 @@ impl History {
             flight_size: self.cwnd(),
             min_rtt: self.min_rtt,
             round: self.round,
-            in_recovery: self.in_recovery,
+            state: if self.in_recovery { State::Recovery } else { State::Open },
             ..ack(self.rtt)
         });
     }

@@ -132,7 +132,7 @@ impl Algorithm for Htcp {
         let (round, since, delivered) = self.round;
         if ack.round > round {
             let span = ack.now.since(since).secs_f64();
-            if since > Time::ZERO && span > 0.0 && !ack.in_recovery {
+            if since > Time::ZERO && span > 0.0 && !ack.in_recovery() {
                 let rate = (ack.delivered - delivered) / span;
                 self.goodput = Some(match self.goodput {
                     Some(goodput) => goodput + GOODPUT_WEIGHT * (rate - goodput),

@@ -44,6 +44,6 @@ mod properties;
 #[cfg(test)]
 mod template;
 
-pub use algorithm::{Ack, Algorithm, Cause, Congestion, Start, Window};
+pub use algorithm::{Ack, Algorithm, Cause, Congestion, Start, State, Window};
 pub use controller::{Controller, Quantisation};
 pub use slow_start::SlowStart;

@@ -1,7 +1,7 @@
 //! Every algorithm by name: to add one, write its file and add its line here.
 
-use elephan_units::Mistake;
 use elephan_units::entry::{Make, Value};
+use elephan_units::{Mistake, Time};
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
 use crate::parameter::Parameters;
@@ -85,6 +85,13 @@ macro_rules! registry {
                 match self {
                     $( Self::$variant(algorithm) => algorithm.observe(window, ack), )+
                     Self::External(algorithm) => algorithm.observe(window, ack),
+                }
+            }
+
+            fn resume(&mut self, idle: Time) {
+                match self {
+                    $( Self::$variant(algorithm) => algorithm.resume(idle), )+
+                    Self::External(algorithm) => algorithm.resume(idle),
                 }
             }
 

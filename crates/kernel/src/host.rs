@@ -176,7 +176,7 @@ impl Algorithm for Host {
         // Segments sent in a round trip are acknowledged in the next.
         tp.snd_una = 2 * ack.round as u32;
         tp.snd_nxt = tp.snd_una + 1;
-        self.set_state(if ack.in_recovery { CA_RECOVERY } else { CA_OPEN });
+        self.set_state(if ack.in_recovery() { CA_RECOVERY } else { CA_OPEN });
         let rtt_us = ack.rtt.map_or(-1, |rtt| micros(rtt) as i32);
         let sample = AckSample { pkts_acked: 1, rtt_us, in_flight: ack.flight_size as u32 };
         self.call(self.operations.pkts_acked, &raw const sample as u64, 0);

@@ -1,4 +1,4 @@
-use elephan_cc::{Ack, Algorithm, Cause, Congestion, Controller, Quantisation, SlowStart, Window};
+use elephan_cc::{Ack, Algorithm, Cause, Congestion, Controller, Quantisation, SlowStart, State, Window};
 use elephan_units::Time;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -84,7 +84,7 @@ impl Pair {
                     min_rtt: self.min_rtt,
                     srtt: rtt,
                     round: self.round,
-                    in_recovery: false,
+                    state: State::Open,
                     mss: 1448,
                 });
             }

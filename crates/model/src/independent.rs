@@ -10,7 +10,7 @@
 //! the meantime. For one more round trip it repairs the loss, without growth. Means over `LOSSES` losses are
 //! accurate to three per cent.
 
-use elephan_cc::algorithm::{Ack, Cause, Congestion};
+use elephan_cc::algorithm::{Ack, Cause, Congestion, State};
 use elephan_cc::registry::{self, AnyAlgorithm};
 use elephan_cc::slow_start::SlowStart;
 use elephan_cc::{Controller, Quantisation};
@@ -91,7 +91,7 @@ pub fn steady(
             min_rtt,
             srtt: rtt,
             round: step / u64::from(STEPS),
-            in_recovery: until_repaired > 0,
+            state: if until_repaired > 0 { State::Recovery } else { State::Open },
             mss: MSS,
         });
         if losses >= FORGOTTEN {

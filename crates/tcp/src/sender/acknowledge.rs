@@ -1,6 +1,6 @@
 //! Processing of an acknowledgment: what it delivered, the RTT sample, and how much the window grows.
 
-use elephan_cc::Ack;
+use elephan_cc::{Ack, Cause, State};
 use elephan_units::Time;
 
 use super::phase::{Phase, RecoveryWindow};
@@ -173,9 +173,27 @@ impl Sender {
             min_rtt: self.rtt.min(),
             srtt: self.rtt.srtt(),
             round: self.round.number,
-            in_recovery,
+            state: self.state(),
             mss: self.settings.mss,
         });
+    }
+
+    /// The state that the controller is told.
+    pub(super) fn state(&self) -> State {
+        match self.phase {
+            Phase::Sack(_) | Phase::Reno(_) => State::Recovery,
+            Phase::Restart { .. } => State::Loss,
+            Phase::Open { .. } => {
+                let reduction = &self.last_reduction;
+                if reduction.cause == Cause::Ecn && self.space.una < reduction.until {
+                    State::Cwr
+                } else if self.duplicates.is_some() || self.board.has_sacked() {
+                    State::Disorder
+                } else {
+                    State::Open
+                }
+            }
+        }
     }
 
     /// How many segments of growth an ACK counts for: only data that it acknowledges cumulatively counts.

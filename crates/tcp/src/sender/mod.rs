@@ -20,7 +20,7 @@ mod timer;
 mod transmit;
 mod undo;
 
-use elephan_cc::Controller;
+use elephan_cc::{Cause, Controller};
 use elephan_units::{Bytes, Time};
 
 use crate::config::Config;
@@ -121,6 +121,8 @@ struct Duplicates {
 /// A reduction, and which transmissions preceded it.
 #[derive(Clone, Copy, Debug)]
 struct Reduction {
+    /// What it answered.
+    cause: Cause,
     /// New data below this offset was sent before the reduction.
     until: u64,
     /// Retransmissions up to this transmission number were sent before the reduction.
@@ -151,7 +153,7 @@ impl Sender {
             timer: Timer::new(),
             phase: Phase::OPEN,
             duplicates: None,
-            last_reduction: Reduction { until: 0, transmission: 0, untold: false },
+            last_reduction: Reduction { cause: Cause::Loss, until: 0, transmission: 0, untold: false },
             undo: Undo::default(),
             delivered: 0,
             round: Round { number: 0, end: 0 },

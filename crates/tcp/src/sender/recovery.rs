@@ -171,8 +171,9 @@ impl Sender {
     }
 
     /// Marks all data sent so far as covered by a reduction.
-    pub(super) fn note_reduction(&mut self) {
+    pub(super) fn note_reduction(&mut self, cause: Cause) {
         self.last_reduction = Reduction {
+            cause,
             until: self.space.next,
             transmission: self.board.transmissions(),
             // RFC 3168, section 6.1.2: CWR is sent after every reduction, whatever its cause.
@@ -185,7 +186,7 @@ impl Sender {
     pub(super) fn reduce(&mut self, cause: Cause, una: u64, counters: &mut Counters, now: Time) {
         counters.reductions += 1;
         counters.loss_events += u64::from(cause == Cause::Loss);
-        self.note_reduction();
+        self.note_reduction(cause);
         let undo = matches!(self.settings.repair, Repair::Sack { undo: true, .. });
         self.undo.on_reduction(self.phase.is_open(), undo && cause != Cause::Ecn);
         self.controller.on_congestion(&Congestion {

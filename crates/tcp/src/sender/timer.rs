@@ -76,7 +76,7 @@ impl Sender {
             // if there was already a reduction for the window in which the segment was sent.
             if self.timer.tries > 0 || self.front_is_answered(now) {
                 self.controller.collapse();
-                self.note_reduction();
+                self.note_reduction(Cause::Timeout);
             } else {
                 self.reduce(Cause::Timeout, self.space.una, counters, now);
             }

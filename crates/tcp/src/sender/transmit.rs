@@ -147,7 +147,7 @@ impl Sender {
             return None;
         }
         if self.board.is_empty() {
-            self.validate_after_idle(now);
+            self.resume(now);
         }
         if !self.window_admits(bytes) {
             self.limited_at = Some(self.space.next);
@@ -210,11 +210,14 @@ impl Sender {
         }
     }
 
-    /// RFC 5681, section 4.1: after an idle time of more than a timeout, start from the initial window.
-    fn validate_after_idle(&mut self, now: Time) {
-        if self.last_sent.is_some_and(|sent| now.since(sent) > self.rtt.rto()) {
+    /// Data is to be sent, and nothing is in flight. RFC 5681, section 4.1: after an idle time of more than a
+    /// timeout, start from the initial window.
+    fn resume(&mut self, now: Time) {
+        let Some(sent) = self.last_sent.replace(now) else { return };
+        let idle = now.since(sent);
+        self.controller.resume(idle);
+        if idle > self.rtt.rto() {
             self.controller.moderate(f64::from(self.settings.initial_window));
-            self.last_sent = Some(now);
         }
     }
 }

@@ -100,11 +100,11 @@ fn nothing_is_worth_growth_in_recovery_and_at_its_end() {
     let (mut tcp, listener) = listening(config());
     tcp.until(100).sack(0, &[1..4]).sack(0, &[1..8]);
     assert_eq!(
-        listener.acks().iter().map(|a| (a.segments, a.in_recovery)).collect::<Vec<_>>(),
+        listener.acks().iter().map(|a| (a.segments, a.in_recovery())).collect::<Vec<_>>(),
         [(0.0, true); 2]
     );
     tcp.until(200).ack(8).ack(10);
-    let end: Vec<(f64, bool)> = listener.acks().iter().map(|a| (a.segments, a.in_recovery)).collect();
+    let end: Vec<(f64, bool)> = listener.acks().iter().map(|a| (a.segments, a.in_recovery())).collect();
     assert_eq!(end, [(0.0, true), (0.0, false)]);
     tcp.until(300).ack(11);
     assert_eq!(listener.acks()[0].segments, 1.0);

@@ -111,6 +111,11 @@ impl Scoreboard {
         self.records.len() as u64
     }
 
+    /// Whether any segment outstanding was selectively acknowledged.
+    pub fn has_sacked(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
     /// Number of segments that are lost and were not retransmitted since.
     pub fn waiting(&self) -> u64 {
         self.waiting
