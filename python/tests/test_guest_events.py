@@ -41,7 +41,7 @@ def test_the_first_round_trips_are_the_simulators():
 
 def test_losses_timeouts_and_ends_are_told():
     flows = [flow("reno", size="3 MB", transfers=1)]
-    keys = {"flows": flows, "tcp": {"rto_min": "200 ms", "prr": True}}
+    keys = {"flows": flows, "tcp": {"rto_min": "200 ms", "window_reduction": "prr"}}
     found = events("kernel", "20 s", "20 packets", **keys)
     table = found.events
     kinds = dict(table["kind"].value_counts().iter_rows())
@@ -60,7 +60,7 @@ def test_losses_timeouts_and_ends_are_told():
 
 def test_a_recovery_and_what_follows_are_the_simulators():
     """The end of slow start: the same packets dropped and resent, and then an acknowledgment for every second segment."""
-    keys = {"flows": [flow("reno")], "tcp": {"rto_min": "200 ms", "prr": True, "quantisation": "round_down"}}
+    keys = {"flows": [flow("reno")], "tcp": {"rto_min": "200 ms", "window_reduction": "prr", "quantisation": "round_down"}}
     simulated, found = (events(engine, "4 s", "20% bdp", **keys).events for engine in ("sim", "kernel"))
     for kind in ("drop", "retransmit", "congestion"):
         assert (simulated["kind"] == kind).sum() == (found["kind"] == kind).sum() > 0

@@ -29,6 +29,20 @@ pub enum Quantisation {
     RoundDown,
 }
 
+/// What an undo restores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Undo {
+    /// The window, the threshold and the algorithm's state: as if the event had not happened. If the window has grown beyond
+    /// its earlier value, nothing changes (RFC 9438, section 4.9.2).
+    #[default]
+    State,
+    /// The window and the threshold, each if it was larger before (Linux since 4.10, `tcp_undo_cwnd_reduction`).
+    Windows,
+    /// The threshold, if it was larger before, and a window of at least twice the reduced threshold (Linux 2.4, `tcp_undo_cwr`).
+    TwiceSsthresh,
+}
+
 /// The state that a congestion event changes, and that an undo restores.
 #[derive(Clone)]
 struct State {
@@ -184,15 +198,33 @@ impl Controller {
         }
     }
 
-    /// Undoes the last congestion event: the supposed loss was reordering or delay.
-    ///
-    /// If the window has grown beyond its earlier value, nothing changes (RFC 9438, section 4.9.2).
-    pub fn undo(&mut self) {
-        if let Some(before) = self.before.take()
-            && self.state.window.cwnd <= before.window.cwnd
-        {
-            self.state = *before;
+    /// Data is sent after an idle time of `timeouts` retransmission timeouts: the window is halved for each, down
+    /// to `restart` segments, and ssthresh is at least three quarters of what it was (RFC 2861, section 3.1).
+    pub fn decay(&mut self, timeouts: u32, restart: f64) {
+        let window = &mut self.state.window;
+        if window.cwnd <= restart {
+            return;
         }
+        window.ssthresh = window.ssthresh.max(0.75 * window.cwnd);
+        let halved = window.cwnd * libm::exp2(-f64::from(timeouts));
+        self.moderate(halved.max(restart));
+    }
+
+    /// Undoes the last congestion event: the supposed loss was reordering or delay.
+    pub fn undo(&mut self, undo: Undo) {
+        let Some(before) = self.before.take() else { return };
+        let window = &mut self.state.window;
+        match undo {
+            Undo::State => {
+                if window.cwnd <= before.window.cwnd {
+                    self.state = *before;
+                }
+                return;
+            }
+            Undo::Windows => window.cwnd = window.cwnd.max(before.window.cwnd),
+            Undo::TwiceSsthresh => window.cwnd = window.cwnd.max(2.0 * window.ssthresh),
+        }
+        window.ssthresh = window.ssthresh.max(before.window.ssthresh);
     }
 }
 
@@ -292,7 +324,7 @@ mod tests {
         history.loss();
         history.ack(1.0);
         assert_eq!(history.cwnd(), 2.0);
-        history.controller.undo();
+        history.controller.undo(Undo::State);
         history.ack(1.0);
         assert_eq!(history.cwnd(), 5.0);
 
@@ -317,9 +349,9 @@ mod tests {
         let mut history = History::of("reno").at(20.0);
         history.loss();
         history.loss();
-        history.controller.undo();
+        history.controller.undo(Undo::State);
         assert_eq!(history.cwnd(), 10.0);
-        history.controller.undo();
+        history.controller.undo(Undo::State);
         assert_eq!(history.cwnd(), 10.0);
     }
 
@@ -332,7 +364,7 @@ mod tests {
         }
         let cwnd = history.cwnd();
         assert!(cwnd > 20.0);
-        history.controller.undo();
+        history.controller.undo(Undo::State);
         assert_eq!((history.cwnd(), history.ssthresh()), (cwnd, 10.0));
     }
 

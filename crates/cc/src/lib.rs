@@ -45,5 +45,5 @@ mod properties;
 mod template;
 
 pub use algorithm::{Ack, Algorithm, Cause, Congestion, Start, State, Window};
-pub use controller::{Controller, Quantisation};
+pub use controller::{Controller, Quantisation, Undo};
 pub use slow_start::SlowStart;

@@ -76,7 +76,7 @@ fn apply(history: &mut History, happening: &Happening) {
             let segments = fraction * history.cwnd();
             history.controller.moderate(segments);
         }
-        Happening::Undo => history.controller.undo(),
+        Happening::Undo => history.controller.undo(crate::Undo::State),
         Happening::Recovery(on) => history.in_recovery = on,
         Happening::Wait(ms) => history.wait(ms / 1e3),
         Happening::Queueing(ms) => history.rtt = Time::from_secs_f64((20.0 + ms) / 1e3),
@@ -138,7 +138,7 @@ proptest! {
                         // With a window in flight, the remaining window is smaller than before.
                         prop_assert!(threshold <= f64::max(cwnd, 2.0), "{name}: {cwnd} left {threshold}");
                         let mut undone = history.controller.clone();
-                        undone.undo();
+                        undone.undo(crate::Undo::State);
                         prop_assert_eq!((undone.cwnd(), undone.ssthresh()), (cwnd, ssthresh), "{}", name);
                         prop_assert_eq!(fingerprint(&undone, &history), fingerprint(&was, &history), "{}", name);
                     }

@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 use elephan_scenario::plan::{Flow, Members, Plan};
-use elephan_tcp::{ByteCounting, Config, DelayedAck, Recovery};
+use elephan_tcp::{ByteCounting, Config, DelayedAck, Recovery, WindowReduction};
 use elephan_units::Mistake;
 
 use crate::path::mtu;
@@ -89,7 +89,8 @@ fn differences(tcp: &Config) -> Vec<(&'static str, &'static str, String)> {
         format!("{:?}", tcp.recovery).to_lowercase(),
     );
     need(!tcp.fack, "fack", "false", "true".to_owned());
-    need(!tcp.rate_halving, "rate_halving", "false", "true".to_owned());
+    let halving = tcp.window_reduction == WindowReduction::RateHalving;
+    need(!halving, "window_reduction", "prr", "\"rate_halving\"".to_owned());
     need(!tcp.moderate_cwnd, "moderate_cwnd", "false", "true".to_owned());
     need(tcp.burst_limit.is_none(), "burst_limit", "none", format!("{:?}", tcp.burst_limit.unwrap_or(0)));
     let ssthresh = tcp.initial_ssthresh;

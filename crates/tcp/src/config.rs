@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use elephan_cc::Quantisation;
+use elephan_cc::{Quantisation, Undo};
 use elephan_units::{Bytes, Entry, Mistake, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,12 +55,46 @@ const fn recovery(
 pub enum ByteCounting {
     /// One segment for each ACK, however much it acknowledges (RFC 5681's text).
     PerAck,
+    /// All that it newly delivers, cumulatively or selectively, without a limit in slow start (Linux, `tcp_cong_avoid`).
+    Delivered,
     /// Appropriate byte counting: what is acknowledged, in slow start at most `L` segments (RFC 3465).
     Abc {
         /// Limit in slow start, in segments.
         #[serde(rename = "L")]
         limit: u8,
     },
+}
+
+/// How the window is reduced to `ssthresh` in a recovery with selective acknowledgments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowReduction {
+    /// At once (RFC 6675).
+    #[default]
+    AtOnce,
+    /// Proportional rate reduction (RFC 9937): where less than ssthresh is in flight, only an ACK that shows progress without
+    /// another loss (SafeACK) adds a segment.
+    Prr,
+    /// Proportional rate reduction as first standardised (RFC 6937): there, every ACK adds a segment.
+    #[serde(rename = "prr_rfc6937")]
+    PrrRfc6937,
+    /// By a segment for every second ACK, and at each ACK to at most the packets in flight plus one (Linux 2.4,
+    /// `tcp_cwnd_down`).
+    RateHalving,
+}
+
+/// What happens to the window when data is sent again after an idle time of more than a timeout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AfterIdle {
+    /// Slow start from the initial window (RFC 5681, section 4.1).
+    #[default]
+    Restart,
+    /// The window is halved for each timeout that has passed, down to the initial window, and ssthresh remembers three quarters
+    /// of it (RFC 2861; Linux, `tcp_cwnd_restart`).
+    Decay,
+    /// Nothing (Linux with `net.ipv4.tcp_slow_start_after_idle` of 0).
+    Keep,
 }
 
 /// When a receiver sends acknowledgments.
@@ -97,11 +131,14 @@ pub struct Config {
     /// With SACK: detects the loss of a retransmission when later data is acknowledged, as Linux does; RFC 6675 waits for the
     /// timer.
     pub lost_retransmission: bool,
-    /// Proportional rate reduction during recovery (RFC 6937).
-    pub prr: bool,
-    /// With SACK: during recovery the window falls by one segment for every second ACK, and at each ACK to at most the packets
-    /// in flight plus one, as in Linux 2.4 (`tcp_cwnd_down`), instead of to ssthresh at once.
-    pub rate_halving: bool,
+    /// With SACK: how the window is reduced to ssthresh in a recovery.
+    pub window_reduction: WindowReduction,
+    /// Whether a loss that is found during a recovery, of a retransmission or of data sent in it, reduces the window again (RFC
+    /// 5681, section 4.3). Linux does not: a lost retransmission is only repaired, and lost new data is answered when the recovery
+    /// has ended, if it is then still missing.
+    pub reduce_again: bool,
+    /// What an undo restores when a reduction turns out to have been spurious.
+    pub undo: Undo,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
     /// How an ACK counts towards window growth.
@@ -112,8 +149,11 @@ pub struct Config {
     pub initial_window: u32,
     /// Initial slow-start threshold, in segments; none means no limit (RFC 5681, section 3.1).
     pub initial_ssthresh: Option<u32>,
-    /// Minimum retransmission timeout (RFC 6298: 1 s; Linux: 200 ms).
+    /// Minimum of the retransmission timeout as a whole (RFC 6298, section 2.4: 1 s).
     pub rto_min: Time,
+    /// Minimum of the timeout's variance term: RTO = SRTT + max(4 RTTVAR, this). Linux bounds this term, by 200 ms, and not the
+    /// timeout (`TCP_RTO_MIN`).
+    pub rto_variance_min: Time,
     /// Timestamps (RFC 7323), with PAWS.
     pub timestamps: bool,
     /// D-SACK (RFC 2883), and undo of reductions that it shows to be spurious.
@@ -130,11 +170,18 @@ pub struct Config {
     pub auto_tuning: bool,
     /// Maximum number of segments sent back to back for each ACK; none means no limit.
     pub burst_limit: Option<u32>,
-    /// Paces segments over the round trip.
+    /// Paces segments over the round trip, at a rate in proportion to cwnd / SRTT; until the first round-trip time is known,
+    /// segments are not paced.
     pub pacing: bool,
-    /// Limits `cwnd` to the packets in flight plus three on an ACK that covers more than three segments, as Linux 2.4 and 2.6
-    /// do.
+    /// The pacing rate while cwnd is below half of ssthresh, in units of cwnd / SRTT (Linux, `tcp_pacing_ss_ratio`: 200 %).
+    pub pacing_slow_start: f64,
+    /// The pacing rate after that, in units of cwnd / SRTT (Linux, `tcp_pacing_ca_ratio`: 120 %).
+    pub pacing_avoidance: f64,
+    /// Limits `cwnd` to the packets in flight plus three when a recovery ends and at an undo, as Linux 2.4 and 2.6 do
+    /// (`tcp_moderate_cwnd`).
     pub moderate_cwnd: bool,
+    /// What happens to the window after an idle time.
+    pub after_idle: AfterIdle,
     /// Whether `cwnd` is a real number or an integer.
     pub quantisation: Quantisation,
 }
@@ -146,14 +193,16 @@ impl Default for Config {
             recovery: Recovery::Sack,
             fack: false,
             lost_retransmission: true,
-            prr: false,
-            rate_halving: false,
+            window_reduction: WindowReduction::AtOnce,
+            reduce_again: true,
+            undo: Undo::State,
             limited_transmit: true,
             byte_counting: ByteCounting::Abc { limit: 2 },
             delayed_ack: DelayedAck::default(),
             initial_window: 10,
             initial_ssthresh: None,
             rto_min: Time::from_secs(1),
+            rto_variance_min: Time::ZERO,
             timestamps: true,
             dsack: true,
             ecn: false,
@@ -162,7 +211,10 @@ impl Default for Config {
             auto_tuning: false,
             burst_limit: None,
             pacing: false,
+            pacing_slow_start: 2.0,
+            pacing_avoidance: 1.2,
             moderate_cwnd: false,
+            after_idle: AfterIdle::Restart,
             quantisation: Quantisation::None,
         }
     }
@@ -191,9 +243,13 @@ impl Config {
             &quoted(&self.packet),
         );
         need(self.initial_window > 0, "initial_window", "1 segment or more", &0);
-        need(!(self.prr && self.rate_halving), "rate_halving", "false, because prr is true", &true);
         need(self.initial_ssthresh != Some(0), "initial_ssthresh", "1 segment or more", &0);
         need(self.rto_min > Time::ZERO, "rto_min", "a time above zero", &quoted(&self.rto_min));
+        for (key, rate) in
+            [("pacing_slow_start", self.pacing_slow_start), ("pacing_avoidance", self.pacing_avoidance)]
+        {
+            need((0.1..=100.0).contains(&rate), key, "a factor from 0.1 to 100", &rate);
+        }
         need(self.burst_limit != Some(0), "burst_limit", "1 segment or more", &0);
         need(self.delayed_ack.segments > 0, "delayed_ack.segments", "1 or more", &0);
         need(

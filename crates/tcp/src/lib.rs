@@ -48,7 +48,7 @@ mod segment;
 mod sender;
 mod sequence;
 
-pub use config::{ByteCounting, Config, DelayedAck, RECOVERIES, Recovery};
+pub use config::{AfterIdle, ByteCounting, Config, DelayedAck, RECOVERIES, Recovery, WindowReduction};
 pub use endpoint::Endpoint;
 pub use report::{Counters, Snapshot};
 pub use segment::{Flags, IP_HEADER, SackBlocks, Segment, TCP_HEADER};

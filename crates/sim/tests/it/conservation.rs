@@ -45,6 +45,7 @@ fn scenario() -> impl Strategy<Value = String> {
             1 => "vary = { name = \"jitter\", max = \"3 ms\" },".to_owned(),
             _ => "vary = { name = \"reorder\", probability = 0.01, extra = \"5 ms\" },".to_owned(),
         };
+        let reduction = if prr { "prr" } else { "at_once" };
         let queue = QUEUES[seed as usize % QUEUES.len()];
         let flows: Vec<String> = flows
             .into_iter()
@@ -63,7 +64,7 @@ fn scenario() -> impl Strategy<Value = String> {
             "duration = \"4 s\"\nseed = {seed}\n\
              path = {{ rate = \"{rate} Mbit/s\", rtt = \"{rtt} ms\", buffer = \"{buffer} packets\", queue = {queue}, {vary} \
              loss = {{ name = \"random\", probability = {loss} }} }}\n\
-             tcp = {{ fack = {fack}, prr = {prr}, ecn = {ecn}, timestamps = {timestamps}, \
+             tcp = {{ fack = {fack}, window_reduction = \"{reduction}\", ecn = {ecn}, timestamps = {timestamps}, \
              delayed_ack = {{ segments = {delayed} }}, quantisation = \"{quantisation}\"{} }}\n\
              measure = {{ from = \"0 s\" }}\nflow = [{}]\n\
              event = [{{ at = \"1 s\", link = \"bottleneck\", rate = \"{delayed} Mbit/s\" }}, \

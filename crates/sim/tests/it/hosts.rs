@@ -111,7 +111,7 @@ fn transfers_follow_each_other_on_a_host_too() {
 /// number of segments that an ACK walks, so the time for each of them is four times as long.
 fn linux_2_4(scale: f64, walk: &str) -> String {
     format!(
-        r#"tcp = {{ quantisation = "round_up", rate_halving = true, rto_min = "320 ms" }}
+        r#"tcp = {{ quantisation = "round_up", window_reduction = "rate_halving", rto_min = "320 ms" }}
         [host]
         data = "{0} ns"
         ack = "{0} ns"

@@ -4,16 +4,12 @@ use elephan_cc::{Ack, Cause, State};
 use elephan_units::Time;
 
 use super::phase::{Phase, RecoveryWindow};
-use super::rtt::ticks;
+use super::rtt::{age, ticks};
 use super::scoreboard::Delivered;
 use super::settings::Repair;
 use super::{Acknowledgment, Duplicates, Round, Sender};
 use crate::config::ByteCounting;
 use crate::report::Counters;
-
-/// Linux 2.4 and 2.6 (net/ipv4/tcp_input.c, `tcp_max_burst`): number of segments that one ACK may release at
-/// once.
-const MAX_BURST: u64 = 3;
 
 /// The sender's state when an acknowledgment arrived.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +43,7 @@ impl Sender {
         let sack = self.settings.sack();
         let duplicate_reported = sack && self.take_blocks(ack, &mut delivered);
         self.delivered += delivered.bytes;
-        let rtt = self.take_rtt(&delivered, ack.echoed, now);
+        let rtt = self.take_rtt(&delivered, advanced, ack.echoed, now);
 
         // RFC 5681, section 2; with SACK, RFC 6675, section 2: an ACK that reports new data.
         let duplicate = ack.offset == before.una
@@ -60,12 +56,16 @@ impl Sender {
             self.duplicates.get_or_insert(Duplicates { count: 0, next: self.space.next }).count += 1;
         }
 
+        let mut lost_more = false;
         if duplicate_reported && self.undo.is_spurious() {
             self.undo_reduction(counters);
-        } else if let Repair::Sack { fack, descent, .. } = self.settings.repair {
-            self.repair_with_sack(fack, descent, before, counters, now);
+        } else if let Repair::Sack { fack, reduction, .. } = self.settings.repair {
+            lost_more = self.repair_with_sack(fack, reduction, before, counters, now);
         } else {
             self.repair_without_sack(advanced, duplicate, &delivered, counters, now);
+        }
+        if self.settings.moderate && !before.open && self.phase.is_open() {
+            self.moderate();
         }
         if ack.ece {
             self.on_ece(before, counters, now);
@@ -74,7 +74,9 @@ impl Sender {
             let (pipe, ssthresh, mss) = (self.board.pipe(), self.controller.ssthresh(), self.settings.mss);
             match &mut recovery.window {
                 RecoveryWindow::Controller => {}
-                RecoveryWindow::Proportional(prr) => prr.on_ack(delivered.bytes, pipe, ssthresh, mss),
+                RecoveryWindow::Proportional(prr) => {
+                    prr.on_ack(delivered.bytes, pipe, ssthresh, mss, advanced && !lost_more);
+                }
                 RecoveryWindow::Halving(halving) => {
                     halving.on_ack(pipe as f64 / f64::from(mss), ssthresh);
                     self.controller.moderate(halving.cwnd());
@@ -83,9 +85,6 @@ impl Sender {
         }
         if delivered.bytes > 0 || advanced {
             self.tell_controller(&delivered, rtt, before, ack.ece, now);
-        }
-        if self.settings.moderate && self.phase.is_open() && delivered.segments > MAX_BURST {
-            self.controller.moderate(self.segments(self.board.pipe()) + MAX_BURST as f64);
         }
         self.restart_timer(advanced, now);
     }
@@ -112,25 +111,33 @@ impl Sender {
 
     /// The round-trip time that this ACK measures, if any: that of the newest segment that it delivered.
     ///
-    /// Karn: only a segment that was sent once gives a sample, or one whose transmission the echoed timestamp
-    /// identifies. The sample is exact, because it is the time since the segment was sent; timestamps of 1 ms
-    /// only identify the transmission. Without timestamps one sample is taken for each flight (RFC 6298,
-    /// section 3).
-    fn take_rtt(&mut self, delivered: &Delivered, echoed: Option<u32>, now: Time) -> Option<Time> {
-        let sent_at = match (delivered.newest, delivered.ambiguous) {
-            (Some(sent_at), None) => sent_at,
-            // An ACK that fills a hole also acknowledges segments that arrived long before, if no SACK block
-            // reported them. The echo is of the segment that moved the left edge, or of an older one (RFC
-            // 7323, section 4.3).
-            (Some(sent_at), Some(_))
-                if self.settings.sack() && echoed.is_some_and(|echo| ticks(sent_at) >= echo) =>
+    /// Karn: only a segment that was sent once gives a sample by itself. An ACK that fills a hole also
+    /// acknowledges segments that arrived long before, if no SACK block reported them; the echoed timestamp
+    /// is of the segment that moved the left edge, or of an older one (RFC 7323, section 4.3), and such a
+    /// segment was sent before. Where no segment gives a sample, the timestamp does, whichever transmission
+    /// it names (RFC 7323, section 4.1), if the left edge moved. It has ticks of 1 ms; where it only
+    /// identifies the transmission, the sample is exact. Without timestamps one sample is taken for each
+    /// flight (RFC 6298, section 3).
+    fn take_rtt(
+        &mut self,
+        delivered: &Delivered,
+        advanced: bool,
+        echoed: Option<u32>,
+        now: Time,
+    ) -> Option<Time> {
+        let echoed = echoed.filter(|&echo| echo > 0);
+        let rtt = match (delivered.newest, delivered.ambiguous, echoed) {
+            (Some(sent_at), None, None) => now - sent_at,
+            (Some(sent_at), ambiguous, Some(echo))
+                if (ambiguous.is_none() || self.settings.sack())
+                    && ticks(sent_at).wrapping_sub(echo).cast_signed() >= 0 =>
             {
-                sent_at
+                now - sent_at
             }
-            (_, Some(sent_at)) if echoed.is_some_and(|echo| echo == ticks(sent_at)) => sent_at,
+            (_, Some(sent_at), Some(echo)) if echo == ticks(sent_at) => now - sent_at,
+            (_, _, Some(echo)) if advanced => age(echo, now),
             _ => return None,
         };
-        let rtt = now - sent_at;
         if self.settings.timestamps || self.space.una > self.timed_from {
             self.timed_from = self.space.next;
             self.rtt.sample(rtt);
@@ -142,9 +149,9 @@ impl Sender {
 
     /// Passes an ACK of new data on to the controller.
     ///
-    /// The window grows only if it was the limit (RFC 7661, section 4.3, in Linux's form): data was waiting
-    /// for the window when the data that is now acknowledged was in flight; or, in slow start, more than half
-    /// of the window is in flight. It does not grow in fast recovery, nor at the ACK that ends one. Nor does
+    /// The window grows only if it was the limit at some time in the last round trip; in slow start, if more
+    /// than half of it was outstanding (RFC 7661, section 4.3, in Linux's form, `tcp_is_cwnd_limited`). It does
+    /// not grow in fast recovery, nor at the ACK that ends one. Nor does
     /// it grow at an ACK that echoes a mark (RFC 3168, section 6.1.2), except in the recovery after a
     /// timeout: only new data can tell the peer that the window was reduced, and until then the echo carries
     /// no new information.
@@ -160,8 +167,9 @@ impl Sender {
             self.round = Round { number: self.round.number + 1, end: self.space.next };
         }
         let in_recovery = self.phase.is_fast_recovery();
-        let limited = self.limited_at.is_some_and(|at| before.una <= at)
-            || self.controller.in_slow_start() && self.segments(2 * before.pipe) > self.controller.cwnd();
+        let limited = self.usage.limited
+            || self.controller.in_slow_start()
+                && self.segments(2 * self.usage.outstanding) > self.controller.cwnd();
         let held_back = marked && !self.phase.is_restart();
         let grows = limited && !in_recovery && !held_back && (before.open || !self.phase.is_open());
         self.controller.on_ack(&Ack {
@@ -196,13 +204,14 @@ impl Sender {
         }
     }
 
-    /// How many segments of growth an ACK counts for: only data that it acknowledges cumulatively counts.
+    /// How many segments of growth an ACK counts for. An ACK that does not move the left edge counts for none.
     fn worth(&self, delivered: &Delivered) -> f64 {
         if delivered.segments == 0 {
             return 0.0;
         }
         match self.settings.byte_counting {
             ByteCounting::PerAck => 1.0,
+            ByteCounting::Delivered => self.segments(delivered.bytes),
             ByteCounting::Abc { limit } => {
                 let acked = self.segments(delivered.cumulative);
                 if !self.controller.in_slow_start() {

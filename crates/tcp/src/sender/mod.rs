@@ -99,8 +99,7 @@ pub struct Sender {
     /// Payload bytes known to have arrived since the connection began.
     delivered: u64,
     round: Round,
-    /// `cwnd` was the limit when this offset was next to be sent.
-    limited_at: Option<u64>,
+    usage: Usage,
     /// Without timestamps: data sent before this offset gives no RTT sample (one for each flight).
     timed_from: u64,
     /// Segments sent since the last acknowledgment, for the burst limit.
@@ -131,6 +130,18 @@ struct Reduction {
     untold: bool,
 }
 
+/// How much of the window was used since the beginning of a round trip (RFC 7661, section 4.3, in the form of
+/// Linux, `tcp_cwnd_validate`): the maximum counts, because what is in flight when an ACK arrives may be little.
+#[derive(Clone, Copy, Debug)]
+struct Usage {
+    /// Whether `cwnd` was the limit.
+    limited: bool,
+    /// Largest number of outstanding bytes.
+    outstanding: u64,
+    /// The next round trip begins when this is acknowledged.
+    until: u64,
+}
+
 /// A round trip: from the transmission of a segment to its acknowledgment.
 #[derive(Clone, Copy, Debug)]
 struct Round {
@@ -149,7 +160,7 @@ impl Sender {
             settings,
             space: SendSpace::new(config.send_buffer.map_or(u64::MAX, Bytes::get)),
             board: Scoreboard::new(settings.sack() && config.lost_retransmission),
-            rtt: Rtt::new(config.rto_min),
+            rtt: Rtt::new(config.rto_min, config.rto_variance_min),
             timer: Timer::new(),
             phase: Phase::OPEN,
             duplicates: None,
@@ -157,10 +168,10 @@ impl Sender {
             undo: Undo::default(),
             delivered: 0,
             round: Round { number: 0, end: 0 },
-            limited_at: None,
+            usage: Usage { limited: false, outstanding: 0, until: 0 },
             timed_from: 0,
             burst: 0,
-            pacer: config.pacing.then(Pacer::default),
+            pacer: config.pacing.then(|| Pacer::new(config)),
             last_sent: None,
         }
     }

@@ -3,27 +3,35 @@
 use elephan_cc::Controller;
 use elephan_units::Time;
 
-/// Linux (net/ipv4/tcp_input.c, tcp_update_pacing_rate): twice the rate in slow start, so that it can double.
-const SLOW_START_GAIN: f64 = 2.0;
-/// Linux: 1.2 times the rate in congestion avoidance, so that pacing is never the limit.
-const AVOIDANCE_GAIN: f64 = 1.2;
+use crate::config::Config;
 
 /// When the next segment may leave.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Pacer {
     next: Time,
+    /// The rate in slow start and beyond, in units of `cwnd / srtt`.
+    slow_start: f64,
+    avoidance: f64,
 }
 
 impl Pacer {
+    /// A pacer with a stack's rates: the first segment may leave at once.
+    pub fn new(config: &Config) -> Self {
+        Self { next: Time::ZERO, slow_start: config.pacing_slow_start, avoidance: config.pacing_avoidance }
+    }
+
     /// The earliest time at which the next segment may leave.
     pub fn next(self) -> Time {
         self.next
     }
 
-    /// A segment was sent. The pacing rate is a gain times `cwnd / srtt`, once a round-trip time is known.
+    /// A segment was sent. The pacing rate is a gain times `cwnd / srtt`, once a round-trip time is known. As in
+    /// Linux (net/ipv4/tcp_input.c, `tcp_update_pacing_rate`), the gain of slow start holds up to half of
+    /// `ssthresh`.
     pub fn on_sent(&mut self, controller: &Controller, srtt: Time, now: Time) {
         if srtt > Time::ZERO {
-            let gain = if controller.in_slow_start() { SLOW_START_GAIN } else { AVOIDANCE_GAIN };
+            let starts = controller.cwnd() < controller.ssthresh() / 2.0;
+            let gain = if starts { self.slow_start } else { self.avoidance };
             let rate = gain * controller.cwnd() / srtt.secs_f64();
             self.next = now.saturating_add(Time::from_secs_f64(1.0 / rate));
         }

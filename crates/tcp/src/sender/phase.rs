@@ -2,7 +2,7 @@
 
 use super::halving::Halving;
 use super::prr::Prr;
-use super::settings::Descent;
+use crate::config::WindowReduction;
 
 /// The sender's loss recovery state.
 #[derive(Clone, Copy, Debug)]
@@ -91,29 +91,33 @@ impl Phase {
 
 impl SackRecovery {
     /// A recovery begins at `next`, with `outstanding` unacknowledged bytes; `cwnd` was the window before.
-    pub fn new(next: u64, descent: Descent, cwnd: f64, outstanding: u64) -> Self {
-        let window = match descent {
-            Descent::AtOnce => RecoveryWindow::Controller,
-            Descent::Proportional => RecoveryWindow::Proportional(Prr::new(outstanding)),
-            Descent::Halving => RecoveryWindow::Halving(Halving::new(cwnd)),
+    pub fn new(next: u64, reduction: WindowReduction, cwnd: f64, outstanding: u64) -> Self {
+        let window = match reduction {
+            WindowReduction::AtOnce => RecoveryWindow::Controller,
+            WindowReduction::Prr | WindowReduction::PrrRfc6937 => {
+                RecoveryWindow::Proportional(Prr::new(outstanding, reduction == WindowReduction::Prr))
+            }
+            WindowReduction::RateHalving => RecoveryWindow::Halving(Halving::new(cwnd)),
         };
         Self { recover: next, retransmit_now: true, rescued: false, window }
     }
 
     /// The same after another reduction, when `next` was next to be sent and `pipe` bytes were in flight.
     /// Much of the outstanding data has arrived, and the data in flight is what the window limits.
-    pub fn reduced(self, next: u64, descent: Descent, pipe: u64) -> Self {
-        let window = match descent {
-            Descent::Proportional => RecoveryWindow::Proportional(Prr::new(pipe)),
-            Descent::AtOnce | Descent::Halving => self.window,
+    pub fn reduced(self, next: u64, reduction: WindowReduction, pipe: u64) -> Self {
+        let window = match reduction {
+            WindowReduction::Prr | WindowReduction::PrrRfc6937 => {
+                RecoveryWindow::Proportional(Prr::new(pipe, reduction == WindowReduction::Prr))
+            }
+            WindowReduction::AtOnce | WindowReduction::RateHalving => self.window,
         };
         Self { recover: next, rescued: false, window, ..self }
     }
 
     /// A recovery that follows the slow start after a timeout: retransmissions wait for the window.
-    pub fn after_restart(next: u64, descent: Descent, pipe: u64) -> Self {
+    pub fn after_restart(next: u64, reduction: WindowReduction, pipe: u64) -> Self {
         let recovery =
             Self { recover: next, retransmit_now: false, rescued: false, window: RecoveryWindow::Controller };
-        recovery.reduced(next, descent, pipe)
+        recovery.reduced(next, reduction, pipe)
     }
 }

@@ -1,4 +1,5 @@
-//! Proportional rate reduction (RFC 6937): recovery sends in proportion to what is delivered.
+//! Proportional rate reduction (RFC 9937, and its first form, RFC 6937): recovery sends in proportion to what is
+//! delivered.
 
 /// The state of one recovery, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -9,18 +10,24 @@ pub struct Prr {
     delivered: u64,
     /// Bytes sent since the recovery began.
     out: u64,
-    /// Bytes that may be sent now (sndcnt).
+    /// Bytes that may be sent now (SndCnt).
     allowance: u64,
+    /// Whether only an ACK that shows progress adds a segment below ssthresh (RFC 9937's SafeACK).
+    safe: bool,
 }
 
 impl Prr {
-    /// A recovery begins with `flight` bytes in flight.
-    pub fn new(flight: u64) -> Self {
-        Self { flight: flight.max(1), delivered: 0, out: 0, allowance: 0 }
+    /// A recovery begins with `flight` bytes in flight; `safe` selects RFC 9937.
+    pub fn new(flight: u64, safe: bool) -> Self {
+        Self { flight: flight.max(1), delivered: 0, out: 0, allowance: 0, safe }
     }
 
-    /// An ACK delivered `bytes`; `pipe` is what remains in flight, `ssthresh` is in segments.
-    pub fn on_ack(&mut self, bytes: u64, pipe: u64, ssthresh: f64, mss: u32) {
+    /// An ACK delivered `bytes`; `pipe` is what remains in flight, `ssthresh` is in segments. `progress` says
+    /// whether the ACK moved the left edge and showed no further loss.
+    pub fn on_ack(&mut self, bytes: u64, pipe: u64, ssthresh: f64, mss: u32, progress: bool) {
+        if bytes == 0 && self.safe {
+            return;
+        }
         self.delivered += bytes;
         let ssthresh = (ssthresh * f64::from(mss)) as u64;
         self.allowance = if pipe > ssthresh {
@@ -30,9 +37,10 @@ impl Prr {
             let segments = target.div_ceil(u128::from(self.flight) * u128::from(mss)) as u64;
             (segments * u64::from(mss)).saturating_sub(self.out)
         } else {
-            // Slow start reduction bound, section 3.1.
-            let limit = self.delivered.saturating_sub(self.out).max(bytes) + u64::from(mss);
-            (ssthresh - pipe).min(limit)
+            // The conservative reduction bound, and with one segment more the slow start reduction bound.
+            let limit = self.delivered.saturating_sub(self.out).max(bytes);
+            let more = if progress || !self.safe { u64::from(mss) } else { 0 };
+            (ssthresh - pipe).min(limit + more)
         };
     }
 
@@ -55,11 +63,11 @@ mod tests {
     #[test]
     fn halves_by_sending_for_every_second_delivery() {
         // 20 segments of 1000 in flight, one lost, ssthresh 10: RFC 6937, section 4's example.
-        let mut prr = Prr::new(20_000);
+        let mut prr = Prr::new(20_000, true);
         let (mut pipe, mut sent) = (19_000, 0);
         for _ in 0..18 {
             pipe -= 1000;
-            prr.on_ack(1000, pipe, 10.0, 1000);
+            prr.on_ack(1000, pipe, 10.0, 1000, false);
             while prr.admits(1000) {
                 prr.on_sent(1000);
                 pipe += 1000;
@@ -68,5 +76,16 @@ mod tests {
         }
         assert_eq!(pipe, 10_000);
         assert_eq!(sent, 9);
+    }
+
+    #[test]
+    fn below_the_threshold_only_progress_adds_a_segment() {
+        // RFC 9937, section 6.2: 3 in flight, ssthresh 10, one delivered: one may be sent, and two only if the ACK
+        // moved the left edge and showed no further loss. RFC 6937, section 3.1: always two.
+        for (safe, progress, allowed) in [(true, false, 1000), (true, true, 2000), (false, false, 2000)] {
+            let mut prr = Prr::new(20_000, safe);
+            prr.on_ack(1000, 3000, 10.0, 1000, progress);
+            assert!(prr.admits(allowed) && !prr.admits(allowed + 1), "{safe} {progress}");
+        }
     }
 }

@@ -11,22 +11,28 @@ use elephan_units::Time;
 use super::acknowledge::Before;
 use super::phase::{Phase, RenoRecovery, SackRecovery};
 use super::scoreboard::{DUP_THRESH, Delivered, is_later};
-use super::settings::{Descent, Repair};
+use super::settings::Repair;
 use super::{Reduction, Sender};
+use crate::config::WindowReduction;
 use crate::report::Counters;
+
+/// Linux 2.4 and 2.6 (net/ipv4/tcp_input.c, `tcp_max_burst`): number of segments that one ACK may release at
+/// once.
+const MAX_BURST: f64 = 3.0;
 
 impl Sender {
     // ---- Losses that ACKs show ----
 
-    /// Losses that selective acknowledgments show (RFC 6675, section 5).
+    /// Losses that selective acknowledgments show (RFC 6675, section 5); returns whether there are any that
+    /// earlier ACKs did not show.
     pub(super) fn repair_with_sack(
         &mut self,
         fack: bool,
-        descent: Descent,
+        reduction: WindowReduction,
         before: Before,
         counters: &mut Counters,
         now: Time,
-    ) {
+    ) -> bool {
         let lost = self.board.detect_losses(fack);
         let lost_again = self.board.detect_lost_retransmissions();
         let unanswered = lost.is_some_and(|offset| offset >= self.last_reduction.until)
@@ -38,25 +44,41 @@ impl Sender {
                 if unanswered {
                     self.reduce(Cause::Loss, before.una, counters, now);
                 }
-                let outstanding = self.space.outstanding();
-                self.phase = Phase::Sack(SackRecovery::new(next, descent, cwnd, outstanding));
+                self.phase = Phase::Sack(self.recovery(reduction, cwnd, before));
                 self.start_timer(now);
             }
-            Phase::Sack(recovery) if unanswered => {
+            Phase::Sack(recovery) if unanswered && self.settings.reduce_again => {
                 self.reduce(Cause::Loss, before.una, counters, now);
-                self.phase = Phase::Sack(recovery.reduced(next, descent, before.pipe));
+                self.phase = Phase::Sack(recovery.reduced(next, reduction, before.pipe));
             }
             Phase::Restart { .. } if unanswered => {
                 self.reduce(Cause::Loss, before.una, counters, now);
-                self.phase = Phase::Sack(SackRecovery::after_restart(next, descent, before.pipe));
+                self.phase = Phase::Sack(SackRecovery::after_restart(next, reduction, before.pipe));
             }
             Phase::Sack(SackRecovery { recover, .. }) | Phase::Restart { recover } => {
                 if self.space.una >= recover {
                     self.phase = Phase::OPEN;
+                    if !self.settings.reduce_again && self.board.has_lost() {
+                        // What is missing now was sent in the recovery that has ended.
+                        let cwnd = self.controller.cwnd();
+                        self.reduce(Cause::Loss, before.una, counters, now);
+                        self.phase = Phase::Sack(self.recovery(reduction, cwnd, before));
+                    }
                 }
             }
             Phase::Open { .. } | Phase::Reno(_) => {}
         }
+        lost.is_some() || lost_again.is_some()
+    }
+
+    /// A recovery that begins now; `cwnd` is the window before its reduction.
+    fn recovery(&self, reduction: WindowReduction, cwnd: f64, before: Before) -> SackRecovery {
+        let flight = match reduction {
+            // RFC 9937, section 6: without what was selectively acknowledged before this ACK.
+            WindowReduction::Prr => before.pipe,
+            _ => self.space.outstanding(),
+        };
+        SackRecovery::new(self.space.next, reduction, cwnd, flight)
     }
 
     /// Losses that duplicate ACKs show (RFC 5681, section 3.2; RFC 6582, section 3.2).
@@ -198,14 +220,22 @@ impl Sender {
         });
     }
 
+    /// Limits the window to what is in flight, and the segments that an ACK may release at once.
+    pub(super) fn moderate(&mut self) {
+        self.controller.moderate(self.segments(self.board.pipe()) + MAX_BURST);
+    }
+
     /// Undoes the last reduction.
     pub(super) fn undo_reduction(&mut self, counters: &mut Counters) {
         counters.undos += 1;
         self.undo.on_undo();
-        self.controller.undo();
+        self.controller.undo(self.settings.undo);
         self.rtt.forget_back_off();
         self.board.nothing_is_lost();
         self.phase = Phase::OPEN;
+        if self.settings.moderate {
+            self.moderate();
+        }
         // A loss that is detected after the undo is a separate congestion event.
         self.last_reduction.until = self.space.una;
     }

@@ -17,6 +17,12 @@ pub fn ticks(now: Time) -> u32 {
     (now.picos() / TICK.picos() + 1) as u32
 }
 
+/// The age of a timestamp that is echoed at `now`, at least: the time since the beginning of its tick.
+pub fn age(echo: u32, now: Time) -> Time {
+    let whole = TICK * u64::from(ticks(now).wrapping_sub(echo));
+    whole + Time::from_picos(now.picos() % TICK.picos())
+}
+
 /// The estimator of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Rtt {
@@ -24,6 +30,7 @@ pub struct Rtt {
     rttvar: Time,
     min: Time,
     rto_min: Time,
+    variance_min: Time,
     /// The timeout before the first sample.
     initial: Time,
     /// Number of times the timeout was doubled since the last sample.
@@ -31,13 +38,14 @@ pub struct Rtt {
 }
 
 impl Rtt {
-    /// No sample yet.
-    pub fn new(rto_min: Time) -> Self {
+    /// No sample yet. `rto_min` bounds the timeout, and `variance_min` its variance term, from below.
+    pub fn new(rto_min: Time, variance_min: Time) -> Self {
         Self {
             srtt: Time::ZERO,
             rttvar: Time::ZERO,
             min: Time::ZERO,
             rto_min,
+            variance_min,
             initial: INITIAL_RTO,
             backoff: 0,
         }
@@ -77,10 +85,13 @@ impl Rtt {
         self.backoff = 0;
     }
 
-    /// The timeout: SRTT + 4 RTTVAR, at least the minimum, doubled for each back-off.
+    /// The timeout: SRTT + 4 RTTVAR, with both minimums, doubled for each back-off.
     pub fn rto(&self) -> Time {
-        let base =
-            if self.srtt == Time::ZERO { self.initial } else { self.srtt.saturating_add(self.rttvar * 4) };
+        let base = if self.srtt == Time::ZERO {
+            self.initial
+        } else {
+            self.srtt.saturating_add((self.rttvar * 4).max(self.variance_min))
+        };
         (base.max(self.rto_min) * (1 << self.backoff)).min(MAX_RTO)
     }
 
@@ -101,7 +112,7 @@ mod tests {
 
     #[test]
     fn first_sample_sets_srtt_and_half_of_it_as_variation() {
-        let mut rtt = Rtt::new(Time::from_millis(200));
+        let mut rtt = Rtt::new(Time::from_millis(200), Time::ZERO);
         assert_eq!(rtt.rto(), Time::from_secs(1));
         rtt.sample(Time::from_millis(100));
         // RTO = 100 + 4 * 50 ms.
@@ -109,8 +120,21 @@ mod tests {
     }
 
     #[test]
+    fn linux_bounds_the_variance_term() {
+        // 100 ms with less and less variation: 300 ms and not 200, however many samples there are.
+        let mut rtt = Rtt::new(Time::from_millis(1), Time::from_millis(200));
+        for _ in 0..100 {
+            rtt.sample(Time::from_millis(100));
+        }
+        assert_eq!(rtt.rto(), Time::from_millis(300));
+        rtt.sample(Time::from_millis(400));
+        // RTTVAR = 300/4 = 75 ms (almost: the rest of the variation before); SRTT = 137.5 ms.
+        assert_eq!(rtt.rto().picos() / 1_000_000_000, 437);
+    }
+
+    #[test]
     fn variation_is_updated_before_the_mean() {
-        let mut rtt = Rtt::new(Time::from_millis(1));
+        let mut rtt = Rtt::new(Time::from_millis(1), Time::ZERO);
         rtt.sample(Time::from_millis(100));
         rtt.sample(Time::from_millis(180));
         // RTTVAR = 3/4 * 50 + 1/4 * |100 - 180| = 57.5 ms; SRTT = 7/8 * 100 + 1/8 * 180 = 110 ms.
@@ -120,7 +144,7 @@ mod tests {
 
     #[test]
     fn backs_off_to_a_minute_and_comes_back() {
-        let mut rtt = Rtt::new(Time::from_secs(1));
+        let mut rtt = Rtt::new(Time::from_secs(1), Time::ZERO);
         rtt.sample(Time::from_millis(100));
         for expected in [1, 2, 4, 8, 16, 32, 60, 60] {
             assert_eq!(rtt.rto(), Time::from_secs(expected));
@@ -132,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_lost_syn_makes_the_first_timeout_three_seconds() {
-        let mut rtt = Rtt::new(Time::from_millis(200));
+        let mut rtt = Rtt::new(Time::from_millis(200), Time::ZERO);
         rtt.syn_was_lost();
         assert_eq!(rtt.rto(), Time::from_secs(3));
         rtt.sample(Time::from_millis(100));

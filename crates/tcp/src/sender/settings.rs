@@ -1,7 +1,9 @@
 //! The sender's settings: those of the stack, and the options both ends agreed on. Fixed once the connection
 //! is open.
 
-use crate::config::{ByteCounting, Config, Recovery};
+use elephan_cc::Undo;
+
+use crate::config::{AfterIdle, ByteCounting, Config, Recovery, WindowReduction};
 
 /// The sender's settings.
 #[derive(Clone, Copy, Debug)]
@@ -14,8 +16,14 @@ pub struct Settings {
     pub byte_counting: ByteCounting,
     /// Whether each of the first two duplicate ACKs allows a new segment (RFC 3042).
     pub limited_transmit: bool,
-    /// Whether an ACK of many segments limits `cwnd` to the packets in flight.
+    /// Whether the end of a recovery limits `cwnd` to the packets in flight.
     pub moderate: bool,
+    /// Whether a loss found during a recovery reduces the window again.
+    pub reduce_again: bool,
+    /// What an undo restores.
+    pub undo: Undo,
+    /// What happens to the window after an idle time.
+    pub after_idle: AfterIdle,
     /// Whether segments carry timestamps.
     pub timestamps: bool,
     /// Whether both ends use ECN.
@@ -42,19 +50,8 @@ pub enum Repair {
         /// Whether reductions that D-SACK shows to have been spurious are undone.
         undo: bool,
         /// How the window is reduced.
-        descent: Descent,
+        reduction: WindowReduction,
     },
-}
-
-/// How the window is reduced to `ssthresh` in a recovery with selective acknowledgments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Descent {
-    /// At once (RFC 6675).
-    AtOnce,
-    /// In proportion to what is delivered (RFC 6937).
-    Proportional,
-    /// By a segment for every second ACK (Linux 2.4).
-    Halving,
 }
 
 impl Settings {
@@ -66,6 +63,9 @@ impl Settings {
             byte_counting: config.byte_counting,
             limited_transmit: config.limited_transmit,
             moderate: config.moderate_cwnd,
+            reduce_again: config.reduce_again,
+            undo: config.undo,
+            after_idle: config.after_idle,
             timestamps: config.timestamps,
             ecn: config.ecn,
             burst_limit: config.burst_limit.unwrap_or(u32::MAX),
@@ -86,17 +86,9 @@ impl Repair {
             Recovery::Tahoe => Self::Tahoe,
             Recovery::Reno => Self::Reno,
             Recovery::NewReno => Self::NewReno,
-            Recovery::Sack => Self::Sack {
-                fack: config.fack,
-                undo: config.dsack,
-                descent: if config.prr {
-                    Descent::Proportional
-                } else if config.rate_halving {
-                    Descent::Halving
-                } else {
-                    Descent::AtOnce
-                },
-            },
+            Recovery::Sack => {
+                Self::Sack { fack: config.fack, undo: config.dsack, reduction: config.window_reduction }
+            }
         }
     }
 }

@@ -4,7 +4,8 @@ use elephan_units::Time;
 
 use super::phase::{Phase, RecoveryWindow, SackRecovery};
 use super::scoreboard::DUP_THRESH;
-use super::{Sender, Transmission};
+use super::{Sender, Transmission, Usage};
+use crate::config::AfterIdle;
 use crate::report::Counters;
 
 impl Sender {
@@ -150,12 +151,13 @@ impl Sender {
             self.resume(now);
         }
         if !self.window_admits(bytes) {
-            self.limited_at = Some(self.space.next);
+            self.note_usage(true);
             return None;
         }
         let offset = self.space.next;
         self.board.push(offset, len, fin, now);
         self.space.next += bytes + u64::from(fin);
+        self.note_usage(false);
         let push = self.space.next >= self.space.written;
         Some(Transmission {
             offset,
@@ -210,14 +212,34 @@ impl Sender {
         }
     }
 
-    /// Data is to be sent, and nothing is in flight. RFC 5681, section 4.1: after an idle time of more than a
-    /// timeout, start from the initial window.
+    /// Data is to be sent, and nothing is in flight.
     fn resume(&mut self, now: Time) {
         let Some(sent) = self.last_sent.replace(now) else { return };
         let idle = now.since(sent);
         self.controller.resume(idle);
-        if idle > self.rtt.rto() {
-            self.controller.moderate(f64::from(self.settings.initial_window));
+        let rto = self.rtt.rto();
+        if idle > rto {
+            let restart = f64::from(self.settings.initial_window);
+            match self.settings.after_idle {
+                AfterIdle::Restart => self.controller.moderate(restart),
+                AfterIdle::Decay => self.controller.decay((idle.picos() / rto.picos()) as u32, restart),
+                AfterIdle::Keep => {}
+            }
+        }
+    }
+
+    /// Records how much of the window is used; `limited` says that data waits for the window.
+    fn note_usage(&mut self, limited: bool) {
+        let usage = &self.usage;
+        let begins = self.space.una >= usage.until;
+        if usage.limited && !begins && !limited {
+            return;
+        }
+        // Without data that waits, a full window is the limit too.
+        let limited = limited || !self.window_admits(u64::from(self.settings.mss));
+        let outstanding = self.space.outstanding();
+        if begins || limited || outstanding > usage.outstanding {
+            self.usage = Usage { limited, outstanding, until: self.space.next };
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Passes an endpoint arbitrary header fields, in any order and at any time. The endpoint must never panic
 //! and never send without end, and its counters must stay consistent. `make fuzz` runs this for longer.
 
-use crate::common::controller;
+use crate::common::{controller, undo, window_reduction};
 use bolero::{TypeGenerator, check};
 use elephan_tcp::{ByteCounting, Config, Counters, Endpoint, Flags, Recovery, SackBlocks, Segment};
 use elephan_units::{Bytes, Time};
@@ -81,8 +81,8 @@ fn config(setup: &Setup) -> Config {
     let [
         fack,
         lost_retransmission,
-        prr,
-        rate_halving,
+        proportional,
+        other,
         timestamps,
         dsack,
         ecn,
@@ -99,8 +99,9 @@ fn config(setup: &Setup) -> Config {
         recovery: recovery[usize::from(setup.recovery) % 4],
         fack,
         lost_retransmission,
-        prr,
-        rate_halving: rate_halving && !prr,
+        window_reduction: window_reduction(proportional, other),
+        reduce_again: !per_ack,
+        undo: undo(setup.recovery),
         timestamps,
         dsack,
         ecn,

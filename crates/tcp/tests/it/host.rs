@@ -84,8 +84,6 @@ fn a_list_of_segments_is_walked_to_the_end_of_each_block() {
 fn settings_that_cannot_work_are_named() {
     // Each mistake alone, identified by its key; valid settings give no mistake.
     assert_eq!(Config::default().mistakes(), []);
-    assert_eq!(Config { prr: true, ..Config::default() }.mistakes(), []);
-    assert_eq!(Config { rate_halving: true, ..Config::default() }.mistakes(), []);
     let default = Config::default();
     let delayed_ack = elephan_tcp::DelayedAck { segments: 0, ..default.delayed_ack };
     let bytes = |bytes| Some(Bytes::new(bytes));
@@ -93,7 +91,7 @@ fn settings_that_cannot_work_are_named() {
         (Config { packet: Bytes::new(99), ..default }, "packet", "\"99 B\""),
         (Config { packet: Bytes::new(65_536), ..default }, "packet", "\"65.536 kB\""),
         (Config { initial_window: 0, ..default }, "initial_window", "0"),
-        (Config { prr: true, rate_halving: true, ..default }, "rate_halving", "true"),
+        (Config { pacing_avoidance: 0.0, ..default }, "pacing_avoidance", "0"),
         (Config { initial_ssthresh: Some(0), ..default }, "initial_ssthresh", "0"),
         (Config { rto_min: Time::ZERO, ..default }, "rto_min", "\"0 s\""),
         (Config { burst_limit: Some(0), ..default }, "burst_limit", "0"),

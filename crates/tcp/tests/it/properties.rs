@@ -1,8 +1,9 @@
 //! Properties that must hold over any path: every byte arrives once and in order, and the connection ends.
 
 use crate::common::pipe::{Faults, Pipe, is_data};
+use crate::common::{undo, window_reduction};
 use elephan_cc::Quantisation;
-use elephan_tcp::{ByteCounting, Config, DelayedAck, Recovery};
+use elephan_tcp::{ByteCounting, Config, DelayedAck, Recovery, WindowReduction};
 use elephan_units::{Bytes, Time};
 use proptest::prelude::*;
 
@@ -18,12 +19,13 @@ fn recovery() -> impl Strategy<Value = Recovery> {
 }
 
 prop_compose! {
-    fn switches()(bits in any::<[bool; 12]>(), initial_ssthresh in prop::option::of(1u32..50)) -> Config {
-        let [fack, lost_retransmission, prr, limited_transmit, timestamps, dsack, ecn, auto_tuning, pacing,
-             moderate_cwnd, per_ack, rate_halving] = bits;
+    fn switches()(bits in any::<[bool; 13]>(), kind: u8, initial_ssthresh in prop::option::of(1u32..50)) -> Config {
+        let [fack, lost_retransmission, proportional, limited_transmit, timestamps, dsack, ecn, auto_tuning, pacing,
+             moderate_cwnd, per_ack, other, reduce_again] = bits;
         Config {
-            fack, lost_retransmission, prr, limited_transmit, timestamps, dsack, ecn, auto_tuning, pacing,
-            moderate_cwnd, initial_ssthresh, rate_halving: rate_halving && !prr,
+            fack, lost_retransmission, limited_transmit, timestamps, dsack, ecn, auto_tuning, pacing,
+            moderate_cwnd, initial_ssthresh, reduce_again,
+            window_reduction: window_reduction(proportional, other), undo: undo(kind),
             byte_counting: if per_ack { ByteCounting::PerAck } else { ByteCounting::Abc { limit: 2 } },
             ..Config::default()
         }
@@ -125,7 +127,7 @@ proptest! {
         algorithm in prop::sample::select(&ALGORITHMS[..]),
     ) {
         let faults = Faults { doubled: 0, delayed: 0, ..faults };
-        let a = Config { prr: false, rate_halving: false, dsack: false, ..a };
+        let a = Config { window_reduction: WindowReduction::AtOnce, dsack: false, ..a };
         let mut pipe = Pipe::new(algorithm, [&a, &b], faults, seed);
         pipe.ends[0].write(2_000_000);
         pipe.ends[0].close();

@@ -2,7 +2,7 @@
 #![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
 use crate::common::{Script, config, stamped};
-use elephan_tcp::Config;
+use elephan_tcp::{Config, WindowReduction};
 
 /// Ten segments are sent; number 0 is lost, and 1, 2 and 3 are reported one by one.
 fn first_is_lost(config: Config) -> Script {
@@ -180,7 +180,7 @@ fn proportional_rate_reduction_sends_for_every_second_delivery() {
     // PRR (RFC 6937): 12 outstanding, ssthresh 5. After d deliveries ceil(5 d / 12) segments may have been
     // sent: at 1 the retransmission, and at 3, 5 and 8 one more each; at 7 and 8 the pipe has reached
     // ssthresh.
-    let mut tcp = first_is_lost(Config { prr: true, ..config() });
+    let mut tcp = first_is_lost(Config { window_reduction: WindowReduction::PrrRfc6937, ..config() });
     assert_eq!(tcp.sent(), [0]);
     for (delivery, sends) in [(2, None), (3, Some(12)), (4, None), (5, Some(13)), (6, None), (7, None)] {
         tcp.sack(0, &[1..delivery + 3]);
@@ -200,7 +200,7 @@ fn proportional_rate_reduction_sends_for_every_second_delivery() {
 fn proportional_rate_reduction_is_bound_after_heavy_losses() {
     // PRR's slow start reduction bound (RFC 6937, section 3.1): 0 to 6 are lost, and the pipe of 2 is below
     // ssthresh 5. Each delivery allows two segments, not all three that are missing.
-    let mut tcp = Script::sender(Config { prr: true, ..config() });
+    let mut tcp = Script::sender(Config { window_reduction: WindowReduction::PrrRfc6937, ..config() });
     tcp.write(100).sent();
     tcp.until(100).sack(0, &[7..8]).sack(0, &[7..9]).sent();
     tcp.sack(0, &[7..10]);
@@ -217,7 +217,7 @@ fn proportional_rate_reduction_is_bound_after_heavy_losses() {
 fn rate_halving_sends_for_every_second_ack() {
     // Linux 2.4 (tcp_cwnd_down): 12 sent, 3 arrived, 1 lost and retransmitted: 9 in flight, which is the
     // window. Every second ACK reduces it by one; each of the others releases one segment.
-    let mut tcp = first_is_lost(Config { rate_halving: true, ..config() });
+    let mut tcp = first_is_lost(Config { window_reduction: WindowReduction::RateHalving, ..config() });
     assert_eq!((tcp.ssthresh(), tcp.sent()), (5.0, vec![0]));
     for (arrives, sends) in [(5, None), (6, Some(12)), (7, None), (8, Some(13)), (9, None), (10, Some(14))] {
         tcp.sack(0, &[1..arrives]);
@@ -234,8 +234,10 @@ fn rate_halving_takes_what_a_stretched_ack_tells_of_off_the_window() {
     // The ACKs of 5 to 10 are lost, and one ACK covers all: 2 are in flight, and one more may be sent. The
     // window stays at this value when the recovery ends, and slow start raises it to ssthresh. Without this
     // option the window is ssthresh at once.
-    for (rate_halving, sends, cwnd) in [(true, vec![12], 3.0), (false, vec![12, 13, 14], 5.0)] {
-        let mut tcp = first_is_lost(Config { rate_halving, ..config() });
+    for (window_reduction, sends, cwnd) in
+        [(WindowReduction::RateHalving, vec![12], 3.0), (WindowReduction::AtOnce, vec![12, 13, 14], 5.0)]
+    {
+        let mut tcp = first_is_lost(Config { window_reduction, ..config() });
         assert_eq!(tcp.sent(), [0]);
         tcp.sack(0, &[1..11]);
         assert_eq!(tcp.sent(), sends);

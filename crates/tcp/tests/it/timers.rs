@@ -41,23 +41,50 @@ fn karn_keeps_the_back_off_until_a_sample() {
 }
 
 #[test]
-fn timestamps_tell_which_transmission_was_acknowledged() {
-    // RTTM (RFC 7323, section 4): the echo of the retransmission's timestamp makes a sample, and ends the
-    // back-off; that of the original does not.
+fn timestamps_give_a_sample_whichever_transmission_arrived() {
+    // RTTM (RFC 7323, section 4): the echo names the transmission, the original or its retransmission at 1000 ms, and the
+    // ACK at 1150 ms ends the back-off. SRTT = 7/8 * 100 + 1/8 * sample.
     let mut tcp = Script::sender(stamped());
     tcp.write(2);
     let original = tcp.take_data()[0].ts_val;
     tcp.until(1000);
     let again = tcp.take_data()[0].ts_val;
     assert_eq!(again, original + 1000);
-    let mut late = Script::sender(stamped());
-    late.write(2).sent();
-    for (echo, rto) in [(original, 2), (again, 1)] {
+    for (echo, srtt_us, rto_us) in [(original, 231_250, 1_431_250), (again, 106_250, 1_000_000)] {
         let mut tcp = Script::sender(stamped());
         tcp.write(2).until(1000);
         tcp.echo = echo;
         tcp.until(1150).ack(1);
-        assert_eq!(tcp.snapshot().rto, Time::from_secs(rto), "echo {echo}");
+        let found = (tcp.snapshot().srtt, tcp.snapshot().rto);
+        assert_eq!(found, (Time::from_micros(srtt_us), Time::from_micros(rto_us)), "echo {echo}");
+    }
+}
+
+#[test]
+fn delayed_acks_longer_than_the_timeout_do_not_stop_a_flow_of_one_segment() {
+    // An initial window of 1, a timeout of 200 ms and ACKs that take 300: each comes after a retransmission, and
+    // echoes the original (RFC 7323, section 4.3). The samples raise the timeout above 300 ms.
+    let mut tcp = Script::sender(Config { initial_window: 1, rto_min: ms(200), ..stamped() });
+    tcp.write(100);
+    for number in 0..6 {
+        tcp.echo = tcp.take_data()[0].ts_val;
+        let at = 300 * (number + 1);
+        tcp.until(at).ack(number + 1);
+    }
+    assert_eq!(tcp.snapshot().rto.max(ms(300)), tcp.snapshot().rto);
+    assert!(tcp.end.counters().timeouts <= 2, "{:?}", tcp.end.counters());
+}
+
+#[test]
+fn the_two_minimums_of_the_timeout() {
+    // RFC 6298, section 2.4, bounds the timeout; Linux bounds its variance term. A round-trip time of 100 ms with a
+    // variation of 50 ms: 100 + 4 * 50 = 300 ms.
+    for (rto_min, variance_min, rto) in
+        [(1, 0, 300), (400, 0, 400), (1, 200, 300), (1, 250, 350), (400, 250, 400)]
+    {
+        let tcp =
+            Script::sender(Config { rto_min: ms(rto_min), rto_variance_min: ms(variance_min), ..config() });
+        assert_eq!(tcp.snapshot().rto, ms(rto));
     }
 }
 
@@ -100,15 +127,31 @@ fn an_ack_of_what_was_sent_again_gives_no_sample() {
 }
 
 #[test]
-fn an_echo_of_the_original_gives_no_sample_of_the_retransmission() {
+fn the_echo_of_a_late_original_measures_its_delay() {
     // RFC 7323, section 4.3: the peer echoes the segment that filled the hole. Here it was the original, which was
-    // only late: nothing says when 1 to 9, which are acknowledged with it, arrived.
+    // only late, by 950 ms: SRTT = 7/8 * 100 + 1/8 * 1050 ms, RTTVAR = 3/4 * 50 + 1/4 * 950 ms. Nothing says when 1 to
+    // 9, which are acknowledged with it, arrived.
     let mut tcp = Script::sender(Config { recovery: Recovery::NewReno, ..stamped() });
     tcp.write(10);
     tcp.echo = tcp.take_data()[0].ts_val;
     tcp.until(1000).sent();
     tcp.until(1050).ack(10);
-    assert_eq!((tcp.snapshot().srtt, tcp.snapshot().rto), (ms(100), ms(2000)));
+    let found = tcp.snapshot();
+    assert_eq!((found.srtt, found.rto), (Time::from_micros(218_750), Time::from_micros(1_318_750)));
+    assert_eq!(found.min_rtt, ms(100));
+}
+
+#[test]
+fn an_echo_that_is_newer_than_what_it_acknowledges_measures_itself() {
+    // The reports of 1 to 9 were lost, and 0 arrives late, at 600 ms, sent again at 500 ms by the peer's count: the
+    // echo is of a transmission later than that of 9, which the ACK covers too.
+    let mut tcp = Script::sender(stamped());
+    tcp.write(10);
+    let first = tcp.take_data()[0].ts_val;
+    tcp.echo = first + 500;
+    tcp.until(600).ack(10);
+    // 7/8 * 100 + 1/8 * 100.
+    assert_eq!(tcp.snapshot().srtt, ms(100));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::common::{Script, config, ms};
 use elephan_cc::Quantisation;
-use elephan_tcp::{ByteCounting, Config};
+use elephan_tcp::{AfterIdle, ByteCounting, Config};
 use elephan_units::Bytes;
 
 /// A window of 10 in congestion avoidance.
@@ -49,8 +49,8 @@ fn after_a_timeout_an_ack_is_worth_one_segment() {
 
 #[test]
 fn the_window_does_not_grow_when_it_is_not_the_limit() {
-    // Application-limited (RFC 7661): in slow start an ACK counts if more than half of the window was in
-    // flight; beyond ssthresh it counts only if data was waiting for the window.
+    // Application-limited (RFC 7661, in Linux's form): in slow start an ACK counts if more than half of the window was
+    // outstanding; beyond ssthresh it counts only if the window was full.
     let grown = |config: Config, segments: u64| {
         let mut tcp = Script::sender(config);
         tcp.write(segments).until(100).ack(2);
@@ -59,8 +59,67 @@ fn the_window_does_not_grow_when_it_is_not_the_limit() {
     assert!(!grown(config(), 5));
     assert!(grown(config(), 6));
     assert!(!grown(avoiding(), 9));
-    assert!(!grown(avoiding(), 10));
+    assert!(grown(avoiding(), 10));
     assert!(grown(avoiding(), 11));
+}
+
+#[test]
+fn what_was_outstanding_in_the_round_trip_counts_and_not_what_is_left() {
+    // Ten segments, and five ACKs of two: each counts, though less and less is in flight (Linux, tcp_cwnd_validate,
+    // takes the maximum of the round trip). In the next round trip only two segments are sent.
+    let mut tcp = Script::sender(config());
+    tcp.write(10).until(100);
+    for (next, cwnd) in [(2, 12.0), (4, 14.0), (6, 16.0), (8, 18.0), (10, 20.0)] {
+        assert_eq!(tcp.ack(next).cwnd(), cwnd);
+    }
+    tcp.write(2).until(200);
+    assert_eq!(tcp.ack(12).cwnd(), 20.0);
+}
+
+#[test]
+fn a_paced_window_grows_as_an_unpaced_one() {
+    // Congestion avoidance at 10 segments, each acknowledged 100 ms after it was sent: a segment more in each round
+    // trip, paced or not. The pacing rate leaves the window full at the end of each round trip only.
+    let grown = |pacing: bool| {
+        let mut tcp = Script::sender(Config { pacing, ..avoiding() });
+        tcp.write(10_000);
+        let (mut flight, mut acked) = (Vec::new(), 0);
+        for at in 0..2000 {
+            tcp.until(at);
+            flight.extend(tcp.sent_at());
+            while flight.first().is_some_and(|&(_, sent)| sent + 100.0 <= at as f64) {
+                flight.remove(0);
+                acked += 1;
+                tcp.ack(acked);
+                flight.extend(tcp.sent_at());
+            }
+        }
+        tcp.cwnd()
+    };
+    let (paced, unpaced) = (grown(true), grown(false));
+    assert!(unpaced > 28.0 && (paced - unpaced).abs() < 1.5, "{paced} {unpaced}");
+}
+
+#[test]
+fn after_an_idle_time_the_window_restarts_or_decays_or_stays() {
+    // A window of 40, and silence for 1.5 or 2.5 timeouts of 1 s. RFC 5681, section 4.1, restarts from the initial
+    // window of 10; RFC 2861 halves for each timeout, to the initial window at least; or nothing happens.
+    for (after_idle, idle, cwnd) in [
+        (AfterIdle::Restart, 1500, 10.0),
+        (AfterIdle::Decay, 1500, 20.0),
+        (AfterIdle::Decay, 2500, 10.0),
+        (AfterIdle::Decay, 9500, 10.0),
+        (AfterIdle::Keep, 9500, 40.0),
+    ] {
+        let mut tcp = Script::sender(Config { after_idle, ..config() });
+        tcp.write(30).until(100);
+        for next in 1..=30 {
+            tcp.ack(next);
+        }
+        assert_eq!(tcp.cwnd(), 40.0);
+        tcp.until(100 + idle).write(1);
+        assert_eq!(tcp.cwnd(), cwnd, "{after_idle:?} after {idle} ms");
+    }
 }
 
 #[test]
@@ -139,16 +198,21 @@ fn pacing_does_not_hold_back_what_the_window_holds_back() {
 }
 
 #[test]
-fn moderation_brings_the_window_down_to_what_is_in_flight() {
-    // Congestion window moderation of Linux 2.4 and 2.6 (tcp_moderate_cwnd; thesis, section 9.1.7): an ACK of
-    // 6 segments leaves 4 in flight, and 3 more may be sent. ACKs of up to three segments change nothing.
-    let mut tcp = Script::sender(Config { moderate_cwnd: true, ..avoiding() });
-    tcp.write(100).sent();
-    tcp.until(100).ack(6);
-    assert_eq!(tcp.cwnd(), 7.0);
-    assert_eq!(tcp.sent(), [10, 11, 12]);
-    tcp.until(200).ack(9);
-    assert!(tcp.cwnd() > 7.0);
+fn moderation_brings_the_window_down_to_what_is_in_flight_when_a_recovery_ends() {
+    // Congestion window moderation of Linux 2.4 and 2.6 (tcp_moderate_cwnd; thesis, section 9.1.7): 0 of 20 is lost,
+    // and ssthresh is 10. The ACK that ends the recovery leaves 2 in flight: the window is 5. Other ACKs change
+    // nothing, however much they cover.
+    for (moderate_cwnd, cwnd) in [(true, 5.0), (false, 10.0)] {
+        let mut tcp = Script::sender(Config { moderate_cwnd, initial_window: 20, ..config() });
+        tcp.write(24).until(100).sack(0, &[1..2]).sack(0, &[1..3]).sent();
+        tcp.sack(0, &[1..4]);
+        assert_eq!((tcp.sent(), tcp.ssthresh()), (vec![0], 10.0));
+        tcp.sack(0, &[1..20]).until(200).ack(22);
+        assert_eq!(tcp.cwnd(), cwnd);
+        let mut tcp = Script::sender(Config { moderate_cwnd, ..avoiding() });
+        tcp.write(100).until(100).ack(8);
+        assert!(tcp.cwnd() > 10.0);
+    }
 }
 
 #[test]

@@ -44,6 +44,11 @@ impl Scoreboard {
         }
     }
 
+    /// Whether any segment outstanding is taken as lost and not known to have arrived since, retransmitted or not.
+    pub fn has_lost(&self) -> bool {
+        self.records.iter().any(|record| record.flags & (SACKED | LOST) == LOST)
+    }
+
     fn mark_lost(&mut self, id: u64) -> bool {
         let record = self.get_mut(id);
         if record.flags & (SACKED | LOST) != 0 {

@@ -8,8 +8,8 @@ pub mod pipe;
 
 use std::ops::Range;
 
-use elephan_cc::{Controller, registry, slow_start};
-use elephan_tcp::{Config, DelayedAck, Endpoint, Flags, SackBlocks, Segment, Snapshot};
+use elephan_cc::{Controller, Undo, registry, slow_start};
+use elephan_tcp::{Config, DelayedAck, Endpoint, Flags, SackBlocks, Segment, Snapshot, WindowReduction};
 use elephan_units::{Bytes, Time};
 
 pub const MSS: u64 = 1000;
@@ -33,6 +33,21 @@ pub fn config() -> Config {
 /// The same with timestamps.
 pub fn stamped() -> Config {
     Config { packet: Bytes::new(1052), timestamps: true, ..Config::default() }
+}
+
+/// One of the four reductions of the window.
+pub fn window_reduction(proportional: bool, other: bool) -> WindowReduction {
+    match (proportional, other) {
+        (false, false) => WindowReduction::AtOnce,
+        (true, false) => WindowReduction::Prr,
+        (true, true) => WindowReduction::PrrRfc6937,
+        (false, true) => WindowReduction::RateHalving,
+    }
+}
+
+/// One of the three undos.
+pub fn undo(number: u8) -> Undo {
+    [Undo::State, Undo::Windows, Undo::TwiceSsthresh][usize::from(number) % 3]
 }
 
 /// A receiver that acknowledges every segment at once.

@@ -17,7 +17,7 @@ HOST: dict[str, Any] = {
     "throttle": True,
 }
 # Linux 2.4: recovery by rate halving. The timeout is never shorter than the smoothed round-trip time plus 200 ms.
-STACK: dict[str, Any] = {"rate_halving": True, "rto_min": "320 ms"}
+STACK: dict[str, Any] = {"window_reduction": "rate_halving", "rto_min": "320 ms"}
 CHOICES = (
     "the hosts' processor: 3.6 us for a packet or an ACK (1 GHz for 1 Gbit/s, section 5.1.3), 5.4 ns for each packet that a SACK block "
     "makes Linux 2.4 traverse (ten times an ACK at 2000 packets, figure 9.18).",
