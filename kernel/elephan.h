@@ -96,7 +96,9 @@ struct ack_sample {
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) KFUNC;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) KFUNC;
 
-/* States of a sender in loss recovery, or in the response to a mark. */
+/* States of a sender: data in order, out of order; the response to a mark; loss recovery. */
+#define TCP_CA_Open 0
+#define TCP_CA_Disorder 1
 #define TCP_CA_CWR 2
 #define TCP_CA_Recovery 3
 #endif

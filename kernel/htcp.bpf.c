@@ -27,6 +27,8 @@ PARAMETERS = {
 #define SCALE_MAX (ONE20 * 2)
 /* The increase is computed up to this time after a congestion event, so that squares fit. */
 #define LONGEST_US (1000 * SECOND_US)
+/* A round-trip time that exceeds the largest by more than this does not count as queueing. */
+#define MAX_RTT_RISE_US 20000
 
 struct state {
 	u64 waiting;
@@ -41,8 +43,8 @@ struct state {
 	u32 max_rtt_us;
 	u32 beta; /* Q20 */
 	u32 settled;
-	u32 has_round;
-	u32 in_recovery;
+	u32 state;
+	u32 is_full; /* whether no part of the round trip was in recovery */
 };
 
 /* Equations 6.9 and 6.11, Q20. */
@@ -64,6 +66,12 @@ INLINE u64 alpha(const struct state *state, u64 now, u32 min_rtt)
 	return max64(f * scale >> Q20, ONE20);
 }
 
+/* Whether goodput is measured in the state of the sender. */
+INLINE int is_measured(const struct state *state)
+{
+	return state->state <= TCP_CA_Disorder;
+}
+
 /* Equation 6.10: the fraction of the window that this congestion event leaves, Q20. */
 INLINE u32 adapt(struct state *state, u32 min_rtt)
 {
@@ -71,7 +79,7 @@ INLINE u32 adapt(struct state *state, u32 min_rtt)
 	u64 change = now > before ? now - before : before - now;
 	/* A factor above 64 is treated as infinite. */
 	u64 limit = before * min64(PARAMETER(DELTA_B), 64 * ONE20) >> Q20;
-	int changed = !now || !before || (change > limit && PARAMETER(DELTA_B) < 64 * ONE20);
+	int changed = !before || (now && change > limit && PARAMETER(DELTA_B) < 64 * ONE20);
 	int settled = state->settled;
 
 	state->settled = !changed;
@@ -94,21 +102,24 @@ SEC("struct_ops/htcp_ssthresh") u32 htcp_ssthresh(u64 *ctx)
 {
 	struct tcp_sock *tp = SOCK(ctx);
 	struct state *state = PRIVATE(tp);
+	u32 min_rtt = min_rtt_us(tp);
 
 	state->waiting = 0;
-	state->beta = adapt(state, min_rtt_us(tp));
+	state->beta = adapt(state, min_rtt);
 	if (state->goodput)
 		state->goodput_before = state->goodput;
 	state->goodput = 0;
+	state->is_full = 0;
 	state->last_congestion_us = tp->tcp_mstamp;
+	/* The largest round-trip time fades by 5 % of the queueing. */
+	if (state->max_rtt_us > min_rtt)
+		state->max_rtt_us = min_rtt + (u64)(state->max_rtt_us - min_rtt) * 95 / 100;
 	return threshold((u64)state->beta * tp->snd_cwnd >> Q20);
 }
 
 SEC("struct_ops/htcp_set_state") void htcp_set_state(u64 *ctx)
 {
-	u32 to = ctx[1];
-
-	PRIVATE(SOCK(ctx))->in_recovery = to == TCP_CA_CWR || to == TCP_CA_Recovery;
+	PRIVATE(SOCK(ctx))->state = ctx[1];
 }
 
 SEC("struct_ops/htcp_pkts_acked") void htcp_pkts_acked(u64 *ctx)
@@ -120,16 +131,20 @@ SEC("struct_ops/htcp_pkts_acked") void htcp_pkts_acked(u64 *ctx)
 
 	if (!state->last_congestion_us)
 		state->last_congestion_us = now;
-	if (sample->rtt_us > 0 && (u32)sample->rtt_us > state->max_rtt_us)
-		state->max_rtt_us = sample->rtt_us;
+	if (sample->rtt_us > 0 && state->state == TCP_CA_Open) {
+		state->max_rtt_us = max64(state->max_rtt_us, min_rtt_us(tp));
+		if ((u32)sample->rtt_us <= state->max_rtt_us + MAX_RTT_RISE_US)
+			state->max_rtt_us = max64(state->max_rtt_us, sample->rtt_us);
+	}
+	state->is_full &= is_measured(state);
 	if (!reaches(tp->snd_una, state->round_end))
 		return;
 	span = now - state->round_began_us;
-	if (state->has_round && span && !state->in_recovery) {
+	if (state->is_full && span) {
 		rate = ((u64)(tp->delivered - state->round_delivered) * SECOND_US << 16) / span;
 		state->goodput = state->goodput ? (3 * state->goodput + rate) >> 2 : rate;
 	}
-	state->has_round = 1;
+	state->is_full = is_measured(state);
 	state->round_began_us = now;
 	state->round_delivered = tp->delivered;
 	state->round_end = tp->snd_nxt;

@@ -21,7 +21,8 @@ parameters! {
         beta: f64 = 0.8, 0.0..=1.0, "";
         /// Window up to which the algorithm is Standard TCP (thesis, section 6.1.4).
         low_window: f64 = 14.0, 1.0..=1e9, "segments";
-        /// Largest increase in a round trip: S_max (Xu 2004; 16 in Linux).
+        /// Largest increase in a round trip: S_max (Xu 2004). Linux's file has 16 and multiplies every increase by the
+        /// segments that an ACK acknowledges, usually 2.
         s_max: f64 = 32.0, 1.0..=1e6, "segments";
         /// Round trips for the last B segments before the target, and the first B beyond it: smooth_part (Linux).
         smooth_part: f64 = 20.0, 1.0..=1e6, "round trips";
@@ -46,7 +47,8 @@ pub struct Bic {
     /// `w_target`: the window that the search approaches; zero before the first loss.
     target: f64,
     max_rtt: Time,
-    /// Earliest time since which the queue may have been short, unless it was longer in between.
+    /// Earliest time since which the queue may have been short, unless it was longer in between; moved later by
+    /// any time in which nothing was sent.
     short_since: Time,
 }
 
@@ -87,6 +89,11 @@ impl Algorithm for Bic {
         } else if self.is_underused(ack) {
             self.target = 0.0;
         }
+    }
+
+    fn resume(&mut self, idle: Time) {
+        // Without data there was no queue to be short.
+        self.short_since += idle;
     }
 
     fn increase(&mut self, window: &Window, ack: &Ack) -> f64 {
@@ -168,6 +175,20 @@ mod tests {
         history.loss();
         history.ack(2.0);
         close(history.cwnd(), 640.032 + 2.0 * 32.0 / 640.032, 1e-9);
+    }
+
+    #[test]
+    fn a_silence_is_no_short_queue() {
+        let mut history = History::of("bic").set("low_utilisation", true).at(1245.0);
+        history.rtt = Time::from_millis(150);
+        history.ack(1.0);
+        history.loss();
+        history.rtt = Time::from_millis(100);
+        history.idle(60.0);
+        history.ack_worth(1.0, 0.0);
+        let before = history.cwnd();
+        history.ack(1.0);
+        close((history.cwnd() - before) * before, 32.0, 1e-6);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use elephan_units::Time;
 
-use crate::algorithm::{Ack, Algorithm, Cause, Congestion, Window};
+use crate::algorithm::{Ack, Algorithm, Cause, Congestion, State, Window};
 use crate::parameter::parameters;
 
 parameters! {
@@ -21,7 +21,8 @@ parameters! {
 /// A stage of congestion avoidance, from one congestion event to the next.
 #[derive(Clone, Copy, Debug)]
 struct Stage {
-    /// Its start, `t_epoch`; moved later by any time in which the window was not the limit (section 4.2).
+    /// Its start, `t_epoch`; moved later by any time in which nothing was sent or the window was not the limit
+    /// (sections 4.2 and 5.8).
     begin: Time,
     /// Seconds until the cubic function reaches `w_max`.
     k: f64,
@@ -64,14 +65,24 @@ impl Cubic {
 
 impl Algorithm for Cubic {
     fn observe(&mut self, _: &Window, ack: &Ack) {
-        // Section 4.2: t excludes the time in which the window was not the limit.
+        // Section 4.2: t excludes the time in which the window was not the limit. In the other states an ACK
+        // allows no growth for other reasons.
         if let Some(stage) = &mut self.stage
             && ack.segments == 0.0
-            && !ack.in_recovery()
+            && ack.state == State::Open
         {
             stage.begin += ack.now.since(self.last_ack);
         }
         self.last_ack = ack.now;
+    }
+
+    fn resume(&mut self, idle: Time) {
+        // Section 5.8: t excludes the time in which nothing was sent. `last_ack` moves too, so that the next
+        // ACK does not exclude this time again.
+        if let Some(stage) = &mut self.stage {
+            stage.begin += idle;
+        }
+        self.last_ack += idle;
     }
 
     fn increase(&mut self, window: &Window, ack: &Ack) -> f64 {
@@ -193,6 +204,39 @@ mod tests {
             history.cwnd()
         };
         close(after(100.0), after(0.0), 1e-9);
+    }
+
+    #[test]
+    fn time_in_which_nothing_is_sent_does_not_count() {
+        // A window of 100 after a loss at 150, then a silence, and an ACK of the data that follows it; the
+        // ACK may find that the application was the limit.
+        let after = |seconds: f64, growth: f64| {
+            let mut history = History::of("cubic").at(150.0);
+            history.loss();
+            while history.cwnd() < 110.0 {
+                history.wait(0.001);
+                history.ack(1.0);
+            }
+            history.idle(seconds);
+            history.wait(0.1);
+            history.ack_worth(1.0, growth);
+            history.wait(0.1);
+            history.ack(1.0);
+            history.cwnd()
+        };
+        for growth in [0.0, 1.0] {
+            close(after(10.0, growth), after(0.0, growth), 1e-9);
+        }
+    }
+
+    #[test]
+    fn a_window_of_100_that_rests_for_10_s_grows_by_a_segment_at_most() {
+        let mut history = History::of("cubic").at(100.0);
+        history.ack(1.0);
+        history.idle(10.0);
+        history.wait(0.1);
+        history.ack(100.0);
+        assert!(history.cwnd() < 102.0, "{}", history.cwnd());
     }
 
     /// RFC 9438, tables 1 and 2: average windows over a loss in every 1/p segments. In the cubic region each

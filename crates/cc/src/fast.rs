@@ -49,7 +49,8 @@ pub struct Fast {
     round: u64,
     round_min: Time,
     last_round_min: Time,
-    /// Round, time and segments delivered at the last update, or congestion event.
+    /// Round, time and segments delivered at the last update, or congestion event. The time is moved later by any
+    /// time in which nothing was sent.
     updated: Option<(u64, Time, f64)>,
     /// The remaining part of the last update, and the part that each acknowledged segment adds.
     left: f64,
@@ -124,6 +125,13 @@ impl Algorithm for Fast {
         }
     }
 
+    fn resume(&mut self, idle: Time) {
+        // The goodput since the last update is that of the time in which data was sent.
+        if let Some((_, since, _)) = &mut self.updated {
+            *since += idle;
+        }
+    }
+
     fn start(&mut self, window: &Window, ack: &Ack) -> Option<Start> {
         let threshold = ack.min_rtt.saturating_add(Time::from_secs_f64(self.parameters.start_threshold));
         if self.last_round_min < Time::MAX && self.last_round_min > threshold {
@@ -176,6 +184,15 @@ mod tests {
         history.round_trip();
         history.min_rtt = Time::from_millis(100);
         history
+    }
+
+    #[test]
+    fn goodput_is_that_of_the_time_in_which_data_was_sent() {
+        // As below, with a silence before the update: alpha is still 200.
+        let mut history = queueing_10_ms(1000.0);
+        history.idle(10.0);
+        history.ack(1.0);
+        close(history.cwnd(), 1_000.054_545_5, 1e-6);
     }
 
     #[test]

@@ -159,6 +159,12 @@ impl History {
         self.event(Cause::Loss);
     }
 
+    /// Lets `seconds` pass in which nothing is in flight; data is then sent again.
+    pub fn idle(&mut self, seconds: f64) {
+        self.wait(seconds);
+        self.controller.resume(Time::from_secs_f64(seconds));
+    }
+
     /// Lets `seconds` pass without an ACK.
     pub fn wait(&mut self, seconds: f64) {
         self.now += Time::from_secs_f64(seconds);

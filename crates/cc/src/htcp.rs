@@ -4,16 +4,16 @@
 //! The sources leave four things open. The choices here, each a parameter where it changes results:
 //! - The increase is scaled with the round-trip time by `T_min / 100 ms`, within 0.1 and 2, as in the
 //!   authors' Linux code; the thesis prints `T_min` itself, in seconds, which is 10 times less.
-//! - `B(k)`, the goodput before a congestion event, is the rate over each round trip outside recovery,
-//!   smoothed with weight 1/4, as in that code. A change from an event without one counts as a change.
-//! - `T_max` is the largest round-trip time since the connection began; Linux lets it fade by 5% at
-//!   each event.
+//! - `B(k)`, the goodput before a congestion event, is the rate over each full round trip without recovery,
+//!   smoothed with weight 1/4, as in that code. An event before there was one is no change of goodput.
+//! - `T_max` follows that code: samples count while all data arrives in order, each may raise it by 20 ms at
+//!   most, and it fades towards `T_min` by 5% at each event. A single delayed ACK does not count.
 //! - After a change of goodput, Linux keeps beta at 0.5 for one further epoch (`settle`), and below
 //!   10 ms of round-trip time always (`adaptive_min_rtt`). The published rule does neither.
 
 use elephan_units::Time;
 
-use crate::algorithm::{Ack, Algorithm, Congestion, Window};
+use crate::algorithm::{Ack, Algorithm, Congestion, State, Window};
 use crate::parameter::{parameters, words};
 use crate::reno;
 
@@ -24,6 +24,10 @@ const REFERENCE_RTT: f64 = 0.1;
 const SCALE: (f64, f64) = (0.1, 2.0);
 /// Weight of a new round trip in the smoothed goodput.
 const GOODPUT_WEIGHT: f64 = 0.25;
+/// A round-trip time that exceeds the largest by more than this does not count as queueing.
+const MAX_RTT_RISE: Time = Time::from_millis(20);
+/// Part of `T_max - T_min` that remains after a congestion event.
+const MAX_RTT_MEMORY: f64 = 0.95;
 
 words! {
     /// How the increase is scaled with the smallest round-trip time.
@@ -58,20 +62,32 @@ parameters! {
     }
 }
 
+/// The current round trip.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    number: u64,
+    /// Its start, moved later by any time in which nothing was sent; and the segments delivered until then.
+    begin: Time,
+    delivered: f64,
+    /// Whether no part of it was in recovery.
+    is_full: bool,
+}
+
 /// H-TCP.
 #[derive(Clone, Debug)]
 pub struct Htcp {
     parameters: Parameters,
     /// Fraction of the window that was kept at the last congestion event.
     beta: f64,
-    /// Time of the last congestion event; at first, the start of the connection.
+    /// Time of the last congestion event; at first, the start of the connection. Moved later by any time in
+    /// which nothing was sent.
     last_congestion: Option<Time>,
+    /// `T_max`; zero before the first sample.
     max_rtt: Time,
     /// Smoothed goodput of this epoch, and goodput before the last congestion event, in segments per second.
     goodput: Option<f64>,
     goodput_before: Option<f64>,
-    /// Start of the current round trip: its number, time, and the segments delivered until then.
-    round: (u64, Time, f64),
+    round: Round,
     /// Whether a congestion event without a change of goodput has passed.
     settled: bool,
 }
@@ -86,7 +102,7 @@ impl Htcp {
             max_rtt: Time::ZERO,
             goodput: None,
             goodput_before: None,
-            round: (0, Time::ZERO, 0.0),
+            round: Round::default(),
             settled: false,
         }
     }
@@ -109,7 +125,8 @@ impl Htcp {
     fn adapt(&mut self, min_rtt: Time) -> f64 {
         let changed = match (self.goodput, self.goodput_before) {
             (Some(now), Some(before)) => (now - before).abs() > self.parameters.delta_b * before,
-            _ => true,
+            (None, Some(_)) => false,
+            (_, None) => true,
         };
         let settled = std::mem::replace(&mut self.settled, !changed);
         let halve = changed
@@ -126,21 +143,37 @@ impl Htcp {
 impl Algorithm for Htcp {
     fn observe(&mut self, _: &Window, ack: &Ack) {
         self.last_congestion.get_or_insert(ack.now);
-        if let Some(rtt) = ack.rtt {
-            self.max_rtt = self.max_rtt.max(rtt);
+        if let Some(rtt) = ack.rtt
+            && ack.state == State::Open
+        {
+            self.max_rtt = self.max_rtt.max(ack.min_rtt);
+            if rtt <= self.max_rtt.saturating_add(MAX_RTT_RISE) {
+                self.max_rtt = self.max_rtt.max(rtt);
+            }
         }
-        let (round, since, delivered) = self.round;
-        if ack.round > round {
-            let span = ack.now.since(since).secs_f64();
-            if since > Time::ZERO && span > 0.0 && !ack.in_recovery() {
-                let rate = (ack.delivered - delivered) / span;
+        let is_measured = matches!(ack.state, State::Open | State::Disorder);
+        self.round.is_full &= is_measured;
+        if ack.round > self.round.number {
+            let span = ack.now.since(self.round.begin).secs_f64();
+            if self.round.is_full && span > 0.0 {
+                let rate = (ack.delivered - self.round.delivered) / span;
                 self.goodput = Some(match self.goodput {
                     Some(goodput) => goodput + GOODPUT_WEIGHT * (rate - goodput),
                     None => rate,
                 });
             }
-            self.round = (ack.round, ack.now, ack.delivered);
+            let Ack { round: number, now: begin, delivered, .. } = *ack;
+            self.round = Round { number, begin, delivered, is_full: is_measured };
         }
+    }
+
+    fn resume(&mut self, idle: Time) {
+        // The increase counts the time in which the flow could probe, as CUBIC's does (RFC 9438, section 5.8);
+        // H-TCP's sources do not mention silence.
+        if let Some(last) = &mut self.last_congestion {
+            *last += idle;
+        }
+        self.round.begin += idle;
     }
 
     fn increase(&mut self, window: &Window, ack: &Ack) -> f64 {
@@ -151,7 +184,10 @@ impl Algorithm for Htcp {
     fn decrease(&mut self, window: &Window, event: &Congestion) -> f64 {
         self.beta = self.adapt(event.min_rtt);
         self.goodput_before = self.goodput.take().or(self.goodput_before);
+        self.round.is_full = false;
         self.last_congestion = Some(event.now);
+        let queueing = self.max_rtt.since(event.min_rtt);
+        self.max_rtt = self.max_rtt - queueing + queueing.mul_f64(MAX_RTT_MEMORY);
         if self.beta == BETA_MIN { reno::decrease(event) } else { self.beta * window.cwnd }
     }
 
@@ -224,13 +260,106 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_before_goodput_could_be_measured_halves_and_keeps_what_was_measured_before() {
+    fn a_loss_before_goodput_could_be_measured_is_no_change_and_keeps_what_was_measured_before() {
         let mut htcp = Htcp::new(Parameters::default());
+        let window = Window { cwnd: 600.0, ssthresh: 2.0 };
         htcp.goodput_before = Some(1000.0);
         htcp.max_rtt = Time::from_millis(125);
-        assert_eq!(htcp.decrease(&Window { cwnd: 600.0, ssthresh: 2.0 }, &loss(600.0)), 300.0);
-        htcp.goodput = Some(1000.0);
-        close(htcp.decrease(&Window { cwnd: 600.0, ssthresh: 2.0 }, &loss(600.0)), 480.0, 1e-9);
+        close(htcp.decrease(&window, &loss(600.0)), 480.0, 1e-9);
+        assert_eq!((htcp.goodput, htcp.goodput_before), (None, Some(1000.0)));
+        // Before the first measurement of all it halves.
+        let mut htcp = Htcp::new(Parameters::default());
+        htcp.max_rtt = Time::from_millis(125);
+        assert_eq!(htcp.decrease(&window, &loss(600.0)), 300.0);
+    }
+
+    /// A connection with a steady goodput of 1000/s: round-trip times from 100 to 110 ms, and a loss at 100.
+    fn steady() -> History {
+        let mut history = History::of("htcp").at(100.0);
+        steady_rounds(&mut history, 10);
+        history.loss();
+        steady_rounds(&mut history, 10);
+        history
+    }
+
+    /// Round trips of 100 segments in 100 ms, with a window of 100.
+    fn steady_rounds(history: &mut History, count: u32) {
+        for _ in 0..count {
+            history.round += 1;
+            for i in 0..100 {
+                history.wait(0.001);
+                history.rtt = Time::from_millis(100 + i / 10);
+                history.ack_worth(1.0, 0.0);
+            }
+        }
+    }
+
+    /// The fraction of the window that a loss leaves.
+    fn left_by_a_loss(history: &mut History) -> f64 {
+        let before = history.cwnd();
+        history.loss();
+        history.cwnd() / before
+    }
+
+    #[test]
+    fn a_part_of_a_round_trip_is_no_measure_of_goodput() {
+        // Two losses within a round trip, recovery from half of one to half of the next, and a loss a round
+        // trip later: no goodput but the steady one was measured.
+        let mut history = steady();
+        let beta = left_by_a_loss(&mut history);
+        close(beta, 0.8, 1e-12);
+        close(left_by_a_loss(&mut history), beta, 1e-12);
+        for recovering in [true, false] {
+            history.in_recovery = recovering;
+            for i in 0..100 {
+                history.round += u64::from(i == 50);
+                history.wait(0.001);
+                // Half as fast: retransmissions, and the reduced window.
+                history.ack_worth(0.5, 0.0);
+            }
+        }
+        close(left_by_a_loss(&mut history), beta, 1e-12);
+        steady_rounds(&mut history, 3);
+        close(left_by_a_loss(&mut history), beta, 1e-12);
+    }
+
+    #[test]
+    fn silence_is_not_time_since_a_loss_and_does_not_lower_goodput() {
+        let mut history = steady();
+        history.idle(20.0);
+        steady_rounds(&mut history, 1);
+        let beta = left_by_a_loss(&mut history);
+        close(beta, 0.8, 1e-12);
+        history.wait(0.5);
+        history.idle(20.0);
+        let before = history.cwnd();
+        history.ack(1.0);
+        close(history.cwnd(), before + 2.0 * (1.0 - beta) / before, 1e-12);
+    }
+
+    #[test]
+    fn a_delayed_ack_is_no_queueing() {
+        // 200 ms more than before: does not count. Nor does anything outside the open state.
+        let mut htcp = Htcp::new(Parameters::default());
+        let window = Window { cwnd: 100.0, ssthresh: 2.0 };
+        let mut sample = |ms, state| {
+            htcp.observe(&window, &Ack { state, ..ack(Time::from_millis(ms)) });
+            htcp.max_rtt
+        };
+        for (ms, state, max) in [
+            (101, State::Open, 101),
+            (301, State::Open, 101),
+            (121, State::Open, 121),
+            (142, State::Open, 121),
+            (130, State::Recovery, 121),
+            (130, State::Disorder, 121),
+            (140, State::Open, 140),
+        ] {
+            assert_eq!(sample(ms, state), Time::from_millis(max));
+        }
+        // T_min is 100 ms: 40 ms of queueing fade to 38 ms.
+        htcp.decrease(&window, &loss(100.0));
+        assert_eq!(htcp.max_rtt, Time::from_millis(138));
     }
 
     #[test]

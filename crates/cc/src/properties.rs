@@ -21,6 +21,8 @@ enum Happening {
     Recovery(bool),
     /// This number of milliseconds without an ACK.
     Wait(f64),
+    /// This number of milliseconds in which nothing is in flight.
+    Idle(f64),
     /// The round-trip time becomes 20 ms plus this number of milliseconds.
     Queueing(f64),
     Round,
@@ -37,6 +39,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => Just(Undo),
         1 => any::<bool>().prop_map(Recovery),
         3 => (0.0..5000.0).prop_map(Wait),
+        1 => (0.0..60_000.0).prop_map(Idle),
         2 => (0.0..200.0).prop_map(Queueing),
         4 => Just(Round),
     ]
@@ -79,6 +82,7 @@ fn apply(history: &mut History, happening: &Happening) {
         Happening::Undo => history.controller.undo(crate::Undo::State),
         Happening::Recovery(on) => history.in_recovery = on,
         Happening::Wait(ms) => history.wait(ms / 1e3),
+        Happening::Idle(ms) => history.idle(ms / 1e3),
         Happening::Queueing(ms) => history.rtt = Time::from_secs_f64((20.0 + ms) / 1e3),
         Happening::Round => history.round += 1,
     }

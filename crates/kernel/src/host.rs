@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use elephan_cc::{Ack, Algorithm, Cause, Congestion, Start, Window};
+use elephan_cc::{Ack, Algorithm, Cause, Congestion, Start, State, Window};
 use elephan_units::Time;
 
 /// A kernel's "infinite" threshold: `TCP_INFINITE_SSTHRESH`.
@@ -10,9 +10,6 @@ const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 /// Connections begin one second after the start of the kernel's clock, because some algorithms use zero for
 /// "never".
 const EPOCH_US: u64 = 1_000_000;
-const CA_OPEN: u64 = 0;
-const CA_RECOVERY: u64 = 3;
-const CA_LOSS: u64 = 4;
 
 /// `struct parameter` of kernel/elephan.h.
 #[repr(C)]
@@ -105,7 +102,7 @@ pub struct Host {
     owed: f64,
     /// Growth beyond `ssthresh` that slow start must leave to congestion avoidance.
     beyond: f64,
-    state: u64,
+    state: State,
 }
 
 fn micros(time: Time) -> u64 {
@@ -117,7 +114,7 @@ impl Host {
         // SAFETY: a constant.
         assert_eq!(std::mem::size_of::<TcpSock>() as u64, unsafe { el_sizeof_tcp_sock });
         let tp = TcpSock { snd_nxt: 1, is_cwnd_limited: 1, ..TcpSock::default() };
-        let mut host = Self { operations, values, tp, owed: 0.0, beyond: 0.0, state: CA_OPEN };
+        let mut host = Self { operations, values, tp, owed: 0.0, beyond: 0.0, state: State::Open };
         host.call(operations.init, 0, 0);
         host
     }
@@ -136,10 +133,11 @@ impl Host {
         }
     }
 
-    fn set_state(&mut self, state: u64) {
+    fn set_state(&mut self, state: State) {
         if state != self.state {
             self.state = state;
-            self.call(self.operations.set_state, state, 0);
+            // The kernel's numbers are in the order of the states.
+            self.call(self.operations.set_state, state as u64, 0);
         }
     }
 
@@ -176,7 +174,7 @@ impl Algorithm for Host {
         // Segments sent in a round trip are acknowledged in the next.
         tp.snd_una = 2 * ack.round as u32;
         tp.snd_nxt = tp.snd_una + 1;
-        self.set_state(if ack.in_recovery() { CA_RECOVERY } else { CA_OPEN });
+        self.set_state(ack.state);
         let rtt_us = ack.rtt.map_or(-1, |rtt| micros(rtt) as i32);
         let sample = AckSample { pkts_acked: 1, rtt_us, in_flight: ack.flight_size as u32 };
         self.call(self.operations.pkts_acked, &raw const sample as u64, 0);
@@ -205,7 +203,11 @@ impl Algorithm for Host {
         let ssthresh = self.operations.ssthresh.expect("every algorithm has ssthresh");
         // SAFETY: as in `call`.
         let target = unsafe { ssthresh(arguments.as_mut_ptr()) };
-        self.set_state(if event.cause == Cause::Timeout { CA_LOSS } else { CA_RECOVERY });
+        self.set_state(match event.cause {
+            Cause::Timeout => State::Loss,
+            Cause::Ecn => State::Cwr,
+            Cause::Loss => State::Recovery,
+        });
         f64::from(target)
     }
 
