@@ -159,6 +159,11 @@ def parse_document(text: str, file: str, json: bool = False) -> str:
     Nothing else is checked. Raises `ScenarioError`, with the name `file`, where it is neither.
     """
 
+def shown(scenario: str) -> str:
+    """A scenario (JSON) with every key of its stack, those that its profile sets included (JSON). Raises `ScenarioError` where a
+    key of `tcp` cannot be read.
+    """
+
 def estimate(scenario: str) -> dict[str, tuple[float, str]]:
     """Upper bounds of what it takes to run a scenario (JSON).
 

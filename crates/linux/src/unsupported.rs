@@ -36,7 +36,8 @@ pub fn unsupported(plan: &Plan, has_events: bool) -> Vec<Mistake> {
         need(flow.host.is_none(), "host".to_owned(), "none on a kernel", &"one");
         let start = format!("\"{}\"", flow.slow_start.name);
         let standard = "\"standard\", which is the kernel's";
-        need(flow.slow_start.name == "standard", format!("{kind}.slow_start"), standard, &start);
+        let hystart = flow.slow_start.name == "hystart" && flow.cc.name == "cubic";
+        need(hystart || flow.slow_start.name == "standard", format!("{kind}.slow_start"), standard, &start);
         for (key, expected, found) in differences(&flow.tcp) {
             need(false, format!("tcp.{key}"), &format!("{expected}, which is the kernel's"), &found);
         }

@@ -189,6 +189,15 @@ fn impact(without: f64, with_others: f64) -> f64 {
     elephan_metrics::formula::impact(without, with_others)
 }
 
+/// A scenario (JSON) with every key of its stack, those that its profile sets included (JSON). Raises `ScenarioError` where a
+/// key of `tcp` cannot be read.
+#[pyfunction]
+fn shown(scenario: &str) -> PyResult<String> {
+    let scenario = Scenario::from_json(scenario, "scenario", &[]).map_err(scenario_error)?;
+    let shown = scenario.shown("scenario").map_err(scenario_error)?;
+    serde_json::to_string(&shown).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
 /// The JSON Schema of the scenario file, as JSON.
 #[pyfunction]
 fn schema() -> String {
@@ -235,6 +244,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(load_scenario, module)?,
         wrap_pyfunction!(parse_document, module)?,
         wrap_pyfunction!(estimate::estimate, module)?,
+        wrap_pyfunction!(shown, module)?,
         wrap_pyfunction!(schema, module)?,
         wrap_pyfunction!(impact, module)?,
         wrap_pyfunction!(to_toml, module)?,

@@ -14,6 +14,7 @@ mod file;
 pub mod plan;
 mod read;
 mod resolve;
+mod show;
 mod start;
 mod sweep;
 

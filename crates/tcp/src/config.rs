@@ -7,6 +7,8 @@ use elephan_units::{Bytes, Entry, Mistake, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::profile::Profile;
+
 /// Loss detection and recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -120,6 +122,8 @@ impl Default for DelayedAck {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
+    /// The stack that the other keys start from.
+    pub profile: Profile,
     /// Size of a full IP packet. A full segment carries 40 bytes less, and 12 less again with timestamps.
     pub packet: Bytes,
     /// Loss detection and recovery.
@@ -189,6 +193,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
+            profile: Profile::Rfc,
             packet: Bytes::new(1500),
             recovery: Recovery::Sack,
             fack: false,

@@ -42,6 +42,7 @@
 
 mod config;
 mod endpoint;
+mod profile;
 mod receiver;
 mod report;
 mod segment;
@@ -50,5 +51,6 @@ mod sequence;
 
 pub use config::{AfterIdle, ByteCounting, Config, DelayedAck, RECOVERIES, Recovery, WindowReduction};
 pub use endpoint::Endpoint;
+pub use profile::Profile;
 pub use report::{Counters, Snapshot};
 pub use segment::{Flags, IP_HEADER, SackBlocks, Segment, TCP_HEADER};

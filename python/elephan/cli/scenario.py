@@ -1,4 +1,4 @@
-"""`elephan scenario check` and `elephan scenario schema`."""
+"""`elephan scenario check`, `elephan scenario show` and `elephan scenario schema`."""
 
 import json
 from pathlib import Path
@@ -33,6 +33,15 @@ def check(
     for name, unit, scale in figures:
         amount, key = most[name]
         out.print(f"at most {amount * scale:.2g} {unit}, most of them for {key}", highlight=False, soft_wrap=True)
+
+
+@app.command("show")
+def show(
+    file: Annotated[Path, typer.Argument(help="Scenario file.")],
+    settings: Settings = None,
+) -> None:
+    """Print a scenario as TOML with every key of its stack: the defaults, and those that `tcp.profile` sets."""
+    typer.echo(_core.to_toml(_core.shown(load(file, assignments(settings)).to_json())), nl=False)
 
 
 @app.command("schema")

@@ -9,9 +9,9 @@ mod streams;
 mod topology;
 
 use elephan_kernel::linux;
-use elephan_tcp::Config;
+use elephan_tcp::{Config, Profile};
 use elephan_traffic::{Demand, Start};
-use elephan_units::{Bytes, Rate, Seed, Time};
+use elephan_units::{Bytes, Mistake, Rate, Seed, Time};
 use serde_json::{Map, Value};
 
 use network::Network;
@@ -197,12 +197,8 @@ impl Scenario {
                 format!("engine = \"kernel\" or \"linux\" with Linux's own algorithm \"{}\"", cc.0.name);
             network.wrong(format!("{key}.cc"), expected, self.engine);
         }
-        let mut table = self.tcp.clone();
-        table.extend(own.clone());
-        for &(key, word) in cc.implies() {
-            table.entry(key).or_insert_with(|| word.into());
-        }
         let key = if own.is_empty() { "tcp".to_owned() } else { format!("{key}.tcp") };
+        let table = network.note_once(self.stack_table(cc.implies(), own, &key))?;
         match network.note_once(typed::<Config>(Value::Object(table), &key)) {
             Some(config) => {
                 for mistake in config.mistakes() {
@@ -215,6 +211,40 @@ impl Scenario {
             }
             None => None,
         }
+    }
+
+    /// Every key of the stack that the scenario's `tcp` or a flow's own sets, directly or by its profile, or that the name of
+    /// an algorithm `implies`; `key` is what errors call it.
+    pub(crate) fn stack_table(
+        &self,
+        implies: &[(&'static str, &'static str)],
+        own: &Map<String, Value>,
+        key: &str,
+    ) -> Result<Map<String, Value>, Mistake> {
+        let mut set = self.tcp.clone();
+        set.extend(own.clone());
+        let mut table = Map::new();
+        if let Some(profile) = set.get("profile") {
+            let profile: Profile = typed(profile.clone(), &format!("{key}.profile"))?;
+            if let Ok(Value::Object(all)) = serde_json::to_value(profile.config()) {
+                table = all;
+            }
+        }
+        for &(key, word) in implies {
+            table.insert(key.to_owned(), word.into());
+        }
+        for (name, value) in set {
+            match (table.get_mut(&name), value) {
+                // The file may set some keys of a profile's table.
+                (Some(Value::Object(whole)), Value::Object(part)) if name == "delayed_ack" => {
+                    whole.extend(part);
+                }
+                (_, value) => {
+                    table.insert(name, value);
+                }
+            }
+        }
+        Ok(table)
     }
 
     // ---- Measuring ----

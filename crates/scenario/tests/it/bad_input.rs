@@ -172,7 +172,7 @@ fn each_mistake_has_its_sentence() {
         ),
         ("tcp.initial_window", "0", "tcp.initial_window: expected 1 segment or more, found 0"),
         ("tcp.packet", "40 B", "tcp.packet: expected a size from 100 to 65535 bytes, found \"40 B\""),
-        ("tcp.windows", "3", "tcp.windows: expected one of the keys packet, recovery"),
+        ("tcp.windows", "3", "tcp.windows: expected one of the keys profile, packet, recovery"),
         ("measure.from", "20 s", "measure.from: expected a time before \"10 s\", found \"20 s\""),
         ("measure.to", "20 s", "measure.to: expected a time up to the end at \"10 s\", found \"20 s\""),
         (

@@ -1,0 +1,63 @@
+//! A scenario with nothing left to a default of the stack: what `elephan scenario show` prints.
+
+use elephan_tcp::Config;
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+use crate::file::Scenario;
+use crate::read::typed;
+
+impl Scenario {
+    /// The scenario with every key of its stack, those of the profile included; `file` is what errors call it.
+    ///
+    /// # Errors
+    /// A key of `tcp` that cannot be read.
+    pub fn shown(&self, file: &str) -> Result<Self, Error> {
+        let error = |mistake| Error { file: file.to_owned(), mistakes: vec![mistake] };
+        let table = self.stack_table(&[], &Map::new(), "tcp").map_err(error)?;
+        let config: Config = typed(Value::Object(table), "tcp").map_err(error)?;
+        let mut shown = self.clone();
+        if let Ok(Value::Object(tcp)) = serde_json::to_value(config) {
+            shown.tcp = tcp.into_iter().filter(|(_, value)| !value.is_null()).collect();
+        }
+        Ok(shown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shown_scenario_reads_back_as_the_same_stack() {
+        for tcp in
+            ["{}", "{ profile = \"linux-6\" }", "{ profile = \"linux-2.4\", delayed_ack = { quick = 3 } }"]
+        {
+            let text = format!(
+                "duration = \"1 s\"\ntcp = {tcp}\npath = {{ rate = \"100 Mbit/s\", rtt = \"10 ms\" }}\nflow = [{{ cc = \"reno\" }}]"
+            );
+            let scenario = Scenario::from_toml(&text, "test", &[]).unwrap();
+            let text = serde_json::to_string(&scenario.shown("test").unwrap()).unwrap();
+            let again = Scenario::from_json(&text, "shown", &[]).unwrap();
+            let stack = |scenario: &Scenario| scenario.resolve("test").unwrap().flows[0].tcp;
+            assert_eq!(stack(&scenario), stack(&again), "{tcp}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_the_file_overrides_its_profile() {
+        let stack = |tcp: &str| {
+            let text = format!(
+                "duration = \"1 s\"\ntcp = {tcp}\npath = {{ rate = \"100 Mbit/s\", rtt = \"10 ms\" }}\nflow = [{{ cc = \"reno\" }}]"
+            );
+            Scenario::from_toml(&text, "test", &[]).unwrap().resolve("test").unwrap().flows[0].tcp
+        };
+        let linux = elephan_tcp::Profile::Linux6.config();
+        assert_eq!(stack("{ profile = \"linux-6\" }"), linux);
+        let changed =
+            stack("{ profile = \"linux-6\", rto_variance_min = \"50 ms\", delayed_ack = { quick = 3 } }");
+        let delayed_ack = elephan_tcp::DelayedAck { quick: 3, ..linux.delayed_ack };
+        let rto_variance_min = elephan_units::Time::from_millis(50);
+        assert_eq!(changed, Config { rto_variance_min, delayed_ack, ..linux });
+    }
+}

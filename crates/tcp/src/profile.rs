@@ -1,0 +1,83 @@
+//! Stacks as a whole: each is a table of the same keys that a scenario can set one by one.
+
+use elephan_cc::{Quantisation, Undo};
+use elephan_units::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{AfterIdle, ByteCounting, Config, DelayedAck, WindowReduction};
+
+/// A stack whose settings the other keys of `tcp` start from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Profile {
+    /// The defaults of the other keys: the current RFCs.
+    #[default]
+    #[serde(rename = "rfc")]
+    Rfc,
+    /// Linux 6: RACK-TLP, F-RTO, Eifel, PRR, timestamps, a minimum of 200 ms for the timeout's variance term, ACKs delayed by at
+    /// most 40 ms with quick ACKs at the start, a receive window that grows from 64 kB, a send buffer that follows `cwnd`, whole
+    /// windows. CUBIC starts with HyStart.
+    #[serde(rename = "linux-6")]
+    Linux6,
+    /// Linux 2.4, of the published test beds: rate halving, forward acknowledgment, window moderation, no RACK, initial windows
+    /// of 3 segments, ACKs of one segment each in window growth.
+    #[serde(rename = "linux-2.4")]
+    Linux24,
+}
+
+impl Profile {
+    /// The settings of this stack. File and function names are of the kernel's source.
+    pub fn config(self) -> Config {
+        match self {
+            Self::Rfc => Config::default(),
+            Self::Linux6 => Config {
+                profile: self,
+                window_reduction: WindowReduction::Prr,
+                reduce_again: false,
+                undo: Undo::Windows,
+                byte_counting: ByteCounting::Delivered,
+                // include/net/tcp.h: TCP_ATO_MIN and TCP_MAX_QUICKACKS.
+                delayed_ack: DelayedAck { segments: 2, timeout: Time::from_millis(40), quick: 16 },
+                // TCP_RTO_MIN bounds the variance; the timeout itself is one tick at least.
+                rto_min: Time::from_millis(1),
+                rto_variance_min: Time::from_millis(200),
+                after_idle: AfterIdle::Decay,
+                // Standard TCP's ssthresh is max(cwnd >> 1, 2) (net/ipv4/tcp_cong.c, tcp_reno_ssthresh).
+                quantisation: Quantisation::RoundDown,
+                ..Config::default()
+            },
+            Self::Linux24 => Config {
+                profile: self,
+                fack: true,
+                window_reduction: WindowReduction::RateHalving,
+                reduce_again: false,
+                undo: Undo::TwiceSsthresh,
+                // tcp_cong_avoid counts ACKs.
+                byte_counting: ByteCounting::PerAck,
+                delayed_ack: DelayedAck { segments: 2, timeout: Time::from_millis(40), quick: 8 },
+                // tcp_init_cwnd (RFC 2414) with an MSS of 1096 to 1460 bytes.
+                initial_window: 3,
+                rto_min: Time::from_millis(10),
+                rto_variance_min: Time::from_millis(200),
+                moderate_cwnd: true,
+                after_idle: AfterIdle::Decay,
+                quantisation: Quantisation::RoundDown,
+                ..Config::default()
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_is_sound_and_names_itself() {
+        for profile in [Profile::Rfc, Profile::Linux6, Profile::Linux24] {
+            let config = profile.config();
+            assert_eq!(config.profile, profile);
+            assert_eq!(config.mistakes(), []);
+        }
+    }
+}
