@@ -58,14 +58,14 @@ impl Endpoint {
         let acknowledges_us = segment.flags.contains(Flags::ACK) && segment.ack == self.iss.wrapping_add(1);
         match self.state {
             State::SynSent if syn && acknowledges_us => {
-                self.agree(segment);
+                self.agree(segment, now);
                 self.ecn &= segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::CWR);
                 self.establish(now);
                 self.receiver.ack_now = true;
             }
             // If we sent a SYN of our own, this is a simultaneous open.
             State::Listen | State::SynSent if syn && !segment.flags.contains(Flags::ACK) => {
-                self.answer(segment);
+                self.answer(segment, now);
             }
             State::SynReceived if acknowledges_us => {
                 self.establish(now);
@@ -78,18 +78,18 @@ impl Endpoint {
     }
 
     /// A SYN arrived; a SYN-ACK is the answer.
-    fn answer(&mut self, segment: &Segment) {
-        self.agree(segment);
+    fn answer(&mut self, segment: &Segment, now: Time) {
+        self.agree(segment, now);
         self.ecn &= segment.flags.contains(Flags::ECE | Flags::CWR);
         self.state = State::SynReceived;
         self.handshake.send = true;
     }
 
     /// Processes the options of the peer's SYN.
-    fn agree(&mut self, segment: &Segment) {
+    fn agree(&mut self, segment: &Segment, now: Time) {
         self.irs = segment.seq;
         self.timestamps &= segment.timestamps;
-        self.ts_recent = segment.ts_val;
+        (self.ts_recent, self.ts_recent_at) = (segment.ts_val, now);
         self.sack &= segment.sack_permitted;
         self.handshake.scaling &= segment.window_scale_plus_one > 0;
         if self.handshake.scaling {
@@ -123,7 +123,9 @@ impl Endpoint {
             return;
         }
         if self.handshake.tries >= MAX_TRIES {
-            self.give_up();
+            // RFC 9293, section 3.10.5: the peer is told, except in SYN-SENT, where nothing is known of it.
+            self.send_reset = self.state == State::SynReceived;
+            self.state = State::Reset;
         } else {
             self.handshake.send = true;
         }

@@ -51,9 +51,12 @@ pub struct Endpoint {
     echo: bool,
     /// Whether the last polled segment is to be sent ECN-capable.
     capable: bool,
-    /// RFC 7323's TS.Recent, and the last acknowledgment sent.
+    /// RFC 7323's TS.Recent, when it was set, and the last acknowledgment sent.
     ts_recent: u32,
+    ts_recent_at: Time,
     last_ack: u64,
+    /// The challenge ACKs of the current span, and when it began.
+    challenges: (u32, Time),
     /// Whether the connection was aborted and the peer is to be notified.
     send_reset: bool,
 }
@@ -81,7 +84,9 @@ impl Endpoint {
             echo: false,
             capable: false,
             ts_recent: 0,
+            ts_recent_at: Time::ZERO,
             last_ack: 0,
+            challenges: (0, Time::ZERO),
             send_reset: false,
         }
     }

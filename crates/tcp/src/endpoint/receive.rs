@@ -7,11 +7,16 @@ use crate::segment::{Flags, Segment};
 use crate::sender::{Acknowledgment, TICK, ticks};
 use crate::sequence;
 
+/// RFC 7323, section 5.5: TS.Recent is no longer valid after 24 days, because the peer's clock may wrap.
+const TS_RECENT_VALID: Time = Time::from_secs(24 * 86_400);
+/// RFC 5961, section 7: at most this number of challenge ACKs in this time.
+const CHALLENGES: (u32, Time) = (10, Time::from_secs(5));
+
 impl Endpoint {
     /// A segment arrived. `congestion_experienced` is the congestion mark in its IP header.
     pub fn on_segment(&mut self, segment: &Segment, congestion_experienced: bool, now: Time) {
         if segment.flags.contains(Flags::RST) {
-            self.on_reset(segment);
+            self.on_reset(segment, now);
             return;
         }
         match self.state {
@@ -25,40 +30,70 @@ impl Endpoint {
         }
     }
 
-    /// A reset is valid only if it has the next expected sequence number (RFC 5961, section 3.2).
-    fn on_reset(&mut self, segment: &Segment) {
+    /// A reset is valid only if it has the next expected sequence number; another one in the window is
+    /// challenged (RFC 5961, section 3.2).
+    fn on_reset(&mut self, segment: &Segment, now: Time) {
         let counts = match self.state {
             State::Listen | State::Reset => false,
             State::SynSent => segment.flags.contains(Flags::ACK) && segment.ack == self.iss.wrapping_add(1),
-            State::SynReceived | State::Established => segment.seq == self.due(),
+            State::SynReceived | State::Established => {
+                let next = self.receiver.next();
+                let offset = next + u64::from(segment.seq.wrapping_sub(self.due()));
+                if offset != next && self.receiver.is_in_window(offset) {
+                    self.challenge(now);
+                }
+                offset == next
+            }
         };
         if counts {
             self.state = State::Reset;
         }
     }
 
+    /// Sends an ACK of the current state, so that a peer that meant the segment can do better (RFC 5961).
+    #[cold]
+    fn challenge(&mut self, now: Time) {
+        let (count, since) = &mut self.challenges;
+        if *count == 0 || now.since(*since) >= CHALLENGES.1 {
+            (*count, *since) = (0, now);
+        }
+        if *count < CHALLENGES.0 {
+            *count += 1;
+            self.receiver.ack_now = true;
+        }
+    }
+
     fn on_established(&mut self, segment: &Segment, congestion_experienced: bool, now: Time) {
         if segment.flags.contains(Flags::SYN) {
-            // The peer did not receive our last ACK of the handshake.
-            self.receiver.ack_now = true;
+            // RFC 5961, section 4.2; or the peer did not receive our last ACK of the handshake.
+            self.challenge(now);
             return;
         }
         let origin = self.irs.wrapping_add(1);
         let is_ack_alone = segment.seq_len() == 0;
         let last_ack = sequence::wire(self.last_ack, origin);
-        if self.timestamps && segment.timestamps {
+        let has_stamp = self.timestamps && segment.timestamps;
+        let mut is_newest = has_stamp;
+        if has_stamp {
             let age = self.ts_recent.wrapping_sub(segment.ts_val).cast_signed();
-            if age > 0 && !(is_ack_alone && self.may_be_reordered(age)) {
-                // PAWS (RFC 7323, section 5.3): a segment from an earlier window.
-                let left = sequence::expand(segment.seq, origin, self.receiver.next());
-                self.receiver.report_duplicate(left, left + u64::from(segment.seq_len()));
-                return;
-            }
-            if age <= 0 && segment.seq.wrapping_sub(last_ack).cast_signed() <= 0 {
-                self.ts_recent = segment.ts_val;
+            if age > 0 && now.since(self.ts_recent_at) <= TS_RECENT_VALID {
+                if !(is_ack_alone && self.may_be_reordered(age)) {
+                    // PAWS (RFC 7323, section 5.3): a segment from an earlier window.
+                    let left = sequence::expand(segment.seq, origin, self.receiver.next());
+                    self.receiver.report_duplicate(left, left + u64::from(segment.seq_len()));
+                    return;
+                }
+                is_newest = false;
             }
         }
-        if segment.flags.contains(Flags::ACK) && !self.says_nothing(segment) {
+        let says_nothing = self.says_nothing(segment);
+        if !says_nothing && !self.is_acceptable(segment, now) {
+            return;
+        }
+        if is_newest && segment.seq.wrapping_sub(last_ack).cast_signed() <= 0 {
+            (self.ts_recent, self.ts_recent_at) = (segment.ts_val, now);
+        }
+        if !says_nothing {
             self.on_ack(segment, now);
         }
         if !is_ack_alone {
@@ -67,6 +102,22 @@ impl Endpoint {
             // A zero-window probe, or an old duplicate: acknowledge it with the current state.
             self.receiver.ack_now = true;
         }
+    }
+
+    /// Whether a segment has an acknowledgment, of data that was sent. A segment without one is dropped; one of
+    /// data never sent, or from long ago, is challenged (RFC 9293, section 3.10.7.4, fifth check; RFC 5961,
+    /// section 5.2).
+    fn is_acceptable(&mut self, segment: &Segment, now: Time) -> bool {
+        if !segment.flags.contains(Flags::ACK) {
+            return false;
+        }
+        let space = self.sender.space();
+        let una = sequence::wire(space.una, self.iss.wrapping_add(1));
+        let acceptable = space.may_be_acknowledged(segment.ack.wrapping_sub(una).cast_signed());
+        if !acceptable {
+            self.challenge(now);
+        }
+        acceptable
     }
 
     /// Reordered ACKs without data are harmless. Linux also accepts them, if they are at most a timeout old
@@ -95,6 +146,7 @@ impl Endpoint {
     fn says_nothing(&self, segment: &Segment) -> bool {
         let window = u64::from(segment.window) << self.peer_shift;
         self.sender.is_silent()
+            && segment.flags.contains(Flags::ACK)
             && segment.ack == sequence::wire(self.sender.space().una, self.iss.wrapping_add(1))
             && self.sender.space().una + window == self.sender.space().window_edge
             && segment.sack.is_empty()

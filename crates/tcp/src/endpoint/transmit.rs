@@ -21,6 +21,9 @@ impl Endpoint {
             return Some(self.data(transmission, now));
         }
         if self.sender.take_probe() {
+            if let Some(transmission) = self.sender.poll_override(&mut self.counters, now) {
+                return Some(self.data(transmission, now));
+            }
             // An old sequence number, which the peer must acknowledge; Linux probes in the same way.
             let mut probe = self.acknowledgment(now);
             probe.seq = sequence::wire(self.sender.space().una, self.iss);
@@ -42,7 +45,10 @@ impl Endpoint {
     #[inline(never)]
     fn poll_unestablished(&mut self, now: Time) -> Option<Segment> {
         if self.state != State::Reset {
-            return self.poll_handshake(now);
+            let segment = self.poll_handshake(now);
+            // A challenge ACK, if there is nothing else to send.
+            return segment
+                .or_else(|| std::mem::take(&mut self.receiver.ack_now).then(|| self.acknowledgment(now)));
         }
         std::mem::take(&mut self.send_reset).then(|| {
             let mut segment = self.acknowledgment(now);

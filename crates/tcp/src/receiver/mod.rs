@@ -133,6 +133,11 @@ impl Receiver {
         self.window.saturating_sub(self.unread)
     }
 
+    /// Whether a sequence number lies within the advertised window.
+    pub fn is_in_window(&self, offset: u64) -> bool {
+        (self.next..self.advertised).contains(&offset)
+    }
+
     /// How far the right edge could advance.
     fn opens_by(&self) -> u64 {
         (self.next + self.free()).saturating_sub(self.advertised.max(self.next))
@@ -159,21 +164,26 @@ impl Receiver {
     /// Payload `[left, right)` arrived, with the FIN at `right` if `fin` is set. `echo` is the age of the
     /// echoed timestamp, if there was one.
     pub fn receive(&mut self, left: u64, right: u64, fin: bool, echo: Option<Time>, now: Time) {
-        let end = right + u64::from(fin);
         let limit = self.advertised.max(self.next);
-        if end <= self.next || left + u64::from(left < right) > limit {
-            // No new data, or data beyond the window: an immediate ACK (RFC 9293, section 3.10.7.4).
+        if right > limit {
+            // Data beyond the window is cut off, with the FIN behind it; an immediate ACK says so (RFC 9293,
+            // section 3.10.7.4).
+            self.ack_now = true;
+            if left < limit {
+                self.receive(left, limit, false, echo, now);
+            }
+            return;
+        }
+        let end = right + u64::from(fin);
+        if end <= self.next {
             self.report_duplicate(left, end);
             return;
         }
         if fin {
             self.fin = Some(right);
         }
-        if left < self.next {
-            self.duplicate = self.dsack.then_some((left, self.next));
-        }
         if left <= self.next {
-            self.receive_in_order(end, now);
+            self.receive_in_order(left, end, now);
         } else {
             self.receive_beyond(left, end);
             self.ack_now = true;
@@ -184,16 +194,28 @@ impl Receiver {
         }
     }
 
-    /// `[left, end)` is discarded; the part that had arrived before is reported as duplicate (RFC 2883).
+    /// `[left, end)` is discarded; the first part that had arrived before is reported as duplicate (RFC
+    /// 2883).
     pub fn report_duplicate(&mut self, left: u64, end: u64) {
-        if self.dsack && left < end.min(self.next) {
-            self.duplicate = Some((left, end.min(self.next)));
-        }
         self.ack_now = true;
+        if !self.dsack || left == end {
+            return;
+        }
+        if left < self.next {
+            self.duplicate = Some((left, end.min(self.next)));
+            return;
+        }
+        let at = self.beyond.partition_point(|run| run.1 <= left);
+        if let Some(&run) = self.beyond.get(at).filter(|run| run.0 < end) {
+            self.duplicate = Some((left.max(run.0), end.min(run.1)));
+            // The block after the report must contain it.
+            self.recent.touch(run);
+        }
     }
 
-    fn receive_in_order(&mut self, right: u64, now: Time) {
+    fn receive_in_order(&mut self, left: u64, right: u64, now: Time) {
         let before = self.next;
+        let mut duplicate = (left < before).then_some((left, before));
         self.next = right;
         let filled_a_hole = !self.beyond.is_empty();
         if filled_a_hole {
@@ -201,11 +223,15 @@ impl Receiver {
                 if left > self.next {
                     break;
                 }
+                if left < right && duplicate.is_none() {
+                    duplicate = Some((left, end.min(right)));
+                }
                 self.next = self.next.max(end);
                 self.beyond.pop_front();
             }
             self.recent.forget_below(self.next);
         }
+        self.note_duplicate(duplicate);
         let past_fin = u64::from(self.fin.is_some_and(|fin| self.next > fin));
         let payload = self.next - before - past_fin;
         if self.reading {
@@ -237,13 +263,14 @@ impl Receiver {
             _ => self.beyond.partition_point(|run| run.1 < left),
         };
         let mut merged = (left, right);
+        let mut duplicate = None;
         let mut last = at;
         while let Some(&(run_left, run_right)) = self.beyond.get(last) {
             if run_left > right {
                 break;
             }
-            if self.dsack && run_left < right && left < run_right {
-                self.duplicate = Some((left.max(run_left), right.min(run_right)));
+            if run_left < right && left < run_right && duplicate.is_none() {
+                duplicate = Some((left.max(run_left), right.min(run_right)));
             }
             merged = (merged.0.min(run_left), merged.1.max(run_right));
             last += 1;
@@ -257,6 +284,15 @@ impl Receiver {
             }
         }
         self.recent.touch(merged);
+        self.note_duplicate(duplicate);
+    }
+
+    /// The first part of a segment that had arrived before is to be reported: RFC 2883, section 4.2, reports
+    /// no other.
+    fn note_duplicate(&mut self, duplicate: Option<(u64, u64)>) {
+        if duplicate.is_some() && self.dsack {
+            self.duplicate = duplicate;
+        }
     }
 
     /// The delayed-ACK timer.

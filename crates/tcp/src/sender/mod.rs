@@ -183,7 +183,7 @@ impl Sender {
             self.settings.repair = Repair::NewReno;
         }
         self.settings.timestamps = agreement.timestamps;
-        self.space.window_edge = agreement.window;
+        self.space.open(agreement.window);
     }
 
     /// The handshake is complete, after `tries` attempts. `rtt` is its round-trip time, unless its SYN was

@@ -9,6 +9,10 @@ pub struct SendSpace {
     pub next: u64,
     /// Right edge of the peer's window.
     pub window_edge: u64,
+    /// The largest window that the peer has offered (RFC 9293 calls it Max(SND.WND)).
+    largest_window: u64,
+    /// Whether a window below a segment is to be filled now: its timer has run out.
+    pub fills_small_window: bool,
     /// End of the data that the application wrote; an endless writer never reaches it.
     pub written: u64,
     /// Whether the application has closed: a FIN follows the written data.
@@ -20,7 +24,29 @@ pub struct SendSpace {
 impl SendSpace {
     /// An empty space with a send buffer of `buffer` bytes.
     pub fn new(buffer: u64) -> Self {
-        Self { una: 0, next: 0, window_edge: 0, written: 0, closed: false, buffer }
+        Self {
+            una: 0,
+            next: 0,
+            window_edge: 0,
+            largest_window: 0,
+            fills_small_window: false,
+            written: 0,
+            closed: false,
+            buffer,
+        }
+    }
+
+    /// The peer's SYN offered this window.
+    pub fn open(&mut self, window: u64) {
+        (self.window_edge, self.largest_window) = (window, window);
+    }
+
+    /// Whether `ahead`, the distance of an acknowledgment from `una`, is one that the peer can have sent: no
+    /// data beyond `next` (RFC 9293, section 3.10.7.4), nothing older than the largest window (RFC 5961,
+    /// section 5.2), nor than the connection.
+    pub fn may_be_acknowledged(&self, ahead: i32) -> bool {
+        let oldest = self.una.min(self.largest_window);
+        u64::from(ahead.unsigned_abs()) <= if ahead < 0 { oldest } else { self.outstanding() }
     }
 
     /// The application writes `bytes` more.
@@ -55,7 +81,19 @@ impl SendSpace {
 
     /// Whether the peer's window and the send buffer have room for `bytes` more.
     pub fn has_room(&self, bytes: u64) -> bool {
-        self.next + bytes <= self.window_edge.min(self.una.saturating_add(self.buffer))
+        self.next + bytes <= self.limit()
+    }
+
+    fn limit(&self) -> u64 {
+        self.window_edge.min(self.una.saturating_add(self.buffer))
+    }
+
+    /// The room left, if a segment without enough room is to be cut to it: the sender's silly window
+    /// avoidance (RFC 9293, section 3.8.6.2.1) allows this for half of the largest window, or when a timer has
+    /// run out.
+    pub fn small_room(&self) -> Option<u16> {
+        let room = self.limit().saturating_sub(self.next);
+        (room > 0 && (self.fills_small_window || 2 * room >= self.largest_window)).then_some(room as u16)
     }
 
     /// Sets the peer's `window`, in bytes beyond `offset`; returns whether it changed. As in Linux
@@ -63,6 +101,7 @@ impl SendSpace {
     /// back, because the ACK may be an old one.
     pub fn take_window(&mut self, offset: u64, window: u64) -> bool {
         let edge = offset + window;
+        self.largest_window = self.largest_window.max(window);
         let changed = edge != self.window_edge && offset == self.una;
         if offset > self.una || changed && (edge > self.window_edge || window == 0) {
             self.window_edge = edge;

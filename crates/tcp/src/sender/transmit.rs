@@ -57,7 +57,8 @@ impl Sender {
     }
 
     pub(super) fn may_send_new(&self) -> bool {
-        self.next_new().is_some_and(|(len, _)| self.space.has_room(u64::from(len)))
+        self.next_new()
+            .is_some_and(|(len, _)| self.space.has_room(u64::from(len)) || self.space.small_room().is_some())
     }
 
     /// Whether a segment would be sent if pacing allowed it.
@@ -108,6 +109,15 @@ impl Sender {
         Some(transmission)
     }
 
+    /// The persist timer has run out: fills a window below a segment, if the peer's window is not closed (RFC
+    /// 9293, section 3.8.6.2.1: the override timeout).
+    pub fn poll_override(&mut self, counters: &mut Counters, now: Time) -> Option<Transmission> {
+        self.space.fills_small_window = true;
+        let transmission = self.poll(counters, now);
+        self.space.fills_small_window = false;
+        transmission
+    }
+
     /// During loss recovery: lost segments come first.
     #[inline(never)]
     fn poll_repair(&mut self, now: Time) -> Option<Transmission> {
@@ -139,14 +149,14 @@ impl Sender {
 
     #[inline(always)]
     fn poll_new(&mut self, now: Time) -> Option<Transmission> {
-        let (len, fin) = self.next_new()?;
+        let (mut len, mut fin) = self.next_new()?;
         if !self.phase.is_open() && self.board.has_waiting() {
             return None;
         }
-        let bytes = u64::from(len);
-        if !self.space.has_room(bytes) {
-            return None;
+        if !self.space.has_room(u64::from(len)) {
+            (len, fin) = (self.space.small_room()?, false);
         }
+        let bytes = u64::from(len);
         if self.board.is_empty() {
             self.resume(now);
         }

@@ -2,6 +2,8 @@
 
 mod common;
 
+mod acceptance;
+mod dsack;
 mod duplicates;
 mod fuzz;
 mod host;
