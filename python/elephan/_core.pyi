@@ -160,8 +160,9 @@ def parse_document(text: str, file: str, json: bool = False) -> str:
     """
 
 def shown(scenario: str) -> str:
-    """A scenario (JSON) with every key of its stack, those that its profile sets included (JSON). Raises `ScenarioError` where a
-    key of `tcp` cannot be read.
+    """A scenario (JSON) with every key of its stack, those that its profile sets included (JSON).
+
+    Raises `ScenarioError` where a key of `tcp` cannot be read.
     """
 
 def estimate(scenario: str) -> dict[str, tuple[float, str]]:
