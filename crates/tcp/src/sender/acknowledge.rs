@@ -29,7 +29,7 @@ impl Sender {
             return;
         }
         self.burst = 0;
-        let before = Before { una: self.space.una, pipe: self.board.pipe(), open: self.phase.is_open() };
+        let mut before = Before { una: self.space.una, pipe: self.board.pipe(), open: self.phase.is_open() };
         let window_changed = self.space.take_window(ack.offset, ack.window);
 
         let mut delivered = Delivered::new(now.since(self.rtt.min()));
@@ -59,6 +59,8 @@ impl Sender {
         let mut lost_more = false;
         if duplicate_reported && self.undo.is_spurious() {
             self.undo_reduction(counters);
+            // As if there had been no recovery: this ACK, too, counts towards growth.
+            before.open = true;
         } else if let Repair::Sack { fack, reduction, .. } = self.settings.repair {
             lost_more = self.repair_with_sack(fack, reduction, before, counters, now);
         } else {

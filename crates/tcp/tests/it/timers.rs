@@ -1,7 +1,7 @@
 //! The retransmission timer (RFC 6298), what it does to the windows, and the persist timer.
 #![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
-use crate::common::{Script, config, ms, stamped};
+use crate::common::{MSS, Script, config, ms, stamped};
 use elephan_tcp::{Config, DelayedAck, Flags, Recovery};
 use elephan_units::{Bytes, Time};
 
@@ -73,6 +73,19 @@ fn delayed_acks_longer_than_the_timeout_do_not_stop_a_flow_of_one_segment() {
     }
     assert_eq!(tcp.snapshot().rto.max(ms(300)), tcp.snapshot().rto);
     assert!(tcp.end.counters().timeouts <= 2, "{:?}", tcp.end.counters());
+}
+
+#[test]
+fn a_flow_of_one_segment_outgrows_delayed_acks_as_long_as_its_timeout() {
+    // Each ACK comes when the retransmission has arrived, reports it as a duplicate and echoes it: no sample tells of
+    // the delay. The undo leaves a window of 1 that may grow, and two segments are acknowledged at once.
+    let mut tcp = Script::sender(Config { initial_window: 1, rto_min: ms(200), ..stamped() });
+    tcp.write(100);
+    assert_eq!(tcp.sent(), [0]);
+    tcp.until(301);
+    tcp.echo = tcp.take_data()[0].ts_val;
+    tcp.until(361).sack_bytes(MSS, &[0..MSS]);
+    assert_eq!((tcp.cwnd(), tcp.sent()), (2.0, vec![1, 2]));
 }
 
 #[test]
