@@ -135,6 +135,11 @@ pub struct Config {
     /// With SACK: detects the loss of a retransmission when later data is acknowledged, as Linux does; RFC 6675 waits for the
     /// timer.
     pub lost_retransmission: bool,
+    /// With SACK: RACK (RFC 8985) finds losses by time instead of by count. A segment is lost if one that was sent later has
+    /// arrived and a round trip and a reordering window have passed; the window is zero as long as no reordering was seen and three
+    /// segments have arrived or a recovery is in progress. Retransmissions are found to be lost in the same way, and a timeout
+    /// marks only what is overdue. Linux does this (`net.ipv4.tcp_recovery`).
+    pub rack: bool,
     /// With SACK: how the window is reduced to ssthresh in a recovery.
     pub window_reduction: WindowReduction,
     /// Whether a loss that is found during a recovery, of a retransmission or of data sent in it, reduces the window again (RFC
@@ -198,6 +203,7 @@ impl Default for Config {
             recovery: Recovery::Sack,
             fack: false,
             lost_retransmission: true,
+            rack: false,
             window_reduction: WindowReduction::AtOnce,
             reduce_again: true,
             undo: Undo::State,
@@ -255,6 +261,13 @@ impl Config {
         {
             need((0.1..=100.0).contains(&rate), key, "a factor from 0.1 to 100", &rate);
         }
+        need(
+            !self.rack || self.recovery == Recovery::Sack,
+            "rack",
+            "false, because recovery is not sack",
+            &true,
+        );
+        need(!(self.rack && self.fack), "fack", "false, because rack is true", &true);
         need(self.burst_limit != Some(0), "burst_limit", "1 segment or more", &0);
         need(self.delayed_ack.segments > 0, "delayed_ack.segments", "1 or more", &0);
         need(

@@ -39,11 +39,14 @@ impl Sender {
             self.board.acknowledge(ack.offset, &mut delivered);
             counters.bytes_acked += delivered.cumulative;
             self.timer.tries = 0;
+            self.timer.front_is_due = false;
         }
         let sack = self.settings.sack();
         let duplicate_reported = sack && self.take_blocks(ack, &mut delivered);
         self.delivered += delivered.bytes;
         let rtt = self.take_rtt(&delivered, advanced, ack.echoed, now);
+
+        self.update_rack(&delivered, duplicate_reported, now);
 
         // RFC 5681, section 2; with SACK, RFC 6675, section 2: an ACK that reports new data.
         let duplicate = ack.offset == before.una
@@ -66,8 +69,13 @@ impl Sender {
         } else {
             self.repair_without_sack(advanced, duplicate, &delivered, counters, now);
         }
-        if self.settings.moderate && !before.open && self.phase.is_open() {
-            self.moderate();
+        if !before.open && self.phase.is_open() {
+            if self.settings.moderate {
+                self.moderate();
+            }
+            if !duplicate_reported {
+                self.note_recovery_end();
+            }
         }
         if ack.ece {
             self.on_ece(before, counters, now);

@@ -4,13 +4,14 @@
 //! retransmission timer, the decision when a congestion event happens (once for each window of data), and the
 //! allowance on top of `cwnd` that a recovery grants. Acknowledgments are processed in `acknowledge.rs`,
 //! losses in `recovery.rs`, timer expiry in `timer.rs`, and transmission in `transmit.rs`. The state of a
-//! recovery is in `phase.rs`.
+//! recovery is in `phase.rs`. Loss detection by time is in `rack.rs`.
 
 mod acknowledge;
 mod halving;
 mod pacing;
 mod phase;
 mod prr;
+mod rack;
 mod recovery;
 mod rtt;
 mod scoreboard;
@@ -27,6 +28,7 @@ use crate::config::Config;
 
 use pacing::Pacer;
 use phase::Phase;
+use rack::Rack;
 use scoreboard::Scoreboard;
 use settings::{Repair, Settings};
 use space::SendSpace;
@@ -95,6 +97,7 @@ pub struct Sender {
     duplicates: Option<Duplicates>,
     last_reduction: Reduction,
     undo: Undo,
+    rack: Option<Rack>,
 
     /// Payload bytes known to have arrived since the connection began.
     delivered: u64,
@@ -159,13 +162,14 @@ impl Sender {
             controller,
             settings,
             space: SendSpace::new(config.send_buffer.map_or(u64::MAX, Bytes::get)),
-            board: Scoreboard::new(settings.sack() && config.lost_retransmission),
+            board: Scoreboard::new(settings.sack() && (config.lost_retransmission || config.rack)),
             rtt: Rtt::new(config.rto_min, config.rto_variance_min),
             timer: Timer::new(),
             phase: Phase::OPEN,
             duplicates: None,
             last_reduction: Reduction { cause: Cause::Loss, until: 0, transmission: 0, untold: false },
             undo: Undo::default(),
+            rack: (settings.sack() && config.rack).then(Rack::new),
             delivered: 0,
             round: Round { number: 0, end: 0 },
             usage: Usage { limited: false, outstanding: 0, until: 0 },
@@ -181,6 +185,7 @@ impl Sender {
         self.settings.mss = agreement.mss;
         if !agreement.sack && self.settings.sack() {
             self.settings.repair = Repair::NewReno;
+            self.rack = None;
         }
         self.settings.timestamps = agreement.timestamps;
         self.space.open(agreement.window);

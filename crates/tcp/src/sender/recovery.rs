@@ -23,7 +23,7 @@ const MAX_BURST: f64 = 3.0;
 impl Sender {
     // ---- Losses that ACKs show ----
 
-    /// Losses that selective acknowledgments show (RFC 6675, section 5); returns whether there are any that
+    /// Losses that selective acknowledgments show (RFC 6675, section 5; RFC 8985); returns whether there are any that
     /// earlier ACKs did not show.
     pub(super) fn repair_with_sack(
         &mut self,
@@ -33,8 +33,7 @@ impl Sender {
         counters: &mut Counters,
         now: Time,
     ) -> bool {
-        let lost = self.board.detect_losses(fack);
-        let lost_again = self.board.detect_lost_retransmissions();
+        let (lost, lost_again) = self.detect_losses(fack, now);
         let unanswered = lost.is_some_and(|offset| offset >= self.last_reduction.until)
             || lost_again.is_some_and(|number| is_later(number, self.last_reduction.transmission));
         let next = self.space.next;
@@ -231,7 +230,12 @@ impl Sender {
         self.undo.on_undo();
         self.controller.undo(self.settings.undo);
         self.rtt.forget_back_off();
-        self.board.nothing_is_lost();
+        if self.rack.is_some() {
+            self.board.nothing_is_overdue();
+        } else {
+            self.board.nothing_is_lost();
+        }
+        self.timer.front_is_due = false;
         self.phase = Phase::OPEN;
         if self.settings.moderate {
             self.moderate();

@@ -19,12 +19,16 @@ pub struct Timer {
     pub tries: u8,
     /// Whether a zero-window probe is due.
     pub probe: bool,
+    /// When the reordering timer runs out (RFC 8985, section 6.2, step 5); `Time::MAX` when off.
+    pub reordering: Time,
+    /// After a timeout: the first lost segment is to be sent now, regardless of the window.
+    pub front_is_due: bool,
 }
 
 impl Timer {
     /// A timer that is off.
     pub fn new() -> Self {
-        Self { deadline: Time::MAX, tries: 0, probe: false }
+        Self { deadline: Time::MAX, tries: 0, probe: false, reordering: Time::MAX, front_is_due: false }
     }
 
     /// Whether it is off.
@@ -43,6 +47,7 @@ impl Sender {
     pub(super) fn restart_timer(&mut self, advanced: bool, now: Time) {
         if self.board.is_empty() {
             // Nothing is outstanding, or the peer's window is closed and a probe was answered.
+            self.timer.reordering = Time::MAX;
             self.timer.tries = 0;
             self.timer.deadline = Time::MAX;
             if self.may_send_new() {
@@ -59,8 +64,11 @@ impl Sender {
         }
     }
 
-    /// Whether the retransmission or persist timer has run out; acts on it.
+    /// Whether a timer has run out; acts on it.
     pub fn on_timer(&mut self, counters: &mut Counters, now: Time) {
+        if now >= self.timer.reordering {
+            self.on_reordering_timer(counters, now);
+        }
         if now < self.timer.deadline {
             return;
         }
@@ -80,7 +88,7 @@ impl Sender {
             } else {
                 self.reduce(Cause::Timeout, self.space.una, counters, now);
             }
-            self.board.all_is_lost();
+            self.lose_at_timeout(now);
             self.phase = Phase::Restart { recover: self.space.next };
             self.duplicates = None;
         }
@@ -97,17 +105,18 @@ impl Sender {
         self.timer.tries > MAX_TRIES
     }
 
-    /// When the retransmission or persist timer runs out; `Time::MAX` for never.
+    /// When the next timer runs out; `Time::MAX` for never.
+    #[inline]
     pub fn timeout_at(&self) -> Time {
-        self.timer.deadline
+        self.timer.deadline.min(self.timer.reordering)
     }
 
     /// When [`Sender::on_timer`] is due, or pacing allows the next segment; `Time::MAX` for never.
     #[inline]
     pub fn deadline(&self) -> Time {
         match &self.pacer {
-            Some(pacer) if self.may_send_something() => self.timer.deadline.min(pacer.next()),
-            _ => self.timer.deadline,
+            Some(pacer) if self.may_send_something() => self.timeout_at().min(pacer.next()),
+            _ => self.timeout_at(),
         }
     }
 }

@@ -65,6 +65,7 @@ impl Sender {
     pub(super) fn may_send_something(&self) -> bool {
         self.burst < self.settings.burst_limit
             && (self.phase.retransmits_now()
+                || self.timer.front_is_due && self.board.has_waiting()
                 || self.window_admits(u64::from(self.settings.mss))
                     && (self.board.has_waiting() || self.may_send_new() || self.may_send_unknown()))
     }
@@ -140,6 +141,9 @@ impl Sender {
         if let Some(id) = at_once {
             return id.map(|id| self.retransmit(id, now));
         }
+        if std::mem::take(&mut self.timer.front_is_due) {
+            return self.board.next_lost().map(|id| self.retransmit(id, now));
+        }
         if !self.board.has_waiting() || !self.window_admits(u64::from(self.settings.mss)) {
             return None;
         }
@@ -179,10 +183,14 @@ impl Sender {
         })
     }
 
-    /// Whether RFC 6675's NextSeg reaches its rules 3 and 4.
+    /// Whether RFC 6675's NextSeg reaches its rules 3 and 4. With RACK it does not: time shows what is lost, as
+    /// in Linux.
     fn may_send_unknown(&self) -> bool {
         let Phase::Sack(recovery) = &self.phase else { return false };
-        !self.board.has_waiting() && !self.may_send_new() && (!recovery.rescued || self.board.has_unknown())
+        self.rack.is_none()
+            && !self.board.has_waiting()
+            && !self.may_send_new()
+            && (!recovery.rescued || self.board.has_unknown())
     }
 
     /// Rules 3 and 4 of RFC 6675's NextSeg: a segment that may be lost, when rules 1 and 2 give nothing to

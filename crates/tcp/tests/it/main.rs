@@ -10,6 +10,7 @@ mod host;
 mod marks;
 mod opening;
 mod properties;
+mod rack;
 mod receiving;
 mod reordering;
 mod sack;

@@ -35,6 +35,7 @@ prop_compose! {
 prop_compose! {
     fn config()(
         switches in switches(),
+        rack: bool,
         recovery in recovery(),
         packet in 100u64..2000,
         segments in 1u8..4,
@@ -47,6 +48,8 @@ prop_compose! {
         Config {
             packet: Bytes::new(packet),
             recovery,
+            fack: switches.fack && !rack,
+            rack: rack && recovery == Recovery::Sack,
             delayed_ack: DelayedAck { segments, quick, ..DelayedAck::default() },
             initial_window,
             send_buffer: buffers[0].map(Bytes::new),

@@ -49,7 +49,7 @@ impl Scoreboard {
         self.records.iter().any(|record| record.flags & (SACKED | LOST) == LOST)
     }
 
-    fn mark_lost(&mut self, id: u64) -> bool {
+    pub(super) fn mark_lost(&mut self, id: u64) -> bool {
         let record = self.get_mut(id);
         if record.flags & (SACKED | LOST) != 0 {
             return false;
@@ -76,22 +76,26 @@ impl Scoreboard {
                     break;
                 }
                 found = Some(transmission);
-                let record = self.get_mut(id);
-                record.flags &= !IN_FLIGHT_AGAIN;
-                let (len, lost) = (u64::from(record.len), record.flags & LOST != 0);
-                self.pipe -= len;
-                if lost {
-                    self.waiting += 1;
-                    self.lost_again.push_back(id);
-                }
+                self.retransmission_is_lost(id);
             }
             self.retransmissions.pop_front();
         }
         found
     }
 
+    pub(super) fn retransmission_is_lost(&mut self, id: u64) {
+        let record = self.get_mut(id);
+        record.flags &= !IN_FLIGHT_AGAIN;
+        let (len, lost) = (u64::from(record.len), record.flags & LOST != 0);
+        self.pipe -= len;
+        if lost {
+            self.waiting += 1;
+            self.lost_again.push_back(id);
+        }
+    }
+
     /// Whether this is the last transmission of a segment that is not known to have arrived.
-    fn is_current(&self, id: u64, transmission: u32) -> bool {
+    pub(super) fn is_current(&self, id: u64, transmission: u32) -> bool {
         id >= self.first && {
             let record = self.get(id);
             record.flags & SACKED == 0 && record.transmission == transmission
@@ -100,13 +104,7 @@ impl Scoreboard {
 
     /// A timeout: everything that is not selectively acknowledged is lost (RFC 6675, section 5.1).
     pub fn all_is_lost(&mut self) {
-        // The receiver discards data that it acknowledged selectively (reneging; RFC 2018, section 8).
-        if self.records.front().is_some_and(|record| record.flags & SACKED != 0) {
-            self.runs.clear();
-            for record in &mut self.records {
-                record.flags &= !SACKED;
-            }
-        }
+        self.forget_reneged();
         self.waiting = 0;
         for record in &mut self.records {
             record.flags &= !IN_FLIGHT_AGAIN;
@@ -120,6 +118,19 @@ impl Scoreboard {
         self.lost_again.clear();
         self.examined = self.next_id();
         self.retransmit_from = self.first;
+    }
+
+    /// Where the first segment was selectively acknowledged, the receiver discards data that it acknowledged
+    /// selectively (reneging; RFC 2018, section 8): none of it counts as arrived. Returns whether this is so.
+    pub(super) fn forget_reneged(&mut self) -> bool {
+        let reneged = self.records.front().is_some_and(|record| record.flags & SACKED != 0);
+        if reneged {
+            self.runs.clear();
+            for record in &mut self.records {
+                record.flags &= !SACKED;
+            }
+        }
+        reneged
     }
 
     /// Clears all loss marks, for an undo. Segments that stay unacknowledged are checked again.

@@ -3,10 +3,11 @@
 //! All operations for an ACK take constant time, amortised over the segments, with selective acknowledgments
 //! too: a segment is pushed once, selectively acknowledged once, marked lost once for each time it is lost,
 //! and popped once. Segments are numbered by a serial number, the `id`. `losses.rs` determines which segments
-//! are lost, and `next.rs` which one is retransmitted next.
+//! are lost by counting, `overdue.rs` by time, and `next.rs` determines which one is retransmitted next.
 
 mod losses;
 mod next;
+mod overdue;
 mod record;
 
 use std::collections::VecDeque;
@@ -36,12 +37,14 @@ pub struct Delivered {
     pub newest: Option<Time>,
     /// Time of the last transmission of the first of these segments that was sent more than once.
     pub ambiguous: Option<Time>,
+    /// Offset of the lowest of these segments that was sent only once.
+    pub lowest: Option<u64>,
 }
 
 impl Delivered {
     /// An empty value. If a segment was retransmitted after `horizon`, the original is what arrived.
     pub fn new(horizon: Time) -> Self {
-        Self { horizon, bytes: 0, cumulative: 0, segments: 0, newest: None, ambiguous: None }
+        Self { horizon, bytes: 0, cumulative: 0, segments: 0, newest: None, ambiguous: None, lowest: None }
     }
 }
 
@@ -72,6 +75,8 @@ pub struct Scoreboard {
     transmissions: u32,
     /// The latest transmission known to have arrived.
     latest_arrived: u32,
+    /// When it was sent.
+    latest_sent_at: Time,
     pipe: u64,
 }
 
@@ -182,11 +187,16 @@ impl Scoreboard {
             if record.sent_at > delivered.horizon {
                 return;
             }
-        } else if delivered.newest.is_none_or(|sent_at| sent_at <= record.sent_at) {
-            delivered.newest = Some(record.sent_at);
+        } else {
+            if delivered.newest.is_none_or(|sent_at| sent_at <= record.sent_at) {
+                delivered.newest = Some(record.sent_at);
+            }
+            if delivered.lowest.is_none_or(|offset| offset > record.offset) {
+                delivered.lowest = Some(record.offset);
+            }
         }
         if is_later(record.transmission, self.latest_arrived) {
-            self.latest_arrived = record.transmission;
+            (self.latest_arrived, self.latest_sent_at) = (record.transmission, record.sent_at);
         }
     }
 

@@ -41,6 +41,8 @@ impl Segment {
 #[derive(Clone, Debug)]
 struct Model {
     finds_lost_retransmissions: bool,
+    /// Whether losses are found by time and not by count.
+    by_time: bool,
     segments: Vec<Segment>,
     first: usize,
     una: u64,
@@ -64,6 +66,8 @@ struct Outcome {
     /// Offset of the highest segment newly marked lost, and the last retransmission marked lost.
     lost: Option<u64>,
     lost_again: Option<u32>,
+    /// When the last segment was sent that may become overdue.
+    pending: Option<Time>,
     /// The segment that is retransmitted.
     again: Option<usize>,
 }
@@ -89,12 +93,20 @@ enum Step {
     Detect {
         fack: bool,
     },
+    /// Losses by time: what was overtaken, and was sent this long ago or longer.
+    DetectOverdue {
+        wait: u64,
+    },
     FrontIsLost,
     SendLost,
     SendUnknown,
     SendLast,
     SendFront,
     Timeout,
+    /// A timeout that marks only the first segment, and what was sent this long ago or longer.
+    TimeoutOfOld {
+        age: u64,
+    },
     Undo,
 }
 
@@ -194,19 +206,50 @@ impl Model {
         self.lost_again.extend(overtaken.iter().map(|&(_, id)| id).filter(|&id| segments[id].lost));
     }
 
-    /// Marks all segments that have not arrived as lost.
-    fn time_out(&mut self) {
-        let first = self.first;
+    /// Marks what was overtaken and is overdue (RFC 8985, section 6.2, step 5).
+    fn detect_overdue(&mut self, wait: Time) {
+        let mut overdue: Vec<_> = self
+            .outstanding()
+            .filter(|(_, segment)| !segment.arrived && !segment.waits())
+            .filter(|(_, segment)| segment.transmission < self.latest_arrived)
+            .map(|(id, segment)| (segment.transmission, id))
+            .collect();
+        overdue.sort_unstable();
+        let now = self.now;
+        for (transmission, id) in overdue {
+            let segment = &mut self.segments[id];
+            if segment.sent_at + wait > now {
+                self.outcome.pending = self.outcome.pending.max(Some(segment.sent_at));
+                continue;
+            }
+            if segment.ambiguous {
+                self.outcome.lost_again = self.outcome.lost_again.max(Some(transmission));
+                if segment.again && segment.lost {
+                    self.lost_again.push_back(id);
+                }
+            } else {
+                self.outcome.lost = self.outcome.lost.max(Some(segment.offset));
+            }
+            (segment.lost, segment.again) = (true, false);
+        }
+    }
+
+    /// Marks segments that have not arrived as lost: all, or those sent this long ago and the first.
+    fn time_out(&mut self, age: Option<Time>) {
+        let (first, now) = (self.first, self.now);
         let outstanding = &mut self.segments[first..];
         // The receiver discarded data that it had reported (reneging).
-        if outstanding.first().is_some_and(|front| front.arrived) {
+        let reneged = outstanding.first().is_some_and(|front| front.arrived);
+        if reneged {
             for segment in outstanding.iter_mut() {
                 segment.arrived = false;
             }
         }
-        for segment in outstanding {
-            segment.lost |= !segment.arrived;
-            segment.again = false;
+        for (at, segment) in outstanding.iter_mut().enumerate() {
+            if reneged || at == 0 || age.is_none_or(|age| segment.sent_at <= now.since(age)) {
+                segment.lost |= !segment.arrived;
+                segment.again = false;
+            }
         }
         self.lost_again.clear();
     }
@@ -224,9 +267,10 @@ impl ReferenceStateMachine for Model {
     type Transition = Step;
 
     fn init_state() -> BoxedStrategy<Self> {
-        any::<bool>()
-            .prop_map(|finds_lost_retransmissions| Self {
-                finds_lost_retransmissions,
+        any::<[bool; 2]>()
+            .prop_map(|[by_time, finds]| Self {
+                finds_lost_retransmissions: by_time || finds,
+                by_time,
                 segments: Vec::new(),
                 first: 0,
                 una: 0,
@@ -260,25 +304,39 @@ impl ReferenceStateMachine for Model {
         } else {
             (len, prop::bool::weighted(0.01)).prop_map(|(len, fin)| Step::Send { len, fin }).boxed()
         };
-        prop_oneof![
+        let common = prop_oneof![
             8 => send,
             2 => (edge.clone(), age.clone()).prop_map(|(bytes, age)| Step::Acknowledge { bytes, age }),
             6 => (edge.clone(), edge, age).prop_map(|(a, b, age)| Step::Sack { from: a.min(b), bytes: a.abs_diff(b), age }),
-            6 => any::<bool>().prop_map(|fack| Step::Detect { fack }),
-            1 => Just(Step::FrontIsLost),
             5 => Just(Step::SendLost),
-            1 => Just(Step::SendUnknown),
             1 => Just(Step::SendLast),
-            1 => Just(Step::SendFront),
-            1 => Just(Step::Timeout),
             1 => Just(Step::Undo),
-        ]
-        .boxed()
+        ];
+        if state.by_time {
+            prop_oneof![
+                23 => common,
+                6 => (0u64..20).prop_map(|wait| Step::DetectOverdue { wait }),
+                1 => (0u64..20).prop_map(|age| Step::TimeoutOfOld { age }),
+            ]
+            .boxed()
+        } else {
+            prop_oneof![
+                23 => common,
+                6 => any::<bool>().prop_map(|fack| Step::Detect { fack }),
+                1 => Just(Step::FrontIsLost),
+                1 => Just(Step::SendUnknown),
+                1 => Just(Step::SendFront),
+                1 => Just(Step::Timeout),
+            ]
+            .boxed()
+        }
     }
 
     fn preconditions(state: &Self, step: &Step) -> bool {
         match *step {
             Step::Send { .. } => !state.is_closed(),
+            Step::Detect { .. } | Step::Timeout => !state.by_time,
+            Step::DetectOverdue { .. } | Step::TimeoutOfOld { .. } => state.by_time,
             Step::Acknowledge { bytes, .. } => state.una + bytes <= state.next(),
             Step::Sack { from, bytes, .. } => state.una + from + bytes <= state.next(),
             _ => true,
@@ -328,6 +386,7 @@ impl ReferenceStateMachine for Model {
                 }
             }
             Step::Detect { fack } => state.detect(fack),
+            Step::DetectOverdue { wait } => state.detect_overdue(Time::from_millis(wait)),
             Step::FrontIsLost => {
                 if let Some(front) = state.segments.get_mut(state.first)
                     && !front.arrived
@@ -346,7 +405,8 @@ impl ReferenceStateMachine for Model {
                 let front = state.outstanding().next().filter(|(_, segment)| !segment.arrived);
                 state.outcome.again = front.map(|(id, _)| id);
             }
-            Step::Timeout => state.time_out(),
+            Step::Timeout => state.time_out(None),
+            Step::TimeoutOfOld { age } => state.time_out(Some(Time::from_millis(age))),
             Step::Undo => {
                 let first = state.first;
                 for segment in &mut state.segments[first..] {
@@ -425,8 +485,20 @@ impl StateMachineTest for Board {
                 let number = board.detect_lost_retransmissions();
                 outcome.lost_again = number.map(|number| number.wrapping_sub(BEGIN));
             }
+            Step::DetectOverdue { wait } => {
+                let found = board.detect_overdue(Time::from_millis(wait), now);
+                outcome.lost = found.lost;
+                outcome.lost_again = found.lost_again.map(|number| number.wrapping_sub(BEGIN));
+                // It may be later than it need be, but nothing is forgotten.
+                let latest = board.latest_arrived().1;
+                assert_eq!(found.pending.is_some(), model.outcome.pending.is_some(), "pending");
+                assert!(found.pending >= model.outcome.pending && found.pending <= Some(latest));
+                outcome.pending = model.outcome.pending;
+            }
             Step::FrontIsLost => board.front_is_lost(),
             Step::Timeout => board.all_is_lost(),
+            Step::TimeoutOfOld { age } => board.old_is_lost(now.since(Time::from_millis(age))),
+            Step::Undo if model.by_time => board.nothing_is_overdue(),
             Step::Undo => board.nothing_is_lost(),
             Step::SendLost | Step::SendUnknown | Step::SendLast | Step::SendFront => {}
         }

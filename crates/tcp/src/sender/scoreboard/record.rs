@@ -45,6 +45,10 @@ impl Record {
     pub fn was_retransmitted(&self) -> bool {
         self.flags & RETRANSMITTED != 0
     }
+    /// Whether it is lost, and waits to be retransmitted.
+    pub(super) fn waits(&self) -> bool {
+        self.flags & (SACKED | LOST | IN_FLIGHT_AGAIN) == LOST
+    }
     /// Bytes that it adds to the pipe (RFC 6675's SetPipe).
     pub(super) fn in_pipe(&self) -> u64 {
         if self.flags & SACKED != 0 {

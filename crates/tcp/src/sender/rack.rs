@@ -1,0 +1,155 @@
+//! RACK (RFC 8985): a segment is lost if one that was sent later has arrived, and the segment is overdue by
+//! more than reordering explains. This holds for originals and retransmissions.
+//!
+//! The scoreboard keeps RACK.segment, the latest transmission that is known to have arrived, and finds what is
+//! overdue (`scoreboard/overdue.rs`). Transmissions are ordered by their numbers, which also order those sent
+//! at the same time; RFC 8985 orders these by sequence number.
+//!
+//! The RFC ignores an ACK of a retransmission whose echoed timestamp is older (section 6.2, step 2). Linux does
+//! not (`tcp_rack_advance`), and neither does this: above a hole the echo stays that of the hole's left edge
+//! (RFC 7323, section 4.3), and would make the arrival of every selectively acknowledged retransmission
+//! invalid. The other test of that step, an ACK sooner than the smallest round-trip time, is applied.
+
+use elephan_units::Time;
+
+use super::acknowledge::Before;
+use super::scoreboard::{DUP_THRESH, Delivered};
+use super::settings::Repair;
+use super::{Phase, Sender};
+use crate::report::Counters;
+
+/// RFC 8985, section 6.2, step 4: a wider reordering window lasts for this number of recoveries.
+const PERSIST: u8 = 16;
+/// Largest degree of reordering that is reported, in segments (Linux, `tcp_max_reordering`).
+const MAX_REORDERING: u64 = 300;
+
+/// What RACK keeps beside the scoreboard.
+#[derive(Clone, Copy, Debug)]
+pub struct Rack {
+    /// RACK.segment when the last ACK had been processed.
+    segment: u32,
+    /// RACK.rtt: the round-trip time of the last segment that was delivered.
+    rtt: Time,
+    /// RACK.fack: offset after the highest segment that was delivered.
+    fack: u64,
+    /// RACK.reordering_seen.
+    reordering_seen: bool,
+    /// The largest distance by which a segment was overtaken, in segments.
+    pub reordering: u64,
+    /// RACK.dsack_round: a D-SACK counts again when this is acknowledged.
+    dsack_round: Option<u64>,
+    /// RACK.reo_wnd_mult: the reordering window in quarters of the smallest round-trip time; at most 255, as in
+    /// Linux (`tcp_rack_update_reo_wnd`).
+    steps: u8,
+    /// RACK.reo_wnd_persist: number of recoveries for which these last.
+    persist: u8,
+}
+
+impl Rack {
+    /// Nothing was delivered yet.
+    pub fn new() -> Self {
+        Self {
+            segment: 0,
+            rtt: Time::ZERO,
+            fack: 0,
+            reordering_seen: false,
+            reordering: DUP_THRESH,
+            dsack_round: None,
+            steps: 1,
+            persist: 0,
+        }
+    }
+}
+
+impl Sender {
+    /// An ACK was taken into the scoreboard (RFC 8985, section 6.2, steps 1 to 4); `duplicate` says whether it
+    /// reported a duplicate that widens the reordering window.
+    pub(super) fn update_rack(&mut self, delivered: &Delivered, duplicate: bool, now: Time) {
+        let Some(rack) = &mut self.rack else { return };
+        let (segment, sent_at) = self.board.latest_arrived();
+        if segment != rack.segment {
+            (rack.segment, rack.rtt) = (segment, now.since(sent_at));
+        } else if let Some(sent_at) = delivered.newest {
+            rack.rtt = now.since(sent_at);
+        }
+        // Step 3. The order of what one ACK reports is not known: only what lies below earlier reports was
+        // overtaken.
+        if let Some(lowest) = delivered.lowest.filter(|&lowest| lowest < rack.fack) {
+            rack.reordering_seen = true;
+            let distance = (rack.fack - lowest).div_ceil(u64::from(self.settings.mss));
+            rack.reordering = rack.reordering.max(distance.min(MAX_REORDERING));
+        }
+        rack.fack = rack.fack.max(self.board.highest_sacked().unwrap_or(0)).max(self.space.una);
+        // Step 4: the window widens once for each round trip with a D-SACK.
+        if rack.dsack_round.is_some_and(|end| self.space.una >= end) {
+            rack.dsack_round = None;
+        }
+        // Linux: the duplicate is due to reordering only if any was seen (`tcp_dsack_seen`).
+        if duplicate && rack.reordering_seen && rack.dsack_round.is_none() {
+            rack.dsack_round = Some(self.space.next);
+            rack.steps = rack.steps.saturating_add(1);
+            rack.persist = PERSIST;
+        }
+    }
+
+    /// A recovery has ended, and nothing showed it to have been spurious.
+    pub(super) fn note_recovery_end(&mut self) {
+        if let Some(rack) = &mut self.rack {
+            rack.persist = rack.persist.saturating_sub(1);
+            if rack.persist == 0 {
+                rack.steps = 1;
+            }
+        }
+    }
+
+    /// How long after its transmission a segment is overdue: RACK.rtt and RACK.reo_wnd (section 6.2, step 4).
+    fn patience(&self, rack: &Rack) -> Time {
+        let is_eager =
+            !rack.reordering_seen && (!self.phase.is_open() || self.board.has_sacked_at_least(DUP_THRESH));
+        let window = if is_eager {
+            Time::ZERO
+        } else {
+            (self.rtt.min() / 4 * u64::from(rack.steps)).min(self.rtt.srtt())
+        };
+        rack.rtt.saturating_add(window)
+    }
+
+    /// Marks losses and lost retransmissions: the offset of the highest segment newly marked lost, and the last
+    /// transmission of a lost retransmission, if any. Sets the reordering timer if time alone may show more.
+    pub(super) fn detect_losses(&mut self, fack: bool, now: Time) -> (Option<u64>, Option<u32>) {
+        let Some(rack) = &self.rack else {
+            return (self.board.detect_losses(fack), self.board.detect_lost_retransmissions());
+        };
+        let wait = self.patience(rack);
+        let found = self.board.detect_overdue(wait, now);
+        self.timer.reordering = found.pending.map_or(Time::MAX, |sent_at| sent_at.saturating_add(wait));
+        (found.lost, found.lost_again)
+    }
+
+    /// The reordering timer has run out: what is still missing is lost.
+    pub(super) fn on_reordering_timer(&mut self, counters: &mut Counters, now: Time) {
+        let Repair::Sack { fack, reduction, .. } = self.settings.repair else { return };
+        self.burst = 0;
+        let before = Before { una: self.space.una, pipe: self.board.pipe(), open: self.phase.is_open() };
+        if self.repair_with_sack(fack, reduction, before, counters, now)
+            && let Phase::Sack(recovery) = &mut self.phase
+        {
+            // No ACK grants anything to send, and there may be no further one.
+            recovery.retransmit_now = true;
+        }
+    }
+
+    /// A timeout: marks as lost what is overdue, and the first segment, which is sent at once (section 6.3).
+    /// Without RACK, marks everything.
+    pub(super) fn lose_at_timeout(&mut self, now: Time) {
+        self.timer.reordering = Time::MAX;
+        match &self.rack {
+            Some(rack) => {
+                let sent_by = now.since(self.patience(rack));
+                self.board.old_is_lost(sent_by);
+                self.timer.front_is_due = true;
+            }
+            None => self.board.all_is_lost(),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Loss detection by time (RFC 8985).
+#![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
+
+use crate::common::{Script, config, ms};
+use elephan_tcp::{Config, Recovery};
+
+fn rack() -> Config {
+    Config { rack: true, ..config() }
+}
+
+/// Writes one segment at each of these times.
+fn written_at(times: &[u64], config: Config) -> Script {
+    let mut tcp = Script::sender(config);
+    for &at in times {
+        tcp.until(at).write(1);
+    }
+    tcp.sent();
+    tcp
+}
+
+/// Reordering was seen: 0 arrives after 1. 2 to 11 are then sent at 110 ms.
+fn reordered(config: Config) -> Script {
+    let mut tcp = Script::sender(config);
+    tcp.write(2).until(100).sack(0, &[1..2]).until(110).ack(2);
+    tcp.write(10).sent();
+    tcp
+}
+
+#[test]
+fn reordering_within_the_window_is_no_loss() {
+    // Section 6.2, step 4: the reordering window is a quarter of the smallest round-trip time of 100 ms. Four segments
+    // overtake 2 by 20 ms, three of them more than the duplicate ACK threshold allows.
+    let mut tcp = reordered(rack());
+    tcp.until(210).sack(2, &[3..7]);
+    tcp.until(230).silent();
+    tcp.ack(7);
+    tcp.until(240).ack(12);
+    assert_eq!((tcp.end.counters().segments_retransmitted, tcp.end.counters().reductions), (0, 0));
+    assert_eq!(tcp.end.poll_timeout(), elephan_units::Time::MAX);
+}
+
+#[test]
+fn beyond_the_window_it_is_a_loss() {
+    // Section 6.2, step 5: the timer runs out a round trip and the window after 2 was sent, at 110 + 100 + 25 ms.
+    let mut tcp = reordered(rack());
+    tcp.until(210).sack(2, &[3..7]).until(400);
+    assert_eq!(tcp.sent_at(), [(2, 235.0)]);
+    assert_eq!((tcp.end.counters().loss_events, tcp.end.counters().timeouts), (1, 0));
+    assert!(tcp.snapshot().in_recovery);
+}
+
+#[test]
+fn without_reordering_three_segments_are_enough() {
+    // Section 6.2, step 4: no reordering was seen, and three segments are selectively acknowledged: the window is zero.
+    let mut tcp = Script::sender(rack());
+    tcp.write(10).sent();
+    tcp.until(100).sack(0, &[1..2]).sack(0, &[1..3]).silent();
+    tcp.sack(0, &[1..4]);
+    assert_eq!(tcp.sent(), [0]);
+}
+
+#[test]
+fn three_segments_need_not_lie_above_each_loss() {
+    // Once three segments have arrived, all that was sent before them is lost: 8 has one segment above it, and the pipe is
+    // empty but for the retransmissions. For RFC 6675, 8 is still in flight.
+    for (config, pipe) in [(rack(), 2), (config(), 3)] {
+        let mut tcp = Script::sender(config);
+        tcp.write(10).sent();
+        tcp.until(100).sack(0, &[9..10, 1..8]);
+        assert_eq!((tcp.sent(), tcp.pipe()), (vec![0, 8], pipe));
+    }
+}
+
+#[test]
+fn fewer_than_three_duplicates_retransmit_early() {
+    // Early retransmit: only two segments can arrive above 0. It is lost a quarter of a round trip later, where RFC 6675
+    // needs the retransmission timer.
+    let mut tcp = written_at(&[0, 0, 0], rack());
+    tcp.until(100).sack(0, &[1..2]).sack(0, &[1..3]).until(300);
+    assert_eq!(tcp.sent_at(), [(0, 125.0)]);
+    tcp.ack(3);
+    assert_eq!((tcp.end.counters().timeouts, tcp.end.counters().loss_events), (0, 1));
+}
+
+#[test]
+fn the_window_counts_from_the_transmission() {
+    // Section 6.2, step 5: remaining = Segment.xmit_ts + RACK.rtt + RACK.reo_wnd - now. 1 and 2 were sent 10 and 20 ms
+    // after 0 and took 100 ms: 0 is lost at 125 ms.
+    let mut tcp = written_at(&[0, 10, 20], rack());
+    tcp.until(110).sack(0, &[1..2]).until(120).sack(0, &[1..3]).until(300);
+    assert_eq!(tcp.sent_at(), [(0, 125.0)]);
+    // Where 1 was sent more than a quarter of a round trip after it, 0 is lost at once.
+    let mut tcp = written_at(&[0, 30], rack());
+    tcp.until(130).sack(0, &[1..2]);
+    assert_eq!(tcp.sent_at(), [(0, 130.0)]);
+}
+
+#[test]
+fn what_was_sent_later_is_not_lost() {
+    // Section 6.2, step 5: 1 was sent after 0, which has arrived.
+    let mut tcp = written_at(&[0, 50], rack());
+    tcp.until(100).ack(1).until(250).silent();
+}
+
+#[test]
+fn a_lost_retransmission_is_found() {
+    // The retransmission of 0 at 100 ms is lost. 10 was sent after it, and one segment is enough. It is another indication
+    // of congestion, unless the settings say otherwise.
+    for (reduce_again, reductions) in [(true, 2), (false, 1)] {
+        let mut tcp = Script::sender(Config { reduce_again, ..rack() });
+        tcp.write(13).sent();
+        tcp.until(100).sack(0, &[1..4]);
+        assert_eq!(tcp.sent(), [0]);
+        tcp.until(110).sack(0, &[1..10]);
+        assert_eq!(tcp.sent(), [10, 11, 12]);
+        tcp.until(210).sack(0, &[1..11]);
+        assert_eq!(tcp.sent(), if reduce_again { vec![] } else { vec![0] });
+        tcp.sack(0, &[1..13]);
+        assert_eq!(tcp.sent(), if reduce_again { vec![0] } else { vec![] });
+        tcp.until(310).ack(13);
+        let counters = tcp.end.counters();
+        assert_eq!((counters.timeouts, counters.reductions), (0, reductions));
+        assert!(!tcp.snapshot().in_recovery);
+    }
+}
+
+#[test]
+fn a_retransmission_of_a_retransmission_is_found_too() {
+    // The second retransmission is lost as well: 14 was sent after it, and arrives.
+    let mut tcp = Script::sender(Config { reduce_again: false, ..rack() });
+    tcp.write(20).sent();
+    tcp.until(100).sack(0, &[1..4]);
+    tcp.until(110).sack(0, &[1..10]);
+    assert_eq!(tcp.sent(), [0, 10, 11, 12, 13]);
+    tcp.until(210).sack(0, &[1..11]);
+    assert_eq!(tcp.sent(), [0, 14]);
+    tcp.sack(0, &[1..14]);
+    assert_eq!(tcp.sent(), [15, 16, 17]);
+    tcp.until(310).sack(0, &[1..15]);
+    assert_eq!(tcp.sent(), [0, 18]);
+    tcp.until(410).ack(19);
+    assert_eq!((tcp.end.counters().timeouts, tcp.end.counters().segments_retransmitted), (0, 3));
+}
+
+#[test]
+fn an_original_that_comes_late_says_nothing_of_retransmissions() {
+    // Section 6.2, step 2: the ACK of 3 comes 5 ms after its retransmission, sooner than the smallest round-trip time: it
+    // was the original that arrived, and the retransmissions of 0 to 2 are not lost.
+    let mut tcp = Script::sender(Config { initial_window: 20, dsack: false, ..rack() });
+    tcp.write(20).sent();
+    tcp.until(100).sack(0, &[4..20]);
+    assert_eq!(tcp.sent(), [0, 1, 2, 3]);
+    tcp.until(105).sack(0, &[3..20]).silent();
+    tcp.until(200).ack(20);
+    assert_eq!((tcp.end.counters().timeouts, tcp.end.counters().segments_retransmitted), (0, 4));
+}
+
+#[test]
+fn duplicates_widen_the_window() {
+    // Section 6.2, step 4: the retransmission of 2 was spurious, as the D-SACK shows: the window is two quarters of the
+    // smallest round-trip time, once for each round trip.
+    let mut tcp = reordered(rack());
+    tcp.until(210).sack(2, &[3..7]).until(235);
+    assert_eq!(tcp.sent(), [2]);
+    tcp.until(240).ack(7);
+    tcp.until(335).sack(12, &[2..3]);
+    assert_eq!(tcp.end.counters().undos, 1);
+    tcp.write(10).sent();
+    // 12 is overtaken by 40 ms, which is now within the window.
+    tcp.until(435).sack(12, &[13..17]).until(475).silent();
+    tcp.ack(22);
+    assert_eq!(tcp.end.counters().reductions, 1);
+    assert_eq!(tcp.snapshot().min_rtt, ms(100));
+}
+
+#[test]
+fn a_timeout_loses_only_what_is_overdue() {
+    // Section 6.3: 1 was sent a second ago, 2 and 3 in the last 50 ms. Only 1 is lost; RFC 5681 sends all again.
+    for (config, last) in [(rack(), 1), (config(), 3)] {
+        let mut tcp = Script::sender(config);
+        tcp.write(1).until(100).ack(1).write(1).until(1050).write(1).until(1060).write(1).sent();
+        tcp.until(1100);
+        assert_eq!(tcp.sent(), [1]);
+        tcp.until(1140).ack(2).until(1160).ack(4);
+        let counters = tcp.end.counters();
+        assert_eq!((counters.timeouts, counters.segments_retransmitted), (1, last));
+    }
+}
+
+#[test]
+fn without_sack_there_is_no_rack() {
+    // The peer does not offer SACK: three duplicate ACKs show a loss.
+    let config = Config { recovery: Recovery::NewReno, rack: false, ..rack() };
+    let mut tcp = Script::sender(config);
+    tcp.write(10).until(100).sent();
+    tcp.dupacks(0, 3);
+    assert_eq!(tcp.sent()[..1], [0]);
+    let mistakes = Config { rack: true, ..config }.mistakes();
+    assert_eq!(mistakes.len(), 1);
+    assert_eq!(Config { fack: true, ..rack() }.mistakes().len(), 1);
+}
