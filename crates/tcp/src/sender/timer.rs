@@ -81,8 +81,10 @@ impl Sender {
         } else {
             counters.timeouts += 1;
             // RFC 5681, section 3.1: ssthresh is held when the same segment times out again. It is also held
-            // if there was already a reduction for the window in which the segment was sent.
-            if self.timer.tries > 0 || self.front_is_answered(now) {
+            // if there was already a reduction for the window in which the segment was sent; in Linux, also in any
+            // recovery (net/ipv4/tcp_input.c, `tcp_enter_loss`).
+            let in_recovery = self.phase.is_fast_recovery() && !self.settings.reduce_again;
+            if self.timer.tries > 0 || in_recovery || self.front_is_answered(now) {
                 self.controller.collapse();
                 self.note_reduction(Cause::Timeout);
             } else {
