@@ -144,7 +144,7 @@ pub struct Config {
     pub window_reduction: WindowReduction,
     /// Whether a loss that is found during a recovery, of a retransmission or of data sent in it, reduces the window again (RFC
     /// 5681, section 4.3). Linux does not: a lost retransmission is only repaired, and lost new data is answered when the recovery
-    /// has ended, if it is then still missing.
+    /// has ended, if it is then still missing; and a timeout in a recovery leaves ssthresh.
     pub reduce_again: bool,
     /// What an undo restores when a reduction turns out to have been spurious.
     pub undo: Undo,
