@@ -140,6 +140,10 @@ pub struct Config {
     /// segments have arrived or a recovery is in progress. Retransmissions are found to be lost in the same way, and a timeout
     /// marks only what is overdue. Linux does this (`net.ipv4.tcp_recovery`).
     pub rack: bool,
+    /// With RACK: tail loss probes (RFC 8985, section 7). Two round trips after the last transmission or ACK, and 200 ms more if one
+    /// segment is outstanding, one segment is sent: new data, or the last segment again. Its ACK shows what else is lost before
+    /// the timer does.
+    pub tlp: bool,
     /// With SACK: how the window is reduced to ssthresh in a recovery.
     pub window_reduction: WindowReduction,
     /// Whether a loss that is found during a recovery, of a retransmission or of data sent in it, reduces the window again (RFC
@@ -204,6 +208,7 @@ impl Default for Config {
             fack: false,
             lost_retransmission: true,
             rack: false,
+            tlp: false,
             window_reduction: WindowReduction::AtOnce,
             reduce_again: true,
             undo: Undo::State,
@@ -267,6 +272,7 @@ impl Config {
             "false, because recovery is not sack",
             &true,
         );
+        need(!self.tlp || self.rack, "tlp", "false, because rack is false", &true);
         need(!(self.rack && self.fack), "fack", "false, because rack is true", &true);
         need(self.burst_limit != Some(0), "burst_limit", "1 segment or more", &0);
         need(self.delayed_ack.segments > 0, "delayed_ack.segments", "1 or more", &0);

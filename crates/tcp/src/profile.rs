@@ -32,6 +32,8 @@ impl Profile {
             Self::Rfc => Config::default(),
             Self::Linux6 => Config {
                 profile: self,
+                rack: true,
+                tlp: true,
                 window_reduction: WindowReduction::Prr,
                 reduce_again: false,
                 undo: Undo::Windows,

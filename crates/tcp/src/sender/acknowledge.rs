@@ -46,7 +46,7 @@ impl Sender {
         self.delivered += delivered.bytes;
         let rtt = self.take_rtt(&delivered, advanced, ack.echoed, now);
 
-        self.update_rack(&delivered, duplicate_reported, now);
+        self.update_rack(&delivered, duplicate_reported && !self.is_of_probe(ack), now);
 
         // RFC 5681, section 2; with SACK, RFC 6675, section 2: an ACK that reports new data.
         let duplicate = ack.offset == before.una
@@ -69,6 +69,7 @@ impl Sender {
         } else {
             self.repair_without_sack(advanced, duplicate, &delivered, counters, now);
         }
+        self.take_probe_ack(ack, duplicate_reported, before, counters, now);
         if !before.open && self.phase.is_open() {
             if self.settings.moderate {
                 self.moderate();
@@ -97,6 +98,9 @@ impl Sender {
             self.tell_controller(&delivered, rtt, before, ack.ece, now);
         }
         self.restart_timer(advanced, now);
+        if delivered.bytes > 0 || advanced {
+            self.schedule_probe(now);
+        }
     }
 
     /// Processes selective acknowledgments; returns whether the first block reported a duplicate (RFC 2883).

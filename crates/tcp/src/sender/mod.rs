@@ -4,7 +4,8 @@
 //! retransmission timer, the decision when a congestion event happens (once for each window of data), and the
 //! allowance on top of `cwnd` that a recovery grants. Acknowledgments are processed in `acknowledge.rs`,
 //! losses in `recovery.rs`, timer expiry in `timer.rs`, and transmission in `transmit.rs`. The state of a
-//! recovery is in `phase.rs`. Loss detection by time is in `rack.rs`.
+//! recovery is in `phase.rs`. Loss detection by time is in `rack.rs`,
+//! probes for a lost tail are in `tlp.rs`.
 
 mod acknowledge;
 mod halving;
@@ -18,6 +19,7 @@ mod scoreboard;
 mod settings;
 mod space;
 mod timer;
+mod tlp;
 mod transmit;
 mod undo;
 
@@ -33,6 +35,7 @@ use scoreboard::Scoreboard;
 use settings::{Repair, Settings};
 use space::SendSpace;
 use timer::Timer;
+use tlp::Tlp;
 use undo::Undo;
 
 pub use rtt::{Rtt, TICK, ticks};
@@ -98,6 +101,7 @@ pub struct Sender {
     last_reduction: Reduction,
     undo: Undo,
     rack: Option<Rack>,
+    tlp: Option<Tlp>,
 
     /// Payload bytes known to have arrived since the connection began.
     delivered: u64,
@@ -170,6 +174,7 @@ impl Sender {
             last_reduction: Reduction { cause: Cause::Loss, until: 0, transmission: 0, untold: false },
             undo: Undo::default(),
             rack: (settings.sack() && config.rack).then(Rack::new),
+            tlp: (settings.sack() && config.tlp).then(Tlp::default),
             delivered: 0,
             round: Round { number: 0, end: 0 },
             usage: Usage { limited: false, outstanding: 0, until: 0 },
@@ -185,7 +190,7 @@ impl Sender {
         self.settings.mss = agreement.mss;
         if !agreement.sack && self.settings.sack() {
             self.settings.repair = Repair::NewReno;
-            self.rack = None;
+            (self.rack, self.tlp) = (None, None);
         }
         self.settings.timestamps = agreement.timestamps;
         self.space.open(agreement.window);

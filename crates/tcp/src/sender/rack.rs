@@ -143,6 +143,8 @@ impl Sender {
     /// Without RACK, marks everything.
     pub(super) fn lose_at_timeout(&mut self, now: Time) {
         self.timer.reordering = Time::MAX;
+        self.timer.loss_probe = Time::MAX;
+        self.forget_probe();
         match &self.rack {
             Some(rack) => {
                 let sent_by = now.since(self.patience(rack));

@@ -21,6 +21,8 @@ pub struct Timer {
     pub probe: bool,
     /// When the reordering timer runs out (RFC 8985, section 6.2, step 5); `Time::MAX` when off.
     pub reordering: Time,
+    /// When a tail loss probe is due (RFC 8985, section 7.2); `Time::MAX` for never.
+    pub loss_probe: Time,
     /// After a timeout: the first lost segment is to be sent now, regardless of the window.
     pub front_is_due: bool,
 }
@@ -28,7 +30,14 @@ pub struct Timer {
 impl Timer {
     /// A timer that is off.
     pub fn new() -> Self {
-        Self { deadline: Time::MAX, tries: 0, probe: false, reordering: Time::MAX, front_is_due: false }
+        Self {
+            deadline: Time::MAX,
+            tries: 0,
+            probe: false,
+            reordering: Time::MAX,
+            loss_probe: Time::MAX,
+            front_is_due: false,
+        }
     }
 
     /// Whether it is off.
@@ -68,6 +77,9 @@ impl Sender {
     pub fn on_timer(&mut self, counters: &mut Counters, now: Time) {
         if now >= self.timer.reordering {
             self.on_reordering_timer(counters, now);
+        }
+        if now >= self.timer.loss_probe {
+            self.on_probe_timer(now);
         }
         if now < self.timer.deadline {
             return;
@@ -110,7 +122,7 @@ impl Sender {
     /// When the next timer runs out; `Time::MAX` for never.
     #[inline]
     pub fn timeout_at(&self) -> Time {
-        self.timer.deadline.min(self.timer.reordering)
+        self.timer.deadline.min(self.timer.reordering).min(self.timer.loss_probe)
     }
 
     /// When [`Sender::on_timer`] is due, or pacing allows the next segment; `Time::MAX` for never.

@@ -45,15 +45,15 @@ impl Sender {
         }
     }
 
-    fn next_new(&self) -> Option<(u16, bool)> {
+    pub(super) fn next_new(&self) -> Option<(u16, bool)> {
         self.space.next_new(self.settings.mss)
     }
 
-    /// Whether nothing is outstanding and nothing waits to be sent, as in the sending half of a pure
-    /// receiver.
+    /// Whether nothing is outstanding, nothing waits to be sent and no probe awaits its reaction, as in the
+    /// sending half of a pure receiver.
     #[inline]
     pub fn is_silent(&self) -> bool {
-        self.space.outstanding() == 0 && self.next_new().is_none()
+        self.space.outstanding() == 0 && self.next_new().is_none() && !self.awaits_probe_ack()
     }
 
     pub(super) fn may_send_new(&self) -> bool {
@@ -65,6 +65,7 @@ impl Sender {
     pub(super) fn may_send_something(&self) -> bool {
         self.burst < self.settings.burst_limit
             && (self.phase.retransmits_now()
+                || self.is_probe_due()
                 || self.timer.front_is_due && self.board.has_waiting()
                 || self.window_admits(u64::from(self.settings.mss))
                     && (self.board.has_waiting() || self.may_send_new() || self.may_send_unknown()))
@@ -88,12 +89,21 @@ impl Sender {
         {
             return None;
         }
-        let transmission = if self.phase.is_open() { self.poll_new(now)? } else { self.poll_repair(now)? };
+        let transmission = if self.is_probe_due() {
+            self.poll_probe(now)?
+        } else if self.phase.is_open() {
+            self.poll_new(now)?
+        } else {
+            self.poll_repair(now)?
+        };
         let bytes = u64::from(transmission.len);
         self.burst += 1;
         self.last_sent = Some(now);
         if self.timer.is_off() {
             self.start_timer(now);
+        }
+        if !transmission.again {
+            self.schedule_probe(now);
         }
         if let Phase::Sack(SackRecovery { window: RecoveryWindow::Proportional(prr), .. }) = &mut self.phase {
             prr.on_sent(bytes);
@@ -168,19 +178,25 @@ impl Sender {
             self.note_usage(true);
             return None;
         }
+        Some(self.send_new(len, fin, now))
+    }
+
+    /// Sends new data.
+    #[inline(always)]
+    pub(super) fn send_new(&mut self, len: u16, fin: bool, now: Time) -> Transmission {
         let offset = self.space.next;
         self.board.push(offset, len, fin, now);
-        self.space.next += bytes + u64::from(fin);
+        self.space.next += u64::from(len) + u64::from(fin);
         self.note_usage(false);
         let push = self.space.next >= self.space.written;
-        Some(Transmission {
+        Transmission {
             offset,
             len,
             fin,
             push,
             again: false,
             cwr: std::mem::take(&mut self.last_reduction.untold),
-        })
+        }
     }
 
     /// Whether RFC 6675's NextSeg reaches its rules 3 and 4. With RACK it does not: time shows what is lost, as
@@ -210,7 +226,7 @@ impl Sender {
         Some(self.retransmit(id, now))
     }
 
-    fn retransmit(&mut self, id: u64, now: Time) -> Transmission {
+    pub(super) fn retransmit(&mut self, id: u64, now: Time) -> Transmission {
         if self.settings.sack() && self.board.front_id() == Some(id) {
             // RFC 6675, section 6: a retransmission may restart the timer, so that it does not expire during
             // a long recovery. Only the retransmission of the oldest segment does so, because the timer runs

@@ -101,6 +101,7 @@ fn config(setup: &Setup) -> Config {
         fack,
         lost_retransmission,
         rack: setup.detectors[0],
+        tlp: setup.detectors[0] && setup.detectors[1],
         window_reduction: window_reduction(proportional, other),
         reduce_again: !per_ack,
         undo: undo(setup.recovery),

@@ -35,7 +35,7 @@ prop_compose! {
 prop_compose! {
     fn config()(
         switches in switches(),
-        rack: bool,
+        [rack, tlp] in any::<[bool; 2]>(),
         recovery in recovery(),
         packet in 100u64..2000,
         segments in 1u8..4,
@@ -50,6 +50,7 @@ prop_compose! {
             recovery,
             fack: switches.fack && !rack,
             rack: rack && recovery == Recovery::Sack,
+            tlp: tlp && rack && recovery == Recovery::Sack,
             delayed_ack: DelayedAck { segments, quick, ..DelayedAck::default() },
             initial_window,
             send_buffer: buffers[0].map(Bytes::new),
@@ -150,7 +151,8 @@ proptest! {
                 let snapshot = pipe.ends[0].snapshot();
                 // Fast recovery without SACK uses inflation instead.
                 let sack = a.recovery == Recovery::Sack && b.recovery == Recovery::Sack;
-                let by_pipe = sack || !snapshot.in_recovery;
+                // A tail loss probe is sent regardless of the window.
+                let by_pipe = (sack || !snapshot.in_recovery) && !a.tlp;
                 let allowed = (snapshot.cwnd + if a.limited_transmit { 2.0 } else { 0.0 }) * f64::from(mss);
                 if by_pipe && snapshot.pipe as f64 > allowed + 1.0 {
                     beyond = Some((pipe.now, snapshot));

@@ -1,4 +1,4 @@
-//! Loss detection by time (RFC 8985).
+//! Loss detection by time, and probes for a lost tail (RFC 8985).
 #![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
 use crate::common::{Script, config, ms};
@@ -198,4 +198,102 @@ fn without_sack_there_is_no_rack() {
     let mistakes = Config { rack: true, ..config }.mistakes();
     assert_eq!(mistakes.len(), 1);
     assert_eq!(Config { fack: true, ..rack() }.mistakes().len(), 1);
+    assert_eq!(Config { tlp: true, ..config }.mistakes().len(), 1);
+}
+
+/// Segments and their times in whole milliseconds.
+fn rounded(sent: Vec<(u64, f64)>) -> Vec<(u64, u64)> {
+    sent.into_iter().map(|(number, at)| (number, at.round() as u64)).collect()
+}
+
+fn probing() -> Config {
+    Config { tlp: true, ..rack() }
+}
+
+#[test]
+fn a_lost_tail_is_probed_and_repaired() {
+    // RFC 8985's example of probe and repair: 0 arrives, 1 to 3 are lost. Two round trips later 3 is sent as a probe; its
+    // report shows that 1 and 2 are lost. The retransmission of 1 is lost again, and that of 2 shows it.
+    let mut tcp = Script::sender(Config { reduce_again: false, ..probing() });
+    tcp.write(4).until(100).sent();
+    tcp.ack(1).until(399);
+    assert_eq!(tcp.sent_at(), [(3, 300.0)]);
+    tcp.until(400).sack(1, &[3..4]);
+    assert_eq!(tcp.sent(), [1, 2]);
+    tcp.until(500).sack(1, &[2..4]);
+    assert_eq!(tcp.sent(), [1]);
+    tcp.until(600).ack(4);
+    let counters = tcp.end.counters();
+    assert_eq!((counters.timeouts, counters.reductions, counters.segments_retransmitted), (0, 1, 4));
+    assert!(!tcp.snapshot().in_recovery);
+}
+
+#[test]
+fn a_single_segment_waits_for_a_delayed_ack() {
+    // Section 7.2: PTO is 2 SRTT, and the delay of an ACK more where one segment is outstanding. It never exceeds the RTO.
+    for (segments, rto_min, at) in [(2, 1000, 200), (1, 1000, 400), (1, 350, 350)] {
+        let mut tcp = Script::sender(Config { rto_min: ms(rto_min), ..probing() });
+        tcp.write(segments).sent();
+        tcp.until(450);
+        assert_eq!(rounded(tcp.sent_at()), [(segments - 1, at)]);
+        // The retransmission timer begins anew.
+        assert_eq!(tcp.end.counters().timeouts, 0);
+        assert_eq!(tcp.end.poll_timeout(), ms(100) + ms(at) + tcp.snapshot().rto);
+    }
+}
+
+#[test]
+fn new_data_is_the_better_probe() {
+    // Section 7.3: new data goes first, regardless of the window, and its ACK is no sign of a loss.
+    let mut tcp = Script::sender(Config { initial_window: 2, ..probing() });
+    tcp.write(10);
+    assert_eq!(tcp.sent(), [0, 1]);
+    tcp.until(200);
+    assert_eq!(tcp.sent(), [2]);
+    tcp.until(900).silent();
+    tcp.ack(3);
+    assert_eq!(tcp.end.counters().reductions, 0);
+    assert_eq!(tcp.sent().first(), Some(&3));
+}
+
+#[test]
+fn a_loss_that_the_probe_repairs_reduces_the_window_once() {
+    // Section 7.4: 9 was lost, and its probe fills the hole. The next ACK of new data comes without a D-SACK: the reaction.
+    let mut tcp = Script::sender(probing());
+    tcp.write(10).until(100).ack(9).until(500);
+    assert_eq!(tcp.sent().last(), Some(&9));
+    tcp.ack(10);
+    let cwnd = tcp.cwnd();
+    assert_eq!(tcp.end.counters().reductions, 0);
+    tcp.write(1).until(600).ack(11).write(1).until(700).ack(12);
+    assert_eq!((tcp.end.counters().loss_events, tcp.end.counters().timeouts), (1, 0));
+    assert!(tcp.cwnd() < cwnd);
+}
+
+#[test]
+fn a_probe_for_nothing_reduces_nothing() {
+    // Section 7.4: the D-SACK tells that 9 had arrived: only its ACK was late. So does a plain duplicate ACK.
+    for report in [vec![9..10], vec![]] {
+        let mut tcp = Script::sender(probing());
+        tcp.write(10).until(100).ack(9).until(500);
+        assert_eq!(tcp.sent().last(), Some(&9));
+        tcp.ack(10).until(510).sack(10, &report);
+        tcp.write(1).until(610).ack(11).write(1).until(710).ack(12);
+        assert_eq!((tcp.end.counters().reductions, tcp.end.counters().undos), (0, 0), "{report:?}");
+    }
+}
+
+#[test]
+fn one_probe_at_a_time_and_none_where_reports_came() {
+    // Section 7.3: no second probe before the first was acknowledged: then the retransmission timer. Section 7.2: where
+    // segments are selectively acknowledged, the reordering timer is in charge.
+    let mut tcp = Script::sender(probing());
+    tcp.write(4).sent();
+    tcp.until(1300);
+    assert_eq!(rounded(tcp.sent_at()), [(3, 200), (0, 1200)]);
+    assert_eq!(tcp.end.counters().timeouts, 1);
+    let mut tcp = Script::sender(probing());
+    tcp.write(4).until(100).sent();
+    tcp.sack(0, &[1..2]).until(600);
+    assert_eq!(tcp.sent_at(), [(0, 125.0)]);
 }
