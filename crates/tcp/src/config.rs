@@ -110,11 +110,15 @@ pub struct DelayedAck {
     /// Number of segments at the start of a connection that are acknowledged without delay ("quick
     /// ACKs").
     pub quick: u32,
+    /// With SACK: ACKs that report out-of-order data are held back for a twentieth of the round-trip time, at most 1 ms, and 44
+    /// of them at most; the first three after each advance, and reports of duplicates, are sent at once (Linux,
+    /// `net.ipv4.tcp_comp_sack_delay_ns` and `tcp_comp_sack_nr`).
+    pub compress: bool,
 }
 
 impl Default for DelayedAck {
     fn default() -> Self {
-        Self { segments: 2, timeout: Time::from_millis(200), quick: 0 }
+        Self { segments: 2, timeout: Time::from_millis(200), quick: 0, compress: false }
     }
 }
 
@@ -175,9 +179,17 @@ pub struct Config {
     pub ecn: bool,
     /// Maximum unacknowledged bytes of the sender; none means no limit.
     pub send_buffer: Option<Bytes>,
+    /// The send buffer begins at 16 KiB and follows `cwnd`, as twice the memory that Linux expects of that many segments, and of
+    /// ten at least (`tcp_sndbuf_expand`), up to `send_buffer`.
+    pub send_buffer_tuning: bool,
     /// Buffer of the receiver, which determines its advertised window; none means the largest window that TCP can express, 1
     /// GiB.
     pub receive_buffer: Option<Bytes>,
+    /// The advertised window begins here and grows by two segments for each that arrives, up to `receive_buffer`, or with
+    /// `auto_tuning` up to what that allows; a segment that lets it grow is acknowledged at once (Linux, `tcp_grow_window`). Without
+    /// these limits it grows to 1 GiB, and every segment of the first half of a gigabyte is acknowledged. None means that the
+    /// window begins at its limit.
+    pub first_receive_window: Option<Bytes>,
     /// Dynamic right-sizing: the receiver advertises twice what it received in the last round trip
     /// (Fisk and Feng 2001), up to `receive_buffer`.
     pub auto_tuning: bool,
@@ -223,7 +235,9 @@ impl Default for Config {
             dsack: true,
             ecn: false,
             send_buffer: None,
+            send_buffer_tuning: false,
             receive_buffer: None,
+            first_receive_window: None,
             auto_tuning: false,
             burst_limit: None,
             pacing: false,
@@ -282,7 +296,11 @@ impl Config {
             "1 segment or more",
             &0,
         );
-        for (key, buffer) in [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)] {
+        for (key, buffer) in [
+            ("send_buffer", self.send_buffer),
+            ("receive_buffer", self.receive_buffer),
+            ("first_receive_window", self.first_receive_window),
+        ] {
             if let Some(bytes) = buffer {
                 need(bytes.get() >= packet, key, "room for a packet", &quoted(&bytes));
             }

@@ -1,7 +1,7 @@
 //! Stacks as a whole: each is a table of the same keys that a scenario can set one by one.
 
 use elephan_cc::{Quantisation, Undo};
-use elephan_units::Time;
+use elephan_units::{Bytes, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,15 @@ impl Profile {
                 undo: Undo::Windows,
                 byte_counting: ByteCounting::Delivered,
                 // include/net/tcp.h: TCP_ATO_MIN and TCP_MAX_QUICKACKS.
-                delayed_ack: DelayedAck { segments: 2, timeout: Time::from_millis(40), quick: 16 },
+                delayed_ack: DelayedAck {
+                    segments: 2,
+                    timeout: Time::from_millis(40),
+                    quick: 16,
+                    compress: true,
+                },
+                send_buffer_tuning: true,
+                // The largest window of a SYN.
+                first_receive_window: Some(Bytes::new(65_535)),
                 // TCP_RTO_MIN bounds the variance; the timeout itself is one tick at least.
                 rto_min: Time::from_millis(1),
                 rto_variance_min: Time::from_millis(200),
@@ -56,7 +64,12 @@ impl Profile {
                 undo: Undo::TwiceSsthresh,
                 // tcp_cong_avoid counts ACKs.
                 byte_counting: ByteCounting::PerAck,
-                delayed_ack: DelayedAck { segments: 2, timeout: Time::from_millis(40), quick: 8 },
+                delayed_ack: DelayedAck {
+                    segments: 2,
+                    timeout: Time::from_millis(40),
+                    quick: 8,
+                    compress: false,
+                },
                 // tcp_init_cwnd (RFC 2414) with an MSS of 1096 to 1460 bytes.
                 initial_window: 3,
                 rto_min: Time::from_millis(10),

@@ -102,7 +102,7 @@ impl Endpoint {
         let theirs = if segment.mss == 0 { 536 } else { segment.mss };
         let options = if self.timestamps { TIMESTAMPS } else { 0 };
         let mss = u32::from(self.handshake.mss.min(theirs)).saturating_sub(options).max(1);
-        self.receiver.agree(mss, self.handshake.scaling);
+        self.receiver.agree(mss, self.handshake.scaling, self.sack);
         self.sender.agree(&Agreement {
             mss,
             sack: self.sack,
@@ -115,7 +115,10 @@ impl Endpoint {
         self.state = State::Established;
         let Handshake { tries, sent_at, .. } = self.handshake;
         // Karn: a SYN that was sent more than once gives no round-trip time.
-        self.sender.establish((tries == 1).then(|| now - sent_at), tries, self.ecn);
+        let rtt = (tries == 1).then(|| now - sent_at);
+        self.receiver.establish(rtt);
+        self.sender.establish(rtt, tries, self.ecn);
+        self.sender.tune_buffer();
     }
 
     pub(super) fn on_handshake_timer(&mut self, now: Time) {

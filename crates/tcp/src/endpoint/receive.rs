@@ -175,5 +175,6 @@ impl Endpoint {
             echoed: (self.timestamps && segment.timestamps).then_some(segment.ts_ecr),
         };
         self.sender.on_ack(&ack, &mut self.counters, now);
+        self.sender.tune_buffer();
     }
 }

@@ -1,16 +1,18 @@
 //! The receiving half: what arrived, what to acknowledge and when, and which window to advertise.
 
+mod compression;
 mod right_sizing;
 mod sack;
 
 use std::collections::VecDeque;
 
-use elephan_units::Time;
+use elephan_units::{Bytes, Time};
 
 use crate::config::Config;
 use crate::segment::SackBlocks;
 use crate::sequence;
 
+use compression::Compression;
 use right_sizing::{FIRST_WINDOW, RightSizing};
 use sack::RecentRuns;
 
@@ -18,6 +20,10 @@ use sack::RecentRuns;
 const MAX_WINDOW: u64 = 65_535 << 14;
 /// The same without scaling.
 const MAX_UNSCALED_WINDOW: u64 = 65_535;
+/// Linux (net/ipv4/tcp_input.c, `tcp_event_data_recv`): shorter segments do not let the window grow.
+const SHORTEST_THAT_GROWS: u64 = 128;
+/// Linux (net/ipv4/tcp_input.c, `TCP_SACK_BLOCKS_EXPECTED`): number of blocks that an ACK is trusted to report.
+const BLOCKS_EXPECTED: usize = 2;
 
 /// The receiving half of an endpoint. Offsets count the peer's payload; a FIN takes one.
 #[derive(Clone, Debug)]
@@ -44,7 +50,18 @@ pub struct Receiver {
     /// The maximum window advertised now; it grows to `buffer` with dynamic right-sizing.
     window: u64,
     right_sizing: Option<Box<RightSizing>>,
+    /// The window advertised at most until more data has arrived (Linux's `rcv_ssthresh`); `u64::MAX` if it
+    /// does not grow so.
+    threshold: u64,
+    /// The part of a window that scaling cuts off.
+    cut: u64,
     dsack: bool,
+    /// Whether blocks are sent; known after the handshake.
+    sack: bool,
+    /// How reports of out-of-order data are held back.
+    compression: Option<Compression>,
+    /// The round-trip time of the handshake; zero if it gave none.
+    rtt: Time,
     /// In-order payload since the last ACK.
     unacknowledged: u32,
     delayed_ack_segments: u8,
@@ -61,7 +78,12 @@ impl Receiver {
     /// The receiver of a connection with this stack configuration.
     pub fn new(config: &Config) -> Self {
         let buffer = config.receive_buffer.map_or(MAX_WINDOW, |bytes| bytes.get().min(MAX_WINDOW));
-        let window = if config.auto_tuning { buffer.min(FIRST_WINDOW) } else { buffer };
+        let threshold = config.first_receive_window.map_or(u64::MAX, Bytes::get);
+        let window = match config.first_receive_window {
+            _ if !config.auto_tuning => buffer,
+            Some(first) => buffer.min(first.get().max(FIRST_WINDOW)),
+            None => buffer.min(FIRST_WINDOW),
+        };
         Self {
             next: 0,
             beyond: VecDeque::new(),
@@ -71,11 +93,16 @@ impl Receiver {
             delivered: 0,
             reading: true,
             unread: 0,
-            advertised: window.min(MAX_UNSCALED_WINDOW),
+            advertised: window.min(threshold).min(MAX_UNSCALED_WINDOW),
             buffer,
             window,
             right_sizing: config.auto_tuning.then(Box::default),
+            threshold,
+            cut: 0,
             dsack: config.dsack,
+            sack: false,
+            compression: config.delayed_ack.compress.then(Compression::default),
+            rtt: Time::ZERO,
             unacknowledged: 0,
             delayed_ack_segments: config.delayed_ack.segments.max(1),
             mss: config.mss(),
@@ -86,13 +113,25 @@ impl Receiver {
         }
     }
 
-    /// Sets the negotiated values: the payload of a full segment, and whether windows are scaled.
-    pub fn agree(&mut self, mss: u32, scaling: bool) {
+    /// Sets the negotiated values: the payload of a full segment, and whether windows are scaled and SACK
+    /// blocks sent.
+    pub fn agree(&mut self, mss: u32, scaling: bool, sack: bool) {
         self.mss = mss;
-        if !scaling {
+        self.sack = sack;
+        if !sack {
+            self.compression = None;
+        }
+        if scaling {
+            self.cut = (1 << self.shift()) - 1;
+        } else {
             self.buffer = self.buffer.min(MAX_UNSCALED_WINDOW);
             self.window = self.window.min(self.buffer);
         }
+    }
+
+    /// The handshake is complete, and measured this round-trip time.
+    pub fn establish(&mut self, rtt: Option<Time>) {
+        self.rtt = rtt.unwrap_or(Time::ZERO);
     }
 
     /// The window field of a SYN, which is never scaled.
@@ -128,9 +167,22 @@ impl Receiver {
         self.advertised.saturating_sub(self.next)
     }
 
-    /// The available window: the limit set by right-sizing or the buffer, less the unread data.
+    /// The available window: the limit set by right-sizing or the buffer, less the unread data; or what the
+    /// window has grown to, so rounded that scaling leaves it (Linux, `__tcp_select_window`).
     fn free(&self) -> u64 {
-        self.window.saturating_sub(self.unread)
+        let grown = self.threshold.saturating_add(self.cut) & !self.cut;
+        self.window.saturating_sub(self.unread).min(grown)
+    }
+
+    /// A segment of `len` bytes arrived: the window grows by two segments, and the segment is acknowledged at
+    /// once (Linux, net/ipv4/tcp_input.c, `tcp_grow_window`, for a segment whose memory is in proportion to
+    /// its payload).
+    fn grow_window(&mut self, len: u64) {
+        let room = self.window.saturating_sub(self.unread).saturating_sub(self.threshold);
+        if room > 0 {
+            self.threshold += room.min(2 * len.max(u64::from(self.mss)));
+            self.quick_left |= 1;
+        }
     }
 
     /// Whether a sequence number lies within the advertised window.
@@ -182,11 +234,16 @@ impl Receiver {
         if fin {
             self.fin = Some(right);
         }
-        if left <= self.next {
+        let in_order = left <= self.next;
+        if self.threshold < self.window
+            && if in_order { right - left >= SHORTEST_THAT_GROWS } else { self.sack }
+        {
+            self.grow_window(right - left);
+        }
+        if in_order {
             self.receive_in_order(left, end, now);
         } else {
-            self.receive_beyond(left, end);
-            self.ack_now = true;
+            self.receive_beyond(left, end, now);
         }
         if let Some(sizing) = &mut self.right_sizing {
             let asked = sizing.on_data(echo, self.next, self.delivered, self.window, now);
@@ -240,9 +297,16 @@ impl Receiver {
             self.unread += payload;
         }
         self.unacknowledged = self.unacknowledged.saturating_add((right - before) as u32);
+        let is_report = filled_a_hole
+            && !self.beyond.is_empty()
+            && self.compression.is_some()
+            && self.quick_left == 0
+            && self.next - before <= u64::from(self.mss);
         // RFC 5681, section 4.2: an immediate ACK if a hole is filled; otherwise one for a given number of
         // segments.
-        if filled_a_hole
+        if is_report {
+            self.report(now);
+        } else if filled_a_hole
             || past_fin > 0
             || self.quick_left > 0
             || self.unacknowledged >= u32::from(self.delayed_ack_segments) * self.mss
@@ -254,7 +318,7 @@ impl Receiver {
         }
     }
 
-    fn receive_beyond(&mut self, left: u64, right: u64) {
+    fn receive_beyond(&mut self, left: u64, right: u64, now: Time) {
         // Most arrivals extend the newest run; the others are found by bisection.
         let at = match self.beyond.back() {
             Some(&(last_left, _)) if left >= last_left => {
@@ -283,8 +347,29 @@ impl Receiver {
                 self.beyond.drain(at + 1..last);
             }
         }
-        self.recent.touch(merged);
+        let place = self.recent.touch(merged);
         self.note_duplicate(duplicate);
+        if self.compression.is_none_or(|reports| reports.held > 0 && place >= BLOCKS_EXPECTED)
+            || self.duplicate.is_some()
+        {
+            self.ack_now = true;
+        } else if self.quick_left > 0 {
+            self.quick_left -= 1;
+            self.ack_now = true;
+        } else {
+            self.report(now);
+        }
+    }
+
+    /// Out-of-order data is to be reported, with compression.
+    fn report(&mut self, now: Time) {
+        let measured = self.right_sizing.as_ref().map_or(Time::ZERO, |sizing| sizing.rtt());
+        let rtt = [self.rtt, measured].into_iter().filter(|&rtt| rtt > Time::ZERO).min();
+        let reports = self.compression.as_mut();
+        match reports.and_then(|reports| reports.hold(self.next, rtt.unwrap_or(Time::ZERO))) {
+            Some(delay) => self.deadline = self.deadline.min(now + delay),
+            None => self.ack_now = true,
+        }
     }
 
     /// The first part of a segment that had arrived before is to be reported: RFC 2883, section 4.2, reports
@@ -325,5 +410,8 @@ impl Receiver {
         self.ack_now = false;
         self.deadline = Time::MAX;
         self.unacknowledged = 0;
+        if let Some(reports) = &mut self.compression {
+            reports.held = 0;
+        }
     }
 }

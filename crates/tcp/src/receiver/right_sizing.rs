@@ -17,6 +17,11 @@ pub struct RightSizing {
 }
 
 impl RightSizing {
+    /// The round-trip time as measured by the receiver; zero before the first sample.
+    pub fn rtt(&self) -> Time {
+        self.rtt
+    }
+
     /// Data arrived. `echo` is the age of the echoed timestamp; `next` and `delivered` are the bytes received
     /// in order and the bytes read by the application. Returns the requested window.
     pub fn on_data(&mut self, echo: Option<Time>, next: u64, delivered: u64, window: u64, now: Time) -> u64 {

@@ -165,7 +165,7 @@ impl Sender {
         Self {
             controller,
             settings,
-            space: SendSpace::new(config.send_buffer.map_or(u64::MAX, Bytes::get)),
+            space: SendSpace::new(config.send_buffer.map_or(u64::MAX, Bytes::get), config.send_buffer_tuning),
             board: Scoreboard::new(settings.sack() && (config.lost_retransmission || config.rack)),
             rtt: Rtt::new(config.rto_min, config.rto_variance_min),
             timer: Timer::new(),
@@ -208,6 +208,14 @@ impl Sender {
             // RFC 5681, section 3.1, asks for one segment after a lost SYN; RFC 6928, section 2, only
             // after more than one retransmission, because one is often spurious.
             self.controller.moderate(1.0);
+        }
+    }
+
+    /// The send buffer follows `cwnd`, if it is tuned.
+    #[inline]
+    pub fn tune_buffer(&mut self) {
+        if self.space.is_tuned() {
+            self.space.tune_buffer(self.controller.cwnd(), self.settings.mss);
         }
     }
 

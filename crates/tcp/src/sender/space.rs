@@ -1,5 +1,13 @@
 //! The send sequence space (RFC 9293, section 3.3.1): what was written, sent and acknowledged.
 
+/// What Linux begins with: `net.ipv4.tcp_wmem[1]`.
+const FIRST_BUFFER: u64 = 16 << 10;
+/// The smallest number of segments that Linux expects in flight: `TCP_INIT_CWND`.
+const FEWEST_SEGMENTS: f64 = 10.0;
+/// Bytes that Linux allows for a segment's headers and shared info, and for its `sk_buff` (x86-64).
+const HEADERS: u32 = 320 + 320;
+const SK_BUFF: u64 = 256;
+
 /// The send sequence space, as offsets from the first byte of data; a FIN takes one byte.
 #[derive(Clone, Copy, Debug)]
 pub struct SendSpace {
@@ -19,11 +27,13 @@ pub struct SendSpace {
     pub closed: bool,
     /// Send buffer: maximum number of unacknowledged bytes.
     buffer: u64,
+    /// What the send buffer may grow to.
+    most: u64,
 }
 
 impl SendSpace {
-    /// An empty space with a send buffer of `buffer` bytes.
-    pub fn new(buffer: u64) -> Self {
+    /// An empty space with a send buffer of `most` bytes, or one that is tuned up to that.
+    pub fn new(most: u64, tuned: bool) -> Self {
         Self {
             una: 0,
             next: 0,
@@ -32,8 +42,25 @@ impl SendSpace {
             fills_small_window: false,
             written: 0,
             closed: false,
-            buffer,
+            buffer: if tuned { most.min(FIRST_BUFFER) } else { most },
+            most,
         }
+    }
+
+    /// Whether the send buffer can still grow.
+    #[inline]
+    pub fn is_tuned(&self) -> bool {
+        self.buffer < self.most
+    }
+
+    /// Sets the send buffer for a window of `cwnd` segments of `mss` bytes: twice the memory of these segments
+    /// (Linux, net/ipv4/tcp_input.c, `tcp_sndbuf_expand`). Linux counts a segment as if it had a power of two of
+    /// memory of its own; what a bulk writer's data really takes is hardly more than its payload, which is
+    /// what counts here.
+    pub fn tune_buffer(&mut self, cwnd: f64, mss: u32) {
+        let memory = u64::from((mss + HEADERS).next_power_of_two()) + SK_BUFF;
+        let segments = cwnd.max(FEWEST_SEGMENTS) as u64;
+        self.buffer = self.buffer.max(2 * segments * memory).min(self.most);
     }
 
     /// The peer's SYN offered this window.
@@ -107,5 +134,24 @@ impl SendSpace {
             self.window_edge = edge;
         }
         changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tuned_buffer_follows_the_window_up_to_its_limit() {
+        // Linux: 16 KiB, then 87,040 bytes for ten segments of Ethernet, and 4352 for each half segment of cwnd.
+        let mut space = SendSpace::new(4_000_000, true);
+        space.window_edge = u64::MAX;
+        assert!(space.has_room(16_384) && !space.has_room(16_385));
+        for (cwnd, buffer) in [(2.0, 87_040), (100.0, 870_400), (5.0, 870_400), (1000.0, 4_000_000)] {
+            space.tune_buffer(cwnd, 1460);
+            assert!(space.has_room(buffer) && !space.has_room(buffer + 1), "{cwnd}");
+        }
+        assert!(!space.is_tuned());
+        assert!(!SendSpace::new(10_000, false).is_tuned());
     }
 }

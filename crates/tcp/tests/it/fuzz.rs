@@ -3,7 +3,9 @@
 
 use crate::common::{controller, undo, window_reduction};
 use bolero::{TypeGenerator, check};
-use elephan_tcp::{ByteCounting, Config, Counters, Endpoint, Flags, Recovery, SackBlocks, Segment};
+use elephan_tcp::{
+    ByteCounting, Config, Counters, DelayedAck, Endpoint, Flags, Recovery, SackBlocks, Segment,
+};
 use elephan_units::{Bytes, Time};
 
 const ALGORITHMS: [&str; 13] = [
@@ -68,7 +70,7 @@ struct Header {
 struct Setup {
     algorithm: u8,
     recovery: u8,
-    switches: [bool; 12],
+    switches: [bool; 15],
     detectors: [bool; 4],
     packet: u16,
     initial_window: u8,
@@ -92,6 +94,9 @@ fn config(setup: &Setup) -> Config {
         moderate_cwnd,
         per_ack,
         limited,
+        compress,
+        growing,
+        send_buffer_tuning,
     ] = setup.switches;
     let packet = u64::from(setup.packet).max(100);
     let recovery = [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack];
@@ -114,6 +119,10 @@ fn config(setup: &Setup) -> Config {
         limited_transmit: limited,
         byte_counting: if per_ack { ByteCounting::PerAck } else { ByteCounting::Abc { limit: 2 } },
         initial_window: u32::from(setup.initial_window).max(1),
+        delayed_ack: DelayedAck { compress, quick: u32::from(setup.recovery), ..DelayedAck::default() },
+        first_receive_window: growing.then(|| Bytes::new(packet)),
+        send_buffer: setup.buffer.map(|buffer| Bytes::new(3 * u64::from(buffer).max(packet))),
+        send_buffer_tuning,
         burst_limit: setup.burst_limit.map(|limit| u32::from(limit).max(1)),
         receive_buffer: setup.buffer.map(|buffer| Bytes::new(u64::from(buffer).max(packet))),
         ..Config::default()

@@ -103,6 +103,7 @@ fn settings_that_cannot_work_are_named() {
         ),
         (Config { send_buffer: bytes(1499), ..default }, "send_buffer", "\"1.499 kB\""),
         (Config { receive_buffer: bytes(1499), ..default }, "receive_buffer", "\"1.499 kB\""),
+        (Config { first_receive_window: bytes(1499), ..default }, "first_receive_window", "\"1.499 kB\""),
     ] {
         let mistakes = config.mistakes();
         assert_eq!(

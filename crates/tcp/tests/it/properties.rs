@@ -19,12 +19,13 @@ fn recovery() -> impl Strategy<Value = Recovery> {
 }
 
 prop_compose! {
-    fn switches()(bits in any::<[bool; 13]>(), kind: u8, initial_ssthresh in prop::option::of(1u32..50)) -> Config {
+    fn switches()(bits in any::<[bool; 15]>(), kind: u8, initial_ssthresh in prop::option::of(1u32..50)) -> Config {
         let [fack, lost_retransmission, proportional, limited_transmit, timestamps, dsack, ecn, auto_tuning, pacing,
-             moderate_cwnd, per_ack, other, reduce_again] = bits;
+             moderate_cwnd, per_ack, other, reduce_again, compress, send_buffer_tuning] = bits;
         Config {
             fack, lost_retransmission, limited_transmit, timestamps, dsack, ecn, auto_tuning, pacing,
-            moderate_cwnd, initial_ssthresh, reduce_again,
+            moderate_cwnd, initial_ssthresh, reduce_again, send_buffer_tuning,
+            delayed_ack: DelayedAck { compress, ..DelayedAck::default() },
             window_reduction: window_reduction(proportional, other), undo: undo(kind),
             byte_counting: if per_ack { ByteCounting::PerAck } else { ByteCounting::Abc { limit: 2 } },
             ..Config::default()
@@ -41,7 +42,7 @@ prop_compose! {
         segments in 1u8..4,
         quick in 0u32..20,
         initial_window in 1u32..20,
-        buffers in prop::collection::vec(prop::option::of(2000u64..200_000), 2),
+        buffers in prop::collection::vec(prop::option::of(2000u64..200_000), 3),
         burst_limit in prop::option::of(1u32..6),
         quantisation in prop_oneof![Just(Quantisation::None), Just(Quantisation::RoundUp)],
     ) -> Config {
@@ -51,10 +52,11 @@ prop_compose! {
             fack: switches.fack && !rack,
             rack: rack && recovery == Recovery::Sack,
             tlp: tlp && rack && recovery == Recovery::Sack,
-            delayed_ack: DelayedAck { segments, quick, ..DelayedAck::default() },
+            delayed_ack: DelayedAck { segments, quick, ..switches.delayed_ack },
             initial_window,
             send_buffer: buffers[0].map(Bytes::new),
             receive_buffer: buffers[1].map(Bytes::new),
+            first_receive_window: buffers[2].map(Bytes::new),
             burst_limit,
             quantisation,
             rto_min: Time::from_millis(200),

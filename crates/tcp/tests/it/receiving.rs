@@ -3,7 +3,7 @@
 
 use crate::common::pipe::{Faults, Pipe};
 use crate::common::{Script, config, eager, ms, stamped};
-use elephan_tcp::{Config, DelayedAck, Flags, Segment};
+use elephan_tcp::{Config, DelayedAck, Flags, Recovery, Segment};
 use elephan_units::{Bytes, Time};
 
 #[test]
@@ -27,7 +27,7 @@ fn every_second_segment_is_acknowledged_and_a_single_one_later() {
 #[test]
 fn the_number_and_the_timer_can_be_set() {
     // Delayed ACKs of four segments or 40 ms.
-    let delayed_ack = DelayedAck { segments: 4, timeout: ms(40), quick: 0 };
+    let delayed_ack = DelayedAck { segments: 4, timeout: ms(40), ..DelayedAck::default() };
     let mut tcp = Script::receiver(Config { delayed_ack, ..config() });
     tcp.data(0).data(1).data(2).silent();
     tcp.data(3);
@@ -242,4 +242,137 @@ fn a_fin_needs_no_room() {
     tcp.receive(Segment { seq, flags: Flags::ACK | Flags::FIN, ..tcp.bare_segment() });
     assert_eq!(tcp.acked().0, 2001);
     assert!(tcp.end.peer_is_finished());
+}
+
+/// A receiver whose window begins at 10 kB and may grow to 14 kB.
+fn growing(config: Config) -> Script {
+    let bytes = |bytes| Some(Bytes::new(bytes));
+    Script::receiver(Config { first_receive_window: bytes(10_000), receive_buffer: bytes(14_000), ..config })
+}
+
+#[test]
+fn the_first_window_grows_with_what_arrives() {
+    // Linux (tcp_grow_window): two segments for each, which is acknowledged at once. When the window has
+    // grown, ACKs are delayed as always.
+    let mut tcp = growing(config());
+    for window in [12_000, 14_000] {
+        tcp.data((window - 12_000) / 2000);
+        assert_eq!(tcp.take_bare(1)[0].window, window as u16);
+    }
+    tcp.data(2).silent();
+    tcp.data(3);
+    assert_eq!(tcp.take_bare(1)[0].window, 14_000);
+    // Data that is not read takes room.
+    let mut tcp = growing(config());
+    tcp.end.set_reading(false);
+    tcp.data(0);
+    assert_eq!(tcp.take_bare(1)[0].window, 12_000);
+    tcp.data(1);
+    assert_eq!(tcp.take_bare(1)[0].window, 12_000);
+    tcp.data(2).silent();
+    // Nor do short segments count.
+    let mut tcp = growing(config());
+    tcp.data_bytes(0..127).silent();
+    tcp.data_bytes(127..255);
+    assert_eq!(tcp.take_bare(1)[0].window, 12_000);
+}
+
+#[test]
+fn the_window_grows_with_data_beyond_a_hole_if_it_is_reported() {
+    // Linux: without SACK the window stays, because another window is no duplicate ACK (RFC 5681, section 2).
+    for (recovery, window) in [(Recovery::Sack, 12_000), (Recovery::Reno, 10_000)] {
+        let mut tcp = growing(Config { recovery, ..config() });
+        tcp.data(1);
+        assert_eq!(tcp.take_bare(1)[0].window, window);
+    }
+}
+
+#[test]
+fn quick_acks_are_kept_while_the_window_grows() {
+    // Linux: each growth makes the number of quick ACKs odd, and each ACK takes one.
+    let delayed_ack = DelayedAck { quick: 2, ..DelayedAck::default() };
+    let mut tcp = growing(Config { delayed_ack, ..config() });
+    tcp.data(0).data(1).data(2).data(3).take_bare(4);
+    tcp.data(4).silent();
+}
+
+#[test]
+fn a_first_window_survives_scaling_and_right_sizing() {
+    // With a shift of 14 a window of 20 kB is rounded up to 32 KiB.
+    let first_receive_window = Some(Bytes::new(20_000));
+    let mut tcp = Script::receiver(Config { first_receive_window, ..eager() });
+    tcp.data(0);
+    assert_eq!(tcp.take_bare(1)[0].window, 2);
+    // Right-sizing limits the growth: of 64 KiB at first.
+    let receive_buffer = Some(Bytes::new(65_535 << 1));
+    let mut tcp =
+        Script::receiver(Config { first_receive_window, receive_buffer, auto_tuning: true, ..eager() });
+    for number in 0..40 {
+        tcp.data(number);
+    }
+    let windows: Vec<u64> = tcp.take_bare(40).iter().map(|ack| u64::from(ack.window) << 1).collect();
+    assert_eq!(windows[..3], [22_000, 24_000, 26_000]);
+    assert_eq!(windows[39], 65_534);
+}
+
+/// A receiver that compresses reports, 20 of whose round trips of 100 ms are more than the 1 ms of Linux.
+fn compressing(config: Config) -> Script {
+    let delayed_ack = DelayedAck { compress: true, ..config.delayed_ack };
+    Script::receiver(Config { delayed_ack, ..config })
+}
+
+#[test]
+fn reports_of_data_beyond_a_hole_are_held_back() {
+    // Linux (tcp_comp_sack): three at once, the others after 1 ms, or when 44 are held.
+    let mut tcp = compressing(config());
+    tcp.data(1).data(2).data(3).take_bare(3);
+    tcp.data(4).data(5).silent();
+    assert_eq!(tcp.end.poll_timeout(), tcp.now + ms(1));
+    tcp.until(1);
+    assert_eq!(tcp.acked(), (0, vec![1000..6000]));
+    tcp.until(10);
+    for number in 6..50 {
+        tcp.data(number).silent();
+    }
+    tcp.data(50);
+    assert_eq!(tcp.acked(), (0, vec![1000..51_000]));
+    tcp.data(51).silent();
+    // What fills the hole is acknowledged at once.
+    tcp.data(0);
+    assert_eq!(tcp.acked(), (52_000, vec![]));
+    assert_eq!(tcp.end.poll_timeout(), Time::MAX);
+}
+
+#[test]
+fn an_advance_and_a_duplicate_are_reported_at_once() {
+    let mut tcp = compressing(config());
+    tcp.data(2).data(3).data(4).take_bare(3);
+    tcp.data(5).silent();
+    tcp.data(3);
+    assert_eq!(tcp.acked(), (0, vec![3000..4000, 2000..6000]));
+    // The left edge moves, and the hole remains: this and the next two reports are of a new count.
+    tcp.data(6).silent();
+    tcp.data(0).data(7).data(8).take_bare(3);
+    tcp.data(9).silent();
+    // The third run is not held back, because an ACK is trusted to report two.
+    tcp.data(11).silent();
+    tcp.data(13);
+    assert_eq!(tcp.acked(), (1000, vec![13_000..14_000, 11_000..12_000, 2000..10_000]));
+}
+
+#[test]
+fn quick_acks_and_plain_duplicate_acks_are_not_held_back() {
+    let delayed_ack = DelayedAck { quick: 5, ..DelayedAck::default() };
+    let mut tcp = compressing(Config { delayed_ack, ..config() });
+    for number in 1..=8 {
+        tcp.data(number);
+    }
+    tcp.take_bare(8);
+    tcp.data(9).silent();
+    // Without SACK the sender counts them.
+    let mut tcp = compressing(Config { recovery: Recovery::Reno, ..config() });
+    for number in 1..=10 {
+        tcp.data(number);
+    }
+    tcp.take_bare(10);
 }
