@@ -27,6 +27,8 @@ pub struct Delivered {
     /// No segment sent later than this can have been acknowledged: the ACK's arrival less the smallest
     /// round-trip time.
     horizon: Time,
+    /// No segment sent later than this was acknowledged cumulatively, as the echoed timestamp says.
+    pub echoed: Option<Time>,
     /// Payload bytes newly acknowledged, cumulatively or selectively.
     pub bytes: u64,
     /// Payload bytes newly acknowledged cumulatively, whether or not selectively before.
@@ -44,7 +46,16 @@ pub struct Delivered {
 impl Delivered {
     /// An empty value. If a segment was retransmitted after `horizon`, the original is what arrived.
     pub fn new(horizon: Time) -> Self {
-        Self { horizon, bytes: 0, cumulative: 0, segments: 0, newest: None, ambiguous: None, lowest: None }
+        Self {
+            horizon,
+            echoed: None,
+            bytes: 0,
+            cumulative: 0,
+            segments: 0,
+            newest: None,
+            ambiguous: None,
+            lowest: None,
+        }
     }
 }
 
@@ -154,6 +165,8 @@ impl Scoreboard {
 
     /// Removes everything below `offset`, and adds it to `delivered`.
     pub fn acknowledge(&mut self, offset: u64, delivered: &mut Delivered) {
+        let horizon = delivered.horizon;
+        delivered.horizon = horizon.min(delivered.echoed.unwrap_or(horizon));
         while let Some(record) = self.records.front() {
             if record.end() > offset {
                 break;
@@ -170,6 +183,7 @@ impl Scoreboard {
             self.records.pop_front();
             self.first += 1;
         }
+        delivered.horizon = horizon;
         while let Some(run) = self.runs.front_mut() {
             if run.1 > self.first {
                 run.0 = run.0.max(self.first);
