@@ -207,7 +207,7 @@ impl Sender {
     }
 
     /// The state that the controller is told.
-    pub(super) fn state(&self) -> State {
+    pub fn state(&self) -> State {
         match self.phase {
             Phase::Sack(_) | Phase::Reno(_) => State::Recovery,
             Phase::Restart { .. } => State::Loss,

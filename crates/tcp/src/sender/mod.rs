@@ -254,6 +254,16 @@ impl Sender {
         self.board.waiting()
     }
 
+    /// The segments in flight.
+    pub(crate) fn board(&self) -> &Scoreboard {
+        &self.board
+    }
+
+    /// Degree of reordering, in segments.
+    pub fn reordering(&self) -> u64 {
+        self.rack.map_or(scoreboard::DUP_THRESH, |rack| rack.reordering)
+    }
+
     /// Whether loss recovery is in progress.
     pub fn in_recovery(&self) -> bool {
         !self.phase.is_open()

@@ -57,7 +57,7 @@ impl Sender {
             Phase::Sack(SackRecovery { recover, .. }) | Phase::Restart { recover } => {
                 if self.space.una >= recover {
                     self.phase = Phase::OPEN;
-                    if !self.settings.reduce_again && self.board.has_lost() {
+                    if !self.settings.reduce_again && self.board.lost() > 0 {
                         // What is missing now was sent in the recovery that has ended.
                         let cwnd = self.controller.cwnd();
                         self.reduce(Cause::Loss, before.una, counters, now);
