@@ -60,7 +60,10 @@ def test_losses_timeouts_and_ends_are_told():
 
 def test_a_recovery_and_what_follows_are_the_simulators():
     """The end of slow start: the same packets dropped and resent, and then an acknowledgment for every second segment."""
-    keys = {"flows": [flow("reno")], "tcp": {"rto_min": "200 ms", "window_reduction": "prr", "quantisation": "round_down"}}
+    keys = {
+        "flows": [flow("reno")],
+        "tcp": {"rto_min": "200 ms", "window_reduction": "prr", "quantisation": "round_down"},
+    }
     simulated, found = (events(engine, "4 s", "20% bdp", **keys).events for engine in ("sim", "kernel"))
     for kind in ("drop", "retransmit", "congestion"):
         assert (simulated["kind"] == kind).sum() == (found["kind"] == kind).sum() > 0
