@@ -107,6 +107,20 @@ def linux_unsupported(scenario: str, guest: bool = False) -> list[str]:
     Raises `ScenarioError` where it cannot be run at all.
     """
 
+def run_packetdrill(
+    text: str,
+    file: str,
+    keys: Sequence[tuple[str, str]],
+    kernel: bool,
+    judge: Callable[[str, dict[str, int]], tuple[str, bool]],
+) -> str:
+    """The report (JSON) of a script of packetdrill on the simulator's TCP, or the running kernel's (`kernel`).
+
+    `keys` set the simulated stack, after the script's own settings. `judge` gets each piece of the script's code
+    and its variables, and returns what is wrong: an empty text for nothing, and whether only a name is missing.
+    Raises `ScenarioError` where the script or a key cannot be read, `OSError` where the kernel refuses something.
+    """
+
 def run_linux(
     scenario: str,
     algorithms: Sequence[str],

@@ -15,7 +15,7 @@
 mod clock;
 mod commands;
 mod crowds;
-mod device;
+pub mod device;
 mod emulator;
 mod hosts;
 mod listener;
@@ -40,17 +40,18 @@ use elephan_scenario::Plan;
 use elephan_units::Time;
 use serde::{Deserialize, Serialize};
 
-pub use clock::Clock;
+pub use clock::{Clock, Urgency, make_urgent};
 pub use device::DEVICE;
+pub use namespace::Namespace;
 pub use path::{Emulated, Host, Lateness, Path, RealTime};
 pub use quality::Quality;
+pub use tcp_info::{TcpInfo, tcp_info};
 pub use unsupported::unsupported;
 
-use crate::clock::{Processors, Urgency, make_urgent};
+use crate::clock::Processors;
 use crate::device::device_drops;
 use crate::emulator::Tunnels;
 use crate::hosts::{Common, LISTENER, Occurrence, SENDER, Shared, groups, initial_windows, listener_address};
-use crate::namespace::Namespace;
 use crate::observe::{Sampled, Sampler};
 use crate::path::mtu;
 use crate::streams::Progress;

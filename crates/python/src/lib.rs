@@ -5,6 +5,7 @@ mod estimate;
 mod linux;
 mod live;
 mod model;
+mod packetdrill;
 mod sweep;
 mod tables;
 mod vocabulary;
@@ -256,6 +257,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_function(function)?;
     }
     linux::register(module)?;
+    packetdrill::register(module)?;
     tables::register(module)?;
     model::register(module)
 }

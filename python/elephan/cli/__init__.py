@@ -32,6 +32,7 @@ COMMANDS = {
     "reproduce": "Reproduce published experiments, and compare the results with the published numbers.",
     "model": "Evaluate theory: response functions, recovery, fairness, stability.",
     "kernel": "Load the published algorithms into the running Linux kernel; build kernels that run as a process.",
+    "packetdrill": "Run packetdrill scripts on the simulator's TCP, or on the running kernel's.",
     "plot": "Plot a quantity over time from a results folder.",
     "report": "Write the results of a run, a comparison, a sweep or a reproduction as one file.",
     "ui": "Open a local web page: start runs, watch and change them live, view results.",

@@ -124,6 +124,18 @@ impl Endpoint {
         self.counters.bytes_delivered = self.receiver.delivered();
     }
 
+    /// The application, which does not read by itself, reads at most this number of bytes; returns how many.
+    pub fn read(&mut self, most: u64) -> u64 {
+        let taken = self.receiver.read(most);
+        self.counters.bytes_delivered = self.receiver.delivered();
+        taken
+    }
+
+    /// Payload received in order that the application has not read, in bytes.
+    pub fn unread(&self) -> u64 {
+        self.receiver.unread()
+    }
+
     /// The time returned by [`Endpoint::poll_timeout`] has come. A call before that time has no effect.
     pub fn on_timer(&mut self, now: Time) {
         match self.state {
@@ -236,12 +248,6 @@ impl Endpoint {
             rto: rtt.rto(),
             pipe: self.sender.pipe(),
             in_recovery: self.sender.in_recovery(),
-            state: self.sender.state(),
-            unacked: self.sender.board().len(),
-            sacked: self.sender.board().sacked(),
-            lost: self.sender.board().lost(),
-            retransmitted: self.sender.board().retransmitted(),
-            reordering: self.sender.reordering(),
         }
     }
 

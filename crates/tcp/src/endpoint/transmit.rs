@@ -89,7 +89,7 @@ impl Endpoint {
         }
         segment.seq = sequence::wire(transmission.offset, self.iss.wrapping_add(1));
         segment.len = transmission.len;
-        if transmission.push {
+        if transmission.push && transmission.len > 0 {
             segment.flags |= Flags::PSH;
         }
         if transmission.fin {

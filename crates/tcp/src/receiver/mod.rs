@@ -205,12 +205,24 @@ impl Receiver {
     pub fn set_reading(&mut self, reading: bool) {
         self.reading = reading;
         if reading {
-            self.delivered += self.unread;
-            self.unread = 0;
-            // A window that had less than a full segment has opened: the sender waits for this update.
-            let was_closed = self.advertised < self.next + u64::from(self.mss);
-            self.ack_now |= was_closed && self.opens_by() >= self.step();
+            self.read(u64::MAX);
         }
+    }
+
+    /// Payload received in order that the application has not read.
+    pub fn unread(&self) -> u64 {
+        self.unread
+    }
+
+    /// The application reads at most this number of bytes, and gets the number that it read.
+    pub fn read(&mut self, most: u64) -> u64 {
+        let taken = most.min(self.unread);
+        self.delivered += taken;
+        self.unread -= taken;
+        // A window that had less than a full segment has opened: the sender waits for this update.
+        let was_closed = self.advertised < self.next + u64::from(self.mss);
+        self.ack_now |= was_closed && self.opens_by() >= self.step();
+        taken
     }
 
     /// Payload `[left, right)` arrived, with the FIN at `right` if `fin` is set. `echo` is the age of the

@@ -96,13 +96,7 @@ impl Sender {
             // if there was already a reduction for the window in which the segment was sent; in Linux, also in any
             // recovery (net/ipv4/tcp_input.c, `tcp_enter_loss`).
             let in_recovery = self.phase.is_fast_recovery() && !self.settings.reduce_again;
-            let again = self.timer.tries > 0;
-            let answered = again || in_recovery || self.front_is_answered(now);
-            self.begin_frto(!answered && self.phase.is_open());
-            if answered {
-                if !again {
-                    self.eifel = None;
-                }
+            if self.timer.tries > 0 || in_recovery || self.front_is_answered(now) {
                 self.controller.collapse();
                 self.note_reduction(Cause::Timeout);
             } else {

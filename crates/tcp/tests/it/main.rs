@@ -15,7 +15,6 @@ mod receiving;
 mod reordering;
 mod sack;
 mod segment;
-mod spurious;
 mod timers;
 mod told;
 mod window;

@@ -1,0 +1,511 @@
+//! The simulator's TCP as a stack under test, in virtual time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+
+use elephan_tcp::{Endpoint, Flags, SackBlocks, Segment};
+use elephan_units::Time;
+
+use crate::call::{Arguments, names};
+use crate::run::{Returned, Sent, Stack, Stop};
+use crate::script::{Call, Directive, Ecn, Packet, Script, TcpOption, Value, flags};
+use crate::settings::{self, Keys, Setting};
+
+/// The script begins when the stack's clock shows this; timestamps are then not zero.
+const ORIGIN: Time = Time::from_secs(1);
+/// The initial sequence number of the stack.
+const ISS: u32 = 0x7000_0000;
+/// The receive buffer unless the script sets one: Linux's maximum.
+const RECEIVE_BUFFER: &str = "6291456 B";
+/// Timers that may expire without time passing.
+const MOST_TIMERS: u32 = 10_000;
+/// `TCP_INFINITE_SSTHRESH`.
+const INFINITE: i64 = 0x7fff_ffff;
+
+/// What a descriptor of the script is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Fresh,
+    Listening,
+    /// Connecting or connected.
+    Connection,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Descriptor {
+    state: State,
+    is_blocking: bool,
+}
+
+/// A call that blocks.
+#[derive(Clone, Debug)]
+struct Blocked {
+    call: Call,
+    returned: Option<(Time, Returned)>,
+}
+
+/// The simulated stack: one connection, or the socket that waits for it.
+pub struct Simulated {
+    file: String,
+    folder: PathBuf,
+    now: Time,
+    descriptors: BTreeMap<i64, Descriptor>,
+    end: Option<Endpoint>,
+    accepted: bool,
+    /// Whether the connection was ever established, and whether a call has told the script so, or of its end.
+    established: bool,
+    told: bool,
+    sent: Sent,
+    blocked: Option<Blocked>,
+    /// What sysctl and `ip route` set, what `setsockopt` sets, and what the caller sets.
+    settings: Vec<Setting>,
+    options: Keys,
+    overrides: Keys,
+    /// What the comments of the script set.
+    directives: Keys,
+    /// Bytes written.
+    written: u64,
+    send_buffer: Option<u64>,
+}
+
+impl Simulated {
+    /// A stack for a script, whose largest packets are of `mtu` bytes, with these keys of the caller.
+    pub fn new(script: &Script, mtu: u32, overrides: &Keys) -> Result<Self, Stop> {
+        let directives = script.directives.iter().filter_map(|directive| match directive {
+            Directive::Set(key, value) => Some((key.clone(), value.clone())),
+            _ => None,
+        });
+        let stack = Self {
+            file: script.file.clone(),
+            folder: Path::new(&script.file).parent().unwrap_or(Path::new("")).to_owned(),
+            now: ORIGIN,
+            descriptors: BTreeMap::new(),
+            end: None,
+            accepted: false,
+            established: false,
+            told: false,
+            sent: VecDeque::new(),
+            blocked: None,
+            settings: Vec::new(),
+            options: vec![("tcp.packet".to_owned(), format!("{mtu} B"))],
+            overrides: overrides.clone(),
+            directives: directives.collect(),
+            written: 0,
+            send_buffer: None,
+        };
+        // Settings are wrong or right whether or not a connection opens.
+        settings::stack(&stack.keys(true)?, &stack.file).map_err(Stop::Wrong)?;
+        Ok(stack)
+    }
+
+    /// The keys of the stack, the last of which counts.
+    fn keys(&self, opens: bool) -> Result<Keys, Stop> {
+        let mut keys = vec![("tcp.receive_buffer".to_owned(), RECEIVE_BUFFER.to_owned())];
+        keys.extend(settings::of_settings(&self.settings, opens).map_err(Stop::Skip)?);
+        for more in [&self.options, &self.directives, &self.overrides] {
+            keys.extend(more.iter().cloned());
+        }
+        Ok(keys)
+    }
+
+    fn open(&mut self, opens: bool) -> Result<(), Stop> {
+        let (config, controller) = settings::stack(&self.keys(opens)?, &self.file).map_err(Stop::Wrong)?;
+        self.send_buffer = config.send_buffer.map(elephan_units::Bytes::get);
+        let open = if opens { Endpoint::connect } else { Endpoint::listen };
+        let mut end = open(&config, controller, ISS);
+        end.set_reading(false);
+        self.end = Some(end);
+        (self.accepted, self.established, self.told, self.written) = (false, false, false, 0);
+        Ok(())
+    }
+
+    /// Takes what the stack sends now, and completes the blocked call if it can.
+    fn pump(&mut self) {
+        let since = self.now.since(ORIGIN);
+        if let Some(end) = &mut self.end {
+            self.established |= end.is_established();
+            while let Some(segment) = end.poll_transmit(self.now) {
+                let ecn = if end.ecn_capable() { Ecn::Ect0 } else { Ecn::None };
+                self.sent.push_back((since, to_packet(&segment, ecn)));
+            }
+        }
+        let Some(Blocked { call, returned: None }) = self.blocked.clone() else { return };
+        // What has no counterpart was found at the first try.
+        if let Ok(Some(returned)) = self.attempt(&call) {
+            self.blocked = Some(Blocked { call, returned: Some((since, returned)) });
+        }
+    }
+
+    /// The next timer.
+    fn due(&self) -> Time {
+        self.end.as_ref().map_or(Time::MAX, Endpoint::poll_timeout)
+    }
+
+    /// Lets time pass until `to` on the stack's clock, or until `done`.
+    fn pass(&mut self, to: Time, done: impl Fn(&Self) -> bool) -> Result<(), Stop> {
+        let mut at_once = 0;
+        while !done(self) {
+            let due = self.due();
+            if due > to {
+                // If nothing will happen any more, time stands still.
+                if to < Time::MAX {
+                    self.now = self.now.max(to);
+                }
+                break;
+            }
+            at_once = if due > self.now { 0 } else { at_once + 1 };
+            if at_once > MOST_TIMERS {
+                let expected = "timers that expire as time passes".to_owned();
+                return Err(Stop::Fail(expected, "one that expires for ever at once".to_owned()));
+            }
+            self.now = self.now.max(due);
+            if let Some(end) = &mut self.end {
+                end.on_timer(self.now);
+            }
+            self.pump();
+        }
+        Ok(())
+    }
+
+    /// Carries out a call, if it can return now.
+    fn attempt(&mut self, call: &Call) -> Result<Option<Returned>, Stop> {
+        let arguments = Arguments::new(call);
+        let lacks = || Err(Stop::Skip(call.name.clone()));
+        arguments.check_name()?;
+        let value = |value: i64| Ok(Some(Returned::value(value)));
+        let error = |name: &str| Ok(Some(Returned::error(name)));
+        if call.name == "socket" {
+            if !arguments.is_tcp_over_ipv4() {
+                return Err(Stop::Skip(format!("socket({})", arguments.texts())));
+            }
+            let fd = arguments.expected();
+            self.descriptors.insert(fd, Descriptor { state: State::Fresh, is_blocking: true });
+            return value(fd);
+        }
+        let number = arguments.number(0)?;
+        let Some(&fd) = self.descriptors.get(&number) else { return error("EBADF") };
+        // A call that has to wait: an error where sockets do not block.
+        let wait = || if fd.is_blocking { Ok(None) } else { error("EAGAIN") };
+        match call.name.as_str() {
+            "bind" => value(0),
+            "listen" => {
+                self.set_state(number, State::Listening);
+                value(0)
+            }
+            "connect" => self.connect(number, fd),
+            "accept" | "accept4" => {
+                if fd.state != State::Listening {
+                    return error("EINVAL");
+                }
+                if self.accepted || !self.is_established() {
+                    return wait();
+                }
+                self.accepted = true;
+                let accepted = arguments.expected();
+                let is_blocking = !names(call.arguments.get(3)).contains(&"SOCK_NONBLOCK");
+                self.descriptors.insert(accepted, Descriptor { state: State::Connection, is_blocking });
+                value(accepted)
+            }
+            "write" | "send" | "sendto" => self.write(&arguments, fd),
+            "read" | "recv" | "recvfrom" => {
+                arguments.flags(3, &[("MSG_DONTWAIT", ())])?;
+                let most = arguments.size(2)?;
+                let Some(end) = self.connection(fd) else { return error("ENOTCONN") };
+                let taken = end.read(most);
+                if taken > 0 {
+                    return value(taken as i64);
+                }
+                if end.is_reset() {
+                    return error("ECONNRESET");
+                }
+                if end.peer_is_finished() { value(0) } else { wait() }
+            }
+            "shutdown" | "close" => self.close(call, number, fd),
+            "fcntl" => match (arguments.word(1), call.arguments.get(2)) {
+                ("F_SETFL", flags) => {
+                    let is_blocking = !names(flags).contains(&"O_NONBLOCK");
+                    self.descriptors.insert(number, Descriptor { is_blocking, ..fd });
+                    value(0)
+                }
+                ("F_GETFL", _) => value(if fd.is_blocking { 0x2 } else { 0x802 }),
+                _ => lacks(),
+            },
+            "setsockopt" => self.set_option(&arguments),
+            "getsockopt" => match arguments.word(2) {
+                "SO_ERROR" => {
+                    let is_refused = self.end.as_ref().is_some_and(Endpoint::is_reset) && !self.told;
+                    self.told |= is_refused;
+                    let number = if is_refused { self.refusal().1 } else { 0 };
+                    Ok(Some(Returned { out: Some((3, Value::Number(number))), ..Returned::value(0) }))
+                }
+                name => Err(Stop::Skip(format!("getsockopt {name}"))),
+            },
+            _ => lacks(),
+        }
+    }
+
+    /// The error of a connection that did not come about or ended, and its number.
+    fn refusal(&self) -> (&'static str, i64) {
+        if self.established { ("ECONNRESET", 104) } else { ("ECONNREFUSED", 111) }
+    }
+
+    fn is_established(&self) -> bool {
+        self.end.as_ref().is_some_and(Endpoint::is_established)
+    }
+
+    fn connection(&mut self, fd: Descriptor) -> Option<&mut Endpoint> {
+        self.end.as_mut().filter(|_| fd.state == State::Connection)
+    }
+
+    fn set_state(&mut self, number: i64, state: State) {
+        if let Some(fd) = self.descriptors.get_mut(&number) {
+            fd.state = state;
+        }
+    }
+
+    fn connect(&mut self, number: i64, fd: Descriptor) -> Result<Option<Returned>, Stop> {
+        let wait = |name| if fd.is_blocking { Ok(None) } else { Ok(Some(Returned::error(name))) };
+        match fd.state {
+            State::Listening => Ok(Some(Returned::error("EISCONN"))),
+            State::Fresh => {
+                self.open(true)?;
+                self.set_state(number, State::Connection);
+                self.pump();
+                wait("EINPROGRESS")
+            }
+            State::Connection => {
+                let Some(end) = &self.end else { return Ok(Some(Returned::error("EINVAL"))) };
+                if end.is_reset() {
+                    let (name, _) = self.refusal();
+                    return Ok(Some(Returned::error(name)));
+                }
+                if !end.is_established() {
+                    return wait("EALREADY");
+                }
+                let known = std::mem::replace(&mut self.told, true);
+                Ok(Some(if known { Returned::error("EISCONN") } else { Returned::value(0) }))
+            }
+        }
+    }
+
+    fn write(&mut self, arguments: &Arguments<'_>, fd: Descriptor) -> Result<Option<Returned>, Stop> {
+        arguments.flags(3, &[("MSG_DONTWAIT", ()), ("MSG_NOSIGNAL", ())])?;
+        let bytes = arguments.size(2)?;
+        let (buffer, written) = (self.send_buffer, self.written);
+        let Some(end) = self.connection(fd) else { return Ok(Some(Returned::error("ENOTCONN"))) };
+        if end.is_reset() {
+            return Ok(Some(Returned::error("ECONNRESET")));
+        }
+        if end.is_closed() {
+            return Ok(Some(Returned::error("EPIPE")));
+        }
+        let room =
+            buffer.map_or(u64::MAX, |buffer| (buffer + end.counters().bytes_acked).saturating_sub(written));
+        let taken = bytes.min(room);
+        if taken == 0 && bytes > 0 || !end.is_established() {
+            return Ok(if fd.is_blocking { None } else { Some(Returned::error("EAGAIN")) });
+        }
+        end.write(taken);
+        self.written += taken;
+        Ok(Some(Returned::value(taken as i64)))
+    }
+
+    fn close(&mut self, call: &Call, number: i64, fd: Descriptor) -> Result<Option<Returned>, Stop> {
+        let arguments = Arguments::new(call);
+        let is_close = call.name == "close";
+        if !is_close && arguments.word(1) == "SHUT_RD" {
+            return Err(Stop::Skip("shutdown SHUT_RD".to_owned()));
+        }
+        if let Some(end) = self.connection(fd) {
+            if is_close && end.unread() > 0 {
+                return Err(Stop::Skip("close with data that was not read".to_owned()));
+            }
+            if !end.is_established() && !end.is_reset() {
+                return Err(Stop::Skip(format!("{} before the connection is established", call.name)));
+            }
+            end.close();
+        }
+        if is_close {
+            self.descriptors.remove(&number);
+        }
+        Ok(Some(Returned::value(0)))
+    }
+
+    fn set_option(&mut self, arguments: &Arguments<'_>) -> Result<Option<Returned>, Stop> {
+        let name = arguments.word(2);
+        let number = || arguments.listed(3);
+        let (key, value) = match name {
+            // The simulator's sender sends at once what it may send.
+            "SO_REUSEADDR" | "SO_REUSEPORT" | "TCP_NODELAY" => return Ok(Some(Returned::value(0))),
+            "SO_SNDBUF" => ("tcp.send_buffer", format!("{} B", number()?)),
+            "SO_RCVBUF" => ("tcp.receive_buffer", format!("{} B", number()?)),
+            "TCP_MAXSEG" => ("tcp.packet", format!("{} B", number()? + 40)),
+            "TCP_CONGESTION" => ("cc", settings::cc(arguments.text(3)?).map_err(Stop::Skip)?),
+            _ => return Err(Stop::Skip(format!("setsockopt {name}"))),
+        };
+        if self.end.is_some() {
+            return Err(Stop::Skip(format!("setsockopt {name} after the connection has begun")));
+        }
+        self.options.push((key.to_owned(), value));
+        Ok(Some(Returned::value(0)))
+    }
+}
+
+impl Stack for Simulated {
+    fn now(&self) -> Time {
+        self.now.since(ORIGIN)
+    }
+
+    fn advance(&mut self, to: Time) -> Result<(), Stop> {
+        self.pass(ORIGIN.saturating_add(to), |_| false)
+    }
+
+    fn arrive(&mut self, packet: &Packet) -> Result<(), Stop> {
+        let is_opening = packet.flags & (flags::SYN | flags::ACK | flags::RST) == flags::SYN;
+        let listens = self.descriptors.values().any(|fd| fd.state == State::Listening);
+        if is_opening && listens && self.end.as_ref().is_none_or(|end| end.is_reset() && !self.accepted) {
+            self.open(false)?;
+        }
+        let now = self.now;
+        let Some(end) = &mut self.end else {
+            return Err(Stop::Skip("a packet without a connection".to_owned()));
+        };
+        let segment = to_segment(packet)?;
+        end.on_segment(&segment, packet.ecn == Some(Ecn::Ce), now);
+        self.pump();
+        Ok(())
+    }
+
+    fn sent(&mut self, until: Time) -> Result<Option<(Time, Packet)>, Stop> {
+        self.pass(ORIGIN.saturating_add(until), |stack| !stack.sent.is_empty())?;
+        Ok(self.sent.pop_front())
+    }
+
+    fn call(&mut self, call: &Call) -> Result<Option<Returned>, Stop> {
+        let returned = self.attempt(call)?;
+        if returned.is_none() {
+            self.blocked = Some(Blocked { call: call.clone(), returned: None });
+        }
+        self.pump();
+        Ok(returned)
+    }
+
+    fn returned(&mut self, until: Time) -> Result<Option<(Time, Returned)>, Stop> {
+        let is_done = |stack: &Self| matches!(stack.blocked, Some(Blocked { returned: Some(_), .. }));
+        self.pass(ORIGIN.saturating_add(until), is_done)?;
+        Ok(if is_done(self) { self.blocked.take().and_then(|blocked| blocked.returned) } else { None })
+    }
+
+    fn command(&mut self, command: &str) -> Result<(), Stop> {
+        let settings = settings::of_command(command, &self.folder).map_err(Stop::Skip)?;
+        let is_late = self.end.is_some() && !settings.is_empty();
+        self.settings.extend(settings);
+        self.keys(true)?;
+        if is_late {
+            return Err(Stop::Skip(format!("`{command}` after the connection has begun")));
+        }
+        Ok(())
+    }
+
+    fn info(&mut self) -> Result<BTreeMap<&'static str, i64>, Stop> {
+        let Some(end) = &self.end else {
+            return Err(Stop::Skip("code before a connection".to_owned()));
+        };
+        let (snapshot, counters) = (end.snapshot(), end.counters());
+        let micros = |time: Time| (time.picos() / 1_000_000) as i64;
+        let ssthresh = if snapshot.ssthresh.is_finite() { snapshot.ssthresh as i64 } else { INFINITE };
+        Ok(BTreeMap::from([
+            ("tcpi_snd_cwnd", snapshot.cwnd as i64),
+            ("tcpi_snd_ssthresh", ssthresh),
+            ("tcpi_rtt", micros(snapshot.srtt)),
+            ("tcpi_min_rtt", micros(snapshot.min_rtt)),
+            ("tcpi_rto", micros(snapshot.rto)),
+            ("tcpi_total_retrans", counters.segments_retransmitted as i64),
+            ("tcpi_bytes_acked", counters.bytes_acked as i64),
+            ("tcpi_bytes_received", (counters.bytes_delivered + end.unread()) as i64),
+            ("tcpi_bytes_sent", counters.bytes_sent as i64),
+            ("tcpi_bytes_retrans", counters.bytes_retransmitted as i64),
+            ("tcpi_data_segs_out", counters.segments_sent as i64),
+            ("tcpi_total_rto", counters.timeouts as i64),
+        ]))
+    }
+}
+
+const BITS: [(u8, Flags); 7] = [
+    (flags::FIN, Flags::FIN),
+    (flags::SYN, Flags::SYN),
+    (flags::RST, Flags::RST),
+    (flags::PSH, Flags::PSH),
+    (flags::ACK, Flags::ACK),
+    (flags::ECE, Flags::ECE),
+    (flags::CWR, Flags::CWR),
+];
+
+fn to_segment(packet: &Packet) -> Result<Segment, Stop> {
+    if packet.flags & flags::URG != 0 {
+        return Err(Stop::Skip("urgent data".to_owned()));
+    }
+    let mut segment = Segment {
+        seq: packet.seq,
+        ack: packet.ack.unwrap_or(0),
+        len: packet.len as u16,
+        // packetdrill sends a window of zero where the script gives none.
+        window: packet.window.unwrap_or(0),
+        ..Segment::default()
+    };
+    for (bit, flag) in BITS {
+        if packet.flags & bit != 0 {
+            segment.flags |= flag;
+        }
+    }
+    for option in packet.options.iter().flatten() {
+        match option {
+            TcpOption::Mss(mss) => segment.mss = *mss,
+            TcpOption::WindowScale(shift) => segment.window_scale_plus_one = shift.saturating_add(1),
+            TcpOption::SackPermitted => segment.sack_permitted = true,
+            TcpOption::Timestamps { val, ecr } => {
+                (segment.timestamps, segment.ts_val, segment.ts_ecr) = (true, *val, *ecr);
+            }
+            TcpOption::Sack(blocks) => {
+                let mut sack = SackBlocks::default();
+                if !blocks.iter().all(|&(left, right)| sack.push(left, right)) {
+                    return Err(Stop::Skip("more than four SACK blocks".to_owned()));
+                }
+                segment.sack = sack;
+            }
+            TcpOption::Other(name) => return Err(Stop::Skip(format!("the TCP option {name}"))),
+        }
+    }
+    Ok(segment)
+}
+
+fn to_packet(segment: &Segment, ecn: Ecn) -> Packet {
+    let mut options = Vec::new();
+    if segment.mss > 0 {
+        options.push(TcpOption::Mss(segment.mss));
+    }
+    if segment.sack_permitted {
+        options.push(TcpOption::SackPermitted);
+    }
+    if segment.timestamps {
+        options.push(TcpOption::Timestamps { val: segment.ts_val, ecr: segment.ts_ecr });
+    }
+    if let Some(shift) = segment.window_scale_plus_one.checked_sub(1) {
+        options.push(TcpOption::WindowScale(shift));
+    }
+    if !segment.sack.is_empty() {
+        options.push(TcpOption::Sack(segment.sack.as_slice().to_vec()));
+    }
+    Packet {
+        ecn: Some(ecn),
+        flags: BITS
+            .iter()
+            .filter(|(_, flag)| segment.flags.contains(*flag))
+            .fold(0, |all, (bit, _)| all | bit),
+        seq: segment.seq,
+        len: u32::from(segment.len),
+        ack: segment.flags.contains(Flags::ACK).then_some(segment.ack),
+        window: Some(segment.window),
+        options: Some(options),
+    }
+}

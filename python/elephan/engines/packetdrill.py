@@ -1,0 +1,67 @@
+"""Runs scripts of packetdrill on the simulator's TCP, or on the running kernel's."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from elephan import _core, kernel
+
+STATES = (
+    *("ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2", "TIME_WAIT"),
+    *("CLOSE", "CLOSE_WAIT", "LAST_ACK", "LISTEN", "CLOSING"),
+)
+# The names that packetdrill gives the code of a script, besides those of `struct tcp_info`.
+CONSTANTS = {
+    **{f"TCP_CA_{name}": number for number, name in enumerate(("Open", "Disorder", "CWR", "Recovery", "Loss"))},
+    **{f"TCP_{name}": number for number, name in enumerate(STATES, 1)},
+    **{f"TCPI_OPT_{name}": 1 << bit for bit, name in enumerate(("TIMESTAMPS", "SACK", "WSCALE", "ECN", "ECN_SEEN"))},
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of a script: `passed`, `skipped` or `failed`.
+
+    A skipped script has a reason; a failed one has the text of its line, and what was expected and seen there. The line is
+    0 if it is the script as a whole.
+    """
+
+    file: str
+    outcome: str
+    line: int = 0
+    reason: str = ""
+    text: str = ""
+    expected: str = ""
+    seen: str = ""
+
+
+def run(file: Path, keys: Mapping[str, str] | None = None, *, on_kernel: bool = False) -> Report:
+    """Run a script. `keys` set the simulated stack (`tcp.rack`, `cc`), after the script's own settings.
+
+    The Python code of the script runs in this process. Raises `ScenarioError` for a script or a key that cannot be read, and
+    `KernelError` if something is missing.
+    """
+    if on_kernel and os.geteuid() != 0:
+        raise kernel.KernelError("user: expected root, which may make namespaces, found another user; try sudo")
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise _core.ScenarioError(
+            f"{file}: expected text in UTF-8, found the byte {error.object[error.start]:#04x}"
+        ) from None
+    names: dict[str, object] = dict(CONSTANTS)
+
+    def judge(code: str, values: dict[str, int]) -> tuple[str, bool]:
+        names.update(values)
+        try:
+            exec(compile(code, str(file), "exec"), names)
+        except NameError as error:
+            return (error.name or str(error), True)
+        except Exception as error:
+            return (f"{type(error).__name__}: {error}".removesuffix(": "), False)
+        return ("", False)
+
+    report = json.loads(_core.run_packetdrill(text, str(file), list((keys or {}).items()), on_kernel, judge))
+    return Report(file=str(file), **report)

@@ -1,0 +1,190 @@
+"""Scripts of packetdrill: our own on the simulator and on the running kernel, and what the command says."""
+
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from elephan import _core
+from elephan.base.errors import FailedError
+from elephan.cli.packetdrill import app
+from elephan.engines import packetdrill
+
+SCRIPTS = sorted((Path(__file__).parents[2] / "packetdrill").glob("*.pkt"))
+REQUIRED = os.environ.get("ELEPHAN_KERNEL") == "required"
+# A pause of the machine shifts the times of a script in real time.
+ATTEMPTS = 3
+
+OPENING = """
+0   socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0  bind(3, ..., ...) = 0
++0  listen(3, 1) = 0
++0  < S 0:0(0) win 65535 <mss 1000>
++0  > S. 0:0(0) ack 1 <mss 1460>
++.1 < . 1:1(0) ack 1 win 65535
++0  accept(3, ..., ...) = 4
+"""
+
+
+def named(path):
+    return path.stem
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    """Skips a test where a namespace with a TUN device cannot be made."""
+    lacks = (
+        "" if os.geteuid() == 0 and Path("/dev/net/tun").exists() else "expected root and /dev/net/tun, found them not"
+    )
+    if lacks and REQUIRED:
+        pytest.fail(lacks)
+    if lacks:
+        pytest.skip(lacks)
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(text, opening=OPENING):
+        path = tmp_path / "script.pkt"
+        path.write_text(opening + text)
+        return path
+
+    return write
+
+
+def differs(path, stack):
+    return f"// elephan: {stack} differs:" in path.read_text()
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=named)
+def test_the_simulator_does_what_our_scripts_expect(path):
+    report = packetdrill.run(path)
+    expected = "skipped" if differs(path, "simulator") else "passed"
+    assert report.outcome == expected, report
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=named)
+@pytest.mark.usefixtures("kernel")
+def test_the_kernel_does_what_our_scripts_expect(path):
+    expected = "skipped" if differs(path, "kernel") else "passed"
+    for _ in range(ATTEMPTS):
+        report = packetdrill.run(path, on_kernel=True)
+        if report.outcome == expected:
+            break
+    assert report.outcome == expected, report
+
+
+def test_a_script_names_its_source():
+    for path in SCRIPTS:
+        assert path.read_text().startswith("// RFC"), path
+
+
+def test_a_line_that_does_not_hold_is_shown_with_what_was_seen(script):
+    report = packetdrill.run(script("+0 write(4, ..., 1000) = 1000\n+0 > P. 1:1001(1000) ack 2\n"))
+    assert (report.outcome, report.line) == ("failed", 10)
+    assert report.expected == "P. 1:1001(1000) ack 2 at 0.100000 s"
+    assert report.seen.startswith("P. 1:1001(1000) ack 1 win")
+    assert report.seen.endswith("(differs: ack)")
+
+
+@pytest.mark.parametrize(
+    ("line", "seen"),
+    [
+        ("+.1 > . 1:1(0) ack 1", "nothing until"),
+        ("+0 read(4, ..., 1000) = 10", "the call blocks"),
+        ("+0 write(4, ..., 1000) = 10", "= 1000"),
+        ("+0 %{ assert tcpi_snd_cwnd == 11 }%", "tcpi_snd_cwnd = 10"),
+        ("+0 %{ 1 / 0 }%", "ZeroDivisionError"),
+    ],
+)
+def test_what_fails_is_named(script, line, seen):
+    report = packetdrill.run(script(line))
+    assert report.outcome == "failed"
+    assert seen in report.seen
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("+0 `reboot`", "`reboot`"),
+        ("+0 `sysctl -q kernel.hostname=other`", "kernel.hostname=other"),
+        ("+0 %{ assert tcpi_nothing == 1 }%", "tcpi_nothing"),
+        ("+0 < icmp unreachable [1:1001(1000)]", "icmp packets"),
+        ("+0 epoll_create(1) = 5", "epoll_create"),
+        ("+0 setsockopt(4, SOL_TCP, TCP_CORK, [1], 4) = 0", "setsockopt TCP_CORK"),
+    ],
+)
+def test_what_has_no_counterpart_skips_a_script_by_its_name(script, line, reason):
+    report = packetdrill.run(script(line))
+    assert (report.outcome, report.reason) == ("skipped", reason)
+
+
+def test_code_sees_the_names_that_it_defined(script):
+    report = packetdrill.run(
+        script("+0 %{ before = tcpi_snd_cwnd }%\n+0 %{ assert before == 10 and TCP_CA_Open == 0 }%\n")
+    )
+    assert report.outcome == "passed"
+
+
+def test_settings_come_from_sysctl_comments_and_the_caller(script):
+    check = "+0 %{{ assert tcpi_snd_cwnd == {} }}%\n"
+    route = "`ip route change 192.0.2.0/24 dev tun0 initcwnd 4`\n"
+    assert packetdrill.run(script(check.format(4), opening=route + OPENING)).outcome == "passed"
+    told = route + "// elephan: tcp.initial_window=5\n"
+    assert packetdrill.run(script(check.format(5), opening=told + OPENING)).outcome == "passed"
+    path = script(check.format(6), opening=told + OPENING)
+    assert packetdrill.run(path, {"tcp.initial_window": "6"}).outcome == "passed"
+
+
+def test_files_of_commands_are_read_beside_the_script(script, tmp_path):
+    (tmp_path / "defaults.sh").write_text('# a comment\nsysctl -q net.ipv4.tcp_rmem="4096 540000 $((15*1024*1024))"\n')
+    opening = "`./defaults.sh`\n" + OPENING.replace("<mss 1000>", "<mss 1000,wscale 2>").replace(
+        "<mss 1460>", "<mss 1460,wscale 8>"
+    )
+    assert packetdrill.run(script("", opening=opening)).outcome == "passed"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("0 socket(... = 3", 'line 1: expected "," or ")", found "="'),
+        ("0 > Q 0:0(0)", "line 1: expected flags"),
+        ("0 > S 0:5(0)", "line 1: expected 0:0(0), whose numbers agree, found 0:5(0)"),
+        ("* < . 1:1(0) ack 1 win 1", "line 1: expected a time"),
+        ("\n+0 `ls", "line 2: expected `, found the end of the script"),
+        ("// elephan: tcp.nothing=1\n" + OPENING, "tcp.nothing"),
+        ("// elephan: other words\n", "line 1: expected KEY=VALUE"),
+    ],
+)
+def test_a_wrong_script_is_refused_with_its_line(script, text, says):
+    with pytest.raises(_core.ScenarioError) as raised:
+        packetdrill.run(script(text, opening=""))
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_the_command_reports_each_script_and_fails_if_one_fails(script, tmp_path):
+    script("+0 > . 1:1(0) ack 2")
+    (tmp_path / "good.pkt").write_text(OPENING)
+    result = CliRunner().invoke(app, [str(tmp_path)])
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[0].startswith("passed  ")
+    assert "    expected . 1:1(0) ack 2 at 0.100000 s" in result.stdout
+    assert result.stdout.splitlines()[-1] == "1 passed, 1 failed"
+    assert CliRunner().invoke(app, [str(tmp_path / "good.pkt")]).exit_code == 0
+
+
+def test_the_command_goes_on_after_a_script_that_it_cannot_read(script, tmp_path):
+    script("+0 nonsense", opening="")
+    (tmp_path / "good.pkt").write_text(OPENING)
+    (tmp_path / "binary.pkt").write_bytes(b"\xff\xfe")
+    result = CliRunner().invoke(app, [str(tmp_path)])
+    assert result.exit_code == 2
+    assert result.stdout.splitlines()[-1] == "1 passed, 2 unreadable"
+
+
+def test_the_kernel_needs_root(script, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(FailedError, match="expected root"):
+        packetdrill.run(script(""), on_kernel=True)
