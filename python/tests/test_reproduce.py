@@ -177,6 +177,14 @@ def test_metrics_of_a_published_point_by_hand_from_its_events():
         goodputs.append(((last - first) % 2**32) * 8 / span)
         assert abs(goodputs[-1] / summary.flows[flow].goodput_bit_s - 1) < 0.003
     assert sum(shares) / summary.goodput_bit_s == pytest.approx(summary.overhead_s_bit, rel=0.01)
+    # The same from the start of the run: its goodput is what was sent once, less what is in flight at the end.
+    shares, once = [], 0
+    for flow in (0, 1):
+        mine = events.filter((pl.col("flow") == flow) & (pl.col("time_s") <= 40))
+        new, again = (mine.filter(pl.col("kind") == kind)["bytes"].sum() for kind in ("send", "retransmit"))
+        shares.append(again / (new + again))
+        once += new
+    assert sum(shares) / (8 * once / 40.0) == pytest.approx(summary.overhead_whole_s_bit, rel=0.01)
     assert min(goodputs) / max(goodputs) == pytest.approx(summary.fairness, rel=0.005)
     # One second at a time, an exponential mean until it is within 80 % of the flow's own goodput.
     interval = 1.0

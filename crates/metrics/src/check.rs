@@ -48,6 +48,7 @@ impl Summary {
             ("convergence_s", self.convergence_s),
             ("fair_share_s", self.fair_share_s),
             ("overhead_s_bit", self.overhead_s_bit),
+            ("overhead_whole_s_bit", self.overhead_whole_s_bit),
         ];
         for (name, amount) in amounts {
             need(amount.is_none_or(is_amount), || format!("{name} of {amount:?}"))?;

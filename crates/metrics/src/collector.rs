@@ -237,6 +237,7 @@ impl Collector {
             }
             links.push(summary);
         }
+        let overhead_whole_s_bit = self.overhead_whole();
         let (congestion_epochs, synchronisation) = self.epochs.finish();
         let transfers = self.completions.summary();
         let summary = Summary {
@@ -250,6 +251,7 @@ impl Collector {
             convergence_s: newest.and_then(|flow| flows[flow].convergence_s),
             fair_share_s,
             overhead_s_bit: finite(formula::overhead(&shares, aggregate)),
+            overhead_whole_s_bit,
             loss_rate,
             queue_delay_mean_s,
             congestion_epochs,
@@ -262,6 +264,16 @@ impl Collector {
         };
         debug_assert_eq!(summary.check(), Ok(()));
         summary
+    }
+
+    /// Overhead from the start of the first flow to the end of the measuring window.
+    fn overhead_whole(&self) -> Option<f64> {
+        let began = self.flows.iter().filter_map(|flow| flow.started).min()?;
+        let last = || self.flows.iter().map(|flow| &flow.last);
+        let shares: Vec<(u64, u64)> =
+            last().map(|flow| (flow.retransmitted_bytes, flow.sent_bytes)).collect();
+        let delivered: u64 = last().map(|flow| flow.delivered_bytes).sum();
+        finite(formula::overhead(&shares, delivered as f64 * 8.0 / self.setup.to.since(began).secs_f64()))
     }
 
     fn rates(&self, deliveries: &[f32]) -> Vec<f64> {
@@ -360,6 +372,8 @@ mod tests {
         assert_eq!(summary.stability, Some(0.0));
         // 1 % retransmitted by each of two flows, at 12 kbit/s.
         assert!((summary.overhead_s_bit.unwrap() - 0.02 / 12_000.0).abs() < 1e-12);
+        // 10,000 and 4000 bytes in the ten seconds of the run.
+        assert!((summary.overhead_whole_s_bit.unwrap() - 0.02 / 11_200.0).abs() < 1e-12);
     }
 
     #[test]
@@ -375,5 +389,6 @@ mod tests {
         let summary = collector().finish();
         assert_eq!(summary.goodput_bit_s, 0.0);
         assert_eq!((summary.fairness, summary.jain, summary.overhead_s_bit), (None, None, None));
+        assert_eq!(summary.overhead_whole_s_bit, None);
     }
 }

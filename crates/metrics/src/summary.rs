@@ -25,6 +25,8 @@ summary! {
         fair_share_s: Option<f64>, "s", "fair share" => Lower "s to 80 %" 1.0 1;
         /// Retransmitted over transferred bytes, summed over flows, over the aggregate goodput.
         overhead_s_bit: Option<f64>, "s/bit", "overhead" ["Li 2006, equations 7.10 and 7.11"] => Lower "1e-7/(Mbit/s)" 1e13 2;
+        /// The same over the whole run, slow start included: from the start of the first flow to the end of the measuring window.
+        overhead_whole_s_bit: Option<f64>, "s/bit", "overhead, whole run";
         /// Packets dropped or lost at the bottleneck, as a share of those offered to it.
         loss_rate: Option<f64>, "1", "loss" => Lower "% of packets" 100.0 4;
         /// Mean time between arrival and start of service at the bottleneck.

@@ -197,6 +197,8 @@ class Summary(Part, frozen=True, kw_only=True):
     """Time from the start of the newest flow until its goodput is within a factor of 0.8 of an equal share of the aggregate. Unit: s."""
     overhead_s_bit: float | None = None
     """Retransmitted over transferred bytes, summed over flows, over the aggregate goodput. Unit: s/bit. Source: Li 2006, equations 7.10 and 7.11."""
+    overhead_whole_s_bit: float | None = None
+    """The same over the whole run, slow start included: from the start of the first flow to the end of the measuring window. Unit: s/bit."""
     loss_rate: float | None = None
     """Packets dropped or lost at the bottleneck, as a share of those offered to it. Unit: 1."""
     queue_delay_mean_s: float
