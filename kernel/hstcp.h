@@ -8,10 +8,10 @@
 
 #include "logarithm.h"
 
-enum { FORM, W_LOW, W_HIGH, P_LOW, P_HIGH, B_HIGH };
+enum { RESPONSE, W_LOW, W_HIGH, P_LOW, P_HIGH, B_HIGH };
 enum { CONTINUOUS, STEPS };
 #define HSTCP_PARAMETERS \
-	{ "form", FIXED(0, CONTINUOUS) }, \
+	{ "response", FIXED(0, CONTINUOUS) }, \
 	{ "w_low", FIXED(Q20, 38) }, \
 	{ "w_high", FIXED(Q20, 83000) }, \
 	{ "p_low", FIXED(60, 1e-3) }, \
@@ -97,7 +97,7 @@ INLINE u32 row(u32 w)
 
 INLINE u32 w_low(void)
 {
-	return PARAMETER(FORM) == STEPS ? 38 : PARAMETER(W_LOW) >> Q20;
+	return PARAMETER(RESPONSE) == STEPS ? 38 : PARAMETER(W_LOW) >> Q20;
 }
 
 /* Increase in a round trip at window w, Q20. */
@@ -109,7 +109,7 @@ static __attribute__((__noinline__)) u64 increase(struct response *r, u32 w)
 		return ONE20;
 	if (r->w == w)
 		return r->a;
-	if (PARAMETER(FORM) == STEPS) {
+	if (PARAMETER(RESPONSE) == STEPS) {
 		a = (u64)(1 + row(w)) << Q20;
 	} else {
 		x = above(r, w);
@@ -131,7 +131,7 @@ static __attribute__((__noinline__)) u32 decrease(const struct response *r, u32 
 
 	if (!r)
 		return w >> 1;
-	if (PARAMETER(FORM) == STEPS) {
+	if (PARAMETER(RESPONSE) == STEPS) {
 		u32 i = row(w);
 		return i < ROWS ? (u64)w * (100 - table[i][1]) / 100 : w;
 	}

@@ -76,9 +76,10 @@ def test_every_repeat_is_made_valid(kernel):
     ("name", "simulated"),
     [
         ("reno", "reno"),
-        ("linux:htcp", "htcp"),
-        ("linux:highspeed", "hstcp"),
-        ("highspeed", "hstcp"),
+        ("linux:htcp", {"name": "htcp", "form": "linux"}),
+        ("linux:highspeed", {"name": "hstcp", "form": "linux"}),
+        ("highspeed", {"name": "hstcp", "form": "linux"}),
+        ("linux:reno", "reno"),
         ("kernel:bic", "kernel:bic"),
         ({"name": "scalable", "a": 0.02}, {"name": "scalable", "a": 0.02}),
         ("linux:bbr", None),
@@ -94,7 +95,7 @@ def test_the_simulator_runs_the_algorithm_of_the_same_rule(name, simulated):
 def test_crowds_have_an_algorithm_too():
     crowds = {"arrivals": [{"per_second": 10, "size": "20 kB", "cc": "linux:htcp"}]}
     found = engines._simulated(scenario(engine="kernel", **crowds), large=False)
-    assert found.document["arrivals"][0]["cc"] == "htcp"
+    assert found.document["arrivals"][0]["cc"] == {"name": "htcp", "form": "linux"}
 
 
 @pytest.mark.usefixtures("kernel")

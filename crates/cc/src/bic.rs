@@ -4,6 +4,7 @@
 use elephan_units::Time;
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Window};
+use crate::linux::Form;
 use crate::parameter::parameters;
 use crate::reno;
 
@@ -21,8 +22,7 @@ parameters! {
         beta: f64 = 0.8, 0.0..=1.0, "";
         /// Window up to which the algorithm is Standard TCP (thesis, section 6.1.4).
         low_window: f64 = 14.0, 1.0..=1e9, "segments";
-        /// Largest increase in a round trip: S_max (Xu 2004). Linux's file has 16 and multiplies every increase by the
-        /// segments that an ACK acknowledges, usually 2.
+        /// Largest increase in a round trip: S_max (Xu 2004). Linux's file has 16, but doubles every increase.
         s_max: f64 = 32.0, 1.0..=1e6, "segments";
         /// Round trips for the last B segments before the target, and the first B beyond it: smooth_part (Linux).
         smooth_part: f64 = 20.0, 1.0..=1e6, "round trips";
@@ -37,6 +37,9 @@ parameters! {
         low_utilisation_threshold: f64 = 0.15, 0.0..=1.0, "";
         /// Time for which the queue must be short.
         low_utilisation_period: f64 = 2.0, 0.0..=1e6, "s";
+        /// Whose computation of the rule: "published", or "linux" for that of Linux's tcp_bic.c, with its constants; the other
+        /// parameters are then ignored.
+        form: Form = Form::Published;
     }
 }
 

@@ -105,7 +105,7 @@ impl Controller {
             return;
         }
         if window.in_slow_start() {
-            slow_start.observe(ack);
+            slow_start.observe(window, ack);
             if ack.segments > 0.0 {
                 let start = algorithm.start(window, ack).unwrap_or_else(|| slow_start.grow(window, ack));
                 self.start(start, ack);
@@ -158,7 +158,7 @@ impl Controller {
             before @ None => *before = Some(Box::new(self.state.clone())),
         }
         let State { window, algorithm, slow_start, fraction } = &mut self.state;
-        slow_start.on_congestion();
+        slow_start.on_congestion(event.cause);
         let target = algorithm.decrease(window, event);
         let target = match self.quantisation {
             Quantisation::None => target,

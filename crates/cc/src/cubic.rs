@@ -4,6 +4,7 @@
 use elephan_units::Time;
 
 use crate::algorithm::{Ack, Algorithm, Cause, Congestion, State, Window};
+use crate::linux::Form;
 use crate::parameter::parameters;
 
 parameters! {
@@ -15,6 +16,9 @@ parameters! {
         beta: f64 = 0.7, 0.0..=0.999, "";
         /// Whether the maximum is lowered further if the window did not reach the previous one (section 4.7).
         fast_convergence: bool = true;
+        /// Whose computation of the rule: "published", or "linux" for that of Linux's tcp_cubic.c, with its constants and with
+        /// HyStart as slow start; the other parameters are then ignored.
+        form: Form = Form::Published;
     }
 }
 

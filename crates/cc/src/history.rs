@@ -159,7 +159,7 @@ impl History {
         self.event(Cause::Loss);
     }
 
-    /// Lets `seconds` pass in which nothing is in flight; data is then sent again.
+    /// Lets `seconds` pass in which nothing is in flight, until more data is sent.
     pub fn idle(&mut self, seconds: f64) {
         self.wait(seconds);
         self.controller.resume(Time::from_secs_f64(seconds));

@@ -7,12 +7,13 @@
 //! window up to that of the next row; Linux uses the row above instead, whose `a` is larger by 1.
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Window};
+use crate::linux::Form;
 use crate::parameter::{parameters, words};
 use crate::reno;
 
 words! {
     /// How a(w) and b(w) are computed.
-    pub enum Form {
+    pub enum Computation {
         /// By the formulas of RFC 3649, section 5.
         Continuous = "continuous",
         /// From the table of RFC 3649, appendix B.
@@ -25,7 +26,7 @@ parameters! {
     pub struct Parameters {
         /// How a(w) and b(w) are computed: by the formulas of RFC 3649, section 5, or from the table of its
         /// appendix B, which was computed for the published values of the other parameters and ignores them.
-        form: Form = Form::Continuous;
+        response: Computation = Computation::Continuous;
         /// Window up to which the algorithm is Standard TCP: Low_Window (section 5).
         w_low: f64 = 38.0, 2.0..=1e4, "segments";
         /// Intended window at loss rate p_high: High_Window (section 5).
@@ -36,6 +37,9 @@ parameters! {
         p_high: f64 = 1e-7, 1e-15..=1e-5, "";
         /// Fraction of the window that is removed at w_high: High_Decrease (section 5).
         b_high: f64 = 0.1, 0.01..=0.5, "";
+        /// Whose computation of the rule: "published", or "linux" for that of Linux's tcp_highspeed.c, with its constants; the other
+        /// parameters are then ignored.
+        form: Form = Form::Published;
     }
 }
 
@@ -55,8 +59,8 @@ struct Response {
 impl Response {
     /// The functions for these parameters.
     fn new(parameters: &Parameters) -> Self {
-        let &Parameters { form, w_low, w_high, p_low, p_high, b_high } = parameters;
-        let table = form == Form::Table;
+        let &Parameters { response, w_low, w_high, p_low, p_high, b_high, .. } = parameters;
+        let table = response == Computation::Table;
         let span = libm::log(w_high) - libm::log(w_low);
         Self {
             w_low: if table { f64::from(TABLE[0].0) } else { w_low },
@@ -170,7 +174,7 @@ impl Algorithm for Hstcp {
 
 /// RFC 3649, appendix B: the window from which `a` is the number of the row, counted from 1, and `b`.
 #[rustfmt::skip]
-const TABLE: [(u32, f64); 73] = [
+pub const TABLE: [(u32, f64); 73] = [
     (38, 0.50), (118, 0.44), (221, 0.41), (347, 0.38), (495, 0.37), (663, 0.35), (851, 0.34),
     (1058, 0.33), (1284, 0.32), (1529, 0.31), (1793, 0.30), (2076, 0.29), (2378, 0.28), (2699, 0.28),
     (3039, 0.27), (3399, 0.27), (3778, 0.26), (4177, 0.26), (4596, 0.25), (5036, 0.25), (5497, 0.24),
@@ -257,7 +261,7 @@ mod tests {
         // loss:          0.67 * 1100.0072727 = 737.0048727, in row 6 (from 663): a = 6, b = 0.35.
         // ACK of 2:      737.0048727 + 2 * 6/737.0048727 = 737.0211549.
         // loss:          0.65 * 737.0211549 = 479.0637507.
-        let mut history = History::of("hstcp").set("form", "table").at(1100.0);
+        let mut history = History::of("hstcp").set("response", "table").at(1100.0);
         history.ack(1.0);
         close(history.cwnd(), 1_100.007_272_7, 1e-7);
         history.loss();

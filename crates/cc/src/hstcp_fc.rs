@@ -3,6 +3,7 @@
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Window};
 use crate::hstcp::{self, Hstcp};
+use crate::linux::Form;
 use crate::parameter::parameters;
 use crate::reno;
 
@@ -10,7 +11,7 @@ parameters! {
     /// Parameters of HighSpeed TCP with fast convergence.
     pub struct Parameters {
         /// How a(w) and b(w) are computed, as for hstcp.
-        form: hstcp::Form = hstcp::Form::Continuous;
+        response: hstcp::Computation = hstcp::Computation::Continuous;
         /// Window up to which the algorithm is Standard TCP: Low_Window (RFC 3649, section 5).
         w_low: f64 = 38.0, 2.0..=1e4, "segments";
         /// Intended window at loss rate p_high: High_Window (RFC 3649, section 5).
@@ -37,8 +38,8 @@ parameters! {
 impl Parameters {
     /// The parameters that HighSpeed TCP has.
     pub fn hstcp(&self) -> hstcp::Parameters {
-        let &Self { form, w_low, w_high, p_low, p_high, b_high, .. } = self;
-        hstcp::Parameters { form, w_low, w_high, p_low, p_high, b_high }
+        let &Self { response, w_low, w_high, p_low, p_high, b_high, .. } = self;
+        hstcp::Parameters { response, w_low, w_high, p_low, p_high, b_high, form: Form::Published }
     }
 }
 

@@ -14,6 +14,7 @@
 use elephan_units::Time;
 
 use crate::algorithm::{Ack, Algorithm, Congestion, State, Window};
+use crate::linux::Form;
 use crate::parameter::{parameters, words};
 use crate::reno;
 
@@ -59,6 +60,9 @@ parameters! {
         adaptive_min_rtt: f64 = 0.0, 0.0..=1e6, "s";
         /// Whether the first congestion event after a change of goodput halves the window too, as in Linux.
         settle: bool = false;
+        /// Whose computation of the rule: "published", or "linux" for that of Linux's tcp_htcp.c, with its constants; the other
+        /// parameters are then ignored.
+        form: Form = Form::Published;
     }
 }
 

@@ -7,9 +7,9 @@
 //! endpoint owns sequence numbers, timers, recovery and the rule "once per window of data".
 //!
 //! Windows are in segments, as `f64`: the papers' form. Each algorithm is one file of this crate and one
-//! entry of the [`registry`]; slow starts are found by name in [`slow_start`]. The thesis is Y.-T. Li, An
-//! Investigation into Transport Protocols and Data Transport Applications over High Performance Networks,
-//! University College London, 2006.
+//! entry of the [`registry`]; some have a second file in `linux/`, which computes them as Linux does. Slow
+//! starts are found by name in [`slow_start`]. The thesis is Y.-T. Li, An Investigation into Transport Protocols
+//! and Data Transport Applications over High Performance Networks, University College London, 2006.
 //!
 //! ```
 //! use elephan_cc::{Controller, Quantisation, registry, slow_start};
@@ -22,6 +22,7 @@
 
 pub mod algorithm;
 mod controller;
+mod linux;
 mod parameter;
 pub mod registry;
 pub mod slow_start;
@@ -46,4 +47,5 @@ mod template;
 
 pub use algorithm::{Ack, Algorithm, Cause, Congestion, Start, State, Window};
 pub use controller::{Controller, Quantisation, Undo};
+pub use linux::Form;
 pub use slow_start::SlowStart;

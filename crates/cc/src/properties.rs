@@ -49,16 +49,21 @@ fn quantisation() -> impl Strategy<Value = Quantisation> {
     prop_oneof![Just(Quantisation::None), Just(Quantisation::RoundUp), Just(Quantisation::RoundDown)]
 }
 
-/// One connection for each algorithm and slow start, named, with windows from 1 to a million.
+/// One connection for each algorithm, its form and slow start, named, with windows from 1 to a million.
 fn connections(cwnd: f64, avoiding: bool, quantisation: Quantisation) -> Vec<(String, History)> {
     let mut all = Vec::new();
     for algorithm in registry::ALL {
-        for start in slow_start::ALL {
+        let has_forms = (algorithm.parameters)().iter().any(|parameter| parameter.name == "form");
+        let forms: &[_] = if has_forms { &["published", "linux"] } else { &[""] };
+        for (form, start) in
+            forms.iter().flat_map(|form| slow_start::ALL.iter().map(move |start| (form, start)))
+        {
             let cwnd = if quantisation == Quantisation::None { cwnd } else { libm::floor(cwnd) };
             let history =
                 History::of(algorithm.name).slow_start(start.name).quantised(quantisation).rtt_ms(20.0);
+            let history = if has_forms { history.set("form", *form) } else { history };
             let history = if avoiding { history.at(cwnd) } else { history.starting(cwnd) };
-            all.push((format!("{} with {}", algorithm.name, start.name), history));
+            all.push((format!("{} {form} with {}", algorithm.name, start.name), history));
         }
     }
     all

@@ -4,6 +4,7 @@ use elephan_units::entry::{Make, Value};
 use elephan_units::{Mistake, Time};
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
+use crate::linux::Form;
 use crate::parameter::Parameters;
 
 /// The description of an algorithm, and its constructor.
@@ -15,15 +16,20 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 }
 
 /// Declares the enum of all algorithms, its dispatch and [`ALL`]. A line gives the type of an algorithm in
-/// its module, which also contains its `Parameters`, and each of its names with title and source.
+/// its module, which also contains its `Parameters`, and each of its names with title and source. If the type has
+/// a counterpart in [`crate::linux`], which its parameter `form` selects, the line names the counterpart's variant.
 macro_rules! registry {
-    ($( $module:ident::$variant:ident {
+    ($( $module:ident::$variant:ident $(or $linux:ident)? {
         $( $name:literal, $title:literal, $source:literal $(, implies $key:literal = $word:literal)?; )+
     } )+) => {
         /// Any algorithm. It is an enum, so that the path of an ACK needs neither heap nor virtual call; an
         /// algorithm from outside this crate is boxed.
         pub enum AnyAlgorithm {
-            $( #[doc = concat!("`", stringify!($variant), "`")] $variant(crate::$module::$variant), )+
+            $(
+                #[doc = concat!("`", stringify!($variant), "`")]
+                $variant(crate::$module::$variant),
+                $( #[doc = concat!("`", stringify!($variant), "` as Linux has it")] $linux(crate::linux::$module::$variant), )?
+            )+
             /// An algorithm from outside this crate.
             External(Box<dyn Algorithm>),
         }
@@ -43,6 +49,18 @@ macro_rules! registry {
                     _ => None,
                 }
             }
+
+            /// The algorithm with these parameters.
+            fn build(self) -> AnyAlgorithm {
+                match self {
+                    $( Self::$variant(parameters) => {
+                        $( if parameters.form == Form::Linux {
+                            return AnyAlgorithm::$linux(crate::linux::$module::$variant::default());
+                        } )?
+                        AnyAlgorithm::$variant(crate::$module::$variant::new(parameters))
+                    } )+
+                }
+            }
         }
 
         /// Every algorithm that has a name.
@@ -53,14 +71,17 @@ macro_rules! registry {
             implies: &[ $( ($key, $word) )? ],
             parameters: crate::$module::Parameters::all,
             make: |settings| {
-                crate::$module::Parameters::with(settings).map(|it| AnyAlgorithm::$variant(crate::$module::$variant::new(it)))
+                crate::$module::Parameters::with(settings).map(|it| AnyParameters::$variant(it).build())
             },
         }, )+ )+ ];
 
         impl Clone for AnyAlgorithm {
             fn clone(&self) -> Self {
                 match self {
-                    $( Self::$variant(algorithm) => Self::$variant(algorithm.clone()), )+
+                    $(
+                        Self::$variant(algorithm) => Self::$variant(algorithm.clone()),
+                        $( Self::$linux(algorithm) => Self::$linux(algorithm.clone()), )?
+                    )+
                     Self::External(algorithm) => Self::External(algorithm.boxed()),
                 }
             }
@@ -69,35 +90,50 @@ macro_rules! registry {
         impl Algorithm for AnyAlgorithm {
             fn increase(&mut self, window: &Window, ack: &Ack) -> f64 {
                 match self {
-                    $( Self::$variant(algorithm) => algorithm.increase(window, ack), )+
+                    $(
+                        Self::$variant(algorithm) => algorithm.increase(window, ack),
+                        $( Self::$linux(algorithm) => algorithm.increase(window, ack), )?
+                    )+
                     Self::External(algorithm) => algorithm.increase(window, ack),
                 }
             }
 
             fn decrease(&mut self, window: &Window, event: &Congestion) -> f64 {
                 match self {
-                    $( Self::$variant(algorithm) => algorithm.decrease(window, event), )+
+                    $(
+                        Self::$variant(algorithm) => algorithm.decrease(window, event),
+                        $( Self::$linux(algorithm) => algorithm.decrease(window, event), )?
+                    )+
                     Self::External(algorithm) => algorithm.decrease(window, event),
                 }
             }
 
             fn observe(&mut self, window: &Window, ack: &Ack) {
                 match self {
-                    $( Self::$variant(algorithm) => algorithm.observe(window, ack), )+
+                    $(
+                        Self::$variant(algorithm) => algorithm.observe(window, ack),
+                        $( Self::$linux(algorithm) => algorithm.observe(window, ack), )?
+                    )+
                     Self::External(algorithm) => algorithm.observe(window, ack),
                 }
             }
 
             fn resume(&mut self, idle: Time) {
                 match self {
-                    $( Self::$variant(algorithm) => algorithm.resume(idle), )+
+                    $(
+                        Self::$variant(algorithm) => algorithm.resume(idle),
+                        $( Self::$linux(algorithm) => algorithm.resume(idle), )?
+                    )+
                     Self::External(algorithm) => algorithm.resume(idle),
                 }
             }
 
             fn start(&mut self, window: &Window, ack: &Ack) -> Option<Start> {
                 match self {
-                    $( Self::$variant(algorithm) => algorithm.start(window, ack), )+
+                    $(
+                        Self::$variant(algorithm) => algorithm.start(window, ack),
+                        $( Self::$linux(algorithm) => algorithm.start(window, ack), )?
+                    )+
                     Self::External(algorithm) => algorithm.start(window, ack),
                 }
             }
@@ -116,14 +152,14 @@ registry! {
         "newreno", "Standard TCP with NewReno's recovery", "RFC 6582", implies "recovery" = "newreno";
         "sack", "Standard TCP with SACK recovery", "RFC 2018, RFC 6675", implies "recovery" = "sack";
     }
-    hstcp::Hstcp { "hstcp", "HighSpeed TCP", "RFC 3649"; }
+    hstcp::Hstcp or LinuxHstcp { "hstcp", "HighSpeed TCP", "RFC 3649"; }
     hstcp_fc::HstcpFc { "hstcp-fc", "HighSpeed TCP with fast convergence", "Nabeshima and Yata 2004"; }
-    scalable::Scalable { "scalable", "Scalable TCP", "Kelly 2003"; }
-    htcp::Htcp { "htcp", "H-TCP", "Leith and Shorten 2004; thesis, section 6.1.3"; }
-    bic::Bic { "bic", "BIC-TCP", "Xu, Harfoush and Rhee 2004; thesis, section 6.1.4"; }
+    scalable::Scalable or LinuxScalable { "scalable", "Scalable TCP", "Kelly 2003"; }
+    htcp::Htcp or LinuxHtcp { "htcp", "H-TCP", "Leith and Shorten 2004; thesis, section 6.1.3"; }
+    bic::Bic or LinuxBic { "bic", "BIC-TCP", "Xu, Harfoush and Rhee 2004; thesis, section 6.1.4"; }
     fast::Fast { "fast", "FAST TCP", "Jin, Wei and Low 2004; thesis, section 6.1.5"; }
     ltcp::Ltcp { "ltcp", "Layered TCP", "Bhandarkar, Jain and Reddy"; }
-    cubic::Cubic { "cubic", "CUBIC", "RFC 9438"; }
+    cubic::Cubic or LinuxCubic { "cubic", "CUBIC", "RFC 9438"; }
     vegas::Vegas { "vegas", "TCP Vegas", "Brakmo and Peterson 1995"; }
 }
 
@@ -209,7 +245,7 @@ mod tests {
         let error = |name, value| scalable.build(&[(name, value)]).err().unwrap().to_string();
         assert_eq!(
             error("alpha", Value::Number(1.0)),
-            "alpha: expected one of the parameters a, b, lwnd, rounding, found \"alpha\""
+            "alpha: expected one of the parameters a, b, lwnd, rounding, form, found \"alpha\""
         );
         assert_eq!(error("a", Value::Number(2.0)), "a: expected a number from 0 to 1, found 2");
         assert_eq!(

@@ -2,6 +2,7 @@
 //! the same number of round trips at every rate.
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Window};
+use crate::linux::Form;
 use crate::parameter::{parameters, words};
 use crate::reno;
 
@@ -18,6 +19,9 @@ parameters! {
         /// The reduction at a loss is b cwnd, in whole segments rounded down or up (section 3 brackets it; the print does not
         /// show which, and the thesis, section 9.1.2, observes 18 -> 16), or unrounded.
         rounding: Rounding = Rounding::Floor;
+        /// Whose computation of the rule: "published", or "linux" for that of Linux's tcp_scalable.c, with its constants; the other
+        /// parameters are then ignored.
+        form: Form = Form::Published;
     }
 }
 

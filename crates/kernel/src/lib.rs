@@ -35,8 +35,10 @@ pub struct Source {
 pub struct Entry {
     /// Its name in this crate, with [`PREFIX`].
     pub name: &'static str,
-    /// Its name in the registry of `elephan-cc`, whose parameters it has.
+    /// Its name in the registry of `elephan-cc`.
     pub cc: &'static str,
+    /// Its parameters: those of `elephan-cc`, except for `form`, because it has the published rule.
+    pub parameters: fn() -> Vec<Parameter>,
     /// The file of `kernel/` that contains it.
     pub source: &'static str,
     /// The name under which it registers with the kernel.
@@ -55,6 +57,7 @@ macro_rules! algorithms {
         pub static ALL: &[Entry] = &[ $( Entry {
             name: concat!("kernel:", $cc),
             cc: $cc,
+            parameters: || parameters($cc),
             source: concat!(stringify!($file), ".bpf.c"),
             registered: concat!("el_", stringify!($file)),
             // SAFETY: defined in the file, and never written to.
@@ -89,6 +92,15 @@ algorithms! {
     "ltcp" ltcp el_ltcp el_ltcp_parameters;
 }
 
+/// The parameter of `elephan-cc` that selects whose computation of a rule is used.
+const FORM: &str = "form";
+
+/// The parameters of the published rule of this name.
+fn parameters(cc: &str) -> Vec<Parameter> {
+    let entry = registry::find(cc).expect("every algorithm of kernel/ is one of elephan-cc");
+    (entry.parameters)().into_iter().filter(|parameter| parameter.name != FORM).collect()
+}
+
 /// The algorithm of that name, with [`PREFIX`] or without.
 pub fn find(name: &str) -> Option<&'static Entry> {
     let name = name.strip_prefix(PREFIX).unwrap_or(name);
@@ -110,9 +122,12 @@ impl Entry {
     /// The values of its table in fixed point, in the table's order, with these settings.
     pub fn values(&self, settings: &[(&str, Value)]) -> Result<Vec<u64>, Mistake> {
         // The kernel refuses the settings that elephan-cc refuses.
-        let described = self.described();
-        described.build(settings)?;
-        let parameters = (described.parameters)();
+        self.described().build(settings)?;
+        if settings.contains(&(FORM, Value::Word("linux"))) {
+            let expected = "\"published\", which the file of kernel/ has (linux:NAME is Linux's own)";
+            return Err(Mistake::new(FORM, expected, "\"linux\""));
+        }
+        let parameters = (self.parameters)();
         let value = |row: &host::Row| {
             let name = row.name();
             let setting = settings.iter().rev().find(|(set, _)| *set == name);

@@ -9,7 +9,7 @@ use super::*;
 #[test]
 fn tables_have_the_parameters_of_elephan_cc_with_the_same_defaults() {
     for entry in ALL {
-        let parameters = (entry.described().parameters)();
+        let parameters = (entry.parameters)();
         let known: Vec<&str> = parameters.iter().map(|p| p.name.as_ref()).collect();
         let rows: Vec<&str> = entry.table.rows().iter().map(host::Row::name).collect();
         assert_eq!(rows, known, "{}", entry.cc);
@@ -170,7 +170,7 @@ fn windows_agree_with_elephan_cc_within_a_few_segments() {
         ("reno", &[], (1.0, 1.0)),
         ("reno", &[("a", n(3.0)), ("beta", n(0.7))], (2.0, 2.0)),
         ("hstcp", &[], (2.0, 2.0)),
-        ("hstcp", &[("form", w("table"))], (2.0, 8.0)),
+        ("hstcp", &[("response", w("table"))], (2.0, 8.0)),
         ("hstcp-fc", &[], (2.0, 2.0)),
         ("hstcp-fc", &[("n1", n(1.0)), ("s_min", n(5.0))], (2.0, 2.0)),
         ("scalable", &[], (1.0, 9.0)),
@@ -218,6 +218,16 @@ fn settings_are_refused_as_elephan_cc_refuses_them() {
     assert!(scalable.values(&[("alpha", Value::Number(0.02))]).is_err());
     assert_eq!(scalable.values(&[("a", Value::Number(0.5))]).unwrap()[0], 1 << 31);
     assert_eq!(scalable.values(&[("rounding", Value::Word("ceil"))]).unwrap()[3], 1);
+}
+
+#[test]
+fn the_files_are_the_published_rules() {
+    let htcp = find("htcp").unwrap();
+    assert_eq!(htcp.values(&[("form", Value::Word("published"))]), htcp.values(&[]));
+    assert_eq!(
+        htcp.values(&[("form", Value::Word("linux"))]).unwrap_err().to_string(),
+        "form: expected \"published\", which the file of kernel/ has (linux:NAME is Linux's own), found \"linux\""
+    );
 }
 
 #[test]

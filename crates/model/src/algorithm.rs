@@ -79,6 +79,10 @@ impl Algorithm {
     /// The model of the algorithm `name`, as in a scenario, with the published parameters except for
     /// `settings`.
     pub fn new(name: &str, settings: &[(&str, Value)]) -> Result<Self, Error> {
+        if settings.contains(&("form", Value::Word("linux"))) {
+            let expected = "\"published\", the rule that is modelled";
+            return Err(Error::Refused(Mistake::new("cc.form", expected, "\"linux\"")));
+        }
         let parameters = AnyParameters::of(name, settings).transpose();
         let parameters = parameters.map_err(|mistake| Error::Refused(mistake.below("cc")))?;
         parameters.and_then(|parameters| Self::of(&parameters)).ok_or_else(|| {

@@ -12,12 +12,14 @@ use serde_json::{Map, Value as Json, json};
 use crate::plan::Cc;
 use crate::read::typed;
 
-/// Every algorithm that a file can name: those of `elephan-cc`; their versions of `kernel/`, which have the same parameters; and
-/// Linux's own.
+/// Every algorithm that a file can name: those of `elephan-cc`; the files of `kernel/`; and Linux's own.
 fn algorithms() -> Vec<Entry> {
     let own = registry::ALL.iter().map(plain);
-    let kernel =
-        elephan_kernel::ALL.iter().map(|known| Entry { name: known.name, ..plain(known.described()) });
+    let kernel = elephan_kernel::ALL.iter().map(|known| Entry {
+        name: known.name,
+        parameters: known.parameters,
+        ..plain(known.described())
+    });
     own.chain(kernel).chain(linux::ALL.iter().copied()).chain(linux::plain()).collect()
 }
 

@@ -148,6 +148,12 @@ pub struct Config {
     /// segment is outstanding, one segment is sent: new data, or the last segment again. Its ACK shows what else is lost before
     /// the timer does.
     pub tlp: bool,
+    /// F-RTO (RFC 5682): after a timeout only the first segment is retransmitted. Its ACK releases two new segments, and the next ACK
+    /// shows whether data of before the timeout arrives, in which case the timeout is undone. It does not need SACK.
+    pub frto: bool,
+    /// The Eifel algorithm: where the first ACK after a retransmission echoes an older timestamp (RFC 3522), the timeout or fast
+    /// retransmit was spurious and is undone, and the retransmission timeout adapts to the delay (RFC 4015).
+    pub eifel: bool,
     /// With SACK: how the window is reduced to ssthresh in a recovery.
     pub window_reduction: WindowReduction,
     /// Whether a loss that is found during a recovery, of a retransmission or of data sent in it, reduces the window again (RFC
@@ -221,6 +227,8 @@ impl Default for Config {
             lost_retransmission: true,
             rack: false,
             tlp: false,
+            frto: false,
+            eifel: false,
             window_reduction: WindowReduction::AtOnce,
             reduce_again: true,
             undo: Undo::State,
@@ -287,6 +295,7 @@ impl Config {
             &true,
         );
         need(!self.tlp || self.rack, "tlp", "false, because rack is false", &true);
+        need(!self.eifel || self.timestamps, "eifel", "false, because timestamps is false", &true);
         need(!(self.rack && self.fack), "fack", "false, because rack is true", &true);
         need(self.burst_limit != Some(0), "burst_limit", "1 segment or more", &0);
         need(self.delayed_ack.segments > 0, "delayed_ack.segments", "1 or more", &0);

@@ -34,6 +34,8 @@ impl Profile {
                 profile: self,
                 rack: true,
                 tlp: true,
+                frto: true,
+                eifel: true,
                 window_reduction: WindowReduction::Prr,
                 reduce_again: false,
                 undo: Undo::Windows,

@@ -1,5 +1,6 @@
 //! What an endpoint reports: its counters and its state.
 
+use elephan_cc::State;
 use elephan_units::Time;
 
 /// An endpoint's counters since it began; they never decrease.
@@ -48,4 +49,17 @@ pub struct Snapshot {
     pub pipe: u64,
     /// Whether loss recovery is in progress.
     pub in_recovery: bool,
+    /// The state of the sender, as `tcpi_ca_state` names it.
+    pub state: State,
+    /// Number of segments sent and not cumulatively acknowledged (`tcpi_unacked`).
+    pub unacked: u64,
+    /// Number of these that are selectively acknowledged (`tcpi_sacked`).
+    pub sacked: u64,
+    /// Number of these that are taken as lost, and not known to have arrived since (`tcpi_lost`).
+    pub lost: u64,
+    /// Number of these of which a retransmission is thought to be in flight (`tcpi_retrans`).
+    pub retransmitted: u64,
+    /// Degree of reordering, in segments (`tcpi_reordering`): the duplicate ACK threshold, or with RACK the largest distance by
+    /// which a segment was overtaken.
+    pub reordering: u64,
 }

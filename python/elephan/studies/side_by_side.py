@@ -24,6 +24,7 @@ from elephan.base.plots import STYLE, Line, draw_lines, save_beside
 from elephan.base.table import Head, Table, text_heads
 from elephan.base.text import drawn
 from elephan.engines.run import run
+from elephan.kernel.loader import algorithms as files
 from elephan.kernel.names import LINUX
 
 # The engines that run a kernel: in virtual time, or the running one.
@@ -232,13 +233,19 @@ def _simulated(scenario: Scenario, large: bool) -> Scenario | None:
 
 
 def _same_rule(cc: Any) -> Any:
-    """The simulator's algorithm of the same rule as the `cc` of a scenario for a kernel; None if it has none."""
-    own = {entry.name for entry in algorithms()}
+    """The simulator's algorithm of the same rule as the `cc` of a scenario for a kernel; None if it has none.
+
+    Where a kernel runs Linux's own file, that is the form of Linux, if the algorithm has one.
+    """
+    own = {entry.name: entry for entry in algorithms()}
     linux = {entry.name.removeprefix(LINUX) for entry in linux_algorithms()}
-    if not isinstance(cc, str) or cc in own or (plain := cc.removeprefix(LINUX)) not in linux:
+    if not isinstance(cc, str) or cc in files() or (plain := cc.removeprefix(LINUX)) not in linux:
         return cc
     name = RENAMED.get(plain, plain)
-    return name if name in own else None
+    if name not in own:
+        return None
+    has_form = any(parameter.name == "form" for parameter in own[name].parameters)
+    return {"name": name, "form": "linux"} if has_form else name
 
 
 def table(pairs: Sequence[Pair]) -> Table:

@@ -1,241 +1,233 @@
-//! HyStart++ (RFC 9406): leaves the first slow start before it overshoots, when the smallest round-trip time
-//! of a round rises. It then uses a conservative slow start (CSS) for a few rounds, and returns to slow start
-//! if the round-trip time falls again.
+//! HyStart (Ha and Rhee 2008), as Linux's CUBIC has it: slow start ends, without a conservative phase, when the
+//! ACKs of a round trip arrive closely for half of the smallest round-trip time, or when the round-trip time
+//! rises.
+//!
+//! A train of ACKs as long as half a round trip shows that half of what the path holds is in flight, and doubles
+//! until the next. A timeout, after which the path may be another, starts the search again; other slow starts
+//! after it has ended are standard.
 
 use elephan_units::Time;
 
-use crate::algorithm::{Ack, Start};
+use crate::algorithm::{Ack, Cause, Start, Window};
 use crate::parameter::parameters;
 
 parameters! {
-    /// HyStart++'s parameters (RFC 9406, section 4.3).
+    /// HyStart's parameters.
     pub struct Parameters {
-        /// Minimum rise of the round-trip time that ends slow start: MIN_RTT_THRESH.
-        min_rtt_thresh: f64 = 0.004, 0.0..=10.0, "s";
-        /// Maximum rise threshold of the round-trip time: MAX_RTT_THRESH.
-        max_rtt_thresh: f64 = 0.016, 0.0..=10.0, "s";
-        /// Between these limits, the threshold is the last round's minimum round-trip time divided by this: MIN_RTT_DIVISOR.
-        min_rtt_divisor: f64 = 8.0, 1.0..=1e6, "";
-        /// Number of samples in a round before it is evaluated: N_RTT_SAMPLE.
-        n_rtt_sample: f64 = 8.0, 1.0..=1e6, "samples";
-        /// Divisor of the window growth in CSS: CSS_GROWTH_DIVISOR.
-        css_growth_divisor: f64 = 4.0, 1.0..=1e6, "";
-        /// Number of rounds of CSS, including the first: CSS_ROUNDS.
-        css_rounds: f64 = 5.0, 1.0..=1e6, "rounds";
-        /// Maximum number of segments that one ACK may add: L, which is 8 without pacing and
-        /// unlimited with it.
-        l: f64 = 8.0, 1.0..=f64::INFINITY, "segments";
+        /// Window from which it looks for the end of slow start (Linux: hystart_low_window).
+        low_window: f64 = 16.0, 0.0..=1e9, "segments";
+        /// Largest time between two ACKs of a train (Linux: hystart_ack_delta_us).
+        ack_delta: f64 = 0.002, 0.0..=10.0, "s";
+        /// Slow start ends when a train of ACKs is longer than this fraction of the smallest round-trip time: 0.5
+        /// in Linux, and 1 with pacing. Linux adds up to 1 ms to that time for segmentation offload, and so does this.
+        train: f64 = 0.5, 0.0..=1e6, "";
+        /// Round-trip samples of a round after which their smallest is evaluated (Linux: HYSTART_MIN_SAMPLES).
+        samples: f64 = 8.0, 0.0..=1e6, "samples";
+        /// Slow start ends when the round-trip time exceeds the smallest by an eighth, but by this at least (Linux:
+        /// HYSTART_DELAY_MIN).
+        delay_min: f64 = 0.004, 0.0..=10.0, "s";
+        /// And by this at most (Linux: HYSTART_DELAY_MAX).
+        delay_max: f64 = 0.016, 0.0..=10.0, "s";
     }
 }
 
-/// The phase of HyStart++.
+/// Largest time that Linux allows for segmentation offload, and the bytes whose sending takes it.
+const OFFLOAD: (f64, f64) = (0.001, 4.0 * 65_536.0);
+/// Linux estimates that slow start sends twice the window in a round trip.
+const RATE_FACTOR: f64 = 2.0;
+
+/// How far it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
-    SlowStart,
-    /// Conservative slow start.
-    Css {
-        /// The smallest round-trip time of the round that ended slow start.
-        baseline: Time,
-        /// Number of rounds begun, including the one in which it began.
-        rounds: f64,
-    },
-    /// Later slow starts are standard, because `ssthresh` ends them (section 4.3).
+    Search,
+    /// The end is found, and slow start ends with the next growth.
+    Found,
     Finished,
 }
 
-/// HyStart++.
+/// HyStart.
 #[derive(Clone, Debug)]
 pub struct HyStart {
     parameters: Parameters,
     phase: Phase,
-    /// The endpoint's count of round trips in the current round.
+    /// The endpoint's count of round trips in the current round, and the round's start.
     round: u64,
-    /// Smallest round-trip time of the last round and of the current one; `Time::MAX` without a sample.
-    last_min: Time,
-    current_min: Time,
+    begin: Time,
+    /// The last ACK of the train.
+    train: Time,
+    /// Smallest round-trip time of the round; `Time::MAX` without a sample.
+    round_min: Time,
     samples: f64,
 }
 
 impl HyStart {
-    /// HyStart++ before the first ACK.
+    /// HyStart before the first ACK.
     pub fn new(parameters: Parameters) -> Self {
         Self {
             parameters,
-            phase: Phase::SlowStart,
+            phase: Phase::Search,
             round: 0,
-            last_min: Time::MAX,
-            current_min: Time::MAX,
+            begin: Time::ZERO,
+            train: Time::ZERO,
+            round_min: Time::MAX,
             samples: 0.0,
         }
     }
 
-    /// Processes the round-trip time of an ACK, and evaluates the round.
-    pub fn observe(&mut self, ack: &Ack) {
-        if self.phase == Phase::Finished {
-            return;
-        }
+    /// Processes the arrival of an ACK and its round-trip time; `min_rtt` is the smallest so far.
+    pub fn observe(&mut self, window: &Window, ack: &Ack, min_rtt: Time) {
+        let (Phase::Search, Some(rtt)) = (self.phase, ack.rtt) else { return };
         if ack.round > self.round {
-            self.round = ack.round;
-            self.last_min = self.current_min;
-            self.current_min = Time::MAX;
-            self.samples = 0.0;
-            if let Phase::Css { rounds, .. } = &mut self.phase {
-                *rounds += 1.0;
-            }
+            (self.round, self.begin, self.train) = (ack.round, ack.now, ack.now);
+            (self.round_min, self.samples) = (Time::MAX, 0.0);
         }
-        let Some(rtt) = ack.rtt else { return };
-        self.current_min = self.current_min.min(rtt);
-        self.samples += 1.0;
-        if self.samples < self.parameters.n_rtt_sample {
+        let Parameters { low_window, ack_delta, train, samples, delay_min, delay_max } = self.parameters;
+        if window.cwnd < low_window {
             return;
         }
-        match self.phase {
-            Phase::SlowStart
-                if self.last_min < Time::MAX
-                    && self.current_min >= self.last_min.saturating_add(self.threshold()) =>
-            {
-                self.phase = Phase::Css { baseline: self.current_min, rounds: 1.0 };
+        if ack.now.since(self.train).secs_f64() <= ack_delta {
+            self.train = ack.now;
+            let allowed = train * (min_rtt.secs_f64() + offload(window, ack));
+            if ack.now.since(self.begin).secs_f64() > allowed {
+                self.phase = Phase::Found;
             }
-            Phase::Css { baseline, .. } if self.current_min < baseline => self.phase = Phase::SlowStart,
-            _ => {}
         }
-    }
-
-    /// `RttThresh`: an eighth of the last round's smallest round-trip time, within 4 and 16 ms.
-    fn threshold(&self) -> Time {
-        let Parameters { min_rtt_thresh, max_rtt_thresh, min_rtt_divisor, .. } = self.parameters;
-        let eighth = self.last_min.secs_f64() / min_rtt_divisor;
-        Time::from_secs_f64(eighth.min(max_rtt_thresh).max(min_rtt_thresh))
+        self.round_min = self.round_min.min(rtt);
+        if self.samples < samples {
+            self.samples += 1.0;
+        } else {
+            let rise = (min_rtt.secs_f64() / 8.0).min(delay_max).max(delay_min);
+            if self.round_min > min_rtt.saturating_add(Time::from_secs_f64(rise)) {
+                self.phase = Phase::Found;
+            }
+        }
     }
 
     /// The growth of the window, and whether slow start is over.
     pub fn grow(&mut self, ack: &Ack) -> Start {
-        let growth = ack.segments.min(self.parameters.l);
-        match self.phase {
-            Phase::SlowStart => Start { growth, ends: false },
-            Phase::Css { rounds, .. } if rounds > self.parameters.css_rounds => {
-                self.finish();
-                Start { growth: 0.0, ends: true }
-            }
-            Phase::Css { .. } => Start { growth: growth / self.parameters.css_growth_divisor, ends: false },
-            Phase::Finished => Start { growth: ack.segments, ends: false },
+        if self.phase == Phase::Found {
+            self.phase = Phase::Finished;
+            return Start { growth: 0.0, ends: true };
         }
+        Start { growth: ack.segments, ends: false }
     }
 
-    /// The first slow start is over: later ones are standard.
-    pub fn finish(&mut self) {
-        self.phase = Phase::Finished;
+    /// A congestion event: after a timeout it searches again.
+    pub fn on_congestion(&mut self, cause: Cause) {
+        if cause == Cause::Timeout {
+            *self = Self { round: self.round, begin: self.begin, ..Self::new(self.parameters) };
+        } else if self.phase == Phase::Found {
+            self.phase = Phase::Finished;
+        }
     }
+}
+
+/// The time, in seconds, that Linux allows for segments that are sent and acknowledged together.
+fn offload(window: &Window, ack: &Ack) -> f64 {
+    let srtt = ack.srtt.secs_f64();
+    (OFFLOAD.1 * srtt / (RATE_FACTOR * f64::from(ack.mss) * window.cwnd)).min(OFFLOAD.0)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::Cause;
-    use crate::history::{History, close};
+    use crate::history::History;
+    use elephan_units::Time;
 
-    /// A connection in the round after one of 8 samples of 80 ms: the threshold is 80/8 = 10 ms.
-    fn after_a_round_of_80_ms() -> History {
-        let mut history = History::of("reno").slow_start("hystart++").rtt_ms(80.0).starting(100.0);
-        round(&mut history, 80, 8);
-        history
-    }
-
-    /// A round of `samples` ACKs of one segment with this round-trip time.
-    fn round(history: &mut History, ms: u64, samples: u32) {
+    /// A round of `acks` ACKs of one segment, `apart` milliseconds apart.
+    fn round(history: &mut History, acks: u32, apart: f64) {
         history.round += 1;
-        history.rtt = Time::from_millis(ms);
-        for _ in 0..samples {
+        for i in 0..acks {
+            history.wait(if i == 0 { 0.1 } else { apart / 1e3 });
             history.ack(1.0);
         }
     }
 
-    #[test]
-    fn a_rise_of_an_eighth_slows_growth_to_a_quarter() {
-        // 108 after the first round. 89 ms is no rise; 90 ms is: its eighth sample adds 1/4.
-        let mut history = after_a_round_of_80_ms();
-        assert_eq!(history.cwnd(), 108.0);
-        round(&mut history, 89, 10);
-        assert_eq!(history.cwnd(), 118.0);
-        let mut history = after_a_round_of_80_ms();
-        round(&mut history, 90, 7);
-        assert_eq!(history.cwnd(), 115.0);
-        history.ack(1.0);
-        assert_eq!(history.cwnd(), 115.25);
-        history.ack(2.0);
-        assert_eq!(history.cwnd(), 115.75);
+    fn hystart(cwnd: f64) -> History {
+        let mut history = History::of("reno").slow_start("hystart").starting(cwnd);
+        history.wait(1.0);
+        history
     }
 
     #[test]
-    fn the_threshold_is_between_4_and_16_ms() {
-        for (last, risen, css) in [(20, 23, false), (20, 24, true), (400, 415, false), (400, 416, true)] {
-            let mut history = History::of("reno").slow_start("hystart++").rtt_ms(last as f64).starting(100.0);
-            round(&mut history, last, 8);
-            round(&mut history, risen, 8);
-            close(history.cwnd(), if css { 115.25 } else { 116.0 }, 0.0);
-        }
-    }
-
-    #[test]
-    fn five_rounds_end_slow_start() {
-        // The round of the rise is the first of five; the sixth begins in congestion avoidance.
-        let mut history = after_a_round_of_80_ms();
-        for _ in 0..5 {
-            round(&mut history, 100, 8);
-        }
-        // 115.25 after the first, and 8/4 for each of four more.
-        assert_eq!(history.cwnd(), 123.25);
+    fn a_train_of_half_a_round_trip_ends_slow_start() {
+        // Half of 100 ms, with 1 ms for segmentation offload: 50.5 ms. Of ACKs 1 ms apart the 52nd comes 51 ms
+        // after the first.
+        let mut history = hystart(100.0);
+        round(&mut history, 51, 1.0);
+        assert_eq!(history.cwnd(), 151.0);
+        round(&mut history, 51, 1.0);
         assert!(history.controller.in_slow_start());
-        round(&mut history, 100, 1);
-        assert!(!history.controller.in_slow_start());
-        assert_eq!((history.cwnd(), history.ssthresh()), (123.25, 123.25));
+        history.wait(0.001);
         history.ack(1.0);
-        close(history.cwnd(), 123.25 + 1.0 / 123.25, 1e-12);
+        assert_eq!((history.cwnd(), history.ssthresh()), (202.0, 202.0));
+        history.ack(1.0);
+        assert!(history.cwnd() < 203.0);
     }
 
     #[test]
-    fn a_fall_below_the_baseline_resumes_slow_start() {
-        let mut history = after_a_round_of_80_ms();
-        round(&mut history, 100, 8);
-        assert_eq!(history.cwnd(), 115.25);
-        // Seven samples of the next round are too few for a decision; the eighth resumes.
-        round(&mut history, 82, 7);
-        assert_eq!(history.cwnd(), 117.0);
-        history.ack(1.0);
-        assert_eq!(history.cwnd(), 118.0);
-    }
-
-    /// A round-trip time that a delayed ACK lengthens by 200 ms once in a round does not count, because the
-    /// smallest of the round is used; and ACKs of two segments add two.
-    #[test]
-    fn delayed_acks_do_not_end_slow_start() {
-        let mut history = History::of("reno").slow_start("hystart++").rtt_ms(80.0).starting(100.0);
-        for _ in 0..6 {
-            history.round += 1;
-            for sample in 0..10 {
-                history.rtt = Time::from_millis(if sample == 0 { 280 } else { 80 });
-                history.ack(2.0);
-            }
+    fn acks_that_are_far_apart_are_no_train() {
+        // 2 ms is the limit; and one gap ends the train of a round.
+        for (apart, ends) in [(2.0, true), (2.1, false)] {
+            let mut history = hystart(100.0);
+            round(&mut history, 40, apart);
+            assert_eq!(!history.controller.in_slow_start(), ends, "{apart} ms");
         }
-        assert_eq!(history.cwnd(), 220.0);
-        // A round with a single ACK, delayed, has too few samples.
-        round(&mut history, 280, 1);
-        assert_eq!(history.cwnd(), 221.0);
+        let mut history = hystart(100.0);
+        round(&mut history, 30, 1.0);
+        history.wait(0.003);
+        for _ in 0..40 {
+            history.wait(0.001);
+            history.ack(1.0);
+        }
+        assert!(history.controller.in_slow_start());
     }
 
     #[test]
-    fn one_ack_adds_at_most_eight() {
-        let mut history = after_a_round_of_80_ms();
-        history.ack(20.0);
-        assert_eq!(history.cwnd(), 116.0);
+    fn a_round_that_begins_with_a_small_window_has_no_train() {
+        // ACKs at windows below 16 are not noted, so that there is a gap when it gets there.
+        let mut history = hystart(8.0);
+        round(&mut history, 60, 1.0);
+        assert!(history.controller.in_slow_start());
+        round(&mut history, 60, 1.0);
+        assert!(!history.controller.in_slow_start());
     }
 
     #[test]
-    fn after_a_congestion_event_slow_start_is_standard() {
-        let mut history = after_a_round_of_80_ms();
-        history.event(Cause::Timeout);
-        round(&mut history, 80, 8);
-        round(&mut history, 300, 16);
-        assert_eq!(history.cwnd(), 25.0);
+    fn a_rise_of_an_eighth_ends_slow_start_within_4_and_16_ms() {
+        for (min, risen, ends) in [
+            (80, 90, false),
+            (80, 91, true),
+            (20, 24, false),
+            (20, 25, true),
+            (400, 416, false),
+            (400, 417, true),
+        ] {
+            let mut history = hystart(100.0).rtt_ms(f64::from(min));
+            history.rtt = Time::from_millis(risen as u64);
+            history.round += 1;
+            for _ in 0..8 {
+                history.wait(0.003);
+                history.ack(1.0);
+            }
+            assert_eq!(history.cwnd(), 108.0);
+            history.wait(0.003);
+            history.ack(1.0);
+            assert_eq!(!history.controller.in_slow_start(), ends, "{min} {risen}");
+        }
+    }
+
+    #[test]
+    fn it_searches_again_after_a_timeout_only() {
+        for (cause, ends) in [(Cause::Timeout, true), (Cause::Loss, false)] {
+            let mut history = hystart(100.0);
+            round(&mut history, 60, 1.0);
+            assert!(!history.controller.in_slow_start());
+            history.event(cause);
+            history.controller = history.controller.clone().with_ssthresh(1000.0);
+            round(&mut history, 60, 1.0);
+            round(&mut history, 60, 1.0);
+            assert_eq!(!history.controller.in_slow_start(), ends, "{cause:?}");
+        }
     }
 }

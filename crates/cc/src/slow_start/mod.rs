@@ -1,14 +1,16 @@
 //! How the window grows below `ssthresh`: selected independently of the algorithm.
 
-mod hystart;
+pub(crate) mod hystart;
+mod hystart_plus_plus;
 mod limited;
 
 use elephan_units::entry::Make;
 
-use crate::algorithm::{Ack, Start, Window};
+use crate::algorithm::{Ack, Cause, Start, Window};
 use crate::parameter::{Parameters, parameters};
 
 use hystart::HyStart;
+use hystart_plus_plus::HyStartPlusPlus;
 use limited::Limited;
 
 /// A slow start.
@@ -18,8 +20,11 @@ pub enum SlowStart {
     Standard,
     /// No more than half of `max_ssthresh` segments in a round trip (RFC 3742).
     Limited(Limited),
-    /// Ends early when the round-trip time rises (RFC 9406); boxed, because few flows use it.
+    /// Ends early when the round-trip time rises or ACKs come in a long train (Ha and Rhee 2008); boxed, because
+    /// few flows use it.
     HyStart(Box<HyStart>),
+    /// Slows down, and ends, when the round-trip time rises (RFC 9406).
+    HyStartPlusPlus(Box<HyStartPlusPlus>),
 }
 
 parameters! {
@@ -49,12 +54,22 @@ pub const ALL: &[Entry] = &[
         make: |settings| Ok(SlowStart::Limited(Limited::new(Parameters::with(settings)?))),
     },
     Entry {
+        name: "hystart",
+        title: "HyStart",
+        source: "Ha and Rhee 2008; Linux's tcp_cubic.c",
+        implies: &[],
+        parameters: hystart::Parameters::all,
+        make: |settings| Ok(SlowStart::HyStart(Box::new(HyStart::new(Parameters::with(settings)?)))),
+    },
+    Entry {
         name: "hystart++",
         title: "HyStart++",
         source: "RFC 9406",
         implies: &[],
-        parameters: hystart::Parameters::all,
-        make: |settings| Ok(SlowStart::HyStart(Box::new(HyStart::new(Parameters::with(settings)?)))),
+        parameters: hystart_plus_plus::Parameters::all,
+        make: |settings| {
+            Ok(SlowStart::HyStartPlusPlus(Box::new(HyStartPlusPlus::new(Parameters::with(settings)?))))
+        },
     },
 ];
 
@@ -72,20 +87,25 @@ impl SlowStart {
             Self::Standard => Start { growth: ack.segments, ends: false },
             Self::Limited(limited) => limited.grow(window, ack),
             Self::HyStart(hystart) => hystart.grow(ack),
+            Self::HyStartPlusPlus(hystart) => hystart.grow(ack),
         }
     }
 
     /// Called for every ACK below `ssthresh` before [`SlowStart::grow`], whether the window grows or not.
-    pub fn observe(&mut self, ack: &Ack) {
-        if let Self::HyStart(hystart) = self {
-            hystart.observe(ack);
+    pub fn observe(&mut self, window: &Window, ack: &Ack) {
+        match self {
+            Self::Standard | Self::Limited(_) => {}
+            Self::HyStart(hystart) => hystart.observe(window, ack, ack.min_rtt),
+            Self::HyStartPlusPlus(hystart) => hystart.observe(ack),
         }
     }
 
     /// A congestion event: the first slow start is over.
-    pub fn on_congestion(&mut self) {
-        if let Self::HyStart(hystart) = self {
-            hystart.finish();
+    pub fn on_congestion(&mut self, cause: Cause) {
+        match self {
+            Self::Standard | Self::Limited(_) => {}
+            Self::HyStart(hystart) => hystart.on_congestion(cause),
+            Self::HyStartPlusPlus(hystart) => hystart.finish(),
         }
     }
 }

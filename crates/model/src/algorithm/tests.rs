@@ -258,6 +258,8 @@ fn errors_say_what_there_is() {
     assert!(unknown.starts_with("cc: expected one of tahoe, ") && unknown.ends_with("found \"vegas\""));
     let setting = Algorithm::new("scalable", &[("a", Value::Number(7.0))]).unwrap_err().to_string();
     assert_eq!(setting, "cc.a: expected a number from 0 to 1, found 7");
+    let form = Algorithm::new("htcp", &[("form", Value::Word("linux"))]).unwrap_err().to_string();
+    assert_eq!(form, "cc.form: expected \"published\", the rule that is modelled, found \"linux\"");
 }
 
 proptest! {

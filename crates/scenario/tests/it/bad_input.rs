@@ -143,7 +143,7 @@ fn each_mistake_has_its_sentence() {
         (
             "flow.0.slow_start",
             "quick",
-            "flow.0.slow_start: expected one of standard, limited, hystart++, found \"quick\"",
+            "flow.0.slow_start: expected one of standard, limited, hystart, hystart++, found \"quick\"",
         ),
         ("flow.0.start", "20 s", "flow.0.start: expected a start before the end at \"10 s\", found \"20 s\""),
         (

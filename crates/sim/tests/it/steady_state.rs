@@ -120,7 +120,7 @@ fn highspeed_tcp_has_its_response_function() {
     within(theory(1e-5), 0.12 / 1e-5f64.powf(0.835), 0.1, "RFC 3649's response function");
     // At 1e-3 the mean is the threshold of 38: the flow alternates between both modes, in a pattern that
     // depends on its start.
-    under_periodic_loss("{ name = \"hstcp\", form = \"continuous\" }", &[3e-4, 1e-4, 1e-5], 0.05, theory);
+    under_periodic_loss("{ name = \"hstcp\", response = \"continuous\" }", &[3e-4, 1e-4, 1e-5], 0.05, theory);
 }
 
 #[test]

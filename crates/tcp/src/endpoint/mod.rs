@@ -248,6 +248,12 @@ impl Endpoint {
             rto: rtt.rto(),
             pipe: self.sender.pipe(),
             in_recovery: self.sender.in_recovery(),
+            state: self.sender.state(),
+            unacked: self.sender.board().len(),
+            sacked: self.sender.board().sacked(),
+            lost: self.sender.board().lost(),
+            retransmitted: self.sender.board().retransmitted(),
+            reordering: self.sender.reordering(),
         }
     }
 

@@ -4,7 +4,7 @@ use elephan_cc::{Ack, Cause, State};
 use elephan_units::Time;
 
 use super::phase::{Phase, RecoveryWindow};
-use super::rtt::{age, ticks};
+use super::rtt::{age, sent_by, ticks};
 use super::scoreboard::Delivered;
 use super::settings::Repair;
 use super::{Acknowledgment, Duplicates, Round, Sender};
@@ -36,6 +36,9 @@ impl Sender {
         let advanced = ack.offset > self.space.una;
         if advanced {
             self.space.una = ack.offset;
+            if self.rack.is_some() {
+                delivered.echoed = ack.echoed.and_then(|echo| sent_by(echo, now));
+            }
             self.board.acknowledge(ack.offset, &mut delivered);
             counters.bytes_acked += delivered.cumulative;
             self.timer.tries = 0;
@@ -60,7 +63,10 @@ impl Sender {
         }
 
         let mut lost_more = false;
-        if duplicate_reported && self.undo.is_spurious() {
+        if duplicate_reported && self.undo.is_spurious()
+            || self.frto_finds_spurious(advanced, duplicate, duplicate_reported, &delivered)
+            || advanced && self.eifel_finds_spurious(ack.echoed)
+        {
             self.undo_reduction(counters);
             // As if there had been no recovery: this ACK, too, counts towards growth.
             before.open = true;
@@ -201,7 +207,7 @@ impl Sender {
     }
 
     /// The state that the controller is told.
-    pub(super) fn state(&self) -> State {
+    pub fn state(&self) -> State {
         match self.phase {
             Phase::Sack(_) | Phase::Reno(_) => State::Recovery,
             Phase::Restart { .. } => State::Loss,

@@ -5,9 +5,12 @@
 //! allowance on top of `cwnd` that a recovery grants. Acknowledgments are processed in `acknowledge.rs`,
 //! losses in `recovery.rs`, timer expiry in `timer.rs`, and transmission in `transmit.rs`. The state of a
 //! recovery is in `phase.rs`. Loss detection by time is in `rack.rs`,
-//! probes for a lost tail are in `tlp.rs`.
+//! probes for a lost tail are in `tlp.rs`. `frto.rs` and `eifel.rs` find reductions that were spurious, besides
+//! D-SACK (`undo.rs`).
 
 mod acknowledge;
+mod eifel;
+mod frto;
 mod halving;
 mod pacing;
 mod phase;
@@ -28,6 +31,8 @@ use elephan_units::{Bytes, Time};
 
 use crate::config::Config;
 
+use eifel::Eifel;
+use frto::Frto;
 use pacing::Pacer;
 use phase::Phase;
 use rack::Rack;
@@ -102,6 +107,8 @@ pub struct Sender {
     undo: Undo,
     rack: Option<Rack>,
     tlp: Option<Tlp>,
+    frto: Option<Frto>,
+    eifel: Option<Eifel>,
 
     /// Payload bytes known to have arrived since the connection began.
     delivered: u64,
@@ -175,6 +182,8 @@ impl Sender {
             undo: Undo::default(),
             rack: (settings.sack() && config.rack).then(Rack::new),
             tlp: (settings.sack() && config.tlp).then(Tlp::default),
+            frto: None,
+            eifel: None,
             delivered: 0,
             round: Round { number: 0, end: 0 },
             usage: Usage { limited: false, outstanding: 0, until: 0 },
@@ -193,6 +202,7 @@ impl Sender {
             (self.rack, self.tlp) = (None, None);
         }
         self.settings.timestamps = agreement.timestamps;
+        self.settings.eifel &= agreement.timestamps;
         self.space.open(agreement.window);
     }
 
@@ -242,6 +252,16 @@ impl Sender {
     /// Number of segments that are lost and were not retransmitted since.
     pub fn waiting(&self) -> u64 {
         self.board.waiting()
+    }
+
+    /// The segments in flight.
+    pub(crate) fn board(&self) -> &Scoreboard {
+        &self.board
+    }
+
+    /// Degree of reordering, in segments.
+    pub fn reordering(&self) -> u64 {
+        self.rack.map_or(scoreboard::DUP_THRESH, |rack| rack.reordering)
     }
 
     /// Whether loss recovery is in progress.

@@ -5,10 +5,10 @@
 //! overdue (`scoreboard/overdue.rs`). Transmissions are ordered by their numbers, which also order those sent
 //! at the same time; RFC 8985 orders these by sequence number.
 //!
-//! The RFC ignores an ACK of a retransmission whose echoed timestamp is older (section 6.2, step 2). Linux does
-//! not (`tcp_rack_advance`), and neither does this: above a hole the echo stays that of the hole's left edge
-//! (RFC 7323, section 4.3), and would make the arrival of every selectively acknowledged retransmission
-//! invalid. The other test of that step, an ACK sooner than the smallest round-trip time, is applied.
+//! An ACK of a retransmission is ignored that comes sooner than the smallest round-trip time (section 6.2, step
+//! 2), or whose echoed timestamp is older. The latter applies to cumulative acknowledgment only: above a hole
+//! the echo stays that of the hole's left edge (RFC 7323, section 4.3). Linux does without it
+//! (`tcp_rack_advance`).
 
 use elephan_units::Time;
 

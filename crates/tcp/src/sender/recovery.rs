@@ -57,7 +57,7 @@ impl Sender {
             Phase::Sack(SackRecovery { recover, .. }) | Phase::Restart { recover } => {
                 if self.space.una >= recover {
                     self.phase = Phase::OPEN;
-                    if !self.settings.reduce_again && self.board.has_lost() {
+                    if !self.settings.reduce_again && self.board.lost() > 0 {
                         // What is missing now was sent in the recovery that has ended.
                         let cwnd = self.controller.cwnd();
                         self.reduce(Cause::Loss, before.una, counters, now);
@@ -209,6 +209,7 @@ impl Sender {
         counters.loss_events += u64::from(cause == Cause::Loss);
         self.note_reduction(cause);
         let undo = matches!(self.settings.repair, Repair::Sack { undo: true, .. });
+        self.begin_eifel(cause);
         self.undo.on_reduction(self.phase.is_open(), undo && cause != Cause::Ecn);
         self.controller.on_congestion(&Congestion {
             now,
@@ -228,6 +229,7 @@ impl Sender {
     pub(super) fn undo_reduction(&mut self, counters: &mut Counters) {
         counters.undos += 1;
         self.undo.on_undo();
+        (self.frto, self.eifel) = (None, None);
         self.controller.undo(self.settings.undo);
         self.rtt.forget_back_off();
         if self.rack.is_some() {

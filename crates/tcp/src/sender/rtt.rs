@@ -23,6 +23,11 @@ pub fn age(echo: u32, now: Time) -> Time {
     whole + Time::from_picos(now.picos() % TICK.picos())
 }
 
+/// The end of the tick that is echoed at `now`: the segment was sent by then.
+pub fn sent_by(echo: u32, now: Time) -> Option<Time> {
+    (echo > 0).then(|| now.since(age(echo, now)) + TICK - Time::from_picos(1))
+}
+
 /// The estimator of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Rtt {
@@ -35,6 +40,8 @@ pub struct Rtt {
     initial: Time,
     /// Number of times the timeout was doubled since the last sample.
     backoff: u8,
+    /// The timeout was spurious: the next sample replaces what it exceeds.
+    was_too_small: bool,
 }
 
 impl Rtt {
@@ -48,6 +55,7 @@ impl Rtt {
             variance_min,
             initial: INITIAL_RTO,
             backoff: 0,
+            was_too_small: false,
         }
     }
 
@@ -62,6 +70,11 @@ impl Rtt {
         self.observe(rtt);
         if self.srtt == Time::ZERO {
             (self.srtt, self.rttvar) = (rtt, rtt / 2);
+            return;
+        }
+        if std::mem::take(&mut self.was_too_small) {
+            // RFC 4015, section 3, step 7: as for a first sample, but never below what was known.
+            (self.srtt, self.rttvar) = (self.srtt.max(rtt), self.rttvar.max(rtt / 2));
             return;
         }
         // RTTVAR first, with the old SRTT: RFC 6298, section 2.3; gains of 1/4 and 1/8.
@@ -83,6 +96,11 @@ impl Rtt {
     /// Ends the back-off without a sample: the timeout that caused it turned out to be spurious.
     pub fn forget_back_off(&mut self) {
         self.backoff = 0;
+    }
+
+    /// The timeout was spurious: it adapts to the next sample at once.
+    pub fn was_too_small(&mut self) {
+        self.was_too_small = true;
     }
 
     /// The timeout: SRTT + 4 RTTVAR, with both minimums, doubled for each back-off.

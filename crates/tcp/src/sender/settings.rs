@@ -26,6 +26,10 @@ pub struct Settings {
     pub after_idle: AfterIdle,
     /// Whether segments carry timestamps.
     pub timestamps: bool,
+    /// Whether spurious timeouts are detected by F-RTO.
+    pub frto: bool,
+    /// Whether spurious retransmissions are detected by timestamps.
+    pub eifel: bool,
     /// Whether both ends use ECN.
     pub ecn: bool,
     /// Maximum number of segments sent back to back for each ACK.
@@ -67,6 +71,8 @@ impl Settings {
             undo: config.undo,
             after_idle: config.after_idle,
             timestamps: config.timestamps,
+            frto: config.frto,
+            eifel: config.eifel,
             ecn: config.ecn,
             burst_limit: config.burst_limit.unwrap_or(u32::MAX),
             initial_window: config.initial_window,

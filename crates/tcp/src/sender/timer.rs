@@ -96,7 +96,13 @@ impl Sender {
             // if there was already a reduction for the window in which the segment was sent; in Linux, also in any
             // recovery (net/ipv4/tcp_input.c, `tcp_enter_loss`).
             let in_recovery = self.phase.is_fast_recovery() && !self.settings.reduce_again;
-            if self.timer.tries > 0 || in_recovery || self.front_is_answered(now) {
+            let again = self.timer.tries > 0;
+            let answered = again || in_recovery || self.front_is_answered(now);
+            self.begin_frto(!answered && self.phase.is_open());
+            if answered {
+                if !again {
+                    self.eifel = None;
+                }
                 self.controller.collapse();
                 self.note_reduction(Cause::Timeout);
             } else {

@@ -63,12 +63,17 @@ impl Sender {
 
     /// Whether a segment would be sent if pacing allowed it.
     pub(super) fn may_send_something(&self) -> bool {
-        self.burst < self.settings.burst_limit
-            && (self.phase.retransmits_now()
-                || self.is_probe_due()
-                || self.timer.front_is_due && self.board.has_waiting()
-                || self.window_admits(u64::from(self.settings.mss))
-                    && (self.board.has_waiting() || self.may_send_new() || self.may_send_unknown()))
+        if self.burst >= self.settings.burst_limit {
+            return false;
+        }
+        if let Some(sends_new) = self.frto_sends_new() {
+            return sends_new;
+        }
+        self.phase.retransmits_now()
+            || self.is_probe_due()
+            || self.timer.front_is_due && self.board.has_waiting()
+            || self.window_admits(u64::from(self.settings.mss))
+                && (self.board.has_waiting() || self.may_send_new() || self.may_send_unknown())
     }
 
     /// Whether a segment would be sent now.
@@ -132,6 +137,9 @@ impl Sender {
     /// During loss recovery: lost segments come first.
     #[inline(never)]
     fn poll_repair(&mut self, now: Time) -> Option<Transmission> {
+        if let Some(sends_new) = self.frto_sends_new() {
+            return if sends_new { self.poll_frto(now) } else { None };
+        }
         self.poll_lost(now).or_else(|| self.poll_new(now)).or_else(|| self.poll_unknown(now))
     }
 
@@ -234,6 +242,7 @@ impl Sender {
             self.start_timer(now);
         }
         let record = self.board.retransmit(id, now);
+        self.note_retransmission(now);
         self.undo.on_retransmission(record.offset, record.end());
         let push = record.end() >= self.space.written;
         Transmission {

@@ -107,6 +107,8 @@ fn config(setup: &Setup) -> Config {
         lost_retransmission,
         rack: setup.detectors[0],
         tlp: setup.detectors[0] && setup.detectors[1],
+        frto: setup.detectors[2],
+        eifel: setup.detectors[3],
         window_reduction: window_reduction(proportional, other),
         reduce_again: !per_ack,
         undo: undo(setup.recovery),

@@ -15,6 +15,7 @@ mod receiving;
 mod reordering;
 mod sack;
 mod segment;
+mod spurious;
 mod timers;
 mod told;
 mod window;

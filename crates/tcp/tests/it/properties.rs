@@ -36,7 +36,7 @@ prop_compose! {
 prop_compose! {
     fn config()(
         switches in switches(),
-        [rack, tlp] in any::<[bool; 2]>(),
+        [rack, tlp, frto, eifel] in any::<[bool; 4]>(),
         recovery in recovery(),
         packet in 100u64..2000,
         segments in 1u8..4,
@@ -52,6 +52,8 @@ prop_compose! {
             fack: switches.fack && !rack,
             rack: rack && recovery == Recovery::Sack,
             tlp: tlp && rack && recovery == Recovery::Sack,
+            frto,
+            eifel: eifel && switches.timestamps,
             delayed_ack: DelayedAck { segments, quick, ..switches.delayed_ack },
             initial_window,
             send_buffer: buffers[0].map(Bytes::new),
@@ -133,7 +135,7 @@ proptest! {
         algorithm in prop::sample::select(&ALGORITHMS[..]),
     ) {
         let faults = Faults { doubled: 0, delayed: 0, ..faults };
-        let a = Config { window_reduction: WindowReduction::AtOnce, dsack: false, ..a };
+        let a = Config { window_reduction: WindowReduction::AtOnce, dsack: false, frto: false, eifel: false, ..a };
         let mut pipe = Pipe::new(algorithm, [&a, &b], faults, seed);
         pipe.ends[0].write(2_000_000);
         pipe.ends[0].close();

@@ -2,6 +2,7 @@
 #![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
 use crate::common::{Script, config, ms};
+use elephan_cc::State;
 use elephan_tcp::{Config, Recovery};
 
 fn rack() -> Config {
@@ -296,4 +297,27 @@ fn one_probe_at_a_time_and_none_where_reports_came() {
     tcp.write(4).until(100).sent();
     tcp.sack(0, &[1..2]).until(600);
     assert_eq!(tcp.sent_at(), [(0, 125.0)]);
+}
+
+#[test]
+fn a_snapshot_counts_as_a_kernel_does() {
+    // The fields of TCP_INFO: 12 sent, 1 to 3 and 6 to 9 reported; 0, 4 and 5 lost, of which 0 is in flight again.
+    let mut tcp = Script::sender(rack());
+    tcp.write(12).sent();
+    assert_eq!(tcp.snapshot().state, State::Open);
+    tcp.until(100).sack(0, &[1..2]);
+    assert_eq!((tcp.snapshot().state, tcp.snapshot().reordering), (State::Disorder, 3));
+    tcp.sack(0, &[1..4]);
+    let found = tcp.snapshot();
+    assert_eq!((found.unacked, found.sacked, found.lost, found.retransmitted), (11, 3, 1, 1));
+    assert_eq!(found.state, State::Recovery);
+    tcp.sack(0, &[6..10, 1..4]);
+    let found = tcp.snapshot();
+    assert_eq!((found.unacked, found.sacked, found.lost), (12, 7, 3));
+    tcp.until(1300);
+    assert_eq!(tcp.snapshot().state, State::Loss);
+    // 6 overtakes 0: the distance is from the beginning of 0 to the end of 6.
+    let mut tcp = Script::sender(rack());
+    tcp.write(12).until(100).sack(0, &[6..7]).until(110).ack(1);
+    assert_eq!((tcp.snapshot().reordering, tcp.snapshot().state), (7, State::Disorder));
 }

@@ -44,11 +44,6 @@ impl Scoreboard {
         }
     }
 
-    /// Whether any segment outstanding is taken as lost and not known to have arrived since, retransmitted or not.
-    pub fn has_lost(&self) -> bool {
-        self.records.iter().any(|record| record.flags & (SACKED | LOST) == LOST)
-    }
-
     pub(super) fn mark_lost(&mut self, id: u64) -> bool {
         let record = self.get_mut(id);
         if record.flags & (SACKED | LOST) != 0 {
@@ -57,6 +52,7 @@ impl Scoreboard {
         record.flags |= LOST;
         let (len, again) = (u64::from(record.len), record.flags & IN_FLIGHT_AGAIN != 0);
         self.pipe -= len;
+        self.lost += 1;
         if !again {
             self.waiting += 1;
             self.retransmit_from = self.retransmit_from.min(id);
@@ -88,6 +84,7 @@ impl Scoreboard {
         record.flags &= !IN_FLIGHT_AGAIN;
         let (len, lost) = (u64::from(record.len), record.flags & LOST != 0);
         self.pipe -= len;
+        self.retransmitted -= 1;
         if lost {
             self.waiting += 1;
             self.lost_again.push_back(id);
@@ -105,15 +102,13 @@ impl Scoreboard {
     /// A timeout: everything that is not selectively acknowledged is lost (RFC 6675, section 5.1).
     pub fn all_is_lost(&mut self) {
         self.forget_reneged();
-        self.waiting = 0;
         for record in &mut self.records {
             record.flags &= !IN_FLIGHT_AGAIN;
             if record.flags & SACKED == 0 {
                 record.flags |= LOST;
-                self.waiting += 1;
             }
         }
-        self.pipe = 0;
+        self.count();
         self.retransmissions.clear();
         self.lost_again.clear();
         self.examined = self.next_id();
@@ -138,10 +133,9 @@ impl Scoreboard {
         for record in &mut self.records {
             if record.flags & (SACKED | LOST) == LOST {
                 record.flags &= !LOST;
-                self.pipe += u64::from(record.len);
             }
         }
-        self.waiting = 0;
+        self.count();
         self.lost_again.clear();
         self.examined = self.first;
         self.unknown_from = self.first;

@@ -27,6 +27,8 @@ pub struct Delivered {
     /// No segment sent later than this can have been acknowledged: the ACK's arrival less the smallest
     /// round-trip time.
     horizon: Time,
+    /// No segment sent later than this was acknowledged cumulatively, as the echoed timestamp says.
+    pub echoed: Option<Time>,
     /// Payload bytes newly acknowledged, cumulatively or selectively.
     pub bytes: u64,
     /// Payload bytes newly acknowledged cumulatively, whether or not selectively before.
@@ -44,7 +46,16 @@ pub struct Delivered {
 impl Delivered {
     /// An empty value. If a segment was retransmitted after `horizon`, the original is what arrived.
     pub fn new(horizon: Time) -> Self {
-        Self { horizon, bytes: 0, cumulative: 0, segments: 0, newest: None, ambiguous: None, lowest: None }
+        Self {
+            horizon,
+            echoed: None,
+            bytes: 0,
+            cumulative: 0,
+            segments: 0,
+            newest: None,
+            ambiguous: None,
+            lowest: None,
+        }
     }
 }
 
@@ -65,6 +76,10 @@ pub struct Scoreboard {
     /// Segments that are lost, not selectively acknowledged, and not in flight again: they wait to be
     /// retransmitted.
     waiting: u64,
+    /// Segments that are lost and not selectively acknowledged.
+    lost: u64,
+    /// Segments that are in flight again and not selectively acknowledged.
+    retransmitted: u64,
     /// Retransmissions in the order in which they were sent: the id and the number of the transmission. Kept
     /// only where lost retransmissions are to be detected.
     retransmissions: VecDeque<(u64, u32)>,
@@ -126,6 +141,21 @@ impl Scoreboard {
         self.waiting
     }
 
+    /// Number of segments that are lost and not known to have arrived since, retransmitted or not.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Number of segments of which a retransmission is thought to be in flight.
+    pub fn retransmitted(&self) -> u64 {
+        self.retransmitted
+    }
+
+    /// Number of segments that are selectively acknowledged.
+    pub fn sacked(&self) -> u64 {
+        self.runs.iter().map(|&(left, right)| right - left).sum()
+    }
+
     /// Whether any segment is lost and was not retransmitted since.
     pub fn has_waiting(&self) -> bool {
         self.waiting > 0
@@ -154,6 +184,8 @@ impl Scoreboard {
 
     /// Removes everything below `offset`, and adds it to `delivered`.
     pub fn acknowledge(&mut self, offset: u64, delivered: &mut Delivered) {
+        let horizon = delivered.horizon;
+        delivered.horizon = horizon.min(delivered.echoed.unwrap_or(horizon));
         while let Some(record) = self.records.front() {
             if record.end() > offset {
                 break;
@@ -164,18 +196,39 @@ impl Scoreboard {
                 delivered.bytes += u64::from(record.len);
                 let record = *record;
                 self.arrived(&record, delivered);
-                self.pipe -= record.in_pipe();
-                self.waiting -= u64::from(record.flags & (LOST | IN_FLIGHT_AGAIN) == LOST);
+                self.leaves(&record);
             }
             self.records.pop_front();
             self.first += 1;
         }
+        delivered.horizon = horizon;
         while let Some(run) = self.runs.front_mut() {
             if run.1 > self.first {
                 run.0 = run.0.max(self.first);
                 break;
             }
             self.runs.pop_front();
+        }
+    }
+
+    /// A segment has arrived: it no longer counts as in flight, lost or retransmitted.
+    fn leaves(&mut self, record: &Record) {
+        self.pipe -= record.in_pipe();
+        if record.flags & (LOST | IN_FLIGHT_AGAIN) != 0 {
+            self.waiting -= u64::from(record.waits());
+            self.lost -= u64::from(record.flags & LOST != 0);
+            self.retransmitted -= u64::from(record.flags & IN_FLIGHT_AGAIN != 0);
+        }
+    }
+
+    /// Counts anew what waits, is lost, is in flight again and in the pipe.
+    fn count(&mut self) {
+        (self.waiting, self.lost, self.retransmitted, self.pipe) = (0, 0, 0, 0);
+        for record in self.records.iter().filter(|record| record.flags & SACKED == 0) {
+            self.waiting += u64::from(record.waits());
+            self.lost += u64::from(record.flags & LOST != 0);
+            self.retransmitted += u64::from(record.flags & IN_FLIGHT_AGAIN != 0);
+            self.pipe += record.in_pipe();
         }
     }
 
@@ -276,8 +329,7 @@ impl Scoreboard {
 
     fn mark_sacked(&mut self, id: u64, delivered: &mut Delivered) {
         let record = *self.get(id);
-        self.pipe -= record.in_pipe();
-        self.waiting -= u64::from(record.flags & (LOST | IN_FLIGHT_AGAIN) == LOST);
+        self.leaves(&record);
         self.get_mut(id).flags |= SACKED;
         self.arrived(&record, delivered);
         delivered.bytes += u64::from(record.len);

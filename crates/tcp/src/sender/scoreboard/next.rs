@@ -60,6 +60,7 @@ impl Scoreboard {
         let record = *record;
         self.waiting -= u64::from(waited);
         if !again {
+            self.retransmitted += 1;
             self.pipe += u64::from(record.len);
         }
         if self.keeps_retransmissions {

@@ -105,12 +105,7 @@ impl Scoreboard {
                 record.flags = record.flags & !IN_FLIGHT_AGAIN | LOST;
             }
         }
-        self.waiting = 0;
-        self.pipe = 0;
-        for record in &self.records {
-            self.waiting += u64::from(record.waits());
-            self.pipe += record.in_pipe();
-        }
+        self.count();
         let mut kept = std::mem::take(&mut self.retransmissions);
         kept.retain(|&(id, transmission)| self.is_current(id, transmission) && !self.get(id).waits());
         self.retransmissions = kept;

@@ -15,6 +15,12 @@ pub fn check(board: &Scoreboard) {
     assert_eq!(board.pipe, board.records.iter().map(Record::in_pipe).sum::<u64>(), "pipe");
     let waiting = board.records.iter().filter(|r| r.flags & (SACKED | LOST | IN_FLIGHT_AGAIN) == LOST);
     assert_eq!(board.waiting, waiting.count() as u64, "waiting");
+    let lost = board.records.iter().filter(|r| r.flags & (SACKED | LOST) == LOST);
+    assert_eq!(board.lost(), lost.count() as u64, "lost");
+    let again = board.records.iter().filter(|r| r.flags & (SACKED | IN_FLIGHT_AGAIN) == IN_FLIGHT_AGAIN);
+    assert_eq!(board.retransmitted(), again.count() as u64, "retransmitted");
+    let sacked = board.records.iter().filter(|r| r.flags & SACKED != 0);
+    assert_eq!(board.sacked(), sacked.count() as u64, "sacked");
     let sacked: Vec<u64> =
         (board.first..board.next_id()).filter(|&id| board.get(id).flags & SACKED != 0).collect();
     let in_runs: Vec<u64> = board.runs.iter().flat_map(|&(left, right)| left..right).collect();

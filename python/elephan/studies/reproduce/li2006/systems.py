@@ -11,7 +11,7 @@ from elephan.api.metrics import declared
 # T_min/100 ms there.
 SYSTEMS = {
     "Standard TCP": "reno",
-    "HighSpeed TCP": '{ name = "hstcp", form = "table" }',
+    "HighSpeed TCP": '{ name = "hstcp", response = "table" }',
     "Scalable TCP": "scalable",
     "H-TCP": '{ name = "htcp", rtt_scaling = "seconds" }',
     "BicTCP": "bic",

@@ -1,0 +1,241 @@
+//! HyStart++ (RFC 9406): leaves the first slow start before it overshoots, when the smallest round-trip time
+//! of a round rises. It then uses a conservative slow start (CSS) for a few rounds, and returns to slow start
+//! if the round-trip time falls again.
+
+use elephan_units::Time;
+
+use crate::algorithm::{Ack, Start};
+use crate::parameter::parameters;
+
+parameters! {
+    /// HyStart++'s parameters (RFC 9406, section 4.3).
+    pub struct Parameters {
+        /// Minimum rise of the round-trip time that ends slow start: MIN_RTT_THRESH.
+        min_rtt_thresh: f64 = 0.004, 0.0..=10.0, "s";
+        /// Maximum rise threshold of the round-trip time: MAX_RTT_THRESH.
+        max_rtt_thresh: f64 = 0.016, 0.0..=10.0, "s";
+        /// Between these limits, the threshold is the last round's minimum round-trip time divided by this: MIN_RTT_DIVISOR.
+        min_rtt_divisor: f64 = 8.0, 1.0..=1e6, "";
+        /// Number of samples in a round before it is evaluated: N_RTT_SAMPLE.
+        n_rtt_sample: f64 = 8.0, 1.0..=1e6, "samples";
+        /// Divisor of the window growth in CSS: CSS_GROWTH_DIVISOR.
+        css_growth_divisor: f64 = 4.0, 1.0..=1e6, "";
+        /// Number of rounds of CSS, including the first: CSS_ROUNDS.
+        css_rounds: f64 = 5.0, 1.0..=1e6, "rounds";
+        /// Maximum number of segments that one ACK may add: L, which is 8 without pacing and
+        /// unlimited with it.
+        l: f64 = 8.0, 1.0..=f64::INFINITY, "segments";
+    }
+}
+
+/// The phase of HyStart++.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    SlowStart,
+    /// Conservative slow start.
+    Css {
+        /// The smallest round-trip time of the round that ended slow start.
+        baseline: Time,
+        /// Number of rounds begun, including the one in which it began.
+        rounds: f64,
+    },
+    /// Later slow starts are standard, because `ssthresh` ends them (section 4.3).
+    Finished,
+}
+
+/// HyStart++.
+#[derive(Clone, Debug)]
+pub struct HyStartPlusPlus {
+    parameters: Parameters,
+    phase: Phase,
+    /// The endpoint's count of round trips in the current round.
+    round: u64,
+    /// Smallest round-trip time of the last round and of the current one; `Time::MAX` without a sample.
+    last_min: Time,
+    current_min: Time,
+    samples: f64,
+}
+
+impl HyStartPlusPlus {
+    /// HyStart++ before the first ACK.
+    pub fn new(parameters: Parameters) -> Self {
+        Self {
+            parameters,
+            phase: Phase::SlowStart,
+            round: 0,
+            last_min: Time::MAX,
+            current_min: Time::MAX,
+            samples: 0.0,
+        }
+    }
+
+    /// Processes the round-trip time of an ACK, and evaluates the round.
+    pub fn observe(&mut self, ack: &Ack) {
+        if self.phase == Phase::Finished {
+            return;
+        }
+        if ack.round > self.round {
+            self.round = ack.round;
+            self.last_min = self.current_min;
+            self.current_min = Time::MAX;
+            self.samples = 0.0;
+            if let Phase::Css { rounds, .. } = &mut self.phase {
+                *rounds += 1.0;
+            }
+        }
+        let Some(rtt) = ack.rtt else { return };
+        self.current_min = self.current_min.min(rtt);
+        self.samples += 1.0;
+        if self.samples < self.parameters.n_rtt_sample {
+            return;
+        }
+        match self.phase {
+            Phase::SlowStart
+                if self.last_min < Time::MAX
+                    && self.current_min >= self.last_min.saturating_add(self.threshold()) =>
+            {
+                self.phase = Phase::Css { baseline: self.current_min, rounds: 1.0 };
+            }
+            Phase::Css { baseline, .. } if self.current_min < baseline => self.phase = Phase::SlowStart,
+            _ => {}
+        }
+    }
+
+    /// `RttThresh`: an eighth of the last round's smallest round-trip time, within 4 and 16 ms.
+    fn threshold(&self) -> Time {
+        let Parameters { min_rtt_thresh, max_rtt_thresh, min_rtt_divisor, .. } = self.parameters;
+        let eighth = self.last_min.secs_f64() / min_rtt_divisor;
+        Time::from_secs_f64(eighth.min(max_rtt_thresh).max(min_rtt_thresh))
+    }
+
+    /// The growth of the window, and whether slow start is over.
+    pub fn grow(&mut self, ack: &Ack) -> Start {
+        let growth = ack.segments.min(self.parameters.l);
+        match self.phase {
+            Phase::SlowStart => Start { growth, ends: false },
+            Phase::Css { rounds, .. } if rounds > self.parameters.css_rounds => {
+                self.finish();
+                Start { growth: 0.0, ends: true }
+            }
+            Phase::Css { .. } => Start { growth: growth / self.parameters.css_growth_divisor, ends: false },
+            Phase::Finished => Start { growth: ack.segments, ends: false },
+        }
+    }
+
+    /// The first slow start is over: later ones are standard.
+    pub fn finish(&mut self) {
+        self.phase = Phase::Finished;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cause;
+    use crate::history::{History, close};
+
+    /// A connection in the round after one of 8 samples of 80 ms: the threshold is 80/8 = 10 ms.
+    fn after_a_round_of_80_ms() -> History {
+        let mut history = History::of("reno").slow_start("hystart++").rtt_ms(80.0).starting(100.0);
+        round(&mut history, 80, 8);
+        history
+    }
+
+    /// A round of `samples` ACKs of one segment with this round-trip time.
+    fn round(history: &mut History, ms: u64, samples: u32) {
+        history.round += 1;
+        history.rtt = Time::from_millis(ms);
+        for _ in 0..samples {
+            history.ack(1.0);
+        }
+    }
+
+    #[test]
+    fn a_rise_of_an_eighth_slows_growth_to_a_quarter() {
+        // 108 after the first round. 89 ms is no rise; 90 ms is: its eighth sample adds 1/4.
+        let mut history = after_a_round_of_80_ms();
+        assert_eq!(history.cwnd(), 108.0);
+        round(&mut history, 89, 10);
+        assert_eq!(history.cwnd(), 118.0);
+        let mut history = after_a_round_of_80_ms();
+        round(&mut history, 90, 7);
+        assert_eq!(history.cwnd(), 115.0);
+        history.ack(1.0);
+        assert_eq!(history.cwnd(), 115.25);
+        history.ack(2.0);
+        assert_eq!(history.cwnd(), 115.75);
+    }
+
+    #[test]
+    fn the_threshold_is_between_4_and_16_ms() {
+        for (last, risen, css) in [(20, 23, false), (20, 24, true), (400, 415, false), (400, 416, true)] {
+            let mut history = History::of("reno").slow_start("hystart++").rtt_ms(last as f64).starting(100.0);
+            round(&mut history, last, 8);
+            round(&mut history, risen, 8);
+            close(history.cwnd(), if css { 115.25 } else { 116.0 }, 0.0);
+        }
+    }
+
+    #[test]
+    fn five_rounds_end_slow_start() {
+        // The round of the rise is the first of five; the sixth begins in congestion avoidance.
+        let mut history = after_a_round_of_80_ms();
+        for _ in 0..5 {
+            round(&mut history, 100, 8);
+        }
+        // 115.25 after the first, and 8/4 for each of four more.
+        assert_eq!(history.cwnd(), 123.25);
+        assert!(history.controller.in_slow_start());
+        round(&mut history, 100, 1);
+        assert!(!history.controller.in_slow_start());
+        assert_eq!((history.cwnd(), history.ssthresh()), (123.25, 123.25));
+        history.ack(1.0);
+        close(history.cwnd(), 123.25 + 1.0 / 123.25, 1e-12);
+    }
+
+    #[test]
+    fn a_fall_below_the_baseline_resumes_slow_start() {
+        let mut history = after_a_round_of_80_ms();
+        round(&mut history, 100, 8);
+        assert_eq!(history.cwnd(), 115.25);
+        // Seven samples of the next round are too few for a decision; the eighth resumes.
+        round(&mut history, 82, 7);
+        assert_eq!(history.cwnd(), 117.0);
+        history.ack(1.0);
+        assert_eq!(history.cwnd(), 118.0);
+    }
+
+    /// A round-trip time that a delayed ACK lengthens by 200 ms once in a round does not count, because the
+    /// smallest of the round is used; and ACKs of two segments add two.
+    #[test]
+    fn delayed_acks_do_not_end_slow_start() {
+        let mut history = History::of("reno").slow_start("hystart++").rtt_ms(80.0).starting(100.0);
+        for _ in 0..6 {
+            history.round += 1;
+            for sample in 0..10 {
+                history.rtt = Time::from_millis(if sample == 0 { 280 } else { 80 });
+                history.ack(2.0);
+            }
+        }
+        assert_eq!(history.cwnd(), 220.0);
+        // A round with a single ACK, delayed, has too few samples.
+        round(&mut history, 280, 1);
+        assert_eq!(history.cwnd(), 221.0);
+    }
+
+    #[test]
+    fn one_ack_adds_at_most_eight() {
+        let mut history = after_a_round_of_80_ms();
+        history.ack(20.0);
+        assert_eq!(history.cwnd(), 116.0);
+    }
+
+    #[test]
+    fn after_a_congestion_event_slow_start_is_standard() {
+        let mut history = after_a_round_of_80_ms();
+        history.event(Cause::Timeout);
+        round(&mut history, 80, 8);
+        round(&mut history, 300, 16);
+        assert_eq!(history.cwnd(), 25.0);
+    }
+}
