@@ -123,6 +123,8 @@ impl Receiver {
         }
         if scaling {
             self.cut = (1 << self.shift()) - 1;
+            // The window of the SYN was not scaled; below the scale's unit it would be none.
+            self.advertised = self.advertised.max(self.next + self.free());
         } else {
             self.buffer = self.buffer.min(MAX_UNSCALED_WINDOW);
             self.window = self.window.min(self.buffer);

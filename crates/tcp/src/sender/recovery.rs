@@ -58,9 +58,12 @@ impl Sender {
                 if self.space.una >= recover {
                     self.phase = Phase::OPEN;
                     if !self.settings.reduce_again && self.board.lost() > 0 {
-                        // What is missing now was sent in the recovery that has ended.
+                        // What is missing now was sent in the recovery that has ended. A mark in it may have been
+                        // answered since.
                         let cwnd = self.controller.cwnd();
-                        self.reduce(Cause::Loss, before.una, counters, now);
+                        if self.space.una >= self.last_reduction.until {
+                            self.reduce(Cause::Loss, before.una, counters, now);
+                        }
                         self.phase = Phase::Sack(self.recovery(reduction, cwnd, before));
                     }
                 }

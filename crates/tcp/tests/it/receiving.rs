@@ -376,3 +376,12 @@ fn quick_acks_and_plain_duplicate_acks_are_not_held_back() {
     }
     tcp.take_bare(10);
 }
+
+#[test]
+fn a_first_window_below_the_unit_of_the_scale_is_rounded_up() {
+    // Linux (`__tcp_select_window`): a buffer of 1 GiB is offered in units of 16 KiB, and a first window below that as one of
+    // these, not as none.
+    let mut tcp = Script::sender(Config { first_receive_window: Some(Bytes::new(15_900)), ..config() });
+    tcp.write(1);
+    assert_eq!(tcp.take_data()[0].window, 1);
+}
