@@ -231,7 +231,7 @@ impl Sender {
     /// Undoes the last reduction.
     pub(super) fn undo_reduction(&mut self, counters: &mut Counters) {
         counters.undos += 1;
-        self.undo.on_undo();
+        self.undo.disarm();
         (self.frto, self.eifel) = (None, None);
         self.controller.undo(self.settings.undo);
         self.rtt.forget_back_off();

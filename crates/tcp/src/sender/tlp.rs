@@ -122,6 +122,7 @@ impl Sender {
             self.reduce(Cause::Loss, before.una, counters, now);
             // The probe's ACK has shown that the original did not arrive.
             self.eifel = None;
+            self.undo.disarm();
         } else if ack.offset == before.una && !ack.has_data && ack.blocks.is_empty() {
             // The original and the probe arrived, at a peer without D-SACK.
             self.forget_probe();

@@ -60,8 +60,8 @@ impl Undo {
         self.armed && self.sent_again.is_some_and(|sent| sent.unreported == 0)
     }
 
-    /// The last reduction was undone.
-    pub fn on_undo(&mut self) {
+    /// The last reduction was undone, or is not to be.
+    pub fn disarm(&mut self) {
         self.armed = false;
     }
 }

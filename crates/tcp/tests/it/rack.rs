@@ -175,6 +175,25 @@ fn duplicates_widen_the_window() {
 }
 
 #[test]
+fn a_wider_window_lasts_for_sixteen_recoveries() {
+    // Section 6.2, step 4: after 16 recoveries without a D-SACK the window is a quarter of the smallest round-trip time
+    // again. Each recovery here ends with the timer, 100 ms and the window after the lost segment was sent.
+    let mut tcp = reordered(Config { initial_window: 20, rto_min: ms(5000), ..rack() });
+    tcp.until(210).sack(2, &[3..7]).until(235).ack(7);
+    tcp.until(335).sack(12, &[2..3]).sent();
+    let (mut at, mut next) = (1000, 12);
+    for recovery in 1..=17 {
+        tcp.until(at).write(2).sent();
+        tcp.until(at + 100).sack(next, &[next + 1..next + 2]).until(at + 160);
+        let window = if recovery <= 16 { 50 } else { 25 };
+        assert_eq!(rounded(tcp.sent_at()), [(next, at + 100 + window)], "{recovery}");
+        next += 2;
+        tcp.until(at + 260).ack(next);
+        at += 300;
+    }
+}
+
+#[test]
 fn a_timeout_loses_only_what_is_overdue() {
     // Section 6.3: 1 was sent a second ago, 2 and 3 in the last 50 ms. Only 1 is lost; RFC 5681 sends all again.
     for (config, last) in [(rack(), 1), (config(), 3)] {
@@ -282,6 +301,19 @@ fn a_probe_for_nothing_reduces_nothing() {
         tcp.write(1).until(610).ack(11).write(1).until(710).ack(12);
         assert_eq!((tcp.end.counters().reductions, tcp.end.counters().undos), (0, 0), "{report:?}");
     }
+}
+
+#[test]
+fn a_report_of_a_later_probe_undoes_no_earlier_reaction() {
+    // The reaction to a probe that repaired a loss stands, although the next probe was for nothing.
+    let mut tcp = Script::sender(probing());
+    tcp.write(10).until(100).ack(9).until(500).ack(10);
+    tcp.write(1).until(600).ack(11);
+    assert_eq!(tcp.end.counters().reductions, 1);
+    tcp.write(1).sent();
+    tcp.until(1500).ack(12).sack(12, &[11..12]);
+    assert_eq!(tcp.sent()[0], 11);
+    assert_eq!((tcp.end.counters().reductions, tcp.end.counters().undos), (1, 0));
 }
 
 #[test]
