@@ -74,7 +74,7 @@ def devices():
 def test_settings_are_checked_before_the_kernel_is_asked():
     with pytest.raises(_core.ScenarioError, match="expected a number from 0 to 1, found 2"):
         kernel.load("scalable", {"a": 2})
-    with pytest.raises(_core.ScenarioError, match="expected one of the parameters a, b, lwnd, rounding, found"):
+    with pytest.raises(_core.ScenarioError, match="expected one of the parameters a, b, lwnd, rounding, form, found"):
         kernel.load("scalable", {"alpha": 1})
     with pytest.raises(_core.ScenarioError, match="expected one of reno, hstcp"):
         kernel.load("no such algorithm")
