@@ -54,7 +54,7 @@ impl Sender {
         self.timer.loss_probe = now.saturating_add(pto).min(self.timer.deadline);
     }
 
-    /// The probe timer has run out (section 7.3). The retransmission timer begins anew, whether or not a probe
+    /// The probe timer has run out (section 7.3). The retransmission timer restarts, whether or not a probe
     /// can be sent.
     pub(super) fn on_probe_timer(&mut self, now: Time) {
         self.timer.loss_probe = Time::MAX;
@@ -136,7 +136,7 @@ impl Sender {
         }
     }
 
-    /// Whether an ACK reports as a duplicate what only a probe sent again: this is no sign of reordering (Linux,
+    /// Whether an ACK reports as a duplicate what only a probe retransmitted: this is no sign of reordering (Linux,
     /// `FLAG_DSACK_TLP`).
     pub(super) fn is_of_probe(&self, ack: &Acknowledgment<'_>) -> bool {
         let probe = self.tlp.and_then(|tlp| tlp.probe).filter(|probe| probe.again);

@@ -256,7 +256,7 @@ fn a_single_segment_waits_for_a_delayed_ack() {
         tcp.write(segments).sent();
         tcp.until(450);
         assert_eq!(rounded(tcp.sent_at()), [(segments - 1, at)]);
-        // The retransmission timer begins anew.
+        // The retransmission timer restarts.
         assert_eq!(tcp.end.counters().timeouts, 0);
         assert_eq!(tcp.end.poll_timeout(), ms(100) + ms(at) + tcp.snapshot().rto);
     }

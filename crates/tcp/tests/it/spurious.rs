@@ -110,7 +110,7 @@ fn stamped_flight(config: Config) -> (Script, u32) {
 #[test]
 fn an_old_timestamp_undoes_a_timeout() {
     // RFC 3522: the first ACK after the retransmission echoes the timestamp of the original. RFC 4015: nothing else is
-    // sent again, the window is what it was, and the timeout takes the next sample, of 1200 ms, as its first.
+    // retransmitted, the window is what it was, and the timeout takes the next sample, of 1200 ms, as its first.
     for recovery in [Recovery::NewReno, Recovery::Sack] {
         let (mut tcp, original) = stamped_flight(Config { recovery, ..eifel() });
         tcp.until(1000);

@@ -221,7 +221,7 @@ impl Scoreboard {
         }
     }
 
-    /// Counts anew what waits, is lost, is in flight again and in the pipe.
+    /// Recounts what waits, is lost, is in flight again and in the pipe.
     fn count(&mut self) {
         (self.waiting, self.lost, self.retransmitted, self.pipe) = (0, 0, 0, 0);
         for record in self.records.iter().filter(|record| record.flags & SACKED == 0) {
