@@ -122,7 +122,7 @@ pub trait Algorithm: Send {
     /// Called for every ACK, in slow start and recovery too, before anything else.
     fn observe(&mut self, _window: &Window, _ack: &Ack) {}
 
-    /// Data is sent again after `idle`, in which nothing was in flight: clocks that count the time since a
+    /// The next data follows after `idle`, in which nothing was in flight: clocks that count the time since a
     /// congestion event leave it out (RFC 9438, section 5.8).
     fn resume(&mut self, _idle: Time) {}
 

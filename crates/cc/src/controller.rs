@@ -181,7 +181,7 @@ impl Controller {
         self.state.fraction = 0.0;
     }
 
-    /// Data is sent again after `idle`, in which nothing was in flight.
+    /// The next data follows after `idle`, in which nothing was in flight.
     pub fn resume(&mut self, idle: Time) {
         self.state.algorithm.resume(idle);
     }

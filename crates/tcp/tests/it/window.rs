@@ -123,6 +123,50 @@ fn after_an_idle_time_the_window_restarts_or_decays_or_stays() {
 }
 
 #[test]
+fn cubic_does_not_grow_by_a_silence() {
+    // RFC 9438, sections 4.2 and 5.8: a window of 100, then 10 s without data or with a closed window, and five round
+    // trips of 100 ms. They add as much as without the silence.
+    let grown = |silence: u64, closed: bool| {
+        let after_idle = AfterIdle::Keep;
+        let config = Config { initial_window: 100, initial_ssthresh: Some(100), after_idle, ..config() };
+        let mut tcp = Script::with("cubic", config);
+        // The peer acknowledges what was sent, segment by segment, at `at` ms, and lastly with this window.
+        let acknowledge = |tcp: &mut Script, at: u64, window: u64| {
+            let sent = tcp.until(at).sent();
+            for number in &sent {
+                if Some(number) == sent.last() {
+                    tcp.window = window;
+                }
+                tcp.ack(number + 1);
+            }
+        };
+        let open = tcp.window;
+        tcp.write(100);
+        acknowledge(&mut tcp, 100, open);
+        tcp.write(100);
+        acknowledge(&mut tcp, 200, if closed { 0 } else { open });
+        let before = tcp.cwnd();
+        if closed {
+            tcp.write(1000).until(200 + silence).take_data();
+            tcp.window = open;
+            tcp.ack(200);
+        } else {
+            tcp.until(200 + silence).write(1000);
+        }
+        for round_trip in 1..=5 {
+            acknowledge(&mut tcp, 200 + silence + 100 * round_trip, open);
+        }
+        tcp.cwnd() - before
+    };
+    let usual = grown(0, false);
+    assert!(usual < 10.0, "{usual}");
+    for (silence, closed) in [(10_000, false), (10_000, true)] {
+        let found = grown(silence, closed);
+        assert!((found - usual).abs() < 1.0, "{found}, expected {usual}; closed: {closed}");
+    }
+}
+
+#[test]
 fn the_peers_window_and_the_send_buffer_limit_too() {
     // Receive window and send buffer: the data in flight exceeds neither; and no growth, as above.
     let mut tcp = Script::sender(Config { send_buffer: Some(Bytes::new(4500)), ..avoiding() });
