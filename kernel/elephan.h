@@ -161,10 +161,10 @@ INLINE u32 min_rtt_us(const struct tcp_sock *tp)
 	return tp->rtt_min.s[0].v;
 }
 
-/* Whether sequence number `a` is at or behind `b`. */
-INLINE int reaches(u32 a, u32 b)
+/* Whether sequence number `a` is after `b`: a round trip ends when data sent after its beginning is acknowledged. */
+INLINE int is_after(u32 a, u32 b)
 {
-	return (s32)(a - b) >= 0;
+	return (s32)(a - b) > 0;
 }
 
 /* ---- Parameters ---- */

@@ -139,7 +139,7 @@ SEC("struct_ops/fast_pkts_acked") void fast_pkts_acked(u64 *ctx)
 	struct state *state = PRIVATE(tp);
 	u64 eta, rtt;
 
-	if (reaches(tp->snd_una, state->round_end)) {
+	if (is_after(tp->snd_una, state->round_end)) {
 		state->round++;
 		state->round_end = tp->snd_nxt;
 		state->last_round_min_us = state->round_min_us;

@@ -137,7 +137,7 @@ SEC("struct_ops/htcp_pkts_acked") void htcp_pkts_acked(u64 *ctx)
 			state->max_rtt_us = max64(state->max_rtt_us, sample->rtt_us);
 	}
 	state->is_full &= is_measured(state);
-	if (!reaches(tp->snd_una, state->round_end))
+	if (!is_after(tp->snd_una, state->round_end))
 		return;
 	span = now - state->round_began_us;
 	if (state->is_full && span) {
