@@ -154,8 +154,11 @@ const NO_COUNTERPART_NEEDED: [&str; 28] = [
 ];
 
 /// A key, its value that is off, and a key that needs it.
-const CONDITIONS: [(&str, &str, &str); 2] =
-    [("tcp.recovery", "newreno", "tcp.rack"), ("tcp.rack", "false", "tcp.tlp")];
+const CONDITIONS: [(&str, &str, &str); 3] = [
+    ("tcp.recovery", "newreno", "tcp.rack"),
+    ("tcp.rack", "false", "tcp.tlp"),
+    ("tcp.timestamps", "false", "tcp.eifel"),
+];
 
 /// What a setting of the kernel is for the simulator, or the name of what has no counterpart. `opens` tells whether the stack
 /// opens the connection.
@@ -187,11 +190,11 @@ fn of_setting(setting: &Setting, opens: bool) -> Result<Keys, String> {
         ("tcp_slow_start_after_idle", "0") => one("tcp.after_idle", "keep"),
         ("tcp_rto_min_us", _) => one("tcp.rto_variance_min", &format!("{value} us")),
         ("tcp_congestion_control", _) => cc(value).map(|cc| vec![("cc".to_owned(), cc)]),
+        ("tcp_recovery", "0" | "1") => one("tcp.rack", flag(value == "1")),
+        ("tcp_early_retrans", "0" | "3" | "4") => one("tcp.tlp", flag(value != "0")),
+        ("tcp_frto", "0" | "1" | "2") => one("tcp.frto", flag(value != "0")),
         (
-            "tcp_recovery"
-            | "tcp_early_retrans"
-            | "tcp_frto"
-            | "tcp_mtu_probing"
+            "tcp_mtu_probing"
             | "tcp_abc"
             | "tcp_low_latency"
             | "tcp_shrink_window"

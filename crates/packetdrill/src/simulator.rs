@@ -55,6 +55,8 @@ pub struct Simulated {
     /// Whether the connection was ever established, and whether a call has told the script so, or of its end.
     established: bool,
     told: bool,
+    /// Whether the peer sent a reset.
+    reset: bool,
     sent: Sent,
     blocked: Option<Blocked>,
     /// What sysctl and `ip route` set, what `setsockopt` sets, and what the caller sets.
@@ -84,6 +86,7 @@ impl Simulated {
             accepted: false,
             established: false,
             told: false,
+            reset: false,
             sent: VecDeque::new(),
             blocked: None,
             settings: Vec::new(),
@@ -115,7 +118,8 @@ impl Simulated {
         let mut end = open(&config, controller, ISS);
         end.set_reading(false);
         self.end = Some(end);
-        (self.accepted, self.established, self.told, self.written) = (false, false, false, 0);
+        (self.accepted, self.established, self.told, self.reset) = (false, false, false, false);
+        self.written = 0;
         Ok(())
     }
 
@@ -215,10 +219,11 @@ impl Simulated {
                 if taken > 0 {
                     return value(taken as i64);
                 }
-                if end.is_reset() {
-                    return error("ECONNRESET");
+                let (is_reset, is_finished) = (end.is_reset(), end.peer_is_finished());
+                if is_reset {
+                    return error(self.refusal().0);
                 }
-                if end.peer_is_finished() { value(0) } else { wait() }
+                if is_finished { value(0) } else { wait() }
             }
             "shutdown" | "close" => self.close(call, number, fd),
             "fcntl" => match (arguments.word(1), call.arguments.get(2)) {
@@ -246,7 +251,11 @@ impl Simulated {
 
     /// The error of a connection that did not come about or ended, and its number.
     fn refusal(&self) -> (&'static str, i64) {
-        if self.established { ("ECONNRESET", 104) } else { ("ECONNREFUSED", 111) }
+        match (self.reset, self.established) {
+            (false, _) => ("ETIMEDOUT", 110),
+            (true, true) => ("ECONNRESET", 104),
+            (true, false) => ("ECONNREFUSED", 111),
+        }
     }
 
     fn is_established(&self) -> bool {
@@ -294,7 +303,7 @@ impl Simulated {
         let (buffer, written) = (self.send_buffer, self.written);
         let Some(end) = self.connection(fd) else { return Ok(Some(Returned::error("ENOTCONN"))) };
         if end.is_reset() {
-            return Ok(Some(Returned::error("ECONNRESET")));
+            return Ok(Some(Returned::error(self.refusal().0)));
         }
         if end.is_closed() {
             return Ok(Some(Returned::error("EPIPE")));
@@ -371,6 +380,7 @@ impl Stack for Simulated {
             return Err(Stop::Skip("a packet without a connection".to_owned()));
         };
         let segment = to_segment(packet)?;
+        self.reset |= packet.flags & flags::RST != 0;
         end.on_segment(&segment, packet.ecn == Some(Ecn::Ce), now);
         self.pump();
         Ok(())
@@ -420,6 +430,12 @@ impl Stack for Simulated {
             ("tcpi_rtt", micros(snapshot.srtt)),
             ("tcpi_min_rtt", micros(snapshot.min_rtt)),
             ("tcpi_rto", micros(snapshot.rto)),
+            ("tcpi_ca_state", snapshot.state as i64),
+            ("tcpi_unacked", snapshot.unacked as i64),
+            ("tcpi_sacked", snapshot.sacked as i64),
+            ("tcpi_lost", snapshot.lost as i64),
+            ("tcpi_retrans", snapshot.retransmitted as i64),
+            ("tcpi_reordering", snapshot.reordering as i64),
             ("tcpi_total_retrans", counters.segments_retransmitted as i64),
             ("tcpi_bytes_acked", counters.bytes_acked as i64),
             ("tcpi_bytes_received", (counters.bytes_delivered + end.unread()) as i64),

@@ -69,6 +69,8 @@ impl Endpoint {
             }
             State::SynReceived if acknowledges_us => {
                 self.establish(now);
+                // The window of the SYN, which is not scaled, counts no more, also where it was larger (RFC 9293, section 3.10.7.4).
+                self.sender.set_window(u64::from(segment.window) << self.peer_shift);
                 return true;
             }
             State::SynReceived if syn => self.handshake.send = true,

@@ -206,6 +206,11 @@ impl Sender {
         self.space.open(agreement.window);
     }
 
+    /// The window that the peer offers with the last segment of the handshake, in bytes.
+    pub fn set_window(&mut self, window: u64) {
+        self.space.open(window);
+    }
+
     /// The handshake is complete, after `tries` attempts. `rtt` is its round-trip time, unless its SYN was
     /// sent more than once; `ecn` says whether both ends use ECN.
     pub fn establish(&mut self, rtt: Option<Time>, tries: u32, ecn: bool) {
