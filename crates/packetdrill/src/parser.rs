@@ -105,7 +105,9 @@ impl Parser<'_> {
                     end = self.tokens[self.at].span.1;
                     self.next();
                 }
-                self.text[begin..end].trim_matches('"').clone_into(&mut value);
+                let found = &self.text[begin..end];
+                let quoted = found.strip_prefix('"').and_then(|found| found.strip_suffix('"'));
+                quoted.unwrap_or(found).clone_into(&mut value);
             }
             options.push(ScriptOption { line, name, value });
         }
@@ -120,7 +122,8 @@ impl Parser<'_> {
                 let expected = "--define=WORD=VALUE".to_owned();
                 return Err(Problem { line: option.line, expected, found: option.value.clone() });
             };
-            let (kinds, _) = lexer::read(value)?;
+            let (kinds, _) =
+                lexer::read(value).map_err(|problem| Problem { line: option.line, ..problem })?;
             defined.insert(word.trim().to_owned(), kinds[0].kind.clone());
         }
         for token in &mut self.tokens {
