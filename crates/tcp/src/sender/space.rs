@@ -59,8 +59,9 @@ impl SendSpace {
     /// what counts here.
     pub fn tune_buffer(&mut self, cwnd: f64, mss: u32) {
         let memory = u64::from((mss + HEADERS).next_power_of_two()) + SK_BUFF;
-        let segments = cwnd.max(FEWEST_SEGMENTS) as u64;
-        self.buffer = self.buffer.max(2 * segments * memory).min(self.most);
+        let segments = cwnd.max(FEWEST_SEGMENTS).floor();
+        // A window without bounds makes a buffer without bounds: the conversion saturates.
+        self.buffer = self.buffer.max((2.0 * segments * memory as f64) as u64).min(self.most);
     }
 
     /// The peer's SYN offered this window.
@@ -152,6 +153,9 @@ mod tests {
             assert!(space.has_room(buffer) && !space.has_room(buffer + 1), "{cwnd}");
         }
         assert!(!space.is_tuned());
+        let mut endless = SendSpace::new(u64::MAX, true);
+        endless.tune_buffer(1e18, 1460);
+        assert!(!endless.is_tuned());
         assert!(!SendSpace::new(10_000, false).is_tuned());
     }
 }
