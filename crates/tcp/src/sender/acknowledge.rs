@@ -49,7 +49,9 @@ impl Sender {
         self.delivered += delivered.bytes;
         let rtt = self.take_rtt(&delivered, advanced, ack.echoed, now);
 
-        self.update_rack(&delivered, duplicate_reported && !self.is_of_probe(ack), now);
+        if self.rack.is_some() {
+            self.update_rack(&delivered, duplicate_reported && !self.is_of_probe(ack), now);
+        }
 
         // RFC 5681, section 2; with SACK, RFC 6675, section 2: an ACK that reports new data.
         let duplicate = ack.offset == before.una
@@ -64,7 +66,8 @@ impl Sender {
 
         let mut lost_more = false;
         if duplicate_reported && self.undo.is_spurious()
-            || self.frto_finds_spurious(advanced, duplicate, duplicate_reported, &delivered)
+            || self.frto.is_some()
+                && self.frto_finds_spurious(advanced, duplicate, duplicate_reported, &delivered)
             || advanced && self.eifel_finds_spurious(ack.echoed)
         {
             self.undo_reduction(counters);
@@ -75,7 +78,9 @@ impl Sender {
         } else {
             self.repair_without_sack(advanced, duplicate, &delivered, counters, now);
         }
-        self.take_probe_ack(ack, duplicate_reported, before, counters, now);
+        if self.awaits_probe_ack() {
+            self.take_probe_ack(ack, duplicate_reported, before, counters, now);
+        }
         if !before.open && self.phase.is_open() {
             if self.settings.moderate {
                 self.moderate();

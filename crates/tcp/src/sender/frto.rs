@@ -41,6 +41,7 @@ impl Sender {
 
     /// Whether an ACK shows that the timeout was spurious. `duplicate` says whether it is a duplicate ACK, and
     /// `reported` whether it reports a duplicate segment.
+    #[inline(never)]
     pub(super) fn frto_finds_spurious(
         &mut self,
         advanced: bool,
@@ -59,7 +60,7 @@ impl Sender {
             Some(Frto::SendingNew { recover, .. }) if advanced || duplicate => {
                 self.frto = None;
                 // Step 3b: data that was sent once, before the timeout, has arrived.
-                if !reported && delivered.lowest.is_some_and(|offset| offset < recover) {
+                if !reported && delivered.lowest < recover {
                     return true;
                 }
                 self.controller.moderate(WINDOW_AFTER_LOSS);

@@ -64,6 +64,7 @@ impl Rack {
 impl Sender {
     /// An ACK was taken into the scoreboard (RFC 8985, section 6.2, steps 1 to 4); `duplicate` says whether it
     /// reported a duplicate that widens the reordering window.
+    #[inline(never)]
     pub(super) fn update_rack(&mut self, delivered: &Delivered, duplicate: bool, now: Time) {
         let Some(rack) = &mut self.rack else { return };
         let (segment, sent_at) = self.board.latest_arrived();
@@ -74,9 +75,9 @@ impl Sender {
         }
         // Step 3. The order of what one ACK reports is not known: only what lies below earlier reports was
         // overtaken.
-        if let Some(lowest) = delivered.lowest.filter(|&lowest| lowest < rack.fack) {
+        if delivered.lowest < rack.fack {
             rack.reordering_seen = true;
-            let distance = (rack.fack - lowest).div_ceil(u64::from(self.settings.mss));
+            let distance = (rack.fack - delivered.lowest).div_ceil(u64::from(self.settings.mss));
             rack.reordering = rack.reordering.max(distance.min(MAX_REORDERING));
         }
         rack.fack = rack.fack.max(self.board.highest_sacked().unwrap_or(0)).max(self.space.una);

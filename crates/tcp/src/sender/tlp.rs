@@ -97,6 +97,7 @@ impl Sender {
     /// Reacts to a loss that the probe has repaired (section 7.4): what the probe carried was lost, unless the
     /// peer reports it as a duplicate. `reported` says whether the ACK's first block is such a report, and
     /// `duplicate` whether the ACK reports nothing new.
+    #[inline(never)]
     pub(super) fn take_probe_ack(
         &mut self,
         ack: &Acknowledgment<'_>,

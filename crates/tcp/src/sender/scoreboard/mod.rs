@@ -39,8 +39,8 @@ pub struct Delivered {
     pub newest: Option<Time>,
     /// Time of the last transmission of the first of these segments that was sent more than once.
     pub ambiguous: Option<Time>,
-    /// Offset of the lowest of these segments that was sent only once.
-    pub lowest: Option<u64>,
+    /// Offset of the lowest of these segments that was sent only once; `u64::MAX` if there is none.
+    pub lowest: u64,
 }
 
 impl Delivered {
@@ -54,7 +54,7 @@ impl Delivered {
             segments: 0,
             newest: None,
             ambiguous: None,
-            lowest: None,
+            lowest: u64::MAX,
         }
     }
 }
@@ -244,9 +244,7 @@ impl Scoreboard {
             if delivered.newest.is_none_or(|sent_at| sent_at <= record.sent_at) {
                 delivered.newest = Some(record.sent_at);
             }
-            if delivered.lowest.is_none_or(|offset| offset > record.offset) {
-                delivered.lowest = Some(record.offset);
-            }
+            delivered.lowest = delivered.lowest.min(record.offset);
         }
         if is_later(record.transmission, self.latest_arrived) {
             (self.latest_arrived, self.latest_sent_at) = (record.transmission, record.sent_at);
