@@ -184,6 +184,15 @@ def test_the_command_goes_on_after_a_script_that_it_cannot_read(script, tmp_path
     assert result.stdout.splitlines()[-1] == "1 passed, 2 unreadable"
 
 
+def test_a_wrong_setting_is_refused_once(script):
+    result = CliRunner().invoke(app, [str(script("")), "--set", "rack=true"])
+    assert isinstance(result.exception, _core.ScenarioError)
+    assert (
+        str(result.exception)
+        == "--set: rack: expected a key of tcp, such as tcp.rack, or cc, or slow_start, found true"
+    )
+
+
 def test_the_kernel_needs_root(script, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(FailedError, match="expected root"):

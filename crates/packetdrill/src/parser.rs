@@ -8,7 +8,7 @@ use crate::lexer::{self, Kind, Problem, Token};
 use crate::script::{Action, Call, Ecn, Event, Packet, Script, ScriptOption, TcpOption, Value, When, flags};
 
 /// Longest time in a script, s.
-const LONGEST_S: f64 = 1e6;
+const LONGEST_S: f64 = 5e6;
 /// Lists within lists.
 const DEEPEST: u32 = 32;
 /// What begins the description of a packet that is not TCP over IPv4 alone.
@@ -186,7 +186,7 @@ impl Parser<'_> {
             _ => return self.fail(expected),
         };
         if !(0.0..=LONGEST_S).contains(&seconds) {
-            return self.fail("a time from 0 to 1000000 s");
+            return self.fail("a time from 0 to 5000000 s");
         }
         self.next();
         Ok((seconds * 1e6).round() as u64)

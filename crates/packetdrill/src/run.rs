@@ -12,6 +12,8 @@ use serde::Serialize;
 use crate::compare::{self, Numbers};
 use crate::script::{Action, Call, Directive, Event, Packet, Script, TcpOption, Value, When, flags};
 
+/// The clock runs for not much more.
+const LONGEST: Time = Time::from_secs(10_000_000);
 /// How long a packet or the end of a call is waited for that may come at any time.
 const LONGEST_WAIT: Time = Time::from_secs(130);
 
@@ -262,6 +264,9 @@ impl<'a, S: Stack> Run<'a, S> {
             When::At(from, to) => (micros(from), micros(to)),
             When::After(from, to) => (base + micros(from), base + micros(to)),
         };
+        if event.when != When::Any && due.1 > LONGEST {
+            return Err(Stop::Fail(format!("a script of at most {}", seconds(LONGEST)), seconds(due.1)));
+        }
         let since_last = due.0.since(self.last.map_or(Time::ZERO, |(due, _)| due));
         let tolerance = self.options.tolerance.max(since_last.mul_f64(self.options.tolerance_share));
         // A blocked call may return while time passes.
@@ -288,7 +293,7 @@ impl<'a, S: Stack> Run<'a, S> {
                     (Some(returned), None) => check(call, &returned)?,
                     (returned, Some(ends)) => {
                         let ends = match event.when {
-                            When::After(..) => base + micros(ends),
+                            When::After(..) => base.saturating_add(micros(ends)),
                             _ => micros(ends),
                         };
                         let blocked = Blocked { event, call, ends, tolerance: self.options.tolerance };

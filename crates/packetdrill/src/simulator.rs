@@ -348,7 +348,7 @@ impl Simulated {
             "SO_REUSEADDR" | "SO_REUSEPORT" | "TCP_NODELAY" => return Ok(Some(Returned::value(0))),
             "SO_SNDBUF" => ("tcp.send_buffer", format!("{} B", number()?)),
             "SO_RCVBUF" => ("tcp.receive_buffer", format!("{} B", number()?)),
-            "TCP_MAXSEG" => ("tcp.packet", format!("{} B", number()? + 40)),
+            "TCP_MAXSEG" => ("tcp.packet", format!("{} B", number()?.saturating_add(40))),
             "TCP_CONGESTION" => ("cc", settings::cc(arguments.text(3)?).map_err(Stop::Skip)?),
             _ => return Err(Stop::Skip(format!("setsockopt {name}"))),
         };

@@ -139,7 +139,7 @@ fn a_mistake_names_line_expected_and_found() {
         ("0 socket(", "line 1: expected a value, found the end of the script"),
         ("/* never", "line 1: expected */, found the end of the script"),
         ("+0 %{ assert", "line 1: expected }%, found the end of the script"),
-        ("-1 > S 0:0(0)", "line 1: expected a time from 0 to 1000000 s, found \"-1\""),
+        ("-1 > S 0:0(0)", "line 1: expected a time from 0 to 5000000 s, found \"-1\""),
         ("--define=X\n0 > S 0:0(0)", "line 1: expected --define=WORD=VALUE, found X"),
     ] {
         let found = mistake(text);

@@ -11,7 +11,7 @@ from elephan import _core
 from elephan.base.text import Terminal
 from elephan.cli import BAD_INPUT, FAILED
 from elephan.cli.options import assignments, command_line
-from elephan.engines.packetdrill import Report, run
+from elephan.engines.packetdrill import Report, check, run
 
 app = command_line()
 out = Terminal()
@@ -36,6 +36,7 @@ def packetdrill(
     keys = assignments(settings)
     if keys and on_kernel:
         raise _core.ScenarioError("--set: expected no settings with --kernel, whose stack only scripts set, found some")
+    check(keys)
     count: Counter[str] = Counter()
     for path in list(_files(scripts)):
         try:

@@ -37,6 +37,11 @@ class Report:
     seen: str = ""
 
 
+def check(keys: Mapping[str, str]) -> None:
+    """Raise `ScenarioError` for keys of the simulated stack that do not exist, or values that they cannot have."""
+    _core.run_packetdrill("", "--set", list(keys.items()), False, lambda _code, _values: ("", False))
+
+
 def run(file: Path, keys: Mapping[str, str] | None = None, *, on_kernel: bool = False) -> Report:
     """Run a script. `keys` set the simulated stack (`tcp.rack`, `cc`), after the script's own settings.
 
