@@ -197,7 +197,7 @@ pub struct Config {
     /// window begins at its limit.
     pub first_receive_window: Option<Bytes>,
     /// Dynamic right-sizing: the receiver advertises twice what it received in the last round trip
-    /// (Fisk and Feng 2001), up to `receive_buffer`.
+    /// (Fisk and Feng 2001), up to `receive_buffer`; with `first_receive_window`, what Linux does (`tcp_rcv_space_adjust`).
     pub auto_tuning: bool,
     /// Maximum number of segments sent back to back for each ACK; none means no limit.
     pub burst_limit: Option<u32>,

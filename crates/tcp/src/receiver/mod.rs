@@ -96,7 +96,10 @@ impl Receiver {
             advertised: window.min(threshold).min(MAX_UNSCALED_WINDOW),
             buffer,
             window,
-            right_sizing: config.auto_tuning.then(Box::default),
+            right_sizing: config.auto_tuning.then(|| {
+                let grows = config.first_receive_window.is_some();
+                Box::new(if grows { RightSizing::linux(config.mss()) } else { RightSizing::default() })
+            }),
             threshold,
             cut: 0,
             dsack: config.dsack,
@@ -260,7 +263,7 @@ impl Receiver {
             self.receive_beyond(left, end, now);
         }
         if let Some(sizing) = &mut self.right_sizing {
-            let asked = sizing.on_data(echo, self.next, self.delivered, self.window, now);
+            let asked = sizing.on_data(echo, [self.next, self.delivered], self.window, self.mss, now);
             self.window = self.window.max(asked.min(self.buffer));
         }
     }
