@@ -69,6 +69,8 @@ NOT_RUN = (
     (r"\bFILE\b", "stands for any file"),
     (r"^ui\b", "goes on until it is stopped; test_ui.py starts it"),
     (r"^kernel\b|^compare-engines\b|--engine linux", "needs root and this kernel; test_kernel.py runs it"),
+    (r"^packetdrill .*--kernel", "needs root; test_packetdrill.py runs it"),
+    (r"\bSCRIPT\b", "stands for any script"),
     (r"^reproduce (?!list)", "takes minutes; CI repeats one, test_reproduce.py others"),
     (r"^new\b", "changes a checkout; test_new.py runs it"),
     (r"^recommend\b|^model agreement\b", "takes minutes; test_recommend.py and test_fluid.py have shorter ones"),
@@ -97,7 +99,8 @@ def runnable() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(("page", "lines"), runnable().items())
 def test_commands_in_the_docs_run(page: str, lines: list[str], tmp_path: Path):
-    (tmp_path / "scenarios").symlink_to(Path("scenarios").resolve())
+    for folder in ("scenarios", "packetdrill"):
+        (tmp_path / folder).symlink_to(Path(folder).resolve())
     if Path(page).is_file() and "`mine.toml`" in (text := Path(page).read_text()):
         found = re.search(r"^```toml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
         assert found

@@ -29,9 +29,10 @@ def packetdrill(
         typer.Option("--set", help="Set the simulated stack: KEY=VALUE, such as tcp.recovery=newreno or cc=cubic."),
     ] = None,
 ) -> None:
-    """Run packetdrill scripts, and show for each that fails what its line expects and what was seen.
+    """Run packetdrill scripts on the simulator's TCP, or on the running kernel's.
 
-    The exit status is 0 if none fails, also where some are skipped. Scripts contain Python code, which is executed.
+    A script that fails is shown with its line, what the line expects and what was seen. The exit status is 0 if none fails,
+    also where some are skipped. Scripts contain Python code, which is executed.
     """
     keys = assignments(settings)
     if keys and on_kernel:
