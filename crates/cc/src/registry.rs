@@ -160,7 +160,7 @@ registry! {
     fast::Fast { "fast", "FAST TCP", "Jin, Wei and Low 2004; thesis, section 6.1.5"; }
     ltcp::Ltcp { "ltcp", "Layered TCP", "Bhandarkar, Jain and Reddy"; }
     cubic::Cubic or LinuxCubic { "cubic", "CUBIC", "RFC 9438"; }
-    vegas::Vegas { "vegas", "TCP Vegas", "Brakmo and Peterson 1995"; }
+    vegas::Vegas or LinuxVegas { "vegas", "TCP Vegas", "Brakmo and Peterson 1995"; }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 use elephan_units::Time;
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
+use crate::linux::Form;
 use crate::parameter::parameters;
 use crate::reno;
 
@@ -25,6 +26,9 @@ parameters! {
         beta: f64 = 3.0, 0.0..=1e9, "segments";
         /// Queued segments above which slow start ends (section 3.3).
         gamma: f64 = 1.0, 0.0..=1e9, "segments";
+        /// Whose computation of the rule: "published", or "linux" for that of Linux's tcp_vegas.c, with its constants; the other
+        /// parameters are then ignored.
+        form: Form = Form::Published;
     }
 }
 

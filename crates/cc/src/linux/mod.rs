@@ -9,6 +9,7 @@ pub mod cubic;
 pub mod hstcp;
 pub mod htcp;
 pub mod scalable;
+pub mod vegas;
 
 use elephan_units::Time;
 
@@ -113,7 +114,7 @@ mod tests {
 
     #[test]
     fn every_window_of_whole_acks_is_whole() {
-        for name in ["hstcp", "scalable", "htcp", "bic", "cubic"] {
+        for name in ["hstcp", "scalable", "htcp", "bic", "cubic", "vegas"] {
             let mut history = History::of(name).set("form", "linux").rtt_ms(50.0);
             for round in 0..60 {
                 history.round_trip();
