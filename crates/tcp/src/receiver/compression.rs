@@ -20,13 +20,17 @@ pub struct Compression {
     sent: u8,
     /// Number of reports held back.
     pub held: u8,
+    /// The round-trip time of the handshake; zero if it gave none.
+    pub rtt: Time,
 }
 
 impl Compression {
     /// Out-of-order data is to be reported beside the acknowledgment of `next`: how long the report may be
-    /// held back, or none if it is to be sent at once. `rtt` is zero where it is not known.
-    pub fn hold(&mut self, next: u64, rtt: Time) -> Option<Time> {
-        if rtt == Time::ZERO || self.held >= MOST_HELD {
+    /// held back, or none if it is to be sent at once. `measured` is the round-trip time that the receiver
+    /// measured since the handshake; zero if it measured none.
+    pub fn hold(&mut self, next: u64, measured: Time) -> Option<Time> {
+        let rtt = [self.rtt, measured].into_iter().filter(|&rtt| rtt > Time::ZERO).min()?;
+        if self.held >= MOST_HELD {
             return None;
         }
         if self.next != next {
@@ -47,7 +51,7 @@ mod tests {
 
     #[test]
     fn three_reports_go_at_once_and_44_are_held() {
-        let mut reports = Compression::default();
+        let mut reports = Compression { rtt: Time::from_millis(20), ..Compression::default() };
         let rtt = Time::from_millis(10);
         for next in [1000, 2000] {
             for _ in 0..AT_ONCE {
@@ -59,8 +63,9 @@ mod tests {
             assert_eq!(reports.hold(next, rtt), None);
             reports.held = 0;
             assert_eq!(reports.hold(next, Time::from_millis(100)), Some(LONGEST));
-            assert_eq!(reports.hold(next, Time::ZERO), None);
             reports.held = 0;
         }
+        // Without a round-trip time nothing is held back.
+        assert_eq!(Compression::default().hold(1000, Time::ZERO), None);
     }
 }

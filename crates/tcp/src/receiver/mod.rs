@@ -53,15 +53,15 @@ pub struct Receiver {
     /// The window advertised at most until more data has arrived (Linux's `rcv_ssthresh`); `u64::MAX` if it
     /// does not grow so.
     threshold: u64,
+    /// The same, so rounded that scaling leaves it.
+    grown: u64,
     /// The part of a window that scaling cuts off.
     cut: u64,
     dsack: bool,
     /// Whether blocks are sent; known after the handshake.
     sack: bool,
     /// How reports of out-of-order data are held back.
-    compression: Option<Compression>,
-    /// The round-trip time of the handshake; zero if it gave none.
-    rtt: Time,
+    compression: Option<Box<Compression>>,
     /// In-order payload since the last ACK.
     unacknowledged: u32,
     delayed_ack_segments: u8,
@@ -101,11 +101,11 @@ impl Receiver {
                 Box::new(if grows { RightSizing::linux(config.mss()) } else { RightSizing::default() })
             }),
             threshold,
+            grown: threshold,
             cut: 0,
             dsack: config.dsack,
             sack: false,
-            compression: config.delayed_ack.compress.then(Compression::default),
-            rtt: Time::ZERO,
+            compression: config.delayed_ack.compress.then(Box::default),
             unacknowledged: 0,
             delayed_ack_segments: config.delayed_ack.segments.max(1),
             mss: config.mss(),
@@ -126,6 +126,7 @@ impl Receiver {
         }
         if scaling {
             self.cut = (1 << self.shift()) - 1;
+            self.grown = self.rounded(self.threshold);
             // The window of the SYN was not scaled; below the scale's unit it would be none.
             self.advertised = self.advertised.max(self.next + self.free());
         } else {
@@ -136,7 +137,9 @@ impl Receiver {
 
     /// The handshake is complete, and measured this round-trip time.
     pub fn establish(&mut self, rtt: Option<Time>) {
-        self.rtt = rtt.unwrap_or(Time::ZERO);
+        if let Some(reports) = &mut self.compression {
+            reports.rtt = rtt.unwrap_or(Time::ZERO);
+        }
     }
 
     /// The window field of a SYN, which is never scaled.
@@ -175,17 +178,22 @@ impl Receiver {
     /// The available window: the limit set by right-sizing or the buffer, less the unread data; or what the
     /// window has grown to, so rounded that scaling leaves it (Linux, `__tcp_select_window`).
     fn free(&self) -> u64 {
-        let grown = self.threshold.saturating_add(self.cut) & !self.cut;
-        self.window.saturating_sub(self.unread).min(grown)
+        self.window.saturating_sub(self.unread).min(self.grown)
+    }
+
+    fn rounded(&self, window: u64) -> u64 {
+        window.saturating_add(self.cut) & !self.cut
     }
 
     /// A segment of `len` bytes arrived: the window grows by two segments, and the segment is acknowledged at
     /// once (Linux, net/ipv4/tcp_input.c, `tcp_grow_window`, for a segment whose memory is in proportion to
     /// its payload).
+    #[inline(never)]
     fn grow_window(&mut self, len: u64) {
         let room = self.window.saturating_sub(self.unread).saturating_sub(self.threshold);
         if room > 0 {
             self.threshold += room.min(2 * len.max(u64::from(self.mss)));
+            self.grown = self.rounded(self.threshold);
             self.quick_left |= 1;
         }
     }
@@ -314,20 +322,17 @@ impl Receiver {
             self.unread += payload;
         }
         self.unacknowledged = self.unacknowledged.saturating_add((right - before) as u32);
-        let is_report = filled_a_hole
-            && !self.beyond.is_empty()
-            && self.compression.is_some()
-            && self.quick_left == 0
-            && self.next - before <= u64::from(self.mss);
         // RFC 5681, section 4.2: an immediate ACK if a hole is filled; otherwise one for a given number of
         // segments.
-        if is_report {
-            self.report(now);
-        } else if filled_a_hole
+        if filled_a_hole
             || past_fin > 0
             || self.quick_left > 0
             || self.unacknowledged >= u32::from(self.delayed_ack_segments) * self.mss
         {
+            if filled_a_hole && self.may_hold(self.next - before) {
+                self.report(now);
+                return;
+            }
             self.quick_left = self.quick_left.saturating_sub(1);
             self.ack_now = true;
         } else if self.deadline == Time::MAX {
@@ -343,6 +348,7 @@ impl Receiver {
             }
             _ => self.beyond.partition_point(|run| run.1 < left),
         };
+        let is_first = self.beyond.is_empty();
         let mut merged = (left, right);
         let mut duplicate = None;
         let mut last = at;
@@ -366,9 +372,14 @@ impl Receiver {
         }
         let place = self.recent.touch(merged);
         self.note_duplicate(duplicate);
-        if self.compression.is_none_or(|reports| reports.held > 0 && place >= BLOCKS_EXPECTED)
-            || self.duplicate.is_some()
-        {
+        let Some(reports) = &mut self.compression else {
+            self.ack_now = true;
+            return;
+        };
+        if self.deadline == Time::MAX || is_first {
+            reports.held = 0;
+        }
+        if reports.held > 0 && place >= BLOCKS_EXPECTED || self.duplicate.is_some() {
             self.ack_now = true;
         } else if self.quick_left > 0 {
             self.quick_left -= 1;
@@ -378,12 +389,25 @@ impl Receiver {
         }
     }
 
+    /// Whether the ACK of data that moved the left edge by `advance`, and left holes, may be held back.
+    fn may_hold(&self, advance: u64) -> bool {
+        self.compression.is_some()
+            && !self.beyond.is_empty()
+            && self.quick_left == 0
+            && advance <= u64::from(self.mss)
+    }
+
     /// Out-of-order data is to be reported, with compression.
+    #[inline(never)]
     fn report(&mut self, now: Time) {
+        if let Some(reports) = &mut self.compression
+            && self.deadline == Time::MAX
+        {
+            // An ACK was sent since the last report.
+            reports.held = 0;
+        }
         let measured = self.right_sizing.as_ref().map_or(Time::ZERO, |sizing| sizing.rtt());
-        let rtt = [self.rtt, measured].into_iter().filter(|&rtt| rtt > Time::ZERO).min();
-        let reports = self.compression.as_mut();
-        match reports.and_then(|reports| reports.hold(self.next, rtt.unwrap_or(Time::ZERO))) {
+        match self.compression.as_mut().and_then(|reports| reports.hold(self.next, measured)) {
             Some(delay) => self.deadline = self.deadline.min(now + delay),
             None => self.ack_now = true,
         }
@@ -427,8 +451,5 @@ impl Receiver {
         self.ack_now = false;
         self.deadline = Time::MAX;
         self.unacknowledged = 0;
-        if let Some(reports) = &mut self.compression {
-            reports.held = 0;
-        }
     }
 }
