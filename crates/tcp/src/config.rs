@@ -57,7 +57,8 @@ const fn recovery(
 pub enum ByteCounting {
     /// One segment for each ACK, however much it acknowledges (RFC 5681's text).
     PerAck,
-    /// All that it newly delivers, cumulatively or selectively, without a limit in slow start (Linux, `tcp_cong_avoid`).
+    /// All that it newly delivers, cumulatively or selectively, without a limit in slow start, and also at the ACK that ends a
+    /// recovery (Linux, `tcp_cong_avoid`).
     Delivered,
     /// Appropriate byte counting: what is acknowledged, in slow start at most `L` segments (RFC 3465).
     Abc {
@@ -83,6 +84,17 @@ pub enum WindowReduction {
     /// By a segment for every second ACK, and at each ACK to at most the packets in flight plus one (Linux 2.4,
     /// `tcp_cwnd_down`).
     RateHalving,
+}
+
+/// What Standard TCP halves at a congestion event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SsthreshBase {
+    /// The data in flight (RFC 5681, equation 4).
+    #[default]
+    FlightSize,
+    /// The window, also where the application did not fill it (Linux, `tcp_reno_ssthresh`).
+    Cwnd,
 }
 
 /// What happens to the window when data is sent again after an idle time of more than a timeout.
@@ -156,6 +168,8 @@ pub struct Config {
     pub eifel: bool,
     /// With SACK: how the window is reduced to ssthresh in a recovery.
     pub window_reduction: WindowReduction,
+    /// What Standard TCP halves at a congestion event.
+    pub ssthresh_base: SsthreshBase,
     /// Whether a loss that is found during a recovery, of a retransmission or of data sent in it, reduces the window again (RFC
     /// 5681, section 4.3). Linux does not: a lost retransmission is only repaired, and lost new data is answered when the recovery
     /// has ended, if it is then still missing; and a timeout in a recovery leaves ssthresh.
@@ -230,6 +244,7 @@ impl Default for Config {
             frto: false,
             eifel: false,
             window_reduction: WindowReduction::AtOnce,
+            ssthresh_base: SsthreshBase::FlightSize,
             reduce_again: true,
             undo: Undo::State,
             limited_transmit: true,

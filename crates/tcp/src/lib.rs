@@ -49,7 +49,9 @@ mod segment;
 mod sender;
 mod sequence;
 
-pub use config::{AfterIdle, ByteCounting, Config, DelayedAck, RECOVERIES, Recovery, WindowReduction};
+pub use config::{
+    AfterIdle, ByteCounting, Config, DelayedAck, RECOVERIES, Recovery, SsthreshBase, WindowReduction,
+};
 pub use endpoint::Endpoint;
 pub use profile::Profile;
 pub use report::{Counters, Snapshot};

@@ -5,7 +5,7 @@ use elephan_units::{Bytes, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{AfterIdle, ByteCounting, Config, DelayedAck, WindowReduction};
+use crate::config::{AfterIdle, ByteCounting, Config, DelayedAck, SsthreshBase, WindowReduction};
 
 /// A stack whose settings the other keys of `tcp` start from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +37,7 @@ impl Profile {
                 frto: true,
                 eifel: true,
                 window_reduction: WindowReduction::Prr,
+                ssthresh_base: SsthreshBase::Cwnd,
                 reduce_again: false,
                 undo: Undo::Windows,
                 byte_counting: ByteCounting::Delivered,
@@ -63,6 +64,7 @@ impl Profile {
                 profile: self,
                 fack: true,
                 window_reduction: WindowReduction::RateHalving,
+                ssthresh_base: SsthreshBase::Cwnd,
                 reduce_again: false,
                 undo: Undo::TwiceSsthresh,
                 // tcp_cong_avoid counts ACKs.

@@ -196,7 +196,9 @@ impl Sender {
             || self.controller.in_slow_start()
                 && self.segments(2 * self.usage.outstanding) > self.controller.cwnd();
         let held_back = marked && !self.phase.is_restart();
-        let grows = limited && !in_recovery && !held_back && (before.open || !self.phase.is_open());
+        let ends = !before.open && self.phase.is_open();
+        let counts = !ends || self.settings.byte_counting == ByteCounting::Delivered;
+        let grows = limited && !in_recovery && !held_back && counts;
         self.controller.on_ack(&Ack {
             now,
             segments: if grows { self.worth(delivered) } else { 0.0 },
@@ -251,7 +253,11 @@ impl Sender {
     /// FlightSize, in segments (RFC 5681, section 2): the data sent beyond `una`, without the segments that
     /// limited transmit added (section 3.2, step 2). It never exceeds the window: segments counted beyond the
     /// window have left the network.
+    /// In Linux it is the window.
     pub(super) fn flight_size(&self, una: u64) -> f64 {
+        if self.settings.halves_cwnd {
+            return self.controller.cwnd();
+        }
         let next = self.duplicates.map_or(self.space.next, |duplicates| duplicates.next);
         self.segments(next - una).min(self.controller.cwnd())
     }

@@ -3,7 +3,7 @@
 
 use elephan_cc::Undo;
 
-use crate::config::{AfterIdle, ByteCounting, Config, Recovery, WindowReduction};
+use crate::config::{AfterIdle, ByteCounting, Config, Recovery, SsthreshBase, WindowReduction};
 
 /// The sender's settings.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,8 @@ pub struct Settings {
     pub reduce_again: bool,
     /// What an undo restores.
     pub undo: Undo,
+    /// Whether Standard TCP halves the window at a congestion event, instead of the data in flight.
+    pub halves_cwnd: bool,
     /// What happens to the window after an idle time.
     pub after_idle: AfterIdle,
     /// Whether segments carry timestamps.
@@ -69,6 +71,7 @@ impl Settings {
             moderate: config.moderate_cwnd,
             reduce_again: config.reduce_again,
             undo: config.undo,
+            halves_cwnd: config.ssthresh_base == SsthreshBase::Cwnd,
             after_idle: config.after_idle,
             timestamps: config.timestamps,
             frto: config.frto,

@@ -2,7 +2,7 @@
 
 use crate::common::{Script, config, ms};
 use elephan_cc::Quantisation;
-use elephan_tcp::{AfterIdle, ByteCounting, Config};
+use elephan_tcp::{AfterIdle, ByteCounting, Config, SsthreshBase};
 use elephan_units::Bytes;
 
 /// A window of 10 in congestion avoidance.
@@ -163,6 +163,26 @@ fn cubic_does_not_grow_by_a_silence() {
     for (silence, closed) in [(10_000, false), (10_000, true)] {
         let found = grown(silence, closed);
         assert!((found - usual).abs() < 1.0, "{found}, expected {usual}; closed: {closed}");
+    }
+}
+
+#[test]
+fn a_loss_halves_what_is_in_flight_or_the_window() {
+    // 4 of a window of 10 are in flight (RFC 5681, equation 4; Linux, tcp_reno_ssthresh).
+    for (ssthresh_base, ssthresh) in [(SsthreshBase::FlightSize, 2.0), (SsthreshBase::Cwnd, 5.0)] {
+        let mut tcp = Script::sender(Config { ssthresh_base, ..config() });
+        tcp.write(4).until(100).sack(0, &[1..2]).sack(0, &[1..3]).sack(0, &[1..4]);
+        assert_eq!(tcp.ssthresh(), ssthresh);
+    }
+}
+
+#[test]
+fn the_ack_that_ends_a_recovery_counts_where_all_that_is_delivered_counts() {
+    // 0 of 10 is lost; the window is 5. The ACK of 0 delivers one segment (Linux, tcp_cong_avoid): 5 + 1/5.
+    for (byte_counting, cwnd) in [(ByteCounting::Delivered, 5.2), (ByteCounting::Abc { limit: 2 }, 5.0)] {
+        let mut tcp = Script::sender(Config { byte_counting, ..config() });
+        tcp.write(10).until(100).sack(0, &[1..2]).sack(0, &[1..3]).sack(0, &[1..10]);
+        assert_eq!(tcp.until(200).ack(10).cwnd(), cwnd, "{byte_counting:?}");
     }
 }
 
