@@ -1,4 +1,5 @@
 //! How far the window opens, what allows it to grow, and what limits sending.
+#![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
 use crate::common::{Script, config, ms};
 use elephan_cc::Quantisation;
