@@ -25,6 +25,8 @@ pub struct Handshake {
     scaling: bool,
     /// Payload of our full segment without options, as advertised in the MSS option (RFC 6691).
     mss: u16,
+    /// The sequence number of a reset to be sent: the peer acknowledged what was never sent.
+    refused: Option<u32>,
     tries: u32,
     sent_at: Time,
     deadline: Time,
@@ -38,6 +40,7 @@ impl Handshake {
             send: connects,
             scaling: true,
             mss: mss as u16,
+            refused: None,
             tries: 0,
             sent_at: Time::ZERO,
             deadline: Time::MAX,
@@ -72,6 +75,10 @@ impl Endpoint {
                 // The window of the SYN, which is not scaled, counts no more, also where it was larger (RFC 9293, section 3.10.7.4).
                 self.sender.set_window(u64::from(segment.window) << self.peer_shift);
                 return true;
+            }
+            // RFC 9293, sections 3.10.7.3 and 3.10.7.4: the segment is of another connection, and a reset tells its sender.
+            State::SynSent | State::SynReceived if segment.flags.contains(Flags::ACK) && !acknowledges_us => {
+                self.handshake.refused = Some(segment.ack);
             }
             State::SynReceived if syn => self.handshake.send = true,
             _ => {}
@@ -138,6 +145,9 @@ impl Endpoint {
 
     /// The SYN or SYN-ACK, if one is to be sent.
     pub(super) fn poll_handshake(&mut self, now: Time) -> Option<Segment> {
+        if let Some(seq) = self.handshake.refused.take() {
+            return Some(Segment { seq, flags: Flags::RST, ..Segment::default() });
+        }
         if !std::mem::take(&mut self.handshake.send) {
             return None;
         }

@@ -70,12 +70,13 @@ fn one_lost_syn_leaves_the_window() {
 
 #[test]
 fn only_what_answers_the_syn_opens_a_connection() {
-    // RFC 9293, section 3.10.7.3: an acknowledgment of another number is rejected, as is one without SYN. A
+    // RFC 9293, section 3.10.7.3: an acknowledgment of another number is answered with a reset, one without SYN is dropped. A
     // listener retransmits its answer when the SYN is repeated, and waits for an ACK of it.
+    let reset = Segment { seq: ISS, flags: Flags::RST, ..Segment::default() };
     let mut tcp = connecting(&config());
     tcp.take_bare(1);
     let answer = Segment { seq: IRS, flags: Flags::SYN | Flags::ACK, mss: 1460, ..tcp.bare_segment() };
-    tcp.receive(Segment { ack: ISS, ..answer }).silent();
+    assert_eq!(tcp.receive(Segment { ack: ISS, ..answer }).take_bare(1), [reset]);
     tcp.receive(Segment { flags: Flags::ACK, ..answer }).silent();
     assert!(!tcp.end.is_established());
     tcp.receive(answer);
@@ -88,7 +89,7 @@ fn only_what_answers_the_syn_opens_a_connection() {
     let syn = Segment { seq: IRS, flags: Flags::SYN, mss: 1460, ..Segment::default() };
     tcp.receive(syn).receive(syn);
     assert!(tcp.take_bare(2).iter().all(|answer| answer.flags == Flags::SYN | Flags::ACK));
-    tcp.receive(Segment { ack: ISS, ..tcp.bare_segment() }).silent();
+    assert_eq!(tcp.receive(Segment { ack: ISS, ..tcp.bare_segment() }).take_bare(1), [reset]);
     assert!(!tcp.end.is_established());
     tcp.receive(tcp.bare_segment());
     assert!(tcp.end.is_established());
