@@ -77,7 +77,7 @@ pub fn run(
             is_cancelled,
             descriptors: BTreeMap::new(),
             connection: None,
-            congestion_control: None,
+            congestion_control: "reno".to_owned(),
             ends: Ends { from: (REMOTE, REMOTE_PORT), to: (LOCAL, PORT) },
             sent: VecDeque::new(),
             blocked: None,
@@ -108,8 +108,8 @@ struct Kernel<'a> {
     descriptors: BTreeMap<i64, Descriptor>,
     /// The descriptor of the connection.
     connection: Option<i64>,
-    /// The congestion control of new sockets, if the script sets it. Namespaces may not select every one as their default.
-    congestion_control: Option<String>,
+    /// The congestion control of new sockets. Namespaces may not select every one as their default.
+    congestion_control: String,
     /// Addresses and ports of packets that arrive.
     ends: Ends,
     sent: Sent,
@@ -199,9 +199,8 @@ impl Kernel<'_> {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             return match net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None) {
                 Ok(fd) => {
-                    if let Some(name) = &self.congestion_control
-                        && sockopt::set_tcp_congestion(&fd, name).is_err()
-                    {
+                    let name = &self.congestion_control;
+                    if sockopt::set_tcp_congestion(&fd, name).is_err() {
                         return Err(Stop::Skip(format!("congestion control {name}")));
                     }
                     self.descriptors.insert(expected, Descriptor { fd, is_blocking: true });
@@ -324,7 +323,7 @@ impl Stack for Kernel<'_> {
         for setting in settings::of_command(command, &self.folder).map_err(Stop::Skip)? {
             match setting {
                 Setting::Sysctl(key, value) if key == "net.ipv4.tcp_congestion_control" => {
-                    self.congestion_control = Some(value);
+                    self.congestion_control = value;
                 }
                 Setting::Sysctl(key, value) => set(&key, &value)?,
                 Setting::InitialWindow(window) => device::route(LOCAL, REMOTE, window)

@@ -50,6 +50,7 @@ pub fn run(
         Engine::Kernel => kernel::run(script, options, judge, is_cancelled),
         #[cfg(not(target_os = "linux"))]
         Engine::Kernel => {
+            let _ = is_cancelled;
             Err(Stop::Kernel("the running kernel".to_owned(), std::io::ErrorKind::Unsupported.into()))
         }
     }

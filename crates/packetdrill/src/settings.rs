@@ -187,6 +187,7 @@ fn of_setting(setting: &Setting, opens: bool) -> Result<Keys, String> {
         ("tcp_ecn", "1") => one("tcp.ecn", "true"),
         // The kernel accepts it, and does not ask for it.
         ("tcp_ecn", "2") => one("tcp.ecn", flag(!opens)),
+        ("tcp_comp_sack_nr", "0") => one("tcp.delayed_ack.compress", "false"),
         ("tcp_slow_start_after_idle", "0") => one("tcp.after_idle", "keep"),
         ("tcp_rto_min_us", _) => one("tcp.rto_variance_min", &format!("{value} us")),
         ("tcp_congestion_control", _) => cc(value).map(|cc| vec![("cc".to_owned(), cc)]),
