@@ -159,20 +159,3 @@ pub struct Common<'a> {
     /// Whether the run is over.
     pub stop: &'a AtomicBool,
 }
-
-/// Buffer for everything that a path of this flow can hold, several times over, because the kernel counts its
-/// own overhead too.
-pub fn buffer(plan: &Plan, flow: &Flow) -> usize {
-    let routes = [flow.forward, flow.reverse];
-    let links = routes.iter().flat_map(|&route| &plan.routes[route as usize]);
-    let bytes = links.map(|&link| {
-        let config = &plan.links[link as usize].config;
-        let queued = match config.limit {
-            elephan_net::Limit::Packets(packets) => packets.saturating_mul(flow.tcp.packet.get()),
-            elephan_net::Limit::Bytes(bytes) => bytes,
-        };
-        config.rate.map_or(0, |rate| queued.saturating_add(rate.bytes_in(flow.rtt).get()))
-    });
-    let held = bytes.fold(1 << 20, u64::saturating_add);
-    held.saturating_mul(4).min(1 << 30) as usize
-}

@@ -12,7 +12,7 @@ use elephan_units::Time;
 use rustix::net::sockopt;
 
 use crate::clock::{Urgency, cpu_s, make_urgent};
-use crate::hosts::{Common, address, buffer, groups, initial_windows};
+use crate::hosts::{Common, address, groups, initial_windows};
 use crate::path::mtu;
 use crate::socket::{self, Poll};
 
@@ -40,7 +40,7 @@ pub fn open(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
             socket::set(&made, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, clamp)?;
         }
         if !flow.tcp.auto_tuning {
-            sockopt::set_socket_recv_buffer_size_force(&made, buffer(plan, flow))?;
+            sockopt::set_socket_recv_buffer_size_force(&made, plan.buffer(flow) as usize)?;
         }
         if may_wait(plan) {
             socket::set(&made, libc::SOL_SOCKET, libc::SO_RCVLOWAT, LOW_WATER)?;

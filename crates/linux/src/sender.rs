@@ -12,7 +12,7 @@ use elephan_units::Time;
 use rustix::net::sockopt;
 
 use crate::clock::{Urgency, cpu_s, make_urgent};
-use crate::hosts::{Common, Occurrence, address, buffer, initial_windows};
+use crate::hosts::{Common, Occurrence, address, initial_windows};
 use crate::path::mtu;
 use crate::socket::{self, Poll};
 use crate::tcp_info::tcp_info;
@@ -213,7 +213,10 @@ impl<'a> Sender<'a> {
         socket::set_congestion_control(&made, &self.common.algorithms[group])?;
         // The kernel doubles the value, for its own overhead.
         let room = flow.tcp.send_buffer.map(|bytes| bytes.get().min(1 << 30) as usize);
-        sockopt::set_socket_send_buffer_size_force(&made, room.unwrap_or_else(|| buffer(plan, flow)))?;
+        sockopt::set_socket_send_buffer_size_force(
+            &made,
+            room.unwrap_or_else(|| plan.buffer(flow) as usize),
+        )?;
         socket::set(&made, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, UNSENT)?;
         socket::set_dscp(&made, flow.dscp)?;
         socket::set_packet(&made, flow.tcp.packet.get(), self.mtu)?;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use elephan_net::{LinkConfig, Loss};
+use elephan_net::{Limit, LinkConfig, Loss};
 use elephan_traffic::{Datagrams, Demand, Start};
 use elephan_units::entry::Value;
-use elephan_units::{Rate, Seed, Time};
+use elephan_units::{Bytes, Rate, Seed, Time};
 
 pub use elephan_traffic::Members;
 
@@ -37,6 +37,42 @@ pub struct Plan {
     pub measure: Measure,
     /// What is recorded.
     pub trace: Trace,
+}
+
+impl Plan {
+    /// A buffer for everything that the path of this flow can hold, several times over, in bytes: that of sockets
+    /// whose scenario sets none. A kernel counts its own overhead too.
+    pub fn buffer(&self, flow: &Flow) -> u64 {
+        let routes = [flow.forward, flow.reverse];
+        let links = routes.iter().flat_map(|&route| &self.routes[route as usize]);
+        let bytes = links.map(|&link| {
+            let config = &self.links[link as usize].config;
+            let queued = match config.limit {
+                Limit::Packets(packets) => packets.saturating_mul(flow.tcp.packet.get()),
+                Limit::Bytes(bytes) => bytes,
+            };
+            config.rate.map_or(0, |rate| queued.saturating_add(rate.bytes_in(flow.rtt).get()))
+        });
+        let held = bytes.fold(1 << 20, u64::saturating_add);
+        held.saturating_mul(4).min(1 << 30)
+    }
+
+    /// A receive window that grows ends at that buffer, where the scenario sets no other bound.
+    pub(crate) fn bound_growing_windows(&mut self) {
+        let bound = |plan: &Self, flow: &Flow| {
+            let grows = flow.tcp.first_receive_window.is_some() && !flow.tcp.auto_tuning;
+            (grows && flow.tcp.receive_buffer.is_none()).then(|| Bytes::new(plan.buffer(flow)))
+        };
+        for number in 0..self.flows.len() {
+            let buffer = bound(self, &self.flows[number]).or(self.flows[number].tcp.receive_buffer);
+            self.flows[number].tcp.receive_buffer = buffer;
+        }
+        for number in 0..self.crowds.len() {
+            let buffer =
+                bound(self, &self.crowds[number].flow).or(self.crowds[number].flow.tcp.receive_buffer);
+            self.crowds[number].flow.tcp.receive_buffer = buffer;
+        }
+    }
 }
 
 /// A link in one direction.

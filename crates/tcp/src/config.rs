@@ -206,8 +206,8 @@ pub struct Config {
     /// GiB.
     pub receive_buffer: Option<Bytes>,
     /// The advertised window begins here and grows by two segments for each that arrives, up to `receive_buffer`, or with
-    /// `auto_tuning` up to what that allows; a segment that lets it grow is acknowledged at once (Linux, `tcp_grow_window`). Without
-    /// these limits it grows to 1 GiB, and every segment of the first half of a gigabyte is acknowledged. None means that the
+    /// `auto_tuning` up to what that allows; a segment that lets it grow is acknowledged at once (Linux, `tcp_grow_window`). A scenario
+    /// without these limits bounds it by four times what the path can hold, as the engines on a kernel do. None means that the
     /// window begins at its limit.
     pub first_receive_window: Option<Bytes>,
     /// Dynamic right-sizing: the receiver advertises twice what it received in the last round trip

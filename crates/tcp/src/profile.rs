@@ -49,7 +49,6 @@ impl Profile {
                     compress: true,
                 },
                 send_buffer_tuning: true,
-                auto_tuning: true,
                 // The largest window of a SYN.
                 first_receive_window: Some(Bytes::new(65_535)),
                 // TCP_RTO_MIN bounds the variance; the timeout itself is one tick at least.

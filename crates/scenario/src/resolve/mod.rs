@@ -56,7 +56,7 @@ impl Scenario {
         }
         let TraceFile { interval, events, transfers, ref pcap } = self.trace;
         let trace = Trace { interval, events, transfers, pcap: pcap.clone() };
-        Ok(Plan {
+        let mut plan = Plan {
             seed: Seed::new(self.seed),
             duration: self.duration,
             bottleneck: bottleneck(&network, &flows, &crowds, &streams),
@@ -68,7 +68,9 @@ impl Scenario {
             changes,
             measure,
             trace,
-        })
+        };
+        plan.bound_growing_windows();
+        Ok(plan)
     }
 
     /// Every flow, and every stream of datagrams.
