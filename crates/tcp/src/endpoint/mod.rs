@@ -141,9 +141,11 @@ impl Endpoint {
         match self.state {
             State::Established => {
                 self.receiver.on_timer(now);
-                self.sender.on_timer(&mut self.counters, now);
-                if self.sender.is_hopeless() {
-                    self.give_up();
+                if now >= self.sender.timeout_at() {
+                    self.sender.on_timer(&mut self.counters, now);
+                    if self.sender.is_hopeless() {
+                        self.give_up();
+                    }
                 }
             }
             State::Listen | State::SynSent | State::SynReceived => self.on_handshake_timer(now),
@@ -164,6 +166,7 @@ impl Endpoint {
     }
 
     /// When [`Endpoint::on_timer`] is to be called; `Time::MAX` for never.
+    #[inline(always)]
     pub fn poll_timeout(&self) -> Time {
         match self.state {
             State::Established => self.receiver.deadline.min(self.sender.deadline()),

@@ -32,6 +32,7 @@ impl Endpoint {
 
     /// A reset is valid only if it has the next expected sequence number; another one in the window is
     /// challenged (RFC 5961, section 3.2).
+    #[inline(never)]
     fn on_reset(&mut self, segment: &Segment, now: Time) {
         let counts = match self.state {
             State::Listen | State::Reset => false,

@@ -370,16 +370,23 @@ impl Receiver {
                 self.beyond.drain(at + 1..last);
             }
         }
-        let place = self.recent.touch(merged);
         self.note_duplicate(duplicate);
-        let Some(reports) = &mut self.compression else {
+        if self.compression.is_some() {
+            self.report_beyond(merged, is_first, now);
+        } else {
             self.ack_now = true;
-            return;
-        };
+        }
+        self.recent.touch(merged);
+    }
+
+    /// A run beyond a hole changed; decides whether it is reported now, with compression.
+    #[inline(never)]
+    fn report_beyond(&mut self, run: (u64, u64), is_first: bool, now: Time) {
+        let Some(reports) = &mut self.compression else { return };
         if self.deadline == Time::MAX || is_first {
             reports.held = 0;
         }
-        if reports.held > 0 && place >= BLOCKS_EXPECTED || self.duplicate.is_some() {
+        if reports.held > 0 && self.recent.place(run) >= BLOCKS_EXPECTED || self.duplicate.is_some() {
             self.ack_now = true;
         } else if self.quick_left > 0 {
             self.quick_left -= 1;

@@ -8,16 +8,20 @@ pub struct RecentRuns {
 }
 
 impl RecentRuns {
-    /// `run` changed: it moves to the front, and the runs that it absorbed are removed. Returns the place where
-    /// the first of them was, or the number of runs before if it is new.
-    pub fn touch(&mut self, run: (u64, u64)) -> usize {
+    /// The place of the first run that `run` covers, or the number of runs if it covers none.
+    pub fn place(&self, run: (u64, u64)) -> usize {
+        let runs = self.as_slice();
+        runs.iter().position(|old| run.0 <= old.0 && old.1 <= run.1).unwrap_or(runs.len())
+    }
+
+    /// `run` changed: it moves to the front, and the runs that it absorbed are removed.
+    #[inline]
+    pub fn touch(&mut self, run: (u64, u64)) {
         let mut carried = run;
         let mut kept = 0;
-        let mut place = usize::from(self.count);
         for at in 0..usize::from(self.count) {
             let old = self.runs[at];
             if run.0 <= old.0 && old.1 <= run.1 {
-                place = place.min(at);
                 continue;
             }
             self.runs[kept] = carried;
@@ -29,7 +33,6 @@ impl RecentRuns {
             kept += 1;
         }
         self.count = kept as u8;
-        place
     }
 
     /// Everything below `next` was acknowledged; removes the runs below it.
@@ -60,14 +63,9 @@ mod tests {
         for left in [10, 20, 30, 40, 50] {
             runs.touch((left, left + 1));
         }
-        assert_eq!(runs.touch((60, 61)), 4);
-        runs = RecentRuns::default();
-        for (place, left) in [10, 20, 30, 40].into_iter().enumerate() {
-            assert_eq!(runs.touch((left, left + 1)), place);
-        }
-        runs.touch((50, 51));
         assert_eq!(runs.as_slice(), [(50, 51), (40, 41), (30, 31), (20, 21)]);
-        assert_eq!(runs.touch((30, 32)), 2);
+        assert_eq!((runs.place((60, 61)), runs.place((30, 32))), (4, 2));
+        runs.touch((30, 32));
         assert_eq!(runs.as_slice(), [(30, 32), (50, 51), (40, 41), (20, 21)]);
         runs.touch((30, 42));
         assert_eq!(runs.as_slice(), [(30, 42), (50, 51), (20, 21)]);

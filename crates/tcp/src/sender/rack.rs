@@ -117,13 +117,20 @@ impl Sender {
 
     /// Marks losses and lost retransmissions: the offset of the highest segment newly marked lost, and the last
     /// transmission of a lost retransmission, if any. Sets the reordering timer if time alone may show more.
+    #[inline]
     pub(super) fn detect_losses(&mut self, fack: bool, now: Time) -> (Option<u64>, Option<u32>) {
-        let Some(rack) = &self.rack else {
-            return (self.board.detect_losses(fack), self.board.detect_lost_retransmissions());
-        };
+        if self.rack.is_some() {
+            return self.detect_overdue(now);
+        }
+        (self.board.detect_losses(fack), self.board.detect_lost_retransmissions())
+    }
+
+    #[inline(never)]
+    fn detect_overdue(&mut self, now: Time) -> (Option<u64>, Option<u32>) {
+        let Some(rack) = &self.rack else { return (None, None) };
         let wait = self.patience(rack);
         let found = self.board.detect_overdue(wait, now);
-        self.timer.reordering = found.pending.map_or(Time::MAX, |sent_at| sent_at.saturating_add(wait));
+        self.timer.set_reordering(found.pending.map_or(Time::MAX, |sent_at| sent_at.saturating_add(wait)));
         (found.lost, found.lost_again)
     }
 
@@ -143,8 +150,8 @@ impl Sender {
     /// A timeout: marks as lost what is overdue, and the first segment, which is sent at once (section 6.3).
     /// Without RACK, marks everything.
     pub(super) fn lose_at_timeout(&mut self, now: Time) {
-        self.timer.reordering = Time::MAX;
-        self.timer.loss_probe = Time::MAX;
+        self.timer.set_reordering(Time::MAX);
+        self.timer.stop_loss_probe();
         self.forget_probe();
         match &self.rack {
             Some(rack) => {

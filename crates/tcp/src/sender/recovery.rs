@@ -25,6 +25,7 @@ impl Sender {
 
     /// Losses that selective acknowledgments show (RFC 6675, section 5; RFC 8985); returns whether there are any that
     /// earlier ACKs did not show.
+    #[inline(always)]
     pub(super) fn repair_with_sack(
         &mut self,
         fack: bool,

@@ -10,19 +10,22 @@ use crate::report::Counters;
 /// RFC 9293, section 3.8.3: give up after R2, at least 100 s. Linux's `tcp_retries2`: 15 timeouts in a row.
 const MAX_TRIES: u8 = 15;
 
-/// The retransmission timer, or the persist timer if nothing is outstanding.
+/// The retransmission timer, or the persist timer if nothing is outstanding; and those of RACK and of tail loss
+/// probes.
 #[derive(Clone, Copy, Debug)]
 pub struct Timer {
+    /// When the first of the three runs out; `Time::MAX` if all are off.
+    next: Time,
     /// Expiry time; `Time::MAX` when off.
-    pub deadline: Time,
+    deadline: Time,
     /// Number of consecutive timeouts without progress.
     pub tries: u8,
     /// Whether a zero-window probe is due.
     pub probe: bool,
     /// When the reordering timer runs out (RFC 8985, section 6.2, step 5); `Time::MAX` when off.
-    pub reordering: Time,
+    reordering: Time,
     /// When a tail loss probe is due (RFC 8985, section 7.2); `Time::MAX` for never.
-    pub loss_probe: Time,
+    loss_probe: Time,
     /// After a timeout: the first lost segment is to be sent now, regardless of the window.
     pub front_is_due: bool,
 }
@@ -31,6 +34,7 @@ impl Timer {
     /// A timer that is off.
     pub fn new() -> Self {
         Self {
+            next: Time::MAX,
             deadline: Time::MAX,
             tries: 0,
             probe: false,
@@ -44,21 +48,49 @@ impl Timer {
     pub fn is_off(&self) -> bool {
         self.deadline == Time::MAX
     }
+
+    /// Sets the retransmission or persist timer.
+    fn set(&mut self, deadline: Time) {
+        self.deadline = deadline;
+        self.note_next();
+    }
+
+    /// Sets the reordering timer.
+    pub fn set_reordering(&mut self, deadline: Time) {
+        self.reordering = deadline;
+        self.note_next();
+    }
+
+    /// Sets the timer of tail loss probes, which never runs beyond the retransmission timer.
+    pub fn set_loss_probe(&mut self, deadline: Time) {
+        self.loss_probe = deadline.min(self.deadline);
+        self.note_next();
+    }
+
+    /// Stops the timer of tail loss probes.
+    pub fn stop_loss_probe(&mut self) {
+        self.loss_probe = Time::MAX;
+        self.note_next();
+    }
+
+    fn note_next(&mut self) {
+        self.next = self.deadline.min(self.reordering).min(self.loss_probe);
+    }
 }
 
 impl Sender {
     /// Restarts the timer with a full timeout from now, for the outstanding data.
     pub(super) fn start_timer(&mut self, now: Time) {
-        self.timer.deadline = now + self.rtt.rto();
+        self.timer.set(now + self.rtt.rto());
     }
 
     /// An ACK was processed; `advanced` says whether it moved the left edge (RFC 6298, section 5).
     pub(super) fn restart_timer(&mut self, advanced: bool, now: Time) {
         if self.board.is_empty() {
             // Nothing is outstanding, or the peer's window is closed and a probe was answered.
-            self.timer.reordering = Time::MAX;
+            self.timer.set_reordering(Time::MAX);
             self.timer.tries = 0;
-            self.timer.deadline = Time::MAX;
+            self.timer.set(Time::MAX);
             if self.may_send_new() {
                 self.rtt.forget_back_off();
             }
@@ -73,7 +105,8 @@ impl Sender {
         }
     }
 
-    /// Whether a timer has run out; acts on it.
+    /// A timer may have run out: acts on it.
+    #[inline(never)]
     pub fn on_timer(&mut self, counters: &mut Counters, now: Time) {
         if now >= self.timer.reordering {
             self.on_reordering_timer(counters, now);
@@ -128,12 +161,17 @@ impl Sender {
     /// When the next timer runs out; `Time::MAX` for never.
     #[inline]
     pub fn timeout_at(&self) -> Time {
-        self.timer.deadline.min(self.timer.reordering).min(self.timer.loss_probe)
+        self.timer.next
     }
 
     /// When [`Sender::on_timer`] is due, or pacing allows the next segment; `Time::MAX` for never.
     #[inline]
     pub fn deadline(&self) -> Time {
+        if self.pacer.is_some() { self.paced_deadline() } else { self.timeout_at() }
+    }
+
+    #[inline(never)]
+    fn paced_deadline(&self) -> Time {
         match &self.pacer {
             Some(pacer) if self.may_send_something() => self.timeout_at().min(pacer.next()),
             _ => self.timeout_at(),

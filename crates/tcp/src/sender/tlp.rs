@@ -42,7 +42,7 @@ impl Sender {
     pub(super) fn schedule_probe(&mut self, now: Time) {
         let Some(tlp) = &mut self.tlp else { return };
         tlp.due = false;
-        self.timer.loss_probe = Time::MAX;
+        self.timer.stop_loss_probe();
         if tlp.probe.is_some() || !self.phase.is_open() || self.board.has_sacked() || self.board.is_empty() {
             return;
         }
@@ -51,13 +51,13 @@ impl Sender {
             (srtt, 1) => srtt * 2 + MAX_ACK_DELAY,
             (srtt, _) => srtt * 2,
         };
-        self.timer.loss_probe = now.saturating_add(pto).min(self.timer.deadline);
+        self.timer.set_loss_probe(now.saturating_add(pto));
     }
 
     /// The probe timer has run out (section 7.3). The retransmission timer restarts, whether or not a probe
     /// can be sent.
     pub(super) fn on_probe_timer(&mut self, now: Time) {
-        self.timer.loss_probe = Time::MAX;
+        self.timer.stop_loss_probe();
         self.burst = 0;
         self.start_timer(now);
         if let Some(tlp) = &mut self.tlp {
@@ -90,7 +90,7 @@ impl Sender {
         };
         let probe = Probe { end: self.space.next, again: transmission.again };
         self.tlp = Some(Tlp { due: false, probe: Some(probe) });
-        self.timer.loss_probe = Time::MAX;
+        self.timer.stop_loss_probe();
         Some(transmission)
     }
 

@@ -209,6 +209,7 @@ impl Sender {
 
     /// Whether RFC 6675's NextSeg reaches its rules 3 and 4. With RACK it does not: time shows what is lost, as
     /// in Linux.
+    #[inline]
     fn may_send_unknown(&self) -> bool {
         let Phase::Sack(recovery) = &self.phase else { return false };
         self.rack.is_none()
