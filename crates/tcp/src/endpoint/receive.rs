@@ -19,14 +19,13 @@ impl Endpoint {
             self.on_reset(segment, now);
             return;
         }
-        match self.state {
-            State::Established => self.on_established(segment, congestion_experienced, now),
-            State::Listen | State::SynSent | State::SynReceived => {
-                if self.on_handshake(segment, now) {
-                    self.on_established(segment, congestion_experienced, now);
-                }
-            }
-            State::Reset => {}
+        let is_established = match self.state {
+            State::Established => true,
+            State::Listen | State::SynSent | State::SynReceived => self.on_handshake(segment, now),
+            State::Reset => false,
+        };
+        if is_established {
+            self.on_established(segment, congestion_experienced, now);
         }
     }
 

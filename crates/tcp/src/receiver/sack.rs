@@ -15,7 +15,7 @@ impl RecentRuns {
     }
 
     /// `run` changed: it moves to the front, and the runs that it absorbed are removed.
-    #[inline]
+    #[inline(always)]
     pub fn touch(&mut self, run: (u64, u64)) {
         let mut carried = run;
         let mut kept = 0;

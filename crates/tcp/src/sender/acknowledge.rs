@@ -68,7 +68,7 @@ impl Sender {
         if duplicate_reported && self.undo.is_spurious()
             || self.frto.is_some()
                 && self.frto_finds_spurious(advanced, duplicate, duplicate_reported, &delivered)
-            || advanced && self.eifel_finds_spurious(ack.echoed)
+            || advanced && self.eifel.is_some() && self.eifel_finds_spurious(ack.echoed)
         {
             self.undo_reduction(counters);
             // As if there had been no recovery: this ACK, too, counts towards growth.
@@ -126,8 +126,11 @@ impl Sender {
             self.undo.on_duplicate(left, right, self.settings.mss);
             blocks = &blocks[1..];
         }
-        for &(left, right) in blocks {
-            if right > self.space.una && right <= self.space.next {
+        for (place, &(left, right)) in blocks.iter().enumerate() {
+            if right > self.space.una
+                && right <= self.space.next
+                && !self.board.repeats_block(place, (left, right))
+            {
                 self.board.sack(left.max(self.space.una), right, self.settings.mss, delivered);
             }
         }

@@ -10,22 +10,13 @@ impl Scoreboard {
     /// segment.
     ///
     /// Returns the offset of the highest segment newly marked lost, if any.
+    #[inline(always)]
     pub fn detect_losses(&mut self, fack: bool) -> Option<u64> {
-        let &(_, highest) = self.runs.back()?;
-        let boundary = if fack {
+        let &(left, highest) = self.runs.back()?;
+        let boundary = if fack || highest - left >= DUP_THRESH {
             highest.saturating_sub(DUP_THRESH)
         } else {
-            // The third selectively acknowledged segment from above.
-            let mut missing = DUP_THRESH;
-            let mut boundary = 0;
-            for &(left, right) in self.runs.iter().rev() {
-                if right - left >= missing {
-                    boundary = right - missing;
-                    break;
-                }
-                missing -= right - left;
-            }
-            boundary
+            self.third_from_above()
         };
         let mut found = None;
         for id in self.examined.max(self.first)..boundary {
@@ -35,6 +26,18 @@ impl Scoreboard {
         }
         self.examined = self.examined.max(boundary);
         found
+    }
+
+    /// The third selectively acknowledged segment from above; zero if there are fewer.
+    fn third_from_above(&self) -> u64 {
+        let mut missing = DUP_THRESH;
+        for &(left, right) in self.runs.iter().rev() {
+            if right - left >= missing {
+                return right - missing;
+            }
+            missing -= right - left;
+        }
+        0
     }
 
     /// Marks the oldest segment lost, without SACK: after three duplicate ACKs, or a partial ACK.
@@ -64,6 +67,7 @@ impl Scoreboard {
     ///
     /// The order of transmission takes the place of RFC 8985's times; RFC 6675 leaves these losses to the
     /// timer. Returns the last transmission that was marked lost.
+    #[inline(always)]
     pub fn detect_lost_retransmissions(&mut self) -> Option<u32> {
         let mut found = None;
         while let Some(&(id, transmission)) = self.retransmissions.front() {
@@ -121,6 +125,7 @@ impl Scoreboard {
         let reneged = self.records.front().is_some_and(|record| record.flags & SACKED != 0);
         if reneged {
             self.runs.clear();
+            self.blocks = Default::default();
             for record in &mut self.records {
                 record.flags &= !SACKED;
             }

@@ -85,3 +85,14 @@ fn short_segments_are_found_too() {
     assert_eq!(delivered.bytes, 1001);
     check(&board);
 }
+
+#[test]
+fn a_repeated_block_tells_something_new_only_after_reneging() {
+    let mut board = sent(6);
+    let block = (0, 3000);
+    assert!(!board.repeats_block(0, block) && !board.repeats_block(1, block));
+    board.sack(block.0, block.1, MSS, &mut Delivered::new(Time::MAX));
+    assert!(board.repeats_block(0, block) && board.repeats_block(1, block));
+    board.all_is_lost();
+    assert!(!board.repeats_block(0, block) && !board.repeats_block(1, block));
+}
