@@ -297,7 +297,10 @@ impl Receiver {
 
     fn receive_in_order(&mut self, left: u64, right: u64, now: Time) {
         let before = self.next;
-        let mut duplicate = (left < before).then_some((left, before));
+        let mut reported = left < before;
+        if reported {
+            self.note_duplicate(left, before);
+        }
         self.next = right;
         let filled_a_hole = !self.beyond.is_empty();
         if filled_a_hole {
@@ -305,15 +308,15 @@ impl Receiver {
                 if left > self.next {
                     break;
                 }
-                if left < right && duplicate.is_none() {
-                    duplicate = Some((left, end.min(right)));
+                if left < right && !reported {
+                    self.note_duplicate(left, end.min(right));
+                    reported = true;
                 }
                 self.next = self.next.max(end);
                 self.beyond.pop_front();
             }
             self.recent.forget_below(self.next);
         }
-        self.note_duplicate(duplicate);
         let past_fin = u64::from(self.fin.is_some_and(|fin| self.next > fin));
         let payload = self.next - before - past_fin;
         if self.reading {
@@ -350,14 +353,15 @@ impl Receiver {
         };
         let is_first = self.beyond.is_empty();
         let mut merged = (left, right);
-        let mut duplicate = None;
+        let mut reported = false;
         let mut last = at;
         while let Some(&(run_left, run_right)) = self.beyond.get(last) {
             if run_left > right {
                 break;
             }
-            if run_left < right && left < run_right && duplicate.is_none() {
-                duplicate = Some((left.max(run_left), right.min(run_right)));
+            if run_left < right && left < run_right && !reported {
+                self.note_duplicate(left.max(run_left), right.min(run_right));
+                reported = true;
             }
             merged = (merged.0.min(run_left), merged.1.max(run_right));
             last += 1;
@@ -370,7 +374,6 @@ impl Receiver {
                 self.beyond.drain(at + 1..last);
             }
         }
-        self.note_duplicate(duplicate);
         if self.compression.is_some() {
             self.report_beyond(merged, is_first, now);
         } else {
@@ -420,11 +423,11 @@ impl Receiver {
         }
     }
 
-    /// The first part of a segment that had arrived before is to be reported: RFC 2883, section 4.2, reports
-    /// no other.
-    fn note_duplicate(&mut self, duplicate: Option<(u64, u64)>) {
-        if duplicate.is_some() && self.dsack {
-            self.duplicate = duplicate;
+    /// `[left, right)`, the first part of a segment that had arrived before, is to be reported: RFC 2883, section
+    /// 4.2, reports no other.
+    fn note_duplicate(&mut self, left: u64, right: u64) {
+        if self.dsack {
+            self.duplicate = Some((left, right));
         }
     }
 

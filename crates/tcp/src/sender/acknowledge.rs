@@ -45,12 +45,13 @@ impl Sender {
             self.timer.front_is_due = false;
         }
         let sack = self.settings.sack();
-        let duplicate_reported = sack && self.take_blocks(ack, &mut delivered);
+        let duplicate_reported =
+            sack && !ack.blocks.is_empty() && self.take_blocks(ack.blocks, ack.offset, &mut delivered);
         self.delivered += delivered.bytes;
         let rtt = self.take_rtt(&delivered, advanced, ack.echoed, now);
 
         if self.rack.is_some() {
-            self.update_rack(&delivered, duplicate_reported && !self.is_of_probe(ack), now);
+            self.update_rack(&delivered, duplicate_reported && !self.is_of_probe(ack.blocks), now);
         }
 
         // RFC 5681, section 2; with SACK, RFC 6675, section 2: an ACK that reports new data.
@@ -74,12 +75,15 @@ impl Sender {
             // As if there had been no recovery: this ACK, too, counts towards growth.
             before.open = true;
         } else if let Repair::Sack { fack, reduction, .. } = self.settings.repair {
-            lost_more = self.repair_with_sack(fack, reduction, before, counters, now);
+            if !before.open || self.rack.is_some() || !self.board.is_whole() {
+                lost_more = self.repair_with_sack(fack, reduction, before, counters, now);
+            }
         } else {
             self.repair_without_sack(advanced, duplicate, &delivered, counters, now);
         }
         if self.awaits_probe_ack() {
-            self.take_probe_ack(ack, duplicate_reported, before, counters, now);
+            let says_nothing = ack.offset == before.una && !ack.has_data && ack.blocks.is_empty();
+            self.take_probe_ack(ack.blocks, duplicate_reported, says_nothing, before, counters, now);
         }
         if !before.open && self.phase.is_open() {
             if self.settings.moderate {
@@ -92,18 +96,8 @@ impl Sender {
         if ack.ece {
             self.on_ece(before, counters, now);
         }
-        if let Phase::Sack(recovery) = &mut self.phase {
-            let (pipe, ssthresh, mss) = (self.board.pipe(), self.controller.ssthresh(), self.settings.mss);
-            match &mut recovery.window {
-                RecoveryWindow::Controller => {}
-                RecoveryWindow::Proportional(prr) => {
-                    prr.on_ack(delivered.bytes, pipe, ssthresh, mss, advanced && !lost_more);
-                }
-                RecoveryWindow::Halving(halving) => {
-                    halving.on_ack(pipe as f64 / f64::from(mss), ssthresh);
-                    self.controller.moderate(halving.cwnd());
-                }
-            }
+        if !self.phase.is_open() {
+            self.set_recovery_window(delivered.bytes, advanced && !lost_more);
         }
         if delivered.bytes > 0 || advanced {
             self.tell_controller(&delivered, rtt, before, ack.ece, now);
@@ -114,14 +108,30 @@ impl Sender {
         }
     }
 
-    /// Processes selective acknowledgments; returns whether the first block reported a duplicate (RFC 2883).
-    fn take_blocks(&mut self, ack: &Acknowledgment<'_>, delivered: &mut Delivered) -> bool {
-        let mut blocks = ack.blocks;
+    /// The window of a recovery follows an ACK that delivered `bytes`; `is_good` says whether it moved the left edge
+    /// and showed no further loss.
+    #[inline(never)]
+    fn set_recovery_window(&mut self, bytes: u64, is_good: bool) {
+        let Phase::Sack(recovery) = &mut self.phase else { return };
+        let (pipe, ssthresh, mss) = (self.board.pipe(), self.controller.ssthresh(), self.settings.mss);
+        match &mut recovery.window {
+            RecoveryWindow::Controller => {}
+            RecoveryWindow::Proportional(prr) => prr.on_ack(bytes, pipe, ssthresh, mss, is_good),
+            RecoveryWindow::Halving(halving) => {
+                halving.on_ack(pipe as f64 / f64::from(mss), ssthresh);
+                self.controller.moderate(halving.cwnd());
+            }
+        }
+    }
+
+    /// Processes the selective acknowledgments of an ACK up to `offset`; returns whether the first block reported a duplicate (RFC 2883).
+    #[inline(never)]
+    fn take_blocks(&mut self, mut blocks: &[(u64, u64)], offset: u64, delivered: &mut Delivered) -> bool {
         let Some(&(left, right)) = blocks.first() else { return false };
         // RFC 2883, section 4: a duplicate lies below the cumulative acknowledgment, or within the second
         // block.
         let duplicate =
-            left < ack.offset || blocks.get(1).is_some_and(|&second| second.0 <= left && right <= second.1);
+            left < offset || blocks.get(1).is_some_and(|&second| second.0 <= left && right <= second.1);
         if duplicate {
             self.undo.on_duplicate(left, right, self.settings.mss);
             blocks = &blocks[1..];
@@ -239,18 +249,17 @@ impl Sender {
         if delivered.segments == 0 {
             return 0.0;
         }
-        match self.settings.byte_counting {
-            ByteCounting::PerAck => 1.0,
-            ByteCounting::Delivered => self.segments(delivered.bytes),
-            ByteCounting::Abc { limit } => {
-                let acked = self.segments(delivered.cumulative);
-                if !self.controller.in_slow_start() {
-                    return acked;
-                }
-                // RFC 3465, section 2.3: L = 1 in the slow start after a timeout.
-                acked.min(if self.phase.is_restart() { 1.0 } else { f64::from(limit) })
-            }
+        let limit = match self.settings.byte_counting {
+            ByteCounting::PerAck => return 1.0,
+            ByteCounting::Delivered => return self.segments(delivered.bytes),
+            ByteCounting::Abc { limit } => limit,
+        };
+        let acked = self.segments(delivered.cumulative);
+        if !self.controller.in_slow_start() {
+            return acked;
         }
+        // RFC 3465, section 2.3: L = 1 in the slow start after a timeout.
+        acked.min(if self.phase.is_restart() { 1.0 } else { f64::from(limit) })
     }
 
     /// FlightSize, in segments (RFC 5681, section 2): the data sent beyond `una`, without the segments that

@@ -36,6 +36,7 @@ impl Sender {
 
     /// Whether an ACK that moved the left edge shows that the last reduction was spurious: it echoes an older
     /// timestamp than that of the retransmission.
+    #[inline(never)]
     pub(super) fn eifel_finds_spurious(&mut self, echoed: Option<u32>) -> bool {
         let Some(Eifel { timeout, stamp }) = self.eifel.take() else { return false };
         let (Some(stamp), Some(echo)) = (stamp, echoed.filter(|&echo| echo > 0)) else { return false };

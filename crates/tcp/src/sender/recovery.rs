@@ -25,7 +25,7 @@ impl Sender {
 
     /// Losses that selective acknowledgments show (RFC 6675, section 5; RFC 8985); returns whether there are any that
     /// earlier ACKs did not show.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn repair_with_sack(
         &mut self,
         fack: bool,
@@ -85,6 +85,7 @@ impl Sender {
     }
 
     /// Losses that duplicate ACKs show (RFC 5681, section 3.2; RFC 6582, section 3.2).
+    #[inline(never)]
     pub(super) fn repair_without_sack(
         &mut self,
         advanced: bool,
@@ -167,6 +168,7 @@ impl Sender {
 
     /// An echoed mark (RFC 3168, section 6.1.2): at most one reduction for each window of data. The peer
     /// continues to echo until the first data sent after a reduction, which carries CWR, has arrived.
+    #[inline(never)]
     pub(super) fn on_ece(&mut self, before: Before, counters: &mut Counters, now: Time) {
         if self.space.una > self.last_reduction.until {
             counters.ecn_events += 1;
@@ -230,6 +232,7 @@ impl Sender {
     }
 
     /// Undoes the last reduction.
+    #[inline(never)]
     pub(super) fn undo_reduction(&mut self, counters: &mut Counters) {
         counters.undos += 1;
         self.undo.disarm();

@@ -5,7 +5,7 @@ use elephan_cc::Cause;
 use elephan_units::Time;
 
 use super::acknowledge::Before;
-use super::{Acknowledgment, Sender, Transmission};
+use super::{Sender, Transmission};
 use crate::report::Counters;
 
 /// TLP.max_ack_delay (section 7.1): what a single segment's ACK may be delayed by. Linux adds its smallest
@@ -100,8 +100,9 @@ impl Sender {
     #[inline(never)]
     pub(super) fn take_probe_ack(
         &mut self,
-        ack: &Acknowledgment<'_>,
+        blocks: &[(u64, u64)],
         reported: bool,
+        duplicate: bool,
         before: Before,
         counters: &mut Counters,
         now: Time,
@@ -115,7 +116,7 @@ impl Sender {
         if self.space.una < probe.end {
             return;
         }
-        let spurious = reported && ack.blocks.first().is_some_and(|block| block.1 == probe.end);
+        let spurious = reported && blocks.first().is_some_and(|block| block.1 == probe.end);
         if !probe.again || spurious {
             self.forget_probe();
         } else if self.space.una > probe.end {
@@ -124,7 +125,7 @@ impl Sender {
             // The probe's ACK has shown that the original did not arrive.
             self.eifel = None;
             self.undo.disarm();
-        } else if ack.offset == before.una && !ack.has_data && ack.blocks.is_empty() {
+        } else if duplicate {
             // The original and the probe arrived, at a peer without D-SACK.
             self.forget_probe();
         }
@@ -137,10 +138,10 @@ impl Sender {
         }
     }
 
-    /// Whether an ACK reports as a duplicate what only a probe retransmitted: this is no sign of reordering (Linux,
+    /// Whether the first of an ACK's blocks reports as a duplicate what only a probe retransmitted: this is no sign of reordering (Linux,
     /// `FLAG_DSACK_TLP`).
-    pub(super) fn is_of_probe(&self, ack: &Acknowledgment<'_>) -> bool {
+    pub(super) fn is_of_probe(&self, blocks: &[(u64, u64)]) -> bool {
         let probe = self.tlp.and_then(|tlp| tlp.probe).filter(|probe| probe.again);
-        probe.is_some_and(|probe| ack.blocks.first().is_some_and(|block| block.1 == probe.end))
+        probe.is_some_and(|probe| blocks.first().is_some_and(|block| block.1 == probe.end))
     }
 }

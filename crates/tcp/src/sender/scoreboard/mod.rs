@@ -138,6 +138,13 @@ impl Scoreboard {
         !self.runs.is_empty()
     }
 
+    /// Whether nothing was selectively acknowledged, is lost or was retransmitted, as far as losses are detected by
+    /// counting.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.runs.is_empty() && self.waiting == 0 && self.retransmissions.is_empty()
+    }
+
     /// Number of segments that are lost and were not retransmitted since.
     pub fn waiting(&self) -> u64 {
         self.waiting
@@ -215,12 +222,14 @@ impl Scoreboard {
 
     /// A segment has arrived: it no longer counts as in flight, lost or retransmitted.
     fn leaves(&mut self, record: &Record) {
-        self.pipe -= record.in_pipe();
-        if record.flags & (LOST | IN_FLIGHT_AGAIN) != 0 {
-            self.waiting -= u64::from(record.waits());
-            self.lost -= u64::from(record.flags & LOST != 0);
-            self.retransmitted -= u64::from(record.flags & IN_FLIGHT_AGAIN != 0);
+        if record.flags & (LOST | IN_FLIGHT_AGAIN) == 0 {
+            self.pipe -= u64::from(record.len);
+            return;
         }
+        self.pipe -= record.in_pipe();
+        self.waiting -= u64::from(record.waits());
+        self.lost -= u64::from(record.flags & LOST != 0);
+        self.retransmitted -= u64::from(record.flags & IN_FLIGHT_AGAIN != 0);
     }
 
     /// Recounts what waits, is lost, is in flight again and in the pipe.
