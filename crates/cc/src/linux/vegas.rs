@@ -26,6 +26,8 @@ pub struct Vegas {
     round: u64,
     /// Whether all data arrived in order at the last ACK.
     open: bool,
+    /// Whether the window has shrunk below the threshold, which follows it.
+    shrunk: bool,
     /// At the ACK that ends a round trip: the number of its samples, and the smallest.
     ended: Option<(u32, u32)>,
 }
@@ -39,6 +41,7 @@ impl Default for Vegas {
             samples: 0,
             round: 0,
             open: true,
+            shrunk: false,
             ended: None,
         }
     }
@@ -83,6 +86,9 @@ impl Algorithm for Vegas {
     }
 
     fn start(&mut self, window: &Window, ack: &Ack) -> Option<Start> {
+        if std::mem::take(&mut self.shrunk) {
+            return Some(Start { growth: 0.0, ends: true });
+        }
         match self.evaluated(window) {
             Some((target, queued)) if self.open && queued > GAMMA => {
                 Some(Start { growth: (f64::from(target + 1) - window.cwnd).min(0.0), ends: true })
@@ -97,7 +103,10 @@ impl Algorithm for Vegas {
             return self.counter.grow(segments(window), acked);
         }
         match self.evaluated(window) {
-            Some((_, queued)) if queued > BETA => -1.0,
+            Some((_, queued)) if queued > BETA => {
+                self.shrunk = true;
+                -1.0
+            }
             Some((_, queued)) if queued < ALPHA => 1.0,
             _ => 0.0,
         }
@@ -156,12 +165,17 @@ mod tests {
     fn the_window_changes_by_a_segment_in_a_round_trip() {
         // At 100: 101 ms queue 1 segment, 103 ms 3, 105 ms 4.
         for (ms, cwnd) in [(101, 101.0), (103, 100.0), (106, 99.0)] {
-            let mut history = vegas().at(100.0);
+            let mut history = vegas().starting(100.0);
+            history.controller = history.controller.with_ssthresh(100.0);
             round(&mut history, 100);
             assert_eq!(history.cwnd(), 101.0);
             history.controller.moderate(100.0);
             round(&mut history, ms);
             assert_eq!(history.cwnd(), cwnd, "{ms} ms");
+            // Nor does a window that has shrunk return to slow start.
+            history.ack(1.0);
+            history.ack(1.0);
+            assert_eq!((history.cwnd(), history.controller.in_slow_start()), (cwnd, false), "{ms} ms");
         }
     }
 }
