@@ -132,7 +132,7 @@ impl Endpoint {
             self.echo = false;
         }
         self.echo |= marked && self.ecn;
-        let echo = (self.timestamps && segment.ts_ecr > 0)
+        let echo = (self.receiver.is_tuned() && self.timestamps && segment.ts_ecr > 0)
             .then(|| TICK * u64::from(ticks(now).wrapping_sub(segment.ts_ecr)));
         let left = sequence::expand(segment.seq, origin, self.receiver.next());
         let fin = segment.flags.contains(Flags::FIN);

@@ -147,6 +147,12 @@ impl Receiver {
         self.advertised.min(MAX_UNSCALED_WINDOW) as u16
     }
 
+    /// Whether dynamic right-sizing is in use, which measures round-trip times.
+    #[inline]
+    pub fn is_tuned(&self) -> bool {
+        self.right_sizing.is_some()
+    }
+
     /// The offset of the cumulative acknowledgment.
     pub fn next(&self) -> u64 {
         self.next

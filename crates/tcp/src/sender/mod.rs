@@ -106,7 +106,7 @@ pub struct Sender {
     last_reduction: Reduction,
     undo: Undo,
     rack: Option<Rack>,
-    tlp: Option<Tlp>,
+    tlp: Tlp,
     frto: Option<Frto>,
     eifel: Option<Eifel>,
 
@@ -181,7 +181,7 @@ impl Sender {
             last_reduction: Reduction { cause: Cause::Loss, until: 0, transmission: 0, untold: false },
             undo: Undo::default(),
             rack: (settings.sack() && config.rack).then(Rack::new),
-            tlp: (settings.sack() && config.tlp).then(Tlp::default),
+            tlp: Tlp::new(settings.sack() && config.tlp),
             frto: None,
             eifel: None,
             delivered: 0,
@@ -199,7 +199,7 @@ impl Sender {
         self.settings.mss = agreement.mss;
         if !agreement.sack && self.settings.sack() {
             self.settings.repair = Repair::NewReno;
-            (self.rack, self.tlp) = (None, None);
+            (self.rack, self.tlp) = (None, Tlp::default());
         }
         self.settings.timestamps = agreement.timestamps;
         self.settings.eifel &= agreement.timestamps;
@@ -290,6 +290,7 @@ impl Sender {
     }
 
     fn segments(&self, bytes: u64) -> f64 {
-        bytes as f64 / f64::from(self.settings.mss)
+        // The conversion of a signed number is one instruction.
+        bytes.cast_signed() as f64 / f64::from(self.settings.mss)
     }
 }

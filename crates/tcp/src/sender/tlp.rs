@@ -17,6 +17,8 @@ const INITIAL_PTO: Time = Time::from_secs(1);
 /// The state of tail loss probes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tlp {
+    /// Whether probes are sent.
+    on: bool,
     /// A probe is to be sent now, regardless of the window.
     due: bool,
     /// The probe that awaits its ACK.
@@ -32,6 +34,13 @@ struct Probe {
     again: bool,
 }
 
+impl Tlp {
+    /// No probe is due or awaited; `on` says whether there will be any.
+    pub fn new(on: bool) -> Self {
+        Self { on, ..Self::default() }
+    }
+}
+
 impl Sender {
     /// New data was sent, or an ACK delivered data (section 7.2): (re)starts the probe timer. It does not run while a
     /// probe awaits its ACK, and when other timers are in charge: in a recovery, or where segments were
@@ -40,10 +49,16 @@ impl Sender {
     /// Linux adds 2 jiffies to two round trips, because its timer is coarse.
     #[inline]
     pub(super) fn schedule_probe(&mut self, now: Time) {
-        let Some(tlp) = &mut self.tlp else { return };
-        tlp.due = false;
+        if !self.tlp.on {
+            return;
+        }
+        self.tlp.due = false;
         self.timer.stop_loss_probe();
-        if tlp.probe.is_some() || !self.phase.is_open() || self.board.has_sacked() || self.board.is_empty() {
+        if self.tlp.probe.is_some()
+            || !self.phase.is_open()
+            || self.board.has_sacked()
+            || self.board.is_empty()
+        {
             return;
         }
         let pto = match (self.rtt.srtt(), self.board.len()) {
@@ -60,27 +75,25 @@ impl Sender {
         self.timer.stop_loss_probe();
         self.burst = 0;
         self.start_timer(now);
-        if let Some(tlp) = &mut self.tlp {
-            tlp.due = true;
-        }
+        self.tlp.due = true;
     }
 
     /// Whether it is open whether a probe repaired a loss.
     #[inline]
     pub(super) fn awaits_probe_ack(&self) -> bool {
-        self.tlp.is_some_and(|tlp| tlp.probe.is_some())
+        self.tlp.probe.is_some()
     }
 
     /// Whether a probe is to be sent now.
     #[inline]
     pub(super) fn is_probe_due(&self) -> bool {
-        self.tlp.is_some_and(|tlp| tlp.due)
+        self.tlp.due
     }
 
     /// The probe: new data if the peer's window has room, otherwise the last segment again.
     #[inline(never)]
     pub(super) fn poll_probe(&mut self, now: Time) -> Option<Transmission> {
-        self.tlp.as_mut()?.due = false;
+        self.tlp.due = false;
         let transmission = match self.next_new() {
             Some((len, fin)) if self.space.has_room(u64::from(len)) => self.send_new(len, fin, now),
             _ => {
@@ -89,7 +102,7 @@ impl Sender {
             }
         };
         let probe = Probe { end: self.space.next, again: transmission.again };
-        self.tlp = Some(Tlp { due: false, probe: Some(probe) });
+        self.tlp.probe = Some(probe);
         self.timer.stop_loss_probe();
         Some(transmission)
     }
@@ -107,7 +120,7 @@ impl Sender {
         counters: &mut Counters,
         now: Time,
     ) {
-        let Some(Tlp { probe: Some(probe), .. }) = self.tlp else { return };
+        let Some(probe) = self.tlp.probe else { return };
         if !self.phase.is_open() {
             // The recovery's reduction is the reaction.
             self.forget_probe();
@@ -133,15 +146,13 @@ impl Sender {
 
     /// No ACK of a probe is awaited, and none is due: a recovery takes over.
     pub(super) fn forget_probe(&mut self) {
-        if let Some(tlp) = &mut self.tlp {
-            *tlp = Tlp::default();
-        }
+        (self.tlp.due, self.tlp.probe) = (false, None);
     }
 
     /// Whether the first of an ACK's blocks reports as a duplicate what only a probe retransmitted: this is no sign of reordering (Linux,
     /// `FLAG_DSACK_TLP`).
     pub(super) fn is_of_probe(&self, blocks: &[(u64, u64)]) -> bool {
-        let probe = self.tlp.and_then(|tlp| tlp.probe).filter(|probe| probe.again);
+        let probe = self.tlp.probe.filter(|probe| probe.again);
         probe.is_some_and(|probe| blocks.first().is_some_and(|block| block.1 == probe.end))
     }
 }

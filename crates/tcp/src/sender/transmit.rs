@@ -10,7 +10,7 @@ use crate::report::Counters;
 
 impl Sender {
     /// Bytes that congestion control allows in flight.
-    fn allowance(&self) -> u64 {
+    fn allowance(&self) -> f64 {
         let cwnd = self.controller.cwnd();
         let segments = match &self.phase {
             // RFC 3042: one new segment for each of the first two duplicates.
@@ -22,7 +22,7 @@ impl Sender {
             Phase::Reno(recovery) => cwnd + recovery.inflation,
             Phase::Open { .. } | Phase::Sack(_) | Phase::Restart { .. } => cwnd,
         };
-        (segments * f64::from(self.settings.mss)) as u64
+        segments * f64::from(self.settings.mss)
     }
 
     /// Bytes in flight, as defined by the recovery in use. With SACK this is RFC 6675's pipe; it shrinks at
@@ -41,7 +41,7 @@ impl Sender {
     fn window_admits(&self, bytes: u64) -> bool {
         match &self.phase {
             Phase::Sack(SackRecovery { window: RecoveryWindow::Proportional(prr), .. }) => prr.admits(bytes),
-            _ => self.in_flight() + bytes <= self.allowance(),
+            _ => (self.in_flight() + bytes).cast_signed() as f64 <= self.allowance(),
         }
     }
 
