@@ -6,7 +6,7 @@
 /// is the correct one. Numbers from before offset zero give zero.
 pub fn expand(wire: u32, origin: u32, near: u64) -> u64 {
     let distance = wire.wrapping_sub(origin).wrapping_sub(near as u32).cast_signed();
-    near.saturating_add_signed(i64::from(distance))
+    (near.cast_signed() + i64::from(distance)).max(0).cast_unsigned()
 }
 
 /// The sequence number on the wire for `offset`, counted from `origin`.

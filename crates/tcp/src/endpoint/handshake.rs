@@ -56,6 +56,7 @@ impl Handshake {
 impl Endpoint {
     /// Processes a segment before the connection is established. Returns whether the connection is now
     /// established, and the segment is then to be processed as one of it.
+    #[inline(never)]
     pub(super) fn on_handshake(&mut self, segment: &Segment, now: Time) -> bool {
         let syn = segment.flags.contains(Flags::SYN);
         let acknowledges_us = segment.flags.contains(Flags::ACK) && segment.ack == self.iss.wrapping_add(1);

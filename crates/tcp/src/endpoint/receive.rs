@@ -19,12 +19,7 @@ impl Endpoint {
             self.on_reset(segment, now);
             return;
         }
-        let is_established = match self.state {
-            State::Established => true,
-            State::Listen | State::SynSent | State::SynReceived => self.on_handshake(segment, now),
-            State::Reset => false,
-        };
-        if is_established {
+        if self.state == State::Established || self.on_handshake(segment, now) {
             self.on_established(segment, congestion_experienced, now);
         }
     }

@@ -31,7 +31,7 @@ impl Endpoint {
         }
         if self.receiver.ack_now {
             let mut segment = self.acknowledgment(now);
-            if self.sack {
+            if self.sack && self.receiver.has_blocks() {
                 // 40 bytes of options: four blocks, or three beside timestamps (RFC 2018, section 3).
                 let blocks = if self.timestamps { 3 } else { 4 };
                 segment.sack = self.receiver.take_blocks(self.irs.wrapping_add(1), blocks);

@@ -452,9 +452,6 @@ impl Receiver {
     /// The SACK blocks of an ACK: a duplicate first, then the runs that changed last.
     pub fn take_blocks(&mut self, origin: u32, at_most: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
-        if !self.has_blocks() {
-            return blocks;
-        }
         let duplicate = self.duplicate.take();
         for &(left, right) in duplicate.iter().chain(self.recent.as_slice()).take(at_most) {
             blocks.push(sequence::wire(left, origin), sequence::wire(right, origin));

@@ -204,14 +204,14 @@ impl Sender {
         if self.space.una > self.round.end {
             self.round = Round { number: self.round.number + 1, end: self.space.next };
         }
-        let in_recovery = self.phase.is_fast_recovery();
+        let state = self.state();
         let limited = self.usage.limited
             || self.controller.in_slow_start()
                 && self.segments(2 * self.usage.outstanding) > self.controller.cwnd();
         let held_back = marked && !self.phase.is_restart();
         let ends = !before.open && self.phase.is_open();
         let counts = !ends || self.settings.byte_counting == ByteCounting::Delivered;
-        let grows = limited && !in_recovery && !held_back && counts;
+        let grows = limited && state != State::Recovery && !held_back && counts;
         self.controller.on_ack(&Ack {
             now,
             segments: if grows { self.worth(delivered) } else { 0.0 },
@@ -221,7 +221,7 @@ impl Sender {
             min_rtt: self.rtt.min(),
             srtt: self.rtt.srtt(),
             round: self.round.number,
-            state: self.state(),
+            state,
             mss: self.settings.mss,
         });
     }
