@@ -64,13 +64,15 @@ impl Scoreboard {
     }
 
     /// When the last of the segments was sent that were overtaken. This is exact if it is the one below the
-    /// highest that was selectively acknowledged. Otherwise it is a bound: all were sent before the one that
-    /// overtook them.
+    /// highest that was selectively acknowledged, unless that segment was sent after all of which it is known which
+    /// transmission arrived. Otherwise it is a bound: all were sent before the one that overtook them.
     fn last_pending(&self) -> Time {
         let below = self.runs.back().and_then(|run| run.0.checked_sub(1)).filter(|&id| id >= self.first);
         let above = self.records.back().is_some_and(|last| is_later(self.latest_arrived, last.transmission));
         match below.map(|id| self.get(id)) {
-            Some(record) if !above && record.flags & (LOST | RETRANSMITTED) == 0 => record.sent_at,
+            Some(record) if !above && record.flags & (LOST | RETRANSMITTED) == 0 => {
+                record.sent_at.min(self.latest_sent_at)
+            }
             _ => self.latest_sent_at,
         }
     }
