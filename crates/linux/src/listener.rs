@@ -25,8 +25,6 @@ const BETWEEN_READS: Time = Time::from_millis(1);
 /// buffer. Otherwise TCP acknowledges fewer segments while data wait to be read: in 1 ms at 1 Gbit/s, one in
 /// ten (`__tcp_ack_snd_check` in net/ipv4/tcp_input.c).
 const LOW_WATER: libc::c_int = 1 << 30;
-/// Memory that a kernel may need for a byte of payload: the window shall end at the clamp, not at the buffer.
-const MEMORY: u64 = 8;
 /// Maximum length of a wait, so that a stop is noticed.
 const LONGEST_WAIT: Time = Time::from_millis(20);
 
@@ -36,15 +34,13 @@ pub fn open(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
     let windows = initial_windows(plan);
     for (number, flow) in groups(plan).enumerate() {
         let made = socket::tcp()?;
-        let mut buffer = plan.buffer(flow);
         if let Some(bytes) = flow.tcp.receive_buffer {
             // The window that the listener advertises, whatever memory the kernel needs for it.
             let clamp = bytes.get().min(1 << 30) as libc::c_int;
             socket::set(&made, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, clamp)?;
-            buffer = bytes.get().max(buffer).saturating_mul(MEMORY).min(1 << 30);
         }
         if !flow.tcp.auto_tuning {
-            sockopt::set_socket_recv_buffer_size_force(&made, buffer as usize)?;
+            sockopt::set_socket_recv_buffer_size_force(&made, plan.buffer(flow) as usize)?;
         }
         if may_wait(plan) {
             socket::set(&made, libc::SOL_SOCKET, libc::SO_RCVLOWAT, LOW_WATER)?;
