@@ -63,11 +63,12 @@ bench-kernel: $(VENV)/built ## Measure the speed of the kernel engine, a few min
 # The algorithms of Linux, and those of kernel/.
 LINUX := reno,cubic,vegas,linux:bic,linux:htcp,linux:scalable,highspeed,westwood,hybla,nv,lp,veno,yeah,illinois,dctcp,cdg,bbr
 OURS := hstcp,hstcp-fc,scalable,htcp,bic,fast,ltcp
-engines: $(VENV)/built ## Compare the simulator and a kernel's TCP, two minutes; needs an image (`elephan kernel build`). Writes docs/kernel.md.
+engines: $(VENV)/built ## Compare the simulator and a kernel's TCP, four minutes; needs an image (`elephan kernel build`). Writes docs/kernel.md.
 	$(BIN)/elephan compare-engines $(addprefix scenarios/engines/,one-20.toml one-100.toml two-20.toml two-100.toml) --cc $(LINUX),$(OURS) --markdown --force \
 	    | $(PYTHON) scripts/insert.py docs/kernel.md suite
 	$(BIN)/elephan compare-engines scenarios/engines/gigabit-20.toml --cc $(LINUX),$(OURS) --markdown --force \
 	    | $(PYTHON) scripts/insert.py docs/kernel.md suite-gigabit
+	$(BIN)/python scripts/engine_starts.py | $(PYTHON) scripts/insert.py docs/kernel.md starts
 
 kernel-tools: ## Install the tools that loading algorithms into the running kernel needs.
 	@command -v clang >/dev/null && ldconfig -p | grep -q 'libbpf\.so\.1' \

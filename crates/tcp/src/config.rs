@@ -97,7 +97,7 @@ pub enum SsthreshBase {
     Cwnd,
 }
 
-/// What happens to the window when data is sent again after an idle time of more than a timeout.
+/// What happens to the window when a sender resumes after an idle time of more than a timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterIdle {

@@ -249,7 +249,7 @@ impl Receiver {
     pub fn receive(&mut self, left: u64, right: u64, fin: bool, echo: Option<Time>, now: Time) {
         let limit = self.advertised.max(self.next);
         if right > limit {
-            // Data beyond the window is cut off, with the FIN behind it; an immediate ACK says so (RFC 9293,
+            // Data beyond the window is cut off, with the FIN behind it; an immediate ACK reports it (RFC 9293,
             // section 3.10.7.4).
             self.ack_now = true;
             if left < limit {

@@ -156,7 +156,7 @@ fn the_echo_of_a_late_original_measures_its_delay() {
 
 #[test]
 fn an_echo_that_is_newer_than_what_it_acknowledges_measures_itself() {
-    // The reports of 1 to 9 were lost, and 0 arrives late, at 600 ms, sent again at 500 ms by the peer's count: the
+    // The reports of 1 to 9 were lost, and 0 arrives late, at 600 ms, retransmitted at 500 ms by the peer's count: the
     // echo is of a transmission later than that of 9, which the ACK covers too.
     let mut tcp = Script::sender(stamped());
     tcp.write(10);

@@ -27,7 +27,7 @@ OVERHEAD = (
 )
 PER_BIT = (
     "the table's unit is bytes for each Mbit/s, where a ratio of bytes would give 1 for each Mbit/s. So the likeliest reading of the column is bytes "
-    "retransmitted for each bit transferred, an eighth of the ratio, over whole tests with their slow starts. The thesis does not say so; "
+    "retransmitted for each bit transferred, an eighth of the ratio, over whole tests with their slow starts. The thesis does not state it; "
     "what supports it is that the values of the loss-based algorithms come close (docs/published.md)"
 )
 REASONS = {
