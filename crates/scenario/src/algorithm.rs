@@ -2,6 +2,7 @@
 
 use elephan_cc::{registry, slow_start};
 use elephan_kernel::linux;
+use elephan_tcp::Profile;
 use elephan_units::entry::{Value, choice_schema};
 use elephan_units::{Choice, Entry, Mistake, read_choice, refuse};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -52,6 +53,14 @@ impl Algorithm {
 /// A slow start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SlowStart(pub Cc);
+
+impl SlowStart {
+    /// The slow start of an algorithm on a stack: that of the file, or HyStart for CUBIC on Linux 6, if the file has none.
+    pub(crate) fn of(&self, cc: &Algorithm, profile: Profile) -> Cc {
+        let hystart = profile == Profile::Linux6 && cc.0.name == "cubic" && *self == Self::default();
+        if hystart { Cc { name: "hystart", settings: Vec::new() } } else { self.0.clone() }
+    }
+}
 
 impl Default for SlowStart {
     fn default() -> Self {

@@ -45,6 +45,19 @@ mod tests {
     }
 
     #[test]
+    fn cubic_starts_with_hystart_on_linux_6() {
+        for (profile, cc, start) in
+            [("linux-6", "cubic", "hystart"), ("linux-6", "reno", "standard"), ("rfc", "cubic", "standard")]
+        {
+            let text = format!(
+                "duration = \"1 s\"\ntcp.profile = \"{profile}\"\npath = {{ rate = \"100 Mbit/s\", rtt = \"10 ms\" }}\nflow = [{{ cc = \"{cc}\" }}]"
+            );
+            let plan = Scenario::from_toml(&text, "test", &[]).unwrap().resolve("test").unwrap();
+            assert_eq!(plan.flows[0].slow_start.name, start, "{profile} {cc}");
+        }
+    }
+
+    #[test]
     fn a_key_of_the_file_overrides_its_profile() {
         let stack = |tcp: &str| {
             let text = format!(

@@ -8,7 +8,7 @@ import typer
 
 from elephan import _core
 from elephan.api.scenario import load, schema
-from elephan.base.text import Terminal
+from elephan.base.text import Terminal, echo
 from elephan.cli.options import Large, Settings, assignments, command_line
 
 app = command_line(group=True)
@@ -41,7 +41,8 @@ def show(
     settings: Settings = None,
 ) -> None:
     """Print a scenario as TOML with every key of its stack: the defaults, and those that `tcp.profile` sets."""
-    typer.echo(_core.to_toml(_core.shown(load(file, assignments(settings)).to_json())), nl=False)
+    table = _core.to_toml(_core.shown(load(file, assignments(settings)).to_json()))
+    echo(table)
 
 
 @app.command("schema")

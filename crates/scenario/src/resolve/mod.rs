@@ -141,7 +141,7 @@ impl Scenario {
         Some(Flow {
             label: file.label.clone().unwrap_or_else(|| file.cc.0.name.to_owned()),
             cc: file.cc.0.clone(),
-            slow_start: file.slow_start.0.clone(),
+            slow_start: file.slow_start.of(&file.cc, tcp.profile),
             tcp,
             dscp: file.dscp.get(),
             host: None,

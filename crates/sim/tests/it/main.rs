@@ -13,4 +13,5 @@ mod kernel;
 mod measuring;
 mod queues;
 mod regression;
+mod stacks;
 mod steady_state;

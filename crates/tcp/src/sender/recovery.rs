@@ -5,7 +5,7 @@
 //! included, is the next window: its loss is another indication of congestion (RFC 5681, section 4.3), also
 //! while the first loss is being repaired.
 
-use elephan_cc::{Cause, Congestion};
+use elephan_cc::{Cause, Congestion, Undo};
 use elephan_units::Time;
 
 use super::acknowledge::Before;
@@ -246,7 +246,8 @@ impl Sender {
         }
         self.timer.front_is_due = false;
         self.phase = Phase::OPEN;
-        if self.settings.moderate {
+        // Twice ssthresh may be more than the window ever was: Linux 2.4 moderates it at every undo.
+        if self.settings.moderate || self.settings.undo == Undo::TwiceSsthresh {
             self.moderate();
         }
         // A loss that is detected after the undo is a separate congestion event.
