@@ -79,18 +79,6 @@ def test_events_and_captures(scenario: Path, tmp_path: Path):
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_runs(path: Path, tmp_path: Path):
     assert elephan("scenario", "check", str(path)).returncode == 0
-    shown = elephan(
-        "scenario",
-        "show",
-        str(path),
-        "--set",
-        'tcp.profile="linux-6"',
-        "--set",
-        "tcp.rack=false",
-        "--set",
-        "tcp.tlp=false",
-    )
-    assert {"rack = false", "frto = true", 'window_reduction = "prr"'} <= set(shown.stdout.splitlines())
     command = "sweep" if "[sweep]" in path.read_text() else "run"
     done = elephan(command, str(path), "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
