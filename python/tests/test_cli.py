@@ -76,6 +76,12 @@ def test_events_and_captures(scenario: Path, tmp_path: Path):
     assert lines <= {"1\t1\t", "2\t1\t"}, lines
 
 
+def test_a_shown_scenario_has_every_key_of_its_profile_and_those_of_the_file():
+    shown = elephan("scenario", "show", "scenarios/engines/one-20.toml", "--set", "tcp.rto_variance_min=50ms")
+    assert shown.returncode == 0, shown.stderr
+    assert {"rack = true", 'window_reduction = "prr"', 'rto_variance_min = "50 ms"'} <= set(shown.stdout.splitlines())
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_runs(path: Path, tmp_path: Path):
     assert elephan("scenario", "check", str(path)).returncode == 0
