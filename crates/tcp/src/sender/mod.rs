@@ -105,7 +105,7 @@ pub struct Sender {
     duplicates: Option<Duplicates>,
     last_reduction: Reduction,
     undo: Undo,
-    rack: Option<Rack>,
+    rack: Option<Box<Rack>>,
     tlp: Tlp,
     frto: Option<Frto>,
     eifel: Option<Eifel>,
@@ -180,7 +180,7 @@ impl Sender {
             duplicates: None,
             last_reduction: Reduction { cause: Cause::Loss, until: 0, transmission: 0, untold: false },
             undo: Undo::default(),
-            rack: (settings.sack() && config.rack).then(Rack::new),
+            rack: (settings.sack() && config.rack).then(|| Box::new(Rack::new())),
             tlp: Tlp::new(settings.sack() && config.tlp),
             frto: None,
             eifel: None,
@@ -266,7 +266,7 @@ impl Sender {
 
     /// Degree of reordering, in segments.
     pub fn reordering(&self) -> u64 {
-        self.rack.map_or(scoreboard::DUP_THRESH, |rack| rack.reordering)
+        self.rack.as_ref().map_or(scoreboard::DUP_THRESH, |rack| rack.reordering)
     }
 
     /// Whether loss recovery is in progress.

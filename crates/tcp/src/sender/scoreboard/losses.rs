@@ -125,7 +125,7 @@ impl Scoreboard {
         let reneged = self.records.front().is_some_and(|record| record.flags & SACKED != 0);
         if reneged {
             self.runs.clear();
-            self.blocks = Default::default();
+            self.blocks = None;
             for record in &mut self.records {
                 record.flags &= !SACKED;
             }

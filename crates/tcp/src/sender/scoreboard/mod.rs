@@ -67,8 +67,9 @@ pub struct Scoreboard {
     first: u64,
     /// Selectively acknowledged ids, as disjoint runs `[left, right)` in order.
     runs: VecDeque<(u64, u64)>,
-    /// The blocks of the last ACK, which most ACKs repeat but for one (Linux's `recv_sack_cache`).
-    blocks: [(u64, u64); 4],
+    /// The blocks of the last ACK, which most ACKs repeat but for one (Linux's `recv_sack_cache`). Boxed,
+    /// because many flows have none.
+    blocks: Option<Box<[(u64, u64); 4]>>,
     /// Every id below this was checked for loss.
     examined: u64,
     /// NextSeg's rule 3 retransmits no id below this.
@@ -291,7 +292,7 @@ impl Scoreboard {
     /// Whether the last ACK had the same block in the same place, so that it tells nothing new.
     #[inline]
     pub fn repeats_block(&mut self, place: usize, block: (u64, u64)) -> bool {
-        std::mem::replace(&mut self.blocks[place], block) == block
+        std::mem::replace(&mut self.blocks.get_or_insert_default()[place], block) == block
     }
 
     /// A selective acknowledgment of `[left, right)`. Only the newly covered part is examined.
