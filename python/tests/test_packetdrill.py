@@ -1,6 +1,7 @@
 """Scripts of packetdrill: our own on the simulator and on the running kernel, and what the command says."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,8 @@ def test_the_kernel_does_what_our_scripts_expect(path):
 
 def test_a_script_names_its_source():
     for path in SCRIPTS:
-        assert path.read_text().startswith("// RFC"), path
+        first = path.read_text().splitlines()[0]
+        assert re.match(r"// RFC \d+|// .*\(.*\b(\d{4}|Linux)\b", first), path
 
 
 def test_a_line_that_does_not_hold_is_shown_with_what_was_seen(script):
