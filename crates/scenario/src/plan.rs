@@ -59,19 +59,14 @@ impl Plan {
 
     /// A receive window that grows ends at that buffer, where the scenario sets no other bound.
     pub(crate) fn bound_growing_windows(&mut self) {
-        let bound = |plan: &Self, flow: &Flow| {
+        let (mut flows, mut crowds) = (std::mem::take(&mut self.flows), std::mem::take(&mut self.crowds));
+        for flow in flows.iter_mut().chain(crowds.iter_mut().map(|crowd| &mut crowd.flow)) {
             let grows = flow.tcp.first_receive_window.is_some() && !flow.tcp.auto_tuning;
-            (grows && flow.tcp.receive_buffer.is_none()).then(|| Bytes::new(plan.buffer(flow)))
-        };
-        for number in 0..self.flows.len() {
-            let buffer = bound(self, &self.flows[number]).or(self.flows[number].tcp.receive_buffer);
-            self.flows[number].tcp.receive_buffer = buffer;
+            if grows && flow.tcp.receive_buffer.is_none() {
+                flow.tcp.receive_buffer = Some(Bytes::new(self.buffer(flow)));
+            }
         }
-        for number in 0..self.crowds.len() {
-            let buffer =
-                bound(self, &self.crowds[number].flow).or(self.crowds[number].flow.tcp.receive_buffer);
-            self.crowds[number].flow.tcp.receive_buffer = buffer;
-        }
+        (self.flows, self.crowds) = (flows, crowds);
     }
 }
 

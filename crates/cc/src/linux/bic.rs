@@ -7,7 +7,7 @@
 //! segment it stays at 31/16. Before the first loss, and after a timeout, the window grows by at least 5 % in a
 //! round trip, doubled likewise.
 
-use super::{Counter, Delivered, HZ, jiffies, segments};
+use super::{Counter, Delivered, HZ, jiffies, segments, share, target};
 use crate::algorithm::{Ack, Algorithm, Cause, Congestion, State, Window};
 
 /// Window up to which it is Standard TCP.
@@ -106,14 +106,13 @@ impl Algorithm for Bic {
 
     fn decrease(&mut self, window: &Window, event: &Congestion) -> f64 {
         let cwnd = segments(window);
-        let left = |sum: u32, of: u32| (u64::from(cwnd) * u64::from(sum) / u64::from(of)) as u32;
         if event.cause == Cause::Timeout {
             *self = Self { delivered: self.delivered, ..Self::default() };
         } else {
-            self.target = if cwnd < self.target { left(1024 + BETA, 2048) } else { cwnd };
+            self.target = target(cwnd, self.target, BETA);
             self.counter.count = 0;
         }
-        f64::from(if cwnd <= LOW_WINDOW { cwnd / 2 } else { left(BETA, 1024) })
+        f64::from(if cwnd <= LOW_WINDOW { cwnd / 2 } else { share(cwnd, BETA, 1024) })
     }
 
     fn boxed(&self) -> Box<dyn Algorithm> {

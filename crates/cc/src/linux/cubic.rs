@@ -15,7 +15,7 @@
 
 use elephan_units::Time;
 
-use super::{Counter, HZ, jiffies, jiffies_of, segments};
+use super::{Counter, HZ, jiffies, jiffies_of, segments, share, target};
 use crate::algorithm::{Ack, Algorithm, Cause, Congestion, Start, Window};
 use crate::slow_start::hystart::{self, HyStart};
 
@@ -158,15 +158,14 @@ impl Algorithm for Cubic {
 
     fn decrease(&mut self, window: &Window, event: &Congestion) -> f64 {
         let cwnd = segments(window);
-        let left = |sum: u32, of: u32| (u64::from(cwnd) * u64::from(sum) / u64::from(of)) as u32;
         if event.cause == Cause::Timeout {
             *self = Self::default();
         } else {
-            self.max = if cwnd < self.max { left(1024 + BETA, 2048) } else { cwnd };
+            self.max = target(cwnd, self.max, BETA);
             self.epoch = None;
             self.counter.count = 0;
         }
-        f64::from(left(BETA, 1024))
+        f64::from(share(cwnd, BETA, 1024))
     }
 
     fn boxed(&self) -> Box<dyn Algorithm> {

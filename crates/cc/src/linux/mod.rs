@@ -44,6 +44,17 @@ fn segments(window: &Window) -> u32 {
     (window.cwnd as u32).min(1 << 25)
 }
 
+/// `cwnd` times `part / of`, rounded down.
+fn share(cwnd: u32, part: u32, of: u32) -> u32 {
+    (u64::from(cwnd) * u64::from(part) / u64::from(of)) as u32
+}
+
+/// The window at a loss that BIC and CUBIC search for; less if it did not reach the one before (fast convergence).
+/// `beta` is what a loss leaves, in 1024ths.
+fn target(cwnd: u32, before: u32, beta: u32) -> u32 {
+    if cwnd < before { share(cwnd, 1024 + beta, 2048) } else { cwnd }
+}
+
 /// Acknowledged segments towards the next growth of the window: `snd_cwnd_cnt`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counter {

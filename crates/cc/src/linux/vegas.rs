@@ -55,8 +55,7 @@ impl Vegas {
 
     /// The window at the rate of the round trip that has ended, and the segments queued, if it can be evaluated.
     fn evaluated(&mut self, window: &Window) -> Option<(u32, u32)> {
-        let (samples, rtt) = self.ended.filter(|&(samples, _)| samples >= LEAST_SAMPLES)?;
-        debug_assert!(samples > 0, "a smallest sample is one of some");
+        let (_, rtt) = self.ended.filter(|&(samples, _)| samples >= LEAST_SAMPLES)?;
         let cwnd = u64::from(segments(window));
         let target = cwnd * u64::from(self.base_us) / u64::from(rtt);
         let queued = cwnd * u64::from(rtt - self.base_us) / u64::from(self.base_us);
