@@ -15,7 +15,7 @@ from elephan.engines import packetdrill
 SCRIPTS = sorted((Path(__file__).parents[2] / "packetdrill").glob("*.pkt"))
 REQUIRED = os.environ.get("ELEPHAN_KERNEL") == "required"
 # A pause of the machine shifts the times of a script in real time.
-ATTEMPTS = 3
+ATTEMPTS = 5
 
 OPENING = """
 0   socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
