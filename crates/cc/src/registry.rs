@@ -18,17 +18,20 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 /// Declares the enum of all algorithms, its dispatch and [`ALL`]. A line gives the type of an algorithm in
 /// its module, which also contains its `Parameters`, and each of its names with title and source. If the type has
 /// a counterpart in [`crate::linux`], which its parameter `form` selects, the line names the counterpart's variant.
+/// A type of more than 32 bytes is `in Box`: the enum is as large as its largest variant, and each flow has one.
 macro_rules! registry {
-    ($( $module:ident::$variant:ident $(or $linux:ident)? {
+    ($( $module:ident::$variant:ident $(in $box:ident)? $(or $linux:ident $(in $linux_box:ident)?)? {
         $( $name:literal, $title:literal, $source:literal $(, implies $key:literal = $word:literal)?; )+
     } )+) => {
-        /// Any algorithm. It is an enum, so that the path of an ACK needs neither heap nor virtual call; an
-        /// algorithm from outside this crate is boxed.
+        /// Any algorithm. It is an enum, so that the path of an ACK needs no virtual call.
         pub enum AnyAlgorithm {
             $(
                 #[doc = concat!("`", stringify!($variant), "`")]
-                $variant(crate::$module::$variant),
-                $( #[doc = concat!("`", stringify!($variant), "` as Linux has it")] $linux(crate::linux::$module::$variant), )?
+                $variant(registry!(@type crate::$module::$variant $(, $box)?)),
+                $(
+                    #[doc = concat!("`", stringify!($variant), "` as Linux has it")]
+                    $linux(registry!(@type crate::linux::$module::$variant $(, $linux_box)?)),
+                )?
             )+
             /// An algorithm from outside this crate.
             External(Box<dyn Algorithm>),
@@ -55,9 +58,9 @@ macro_rules! registry {
                 match self {
                     $( Self::$variant(parameters) => {
                         $( if parameters.form == Form::Linux {
-                            return AnyAlgorithm::$linux(crate::linux::$module::$variant::default());
+                            return AnyAlgorithm::$linux(Default::default());
                         } )?
-                        AnyAlgorithm::$variant(crate::$module::$variant::new(parameters))
+                        AnyAlgorithm::$variant(crate::$module::$variant::new(parameters).into())
                     } )+
                 }
             }
@@ -143,6 +146,8 @@ macro_rules! registry {
             }
         }
     };
+    (@type $type:ty) => { $type };
+    (@type $type:ty, $box:ident) => { $box<$type> };
 }
 
 registry! {
@@ -152,15 +157,15 @@ registry! {
         "newreno", "Standard TCP with NewReno's recovery", "RFC 6582", implies "recovery" = "newreno";
         "sack", "Standard TCP with SACK recovery", "RFC 2018, RFC 6675", implies "recovery" = "sack";
     }
-    hstcp::Hstcp or LinuxHstcp { "hstcp", "HighSpeed TCP", "RFC 3649"; }
-    hstcp_fc::HstcpFc { "hstcp-fc", "HighSpeed TCP with fast convergence", "Nabeshima and Yata 2004"; }
+    hstcp::Hstcp in Box or LinuxHstcp { "hstcp", "HighSpeed TCP", "RFC 3649"; }
+    hstcp_fc::HstcpFc in Box { "hstcp-fc", "HighSpeed TCP with fast convergence", "Nabeshima and Yata 2004"; }
     scalable::Scalable or LinuxScalable { "scalable", "Scalable TCP", "Kelly 2003"; }
-    htcp::Htcp or LinuxHtcp { "htcp", "H-TCP", "Leith and Shorten 2004; thesis, section 6.1.3"; }
-    bic::Bic or LinuxBic { "bic", "BIC-TCP", "Xu, Harfoush and Rhee 2004; thesis, section 6.1.4"; }
-    fast::Fast { "fast", "FAST TCP", "Jin, Wei and Low 2004; thesis, section 6.1.5"; }
-    ltcp::Ltcp { "ltcp", "Layered TCP", "Bhandarkar, Jain and Reddy"; }
-    cubic::Cubic or LinuxCubic { "cubic", "CUBIC", "RFC 9438"; }
-    vegas::Vegas or LinuxVegas { "vegas", "TCP Vegas", "Brakmo and Peterson 1995"; }
+    htcp::Htcp in Box or LinuxHtcp in Box { "htcp", "H-TCP", "Leith and Shorten 2004; thesis, section 6.1.3"; }
+    bic::Bic in Box or LinuxBic in Box { "bic", "BIC-TCP", "Xu, Harfoush and Rhee 2004; thesis, section 6.1.4"; }
+    fast::Fast in Box { "fast", "FAST TCP", "Jin, Wei and Low 2004; thesis, section 6.1.5"; }
+    ltcp::Ltcp in Box { "ltcp", "Layered TCP", "Bhandarkar, Jain and Reddy"; }
+    cubic::Cubic in Box or LinuxCubic in Box { "cubic", "CUBIC", "RFC 9438"; }
+    vegas::Vegas in Box or LinuxVegas in Box { "vegas", "TCP Vegas", "Brakmo and Peterson 1995"; }
 }
 
 #[cfg(test)]
@@ -223,6 +228,11 @@ mod tests {
     fn every_parameter_has_a_default_in_its_range_and_refuses_what_is_outside() {
         ALL.iter().for_each(check);
         slow_start::ALL.iter().for_each(check);
+    }
+
+    #[test]
+    fn the_enum_is_small_because_large_algorithms_are_boxed() {
+        assert!(size_of::<AnyAlgorithm>() <= 40, "{} bytes", size_of::<AnyAlgorithm>());
     }
 
     #[test]
