@@ -195,7 +195,28 @@ def test_the_list_of_commands_says_what_each_says_of_itself(name: str):
     assert f"{' '.join(COMMANDS[name].split())}" in shown
 
 
-def test_the_list_of_commands_is_made_without_any_of_them():
-    heavy = "numpy polars pyarrow matplotlib scipy"
-    script = f"import sys, elephan.cli; sys.exit(any(name in sys.modules for name in '{heavy}'.split()))"
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+# What takes long to import.
+HEAVY = {"numpy", "polars", "pyarrow", "matplotlib", "scipy"}
+# A run is stored as Parquet. It needs no frames, figures or functions of Arrow, and nothing of other commands.
+RUN_NEEDS_NOT = {"polars", "matplotlib", "scipy", "pyarrow.compute", "duckdb", "distributed", "starlette"}
+RUN_NEEDS_NOT |= {f"elephan.{name}" for name in ("base.plots", "kernel", "studies", "report", "ui")}
+
+
+def modules_after(script: str, *arguments: str) -> set[str]:
+    """The modules that are imported when a script has ended."""
+    listed = "import atexit, sys; atexit.register(lambda: print(*sys.modules, sep='\\n', file=sys.stderr)); "
+    command = [sys.executable, "-c", listed + script, *arguments]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stderr.split())
+
+
+def test_the_package_and_the_list_of_commands_are_made_without_any_of_them():
+    assert "elephan.cli" in (imported := modules_after("import elephan, elephan.cli"))
+    assert not imported & HEAVY
+
+
+def test_a_run_imports_only_what_it_needs(scenario: Path, tmp_path: Path):
+    imported = modules_after(
+        "from elephan.cli import main; main()", "run", str(scenario), "--out", str(tmp_path / "out")
+    )
+    assert "elephan.cli.run" in imported
+    assert not imported & RUN_NEEDS_NOT
