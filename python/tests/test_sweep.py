@@ -102,9 +102,23 @@ def test_a_batch_is_so_much_work_however_busy_the_machine_is():
     waiting = batches.Waiting(
         lambda point, repeat: batches.PlannedRun(point, repeat, "", ""), deque((0, k) for k in range(100))
     )
-    assert len(waiting.batch()) == 1
+    assert len(waiting.batch(2)) == 1
     waiting.note(batches.work_s(row, "sim"))
-    assert len(waiting.batch()) == batches.BATCH_S / 0.05
+    assert len(waiting.batch(2)) == batches.BATCH_S / 0.05
+
+
+def test_batches_shrink_so_that_workers_end_together():
+    waiting = batches.Waiting(
+        lambda point, repeat: batches.PlannedRun(point, repeat, "", ""), deque((0, k) for k in range(100))
+    )
+    waiting.note(1e-3)
+    sizes = []
+    while waiting:
+        sizes.append(len(waiting.batch(2)))
+    assert sizes[:3] == [25, 18, 14]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] == 1
+    assert sum(sizes) == 100
 
 
 def test_a_loop_that_is_left_keeps_what_has_finished(

@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# A batch holds this much work, so that the cost of sending it to a worker is small in comparison.
+# A batch holds at most this much work, so that the cost of sending it to a worker is small in comparison.
 BATCH_S = 0.5
 MOST_IN_A_BATCH = 500
+# A batch holds at most this share of the waiting runs for each worker, so that all workers end at about the same time.
+SHARE = 0.5
 
 
 @dataclass
@@ -57,9 +59,11 @@ class Waiting:
         if self.suspects and runs[0] is self.suspects[0]:
             self.suspects.popleft()
 
-    def batch(self) -> list[PlannedRun]:
-        """The next batch of runs."""
+    def batch(self, workers: int) -> list[PlannedRun]:
+        """The next batch of runs, for one of so many workers."""
         if self.suspects:
             return [self.suspects[0]]
-        size = 1 if self._seconds == 0 else int(min(max(BATCH_S / self._seconds, 1), MOST_IN_A_BATCH))
-        return [self._make(*self.missing.popleft()) for _ in range(min(size, len(self.missing)))]
+        most = (
+            min(BATCH_S / self._seconds, MOST_IN_A_BATCH, SHARE * len(self.missing) / workers) if self._seconds else 1
+        )
+        return [self._make(*self.missing.popleft()) for _ in range(max(int(most), 1))]

@@ -295,7 +295,7 @@ class Sweep:
             while waiting or sent:
                 while waiting and len(sent) < (1 if waiting.suspects else 2 * pool.workers()):
                     number += 1
-                    sent[number] = waiting.batch()
+                    sent[number] = waiting.batch(pool.workers())
                     pool.submit(number, [(one.run, one.scenario) for one in sent[number]])
                 finished = [(sent.pop(which), outcome) for which, outcome in pool.finished()]
                 # The whole batch is recorded before any run is yielded, because the caller may stop here.

@@ -218,7 +218,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     for column in columns:
         array = pa.array([row.get(column) for row in rows])
         if pa.types.is_null(array.type):
-            array = array.cast(pa.string() if column in TEXT else pa.float64())
+            array = pa.nulls(len(rows), pa.string() if column in TEXT else pa.float64())
         arrays[column] = array
     return pa.table(arrays)
 
