@@ -1,7 +1,7 @@
 //! The links, in the time of the guest kernel.
 
 use elephan_metrics::trace::{EventKind, EventTrace};
-use elephan_network::{Driver, Network, Parcel, Recorded, Routes};
+use elephan_network::{Driver, Network, Parcel, Part, Recorded, Routes};
 use elephan_scenario::{Plan, Scenario};
 use elephan_units::Time;
 use hdrhistogram::Histogram;
@@ -98,7 +98,7 @@ impl<K: Kernel> Links<K> {
 
     /// When something is due next; `Time::MAX` for never.
     pub fn next(&self) -> Time {
-        let (arrival, _) = self.network.next_arrival();
+        let (arrival, _) = self.network.parts[0].next_arrival();
         arrival.min(self.network.next_change()).min(self.network.next_record())
     }
 
@@ -107,12 +107,14 @@ impl<K: Kernel> Links<K> {
     pub fn advance(&mut self, now: Time) {
         self.now = now;
         loop {
-            let (arrival, link) = self.network.next_arrival();
+            let (arrival, end) = self.part().next_arrival();
             let (change, record) = (self.network.next_change(), self.network.next_record());
             if arrival <= now && arrival <= change && arrival <= record {
-                self.arrive(link, arrival);
+                self.arrive(end, arrival);
             } else if change <= now && change <= record {
-                self.change(change);
+                while let Some(end) = self.network.change(change) {
+                    self.tell_gone(end);
+                }
             } else if record <= now {
                 self.network.record(record);
             } else {
@@ -140,8 +142,8 @@ impl<K: Kernel> Driver for Links<K> {
     /// Frees the packets that have left.
     const FOLLOWS: bool = true;
 
-    fn network(&mut self) -> &mut Network<Parcel> {
-        &mut self.network
+    fn part(&mut self) -> &mut Part<Parcel> {
+        self.network.whole()
     }
 
     fn deliver(&mut self, parcel: &Parcel, due: Time) {

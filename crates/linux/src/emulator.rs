@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use elephan_net::Limit;
-use elephan_network::{Driver, Network, Parcel, Routes, set_service};
+use elephan_network::{Driver, Network, Parcel, Part, Routes, set_service};
 use elephan_scenario::Plan;
 use elephan_units::Time;
 use hdrhistogram::Histogram;
@@ -165,7 +165,9 @@ impl Emulator {
             self.slip(began.since(expected));
             let now = self.now();
             // There was no work at the last check.
-            self.change(last);
+            while let Some(end) = self.network.change(last) {
+                self.tell_gone(end);
+            }
             // Packets present now came since the last check: on average, half that interval ago. They would
             // have ended a longer sleep at once.
             let read = self.read(now.since(now.since(last).min(WAKING) / 2))?;
@@ -173,7 +175,7 @@ impl Emulator {
             let forwarded = self.forward(now);
             self.network.record(now);
             expected = began + PACKET * (read + forwarded + 1) as u64;
-            let (arrival, _) = self.network.next_arrival();
+            let (arrival, _) = self.part().next_arrival();
             let wake = arrival.min(self.network.next_record()).min(self.network.next_change());
             let idle = read + forwarded == 0;
             if !idle {
@@ -220,12 +222,12 @@ impl Emulator {
     fn forward(&mut self, now: Time) -> usize {
         let mut moved = 0;
         loop {
-            let (due, link) = self.network.next_arrival();
+            let (due, end) = self.part().next_arrival();
             if due > now {
                 return moved;
             }
             // Uses the due time, so that lateness does not accumulate from link to link.
-            moved += self.arrive(link, due);
+            moved += self.arrive(end, due);
         }
     }
 
@@ -284,8 +286,8 @@ impl Driver for Emulator {
     /// Frees the memory of a packet that has left.
     const FOLLOWS: bool = true;
 
-    fn network(&mut self) -> &mut Network<Parcel> {
-        &mut self.network
+    fn part(&mut self) -> &mut Part<Parcel> {
+        self.network.whole()
     }
 
     /// Passes a packet to the host at the end of its route.

@@ -7,7 +7,7 @@ use elephan_units::Time;
 use crate::trace::{FlowTrace, QueueTrace};
 
 /// The caller's control of a run in progress.
-pub trait Control {
+pub trait Control: Sync {
     /// Simulated time between two calls of [`Control::goes_on`], in a run of this duration. An engine in real
     /// time chooses this itself.
     fn interval(&self, duration: Time) -> Time {

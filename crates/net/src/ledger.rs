@@ -86,16 +86,14 @@ pub(crate) struct Ledger<P> {
     pub earlier: LinkCounters,
     /// Whether the queue is being emptied because the link goes down: packets taken from it are not served.
     pub clearing: bool,
-    /// The times and packets of such drops; nothing is kept unless [`crate::Link::keep_drops`] was called.
+    /// The times and packets of such drops; nothing is kept unless [`crate::Tail::keep_drops`] was called.
     pub drops: Option<Vec<(Time, P)>>,
-    /// Packets that the wire lost, if they are requested.
-    pub lost: Option<Vec<P>>,
 }
 
 impl<P: crate::Packet> Ledger<P> {
     pub fn new() -> Self {
         let counters = LinkCounters::default();
-        Self { counters, first: Time::ZERO, earlier: counters, clearing: false, drops: None, lost: None }
+        Self { counters, first: Time::ZERO, earlier: counters, clearing: false, drops: None }
     }
 
     /// Whether a packet that was offered at `arrived` was offered before the measuring window.

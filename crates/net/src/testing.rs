@@ -1,5 +1,9 @@
 //! Shared helpers for the tests of queues.
 
+use elephan_units::{Seed, Time};
+
+use crate::config::LinkConfig;
+use crate::link::{Head, Tail, View, Wire};
 use crate::packet::{Ecn, Packet};
 
 /// A packet with a name.
@@ -37,4 +41,47 @@ impl Packet for Parcel {
 /// An ECN-capable packet of 1500 bytes.
 pub fn parcel(id: u64) -> Parcel {
     Parcel { id, bytes: 1500, ecn: Ecn::Capable0, dscp: 0, flow: 0 }
+}
+
+/// A link with both ends in one place.
+pub struct Link {
+    tail: Tail<Parcel>,
+    wire: Wire<Parcel>,
+    head: Head<Parcel>,
+}
+
+impl Link {
+    pub fn new(config: LinkConfig, seed: Seed, index: u64) -> Self {
+        let head = Head::new(&config, seed, index);
+        Self { tail: Tail::new(config, seed, index), wire: Wire::default(), head }
+    }
+
+    pub fn view(&mut self) -> View<'_, Parcel> {
+        View { tail: &mut self.tail, wire: &mut self.wire, head: &mut self.head }
+    }
+
+    pub fn send(&mut self, packet: Parcel, now: Time) -> bool {
+        self.tail.send(packet, &mut self.wire, now)
+    }
+
+    pub fn receive(&mut self, now: Time) -> Option<Parcel> {
+        self.tail.serve(&mut self.wire, now);
+        self.head.receive(&mut self.wire, now)
+    }
+
+    pub fn next_event(&self) -> Time {
+        self.head.next_event(&self.wire)
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.wire.is_empty()
+    }
+
+    pub fn keep_drops(&mut self) {
+        self.tail.keep_drops();
+    }
+
+    pub fn drops(&mut self) -> Vec<(Time, Parcel)> {
+        self.tail.drops()
+    }
 }

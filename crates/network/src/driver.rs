@@ -3,7 +3,8 @@
 use elephan_net::Packet;
 use elephan_units::Time;
 
-use crate::network::{END, Network};
+use crate::part::{End, Part};
+use crate::paths::END;
 
 /// A packet that knows its position on its route.
 pub trait Routed: Packet {
@@ -14,7 +15,7 @@ pub trait Routed: Packet {
     fn onward(&self) -> Self;
 }
 
-/// The owner of a network: it provides the clock, and the endpoints of the routes.
+/// What advances a part of a network: it provides the clock, and the endpoints of the routes.
 pub trait Driver {
     /// What the links carry.
     type Packet: Routed;
@@ -22,8 +23,8 @@ pub trait Driver {
     /// constant, so these calls cost nothing on the packet path if it is false.
     const FOLLOWS: bool;
 
-    /// The network.
-    fn network(&mut self) -> &mut Network<Self::Packet>;
+    /// The part.
+    fn part(&mut self) -> &mut Part<Self::Packet>;
     /// A packet has reached the end of its route.
     fn deliver(&mut self, packet: &Self::Packet, now: Time);
 
@@ -46,23 +47,22 @@ pub trait Driver {
     #[inline]
     fn lost(&mut self, _link: u32, _packet: &Self::Packet) {}
 
-    /// Packets reach the far end of a link, and the next link or the end of their routes; returns their
-    /// number. To be called at the time and for the link that [`Network::next_arrival`] returns.
+    /// Packets reach a far end, and the next link or the end of their routes; returns their
+    /// number. To be called at the time and for the far end that [`Part::next_arrival`] returns.
     #[inline]
-    fn arrive(&mut self, number: usize, now: Time) -> usize {
+    fn arrive(&mut self, far: usize, now: Time) -> usize {
         let mut packets = 0;
         let next = loop {
-            let link = &mut self.network().links[number];
-            let next = link.next_event();
+            let next = self.part().next_at(far);
             if next > now {
                 break next;
             }
             // Bound by reference, here and where a packet is sent: a move would copy all its bytes.
-            let received = link.receive(now);
-            self.tell_gone(number as u32);
+            let received = self.part().receive(far, now);
+            self.tell_gone(End::Far(far as u32));
             let Some(packet) = &received else { continue };
             packets += 1;
-            match self.network().hops[packet.position() as usize + 1] {
+            match self.part().hops[packet.position() as usize + 1] {
                 END => self.deliver(packet, now),
                 next => self.send(next, &packet.onward(), now),
             }
@@ -70,58 +70,45 @@ pub trait Driver {
                 return packets;
             }
         };
-        self.network().arrivals.schedule(number, next);
+        self.part().arrivals.schedule(far, next);
         packets
     }
 
     /// A packet begins its route.
     #[inline]
     fn enter(&mut self, packet: &Self::Packet, now: Time) {
-        let first = self.network().hops[packet.position() as usize];
+        let first = self.part().hops[packet.position() as usize];
         self.send(first, packet, now);
     }
 
-    /// A packet arrives at a link.
+    /// A packet arrives at a near end.
     #[inline]
-    fn send(&mut self, number: u32, packet: &Self::Packet, now: Time) {
+    fn send(&mut self, near: u32, packet: &Self::Packet, now: Time) {
         self.steps();
-        let network = self.network();
-        let link = &mut network.links[number as usize];
-        let was_idle = link.is_idle();
-        if link.send(*packet, now) {
-            if was_idle {
-                let next = link.next_event();
-                network.arrivals.schedule(number as usize, next);
+        let accepted = self.part().send(near as usize, *packet, now);
+        if Self::FOLLOWS {
+            let link = self.part().nears[near as usize].link;
+            if accepted {
+                self.crosses(link, packet, now);
+            } else {
+                self.dropped(link, packet, now);
             }
-            if Self::FOLLOWS {
-                self.crosses(number, packet, now);
-            }
-        } else if Self::FOLLOWS {
-            self.dropped(number, packet, now);
-        }
-        self.tell_gone(number);
-    }
-
-    /// Applies the plan's link changes up to `now`.
-    fn change(&mut self, now: Time) {
-        while let Some(link) = self.network().change(now) {
-            self.tell_gone(link);
+            self.tell_gone(End::Near(near));
         }
     }
 
     /// Reports packets that a link dropped after it had accepted them, and those that its wire lost.
     #[inline]
-    fn tell_gone(&mut self, number: u32) {
+    fn tell_gone(&mut self, end: End) {
         if !Self::FOLLOWS {
             return;
         }
-        let link = &mut self.network().links[number as usize];
-        let (drops, lost) = (link.drops(), link.lost());
+        let (link, drops, lost) = self.part().gone(end);
         for (at, packet) in &drops {
-            self.dropped(number, packet, *at);
+            self.dropped(link, packet, *at);
         }
         for packet in &lost {
-            self.lost(number, packet);
+            self.lost(link, packet);
         }
     }
 }

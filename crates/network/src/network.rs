@@ -1,75 +1,99 @@
 //! Links, the routes over them, and the changes of links during a run.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use elephan_net::{Link, Packet};
+use elephan_net::{Packet, View};
 use elephan_scenario::plan::{Change, Plan};
 use elephan_units::Time;
 
-use crate::events::Events;
+use crate::part::{End, Outgoing, Part};
+use crate::paths::Paths;
 use crate::record::{Recorded, Recorder};
 
-/// Marks the end of a route.
-pub(crate) const END: u32 = u32::MAX;
-
-/// The network of a plan.
+/// The network of a plan, in one part or in several, which advance separately.
 pub struct Network<P> {
-    /// The links, by number.
-    pub(crate) links: Vec<Link<P>>,
-    /// The time at which a packet next reaches the far end of each link.
-    pub(crate) arrivals: Events,
-    /// All routes one after the other, each ending with an [`END`].
-    pub(crate) hops: Vec<u32>,
-    /// The start of each route in this list.
-    starts: Vec<u32>,
+    /// Its parts. A packet goes from one to another only by a wire.
+    pub parts: Vec<Part<P>>,
+    paths: Arc<Paths>,
+    /// The links from one part to another.
+    between: Vec<(u32, Outgoing)>,
     /// Pending changes, in order of time.
     changes: VecDeque<Change>,
-    recorder: Recorder,
+    recorder: Option<Recorder>,
 }
 
 impl<P: Packet> Network<P> {
-    /// The network of a plan at time zero. If packets are followed ([`crate::Driver::FOLLOWS`]), links keep
+    /// The network of a plan at time zero, in one part. If packets are followed ([`crate::Driver::FOLLOWS`]), links keep
     /// the packets that they drop or lose.
     pub fn new(plan: &Plan, follows: bool) -> Self {
-        let mut links: Vec<_> =
-            (0u64..).zip(&plan.links).map(|(i, link)| Link::new(link.config.clone(), plan.seed, i)).collect();
-        if follows {
-            for link in &mut links {
-                link.keep_drops();
-                link.keep_lost();
+        Self::in_parts(plan, &vec![[0; 2]; plan.links.len()], follows)
+    }
+
+    /// The same in several parts: those that have each link's near and far end.
+    pub fn in_parts(plan: &Plan, ends: &[[u32; 2]], follows: bool) -> Self {
+        let paths = Arc::new(Paths::new(plan, ends));
+        let count = ends.iter().flatten().max().map_or(1, |&last| last as usize + 1);
+        let mut parts: Vec<Part<P>> = (0..count).map(|_| Part::new(paths.hops.clone())).collect();
+        for ((number, link), &[near, far]) in (0u32..).zip(&plan.links).zip(ends) {
+            if near == far {
+                parts[near as usize].add(number, link, plan.seed, [true; 2], follows);
+            } else {
+                parts[near as usize].add(number, link, plan.seed, [true, false], follows);
+                parts[far as usize].add(number, link, plan.seed, [false, true], follows);
             }
         }
-        let (mut hops, mut starts) = (Vec::new(), Vec::new());
-        for route in &plan.routes {
-            starts.push(hops.len() as u32);
-            hops.extend(route);
-            hops.push(END);
-        }
-        Self {
-            arrivals: Events::new(links.len()),
-            recorder: Recorder::new(plan, &mut links),
+        let between = (0u32..).zip(&parts).flat_map(|(part, from)| from.outgoing().map(move |out| (part, out)));
+        let mut network = Self {
+            between: between.collect(),
+            parts,
+            paths,
             changes: plan.changes.iter().cloned().collect(),
-            links,
-            hops,
-            starts,
-        }
+            recorder: None,
+        };
+        network.recorder = Some(Recorder::new(plan, &mut network));
+        network
     }
 
     /// The position of a packet that begins a route of the plan ([`crate::Routed::position`]).
     #[inline]
     pub fn start(&self, route: u32) -> u32 {
-        self.starts[route as usize]
+        self.paths.start(route)
     }
 
-    /// The link to which a packet at this position goes.
-    pub fn link_at(&mut self, position: u32) -> &mut Link<P> {
-        &mut self.links[self.hops[position as usize] as usize]
+    /// The whole network, if it is in one part.
+    pub fn whole(&mut self) -> &mut Part<P> {
+        debug_assert_eq!(self.parts.len(), 1);
+        &mut self.parts[0]
     }
 
-    /// The time at which a packet next reaches the far end of a link, and that link; `Time::MAX` for never.
-    #[inline]
-    pub fn next_arrival(&self) -> (Time, usize) {
-        self.arrivals.next()
+    /// Routes, and the places of links.
+    pub fn paths(&self) -> &Arc<Paths> {
+        &self.paths
+    }
+
+    /// All time up to `now` has passed in all parts: what they sent to each other is handed over.
+    pub fn hand_over(&mut self, now: Time) {
+        for &(from, outgoing) in &self.between {
+            let to = self.paths.places[outgoing.link as usize][1];
+            let [from, part] = disjoint(&mut self.parts, from, to.part);
+            from.hand_over(outgoing, part, to.number as usize, now);
+        }
+    }
+
+    /// Both ends of a link. Its parts must have advanced to the same time.
+    pub(crate) fn view(&mut self, link: u32) -> View<'_, P> {
+        let [near, far] = self.paths.places[link as usize];
+        if near.part == far.part {
+            return self.parts[near.part as usize].view(near.number as usize, far.number as usize);
+        }
+        let [from, to] = disjoint(&mut self.parts, near.part, far.part);
+        from.view_across(near.number as usize, to, far.number as usize)
+    }
+
+    /// Number of links.
+    pub(crate) fn len(&self) -> usize {
+        self.paths.places.len()
     }
 
     /// When a link next changes, `Time::MAX` for never.
@@ -77,40 +101,52 @@ impl<P: Packet> Network<P> {
         self.changes.front().map_or(Time::MAX, |change| change.at)
     }
 
-    /// Applies the next change if it is due by `now`; returns its link.
-    pub(crate) fn change(&mut self, now: Time) -> Option<u32> {
+    /// Applies the next change if it is due by `now`; returns the near end of its link, for
+    /// [`crate::Driver::tell_gone`].
+    pub fn change(&mut self, now: Time) -> Option<End> {
         let change = self.changes.pop_front_if(|change| change.at <= now)?;
-        let link = &mut self.links[change.link as usize];
-        apply(&change, link, now);
-        let next = link.next_event();
-        self.arrivals.schedule(change.link as usize, next);
-        Some(change.link)
+        apply(&change, &mut self.view(change.link), now);
+        let [near, far] = self.paths.places[change.link as usize];
+        self.parts[far.part as usize].reschedule(far.number as usize);
+        Some(End::Near(near.number))
     }
 
     /// When the links are next to be recorded; `Time::MAX` for never.
     pub fn next_record(&self) -> Time {
-        self.recorder.next()
+        self.recorder.as_ref().map_or(Time::MAX, Recorder::next)
     }
 
     /// Records the state of the links at `now`, for everything that is due by then: samples, and ends of the
     /// measuring window.
     pub fn record(&mut self, now: Time) {
-        self.recorder.record(&mut self.links, now);
+        self.with_recorder(|recorder, network| recorder.record(network, now));
     }
 
     /// The records so far.
     pub fn recorded(&self) -> &Recorded {
-        self.recorder.recorded()
+        self.recorder.as_ref().expect("it is only away while it records").recorded()
     }
 
     /// The run ends at `now`: returns the records. A measuring window that is still open ends with it.
     pub fn finish(&mut self, now: Time) -> Recorded {
-        self.recorder.finish(&mut self.links, now)
+        self.with_recorder(|recorder, network| recorder.finish(network, now))
+    }
+
+    fn with_recorder<R>(&mut self, record: impl FnOnce(&mut Recorder, &mut Self) -> R) -> R {
+        let mut recorder = self.recorder.take().expect("it is only away while it records");
+        let result = record(&mut recorder, self);
+        self.recorder = Some(recorder);
+        result
     }
 }
 
+/// Two different elements.
+fn disjoint<T>(list: &mut [T], a: u32, b: u32) -> [&mut T; 2] {
+    list.get_disjoint_mut([a as usize, b as usize]).expect("the parts differ")
+}
+
 /// Applies a change of the plan to a link.
-fn apply<P: Packet>(change: &Change, link: &mut Link<P>, now: Time) {
+fn apply<P: Packet>(change: &Change, link: &mut View<'_, P>, now: Time) {
     if let Some(rate) = change.rate {
         link.set_rate(rate, now);
     }

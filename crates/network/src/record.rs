@@ -2,10 +2,12 @@
 
 use elephan_metrics::trace::{QueueRow, QueueTrace};
 use elephan_metrics::{ClassSummary, LinkSample, LinkSummary, formula};
-use elephan_net::{Class, ClassCounters, Link, LinkCounters, Packet, Queue};
+use elephan_net::{Class, ClassCounters, LinkCounters, Packet, Queue, View};
 use elephan_scenario::plan::{Measure, Plan};
 use elephan_units::Time;
 use serde::{Deserialize, Serialize};
+
+use crate::network::Network;
 
 /// The records of a run's links.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -33,21 +35,21 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// The records for the links of a plan, at time zero.
-    pub fn new<P: Packet>(plan: &Plan, links: &mut [Link<P>]) -> Self {
+    pub fn new<P: Packet>(plan: &Plan, network: &mut Network<P>) -> Self {
         let mut recorder = Self {
             measure: plan.measure,
             interval: plan.trace.interval,
             duration: plan.duration,
             names: plan.links.iter().map(|link| link.name.clone()).collect(),
             bottleneck: plan.bottleneck as usize,
-            links: vec![LinkRecord::default(); links.len()],
+            links: vec![LinkRecord::default(); plan.links.len()],
             next_sample: Time::ZERO,
             next_edge: plan.measure.from,
             recorded: Recorded::default(),
         };
         // A window that starts with the run includes its first instant.
         if recorder.next_edge == Time::ZERO {
-            recorder.open_window(links, Time::ZERO);
+            recorder.open_window(network, Time::ZERO);
         }
         recorder
     }
@@ -58,10 +60,10 @@ impl Recorder {
     }
 
     /// Records what is due by `now`.
-    pub fn record<P: Packet>(&mut self, links: &mut [Link<P>], now: Time) {
+    pub fn record<P: Packet>(&mut self, network: &mut Network<P>, now: Time) {
         while self.next_sample <= now && self.next_sample < Time::MAX {
-            for ((number, link), record) in (0u32..).zip(&mut *links).zip(&mut self.links) {
-                record.sample(number, link, self.next_sample, now, &mut self.recorded.queues);
+            for (number, record) in (0u32..).zip(&mut self.links) {
+                record.sample(number, &mut network.view(number), self.next_sample, now, &mut self.recorded.queues);
             }
             let next = self.next_sample.saturating_add(self.interval);
             self.next_sample = if next <= self.duration { next } else { Time::MAX };
@@ -70,9 +72,9 @@ impl Recorder {
             return;
         }
         if self.next_edge == self.measure.from {
-            self.open_window(links, now);
+            self.open_window(network, now);
         } else {
-            self.close_window(links, now);
+            self.close_window(network, now);
         }
     }
 
@@ -82,25 +84,28 @@ impl Recorder {
     }
 
     /// The run ends at `now`: returns the records.
-    pub fn finish<P: Packet>(&mut self, links: &mut [Link<P>], now: Time) -> Recorded {
+    pub fn finish<P: Packet>(&mut self, network: &mut Network<P>, now: Time) -> Recorded {
         if self.next_edge < Time::MAX {
-            self.close_window(links, self.measure.to.min(now));
+            self.close_window(network, self.measure.to.min(now));
         }
         std::mem::take(&mut self.recorded)
     }
 
-    fn open_window<P: Packet>(&mut self, links: &mut [Link<P>], now: Time) {
-        for (record, link) in self.links.iter_mut().zip(links) {
-            record.open(link, now);
+    fn open_window<P: Packet>(&mut self, network: &mut Network<P>, now: Time) {
+        for (number, record) in (0u32..).zip(&mut self.links) {
+            record.open(&mut network.view(number), now);
         }
         self.next_edge = self.measure.to;
     }
 
-    fn close_window<P: Packet>(&mut self, links: &mut [Link<P>], now: Time) {
-        for (number, link) in links.iter_mut().enumerate().filter(|(_, link)| link.config().rate.is_some()) {
-            let (name, is_bottleneck) = (&self.names[number], number == self.bottleneck);
-            let sample = self.links[number].close(name, link, is_bottleneck, &self.measure, now);
-            self.recorded.links.push(sample);
+    fn close_window<P: Packet>(&mut self, network: &mut Network<P>, now: Time) {
+        for number in 0..network.len() {
+            let mut link = network.view(number as u32);
+            if link.config().rate.is_some() {
+                let (name, is_bottleneck) = (&self.names[number], number == self.bottleneck);
+                let sample = self.links[number].close(name, &mut link, is_bottleneck, &self.measure, now);
+                self.recorded.links.push(sample);
+            }
         }
         self.next_edge = Time::MAX;
     }
@@ -130,13 +135,13 @@ impl LinkRecord {
     fn sample<P: Packet>(
         &mut self,
         number: u32,
-        link: &mut Link<P>,
+        link: &mut View<'_, P>,
         time: Time,
         now: Time,
         trace: &mut QueueTrace,
     ) {
         let Some(allowed_bits) = link.allowed_bits(now) else { return };
-        let (waiting, counters) = (link.waiting(now), *link.counters());
+        let (waiting, counters) = (link.waiting(now), link.counters());
         let transmitted = link.transmitted(now);
         let bits = transmitted.saturating_sub(self.transmitted) as f64 * 8.0;
         let allowed = allowed_bits - self.allowed_bits;
@@ -159,7 +164,7 @@ impl LinkRecord {
     }
 
     /// The measuring window begins after `now`; at the beginning of the run it includes that instant.
-    fn open<P: Packet>(&mut self, link: &mut Link<P>, now: Time) {
+    fn open<P: Packet>(&mut self, link: &mut View<'_, P>, now: Time) {
         self.start = State::of(link, now);
         link.measure(if now == Time::ZERO { now } else { now.saturating_add(Time::from_picos(1)) });
     }
@@ -168,14 +173,14 @@ impl LinkRecord {
     fn close<P: Packet>(
         &self,
         name: &str,
-        link: &mut Link<P>,
+        link: &mut View<'_, P>,
         is_bottleneck: bool,
         measure: &Measure,
         now: Time,
     ) -> LinkSample {
         let span = measure.to.since(measure.from);
         let (start, end) = (&self.start, State::of(link, now));
-        let (counted, queue) = (end.counters.since(&start.counters, link.earlier()), link.statistics());
+        let (counted, queue) = (end.counters.since(&start.counters, &link.earlier()), link.statistics());
         let classes = end.classes.iter().enumerate().map(|(number, after)| {
             let none = ClassCounters::default();
             let before = start.classes.get(number).unwrap_or(&none);
@@ -219,12 +224,12 @@ impl LinkRecord {
 }
 
 impl State {
-    fn of<P: Packet>(link: &mut Link<P>, now: Time) -> Self {
+    fn of<P: Packet>(link: &mut View<'_, P>, now: Time) -> Self {
         Self {
             classes: link.classes(now),
             transmitted: link.transmitted(now),
             allowed_bits: link.allowed_bits(now).unwrap_or(0.0),
-            counters: *link.counters(),
+            counters: link.counters(),
         }
     }
 }

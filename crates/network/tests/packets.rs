@@ -1,7 +1,7 @@
 //! Packets over a network of two links, with a driver that only counts them.
 
 use elephan_net::{Ecn, Packet};
-use elephan_network::{Driver, Network, Routed};
+use elephan_network::{Driver, Network, Part, Routed};
 use elephan_scenario::{Plan, Scenario};
 use elephan_units::Time;
 
@@ -48,8 +48,8 @@ impl Driver for Counting {
     type Packet = Numbered;
     const FOLLOWS: bool = true;
 
-    fn network(&mut self) -> &mut Network<Numbered> {
-        &mut self.network
+    fn part(&mut self) -> &mut Part<Numbered> {
+        self.network.whole()
     }
     fn deliver(&mut self, packet: &Numbered, now: Time) {
         self.delivered.push((packet.number, now));
@@ -68,22 +68,24 @@ impl Counting {
         Self { network, delivered: Vec::new(), dropped: Vec::new(), lost: Vec::new() }
     }
 
-    /// Starts all packets on the first flow's data route at time zero, and runs until `end`.
-    fn run(mut self, plan: &Plan, packets: u32, end: Time) -> Self {
+    /// Starts all packets on the first flow's data route at time zero, and runs until this time.
+    fn run(mut self, plan: &Plan, packets: u32, until: Time) -> Self {
         let position = self.network.start(plan.flows[0].forward);
         for number in 0..packets {
             self.enter(&Numbered { number, position }, Time::ZERO);
         }
         loop {
-            let (arrival, link) = self.network.next_arrival();
+            let (arrival, end) = self.part().next_arrival();
             let due = self.network.next_change().min(self.network.next_record());
-            if arrival.min(due) > end {
+            if arrival.min(due) > until {
                 return self;
             }
             if arrival <= due {
-                self.arrive(link, arrival);
+                self.arrive(end, arrival);
             } else {
-                self.change(due);
+                while let Some(end) = self.network.change(due) {
+                    self.tell_gone(end);
+                }
                 self.network.record(due);
             }
         }

@@ -9,9 +9,10 @@
 mod check;
 mod engine;
 mod error;
-mod observer;
 mod packet;
+mod partition;
 mod record;
+mod report;
 mod state;
 
 use elephan_metrics::{Control, Outcome};
@@ -21,7 +22,8 @@ use rayon::prelude::*;
 pub use crate::check::check;
 use crate::engine::Engine;
 pub use crate::error::Error;
-use crate::record::Record;
+use crate::partition::Partition;
+use crate::record::{Detail, Record};
 use crate::state::State;
 
 /// Carries out a plan.
@@ -36,9 +38,13 @@ pub fn run(plan: &Plan, control: &dyn Control) -> Result<Outcome, Error> {
 }
 
 fn carry_out<const DETAILED: bool>(plan: &Plan, control: &dyn Control) -> Result<Outcome, Error> {
-    let mut state = State::new(plan, DETAILED);
-    let record = Record::<DETAILED>::new(control, &mut state)?;
-    let (state, record) = Engine::new(state, record).run()?;
+    let partition = Partition::of(plan);
+    let mut state = State::new(plan, &partition, control, DETAILED);
+    if DETAILED {
+        state.sites[0].detail = Some(Detail::new(plan, control)?);
+    }
+    let record = Record::new(control, &mut state);
+    let (state, record) = Engine::<DETAILED>::new(state, record, partition).run()?;
     record.finish(state)
 }
 

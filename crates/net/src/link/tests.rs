@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::*;
-use crate::config::{Delay, Loss};
+use crate::config::{Delay, LinkConfig, Loss};
 use crate::packet::Ecn;
 use crate::policer::Policer;
 use crate::queue::Queue;
-use crate::testing::{Parcel, parcel};
+use crate::testing::{Link, Parcel, parcel};
 use crate::threshold::Threshold;
 use crate::waiting::Limit;
-use elephan_units::Rate;
+use elephan_units::{Rate, Seed, Time};
 use proptest::prelude::*;
 
 /// 12 Mbit/s: a packet of 1500 bytes each millisecond.
@@ -32,7 +31,7 @@ fn the_packet_in_service_is_not_in_the_queue() {
     let mut link = Link::new(config(2), Seed::new(1), 0);
     let accepted: Vec<bool> = (0..4).map(|id| link.send(parcel(id), Time::ZERO)).collect();
     assert_eq!(accepted, [true, true, true, false]);
-    assert_eq!(link.waiting(Time::ZERO).packets, 2);
+    assert_eq!(link.view().waiting(Time::ZERO).packets, 2);
     // The first leaves the transmitter at 1 ms; the second enters it, and frees a place.
     assert!(!link.send(parcel(4), Time::from_micros(999)));
     assert!(link.send(parcel(5), Time::from_millis(1)));
@@ -83,7 +82,8 @@ fn littles_law_gives_the_mean_queue() {
         link.send(parcel(0), Time::from_millis(2 * pair));
         link.send(parcel(1), Time::from_millis(2 * pair));
     }
-    let statistics = link.statistics();
+    let view = link.view();
+    let statistics = view.statistics();
     assert!((statistics.mean_packets(Time::from_secs(2)) - 0.5).abs() < 1e-9);
     assert!((statistics.mean_delay_s() - 0.5e-3).abs() < 1e-9);
     assert!((statistics.delay_quantile_s(0.9) - 1e-3).abs() < 2e-5);
@@ -91,7 +91,7 @@ fn littles_law_gives_the_mean_queue() {
 }
 
 /// Times in milliseconds at which packets leave the link, with their numbers.
-fn arrivals(link: &mut Link<Parcel>) -> Vec<(u64, u64)> {
+fn arrivals(link: &mut Link) -> Vec<(u64, u64)> {
     let mut arrivals = Vec::new();
     while link.next_event() < Time::MAX {
         let now = link.next_event();
@@ -107,10 +107,10 @@ fn a_new_rate_concerns_what_waits() {
     let mut link = Link::new(LinkConfig { changes: true, ..config(10) }, Seed::new(1), 0);
     (0..4).for_each(|id| assert!(link.send(parcel(id), Time::ZERO)));
     // A tenth of the rate from 1.5 ms on, when packet 1 is in service: it ends at 2 ms, the others take 10 ms each.
-    link.set_rate(Rate::from_bits_per_sec(1_200_000), Time::from_micros(1500));
+    link.view().set_rate(Rate::from_bits_per_sec(1_200_000), Time::from_micros(1500));
     assert_eq!(arrivals(&mut link), [(11, 0), (12, 1), (22, 2), (32, 3)]);
     // 12 Mbit/s for 1.5 ms and 1.2 Mbit/s for 30.5.
-    let allowed = link.allowed_bits(Time::from_millis(32)).unwrap();
+    let allowed = link.view().allowed_bits(Time::from_millis(32)).unwrap();
     assert!((allowed - (18_000.0 + 36_600.0)).abs() < 1e-6, "{allowed}");
 }
 
@@ -120,9 +120,9 @@ fn a_new_delay_concerns_what_has_not_left() {
         let mut link = Link::new(LinkConfig { changes, ..config(10) }, Seed::new(1), 0);
         (0..4).for_each(|id| assert!(link.send(parcel(id), Time::ZERO)));
         // Packets 0 and 1 have left by 2.5 ms, and arrive at their original times; 2 and 3 overtake them.
-        link.set_delay(Time::from_millis(1), Time::from_micros(2500));
+        link.view().set_delay(Time::from_millis(1), Time::from_micros(2500));
         assert_eq!(arrivals(&mut link), [(4, 2), (5, 3), (11, 0), (12, 1)]);
-        assert_eq!(link.counters().delivered, 4);
+        assert_eq!(link.view().counters().delivered, 4);
     }
 }
 
@@ -132,18 +132,18 @@ fn a_link_that_goes_down_drops_what_it_has_and_says_so() {
     link.keep_drops();
     (0..5).for_each(|id| assert!(link.send(parcel(id), Time::ZERO)));
     assert_eq!(link.receive(Time::from_millis(11)).map(|packet| packet.id), Some(0));
-    link.set_up(false, Time::from_millis(11));
-    assert_eq!((link.in_transit(), link.next_event()), (0, Time::MAX));
+    link.view().set_up(false, Time::from_millis(11));
+    assert_eq!((link.view().in_transit(), link.next_event()), (0, Time::MAX));
     assert!(!link.send(parcel(5), Time::from_millis(20)));
-    link.set_up(true, Time::from_millis(30));
+    link.view().set_up(true, Time::from_millis(30));
     assert!(link.send(parcel(6), Time::from_millis(30)));
     assert_eq!(arrivals(&mut link), [(41, 6)]);
-    let counters = link.counters();
+    let counters = link.view().counters();
     assert_eq!((counters.offered, counters.dropped, counters.dropped_down, counters.delivered), (7, 5, 5, 2));
     let dropped: Vec<u64> = link.drops().into_iter().map(|(_, packet)| packet.id).collect();
     assert_eq!(dropped, [1, 2, 3, 4]);
     // Up for 11 ms, and from 30 ms on.
-    assert!((link.allowed_bits(Time::from_millis(41)).unwrap() - 22.0 * 12_000.0).abs() < 1e-6);
+    assert!((link.view().allowed_bits(Time::from_millis(41)).unwrap() - 22.0 * 12_000.0).abs() < 1e-6);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_policed_packet_is_counted_so() {
     };
     let mut link = Link::new(LinkConfig { police: vec![policer], ..config(10) }, Seed::new(1), 0);
     (0..5).for_each(|id| _ = link.send(parcel(id), Time::ZERO));
-    assert_eq!((link.counters().dropped, link.counters().dropped_policed), (3, 3));
+    assert_eq!((link.view().counters().dropped, link.view().counters().dropped_policed), (3, 3));
     assert_eq!(arrivals(&mut link).len(), 2);
 }
 
@@ -215,18 +215,18 @@ proptest! {
             }
             let ecn = if kind % 2 == 0 { Ecn::NotCapable } else { Ecn::Capable0 };
             let dscp = [0, 10, 46, 12][usize::from(kind)];
-            let before = link.waiting(now).packets;
+            let before = link.view().waiting(now).packets;
             let accepted = link.send(Parcel { id: id as u64, bytes, ecn, dscp, flow }, now);
-            let waiting = link.waiting(now);
+            let waiting = link.view().waiting(now);
             match limit {
                 Limit::Packets(packets) => prop_assert!(waiting.packets <= packets),
                 Limit::Bytes(bytes) => prop_assert!(waiting.bytes <= bytes),
             }
             // The link is work-conserving: a waiting packet waits for a packet in service.
-            prop_assert!(waiting.packets == 0 || link.transmitter_is_busy(now));
+            prop_assert!(waiting.packets == 0 || link.view().transmitter_is_busy(now));
             prop_assert!(accepted || before > 0 || waiting.packets == before);
-            let c = *link.counters();
-            prop_assert_eq!(c.offered, c.dropped + c.lost + c.delivered + link.in_transit());
+            let c = link.view().counters();
+            prop_assert_eq!(c.offered, c.dropped + c.lost + c.delivered + link.view().in_transit());
             prop_assert_eq!(c.dropped, c.dropped_full + c.dropped_early + c.dropped_policed + c.dropped_down);
         }
         while link.next_event() < Time::MAX {
@@ -238,7 +238,7 @@ proptest! {
         let bits: u64 = received.iter().map(|p: &Parcel| u64::from(p.bytes) * 8).sum();
         // Never above its rate: all packets were served between the start and the last arrival.
         prop_assert!(bits as f64 <= 12e6 * now.secs_f64());
-        let c = link.counters();
+        let c = link.view().counters();
         prop_assert_eq!(c.offered, c.dropped + c.lost + c.delivered);
         prop_assert_eq!(c.delivered, received.len() as u64);
         let mut ids: Vec<u64> = received.iter().map(|p| p.id).collect();
@@ -246,7 +246,7 @@ proptest! {
         ids.sort_unstable();
         ids.dedup();
         prop_assert_eq!(ids.len(), received.len(), "no packet twice");
-        for class in link.classes(now) {
+        for class in link.view().classes(now) {
             prop_assert_eq!(class.offered, class.dropped + class.served);
         }
     }
@@ -256,7 +256,7 @@ proptest! {
         limit in 1u64..10, gaps in prop::collection::vec((0u64..3_000, 40u32..1501), 1..200),
     ) {
         let run = |changes: bool| {
-            let mut link = Link::<Parcel>::new(LinkConfig { changes, ..config(limit) }, Seed::new(1), 0);
+            let mut link = Link::new(LinkConfig { changes, ..config(limit) }, Seed::new(1), 0);
             let (mut now, mut seen) = (Time::ZERO, Vec::new());
             for (id, &(gap, bytes)) in gaps.iter().enumerate() {
                 now += Time::from_micros(gap);
@@ -265,12 +265,13 @@ proptest! {
                     seen.extend(link.receive(at).map(|packet| (at, packet.id)));
                 }
                 let accepted = link.send(Parcel { bytes, ..parcel(id as u64) }, now);
-                seen.push((now, link.waiting(now).bytes + u64::from(accepted)));
-                seen.push((now, link.transmitted(now)));
+                seen.push((now, link.view().waiting(now).bytes + u64::from(accepted)));
+                seen.push((now, link.view().transmitted(now)));
             }
             seen.extend(arrivals(&mut link).into_iter().map(|(ms, id)| (Time::from_millis(ms), id)));
-            let statistics = link.statistics();
-            (seen, *link.counters(), statistics.mean_delay_s(), statistics.most_packets(), statistics.packets())
+            let view = link.view();
+            let (counters, statistics) = (view.counters(), view.statistics());
+            (seen, counters, statistics.mean_delay_s(), statistics.most_packets(), statistics.packets())
         };
         prop_assert_eq!(run(false), run(true));
     }
@@ -288,18 +289,18 @@ proptest! {
                 received += 1;
             }
             match step {
-                0 => link.set_rate(Rate::from_bits_per_sec(value * 1_000_000), now),
-                1 => link.set_delay(Time::from_millis(value), now),
-                2 => link.set_up(value % 3 > 0, now),
-                3 => link.set_loss(Some(Loss::Periodic { every: value })),
-                4 => link.set_weights(&BTreeMap::from([("a".to_owned(), value as f64)]), now),
+                0 => link.view().set_rate(Rate::from_bits_per_sec(value * 1_000_000), now),
+                1 => link.view().set_delay(Time::from_millis(value), now),
+                2 => link.view().set_up(value % 3 > 0, now),
+                3 => link.view().set_loss(Some(Loss::Periodic { every: value })),
+                4 => link.view().set_weights(&BTreeMap::from([("a".to_owned(), value as f64)]), now),
                 _ => _ = link.send(Parcel { dscp: [0, 10, 46][id % 3], flow: value, ..parcel(id as u64) }, now),
             }
-            let c = *link.counters();
-            prop_assert_eq!(c.offered, c.dropped + c.lost + c.delivered + link.in_transit());
+            let c = link.view().counters();
+            prop_assert_eq!(c.offered, c.dropped + c.lost + c.delivered + link.view().in_transit());
         }
         received += arrivals(&mut link).len();
-        let c = *link.counters();
+        let c = link.view().counters();
         prop_assert_eq!(c.offered, c.dropped + c.lost + c.delivered);
         prop_assert_eq!(c.delivered, received as u64);
     }

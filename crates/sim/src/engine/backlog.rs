@@ -5,56 +5,55 @@ use elephan_metrics::trace::EventKind;
 use elephan_tcp::Segment;
 use elephan_units::Time;
 
-use crate::engine::Engine;
+use crate::engine::site::Running;
 use crate::engine::steps::Source;
-use crate::observer::Observer;
 use crate::state::connection::SENDER;
 use crate::state::timers::Timer;
 
-impl<O: Observer> Engine<'_, O> {
+impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     /// The processor of a sending host does one thing at a time: first a processed packet takes effect; then
     /// the segments that may be sent are sent; then the next packet of the backlog is processed.
     pub(super) fn work(&mut self, number: u32, now: Time) {
-        let slot = number as usize;
-        while let Some(Some(host)) = self.state.hosts.get_mut(slot)
+        let slot = self.site.place(number);
+        while let Some(Some(host)) = self.site.hosts.get_mut(slot)
             && host.is_free(now)
-            && let Some(connection) = &mut self.state.slots[slot].connection
+            && let Some(connection) = &mut self.site.slots[slot].connection
         {
             if let Some(packet) = host.processed()
-                && connection.number as u16 == packet.connection
+                && connection.half.number as u16 == packet.connection
             {
-                connection.receive(SENDER, &packet.segment, packet.is_marked(), now);
-                if O::DETAILED {
+                connection.half.endpoint.on_segment(&packet.segment, packet.is_marked(), now);
+                if DETAILED {
                     self.tell_of_slot(EventKind::Receive, number, Some(&packet.segment), now);
                 }
             }
             if self.device_has_room(slot, now) && self.transmit(number, SENDER, now) {
-                self.state.hosts[slot].iter_mut().for_each(|host| host.sent(now));
-                if !self.steps.are_left() && self.stops(Source::Slot(number), now) {
+                self.site.hosts[slot].iter_mut().for_each(|host| host.sent(now));
+                if !self.site.steps.are_left() && self.stops(Source::Slot(number), now) {
                     return;
                 }
                 continue;
             }
-            let sender = self.state.slots[slot].sender();
+            let sender = self.site.slots[slot].sender();
             let walk = |segment: &Segment| sender.map_or((0, 0), |sender| sender.sack_walk(segment));
-            if !self.state.hosts[slot].as_mut().is_some_and(|host| host.take(walk, now)) {
+            if !self.site.hosts[slot].as_mut().is_some_and(|host| host.take(walk, now)) {
                 break;
             }
         }
-        let next = self.state.hosts[slot].as_ref().map_or(Time::MAX, |host| host.next(now));
-        self.state.timers.schedule(Timer::Host(number), next);
+        let next = self.site.hosts[slot].as_ref().map_or(Time::MAX, |host| host.next(now));
+        self.site.timers.schedule(Timer::Host(number), next);
     }
 
     /// Whether the device's queue has room for what a sender would send. If it has none, the sender is
     /// notified.
     fn device_has_room(&mut self, slot: usize, now: Time) -> bool {
-        let Some(limit) = self.state.hosts[slot].as_ref().and_then(|host| host.device_limit()) else {
+        let Some(limit) = self.site.hosts[slot].as_ref().and_then(|host| host.device_limit()) else {
             return true;
         };
-        let Some(connection) = &mut self.state.slots[slot].connection else { return false };
-        let device = self.state.network.link_at(connection.starts[SENDER]);
-        let sender = &mut connection.ends[SENDER];
-        let has_room = device.waiting(now).packets < limit;
+        let Some(connection) = &mut self.site.slots[slot].connection else { return false };
+        let (device, wire) = self.part.tail_at(connection.half.start);
+        let sender = &mut connection.half.endpoint;
+        let has_room = device.waiting(wire, now).packets < limit;
         if !has_room && sender.would_send(now) {
             sender.on_local_congestion(now);
         }
@@ -64,19 +63,21 @@ impl<O: Observer> Engine<'_, O> {
     /// A sender's timer that was handled and is still due waits for its host: for the processor, which has an
     /// event of its own when it becomes free, or for room in the device queue. Its later timers do not wait.
     pub(super) fn hold(&mut self, number: u32, now: Time) {
-        let slot = number as usize;
-        let Some(Some(host)) = self.state.hosts.get(slot) else { return };
-        let Some(connection) = &mut self.state.slots[slot].connection else { return };
-        if connection.wakes[SENDER] > now {
+        let slot = self.site.place(number);
+        let Some(Some(host)) = self.site.hosts.get(slot) else { return };
+        let Some(connection) = &mut self.site.slots[slot].connection else { return };
+        let half = &mut connection.half;
+        if half.wake > now {
             return;
         }
         let room = if host.is_free(now) {
-            self.state.network.link_at(connection.starts[SENDER]).next_start(now)
+            let (device, wire) = self.part.tail_at(half.start);
+            device.next_start(wire, now)
         } else {
             Time::MAX
         };
-        let next = room.min(connection.ends[SENDER].poll_timeout_after(now));
-        connection.wakes[SENDER] = next;
-        self.state.timers.schedule(Timer::End(number, SENDER), next);
+        let next = room.min(half.endpoint.poll_timeout_after(now));
+        half.wake = next;
+        self.site.timers.schedule(Timer::End(number, SENDER), next);
     }
 }

@@ -1,10 +1,15 @@
-//! The event loop in virtual time: selects the next event and handles it.
+//! Carries out a run in virtual time, in rounds: each site advances alone to the end of the round; then the packets
+//! between sites are handed over.
 //!
-//! The order of simultaneous events is: events of links, by number; then those of [`Timer`], in its order;
-//! then changes of links and their records; and last the observer, which so sees the effects of all others.
+//! A round ends just before the earliest time at which an event of the round can act on another site. It does
+//! not go beyond the next change of a link or the next sample, for which all sites are at the same time.
+//!
+//! The order of simultaneous events is: events of links, by number; then those of `Timer`, in its order;
+//! then changes of links and their records; and last what is recorded of flows, which so shows the effects of all others.
 
 mod backlog;
 mod packets;
+mod site;
 mod standstill;
 mod steps;
 mod transfers;
@@ -13,76 +18,95 @@ mod transport;
 use elephan_network::Driver;
 use elephan_units::Time;
 
-use crate::engine::steps::{Source, Steps};
+use crate::engine::site::Running;
+pub use crate::engine::steps::Steps;
 use crate::error::Error;
-use crate::observer::{Event, Observer};
+use crate::partition::Partition;
+use crate::record::Record;
+use crate::report::{self, Log};
 use crate::state::State;
-use crate::state::connection::SENDER;
-use crate::state::timers::Timer;
 
-/// Carries out a run and reports its events to an observer.
-pub struct Engine<'a, O> {
+/// Carries out a run and records it. `DETAILED` says whether single packets are recorded. It is a
+/// compile-time constant, so a run that keeps no events and captures nothing does not even check.
+pub struct Engine<'a, const DETAILED: bool> {
     state: State<'a>,
-    observer: O,
-    steps: Steps,
+    record: Record<'a>,
+    partition: Partition,
+    reports: Log,
 }
 
-impl<'a, O: Observer> Engine<'a, O> {
+impl<'a, const DETAILED: bool> Engine<'a, DETAILED> {
     /// An engine for a run that has not begun.
-    pub fn new(state: State<'a>, observer: O) -> Self {
-        Self { state, observer, steps: Steps::default() }
+    pub fn new(state: State<'a>, record: Record<'a>, partition: Partition) -> Self {
+        Self { state, record, partition, reports: Log::new() }
     }
 
     /// Runs to the end of the plan.
-    pub fn run(mut self) -> Result<(State<'a>, O), Error> {
+    pub fn run(mut self) -> Result<(State<'a>, Record<'a>), Error> {
         let duration = self.state.plan.duration;
         let mut tick = self.next_tick();
         loop {
-            let (arrival, link) = self.state.network.next_arrival();
-            let timer = self.state.timers.next_time();
-            let now = arrival.min(timer).min(tick);
-            if now > duration {
-                return Ok((self.state, self.observer));
+            let earliest = self.next_event();
+            if earliest.min(tick) > duration {
+                return Ok((self.state, self.record));
             }
-            self.state.handled += 1;
-            self.steps.take();
-            if !self.steps.are_left() {
-                self.look(Source::next(&self.state, now), now)?;
-            }
-            if arrival <= timer && arrival <= tick {
-                self.arrive(link, arrival);
-            } else if timer <= tick {
-                self.fire(self.state.timers.next(), timer);
-            } else {
-                self.change(tick);
-                self.state.network.record(tick);
-                if self.observer.next_tick() <= tick {
-                    self.observer.tick(&mut self.state, tick)?;
-                }
+            // Of the events of this round, none acts on another site before `earliest` and the lookahead.
+            let reach = earliest.saturating_add(self.partition.lookahead).since(Time::from_picos(1));
+            let until = if self.partition.sites == 1 { tick } else { reach.min(tick) }.min(duration);
+            self.advance(until)?;
+            if until == tick {
+                self.tick(tick)?;
                 tick = self.next_tick();
             }
         }
     }
 
-    /// Time of the next event that belongs to neither a link nor a timer.
+    /// When the first event of any site is due; `Time::MAX` for never.
+    fn next_event(&self) -> Time {
+        let pairs = self.state.sites.iter().zip(&self.state.network.parts);
+        pairs.map(|(site, part)| site.next_event(part)).min().unwrap_or(Time::MAX)
+    }
+
+    /// All sites advance to `until`.
+    fn advance(&mut self, until: Time) -> Result<(), Error> {
+        let State { sites, network, .. } = &mut self.state;
+        for group in &self.partition.groups {
+            for &number in group {
+                let (site, part) = (&mut sites[number as usize], &mut network.parts[number as usize]);
+                Running::<DETAILED> { site, part }.run(until)?;
+            }
+            for &number in group {
+                for (to, news) in std::mem::take(&mut sites[number as usize].outbox) {
+                    sites[to as usize].inbox.push_back(news);
+                }
+            }
+        }
+        network.hand_over(until);
+        report::merge(sites.iter_mut().map(|site| &mut site.log), &mut self.reports);
+        for (key, report) in self.reports.drain(..) {
+            self.record.note(report, key.at);
+        }
+        Ok(())
+    }
+
+    /// Time of the next event that belongs to no site.
     fn next_tick(&self) -> Time {
         let network = &self.state.network;
-        self.observer.next_tick().min(network.next_change()).min(network.next_record())
+        self.record.next_tick().min(network.next_change()).min(network.next_record())
     }
 
-    /// Handles a timer that is due.
-    #[inline]
-    fn fire(&mut self, timer: Timer, now: Time) {
-        match timer {
-            Timer::End(slot, end) => self.wake(slot, end, now),
-            Timer::Stream(stream) => self.emit(stream, now),
-            Timer::Arrival(crowd) => self.arrival(crowd, now),
-            Timer::Host(flow) => self.pump(flow, SENDER, now),
+    /// The time returned by [`Engine::next_tick`] has come, and all sites are there.
+    fn tick(&mut self, now: Time) -> Result<(), Error> {
+        let state = &mut self.state;
+        state.handled += 1;
+        while let Some(end) = state.network.change(now) {
+            let (site, part) = (&mut state.sites[0], &mut state.network.parts[0]);
+            Running::<DETAILED> { site, part }.tell_gone(end);
         }
-    }
-
-    /// Reports an event to the observer.
-    fn tell(&mut self, event: Event<'_>, now: Time) {
-        self.observer.event(&self.state, now, event);
+        state.network.record(now);
+        if self.record.next_tick() <= now {
+            self.record.tick(state, now)?;
+        }
+        Ok(())
     }
 }

@@ -1,38 +1,41 @@
 //! Packets in transit: where a route begins, and what happens at its end.
 
 use elephan_metrics::trace::EventKind;
-use elephan_network::{Driver, Network};
+use elephan_network::{Driver, Part};
 use elephan_tcp::Segment;
 use elephan_units::Time;
 
-use crate::engine::Engine;
+use crate::engine::site::Running;
 use crate::engine::steps::Source;
-use crate::observer::{Event, Observer};
 use crate::packet::{Datagram, Packet};
-use crate::state::connection::{RECEIVER, SENDER};
+use crate::record::Event;
+use crate::state::connection::{Half, RECEIVER, SENDER};
+use crate::state::site::Site;
 use crate::state::timers::Timer;
 
-impl<O: Observer> Driver for Engine<'_, O> {
+impl<const DETAILED: bool> Driver for Running<'_, '_, DETAILED> {
     type Packet = Packet;
-    const FOLLOWS: bool = O::DETAILED;
+    const FOLLOWS: bool = DETAILED;
 
     #[inline]
-    fn network(&mut self) -> &mut Network<Packet> {
-        &mut self.state.network
+    fn part(&mut self) -> &mut Part<Packet> {
+        self.part
     }
 
     #[inline]
     fn steps(&mut self) {
-        self.steps.take();
+        self.site.steps.take();
     }
 
     #[inline]
     fn goes_on(&mut self, packet: &Packet, now: Time) -> bool {
-        self.steps.are_left() || !self.stops(Source::of(packet), now)
+        self.site.steps.are_left() || !self.stops(Source::of(packet), now)
     }
 
     fn crosses(&mut self, link: u32, packet: &Packet, now: Time) {
-        self.observer.crosses(link, packet, now);
+        if let Some(detail) = &mut self.site.detail {
+            detail.captures.write(link, packet, now);
+        }
     }
 
     fn dropped(&mut self, link: u32, packet: &Packet, at: Time) {
@@ -42,46 +45,83 @@ impl<O: Observer> Driver for Engine<'_, O> {
     #[inline]
     fn deliver(&mut self, packet: &Packet, now: Time) {
         if let Some(datagram) = packet.datagram() {
-            self.state.streams[packet.flow as usize].receive(datagram, now);
-            if O::DETAILED {
+            if let Some(reception) = &mut self.site.receptions[packet.flow as usize] {
+                reception.receive(datagram.number, now - datagram.sent_at);
+            }
+            if DETAILED {
                 self.tell_of_packet(EventKind::Receive, packet, None, now);
             }
             return;
         }
-        // A packet of a closed connection has no receiver; the next connection has other ports.
-        let connection = match &mut self.state.slots[packet.flow as usize].connection {
-            Some(connection) if connection.number as u16 == packet.connection => connection,
-            _ => return,
-        };
         let end = if packet.is_backward() { SENDER } else { RECEIVER };
-        if end == SENDER
-            && let Some(Some(host)) = self.state.hosts.get_mut(packet.flow as usize)
-        {
-            if !host.admit(*packet) && O::DETAILED {
-                self.tell_of_slot(EventKind::Drop, packet.flow, Some(&packet.segment), now);
-            }
-        } else {
-            connection.receive(end, &packet.segment, packet.is_marked(), now);
-            if O::DETAILED {
-                self.tell_of_slot(EventKind::Receive, packet.flow, Some(&packet.segment), now);
-            }
+        let is_taken = if end == SENDER { self.acknowledged(packet, now) } else { self.received(packet, now) };
+        if is_taken {
+            self.pump(packet.flow, end, now);
         }
-        self.pump(packet.flow, end, now);
     }
 }
 
-impl<O: Observer> Engine<'_, O> {
+impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
+    /// A packet reaches the sending half of its connection. Returns false if it has none: a packet of a closed
+    /// connection has no receiver; the next connection has other ports.
+    #[inline]
+    fn acknowledged(&mut self, packet: &Packet, now: Time) -> bool {
+        let place = self.site.place(packet.flow);
+        let Some(connection) = &mut self.site.slots[place].connection else { return false };
+        if connection.half.number as u16 != packet.connection {
+            return false;
+        }
+        if let Some(Some(host)) = self.site.hosts.get_mut(place) {
+            if !host.admit(*packet) && DETAILED {
+                self.tell_of_slot(EventKind::Drop, packet.flow, Some(&packet.segment), now);
+            }
+        } else {
+            connection.half.endpoint.on_segment(&packet.segment, packet.is_marked(), now);
+            if DETAILED {
+                self.tell_of_slot(EventKind::Receive, packet.flow, Some(&packet.segment), now);
+            }
+        }
+        true
+    }
+
+    /// A packet reaches the receiving half of its connection, which the first packet makes. Returns false if
+    /// its connection is closed.
+    #[inline]
+    fn received(&mut self, packet: &Packet, now: Time) -> bool {
+        let place = self.site.place(packet.flow);
+        let sink = &mut self.site.sinks[place];
+        match &mut sink.connection {
+            Some(half) if half.number as u16 == packet.connection => {
+                half.receive(&packet.segment, packet.is_marked(), now);
+            }
+            None if sink.closed as u16 == packet.connection => {
+                let (number, crowd) = (sink.closed, sink.crowd);
+                let flow = self.site.plan_of(packet.flow, crowd);
+                let start = self.site.paths.start(flow.reverse);
+                let mut half =
+                    Box::new(Half::receiving(flow, (packet.flow, number), start, self.site.plan.seed));
+                half.receive(&packet.segment, packet.is_marked(), now);
+                self.site.sinks[place].connection = Some(half);
+            }
+            _ => return false,
+        }
+        if DETAILED {
+            self.tell_of_slot(EventKind::Receive, packet.flow, Some(&packet.segment), now);
+        }
+        true
+    }
+
     /// A stream sends its next datagram.
     pub(super) fn emit(&mut self, number: u32, now: Time) {
-        let stream = &mut self.state.streams[number as usize];
-        let plan = &self.state.plan.streams[number as usize];
+        let Some(stream) = &mut self.site.streams[number as usize] else { return };
+        let plan = &self.site.plan.streams[number as usize];
         let sent = stream.send(now);
-        self.state.timers.schedule(Timer::Stream(number), stream.next());
+        self.site.timers.schedule(Timer::Stream(number), stream.next());
         let Some(sent) = sent else { return };
         let datagram = Datagram { number: sent, sent_at: now };
-        let start = self.state.network.start(plan.forward);
+        let start = self.site.paths.start(plan.forward);
         let packet = Packet::of_datagram(datagram, plan.datagrams.packet, number, start).with_dscp(plan.dscp);
-        if O::DETAILED {
+        if DETAILED {
             self.tell_of_packet(EventKind::Send, &packet, None, now);
         }
         self.enter(&packet, now);
@@ -90,16 +130,17 @@ impl<O: Observer> Engine<'_, O> {
     /// Sends the next segment of an end; returns false if there is none.
     #[inline]
     pub(super) fn transmit(&mut self, number: u32, end: usize, now: Time) -> bool {
-        let Some(connection) = &mut self.state.slots[number as usize].connection else { return false };
-        let endpoint = &mut connection.ends[end];
-        let before = if O::DETAILED { endpoint.counters().segments_retransmitted } else { 0 };
+        let Some(half) = self.half(number, end) else { return false };
+        let endpoint = &mut half.endpoint;
+        let before = if DETAILED { endpoint.counters().segments_retransmitted } else { 0 };
         let polled = endpoint.poll_transmit(now);
         let Some(segment) = &polled else { return false };
         let capable = endpoint.ecn_capable();
-        let (start, serial, dscp) = (connection.starts[end], connection.number as u16, connection.dscp);
-        if O::DETAILED {
+        let again = DETAILED && endpoint.counters().segments_retransmitted > before;
+        let packet = Packet::new(segment, number, half.number as u16, half.start, end == RECEIVER, capable)
+            .with_dscp(half.dscp);
+        if DETAILED {
             use EventKind::{Ack, Retransmit, Send};
-            let again = endpoint.counters().segments_retransmitted > before;
             let kind = match (segment.len > 0, again) {
                 (false, _) => Ack,
                 (true, false) => Send,
@@ -107,20 +148,34 @@ impl<O: Observer> Engine<'_, O> {
             };
             self.tell_of_slot(kind, number, Some(segment), now);
         }
-        let packet = Packet::new(segment, number, serial, start, end == RECEIVER, capable).with_dscp(dscp);
         self.enter(&packet, now);
         true
     }
 
     /// Reports an event of a packet.
     fn tell_of_packet(&mut self, kind: EventKind, packet: &Packet, link: Option<u32>, now: Time) {
-        let flow = self.state.number_of(packet);
-        self.tell(Event { kind, flow, link, segment: Some(&packet.segment) }, now);
+        let plan = self.site.plan;
+        let flow = if packet.datagram().is_some() {
+            (plan.flows.len() + plan.crowds.len()) as u32 + packet.flow
+        } else {
+            self.site.number_of_slot(packet.flow)
+        };
+        self.tell_of(Event { kind, flow, link, segment: Some(&packet.segment) }, now);
     }
 
     /// Reports an event of a slot.
     pub(super) fn tell_of_slot(&mut self, kind: EventKind, slot: u32, segment: Option<&Segment>, now: Time) {
-        let flow = self.state.number_of_slot(slot);
-        self.tell(Event { kind, flow, link: None, segment }, now);
+        let flow = self.site.number_of_slot(slot);
+        self.tell_of(Event { kind, flow, link: None, segment }, now);
+    }
+
+    fn tell_of(&mut self, event: Event<'_>, now: Time) {
+        let is_flow = (event.flow as usize) < self.site.plan.flows.len();
+        let place = self.site.place(event.flow);
+        let Site { slots, detail, .. } = &mut *self.site;
+        let sender = if is_flow { slots[place].sender() } else { None };
+        if let Some(detail) = detail {
+            detail.event(sender, event, now);
+        }
     }
 }

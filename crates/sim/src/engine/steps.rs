@@ -4,12 +4,12 @@
 
 use elephan_units::Time;
 
-use crate::engine::Engine;
+use crate::engine::site::Running;
 use crate::engine::standstill::Standstill;
 use crate::error::Error;
-use crate::observer::Observer;
 use crate::packet::Packet;
-use crate::state::State;
+use crate::report::Rank;
+use crate::state::site::Site;
 use crate::state::timers::Timer;
 
 /// The engine checks whether it must stop after this number of steps, which take well below a millisecond.
@@ -58,8 +58,6 @@ pub enum Source {
     Crowd(u32),
     /// The flow of a slot.
     Slot(u32),
-    /// The observer.
-    Observer,
 }
 
 impl Source {
@@ -68,47 +66,48 @@ impl Source {
         if packet.datagram().is_some() { Self::Stream(packet.flow) } else { Self::Slot(packet.flow) }
     }
 
-    /// The source of the next event, at `now`.
-    pub fn next(state: &State<'_>, now: Time) -> Self {
-        let (arrival, link) = state.network.next_arrival();
-        if arrival <= now {
-            return Self::Link(link);
-        }
-        if state.timers.next_time() > now {
-            return Self::Observer;
-        }
-        match state.timers.next() {
-            Timer::Stream(stream) => Self::Stream(stream),
-            Timer::Arrival(crowd) => Self::Crowd(crowd),
-            Timer::Host(slot) | Timer::End(slot, _) => Self::Slot(slot),
+    /// The source of an event.
+    pub fn of_rank(rank: Rank) -> Self {
+        match rank {
+            Rank::Arrival(link) => Self::Link(link as usize),
+            Rank::Timer(Timer::Stream(stream)) => Self::Stream(stream),
+            Rank::Timer(Timer::Arrival(crowd)) => Self::Crowd(crowd),
+            Rank::Timer(Timer::Host(slot) | Timer::End(slot, _)) => Self::Slot(slot),
         }
     }
 
-    fn name(self, state: &State<'_>) -> String {
-        let plan = state.plan;
+    fn name(self, site: &Site<'_>) -> String {
+        let plan = site.plan;
         match self {
             Self::Link(link) => format!("link {:?}", plan.links[link].name),
             Self::Stream(stream) => format!("stream {:?}", plan.streams[stream as usize].label),
             Self::Crowd(crowd) => format!("arrivals {:?}", plan.crowds[crowd as usize].flow.label),
-            Self::Slot(slot) => format!("flow {:?}", state.plan_of(slot).label),
-            Self::Observer => "samples".to_owned(),
+            Self::Slot(slot) => {
+                let place = site.place(slot);
+                let sender = site.slots.get(place).and_then(|slot| slot.owner.crowd());
+                let crowd = sender.or(site.sinks.get(place).and_then(|sink| sink.crowd));
+                format!("flow {:?}", site.plan_of(slot, crowd).label)
+            }
         }
     }
 }
 
-impl<O: Observer> Engine<'_, O> {
+impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     /// Checks whether the run is cancelled, and whether time advances; `source` takes the current step.
     #[cold]
     pub(super) fn look(&mut self, source: Source, now: Time) -> Result<(), Error> {
-        let Self { state, observer, steps } = self;
-        if let Some(error) = steps.stopped.take() {
+        if let Some(error) = self.site.steps.stopped.take() {
             return Err(error);
         }
-        if observer.is_cancelled() {
+        if self.site.control.is_cancelled() {
             return Err(Error::Cancelled);
         }
+        let steps = &self.site.steps;
         let taken = (steps.granted - steps.left) as u64;
-        let look_soon = steps.standstill.look(taken, now, || source.name(state))?;
+        let mut standstill = std::mem::take(&mut self.site.steps.standstill);
+        let look_soon = standstill.look(taken, now, || source.name(self.site))?;
+        let steps = &mut self.site.steps;
+        steps.standstill = standstill;
         steps.granted = if look_soon { 1 } else { STEPS_BETWEEN_LOOKS.into() };
         steps.left = steps.granted;
         Ok(())
@@ -118,7 +117,7 @@ impl<O: Observer> Engine<'_, O> {
     #[cold]
     pub(super) fn stops(&mut self, source: Source, now: Time) -> bool {
         // No steps are granted then, so the next part that checks is also notified.
-        self.steps.stopped = self.look(source, now).err();
-        self.steps.stopped.is_some()
+        self.site.steps.stopped = self.look(source, now).err();
+        self.site.steps.stopped.is_some()
     }
 }

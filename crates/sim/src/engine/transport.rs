@@ -3,21 +3,43 @@
 use elephan_metrics::trace::EventKind;
 use elephan_units::Time;
 
-use crate::engine::Engine;
+use crate::engine::site::Running;
 use crate::engine::steps::Source;
-use crate::observer::Observer;
-use crate::state::connection::SENDER;
+use crate::report::Report;
+use crate::state::connection::{Half, SENDER};
 use crate::state::timers::Timer;
 
-impl<O: Observer> Engine<'_, O> {
+impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
+    /// An end of the current connection of a slot.
+    #[inline]
+    pub(super) fn half(&mut self, slot: u32, end: usize) -> Option<&mut Half> {
+        let place = self.site.place(slot);
+        if end == SENDER {
+            self.site.slots[place].connection.as_mut().map(|connection| &mut connection.half)
+        } else {
+            self.site.sinks[place].connection.as_deref_mut()
+        }
+    }
+
+    /// When an end wants to be woken.
+    #[inline]
+    fn due(&self, slot: u32, end: usize) -> Option<Time> {
+        let place = self.site.place(slot);
+        if end == SENDER {
+            self.site.slots[place].connection.as_ref().map(|connection| connection.due())
+        } else {
+            self.site.sinks[place].connection.as_ref().map(|half| half.endpoint.poll_timeout())
+        }
+    }
+
     /// Sends all pending segments of an end, and sets its next timer.
     #[inline]
     pub(super) fn pump(&mut self, number: u32, end: usize, now: Time) {
-        if end == SENDER && matches!(self.state.hosts.get(number as usize), Some(Some(_))) {
+        if end == SENDER && matches!(self.site.hosts.get(self.site.place(number)), Some(Some(_))) {
             self.work(number, now);
         } else {
             while self.transmit(number, end, now) {
-                if !self.steps.are_left() && self.stops(Source::Slot(number), now) {
+                if !self.site.steps.are_left() && self.stops(Source::Slot(number), now) {
                     break;
                 }
             }
@@ -25,15 +47,15 @@ impl<O: Observer> Engine<'_, O> {
         if end == SENDER && self.watch(number, now) {
             return;
         }
-        let Some(connection) = &mut self.state.slots[number as usize].connection else { return };
         // Timers are lazy: when the due time moves to later, the timer stays, fires early, and is then set to
         // the new time.
-        let due = connection.due(end);
-        if due < connection.wakes[end] {
+        let Some(due) = self.due(number, end) else { return };
+        let Some(half) = self.half(number, end) else { return };
+        if due < half.wake {
             // The due time of segments that a busy host held back is in the past.
             let due = due.max(now);
-            connection.wakes[end] = due;
-            self.state.timers.schedule(Timer::End(number, end), due);
+            half.wake = due;
+            self.site.timers.schedule(Timer::End(number, end), due);
         }
     }
 
@@ -41,16 +63,16 @@ impl<O: Observer> Engine<'_, O> {
     /// last case nothing is left to do for the connection.
     #[inline]
     fn watch(&mut self, number: u32, now: Time) -> bool {
-        let Some(connection) = &mut self.state.slots[number as usize].connection else { return true };
-        let sender = &connection.ends[SENDER];
+        let Some(connection) = &mut self.site.slot(number).connection else { return true };
+        let sender = &connection.half.endpoint;
         let ends = sender.is_finished();
         let reductions = sender.counters().reductions;
         if reductions > connection.reductions {
             connection.reductions = reductions;
-            if (number as usize) < self.state.plan.flows.len() {
-                self.observer.congestion(number, now);
+            if (number as usize) < self.site.plan.flows.len() {
+                self.report(Report::Congestion(number));
             }
-            if O::DETAILED {
+            if DETAILED {
                 self.tell_of_slot(EventKind::Congestion, number, None, now);
             }
         }
@@ -60,33 +82,44 @@ impl<O: Observer> Engine<'_, O> {
     /// A timer of an end, or the start of a flow.
     pub(super) fn wake(&mut self, number: u32, end: usize, now: Time) {
         let timer = Timer::End(number, end);
-        self.state.timers.schedule(timer, Time::MAX);
-        let Some(connection) = &mut self.state.slots[number as usize].connection else {
-            self.begin(number, now);
+        self.site.timers.schedule(timer, Time::MAX);
+        let Some(half) = self.half(number, end) else {
+            if end == SENDER {
+                self.begin(number, now);
+            }
             return;
         };
-        connection.wakes[end] = Time::MAX;
-        if end == SENDER && connection.stop <= now {
-            connection.stop = Time::MAX;
-            connection.ends[SENDER].stop();
-        } else {
-            let due = connection.due(end);
+        half.wake = Time::MAX;
+        if !(end == SENDER && self.stop(number, now)) {
+            let due = self.due(number, end).unwrap_or(Time::MAX);
             if due > now {
-                connection.wakes[end] = due;
-                self.state.timers.schedule(timer, due);
+                self.half(number, end).into_iter().for_each(|half| half.wake = due);
+                self.site.timers.schedule(timer, due);
                 return;
             }
         }
-        let endpoint = &mut connection.ends[end];
+        let Some(half) = self.half(number, end) else { return };
+        let endpoint = &mut half.endpoint;
         let timeouts = endpoint.counters().timeouts;
         endpoint.on_timer(now);
-        if O::DETAILED && endpoint.counters().timeouts > timeouts {
+        if DETAILED && endpoint.counters().timeouts > timeouts {
             self.tell_of_slot(EventKind::Timeout, number, None, now);
         }
         self.pump(number, end, now);
         if end == SENDER {
             self.hold(number, now);
+            self.give_up(number, now);
         }
-        self.give_up(number, now);
+    }
+
+    /// Stops the application of a sender, if it is time; returns whether it was.
+    fn stop(&mut self, number: u32, now: Time) -> bool {
+        let Some(connection) = &mut self.site.slot(number).connection else { return false };
+        if connection.stop > now {
+            return false;
+        }
+        connection.stop = Time::MAX;
+        connection.half.endpoint.stop();
+        true
     }
 }

@@ -7,11 +7,10 @@ use elephan_tcp::{Counters, Endpoint};
 use elephan_traffic::Page;
 use elephan_units::Time;
 
-use crate::state::State;
-use crate::state::connection::Connection;
+use crate::state::connection::Transfer;
 use crate::state::crowd::Crowd;
 use crate::state::host::HostCounters;
-use crate::state::slot::Slot;
+use crate::state::{Running, State};
 
 /// The data from which the metrics of a run are computed.
 pub struct Measured {
@@ -46,51 +45,48 @@ impl Measured {
 
     /// Samples for stability and convergence.
     pub fn sample(&mut self, state: &State<'_>, now: Time) {
-        for (number, flow) in state.flows().iter().enumerate() {
-            self.collector.sample(number as u32, &sample(state, number, flow), now);
+        for (number, flow) in state.flows().enumerate() {
+            self.collector.sample(number as u32, &sample(&flow), now);
         }
     }
 
     /// The measuring window begins.
     pub fn open_window(&mut self, state: &mut State<'_>) {
-        for (number, flow) in state.flows().iter().enumerate() {
-            self.collector.open_window(number as u32, &sample(state, number, flow));
+        for (number, flow) in state.flows().enumerate() {
+            self.collector.open_window(number as u32, &sample(&flow));
         }
-        for (record, crowd) in self.crowds.iter_mut().zip(&state.crowds) {
-            (record.first, record.opened, record.failed) =
-                (state.counters_of(crowd), crowd.opened, crowd.failed);
+        for (record, (crowd, counters)) in self.crowds.iter_mut().zip(state.crowds()) {
+            (record.first, record.opened, record.failed) = (counters, crowd.opened, crowd.failed);
         }
-        for stream in &mut state.streams {
-            stream.reception.measure(stream.sent);
-        }
+        state.measure_streams();
     }
 
     /// The measuring window ends.
     pub fn close_window(&mut self, state: &State<'_>) {
-        for (number, flow) in state.flows().iter().enumerate() {
-            self.collector.close_window(number as u32, &sample(state, number, flow));
+        for (number, flow) in state.flows().enumerate() {
+            self.collector.close_window(number as u32, &sample(&flow));
         }
         let span = state.plan.measure.to.since(state.plan.measure.from);
-        for (number, crowd) in state.crowds.iter().enumerate() {
+        for (number, (crowd, counters)) in state.crowds().enumerate() {
             let label = state.plan.crowds[number].flow.label.clone();
             let record = &self.crowds[number];
-            let summary = record.summary(label, crowd, &state.counters_of(crowd), span.secs_f64());
+            let summary = record.summary(label, crowd, &counters, span.secs_f64());
             self.collector.crowd(summary);
         }
-        for (stream, plan) in state.streams.iter().zip(&state.plan.streams) {
+        for ((stream, reception), plan) in state.streams().zip(&state.plan.streams) {
             let (payload, label) = (plan.datagrams.payload_bytes(), plan.label.clone());
-            let summary = stream.reception.summary(label, stream.started, stream.sent, payload, span);
+            let summary = reception.summary(label, stream.started, stream.sent, payload, span);
             self.collector.stream(summary);
         }
     }
 
     /// A transfer of a crowd ended, and possibly a page with it.
-    pub fn crowd_finished(&mut self, crowd: u32, connection: &Connection, page: Option<Page>, now: Time) {
+    pub fn crowd_finished(&mut self, crowd: u32, transfer: Transfer, page: Option<Page>, now: Time) {
         if !self.collector.measures(now) {
             return;
         }
         let record = &mut self.crowds[crowd as usize];
-        record.transfers.record(now - connection.opened_at, connection.size.unwrap_or(0));
+        record.transfers.record(now - transfer.opened_at, transfer.size.unwrap_or(0));
         if let Some(page) = page {
             record.pages.record(now - page.began, page.bytes);
         }
@@ -121,10 +117,9 @@ impl CrowdRecord {
     }
 }
 
-fn sample(state: &State<'_>, number: usize, flow: &Slot) -> FlowSample {
-    let host = state.hosts.get(number).and_then(Option::as_ref);
+fn sample(flow: &Running<'_>) -> FlowSample {
     let counters = flow.counters();
-    let snapshot = flow.sender().map(Endpoint::snapshot);
+    let snapshot = flow.slot.sender().map(Endpoint::snapshot);
     FlowSample {
         delivered_bytes: counters.bytes_delivered,
         sent_bytes: counters.bytes_sent,
@@ -133,7 +128,7 @@ fn sample(state: &State<'_>, number: usize, flow: &Slot) -> FlowSample {
         timeouts: counters.timeouts,
         cwnd: snapshot.map_or(0.0, |snapshot| snapshot.cwnd),
         srtt: snapshot.map_or(Time::ZERO, |snapshot| snapshot.srtt),
-        host: host.map(|host| {
+        host: flow.host.map(|host| {
             let HostCounters { busy, dropped, most: backlog_max } = host.counters();
             HostSample { busy, dropped, backlog_max, stalls: counters.stalls }
         }),

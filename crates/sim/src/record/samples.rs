@@ -29,9 +29,9 @@ impl Samples {
             flows: FlowTrace::with_capacity(flow_rows),
             crowds: CrowdTrace::default(),
             streams: StreamTrace::default(),
-            flow_bytes: vec![0; state.flows().len()],
-            crowd_bytes: vec![0; state.crowds.len()],
-            stream_packets: vec![0; state.streams.len()],
+            flow_bytes: vec![0; state.plan.flows.len()],
+            crowd_bytes: vec![0; state.plan.crowds.len()],
+            stream_packets: vec![0; state.plan.streams.len()],
             last: Time::ZERO,
         }
     }
@@ -46,8 +46,8 @@ impl Samples {
     }
 
     fn take_flows(&mut self, state: &State<'_>, now: Time, span: f64) {
-        for (number, flow) in state.flows().iter().enumerate() {
-            let Some(sender) = flow.sender() else { continue };
+        for (number, flow) in state.flows().enumerate() {
+            let Some(sender) = flow.slot.sender() else { continue };
             let (snapshot, counters) = (sender.snapshot(), flow.counters());
             let delivered = counters.bytes_delivered;
             let since = delivered - std::mem::replace(&mut self.flow_bytes[number], delivered);
@@ -70,13 +70,13 @@ impl Samples {
     }
 
     fn take_crowds(&mut self, state: &State<'_>, now: Time, span: f64) {
-        for (number, crowd) in state.crowds.iter().enumerate() {
-            let delivered = state.counters_of(crowd).bytes_delivered;
+        for (number, (crowd, counters)) in state.crowds().enumerate() {
+            let delivered = counters.bytes_delivered;
             let since = delivered - std::mem::replace(&mut self.crowd_bytes[number], delivered);
             self.crowds.push(CrowdRow {
                 time_s: now.secs_f64(),
                 flow: (state.plan.flows.len() + number) as u32,
-                open: state.slots_of(crowd).filter(|slot| slot.connection.is_some()).count() as u32,
+                open: state.slots_of(number, crowd).filter(|slot| slot.connection.is_some()).count() as u32,
                 opened: crowd.opened,
                 finished: crowd.finished,
                 delivered_bytes: delivered,
@@ -87,11 +87,11 @@ impl Samples {
 
     fn take_streams(&mut self, state: &State<'_>, now: Time, span: f64) {
         let before = state.plan.flows.len() + state.plan.crowds.len();
-        for (number, stream) in state.streams.iter().enumerate() {
+        for (number, (stream, reception)) in state.streams().enumerate() {
             if stream.started.is_none() {
                 continue;
             }
-            let received = stream.reception.received();
+            let received = reception.received();
             let since =
                 received.packets - std::mem::replace(&mut self.stream_packets[number], received.packets);
             let bits = since as f64 * state.plan.streams[number].datagrams.payload_bytes() as f64 * 8.0;

@@ -1,9 +1,9 @@
-//! A connection of a flow: its two ends, and the engine's state for it.
+//! A connection of a flow in its two halves, each with the engine's state for it.
 
 use elephan_cc::{Controller, registry, slow_start};
 use elephan_scenario::plan::Flow;
 use elephan_tcp::{Endpoint, Segment};
-use elephan_units::{Seed, Time};
+use elephan_units::{Seed, Stream, Time};
 use rand::RngExt;
 
 /// The end that has data to send.
@@ -11,83 +11,98 @@ pub const SENDER: usize = 0;
 /// The end that receives them.
 pub const RECEIVER: usize = 1;
 
-/// A connection.
-pub struct Connection {
+/// An end of a connection.
+pub struct Half {
+    /// Its TCP.
+    pub endpoint: Endpoint,
+    /// When the engine next wakes it: never later than it requested.
+    pub wake: Time,
     /// Number of connections that the flow had before it.
     pub number: u64,
+    /// Where the route of its packets starts.
+    pub start: u32,
     /// The codepoint of its packets.
     pub dscp: u8,
-    /// Where the route of each end's packets starts.
-    pub starts: [u32; 2],
-    /// When the engine next wakes each end: never later than the end requested.
-    pub wakes: [Time; 2],
+}
+
+/// The sending half of a connection.
+pub struct Sending {
+    /// The end of the connection.
+    pub half: Half,
     /// When the sender's application stops writing; `Time::MAX` once it has.
     pub stop: Time,
     /// Reductions of the window that were already reported.
     pub reductions: u64,
-    /// When it was opened, for which transfer, and of which payload; `None` if it writes without end.
-    pub opened_at: Time,
-    pub transfer: u64,
-    pub size: Option<u64>,
+    /// The transfer that it was opened for.
+    pub transfer: Transfer,
     /// Whether all data that the sender wrote, and its FIN, was acknowledged.
     pub is_finished: bool,
-    /// Sender and receiver.
-    pub ends: [Endpoint; 2],
 }
 
-impl Connection {
-    /// A connection of `flow` whose SYN is ready to be sent: number `number` of slot `slot`, for transfer
-    /// `transfer`.
-    pub fn new(
-        flow: &Flow,
-        (slot, number): (u32, u64),
-        (transfer, size): (u64, Option<u64>),
-        starts: [u32; 2],
-        seed: Seed,
-        now: Time,
-    ) -> Self {
-        let mut stream = seed.stream("initial sequence number", u64::from(slot) << 32 | number);
-        let mut sender = Endpoint::connect(&flow.tcp, controller(flow), stream.random());
-        let receiver = Endpoint::listen(&flow.tcp, controller(flow), stream.random());
-        match size {
-            None => sender.write(u64::MAX),
+/// A transfer.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer {
+    /// Its number, of the flow or the crowd.
+    pub number: u64,
+    /// Its payload; `None` if it has no end.
+    pub size: Option<u64>,
+    /// When its connection was opened.
+    pub opened_at: Time,
+}
+
+impl Sending {
+    /// The sending half of a connection of `flow`, whose SYN is ready to be sent: number `number` of slot
+    /// `slot`. Its packets start at `start`.
+    pub fn new(flow: &Flow, slot: (u32, u64), transfer: Transfer, start: u32, seed: Seed) -> Self {
+        let iss = initial_numbers(slot, seed).random();
+        let mut endpoint = Endpoint::connect(&flow.tcp, controller(flow), iss);
+        match transfer.size {
+            None => endpoint.write(u64::MAX),
             Some(bytes) => {
-                sender.write(bytes);
-                sender.close();
+                endpoint.write(bytes);
+                endpoint.close();
             }
         }
         Self {
-            number,
-            dscp: flow.dscp,
-            starts,
-            wakes: [Time::MAX; 2],
+            half: Half { endpoint, wake: Time::MAX, number: slot.1, start, dscp: flow.dscp },
             // All data of a transfer is written when it begins.
-            stop: flow.stop.filter(|_| size.is_none()).unwrap_or(Time::MAX),
+            stop: flow.stop.filter(|_| transfer.size.is_none()).unwrap_or(Time::MAX),
             reductions: 0,
-            opened_at: now,
             transfer,
-            size,
             is_finished: false,
-            ends: [sender, receiver],
         }
     }
 
-    /// A segment reaches one of the ends. The receiver's application closes when the sender's has closed.
+    /// When it wants to be woken: for its own timers, or because the flow stops.
     #[inline]
-    pub fn receive(&mut self, end: usize, segment: &Segment, congestion_experienced: bool, now: Time) {
-        let endpoint = &mut self.ends[end];
+    pub fn due(&self) -> Time {
+        self.half.endpoint.poll_timeout().min(self.stop)
+    }
+}
+
+impl Half {
+    /// The receiving half of the same connection, which waits for the SYN.
+    pub fn receiving(flow: &Flow, slot: (u32, u64), start: u32, seed: Seed) -> Self {
+        let mut numbers = initial_numbers(slot, seed);
+        let _: u32 = numbers.random();
+        let endpoint = Endpoint::listen(&flow.tcp, controller(flow), numbers.random());
+        Self { endpoint, wake: Time::MAX, number: slot.1, start, dscp: flow.dscp }
+    }
+
+    /// A segment reaches the receiving half. The receiver's application closes when the sender's has closed.
+    #[inline]
+    pub fn receive(&mut self, segment: &Segment, congestion_experienced: bool, now: Time) {
+        let endpoint = &mut self.endpoint;
         endpoint.on_segment(segment, congestion_experienced, now);
-        if end == RECEIVER && endpoint.peer_is_finished() && !endpoint.is_closed() {
+        if endpoint.peer_is_finished() && !endpoint.is_closed() {
             endpoint.close();
         }
     }
+}
 
-    /// When an end wants to be woken: for its own timers, or because the flow stops.
-    #[inline]
-    pub fn due(&self, end: usize) -> Time {
-        let timeout = self.ends[end].poll_timeout();
-        if end == SENDER { timeout.min(self.stop) } else { timeout }
-    }
+/// The random stream of the initial sequence numbers of a connection: the sender's, then the receiver's.
+fn initial_numbers((slot, number): (u32, u64), seed: Seed) -> Stream {
+    seed.stream("initial sequence number", u64::from(slot) << 32 | number)
 }
 
 fn controller(flow: &Flow) -> Controller {

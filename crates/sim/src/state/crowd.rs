@@ -7,6 +7,8 @@ use elephan_units::Seed;
 pub struct Crowd {
     /// Its users, or the process by which its flows arrive.
     pub members: elephan_traffic::Crowd,
+    /// The slot of its first user.
+    pub first: u32,
     /// Slots of the engine that belong to the crowd; users have one each.
     pub slots: Vec<u32>,
     /// Slots that are not in use, of flows that arrive at random.
@@ -24,6 +26,6 @@ impl Crowd {
         let when = (&crowd.flow.start, crowd.flow.stop);
         let members = elephan_traffic::Crowd::new(&crowd.members, when, seed, index, users_before);
         let slots = (first..).take(members.starts().len()).collect();
-        Self { members, slots, idle: Vec::new(), opened: 0, finished: 0, failed: 0 }
+        Self { members, first, slots, idle: Vec::new(), opened: 0, finished: 0, failed: 0 }
     }
 }

@@ -1,138 +1,190 @@
-//! The complete state of a run, except for the observer.
+//! The complete state of a run, except for what is recorded.
 
 pub mod connection;
 pub mod crowd;
 pub mod host;
+pub mod site;
 pub mod slot;
 pub mod stream;
 pub mod timers;
 
-use elephan_network::Network;
+use elephan_metrics::{Control, Reception};
+use elephan_network::{Network, Paths};
 use elephan_scenario::plan::{Flow, Plan};
 use elephan_tcp::Counters;
-use elephan_units::Time;
 
 use crate::packet::Packet;
-use crate::state::connection::SENDER;
+use crate::partition::Partition;
 use crate::state::crowd::Crowd;
 use crate::state::host::Host;
+use crate::state::site::Site;
 use crate::state::slot::{Owner, Slot, add};
 use crate::state::stream::Stream;
-use crate::state::timers::{Timer, Timers};
+use crate::state::timers::Timer;
 
 /// The complete state of a run.
 pub struct State<'a> {
     /// The plan being carried out.
     pub plan: &'a Plan,
-    /// Links, routes, and their records.
+    /// Links, and their records; a part for each site.
     pub network: Network<Packet>,
-    /// Slots for connections: first one for each flow, by number, then one for each user, then those that
-    /// arriving flows need.
-    pub slots: Vec<Slot>,
-    /// The crowds, by number.
-    pub crowds: Vec<Crowd>,
-    /// The hosts of flows, by number of the flow, if processing takes time.
-    pub hosts: Vec<Option<Box<Host>>>,
-    /// The streams of datagrams, by number.
-    pub streams: Vec<Stream>,
-    /// Events that do not belong to links.
-    pub timers: Timers,
-    /// Number of events handled.
+    /// The sites, by number.
+    pub sites: Vec<Site<'a>>,
+    /// Events handled that belong to no site.
     pub handled: u64,
 }
 
 impl<'a> State<'a> {
     /// The state at time zero. For whether packets are followed in transit, see
     /// [`elephan_network::Driver::FOLLOWS`].
-    pub fn new(plan: &'a Plan, follows: bool) -> Self {
-        let streams: Vec<Stream> =
-            (0u64..).zip(&plan.streams).map(|(i, stream)| Stream::new(stream, plan, i)).collect();
-        let host = |flow: &Flow| flow.host.map(|costs| Box::new(Host::new(costs)));
-        let costs_something = plan.flows.iter().any(|flow| flow.host.is_some());
-        let hosts: Vec<_> = if costs_something { plan.flows.iter().map(host).collect() } else { Vec::new() };
-        let mut state = Self {
-            plan,
-            network: Network::new(plan, follows),
-            slots: Vec::with_capacity(plan.flows.len()),
-            crowds: Vec::new(),
-            timers: Timers::new(streams.len(), plan.crowds.len(), hosts.len()),
-            hosts,
-            streams,
-            handled: 0,
-        };
-        state.populate();
+    pub fn new(plan: &'a Plan, partition: &Partition, control: &'a dyn Control, follows: bool) -> Self {
+        let network = Network::in_parts(plan, &partition.ends, follows);
+        let crowds = Crowds::new(plan);
+        let paths = network.paths();
+        let mut first = vec![crowds.next; partition.sites as usize];
+        let firsts = plan.crowds.iter().zip(&crowds.all).map(|(crowd, made)| (&crowd.flow, made.first));
+        for (flow, slot) in plan.flows.iter().zip(0..).chain(firsts) {
+            for site in sites_of(paths, flow) {
+                first[site as usize] = first[site as usize].min(slot);
+            }
+        }
+        let sites = (0..).zip(first);
+        let sites =
+            sites.map(|(site, first)| Site::new(plan, control, paths.clone(), site, (first, crowds.next)));
+        let mut state = Self { sites: sites.collect(), plan, network, handled: 0 };
+        state.populate(crowds);
         state
     }
 
-    /// Gives each flow and user a slot, and sets the time of each first event.
-    fn populate(&mut self) {
+    /// Gives each flow and user its slots, and sets the time of each first event.
+    fn populate(&mut self, crowds: Crowds) {
         let plan = self.plan;
-        for (number, stream) in (0u32..).zip(&self.streams) {
-            self.timers.schedule(Timer::Stream(number), stream.next());
+        let paths = self.network.paths().clone();
+        for (number, plan_of) in plan.streams.iter().enumerate() {
+            let [from, to] = paths.ends(plan_of.forward).map(|site| site as usize);
+            let stream = Stream::new(plan_of, plan, number as u64);
+            self.sites[from].timers.schedule(Timer::Stream(number as u32), stream.next());
+            self.sites[from].streams[number] = Some(stream);
+            self.sites[to].receptions[number] = Some(Reception::new());
         }
-        for (number, flow) in plan.flows.iter().enumerate() {
-            self.add_slot(Owner::Flow, flow.start.draw(plan.seed, number as u64));
+        for (slot, flow) in (0u32..).zip(&plan.flows) {
+            let [from, to] = sites_of(&paths, flow).map(|site| site as usize);
+            self.sites[from].add_slot(slot, Owner::Flow, flow.start.draw(plan.seed, u64::from(slot)));
+            self.sites[to].add_sink(slot, None);
         }
-        let mut users = 0;
-        for (number, crowd) in (0u32..).zip(&plan.crowds) {
-            let made = Crowd::new(crowd, plan.seed, u64::from(number), self.slots.len() as u32, users);
+        for (number, (crowd, made)) in (0u32..).zip(plan.crowds.iter().zip(crowds.all)) {
+            let [from, to] = sites_of(&paths, &crowd.flow).map(|site| site as usize);
             for (user, start) in (0u32..).zip(made.members.starts()) {
-                self.add_slot(Owner::User { crowd: number, user }, start);
+                let slot = made.first + user;
+                self.sites[from].add_slot(slot, Owner::User { crowd: number, user }, start);
+                self.sites[to].add_sink(slot, Some(number));
             }
-            users += made.members.starts().len() as u64;
-            self.timers.schedule(Timer::Arrival(number), made.members.next());
-            self.crowds.push(made);
+            self.sites[from].timers.schedule(Timer::Arrival(number), made.members.next());
+            self.sites[from].crowds[number as usize] = Some(made);
         }
-    }
-
-    /// Adds a slot whose first connection begins at `start`; returns its number.
-    pub fn add_slot(&mut self, owner: Owner, start: Time) -> u32 {
-        let number = self.slots.len() as u32;
-        self.slots.push(Slot::new(owner));
-        self.timers.add_slot();
-        self.timers.schedule(Timer::End(number, SENDER), start);
-        number
     }
 
     /// The flows of the plan, by number.
-    pub fn flows(&self) -> &[Slot] {
-        &self.slots[..self.plan.flows.len()]
+    pub fn flows(&self) -> impl Iterator<Item = Running<'_>> {
+        self.plan.flows.iter().enumerate().map(|(number, flow)| self.flow(number, flow))
     }
 
-    /// The slots of a crowd.
-    pub fn slots_of(&self, crowd: &Crowd) -> impl Iterator<Item = &Slot> {
-        crowd.slots.iter().map(|&slot| &self.slots[slot as usize])
+    fn flow(&self, number: usize, flow: &Flow) -> Running<'_> {
+        let [from, to] = sites_of(self.network.paths(), flow).map(|site| &self.sites[site as usize]);
+        let place = from.place(number as u32);
+        let sink = &to.sinks[to.place(number as u32)];
+        Running {
+            slot: &from.slots[place],
+            delivered: sink.delivered(),
+            host: from.hosts.get(place).and_then(Option::as_deref),
+        }
     }
 
-    /// Sum of the counters of all connections of a crowd.
-    pub fn counters_of(&self, crowd: &Crowd) -> Counters {
-        self.slots_of(crowd).fold(Counters::default(), |mut sum, slot| {
-            add(&mut sum, &slot.counters());
-            sum
+    /// The crowds of the plan, by number, with the sum of the counters of all their connections.
+    pub fn crowds(&self) -> impl Iterator<Item = (&Crowd, Counters)> {
+        let numbered = self.plan.crowds.iter().enumerate();
+        numbered.map(|(number, crowd)| {
+            let [from, to] = sites_of(self.network.paths(), &crowd.flow).map(|site| &self.sites[site as usize]);
+            let crowd = from.crowds[number].as_ref().expect("a crowd is where its senders are");
+            let counters = crowd.slots.iter().fold(Counters::default(), |mut sum, &slot| {
+                add(&mut sum, &from.slots[from.place(slot)].counters());
+                sum.bytes_delivered += to.sinks.get(to.place(slot)).map_or(0, |sink| sink.delivered());
+                sum
+            });
+            (crowd, counters)
         })
     }
 
-    /// The plan's settings for the flows of a slot.
-    pub fn plan_of(&self, slot: u32) -> &'a Flow {
-        match self.slots[slot as usize].owner {
-            Owner::Flow => &self.plan.flows[slot as usize],
-            Owner::User { crowd, .. } | Owner::Arrival { crowd } => &self.plan.crowds[crowd as usize].flow,
-        }
+    /// The slots of the senders of a crowd.
+    pub fn slots_of<'s>(&'s self, number: usize, crowd: &'s Crowd) -> impl Iterator<Item = &'s Slot> {
+        let [from, _] = sites_of(self.network.paths(), &self.plan.crowds[number].flow);
+        let site = &self.sites[from as usize];
+        crowd.slots.iter().map(|&slot| &site.slots[site.place(slot)])
     }
 
-    /// The flow, crowd or stream of a packet, by its number in traces: flows, then crowds, then streams.
-    pub fn number_of(&self, packet: &Packet) -> u32 {
-        if packet.datagram().is_some() {
-            return (self.plan.flows.len() + self.plan.crowds.len()) as u32 + packet.flow;
-        }
-        self.number_of_slot(packet.flow)
+    /// The streams of the plan, by number: their sources and their receptions.
+    pub fn streams(&self) -> impl Iterator<Item = (&Stream, &Reception)> {
+        self.plan.streams.iter().enumerate().map(|(number, stream)| {
+            let [from, to] = self.network.paths().ends(stream.forward);
+            let source = self.sites[from as usize].streams[number].as_ref();
+            let reception = self.sites[to as usize].receptions[number].as_ref();
+            source.zip(reception).expect("a stream is where its route starts and ends")
+        })
     }
 
-    /// The flow or crowd of a slot, by its number in traces.
-    pub fn number_of_slot(&self, slot: u32) -> u32 {
-        match self.slots[slot as usize].owner {
-            Owner::Flow => slot,
-            Owner::User { crowd, .. } | Owner::Arrival { crowd } => self.plan.flows.len() as u32 + crowd,
+    /// The measuring window of the streams begins.
+    pub fn measure_streams(&mut self) {
+        let sent: Vec<u64> = self.streams().map(|(source, _)| source.sent).collect();
+        for (number, (stream, sent)) in self.plan.streams.iter().zip(sent).enumerate() {
+            let [_, to] = self.network.paths().ends(stream.forward);
+            if let Some(reception) = &mut self.sites[to as usize].receptions[number] {
+                reception.measure(sent);
+            }
         }
     }
+}
+
+/// A flow of the plan.
+pub struct Running<'s> {
+    /// Where it is sent.
+    pub slot: &'s Slot,
+    /// Bytes delivered so far.
+    pub delivered: u64,
+    /// Its sending host, if processing takes time there.
+    pub host: Option<&'s Host>,
+}
+
+impl Running<'_> {
+    /// Sum of the counters of all its connections; `bytes_delivered` is counted at the receivers.
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.slot.counters();
+        counters.bytes_delivered += self.delivered;
+        counters
+    }
+}
+
+/// The crowds of a plan, before they are where their senders are.
+struct Crowds {
+    all: Vec<Crowd>,
+    /// The number of the first slot that no flow and no user has.
+    next: u32,
+}
+
+impl Crowds {
+    fn new(plan: &Plan) -> Self {
+        let (mut all, mut next, mut users) = (Vec::new(), plan.flows.len() as u32, 0);
+        for (number, crowd) in (0u64..).zip(&plan.crowds) {
+            let made = Crowd::new(crowd, plan.seed, number, next, users);
+            let count = made.members.starts().len();
+            next += count as u32;
+            users += count as u64;
+            all.push(made);
+        }
+        Self { all, next }
+    }
+}
+
+/// The sites of a flow's senders and receivers.
+fn sites_of(paths: &Paths, flow: &Flow) -> [u32; 2] {
+    paths.ends(flow.forward)
 }

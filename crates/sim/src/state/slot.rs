@@ -1,8 +1,9 @@
-//! A slot for one connection at a time, of a flow or of a crowd.
+//! Slots for one connection at a time, of a flow or of a crowd: one where its senders are, one where its
+//! receivers are.
 
 use elephan_tcp::{Counters, Endpoint};
 
-use crate::state::connection::{Connection, RECEIVER, SENDER};
+use crate::state::connection::{Half, Sending};
 
 /// The owner of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,15 +16,25 @@ pub enum Owner {
     Arrival { crowd: u32 },
 }
 
-/// A slot for one connection at a time: of a flow, of a user, or of flows that arrive at random, in sequence.
+impl Owner {
+    /// Its crowd, if it is not a flow.
+    pub fn crowd(self) -> Option<u32> {
+        match self {
+            Self::Flow => None,
+            Self::User { crowd, .. } | Self::Arrival { crowd } => Some(crowd),
+        }
+    }
+}
+
+/// A slot for the sending half of one connection at a time: of a flow, of a user, or of flows that arrive at
+/// random, in sequence.
 pub struct Slot {
     /// Its owner.
     pub owner: Owner,
     /// The current connection.
-    pub connection: Option<Box<Connection>>,
-    /// Counters of its connections before the current one: those of the senders, and the bytes delivered at
-    /// the receivers.
-    before: Counters,
+    pub connection: Option<Box<Sending>>,
+    /// Counters of the senders of its connections before the current one, if there were any.
+    before: Option<Box<Counters>>,
     /// Connections opened so far.
     pub opened: u64,
 }
@@ -31,33 +42,66 @@ pub struct Slot {
 impl Slot {
     /// A slot without any connection so far.
     pub fn new(owner: Owner) -> Self {
-        Self { owner, connection: None, before: Counters::default(), opened: 0 }
+        Self { owner, connection: None, before: None, opened: 0 }
     }
 
     /// Removes the current connection, which is closed.
     pub fn clear(&mut self) {
-        self.before = self.counters();
+        self.before = Some(Box::new(self.counters()));
         self.connection = None;
     }
 
-    /// Sum of the counters of all its connections; `bytes_delivered` is counted at the receivers.
+    /// Sum of the counters of the senders of all its connections.
     pub fn counters(&self) -> Counters {
-        let mut sum = self.before;
+        let mut sum = self.before.as_deref().copied().unwrap_or_default();
         if let Some(connection) = &self.connection {
-            add(&mut sum, connection.ends[SENDER].counters());
-            sum.bytes_delivered += connection.ends[RECEIVER].counters().bytes_delivered;
+            add(&mut sum, connection.half.endpoint.counters());
         }
         sum
     }
 
     /// The connection of a transfer that is not finished.
-    pub fn unfinished(&self) -> Option<&Connection> {
-        self.connection.as_deref().filter(|connection| connection.size.is_some() && !connection.is_finished)
+    pub fn unfinished(&self) -> Option<&Sending> {
+        self.connection
+            .as_deref()
+            .filter(|connection| connection.transfer.size.is_some() && !connection.is_finished)
     }
 
     /// The sender of the current connection.
     pub fn sender(&self) -> Option<&Endpoint> {
-        self.connection.as_ref().map(|connection| &connection.ends[SENDER])
+        self.connection.as_ref().map(|connection| &connection.half.endpoint)
+    }
+}
+
+/// A slot for the receiving half of one connection at a time.
+pub struct Sink {
+    /// The crowd of the slot, if it is not a flow.
+    pub crowd: Option<u32>,
+    /// The current connection, if a packet of it has arrived.
+    pub connection: Option<Box<Half>>,
+    /// Connections closed so far.
+    pub closed: u64,
+    /// Bytes delivered by these.
+    before: u64,
+}
+
+impl Sink {
+    /// A slot without any connection so far.
+    pub fn new(crowd: Option<u32>) -> Self {
+        Self { crowd, connection: None, closed: 0, before: 0 }
+    }
+
+    /// The current connection is closed, even if no packet of it has arrived.
+    pub fn close(&mut self) {
+        self.before = self.delivered();
+        self.connection = None;
+        self.closed += 1;
+    }
+
+    /// Bytes that all its connections have delivered.
+    pub fn delivered(&self) -> u64 {
+        let current = self.connection.as_ref();
+        self.before + current.map_or(0, |half| half.endpoint.counters().bytes_delivered)
     }
 }
 

@@ -1,13 +1,10 @@
-//! A stream of datagrams while a plan is carried out: its source, and its receiver.
+//! The source of a stream of datagrams while a plan is carried out.
 
-use elephan_metrics::Reception;
 use elephan_scenario::plan::{self, Plan};
 use elephan_traffic::Source;
 use elephan_units::Time;
 
-use crate::packet::Datagram;
-
-/// A stream of datagrams.
+/// The source of a stream of datagrams.
 pub struct Stream {
     source: Source,
     stop: Time,
@@ -15,8 +12,6 @@ pub struct Stream {
     pub started: Option<Time>,
     /// Packets sent.
     pub sent: u64,
-    /// Statistics of the packets that arrived.
-    pub reception: Reception,
 }
 
 impl Stream {
@@ -28,7 +23,6 @@ impl Stream {
             stop: stream.stop.unwrap_or(Time::MAX),
             started: None,
             sent: 0,
-            reception: Reception::new(),
         }
     }
 
@@ -48,10 +42,5 @@ impl Stream {
         self.source.sent();
         self.sent += 1;
         Some(self.sent - 1)
-    }
-
-    /// A packet arrives.
-    pub fn receive(&mut self, datagram: Datagram, now: Time) {
-        self.reception.receive(datagram.number, now - datagram.sent_at);
     }
 }

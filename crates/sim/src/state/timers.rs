@@ -3,7 +3,7 @@
 use elephan_network::Events;
 use elephan_units::Time;
 
-use crate::state::connection::{RECEIVER, SENDER};
+use crate::state::connection::RECEIVER;
 
 /// The kinds of timers. Of simultaneous timers the earlier kind in this list comes first, and of the same
 /// kind the lower number.
@@ -28,11 +28,13 @@ struct Order {
     arrivals: usize,
     hosts: usize,
     ends: usize,
+    /// The first slot.
+    first: u32,
 }
 
 impl Order {
-    fn new(streams: usize, crowds: usize, hosts: usize) -> Self {
-        Self { arrivals: streams, hosts: streams + crowds, ends: streams + crowds + hosts }
+    fn new(streams: usize, crowds: usize, hosts: usize, first: u32) -> Self {
+        Self { arrivals: streams, hosts: streams + crowds, ends: streams + crowds + hosts, first }
     }
 
     /// The number of a timer.
@@ -42,7 +44,7 @@ impl Order {
             Timer::Stream(stream) => stream as usize,
             Timer::Arrival(crowd) => self.arrivals + crowd as usize,
             Timer::Host(flow) => self.hosts + flow as usize,
-            Timer::End(slot, end) => self.ends + 2 * slot as usize + end,
+            Timer::End(slot, end) => self.ends + 2 * (slot - self.first) as usize + end,
         }
     }
 
@@ -51,7 +53,7 @@ impl Order {
     fn unpack(self, number: usize) -> Timer {
         if number >= self.ends {
             let end = number - self.ends;
-            Timer::End((end / 2) as u32, end % 2)
+            Timer::End(self.first + (end / 2) as u32, end % 2)
         } else if number >= self.hosts {
             Timer::Host((number - self.hosts) as u32)
         } else if number >= self.arrivals {
@@ -66,19 +68,23 @@ impl Order {
 pub struct Timers {
     events: Events,
     order: Order,
+    /// Number of timers.
+    ends: usize,
 }
 
 impl Timers {
-    /// Timers for these numbers of streams, crowds and hosts, and for no slot; none is due.
-    pub fn new(streams: usize, crowds: usize, hosts: usize) -> Self {
-        let order = Order::new(streams, crowds, hosts);
-        Self { events: Events::new(order.ends), order }
+    /// Timers for these numbers of streams, crowds and hosts, and for no slot yet of those from `first` on; none
+    /// is due.
+    pub fn new(streams: usize, crowds: usize, hosts: usize, first: u32) -> Self {
+        let order = Order::new(streams, crowds, hosts, first);
+        Self { events: Events::new(order.ends), order, ends: order.ends }
     }
 
-    /// Adds timers for the two ends of one more slot.
-    pub fn add_slot(&mut self) {
-        for _ in [SENDER, RECEIVER] {
-            self.events.add();
+    /// Adds timers for the two ends of all slots up to this one.
+    pub fn reach(&mut self, slot: u32) {
+        let last = self.order.pack(Timer::End(slot, RECEIVER));
+        while self.ends <= last {
+            self.ends = self.events.add() + 1;
         }
     }
 
@@ -104,15 +110,16 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::connection::SENDER;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn a_number_stands_for_one_timer_and_keeps_the_order(
-            streams in 0usize..4, crowds in 0usize..4, hosts in 0usize..4, slots in 0u32..4,
+            streams in 0usize..4, crowds in 0usize..4, hosts in 0usize..4, first in 0u32..3, slots in 0u32..4,
         ) {
-            let order = Order::new(streams, crowds, hosts);
-            let ends = (0..slots).flat_map(|slot| [Timer::End(slot, SENDER), Timer::End(slot, RECEIVER)]);
+            let order = Order::new(streams, crowds, hosts, first);
+            let ends = (first..first + slots).flat_map(|slot| [Timer::End(slot, SENDER), Timer::End(slot, RECEIVER)]);
             let timers: Vec<Timer> = (0..streams as u32).map(Timer::Stream)
                 .chain((0..crowds as u32).map(Timer::Arrival))
                 .chain((0..hosts as u32).map(Timer::Host))

@@ -1,0 +1,128 @@
+//! The far end of a link: losses on the wire, delays of single packets, arrivals.
+
+use elephan_units::{Seed, Time};
+
+use super::wire::Wire;
+use crate::config::LinkConfig;
+use crate::loss::Losses;
+use crate::vary::Varied;
+
+/// The far end of a link.
+pub struct Head<P> {
+    pub(super) delay: Time,
+    pub(super) losses: Losses,
+    pub(super) varied: Option<Box<Varied<P>>>,
+    /// Packets that reached the far end, and packets that the wire lost.
+    pub(super) delivered: u64,
+    pub(super) lost: u64,
+    /// Of the lost packets, those offered before the measuring window, since it began.
+    pub(super) lost_earlier: u64,
+    /// Packets with numbers below this were offered before the measuring window; so were those that the wire
+    /// lists.
+    pub(super) earlier: u64,
+    /// Packets that the wire lost, if they are requested.
+    pub(super) kept: Option<Vec<P>>,
+}
+
+impl<P: Copy> Head<P> {
+    /// The far end of link number `index` of a run.
+    pub fn new(config: &LinkConfig, seed: Seed, index: u64) -> Self {
+        Self {
+            delay: config.delay,
+            losses: Losses::new(config.loss, seed, index),
+            varied: config.vary.map(|vary| Box::new(Varied::new(Some(vary), seed, index))),
+            delivered: 0,
+            lost: 0,
+            lost_earlier: 0,
+            earlier: 0,
+            kept: None,
+        }
+    }
+
+    /// When the first packet of the wire reaches its end.
+    #[inline]
+    fn first(&self, wire: &Wire<P>) -> Time {
+        wire.front().map_or(Time::MAX, |flying| flying.finish.saturating_add(self.delay))
+    }
+
+    /// When [`Head::receive`] is to be called next; `Time::MAX` if no packet is on the link.
+    #[inline]
+    pub fn next_event(&self, wire: &Wire<P>) -> Time {
+        match &self.varied {
+            None => self.first(wire),
+            Some(varied) => self.first(wire).min(varied.next()),
+        }
+    }
+
+    /// The next packet that has reached the far end by `now`; call it while [`Head::next_event`] is not later than `now`.
+    #[inline(always)]
+    pub fn receive(&mut self, wire: &mut Wire<P>, now: Time) -> Option<P> {
+        if self.varied.is_some() {
+            return self.receive_varied(wire, now);
+        }
+        while self.first(wire) <= now {
+            let packet = self.off_the_wire(wire);
+            if packet.is_some() {
+                self.delivered += 1;
+                return packet;
+            }
+        }
+        None
+    }
+
+    #[inline(never)]
+    fn receive_varied(&mut self, wire: &mut Wire<P>, now: Time) -> Option<P> {
+        loop {
+            let arrival = self.first(wire);
+            let varied = self.varied.as_mut()?;
+            if let Some(packet) = varied.take(now.min(arrival)) {
+                self.delivered += 1;
+                return Some(packet);
+            }
+            if arrival > now {
+                return None;
+            }
+            let number = self.number();
+            if let Some(packet) = self.off_the_wire(wire) {
+                self.varied.as_mut()?.hold(packet, number, arrival);
+            }
+        }
+    }
+
+    /// The number of the wire's first packet: the number of packets that have left the wire since the link
+    /// last went down.
+    pub(super) fn number(&self) -> u64 {
+        self.delivered + self.lost + self.varied.as_ref().map_or(0, |varied| varied.len()) as u64
+    }
+
+    /// Whether packet `number` was offered before the measuring window.
+    pub(super) fn is_earlier(&self, wire: &Wire<P>, number: u64) -> bool {
+        number < self.earlier || wire.earlier.binary_search(&number).is_ok()
+    }
+
+    /// Takes the first packet off the wire, when its time has come; `None` if the wire lost it.
+    #[inline(always)]
+    pub(super) fn off_the_wire(&mut self, wire: &mut Wire<P>) -> Option<P> {
+        let packet = wire.front()?.packet;
+        let is_lost = self.losses.loses();
+        if is_lost {
+            self.lost_earlier += u64::from(self.is_earlier(wire, self.number()));
+            self.lost += 1;
+            if let Some(kept) = &mut self.kept {
+                kept.push(packet);
+            }
+        }
+        wire.pop();
+        (!is_lost).then_some(packet)
+    }
+
+    /// From now on, keeps the packets that the wire loses, for [`Head::lost`].
+    pub fn keep_lost(&mut self) {
+        self.kept = Some(Vec::new());
+    }
+
+    /// The packets that the wire has lost since the last call.
+    pub fn lost(&mut self) -> Vec<P> {
+        self.kept.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+}

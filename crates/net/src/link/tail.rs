@@ -1,0 +1,260 @@
+//! The near end of a link: policers, queue and transmitter.
+
+use std::collections::VecDeque;
+
+use elephan_units::{Rate, Seed, Time};
+
+use super::wire::Wire;
+use crate::config::LinkConfig;
+use crate::ledger::{Ledger, Reason};
+use crate::packet::Packet;
+use crate::packet_queue::PacketQueue;
+use crate::policer::Bucket;
+use crate::queue::EnqueueAqm;
+use crate::serializer::Serializer;
+use crate::statistics::QueueStatistics;
+use crate::verdict::{Moment, Verdict};
+use crate::waiting::Waiting;
+
+/// The elements before the queue, if there are any.
+#[derive(Default)]
+pub(super) struct Ingress {
+    buckets: Vec<Bucket>,
+    pub down: bool,
+}
+
+/// What is known of a waiting packet that is on the wire already.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// When the transmitter finishes it.
+    finish: Time,
+    bytes: u32,
+}
+
+/// The near end of a link.
+pub struct Tail<P> {
+    /// When the packet in service leaves the transmitter, and the next begins.
+    pub(super) next_start: Time,
+    /// When the transmitter becomes idle.
+    pub(super) free_at: Time,
+    pub(super) waiting: Waiting,
+    /// The waiting packets, unless they are in the `PacketQueue`.
+    places: VecDeque<Place>,
+    /// Decides on packets that join the wire; `None` for DropTail.
+    aqm: Option<Box<EnqueueAqm>>,
+    /// Waiting packets, unless they are on the wire.
+    pub(super) queue: Option<Box<PacketQueue<P>>>,
+    pub(super) ingress: Option<Box<Ingress>>,
+    pub(super) serializer: Option<Serializer>,
+    pub(super) statistics: QueueStatistics,
+    pub(super) ledger: Ledger<P>,
+    /// Number of packets given to the wire since the link last went down, on top of those counted then.
+    pub(super) entered: u64,
+    pub(super) config: LinkConfig,
+    /// The rate of the packet in service, which a new rate does not affect.
+    pub(super) service_rate: Option<Rate>,
+    /// The amount that the rate had allowed at its last change, and the time of that change; bits times the
+    /// picoseconds in a second.
+    pub(super) allowed: u128,
+    pub(super) allowed_until: Time,
+    pub(super) seed: Seed,
+    pub(super) index: u64,
+    /// Number of changes of the loss model so far: each has its own random streams.
+    pub(super) loss_changes: u64,
+}
+
+impl<P: Packet> Tail<P> {
+    /// The near end of link number `index` of a run.
+    pub fn new(config: LinkConfig, seed: Seed, index: u64) -> Self {
+        let rate = config.rate.unwrap_or(Rate::from_bits_per_sec(u64::MAX));
+        let keeps_packets = config.changes || PacketQueue::<P>::is_needed(&config.queue);
+        let queue =
+            keeps_packets.then(|| Box::new(PacketQueue::new(&config.queue, config.limit, rate, seed, index)));
+        let aqm = if keeps_packets {
+            None
+        } else {
+            EnqueueAqm::new(&config.queue, rate, seed, index).map(Box::new)
+        };
+        let buckets: Vec<Bucket> = config.police.iter().map(Bucket::new).collect();
+        let ingress = (!buckets.is_empty()).then(|| Box::new(Ingress { buckets, down: false }));
+        Self {
+            next_start: Time::ZERO,
+            free_at: Time::ZERO,
+            waiting: Waiting::default(),
+            places: VecDeque::new(),
+            aqm,
+            queue,
+            ingress,
+            serializer: config.rate.map(Serializer::new),
+            statistics: QueueStatistics::default(),
+            ledger: Ledger::new(),
+            entered: 0,
+            service_rate: config.rate,
+            config,
+            allowed: 0,
+            allowed_until: Time::ZERO,
+            seed,
+            index,
+            loss_changes: 0,
+        }
+    }
+
+    /// Offers `packet` to the queue; returns whether it was accepted.
+    #[inline(always)]
+    pub fn send(&mut self, mut packet: P, wire: &mut Wire<P>, now: Time) -> bool {
+        self.ledger.counters.offered += 1;
+        if self.ingress.is_some() && !self.admits(&mut packet, now) {
+            return false;
+        }
+        if self.queue.is_some() {
+            return self.keep(packet, wire, now);
+        }
+        self.serve_places(now);
+        let bytes = packet.bytes();
+        if let Some(aqm) = &mut self.aqm {
+            match aqm.judge(&packet, &Moment { now, waiting: self.waiting, busy_until: self.free_at }) {
+                Verdict::Accept => {}
+                Verdict::Mark if self.waiting.fills(self.config.limit, bytes) => {}
+                Verdict::Mark => {
+                    packet.mark();
+                    self.ledger.counters.marked += 1;
+                }
+                Verdict::Drop => {
+                    self.ledger.counters.drop(Reason::Early);
+                    return false;
+                }
+            }
+        }
+        if self.waiting.fills(self.config.limit, bytes) {
+            self.ledger.counters.drop(Reason::Full);
+            return false;
+        }
+        self.ledger.counters.bytes_accepted += u64::from(bytes);
+        let start = self.free_at.max(now);
+        let service = self.serializer.as_mut().map_or(Time::ZERO, |serializer| serializer.next(bytes));
+        let finish = start.saturating_add(service);
+        self.free_at = finish;
+        if start > now {
+            self.waiting.add(bytes);
+            self.places.push_back(Place { finish, bytes });
+        } else {
+            self.next_start = finish;
+        }
+        self.statistics.record(start - now, self.waiting.packets, now);
+        self.entered += 1;
+        wire.push(finish, packet);
+        true
+    }
+
+    /// Whether a packet may join the queue: the link is up, and there are enough tokens.
+    #[inline(never)]
+    fn admits(&mut self, packet: &mut P, now: Time) -> bool {
+        let Some(ingress) = &mut self.ingress else { return true };
+        if ingress.down {
+            self.ledger.counters.drop(Reason::Down);
+            return false;
+        }
+        let admitted = ingress.buckets.iter_mut().all(|bucket| bucket.admits(packet, now));
+        if !admitted {
+            self.ledger.counters.drop(Reason::Policed);
+        }
+        admitted
+    }
+
+    /// Puts a packet into the `PacketQueue`.
+    #[inline(never)]
+    fn keep(&mut self, packet: P, wire: &mut Wire<P>, now: Time) -> bool {
+        self.advance(wire, now);
+        let Some(queue) = &mut self.queue else { return false };
+        if queue.waiting().packets == 0 {
+            // Idle until now, unless the transmitter is still busy.
+            self.free_at = self.free_at.max(now);
+        }
+        let accepted = queue.enqueue(packet, now, &mut self.ledger);
+        if accepted {
+            self.ledger.counters.bytes_accepted += u64::from(packet.bytes());
+        }
+        self.waiting = queue.waiting();
+        self.advance(wire, now);
+        self.statistics.record_length(self.waiting.packets, now);
+        accepted
+    }
+
+    /// Moves packets whose service has begun by `now` from the `PacketQueue` to the wire.
+    #[inline]
+    pub(super) fn advance(&mut self, wire: &mut Wire<P>, now: Time) {
+        if self.free_at > now {
+            return;
+        }
+        let Some(queue) = &mut self.queue else { return };
+        while self.free_at <= now
+            && queue.waiting().packets > 0
+            && let Some(stored) = queue.dequeue(self.free_at, &mut self.ledger)
+        {
+            let start = self.free_at;
+            let bytes = stored.packet.bytes();
+            let service = self.serializer.as_mut().map_or(Time::ZERO, |serializer| serializer.next(bytes));
+            let finish = start.saturating_add(service);
+            self.statistics.record(start.since(stored.arrived), 0, stored.arrived);
+            if self.ledger.is_earlier(stored.arrived) {
+                wire.earlier.push(self.entered);
+            }
+            (self.free_at, self.next_start, self.service_rate) = (finish, finish, self.config.rate);
+            self.entered += 1;
+            wire.push(finish, stored.packet);
+        }
+        self.waiting = queue.waiting();
+    }
+
+    /// Whether packets wait here until their service begins, so that [`Tail::serve`] is needed for them to get
+    /// on the wire in time.
+    #[inline]
+    pub fn keeps_packets(&self) -> bool {
+        self.queue.is_some()
+    }
+
+    /// Takes packets whose service has begun by `now` out of the queue.
+    #[inline]
+    pub fn serve(&mut self, wire: &mut Wire<P>, now: Time) {
+        if self.queue.is_some() { self.advance(wire, now) } else { self.serve_places(now) }
+    }
+
+    #[inline]
+    fn serve_places(&mut self, now: Time) {
+        while self.next_start <= now
+            && let Some(place) = self.places.front()
+        {
+            self.waiting.remove(place.bytes);
+            self.next_start = place.finish;
+            self.places.pop_front();
+        }
+    }
+
+    /// The packets that wait in the queue at `now`.
+    pub fn waiting(&mut self, wire: &mut Wire<P>, now: Time) -> Waiting {
+        self.serve(wire, now);
+        self.waiting
+    }
+
+    /// When the packet in service leaves the transmitter and the next begins; not after `now` if none is in
+    /// service.
+    pub fn next_start(&mut self, wire: &mut Wire<P>, now: Time) -> Time {
+        self.serve(wire, now);
+        self.next_start
+    }
+
+    /// The link's settings.
+    pub fn config(&self) -> &LinkConfig {
+        &self.config
+    }
+
+    /// From now on, keeps the packets that are dropped after they were accepted, for [`Tail::drops`].
+    pub fn keep_drops(&mut self) {
+        self.ledger.drops = Some(Vec::new());
+    }
+
+    /// The accepted packets that were dropped since the last call, with the times of the drops.
+    pub fn drops(&mut self) -> Vec<(Time, P)> {
+        self.ledger.drops.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+}

@@ -1,0 +1,216 @@
+//! The ends of links that advance together.
+
+use std::sync::Arc;
+
+use elephan_net::{Head, Packet, Tail, View, Wire};
+use elephan_units::{Seed, Time};
+
+use elephan_scenario::plan;
+
+use crate::events::Events;
+
+/// Marks what is not here.
+const ELSEWHERE: u32 = u32::MAX;
+
+/// The near end of a link.
+pub(crate) struct Near<P> {
+    pub tail: Tail<P>,
+    /// The number of the link.
+    pub link: u32,
+    /// The wire that it gives packets to.
+    wire: u32,
+    /// The far end, if it is here.
+    far: u32,
+}
+
+/// The far end of a link.
+pub(crate) struct Far<P> {
+    pub head: Head<P>,
+    /// The number of the link.
+    pub link: u32,
+    /// The wire that it takes packets from.
+    wire: u32,
+    /// The near end, if it is here.
+    near: u32,
+    /// Whether the near end is here, and keeps packets until their service begins.
+    is_kept_for: bool,
+}
+
+/// The ends of links that advance together, and their wires. A link of which one end is elsewhere has a wire at
+/// each end: what the near end sends is handed over from time to time.
+pub struct Part<P> {
+    pub(crate) nears: Vec<Near<P>>,
+    pub(crate) fars: Vec<Far<P>>,
+    wires: Vec<Wire<P>>,
+    /// The time at which a packet next reaches each far end.
+    pub(crate) arrivals: Events,
+    /// For each position on a route, the near end to which a packet there goes, by its place in the part that has it.
+    pub(crate) hops: Arc<[u32]>,
+}
+
+/// The packets that a part keeps for another: those of a link of which only the near end is here.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing {
+    /// The number of the link.
+    pub link: u32,
+    near: u32,
+}
+
+impl<P: Packet> Part<P> {
+    /// A part without any link; `hops` as in [`crate::Paths`].
+    pub(crate) fn new(hops: Arc<[u32]>) -> Self {
+        Self { nears: Vec::new(), fars: Vec::new(), wires: Vec::new(), arrivals: Events::new(0), hops }
+    }
+
+    /// Adds ends of link number `link`, which must be greater than those added before. If packets are followed,
+    /// the ends keep those that they drop or lose.
+    pub(crate) fn add(
+        &mut self,
+        number: u32,
+        link: &plan::Link,
+        seed: Seed,
+        has: [bool; 2],
+        follows: bool,
+    ) {
+        let index = u64::from(number);
+        let [near, far] = [self.nears.len() as u32, self.fars.len() as u32];
+        let both = has == [true; 2];
+        let wire = self.wires.len() as u32;
+        self.wires.push(Wire::default());
+        if has[0] {
+            let mut tail = Tail::new(link.config.clone(), seed, index);
+            if follows {
+                tail.keep_drops();
+            }
+            self.nears.push(Near { tail, link: number, wire, far: if both { far } else { ELSEWHERE } });
+        }
+        if has[1] {
+            let mut head = Head::new(&link.config, seed, index);
+            if follows {
+                head.keep_lost();
+            }
+            let is_kept_for = both && self.nears[near as usize].tail.keeps_packets();
+            let near = if both { near } else { ELSEWHERE };
+            self.fars.push(Far { head, link: number, wire, near, is_kept_for });
+            self.arrivals.add();
+        }
+    }
+
+    /// The links of which only the near end is here.
+    pub fn outgoing(&self) -> impl Iterator<Item = Outgoing> {
+        let away = (0..).zip(&self.nears).filter(|(_, end)| end.far == ELSEWHERE);
+        away.map(|(near, end)| Outgoing { link: end.link, near })
+    }
+
+    /// The time at which a packet next reaches a far end, and that end; `Time::MAX` for never.
+    #[inline]
+    pub fn next_arrival(&self) -> (Time, usize) {
+        self.arrivals.next()
+    }
+
+    /// The number of the link of a far end.
+    #[inline]
+    pub fn link_of(&self, far: usize) -> u32 {
+        self.fars[far].link
+    }
+
+    /// The near end to which a packet at this position goes, and its wire.
+    pub fn tail_at(&mut self, position: u32) -> (&mut Tail<P>, &mut Wire<P>) {
+        let near = &mut self.nears[self.hops[position as usize] as usize];
+        (&mut near.tail, &mut self.wires[near.wire as usize])
+    }
+
+    /// A packet arrives at a near end; returns whether it is accepted.
+    #[inline]
+    pub(crate) fn send(&mut self, number: usize, packet: P, now: Time) -> bool {
+        let Self { nears, fars, wires, arrivals, .. } = self;
+        let near = &mut nears[number];
+        let wire = &mut wires[near.wire as usize];
+        let was_idle = wire.is_empty();
+        let accepted = near.tail.send(packet, wire, now);
+        if was_idle && accepted && near.far != ELSEWHERE {
+            let next = fars[near.far as usize].head.next_event(wire);
+            arrivals.schedule(near.far as usize, next);
+        }
+        accepted
+    }
+
+    /// When a packet next reaches a far end.
+    #[inline]
+    pub(crate) fn next_at(&self, number: usize) -> Time {
+        let far = &self.fars[number];
+        far.head.next_event(&self.wires[far.wire as usize])
+    }
+
+    /// The next packet that has reached a far end.
+    #[inline]
+    pub(crate) fn receive(&mut self, number: usize, now: Time) -> Option<P> {
+        let Self { nears, fars, wires, .. } = self;
+        let far = &mut fars[number];
+        let wire = &mut wires[far.wire as usize];
+        if far.is_kept_for {
+            nears[far.near as usize].tail.serve(wire, now);
+        }
+        far.head.receive(wire, now)
+    }
+
+    /// The packets that a near end dropped after it had accepted them, and that a far end's wire lost, of one
+    /// link, since the last call.
+    pub(crate) fn gone(&mut self, end: End) -> (u32, Vec<(Time, P)>, Vec<P>) {
+        let (near, far) = match end {
+            End::Near(near) => (near, self.nears[near as usize].far),
+            End::Far(far) => (self.fars[far as usize].near, far),
+        };
+        let drops = self.nears.get_mut(near as usize);
+        let lost = self.fars.get_mut(far as usize);
+        let link = drops.as_ref().map(|end| end.link).or(lost.as_ref().map(|end| end.link)).unwrap_or_default();
+        let drops = drops.map(|end| end.tail.drops()).unwrap_or_default();
+        (link, drops, lost.map(|end| end.head.lost()).unwrap_or_default())
+    }
+
+    /// All time up to `now` has passed here: hands over what was sent on a link to the part with its far end,
+    /// number `far` there. Packets that reach it by `now` must have been handed over before.
+    pub fn hand_over(&mut self, outgoing: Outgoing, to: &mut Self, far: usize, now: Time) {
+        let near = &mut self.nears[outgoing.near as usize];
+        let wire = &mut self.wires[near.wire as usize];
+        if near.tail.keeps_packets() {
+            near.tail.serve(wire, now);
+        }
+        if wire.is_empty() {
+            return;
+        }
+        let there = &mut to.wires[to.fars[far].wire as usize];
+        let was_idle = there.is_empty();
+        wire.hand_over(there);
+        if was_idle {
+            to.reschedule(far);
+        }
+    }
+
+    /// Sets the time of a far end's next arrival anew.
+    pub fn reschedule(&mut self, far: usize) {
+        let next = self.next_at(far);
+        self.arrivals.schedule(far, next);
+    }
+
+    /// Both ends of a link that are here: places of its ends.
+    pub fn view(&mut self, near: usize, far: usize) -> View<'_, P> {
+        let far = &mut self.fars[far];
+        View { tail: &mut self.nears[near].tail, wire: &mut self.wires[far.wire as usize], head: &mut far.head }
+    }
+
+    /// Both ends of a link, of which the far end is in another part.
+    pub fn view_across<'a>(&'a mut self, near: usize, to: &'a mut Self, far: usize) -> View<'a, P> {
+        let far = &mut to.fars[far];
+        View { tail: &mut self.nears[near].tail, wire: &mut to.wires[far.wire as usize], head: &mut far.head }
+    }
+}
+
+/// An end of a link, by its place in a part.
+#[derive(Clone, Copy, Debug)]
+pub enum End {
+    /// The near end.
+    Near(u32),
+    /// The far end.
+    Far(u32),
+}

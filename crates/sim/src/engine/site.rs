@@ -1,0 +1,103 @@
+//! The events of a site: selects the next one and handles it.
+
+use elephan_network::Part;
+use elephan_units::Time;
+
+use crate::engine::steps::Source;
+use crate::error::Error;
+use crate::packet::Packet;
+use crate::report::{Key, Rank, Report};
+use crate::state::connection::{RECEIVER, SENDER};
+use crate::state::site::{News, Site, What};
+use crate::state::timers::Timer;
+
+/// A site while it advances, with its part of the network.
+pub struct Running<'r, 'a, const DETAILED: bool> {
+    pub site: &'r mut Site<'a>,
+    pub part: &'r mut Part<Packet>,
+}
+
+impl Site<'_> {
+    /// When the next event is due; `Time::MAX` for never.
+    pub fn next_event(&self, part: &Part<Packet>) -> Time {
+        part.next_arrival().0.min(self.timers.next_time())
+    }
+}
+
+impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
+    /// Handles all events up to `until`, in order.
+    pub fn run(&mut self, until: Time) -> Result<(), Error> {
+        self.site.inbox.make_contiguous().sort_by_key(|news| news.key);
+        loop {
+            let (arrival, far) = self.part.next_arrival();
+            let timer = self.site.timers.next_time();
+            let now = arrival.min(timer);
+            let rank = if arrival <= timer {
+                Rank::Arrival(self.part.link_of(far))
+            } else {
+                Rank::Timer(self.site.timers.next())
+            };
+            self.site.current = Key { at: now, rank };
+            if !self.site.inbox.is_empty()
+                && let Some(news) = self.site.inbox.pop_front_if(|news| now > until || news.key < self.site.current)
+            {
+                self.take(news);
+                continue;
+            }
+            if now > until {
+                return Ok(());
+            }
+            self.site.handled += 1;
+            self.site.steps.take();
+            if !self.site.steps.are_left() {
+                self.look(Source::of_rank(rank), now)?;
+            }
+            match rank {
+                Rank::Arrival(_) => {
+                    elephan_network::Driver::arrive(self, far, arrival);
+                }
+                Rank::Timer(timer) => self.fire(timer, now),
+            }
+        }
+    }
+
+    /// Handles a timer that is due.
+    #[inline]
+    fn fire(&mut self, timer: Timer, now: Time) {
+        match timer {
+            Timer::End(slot, end) => self.wake(slot, end, now),
+            Timer::Stream(stream) => self.emit(stream, now),
+            Timer::Arrival(crowd) => self.arrival(crowd, now),
+            Timer::Host(flow) => self.pump(flow, SENDER, now),
+        }
+    }
+
+    /// Takes note of what happened to the sending half of a slot.
+    fn take(&mut self, news: News) {
+        match news.what {
+            What::Added(crowd) => self.site.add_sink(news.slot, Some(crowd)),
+            What::Closed => {
+                let place = self.site.place(news.slot);
+                self.site.sinks[place].close();
+                self.site.timers.schedule(Timer::End(news.slot, RECEIVER), Time::MAX);
+            }
+        }
+    }
+
+    /// Tells the site of the receivers of a slot, whose data takes `route`.
+    pub(super) fn tell(&mut self, slot: u32, route: u32, what: What) {
+        let [_, to] = self.site.paths.ends(route);
+        let news = News { key: self.site.current, slot, what };
+        if to == self.site.number {
+            self.take(news);
+        } else {
+            self.site.outbox.push((to, news));
+        }
+    }
+
+    /// Reports what happened in the current event.
+    pub(super) fn report(&mut self, report: Report) {
+        let key = self.site.current;
+        self.site.log.push((key, report));
+    }
+}

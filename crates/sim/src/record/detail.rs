@@ -1,0 +1,62 @@
+//! Single packets: events and captures.
+
+use elephan_metrics::Control;
+use elephan_metrics::trace::{EventKind, EventRow, EventTrace, NO_LINK};
+use elephan_scenario::Plan;
+use elephan_tcp::{Endpoint, Segment};
+use elephan_units::Time;
+
+use crate::error::Error;
+use crate::record::captures::Captures;
+
+/// The events and captures of a run.
+pub struct Detail<'a> {
+    plan: &'a Plan,
+    events: EventTrace,
+    /// Captured packets.
+    pub captures: Captures,
+}
+
+/// An event of a packet, a window or a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// The kind of event.
+    pub kind: EventKind,
+    /// The flow, crowd or stream, by its number in traces.
+    pub flow: u32,
+    /// The link.
+    pub link: Option<u32>,
+    /// The segment.
+    pub segment: Option<&'a Segment>,
+}
+
+impl<'a> Detail<'a> {
+    /// Of a run that has not begun.
+    pub fn new(plan: &'a Plan, control: &dyn Control) -> Result<Self, Error> {
+        Ok(Self { plan, events: EventTrace::default(), captures: Captures::new(plan, control)? })
+    }
+
+    /// Records an event, of a flow with this sender.
+    pub fn event(&mut self, sender: Option<&Endpoint>, event: Event<'_>, now: Time) {
+        if !self.plan.trace.events {
+            return;
+        }
+        self.events.push(EventRow {
+            time_s: now.secs_f64(),
+            kind: event.kind as u8,
+            flow: event.flow,
+            link: event.link.unwrap_or(NO_LINK),
+            seq: event.segment.map_or(0, |s| if s.len > 0 { s.seq } else { s.ack }),
+            bytes: event.segment.map_or(0, |s| u32::from(s.len)),
+            cwnd_segments: sender.map_or(0.0, |sender| sender.controller().cwnd()),
+            ssthresh_segments: sender.map_or(0.0, |sender| sender.controller().ssthresh()),
+        });
+    }
+
+    /// The events in order. All captures are complete.
+    pub fn finish(mut self) -> Result<EventTrace, Error> {
+        self.captures.finish()?;
+        self.events.sort();
+        Ok(self.events)
+    }
+}

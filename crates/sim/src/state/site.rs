@@ -1,0 +1,168 @@
+//! A site: what is in one place, and advances together.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use elephan_metrics::{Control, Reception};
+use elephan_network::Paths;
+use elephan_scenario::plan::{Flow, Plan};
+use elephan_units::Time;
+
+use crate::engine::Steps;
+use crate::record::Detail;
+use crate::report::{Key, Log, Rank};
+use crate::state::connection::SENDER;
+use crate::state::crowd::Crowd;
+use crate::state::host::Host;
+use crate::state::slot::{Owner, Sink, Slot};
+use crate::state::stream::Stream;
+use crate::state::timers::{Timer, Timers};
+
+/// A site, without its ends of links.
+pub struct Site<'a> {
+    /// The plan being carried out.
+    pub plan: &'a Plan,
+    /// The caller's control of the run.
+    pub control: &'a dyn Control,
+    /// The routes.
+    pub paths: Arc<Paths>,
+    /// Its number.
+    pub number: u32,
+    /// The number of the first slot in the two lists that follow, and of the next new slot.
+    pub first: u32,
+    pub next: u32,
+    /// Slots for the senders here.
+    pub slots: Vec<Slot>,
+    /// Slots for the receivers here.
+    pub sinks: Vec<Sink>,
+    /// By number, the crowds whose senders are here.
+    pub crowds: Vec<Option<Crowd>>,
+    /// The hosts of flows, by number of the slot from `first` on, if processing takes time.
+    pub hosts: Vec<Option<Box<Host>>>,
+    /// By number, the streams of datagrams whose senders are here.
+    pub streams: Vec<Option<Stream>>,
+    /// By number, the streams of datagrams whose receivers are here.
+    pub receptions: Vec<Option<Reception>>,
+    /// Events that do not belong to links.
+    pub timers: Timers,
+    /// Number of events handled.
+    pub handled: u64,
+    /// Checks whether the run stops.
+    pub steps: Steps,
+    /// The event being handled.
+    pub current: Key,
+    /// What it reports, in order.
+    pub log: Log,
+    /// Single packets, if they are recorded.
+    pub detail: Option<Detail<'a>>,
+    /// News from sites that advance before this one, and for those that advance after it, with their numbers.
+    pub inbox: VecDeque<News>,
+    pub outbox: Vec<(u32, News)>,
+}
+
+/// What a site tells another, which knows it at once.
+#[derive(Clone, Copy, Debug)]
+pub struct News {
+    /// The event in which it happened.
+    pub key: Key,
+    /// The slot.
+    pub slot: u32,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened to a slot.
+#[derive(Clone, Copy, Debug)]
+pub enum What {
+    /// It is new, and belongs to this crowd.
+    Added(u32),
+    /// Its current connection closed.
+    Closed,
+}
+
+impl<'a> Site<'a> {
+    /// An empty site, for slots from `first` on; `next` is the next new one.
+    pub fn new(
+        plan: &'a Plan,
+        control: &'a dyn Control,
+        paths: Arc<Paths>,
+        number: u32,
+        (first, next): (u32, u32),
+    ) -> Self {
+        let hosts = if plan.flows.iter().any(|flow| flow.host.is_some()) { plan.flows.len() } else { 0 };
+        Self {
+            plan,
+            control,
+            paths,
+            number,
+            first,
+            next,
+            slots: Vec::new(),
+            sinks: Vec::new(),
+            crowds: plan.crowds.iter().map(|_| None).collect(),
+            hosts: Vec::new(),
+            streams: plan.streams.iter().map(|_| None).collect(),
+            receptions: plan.streams.iter().map(|_| None).collect(),
+            timers: Timers::new(plan.streams.len(), plan.crowds.len(), hosts, first),
+            handled: 0,
+            steps: Steps::default(),
+            current: Key { at: Time::ZERO, rank: Rank::Arrival(0) },
+            log: Log::default(),
+            detail: None,
+            inbox: VecDeque::new(),
+            outbox: Vec::new(),
+        }
+    }
+
+    /// The place of a slot in the lists.
+    #[inline]
+    pub fn place(&self, slot: u32) -> usize {
+        (slot - self.first) as usize
+    }
+
+    /// The slot of a sender here.
+    #[inline]
+    pub fn slot(&mut self, slot: u32) -> &mut Slot {
+        let place = self.place(slot);
+        &mut self.slots[place]
+    }
+
+    /// Makes a slot for a sender here. Its first connection begins at `start`.
+    pub fn add_slot(&mut self, slot: u32, owner: Owner, start: Time) {
+        let place = self.place(slot);
+        while self.slots.len() <= place {
+            self.slots.push(Slot::new(Owner::Flow));
+        }
+        self.slots[place].owner = owner;
+        self.timers.reach(slot);
+        self.timers.schedule(Timer::End(slot, SENDER), start);
+        if let Owner::Flow = owner
+            && let Some(costs) = self.plan.flows[slot as usize].host
+        {
+            self.hosts.resize_with(self.hosts.len().max(place + 1), || None);
+            self.hosts[place] = Some(Box::new(Host::new(costs)));
+        }
+    }
+
+    /// Makes a slot for a receiver here.
+    pub fn add_sink(&mut self, slot: u32, crowd: Option<u32>) {
+        let place = self.place(slot);
+        while self.sinks.len() <= place {
+            self.sinks.push(Sink::new(None));
+        }
+        self.sinks[place].crowd = crowd;
+        self.timers.reach(slot);
+    }
+
+    /// The plan's settings for the flows of a slot, which is a flow's or belongs to this crowd.
+    pub fn plan_of(&self, slot: u32, crowd: Option<u32>) -> &'a Flow {
+        let plan = self.plan;
+        crowd.map_or_else(|| &plan.flows[slot as usize], |crowd| &plan.crowds[crowd as usize].flow)
+    }
+
+    /// The flow or crowd of a slot, by its number in traces.
+    pub fn number_of_slot(&self, slot: u32) -> u32 {
+        let crowd = self.slots[self.place(slot)].owner.crowd();
+        crowd.map_or(slot, |crowd| self.plan.flows.len() as u32 + crowd)
+    }
+}
