@@ -133,6 +133,12 @@ impl Segment {
         IP_HEADER + TCP_HEADER + self.options_bytes() + u32::from(self.len)
     }
 
+    /// Whether it is one of an open connection that goes well: no flags but ACK and PSH, and no SACK blocks.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.flags.bits() & !Flags::PSH.bits() == Flags::ACK.bits() && self.sack.is_empty()
+    }
+
     /// Sequence space that the segment takes: its payload, plus one for a SYN and one for a FIN.
     pub fn seq_len(&self) -> u32 {
         u32::from(self.len)

@@ -4,6 +4,8 @@
 mod handshake;
 mod receive;
 mod transmit;
+#[cfg(test)]
+mod twins;
 
 use elephan_cc::Controller;
 use elephan_units::Time;

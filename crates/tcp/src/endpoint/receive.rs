@@ -14,7 +14,76 @@ const CHALLENGES: (u32, Time) = (10, Time::from_secs(5));
 
 impl Endpoint {
     /// A segment arrived. `congestion_experienced` is the congestion mark in its IP header.
+    #[inline]
     pub fn on_segment(&mut self, segment: &Segment, congestion_experienced: bool, now: Time) {
+        if !self.on_plain_segment(segment, congestion_experienced, now) {
+            self.on_any_segment(segment, congestion_experienced, now);
+        }
+    }
+
+    /// The fast path of [`Endpoint::on_segment`], for what arrives while nothing is lost: the next data at an end
+    /// that sends none, and the acknowledgment of new data without data of its own. Returns false, with nothing
+    /// changed, unless:
+    ///
+    /// - the connection is established;
+    /// - the segment has no flags but ACK and PSH, and no SACK blocks;
+    /// - its sequence number is the next expected;
+    /// - it has a timestamp that is not older than the last, or the connection uses none;
+    /// - [`Endpoint::on_next_data`] or [`Sender::on_plain_ack`] takes it.
+    ///
+    /// [`Sender::on_plain_ack`]: crate::sender::Sender::on_plain_ack
+    #[inline]
+    pub(super) fn on_plain_segment(&mut self, segment: &Segment, marked: bool, now: Time) -> bool {
+        let due = self.due();
+        if self.state != State::Established
+            || !segment.is_plain()
+            || segment.seq != due
+            || segment.timestamps != self.timestamps
+            || self.timestamps && self.ts_recent.wrapping_sub(segment.ts_val).cast_signed() > 0
+        {
+            return false;
+        }
+        // RFC 7323, section 4.3, rule 2: a delayed acknowledgment echoes the earliest segment that it covers.
+        let is_first = self.last_ack == self.receiver.next();
+        let taken = if segment.len > 0 {
+            self.on_next_data(segment, marked, now)
+        } else {
+            let (origin, una) = (self.iss.wrapping_add(1), self.sender.space().una);
+            let offset = una + u64::from(segment.ack.wrapping_sub(sequence::wire(una, origin)));
+            let window = u64::from(segment.window) << self.peer_shift;
+            let echoed = self.timestamps.then_some(segment.ts_ecr);
+            let taken = self.sender.on_plain_ack(offset, window, echoed, &mut self.counters, now);
+            if taken {
+                self.sender.tune_buffer();
+            }
+            taken
+        };
+        if taken && is_first && self.timestamps {
+            (self.ts_recent, self.ts_recent_at) = (segment.ts_val, now);
+        }
+        taken
+    }
+
+    /// The fast path of data: a segment for which the conditions of [`Endpoint::on_plain_segment`] hold, which says
+    /// nothing to our sending half and which [`Receiver::receive_next`] takes. Returns false, with nothing changed,
+    /// for another.
+    ///
+    /// [`Receiver::receive_next`]: crate::receiver::Receiver::receive_next
+    #[inline]
+    fn on_next_data(&mut self, segment: &Segment, marked: bool, now: Time) -> bool {
+        let echo = self.age_of_echo(segment, now);
+        let taken =
+            self.says_nothing(segment) && self.receiver.receive_next(u64::from(segment.len), echo, now);
+        if taken {
+            self.echo |= marked && self.ecn;
+            self.counters.bytes_delivered = self.receiver.delivered();
+        }
+        taken
+    }
+
+    /// What [`Endpoint::on_segment`] does, by the rules for any segment.
+    #[inline(never)]
+    pub(super) fn on_any_segment(&mut self, segment: &Segment, congestion_experienced: bool, now: Time) {
         if segment.flags.contains(Flags::RST) {
             self.on_reset(segment, now);
             return;
@@ -127,12 +196,18 @@ impl Endpoint {
             self.echo = false;
         }
         self.echo |= marked && self.ecn;
-        let echo = (self.receiver.is_tuned() && self.timestamps && segment.ts_ecr > 0)
-            .then(|| TICK * u64::from(ticks(now).wrapping_sub(segment.ts_ecr)));
+        let echo = self.age_of_echo(segment, now);
         let left = sequence::expand(segment.seq, origin, self.receiver.next());
         let fin = segment.flags.contains(Flags::FIN);
         self.receiver.receive(left, left + u64::from(segment.len), fin, echo, now);
         self.counters.bytes_delivered = self.receiver.delivered();
+    }
+
+    /// How old the timestamp is that a segment echoes, where the receiver measures round-trip times.
+    #[inline]
+    fn age_of_echo(&self, segment: &Segment, now: Time) -> Option<Time> {
+        (self.receiver.is_tuned() && self.timestamps && segment.ts_ecr > 0)
+            .then(|| TICK * u64::from(ticks(now).wrapping_sub(segment.ts_ecr)))
     }
 
     /// Whether an acknowledgment leaves the sending half unchanged. This is so for most data that a pure

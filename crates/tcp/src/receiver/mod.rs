@@ -1,6 +1,7 @@
 //! The receiving half: what arrived, what to acknowledge and when, and which window to advertise.
 
 mod compression;
+mod next;
 mod right_sizing;
 mod sack;
 
@@ -276,10 +277,7 @@ impl Receiver {
         } else {
             self.receive_beyond(left, end, now);
         }
-        if let Some(sizing) = &mut self.right_sizing {
-            let asked = sizing.on_data(echo, [self.next, self.delivered], self.window, self.mss, now);
-            self.window = self.window.max(asked.min(self.buffer));
-        }
+        self.right_size(echo, now);
     }
 
     /// `[left, end)` is discarded; the first part that had arrived before is reported as duplicate (RFC
@@ -333,19 +331,10 @@ impl Receiver {
         self.unacknowledged = self.unacknowledged.saturating_add((right - before) as u32);
         // RFC 5681, section 4.2: an immediate ACK if a hole is filled; otherwise one for a given number of
         // segments.
-        if filled_a_hole
-            || past_fin > 0
-            || self.quick_left > 0
-            || self.unacknowledged >= u32::from(self.delayed_ack_segments) * self.mss
-        {
-            if filled_a_hole && self.may_hold(self.next - before) {
-                self.report(now);
-                return;
-            }
-            self.quick_left = self.quick_left.saturating_sub(1);
-            self.ack_now = true;
-        } else if self.deadline == Time::MAX {
-            self.deadline = now.saturating_add(self.delayed_ack_timeout);
+        if filled_a_hole && self.may_hold(self.next - before) {
+            self.report(now);
+        } else {
+            self.acknowledge(filled_a_hole || past_fin > 0, now);
         }
     }
 

@@ -23,6 +23,59 @@ pub struct Before {
 }
 
 impl Sender {
+    /// The fast path of [`Sender::on_ack`]: everything below `offset` arrived, and the peer accepts `window` bytes
+    /// beyond it. Returns false, with nothing changed, unless:
+    ///
+    /// - the acknowledgment covers a segment or more, and leaves something outstanding;
+    /// - no loss recovery is in progress, and no reduction awaits the ACK that may show it to be spurious;
+    /// - losses are found by counting and not by time, so that no segment is lost as long as none is missing;
+    /// - [`Scoreboard::acknowledge_untouched`] takes it: nothing is known of the segments but that they were sent.
+    ///
+    /// The segment that brought it had no SACK blocks, no ECN echo and no data.
+    ///
+    /// [`Scoreboard::acknowledge_untouched`]: super::scoreboard::Scoreboard::acknowledge_untouched
+    #[inline]
+    pub fn on_plain_ack(
+        &mut self,
+        offset: u64,
+        window: u64,
+        echoed: Option<u32>,
+        counters: &mut Counters,
+        now: Time,
+    ) -> bool {
+        if offset <= self.space.una
+            || offset >= self.space.next
+            || !self.phase.is_open()
+            || self.frto.is_some()
+            || self.eifel.is_some()
+            || self.rack.is_some()
+            || self.tlp.is_on()
+        {
+            return false;
+        }
+        let flight = self.board.pipe();
+        let Some(acked) = self.board.acknowledge_untouched(offset) else { return false };
+        self.burst = 0;
+        self.duplicates = None;
+        self.space.take_window(offset, window);
+        self.space.una = offset;
+        self.timer.tries = 0;
+        self.timer.front_is_due = false;
+        counters.bytes_acked += acked.bytes;
+        self.delivered += acked.bytes;
+        let rtt = match echoed.filter(|&echo| echo > 0) {
+            Some(echo) if ticks(acked.sent_at).wrapping_sub(echo).cast_signed() < 0 => age(echo, now),
+            _ => now - acked.sent_at,
+        };
+        self.take_sample(rtt);
+        self.begin_round();
+        let state = if self.is_reduced_for_mark() { State::Cwr } else { State::Open };
+        let growth = if self.is_window_limit() { self.worth(acked.bytes, acked.bytes) } else { 0.0 };
+        self.grow(growth, flight, Some(rtt), state, now);
+        self.start_timer(now);
+        true
+    }
+
     /// An acknowledgment arrived.
     pub fn on_ack(&mut self, ack: &Acknowledgment<'_>, counters: &mut Counters, now: Time) {
         if ack.offset > self.space.next {
@@ -176,13 +229,19 @@ impl Sender {
             (_, _, Some(echo)) if advanced => age(echo, now),
             _ => return None,
         };
+        self.take_sample(rtt);
+        Some(rtt)
+    }
+
+    /// Takes a round-trip time, which counts fully once for each flight, or always with timestamps.
+    #[inline]
+    fn take_sample(&mut self, rtt: Time) {
         if self.settings.timestamps || self.space.una > self.timed_from {
             self.timed_from = self.space.next;
             self.rtt.sample(rtt);
         } else {
             self.rtt.observe(rtt);
         }
-        Some(rtt)
     }
 
     /// Passes an ACK of new data on to the controller.
@@ -201,22 +260,45 @@ impl Sender {
         marked: bool,
         now: Time,
     ) {
-        if self.space.una > self.round.end {
-            self.round = Round { number: self.round.number + 1, end: self.space.next };
-        }
+        self.begin_round();
         let state = self.state();
-        let limited = self.usage.limited
-            || self.controller.in_slow_start()
-                && self.segments(2 * self.usage.outstanding) > self.controller.cwnd();
         let held_back = marked && !self.phase.is_restart();
         let ends = !before.open && self.phase.is_open();
         let counts = !ends || self.settings.byte_counting == ByteCounting::Delivered;
-        let grows = limited && state != State::Recovery && !held_back && counts;
+        // An ACK that does not move the left edge over a segment counts for none.
+        let grows = delivered.segments > 0
+            && state != State::Recovery
+            && !held_back
+            && counts
+            && self.is_window_limit();
+        let growth = if grows { self.worth(delivered.bytes, delivered.cumulative) } else { 0.0 };
+        self.grow(growth, before.pipe, rtt, state, now);
+    }
+
+    /// Whether the window was the limit in the last round trip.
+    #[inline]
+    fn is_window_limit(&self) -> bool {
+        self.usage.limited
+            || self.controller.in_slow_start()
+                && self.segments(2 * self.usage.outstanding) > self.controller.cwnd()
+    }
+
+    /// A new round trip begins when everything below the end of the last is acknowledged.
+    #[inline]
+    fn begin_round(&mut self) {
+        if self.space.una > self.round.end {
+            self.round = Round { number: self.round.number + 1, end: self.space.next };
+        }
+    }
+
+    /// Tells the controller of an ACK worth `segments` of growth, before which `flight` bytes were in flight.
+    #[inline]
+    fn grow(&mut self, segments: f64, flight: u64, rtt: Option<Time>, state: State, now: Time) {
         self.controller.on_ack(&Ack {
             now,
-            segments: if grows { self.worth(delivered) } else { 0.0 },
+            segments,
             delivered: self.segments(self.delivered),
-            flight_size: self.segments(before.pipe),
+            flight_size: self.segments(flight),
             rtt,
             min_rtt: self.rtt.min(),
             srtt: self.rtt.srtt(),
@@ -232,8 +314,7 @@ impl Sender {
             Phase::Sack(_) | Phase::Reno(_) => State::Recovery,
             Phase::Restart { .. } => State::Loss,
             Phase::Open { .. } => {
-                let reduction = &self.last_reduction;
-                if reduction.cause == Cause::Ecn && self.space.una < reduction.until {
+                if self.is_reduced_for_mark() {
                     State::Cwr
                 } else if self.duplicates.is_some() || self.board.has_sacked() {
                     State::Disorder
@@ -244,17 +325,22 @@ impl Sender {
         }
     }
 
-    /// How many segments of growth an ACK counts for. An ACK that does not move the left edge counts for none.
-    fn worth(&self, delivered: &Delivered) -> f64 {
-        if delivered.segments == 0 {
-            return 0.0;
-        }
+    /// Whether the data sent before a reduction that answered a mark is not all acknowledged yet.
+    #[inline]
+    fn is_reduced_for_mark(&self) -> bool {
+        self.last_reduction.cause == Cause::Ecn && self.space.una < self.last_reduction.until
+    }
+
+    /// How many segments of growth an ACK counts for that moved the left edge: it delivered `bytes`, and `cumulative`
+    /// is what it acknowledged cumulatively.
+    #[inline]
+    fn worth(&self, bytes: u64, cumulative: u64) -> f64 {
         let limit = match self.settings.byte_counting {
             ByteCounting::PerAck => return 1.0,
-            ByteCounting::Delivered => return self.segments(delivered.bytes),
+            ByteCounting::Delivered => return self.segments(bytes),
             ByteCounting::Abc { limit } => limit,
         };
-        let acked = self.segments(delivered.cumulative);
+        let acked = self.segments(cumulative);
         if !self.controller.in_slow_start() {
             return acked;
         }

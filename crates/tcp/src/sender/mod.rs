@@ -289,6 +289,20 @@ impl Sender {
         self.space.stop();
     }
 
+    /// All state but that of the controller, for tests that compare.
+    #[cfg(test)]
+    pub(crate) fn describe(&self) -> String {
+        let Self { controller: _, settings, space, board, rtt, timer, phase, duplicates, .. } = self;
+        let Self { last_reduction, undo, rack, tlp, frto, eifel, delivered, round, usage, .. } = self;
+        let Self { timed_from, burst, pacer, last_sent, .. } = self;
+        format!(
+            "{:?} {:?} {:?}",
+            (settings, space, board, rtt, timer, phase, duplicates),
+            (last_reduction, undo, rack, tlp, frto, eifel, delivered, round, usage),
+            (timed_from, burst, pacer, last_sent)
+        )
+    }
+
     fn segments(&self, bytes: u64) -> f64 {
         // The conversion of a signed number is one instruction.
         bytes.cast_signed() as f64 / f64::from(self.settings.mss)

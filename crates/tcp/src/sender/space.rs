@@ -107,12 +107,18 @@ impl SendSpace {
         (len > 0 || fin).then_some((len as u16, fin))
     }
 
+    /// Whether there is such a segment.
+    pub fn has_new(&self) -> bool {
+        self.next < self.written || self.closed && self.next == self.written
+    }
+
     /// Whether the peer's window and the send buffer have room for `bytes` more.
     pub fn has_room(&self, bytes: u64) -> bool {
         self.next + bytes <= self.limit()
     }
 
-    fn limit(&self) -> u64 {
+    /// The offset up to which the peer's window and the send buffer have room.
+    pub fn limit(&self) -> u64 {
         self.window_edge.min(self.una.saturating_add(self.buffer))
     }
 

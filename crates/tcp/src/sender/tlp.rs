@@ -39,6 +39,11 @@ impl Tlp {
     pub fn new(on: bool) -> Self {
         Self { on, ..Self::default() }
     }
+
+    /// Whether probes are sent.
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
 }
 
 impl Sender {

@@ -53,7 +53,7 @@ impl Sender {
     /// sending half of a pure receiver.
     #[inline]
     pub fn is_silent(&self) -> bool {
-        self.space.outstanding() == 0 && self.next_new().is_none() && !self.awaits_probe_ack()
+        self.space.outstanding() == 0 && !self.space.has_new() && !self.awaits_probe_ack()
     }
 
     pub(super) fn may_send_new(&self) -> bool {

@@ -115,6 +115,7 @@ impl Scoreboard {
         self.count();
         self.retransmissions.clear();
         self.lost_again.clear();
+        self.touched = self.next_id();
         self.examined = self.next_id();
         self.retransmit_from = self.first;
     }

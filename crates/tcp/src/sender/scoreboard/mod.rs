@@ -59,6 +59,15 @@ impl Delivered {
     }
 }
 
+/// What an acknowledgment covers of segments that were sent once.
+#[derive(Clone, Copy, Debug)]
+pub struct Acked {
+    /// Their payload bytes.
+    pub bytes: u64,
+    /// When the last of them was sent.
+    pub sent_at: Time,
+}
+
 /// The segments in flight, and the state of each.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
@@ -70,6 +79,8 @@ pub struct Scoreboard {
     /// The blocks of the last ACK, which most ACKs repeat but for one (Linux's `recv_sack_cache`). Boxed,
     /// because many flows have none.
     blocks: Option<Box<[(u64, u64); 4]>>,
+    /// Nothing is known of the ids from here on but that they were sent once.
+    touched: u64,
     /// Every id below this was checked for loss.
     examined: u64,
     /// NextSeg's rule 3 retransmits no id below this.
@@ -175,7 +186,9 @@ impl Scoreboard {
         &self.records[(id - self.first) as usize]
     }
 
+    /// A record to be marked.
     fn get_mut(&mut self, id: u64) -> &mut Record {
+        self.touched = self.touched.max(id + 1);
         &mut self.records[(id - self.first) as usize]
     }
 
@@ -190,6 +203,28 @@ impl Scoreboard {
         let flags = if fin { FIN } else { 0 };
         self.records.push_back(Record { offset, sent_at: now, transmission, len, flags });
         self.pipe += u64::from(len);
+    }
+
+    /// The fast path of [`Scoreboard::acknowledge`]: removes everything below `offset`, or returns `None`, with
+    /// nothing changed, unless that is a segment or more, and nothing is known of any segment but that it was sent
+    /// once. No FIN is among what is removed.
+    #[inline]
+    pub fn acknowledge_untouched(&mut self, offset: u64) -> Option<Acked> {
+        let first = *self.records.front()?;
+        if first.end() > offset || self.first < self.touched || !self.retransmissions.is_empty() {
+            return None;
+        }
+        let mut last = first;
+        while let Some(record) = self.records.pop_front_if(|record| record.end() <= offset) {
+            last = record;
+            self.first += 1;
+        }
+        let bytes = last.end() - first.offset;
+        self.pipe -= bytes;
+        if is_later(last.transmission, self.latest_arrived) {
+            (self.latest_arrived, self.latest_sent_at) = (last.transmission, last.sent_at);
+        }
+        Some(Acked { bytes, sent_at: last.sent_at })
     }
 
     /// Removes everything below `offset`, and adds it to `delivered`.

@@ -472,8 +472,20 @@ impl StateMachineTest for Board {
             }
             Step::Acknowledge { age, .. } => {
                 let mut delivered = new(age);
+                let mut plain = board.clone();
                 board.acknowledge(model.una, &mut delivered);
                 outcome = told(&delivered);
+                // The fast path, which is not for a FIN, either does the same or changes nothing.
+                let before = format!("{plain:?}");
+                let acked =
+                    (model.una < model.next()).then(|| plain.acknowledge_untouched(model.una)).flatten();
+                if let Some(acked) = acked {
+                    assert_eq!((acked.bytes, Some(acked.sent_at)), (outcome.bytes, outcome.newest));
+                    assert_eq!(outcome.ambiguous, None);
+                    assert_eq!(format!("{plain:?}"), format!("{board:?}"), "the fast path");
+                } else {
+                    assert_eq!(format!("{plain:?}"), before, "the fast path");
+                }
             }
             Step::Sack { from, bytes, age } => {
                 let mut delivered = new(age);

@@ -112,6 +112,7 @@ impl Scoreboard {
         kept.retain(|&(id, transmission)| self.is_current(id, transmission) && !self.get(id).waits());
         self.retransmissions = kept;
         self.lost_again.clear();
+        self.touched = self.next_id();
         self.examined = first;
         self.retransmit_from = first;
     }

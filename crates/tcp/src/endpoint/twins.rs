@@ -1,0 +1,268 @@
+//! Compares the fast paths with the rules for any segment: two connections live through the same history, one with
+//! the fast paths and one without, and must send the same segments from the same state.
+
+use std::collections::BTreeMap;
+
+use elephan_cc::{Quantisation, registry, slow_start};
+use elephan_units::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+use crate::config::{AfterIdle, ByteCounting, DelayedAck, WindowReduction};
+use crate::segment::Flags;
+
+/// What a path does to segments, in each direction: chances in 1000, times in microseconds.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    lost: u64,
+    doubled: u64,
+    delayed: u64,
+    marked: u64,
+    delay: u64,
+    jitter: u64,
+    /// Time that a segment takes at the bottleneck, and how many may wait there.
+    service: u64,
+    buffer: u64,
+}
+
+/// A small generator that needs no library: xorshift64*.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(2_685_821_657_736_338_717) >> 16) % bound.max(1)
+    }
+}
+
+/// One end of both connections: with the fast paths, and without.
+struct Twin {
+    fast: Endpoint,
+    slow: Endpoint,
+    /// How many segments the fast path took.
+    plain: u64,
+}
+
+impl Twin {
+    fn new(make: impl Fn() -> Endpoint) -> Self {
+        Self { fast: make(), slow: make(), plain: 0 }
+    }
+
+    fn both(&mut self, act: impl Fn(&mut Endpoint)) {
+        act(&mut self.fast);
+        act(&mut self.slow);
+    }
+
+    fn receive(&mut self, segment: &Segment, marked: bool, now: Time) {
+        let before = describe(&self.fast);
+        if self.fast.on_plain_segment(segment, marked, now) {
+            self.plain += 1;
+        } else {
+            assert_eq!(describe(&self.fast), before, "a fast path that is not taken changes nothing");
+            self.fast.on_any_segment(segment, marked, now);
+        }
+        self.slow.on_any_segment(segment, marked, now);
+        self.compare();
+    }
+
+    /// The segments that are sent now, and whether each is ECN-capable.
+    fn transmit(&mut self, now: Time) -> Vec<(Segment, bool)> {
+        let poll = |end: &mut Endpoint| {
+            std::iter::from_fn(|| end.poll_transmit(now).map(|segment| (segment, end.ecn_capable())))
+                .collect()
+        };
+        let sent: Vec<_> = poll(&mut self.fast);
+        assert_eq!(sent, poll(&mut self.slow));
+        self.compare();
+        sent
+    }
+
+    fn compare(&self) {
+        assert_eq!(describe(&self.fast), describe(&self.slow));
+        assert_eq!(self.fast.snapshot(), self.slow.snapshot());
+        assert_eq!(self.fast.poll_timeout(), self.slow.poll_timeout());
+    }
+}
+
+/// All state of an endpoint but that of its controller, of which the snapshot tells.
+fn describe(end: &Endpoint) -> String {
+    let Endpoint { state, receiver, handshake, counters, echo, ts_recent, ts_recent_at, last_ack, .. } = end;
+    let options = (end.sack, end.timestamps, end.ecn, end.capable, end.challenges, end.send_reset);
+    let own = (state, echo, ts_recent, ts_recent_at, last_ack, options);
+    format!("{} {:?}", end.sender.describe(), (receiver, handshake, counters, own))
+}
+
+fn endpoint(algorithm: &str, config: &Config, iss: u32, connects: bool) -> Endpoint {
+    let algorithm = registry::find(algorithm).expect("registered").build(&[]).expect("no settings");
+    let start = slow_start::find("standard").expect("registered").build(&[]).expect("no settings");
+    let controller = Controller::new(algorithm, start, config.quantisation, f64::from(config.initial_window));
+    if connects {
+        Endpoint::connect(config, controller, iss)
+    } else {
+        Endpoint::listen(config, controller, iss)
+    }
+}
+
+/// Lives through a history in which the ends write this much and close; how many segments arrived, and how many of
+/// them each end took on the fast path.
+fn live(algorithm: &str, configs: [&Config; 2], path: Path, sizes: [u64; 2], seed: u64) -> (u64, [u64; 2]) {
+    let mut random = Random(seed | 1);
+    let mut ends = [0, 1].map(|end| {
+        let iss = random.below(1 << 32) as u32;
+        let mut twin = Twin::new(|| endpoint(algorithm, configs[end], iss, end == 0));
+        twin.both(|endpoint| {
+            endpoint.write(sizes[end]);
+            if sizes[end] < u64::MAX {
+                endpoint.close();
+            }
+        });
+        twin
+    });
+    // By time of arrival and a serial number: the receiving end, the segment, and whether it is marked.
+    let mut flying = BTreeMap::new();
+    let mut free = [Time::ZERO; 2];
+    let (mut now, mut serial, mut arrived) = (Time::ZERO, 0u64, 0);
+    while arrived < 1500 && now < Time::from_secs(100) {
+        for end in [0, 1] {
+            for (segment, capable) in ends[end].transmit(now) {
+                let begins = free[end].max(now);
+                let service = Time::from_micros(path.service);
+                if begins.since(now) > service * path.buffer || random.below(1000) < path.lost {
+                    continue;
+                }
+                free[end] = begins + service;
+                for _ in 0..=u64::from(random.below(1000) < path.doubled) {
+                    let late = if random.below(1000) < path.delayed { random.below(path.jitter) } else { 0 };
+                    let arrival = free[end] + Time::from_micros(path.delay + late);
+                    serial += 1;
+                    flying.insert(
+                        (arrival, serial),
+                        (1 - end, segment, capable && random.below(1000) < path.marked),
+                    );
+                }
+            }
+        }
+        let arrival = flying.first_key_value().map_or(Time::MAX, |(&(at, _), _)| at);
+        let due = [0, 1].map(|end: usize| ends[end].fast.poll_timeout());
+        let next = arrival.min(due[0]).min(due[1]);
+        if next == Time::MAX {
+            break;
+        }
+        now = next.max(now);
+        for end in [0, 1] {
+            if due[end] <= now {
+                ends[end].both(|endpoint| endpoint.on_timer(now));
+            }
+        }
+        if arrival <= now
+            && let Some((_, (to, segment, marked))) = flying.pop_first()
+        {
+            arrived += 1;
+            ends[to].receive(&segment, marked, now);
+            // The application stops reading now and then, and reads on.
+            if random.below(200) == 0 {
+                let reading = random.below(3) > 0;
+                ends[to].both(|endpoint| endpoint.set_reading(reading));
+            }
+        }
+    }
+    (arrived, ends.map(|twin| twin.plain))
+}
+
+prop_compose! {
+    fn config()(
+        bits in any::<[bool; 20]>(),
+        recovery in prop::sample::select(&[Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack,
+                                           Recovery::Sack, Recovery::Sack][..]),
+        packet in 200u64..1600,
+        (segments, quick, initial_window) in (1u8..4, 0u32..10, 1u32..20),
+        buffers in prop::collection::vec(prop::option::of(2000u64..100_000), 3),
+        burst_limit in prop::option::of(1u32..6),
+        initial_ssthresh in prop::option::of(2u32..40),
+        counting in 0u8..3,
+    ) -> Config {
+        let [rack, tlp, fack, lost_retransmission, frto, eifel, proportional, other, reduce_again, limited_transmit,
+             timestamps, dsack, ecn, compress, send_buffer_tuning, auto_tuning, pacing, moderate_cwnd, whole,
+             odd] = bits;
+        let rack = rack && odd && recovery == Recovery::Sack;
+        Config {
+            packet: Bytes::new(packet),
+            recovery, lost_retransmission, frto, reduce_again, limited_transmit, timestamps, dsack, ecn,
+            send_buffer_tuning, moderate_cwnd, initial_window, burst_limit, initial_ssthresh, rack,
+            tlp: tlp && rack,
+            fack: fack && !rack,
+            eifel: eifel && timestamps,
+            window_reduction: match (proportional, other) {
+                (false, false) => WindowReduction::AtOnce,
+                (true, false) => WindowReduction::Prr,
+                (true, true) => WindowReduction::PrrRfc6937,
+                (false, true) => WindowReduction::RateHalving,
+            },
+            byte_counting: match counting {
+                0 => ByteCounting::PerAck,
+                1 => ByteCounting::Delivered,
+                _ => ByteCounting::Abc { limit: 2 },
+            },
+            delayed_ack: DelayedAck { segments, quick, compress, ..DelayedAck::default() },
+            send_buffer: buffers[0].filter(|_| odd).map(Bytes::new),
+            receive_buffer: buffers[1].map(Bytes::new),
+            first_receive_window: buffers[2].filter(|_| odd).map(Bytes::new),
+            auto_tuning,
+            pacing: pacing && odd,
+            after_idle: if odd { AfterIdle::Decay } else { AfterIdle::Restart },
+            quantisation: if whole { Quantisation::RoundUp } else { Quantisation::None },
+            rto_min: Time::from_millis(200),
+            ..Config::default()
+        }
+    }
+}
+
+prop_compose! {
+    fn path()(
+        lost in prop_oneof![2 => Just(0u64), 2 => 0u64..30, 1 => 0u64..200],
+        doubled in prop_oneof![2 => Just(0u64), 1 => 0u64..50],
+        delayed in prop_oneof![2 => Just(0u64), 1 => 0u64..100],
+        marked in prop_oneof![2 => Just(0u64), 1 => 0u64..100],
+        (delay, jitter, service, buffer) in (100u64..100_000, 1u64..50_000, 0u64..2000, 1u64..60),
+    ) -> Path {
+        Path { lost, doubled, delayed, marked, delay, jitter, service, buffer }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn fast_paths_change_nothing(
+        a in config(), b in config(), path in path(), seed: u64,
+        algorithm in prop::sample::select(&["reno", "scalable", "cubic", "htcp"][..]),
+        sizes in prop_oneof![
+            Just([u64::MAX, 0]),
+            (0u64..1_000_000).prop_map(|size| [size, 0]),
+            [0u64..200_000, 0u64..200_000],
+        ],
+    ) {
+        live(algorithm, [&a, &b], path, sizes, seed);
+    }
+}
+
+#[test]
+fn most_of_a_transfer_takes_the_fast_paths() {
+    let path = Path {
+        lost: 0,
+        doubled: 0,
+        delayed: 0,
+        marked: 0,
+        delay: 50_000,
+        jitter: 0,
+        service: 1000,
+        buffer: 100,
+    };
+    let config = Config { initial_ssthresh: Some(20), ..Config::default() };
+    let (arrived, plain) = live("reno", [&config, &config], path, [u64::MAX, 0], 1);
+    assert!(plain[0] + plain[1] > arrived * 9 / 10, "{arrived} {plain:?}");
+    // A lone segment with a flag is none of theirs.
+    assert!(!Segment { flags: Flags::ACK | Flags::FIN, ..Segment::default() }.is_plain());
+}

@@ -1,0 +1,53 @@
+//! The fast path of data in order, and what it shares with the processing of any data.
+
+use elephan_units::Time;
+
+use super::Receiver;
+
+impl Receiver {
+    /// The fast path of [`Receiver::receive`]: the next `len` bytes arrived, without a FIN. Returns false, with
+    /// nothing changed, unless the bytes fit into the window, no data is missing, no FIN has arrived, the
+    /// application reads at once, and the window does not grow with each segment.
+    #[inline]
+    pub fn receive_next(&mut self, len: u64, echo: Option<Time>, now: Time) -> bool {
+        let next = self.next + len;
+        if next > self.advertised
+            || !self.beyond.is_empty()
+            || self.fin.is_some()
+            || !self.reading
+            || self.threshold < self.window
+        {
+            return false;
+        }
+        self.next = next;
+        self.delivered += len;
+        self.unacknowledged = self.unacknowledged.saturating_add(len as u32);
+        self.acknowledge(false, now);
+        self.right_size(echo, now);
+        true
+    }
+
+    /// Data arrived in order: an ACK is due `at_once`, or for a given number of segments, or when its timer runs
+    /// out (RFC 5681, section 4.2).
+    #[inline]
+    pub(super) fn acknowledge(&mut self, at_once: bool, now: Time) {
+        if at_once
+            || self.quick_left > 0
+            || self.unacknowledged >= u32::from(self.delayed_ack_segments) * self.mss
+        {
+            self.quick_left = self.quick_left.saturating_sub(1);
+            self.ack_now = true;
+        } else if self.deadline == Time::MAX {
+            self.deadline = now.saturating_add(self.delayed_ack_timeout);
+        }
+    }
+
+    /// Data arrived, with an echoed timestamp of this age: the window follows the rate of reading, if it is tuned.
+    #[inline]
+    pub(super) fn right_size(&mut self, echo: Option<Time>, now: Time) {
+        if let Some(sizing) = &mut self.right_sizing {
+            let asked = sizing.on_data(echo, [self.next, self.delivered], self.window, self.mss, now);
+            self.window = self.window.max(asked.min(self.buffer));
+        }
+    }
+}
