@@ -81,6 +81,13 @@ impl<P: Packet> Network<P> {
         }
     }
 
+    /// When a packet is next given to a wire from one part to another without an event in its part, because it
+    /// has waited for the transmitter; `Time::MAX` for never.
+    pub fn next_service(&self) -> Time {
+        let next = |&(part, outgoing): &(u32, Outgoing)| self.parts[part as usize].next_service(outgoing);
+        self.between.iter().map(next).min().unwrap_or(Time::MAX)
+    }
+
     /// Both ends of a link. Its parts must have advanced to the same time.
     pub(crate) fn view(&mut self, link: u32) -> View<'_, P> {
         let [near, far] = self.paths.places[link as usize];

@@ -108,10 +108,10 @@ impl<P: Packet> Part<P> {
         self.arrivals.next()
     }
 
-    /// The number of the link of a far end.
+    /// The number of the link of a far end; any number if there is no far end here.
     #[inline]
     pub fn link_of(&self, far: usize) -> u32 {
-        self.fars[far].link
+        self.fars.get(far).map_or(0, |end| end.link)
     }
 
     /// The near end to which a packet at this position goes, and its wire.
@@ -166,6 +166,11 @@ impl<P: Packet> Part<P> {
         let link = drops.as_ref().map(|end| end.link).or(lost.as_ref().map(|end| end.link)).unwrap_or_default();
         let drops = drops.map(|end| end.tail.drops()).unwrap_or_default();
         (link, drops, lost.map(|end| end.head.lost()).unwrap_or_default())
+    }
+
+    /// When a near end, whose far end is elsewhere, next gives its wire a packet that it keeps.
+    pub(crate) fn next_service(&self, outgoing: Outgoing) -> Time {
+        self.nears[outgoing.near as usize].tail.next_service()
     }
 
     /// All time up to `now` has passed here: hands over what was sent on a link to the part with its far end,

@@ -28,17 +28,30 @@ use crate::state::State;
 
 /// Carries out a plan.
 pub fn run(plan: &Plan, control: &dyn Control) -> Result<Outcome, Error> {
+    run_in(plan, control, Partition::of(plan))
+}
+
+/// Carries out a plan as one site: event by event, in the order of time. The outcome equals that of [`run`], which
+/// tests compare with it.
+pub fn run_as_one_site(plan: &Plan, control: &dyn Control) -> Result<Outcome, Error> {
+    run_in(plan, control, Partition::whole(plan))
+}
+
+fn run_in(plan: &Plan, control: &dyn Control, partition: Partition) -> Result<Outcome, Error> {
     let outcome = if plan.trace.events || !plan.trace.pcap.is_empty() {
-        carry_out::<true>(plan, control)?
+        carry_out::<true>(plan, control, partition)?
     } else {
-        carry_out::<false>(plan, control)?
+        carry_out::<false>(plan, control, partition)?
     };
     debug_assert_eq!(check(plan, &outcome), Ok(()));
     Ok(outcome)
 }
 
-fn carry_out<const DETAILED: bool>(plan: &Plan, control: &dyn Control) -> Result<Outcome, Error> {
-    let partition = Partition::of(plan);
+fn carry_out<const DETAILED: bool>(
+    plan: &Plan,
+    control: &dyn Control,
+    partition: Partition,
+) -> Result<Outcome, Error> {
     let mut state = State::new(plan, &partition, control, DETAILED);
     if DETAILED {
         state.sites[0].detail = Some(Detail::new(plan, control)?);

@@ -213,6 +213,12 @@ impl<P: Packet> Tail<P> {
         self.queue.is_some()
     }
 
+    /// When the service of the next packet that is kept here begins; `Time::MAX` if none is.
+    #[inline]
+    pub fn next_service(&self) -> Time {
+        if self.queue.is_some() && self.waiting.packets > 0 { self.free_at } else { Time::MAX }
+    }
+
     /// Takes packets whose service has begun by `now` out of the queue.
     #[inline]
     pub fn serve(&mut self, wire: &mut Wire<P>, now: Time) {

@@ -51,6 +51,7 @@ impl<'a, const DETAILED: bool> Engine<'a, DETAILED> {
                 return Ok((self.state, self.record));
             }
             // Of the events of this round, none acts on another site before `earliest` and the lookahead.
+            let earliest = earliest.min(self.state.network.next_service());
             let reach = earliest.saturating_add(self.partition.lookahead).since(Time::from_picos(1));
             let until = if self.partition.sites == 1 { tick } else { reach.min(tick) }.min(duration);
             self.advance(until)?;
