@@ -179,6 +179,12 @@ def shown(scenario: str) -> str:
     Raises `ScenarioError` where a key of `tcp` cannot be read.
     """
 
+def trace_interval(scenario: str) -> str:
+    """The sampling interval of a scenario (JSON), such as `200 ms`.
+
+    Raises `ScenarioError` where the scenario cannot be read.
+    """
+
 def estimate(scenario: str) -> dict[str, tuple[float, str]]:
     """Upper bounds of what it takes to run a scenario (JSON).
 

@@ -131,6 +131,20 @@ def test_an_exception_in_a_callback_stops_the_runs_at_once_and_is_raised():
         assert time.monotonic() - started < 2
 
 
+def test_many_flows_are_sampled_less_often_and_measured_as_before(tmp_path: Path):
+    flows = [elephan.flow("reno", count=1001, start={"uniform": ["0 s", "1 s"]})]
+    made = {
+        name: elephan.run(small(flows=flows, duration="3 s", rate="100 Mbit/s", **keys))
+        for name, keys in {"default": {}, "often": {"trace": {"interval": "100 ms"}}}.items()
+    }
+    assert made["default"].summary == made["often"].summary
+    for name, interval_s in {"default": 0.2, "often": 0.1}.items():
+        times = made[name].flows["time_s"].unique().sort()
+        assert times.diff()[1:].to_list() == pytest.approx([interval_s] * (len(times) - 1))
+        folder = made[name].save(tmp_path / name)
+        assert json.loads((folder / "run.json").read_text())["trace_interval"] == f"{1000 * interval_s:g} ms"
+
+
 def test_plots_are_figures(run):
     for what in ("cwnd", "goodput", "srtt", "queue"):
         assert isinstance(run.plot(what), Figure)

@@ -51,6 +51,12 @@ def test_run_writes_a_folder_and_prints_tables(scenario: Path, tmp_path: Path):
     assert (tmp_path / "out" / "queue.png").exists()
 
 
+def test_a_run_says_that_it_samples_many_flows_less_often(scenario: Path, tmp_path: Path):
+    many = ("run", str(scenario), "--set", "flow.count=1001", "--force", "--out", str(tmp_path / "out"))
+    assert "sampled every 200 ms" in elephan(*many).stdout
+    assert "sampled every" not in elephan(*many, "--set", "trace.interval=500ms").stdout
+
+
 def test_json_is_all_there_is_on_stdout(scenario: Path, tmp_path: Path):
     done = elephan(
         "run", str(scenario), "--json", "--seed", "7", "--set", "path.rtt=40ms", "--out", str(tmp_path / "o")

@@ -199,6 +199,13 @@ fn shown(scenario: &str) -> PyResult<String> {
     serde_json::to_string(&shown).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
+/// The sampling interval of a scenario (JSON), such as `200 ms`. Raises `ScenarioError` where the scenario cannot be read.
+#[pyfunction]
+fn trace_interval(scenario: &str) -> PyResult<String> {
+    let scenario = Scenario::from_json(scenario, "scenario", &[]).map_err(scenario_error)?;
+    Ok(scenario.trace_interval().to_string())
+}
+
 /// The JSON Schema of the scenario file, as JSON.
 #[pyfunction]
 fn schema() -> String {
@@ -246,6 +253,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(parse_document, module)?,
         wrap_pyfunction!(estimate::estimate, module)?,
         wrap_pyfunction!(shown, module)?,
+        wrap_pyfunction!(trace_interval, module)?,
         wrap_pyfunction!(schema, module)?,
         wrap_pyfunction!(impact, module)?,
         wrap_pyfunction!(to_toml, module)?,

@@ -162,6 +162,7 @@ class Run:
         description = {
             "scenario": self.scenario.document,
             "seed": self.scenario.document["seed"],
+            "trace_interval": self.scenario.trace_interval,
             "links": self.links,
             "labels": self.labels,
             "python": platform.python_version(),

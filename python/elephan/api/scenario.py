@@ -23,6 +23,11 @@ class Scenario:
         """Name of the scenario."""
         return str(self.document["name"])
 
+    @property
+    def trace_interval(self) -> str:
+        """Sampling interval of flows and queues: `trace.interval`, or its default, which depends on the number of flows."""
+        return _core.trace_interval(self.to_json())
+
     def to_json(self) -> str:
         """The scenario as JSON."""
         return json.dumps(self.document)

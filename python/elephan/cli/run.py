@@ -21,6 +21,8 @@ out = Terminal()
 err = Terminal(stderr=True)
 # Maximum rows of a table on the terminal; reports have more.
 MOST_ROWS = 50
+# The default of `trace.interval` up to 1000 flows.
+USUAL_INTERVAL = "100 ms"
 
 
 @app.command()
@@ -81,6 +83,9 @@ def _show(result: Run, folder: Path, *, as_json: bool) -> None:
     out.message(f"{result.scenario.name}, from {summary.from_s:g} s to {summary.to_s:g} s")
     for table in of_run(result):
         out.print(table.to_terminal(out.width, MOST_ROWS))
+    interval = result.scenario.trace_interval
+    if interval != USUAL_INTERVAL and "interval" not in result.scenario.document["trace"]:
+        out.message(f"sampled every {interval}, because there are many flows; --set trace.interval=100ms shows more")
     for reason in result.provenance.get("quality", {}).get("invalid_because", ()):
         err.message(f"invalid run: {reason}")
     out.message(f"results in {folder}; `elephan plot {folder}` plots them")

@@ -133,7 +133,7 @@ class LiveRun:
 
     def _interval(self) -> float:
         """Simulated seconds between two polls of the run: the interval of its samples, within bounds."""
-        interval = amount(self.scenario.document["trace"]["interval"])
+        interval = amount(self.scenario.trace_interval)
         duration = amount(self.scenario.document["duration"])
         return interval * math.ceil(duration / interval / MOST_CALLS)
 

@@ -318,8 +318,9 @@ pub struct MeasureFile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TraceFile {
-    /// Sampling interval of flows and queues.
-    pub interval: Time,
+    /// Sampling interval of flows and queues; by default 100 ms, and more above 1000 flows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Time>,
     /// Whether to record every event.
     pub events: bool,
     /// Whether to record every transfer; metrics always include them.
@@ -330,7 +331,7 @@ pub struct TraceFile {
 
 impl Default for TraceFile {
     fn default() -> Self {
-        Self { interval: Time::from_millis(100), events: false, transfers: true, pcap: Vec::new() }
+        Self { interval: None, events: false, transfers: true, pcap: Vec::new() }
     }
 }
 

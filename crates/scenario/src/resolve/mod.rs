@@ -29,6 +29,12 @@ use crate::start::StartFile;
 const LONGEST: Time = Time::from_secs(200 * 86_400);
 /// More flows than that do not fit into any memory that we know.
 const MOST_FLOWS: u64 = 10_000_000;
+/// By default flows and queues are sampled this often,
+const SHORTEST_TRACE_INTERVAL: Time = Time::from_millis(100);
+/// unless more than 1000 flows would give more than 10,000 rows a second: a row takes about 100 bytes.
+const TIME_OF_A_ROW: Time = Time::from_micros(100);
+/// A run has as many samples in any case. Those of a flow then take about as much memory as the flow itself.
+const FEWEST_SAMPLES: u64 = 10;
 
 impl Scenario {
     /// Resolves the scenario, or says what cannot work; `file` is what errors call it.
@@ -42,7 +48,7 @@ impl Scenario {
         if self.engine != Engine::Kernel && self.kernel.version.is_some() {
             network.wrong("kernel.version", "engine = \"kernel\" with it", self.engine);
         }
-        positive(&mut network.mistakes, "trace.interval", self.trace.interval);
+        positive(&mut network.mistakes, "trace.interval", self.trace_interval());
         let measure = self.measure(&flows, &crowds, &streams, &mut network);
         let changes = self.changes(&mut network);
         for name in &self.trace.pcap {
@@ -54,8 +60,8 @@ impl Scenario {
         if !network.mistakes.is_empty() {
             return Err(Error { file: file.to_owned(), mistakes: network.mistakes });
         }
-        let TraceFile { interval, events, transfers, ref pcap } = self.trace;
-        let trace = Trace { interval, events, transfers, pcap: pcap.clone() };
+        let TraceFile { events, transfers, ref pcap, .. } = self.trace;
+        let trace = Trace { interval: self.trace_interval(), events, transfers, pcap: pcap.clone() };
         let mut plan = Plan {
             seed: Seed::new(self.seed),
             duration: self.duration,
@@ -71,6 +77,30 @@ impl Scenario {
         };
         plan.bound_growing_windows();
         Ok(plan)
+    }
+
+    /// Sampling interval of flows and queues.
+    ///
+    /// Without `trace.interval` it is 100 ms, or the shortest of 200 ms, 500 ms, 1 s, 2 s, ... with which the flows give at most
+    /// 10,000 rows a second, but at most a tenth of the run. The fluid model computes its metrics from its samples and shows few
+    /// flows: its interval does not grow.
+    pub fn trace_interval(&self) -> Time {
+        if let Some(interval) = self.trace.interval {
+            return interval;
+        }
+        let mut interval = SHORTEST_TRACE_INTERVAL;
+        if self.engine == Engine::Model {
+            return interval;
+        }
+        let flows = self.flow.iter().map(|flow| flow.count).fold(0, u64::saturating_add);
+        for (more, of) in [(2, 1), (5, 2), (2, 1)].into_iter().cycle() {
+            let longer = interval * more / of;
+            if TIME_OF_A_ROW * flows <= interval || longer > self.duration / FEWEST_SAMPLES {
+                break;
+            }
+            interval = longer;
+        }
+        interval
     }
 
     /// Every flow, and every stream of datagrams.

@@ -3,6 +3,7 @@
 mod bad_input;
 mod fuzz;
 mod limits;
+mod sampling;
 mod untrusted;
 
 use std::path::{Path, PathBuf};
