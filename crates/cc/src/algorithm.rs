@@ -107,7 +107,7 @@ pub struct Start {
 ///
 /// An implementation is one file: its source, its constants with citations, its state, its rules, its tests.
 /// It is not involved in slow start, the loss window or recovery unless it requests it.
-pub trait Algorithm: Send {
+pub trait Algorithm: Send + Sync {
     /// The change of `cwnd` at this ACK in congestion avoidance, in segments; may be negative.
     ///
     /// The controller limits growth to `ack.segments`, the rate of slow start.

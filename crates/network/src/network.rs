@@ -43,7 +43,8 @@ impl<P: Packet> Network<P> {
                 parts[far as usize].add(number, link, plan.seed, [false, true], follows);
             }
         }
-        let between = (0u32..).zip(&parts).flat_map(|(part, from)| from.outgoing().map(move |out| (part, out)));
+        let between =
+            (0u32..).zip(&parts).flat_map(|(part, from)| from.outgoing().map(move |out| (part, out)));
         let mut network = Self {
             between: between.collect(),
             parts,

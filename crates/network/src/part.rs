@@ -64,14 +64,7 @@ impl<P: Packet> Part<P> {
 
     /// Adds ends of link number `link`, which must be greater than those added before. If packets are followed,
     /// the ends keep those that they drop or lose.
-    pub(crate) fn add(
-        &mut self,
-        number: u32,
-        link: &plan::Link,
-        seed: Seed,
-        has: [bool; 2],
-        follows: bool,
-    ) {
+    pub(crate) fn add(&mut self, number: u32, link: &plan::Link, seed: Seed, has: [bool; 2], follows: bool) {
         let index = u64::from(number);
         let [near, far] = [self.nears.len() as u32, self.fars.len() as u32];
         let both = has == [true; 2];
@@ -163,7 +156,8 @@ impl<P: Packet> Part<P> {
         };
         let drops = self.nears.get_mut(near as usize);
         let lost = self.fars.get_mut(far as usize);
-        let link = drops.as_ref().map(|end| end.link).or(lost.as_ref().map(|end| end.link)).unwrap_or_default();
+        let link =
+            drops.as_ref().map(|end| end.link).or(lost.as_ref().map(|end| end.link)).unwrap_or_default();
         let drops = drops.map(|end| end.tail.drops()).unwrap_or_default();
         (link, drops, lost.map(|end| end.head.lost()).unwrap_or_default())
     }
@@ -201,7 +195,11 @@ impl<P: Packet> Part<P> {
     /// Both ends of a link that are here: places of its ends.
     pub fn view(&mut self, near: usize, far: usize) -> View<'_, P> {
         let far = &mut self.fars[far];
-        View { tail: &mut self.nears[near].tail, wire: &mut self.wires[far.wire as usize], head: &mut far.head }
+        View {
+            tail: &mut self.nears[near].tail,
+            wire: &mut self.wires[far.wire as usize],
+            head: &mut far.head,
+        }
     }
 
     /// Both ends of a link, of which the far end is in another part.

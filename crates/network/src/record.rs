@@ -63,7 +63,13 @@ impl Recorder {
     pub fn record<P: Packet>(&mut self, network: &mut Network<P>, now: Time) {
         while self.next_sample <= now && self.next_sample < Time::MAX {
             for (number, record) in (0u32..).zip(&mut self.links) {
-                record.sample(number, &mut network.view(number), self.next_sample, now, &mut self.recorded.queues);
+                record.sample(
+                    number,
+                    &mut network.view(number),
+                    self.next_sample,
+                    now,
+                    &mut self.recorded.queues,
+                );
             }
             let next = self.next_sample.saturating_add(self.interval);
             self.next_sample = if next <= self.duration { next } else { Time::MAX };

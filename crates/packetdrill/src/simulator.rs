@@ -115,7 +115,7 @@ impl Simulated {
         let (config, controller) = settings::stack(&self.keys(opens)?, &self.file).map_err(Stop::Wrong)?;
         self.send_buffer = config.send_buffer.map(elephan_units::Bytes::get);
         let open = if opens { Endpoint::connect } else { Endpoint::listen };
-        let mut end = open(&config, controller, ISS);
+        let mut end = open(&elephan_tcp::Stack::new(&config, controller), ISS);
         end.set_reading(false);
         self.end = Some(end);
         (self.accepted, self.established, self.told, self.reset) = (false, false, false, false);

@@ -59,7 +59,8 @@ impl Partition {
 fn shortest_round(plan: &Plan) -> Time {
     let rate = plan.links[plan.bottleneck as usize].config.rate;
     let picos = rate.map_or(0, |rate| {
-        u128::from(PACKETS_IN_A_ROUND * PACKET_BITS) * 1_000_000_000_000 / u128::from(rate.bits_per_sec().max(1))
+        u128::from(PACKETS_IN_A_ROUND * PACKET_BITS) * 1_000_000_000_000
+            / u128::from(rate.bits_per_sec().max(1))
     });
     Time::from_picos(u64::try_from(picos).unwrap_or(u64::MAX).max(1))
 }
@@ -182,9 +183,11 @@ impl Joined {
         let ends: Vec<[u32; 2]> = roots.chunks(2).map(|pair| [number(pair[0]), number(pair[1])]).collect();
         let between = ends.iter().zip(delays).filter(|([near, far], _)| near != far);
         let lookahead = between.map(|(_, &delay)| delay).min().unwrap_or(Time::MAX);
-        let closing: Vec<[usize; 2]> = self.closing(plan).into_iter().map(|pair| pair.map(|root| number(root) as usize)).collect();
+        let closing: Vec<[usize; 2]> =
+            self.closing(plan).into_iter().map(|pair| pair.map(|root| number(root) as usize)).collect();
         let (groups, _) = in_order(&closing);
-        let mut groups: Vec<Vec<u32>> = groups.into_iter().map(|group| group.into_iter().map(|site| site as u32).collect()).collect();
+        let mut groups: Vec<Vec<u32>> =
+            groups.into_iter().map(|group| group.into_iter().map(|site| site as u32).collect()).collect();
         if groups.is_empty() {
             groups.push(Vec::new());
         }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use elephan_cc::{
     Ack, Algorithm, Congestion, Controller, Quantisation, Window, registry::AnyAlgorithm, slow_start,
 };
-use elephan_tcp::{Config, Endpoint, Segment};
+use elephan_tcp::{Config, Endpoint, Segment, Stack};
 use elephan_units::{Bytes, Time};
 
 /// A constant window.
@@ -37,11 +37,8 @@ fn endpoint(window: u32, connects: bool) -> Endpoint {
     let standard = slow_start::find("standard").expect("registered").build(&[]).expect("no settings");
     let algorithm = AnyAlgorithm::External(Box::new(Fixed));
     let controller = Controller::new(algorithm, standard, Quantisation::None, f64::from(window));
-    if connects {
-        Endpoint::connect(&config, controller, 1)
-    } else {
-        Endpoint::listen(&config, controller, 2)
-    }
+    let stack = Stack::new(&config, controller);
+    if connects { Endpoint::connect(&stack, 1) } else { Endpoint::listen(&stack, 2) }
 }
 
 fn main() {

@@ -5,16 +5,14 @@
 //!
 //! ```
 //! use elephan_cc::{Controller, Quantisation, registry, slow_start::SlowStart};
-//! use elephan_tcp::{Config, Endpoint};
+//! use elephan_tcp::{Config, Endpoint, Stack};
 //! use elephan_units::Time;
 //!
-//! let config = Config::default();
-//! let controller = || {
-//!     let algorithm = registry::find("scalable").unwrap().build(&[]).unwrap();
-//!     Controller::new(algorithm, SlowStart::Standard, Quantisation::None, 10.0)
-//! };
-//! let mut a = Endpoint::connect(&config, controller(), 1);
-//! let mut b = Endpoint::listen(&config, controller(), 2);
+//! let algorithm = registry::find("scalable").unwrap().build(&[]).unwrap();
+//! let controller = Controller::new(algorithm, SlowStart::Standard, Quantisation::None, 10.0);
+//! let stack = Stack::new(&Config::default(), controller);
+//! let mut a = Endpoint::connect(&stack, 1);
+//! let mut b = Endpoint::listen(&stack, 2);
 //! a.write(1_000_000);
 //! a.close();
 //! // A network without delay: each end receives what the other one sends.
@@ -48,6 +46,7 @@ mod report;
 mod segment;
 mod sender;
 mod sequence;
+mod stack;
 
 pub use config::{
     AfterIdle, ByteCounting, Config, DelayedAck, RECOVERIES, Recovery, SsthreshBase, WindowReduction,
@@ -56,3 +55,4 @@ pub use endpoint::Endpoint;
 pub use profile::Profile;
 pub use report::{Counters, Snapshot};
 pub use segment::{Flags, IP_HEADER, SackBlocks, Segment, TCP_HEADER};
+pub use stack::Stack;

@@ -54,7 +54,8 @@ impl<const DETAILED: bool> Driver for Running<'_, '_, DETAILED> {
             return;
         }
         let end = if packet.is_backward() { SENDER } else { RECEIVER };
-        let is_taken = if end == SENDER { self.acknowledged(packet, now) } else { self.received(packet, now) };
+        let is_taken =
+            if end == SENDER { self.acknowledged(packet, now) } else { self.received(packet, now) };
         if is_taken {
             self.pump(packet.flow, end, now);
         }
@@ -97,9 +98,9 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             None if sink.closed as u16 == packet.connection => {
                 let (number, crowd) = (sink.closed, sink.crowd);
                 let flow = self.site.plan_of(packet.flow, crowd);
-                let start = self.site.paths.start(flow.reverse);
-                let mut half =
-                    Box::new(Half::receiving(flow, (packet.flow, number), start, self.site.plan.seed));
+                let stack = self.site.stack_of(packet.flow, crowd);
+                let (start, seed) = (self.site.paths.start(flow.reverse), self.site.plan.seed);
+                let mut half = Box::new(Half::receiving(flow, stack, (packet.flow, number), start, seed));
                 half.receive(&packet.segment, packet.is_marked(), now);
                 self.site.sinks[place].connection = Some(half);
             }

@@ -39,7 +39,8 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             };
             self.site.current = Key { at: now, rank };
             if !self.site.inbox.is_empty()
-                && let Some(news) = self.site.inbox.pop_front_if(|news| now > until || news.key < self.site.current)
+                && let Some(news) =
+                    self.site.inbox.pop_front_if(|news| now > until || news.key < self.site.current)
             {
                 self.take(news);
                 continue;

@@ -62,7 +62,8 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         let flow = self.site.plan_of(slot, owner.crowd());
         let start = self.site.paths.start(flow.forward);
         let transfer = Transfer { number, size, opened_at: now };
-        let connection = Sending::new(flow, (slot, opened), transfer, start, self.site.plan.seed);
+        let stack = self.site.stack_of(slot, owner.crowd());
+        let connection = Sending::new(flow, stack, (slot, opened), transfer, start, self.site.plan.seed);
         self.site.slot(slot).connection = Some(Box::new(connection));
         if owner == Owner::Flow {
             self.report(Report::Started(slot));

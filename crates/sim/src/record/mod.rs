@@ -108,8 +108,7 @@ impl<'a> Record<'a> {
         let flows = state.flows().zip(&self.plan.flows);
         let flows = flows.map(|(flow, plan)| segments(flow.slot.counters().bytes_acked, plan.tcp.mss()));
         let crowds = state.crowds().zip(&self.plan.crowds);
-        let crowds =
-            crowds.map(|((_, counters), plan)| segments(counters.bytes_acked, plan.flow.tcp.mss()));
+        let crowds = crowds.map(|((_, counters), plan)| segments(counters.bytes_acked, plan.flow.tcp.mss()));
         let segments_delivered = flows.chain(crowds).sum();
         let handled = state.handled + state.sites.iter().map(|site| site.handled).sum::<u64>();
         let links = state.network.finish(self.plan.duration);

@@ -1,8 +1,10 @@
 //! A connection of a flow in its two halves, each with the engine's state for it.
 
+use std::sync::Arc;
+
 use elephan_cc::{Controller, registry, slow_start};
 use elephan_scenario::plan::Flow;
-use elephan_tcp::{Endpoint, Segment};
+use elephan_tcp::{Endpoint, Segment, Stack};
 use elephan_units::{Seed, Stream, Time};
 use rand::RngExt;
 
@@ -53,9 +55,16 @@ pub struct Transfer {
 impl Sending {
     /// The sending half of a connection of `flow`, whose SYN is ready to be sent: number `number` of slot
     /// `slot`. Its packets start at `start`.
-    pub fn new(flow: &Flow, slot: (u32, u64), transfer: Transfer, start: u32, seed: Seed) -> Self {
+    pub fn new(
+        flow: &Flow,
+        stack: &Arc<Stack>,
+        slot: (u32, u64),
+        transfer: Transfer,
+        start: u32,
+        seed: Seed,
+    ) -> Self {
         let iss = initial_numbers(slot, seed).random();
-        let mut endpoint = Endpoint::connect(&flow.tcp, controller(flow), iss);
+        let mut endpoint = Endpoint::connect(stack, iss);
         match transfer.size {
             None => endpoint.write(u64::MAX),
             Some(bytes) => {
@@ -82,10 +91,10 @@ impl Sending {
 
 impl Half {
     /// The receiving half of the same connection, which waits for the SYN.
-    pub fn receiving(flow: &Flow, slot: (u32, u64), start: u32, seed: Seed) -> Self {
+    pub fn receiving(flow: &Flow, stack: &Arc<Stack>, slot: (u32, u64), start: u32, seed: Seed) -> Self {
         let mut numbers = initial_numbers(slot, seed);
         let _: u32 = numbers.random();
-        let endpoint = Endpoint::listen(&flow.tcp, controller(flow), numbers.random());
+        let endpoint = Endpoint::listen(stack, numbers.random());
         Self { endpoint, wake: Time::MAX, number: slot.1, start, dscp: flow.dscp }
     }
 
@@ -103,6 +112,25 @@ impl Half {
 /// The random stream of the initial sequence numbers of a connection: the sender's, then the receiver's.
 fn initial_numbers((slot, number): (u32, u64), seed: Seed) -> Stream {
     seed.stream("initial sequence number", u64::from(slot) << 32 | number)
+}
+
+/// The stacks of `flows`, in their order. Neighbours with the same settings, as those of one table of the scenario,
+/// share one.
+pub fn stacks<'a>(flows: impl Iterator<Item = &'a Flow>) -> Arc<[Arc<Stack>]> {
+    let mut stacks: Vec<Arc<Stack>> = Vec::with_capacity(flows.size_hint().0);
+    let mut before: Option<&Flow> = None;
+    for flow in flows {
+        let same = |before: &Flow| {
+            (&before.cc, &before.slow_start, &before.tcp) == (&flow.cc, &flow.slow_start, &flow.tcp)
+        };
+        let stack = match stacks.last() {
+            Some(stack) if before.is_some_and(same) => Arc::clone(stack),
+            _ => Stack::new(&flow.tcp, controller(flow)),
+        };
+        stacks.push(stack);
+        before = Some(flow);
+    }
+    stacks.into()
 }
 
 fn controller(flow: &Flow) -> Controller {

@@ -15,6 +15,7 @@ use elephan_tcp::Counters;
 
 use crate::packet::Packet;
 use crate::partition::Partition;
+use crate::state::connection::stacks;
 use crate::state::crowd::Crowd;
 use crate::state::host::Host;
 use crate::state::site::Site;
@@ -48,9 +49,10 @@ impl<'a> State<'a> {
                 first[site as usize] = first[site as usize].min(slot);
             }
         }
-        let sites = (0..).zip(first);
-        let sites =
-            sites.map(|(site, first)| Site::new(plan, control, paths.clone(), site, (first, crowds.next)));
+        let stacks = stacks(plan.flows.iter().chain(plan.crowds.iter().map(|crowd| &crowd.flow)));
+        let sites = (0..).zip(first).map(|(site, first)| {
+            Site::new(plan, control, (paths.clone(), stacks.clone()), site, (first, crowds.next))
+        });
         let mut state = Self { sites: sites.collect(), plan, network, handled: 0 };
         state.populate(crowds);
         state
@@ -104,7 +106,8 @@ impl<'a> State<'a> {
     pub fn crowds(&self) -> impl Iterator<Item = (&Crowd, Counters)> {
         let numbered = self.plan.crowds.iter().enumerate();
         numbered.map(|(number, crowd)| {
-            let [from, to] = sites_of(self.network.paths(), &crowd.flow).map(|site| &self.sites[site as usize]);
+            let [from, to] =
+                sites_of(self.network.paths(), &crowd.flow).map(|site| &self.sites[site as usize]);
             let crowd = from.crowds[number].as_ref().expect("a crowd is where its senders are");
             let counters = crowd.slots.iter().fold(Counters::default(), |mut sum, &slot| {
                 add(&mut sum, &from.slots[from.place(slot)].counters());

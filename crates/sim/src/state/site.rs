@@ -6,6 +6,7 @@ use std::sync::Arc;
 use elephan_metrics::{Control, Reception};
 use elephan_network::Paths;
 use elephan_scenario::plan::{Flow, Plan};
+use elephan_tcp::Stack;
 use elephan_units::Time;
 
 use crate::engine::Steps;
@@ -26,6 +27,8 @@ pub struct Site<'a> {
     pub control: &'a dyn Control,
     /// The routes.
     pub paths: Arc<Paths>,
+    /// The stacks of the flows, then of the crowds.
+    stacks: Arc<[Arc<Stack>]>,
     /// Its number.
     pub number: u32,
     /// The number of the first slot in the two lists that follow, and of the next new slot.
@@ -85,7 +88,7 @@ impl<'a> Site<'a> {
     pub fn new(
         plan: &'a Plan,
         control: &'a dyn Control,
-        paths: Arc<Paths>,
+        (paths, stacks): (Arc<Paths>, Arc<[Arc<Stack>]>),
         number: u32,
         (first, next): (u32, u32),
     ) -> Self {
@@ -94,6 +97,7 @@ impl<'a> Site<'a> {
             plan,
             control,
             paths,
+            stacks,
             number,
             first,
             next,
@@ -158,6 +162,12 @@ impl<'a> Site<'a> {
     pub fn plan_of(&self, slot: u32, crowd: Option<u32>) -> &'a Flow {
         let plan = self.plan;
         crowd.map_or_else(|| &plan.flows[slot as usize], |crowd| &plan.crowds[crowd as usize].flow)
+    }
+
+    /// The stack of the connections of a slot, which is a flow's or belongs to this crowd.
+    pub fn stack_of(&self, slot: u32, crowd: Option<u32>) -> &Arc<Stack> {
+        let number = crowd.map_or(slot as usize, |crowd| self.plan.flows.len() + crowd as usize);
+        &self.stacks[number]
     }
 
     /// The flow or crowd of a slot, by its number in traces.

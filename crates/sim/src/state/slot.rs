@@ -55,7 +55,7 @@ impl Slot {
     pub fn counters(&self) -> Counters {
         let mut sum = self.before.as_deref().copied().unwrap_or_default();
         if let Some(connection) = &self.connection {
-            add(&mut sum, connection.half.endpoint.counters());
+            add(&mut sum, &connection.half.endpoint.counters());
         }
         sum
     }

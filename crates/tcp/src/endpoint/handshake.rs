@@ -46,14 +46,29 @@ impl Handshake {
             deadline: Time::MAX,
         }
     }
-
-    /// When a SYN or SYN-ACK is to be retransmitted; `Time::MAX` for never.
-    pub fn deadline(&self) -> Time {
-        self.deadline
-    }
 }
 
 impl Endpoint {
+    /// The handshake, which is in progress.
+    fn handshake(&mut self) -> &mut Handshake {
+        self.handshake.as_mut().expect("a handshake is in progress until the connection is established")
+    }
+
+    /// When a SYN or SYN-ACK is to be retransmitted; `Time::MAX` for never.
+    pub(super) fn handshake_deadline(&self) -> Time {
+        self.handshake.as_ref().map_or(Time::MAX, |handshake| handshake.deadline)
+    }
+
+    /// What both ends agreed on, or what this end offers.
+    pub(super) fn agreement(&self) -> Agreement {
+        Agreement {
+            mss: self.receiver.mss(),
+            sack: self.sack,
+            timestamps: self.timestamps,
+            window: u64::from(self.window),
+        }
+    }
+
     /// Processes a segment before the connection is established. Returns whether the connection is now
     /// established, and the segment is then to be processed as one of it.
     #[inline(never)]
@@ -74,14 +89,17 @@ impl Endpoint {
             State::SynReceived if acknowledges_us => {
                 self.establish(now);
                 // The window of the SYN, which is not scaled, counts no more, also where it was larger (RFC 9293, section 3.10.7.4).
-                self.sender.set_window(u64::from(segment.window) << self.peer_shift);
+                self.window = u32::from(segment.window) << self.peer_shift;
+                if let Some(sending) = &mut self.sending {
+                    sending.sender.set_window(u64::from(self.window));
+                }
                 return true;
             }
             // RFC 9293, sections 3.10.7.3 and 3.10.7.4: the segment is of another connection, and a reset tells its sender.
             State::SynSent | State::SynReceived if segment.flags.contains(Flags::ACK) && !acknowledges_us => {
-                self.handshake.refused = Some(segment.ack);
+                self.handshake().refused = Some(segment.ack);
             }
-            State::SynReceived if syn => self.handshake.send = true,
+            State::SynReceived if syn => self.handshake().send = true,
             _ => {}
         }
         false
@@ -92,7 +110,7 @@ impl Endpoint {
         self.agree(segment, now);
         self.ecn &= segment.flags.contains(Flags::ECE | Flags::CWR);
         self.state = State::SynReceived;
-        self.handshake.send = true;
+        self.handshake().send = true;
     }
 
     /// Processes the options of the peer's SYN.
@@ -101,8 +119,9 @@ impl Endpoint {
         self.timestamps &= segment.timestamps;
         (self.ts_recent, self.ts_recent_at) = (segment.ts_val, now);
         self.sack &= segment.sack_permitted;
-        self.handshake.scaling &= segment.window_scale_plus_one > 0;
-        if self.handshake.scaling {
+        let handshake = self.handshake.as_mut().expect("the handshake is in progress");
+        handshake.scaling &= segment.window_scale_plus_one > 0;
+        if handshake.scaling {
             // RFC 7323, section 2.3: no shift above 14.
             self.peer_shift = (segment.window_scale_plus_one - 1).min(14);
         } else {
@@ -111,51 +130,60 @@ impl Endpoint {
         // RFC 9293, section 3.7.1: 536 if the option is absent.
         let theirs = if segment.mss == 0 { 536 } else { segment.mss };
         let options = if self.timestamps { TIMESTAMPS } else { 0 };
-        let mss = u32::from(self.handshake.mss.min(theirs)).saturating_sub(options).max(1);
-        self.receiver.agree(mss, self.handshake.scaling, self.sack);
-        self.sender.agree(&Agreement {
-            mss,
-            sack: self.sack,
-            timestamps: self.timestamps,
-            window: u64::from(segment.window),
-        });
+        let mss = u32::from(handshake.mss.min(theirs)).saturating_sub(options).max(1);
+        self.receiver.agree(mss, handshake.scaling, self.sack);
+        self.window = u32::from(segment.window);
+        let agreement = self.agreement();
+        if let Some(sending) = &mut self.sending {
+            sending.sender.agree(&agreement);
+        }
     }
 
     fn establish(&mut self, now: Time) {
-        self.state = State::Established;
-        let Handshake { tries, sent_at, .. } = self.handshake;
+        let Handshake { tries, sent_at, .. } = *self.handshake();
         // Karn: a SYN that was sent more than once gives no round-trip time.
         let rtt = (tries == 1).then(|| now - sent_at);
         self.receiver.establish(rtt);
-        self.sender.establish(rtt, tries, self.ecn);
-        self.sender.tune_buffer();
+        // The sending half that is made later has this time.
+        if rtt.is_none() || self.sending.is_some() {
+            let ecn = self.ecn;
+            let sender = &mut self.sending().sender;
+            sender.establish(rtt, tries, ecn);
+            sender.tune_buffer();
+        }
+        self.rtt = rtt.unwrap_or(Time::MAX);
+        self.state = State::Established;
+        self.handshake = None;
     }
 
     pub(super) fn on_handshake_timer(&mut self, now: Time) {
-        if now < self.handshake.deadline {
+        let handshake = self.handshake();
+        if now < handshake.deadline {
             return;
         }
-        if self.handshake.tries >= MAX_TRIES {
+        if handshake.tries >= MAX_TRIES {
             // RFC 9293, section 3.10.5: the peer is told, except in SYN-SENT, where nothing is known of it.
             self.send_reset = self.state == State::SynReceived;
             self.state = State::Reset;
         } else {
-            self.handshake.send = true;
+            handshake.send = true;
         }
     }
 
     /// The SYN or SYN-ACK, if one is to be sent.
     pub(super) fn poll_handshake(&mut self, now: Time) -> Option<Segment> {
-        if let Some(seq) = self.handshake.refused.take() {
+        let handshake = self.handshake();
+        if let Some(seq) = handshake.refused.take() {
             return Some(Segment { seq, flags: Flags::RST, ..Segment::default() });
         }
-        if !std::mem::take(&mut self.handshake.send) {
+        if !std::mem::take(&mut handshake.send) {
             return None;
         }
-        let timeout = FIRST_TIMEOUT * (1 << self.handshake.tries.min(6));
-        self.handshake.tries += 1;
-        self.handshake.sent_at = now;
-        self.handshake.deadline = now + timeout.min(MAX_TIMEOUT);
+        let timeout = FIRST_TIMEOUT * (1 << handshake.tries.min(6));
+        handshake.tries += 1;
+        handshake.sent_at = now;
+        handshake.deadline = now + timeout.min(MAX_TIMEOUT);
+        let (mss, scaling) = (handshake.mss, handshake.scaling);
         let mut flags = Flags::SYN;
         let mut ack = 0;
         if self.state == State::SynReceived {
@@ -175,8 +203,8 @@ impl Endpoint {
             ts_val: ticks(now),
             ts_ecr: self.ts_recent,
             timestamps: self.timestamps,
-            mss: self.handshake.mss,
-            window_scale_plus_one: if self.handshake.scaling { self.our_shift + 1 } else { 0 },
+            mss,
+            window_scale_plus_one: if scaling { self.our_shift + 1 } else { 0 },
             sack_permitted: self.sack,
             ..Segment::default()
         })

@@ -7,15 +7,18 @@ mod transmit;
 #[cfg(test)]
 mod twins;
 
+use std::sync::Arc;
+
 use elephan_cc::Controller;
 use elephan_units::Time;
 
-use crate::config::{Config, Recovery};
+use crate::config::Recovery;
 use crate::receiver::Receiver;
 use crate::report::{Counters, Snapshot};
 use crate::segment::Segment;
 use crate::sender::Sender;
 use crate::sequence;
+use crate::stack::Stack;
 
 use handshake::Handshake;
 
@@ -35,10 +38,17 @@ enum State {
 /// One end of a TCP connection.
 pub struct Endpoint {
     state: State,
-    sender: Sender,
     receiver: Receiver,
-    handshake: Handshake,
-    counters: Counters,
+    /// The sending half: none as long as the application writes nothing and each ACK says what the handshake
+    /// said. An end that only receives needs it for its FIN.
+    sending: Option<Box<Sending>>,
+    /// What the sending half is made from: the stack, and the peer's window and the round-trip time that the
+    /// handshake gave. The time is `Time::MAX` before the end of the handshake.
+    stack: Arc<Stack>,
+    window: u32,
+    rtt: Time,
+    /// None once the connection is established.
+    handshake: Option<Box<Handshake>>,
     /// Initial sequence numbers: ours, and the peer's.
     iss: u32,
     irs: u32,
@@ -63,20 +73,25 @@ pub struct Endpoint {
     send_reset: bool,
 }
 
+/// The sending half of an endpoint, and its counters.
+struct Sending {
+    sender: Sender,
+    counters: Counters,
+}
+
 impl Endpoint {
-    fn new(config: &Config, controller: Controller, iss: u32, state: State) -> Self {
-        let controller = match config.initial_ssthresh {
-            Some(segments) => controller.with_ssthresh(f64::from(segments)),
-            None => controller,
-        };
+    fn new(stack: &Arc<Stack>, iss: u32, state: State) -> Self {
+        let config = &stack.config;
         let receiver = Receiver::new(config);
         Self {
             state,
             our_shift: receiver.shift(),
-            sender: Sender::new(config, controller),
             receiver,
-            handshake: Handshake::new(config, state == State::SynSent),
-            counters: Counters::default(),
+            sending: None,
+            stack: Arc::clone(stack),
+            window: 0,
+            rtt: Time::MAX,
+            handshake: Some(Box::new(Handshake::new(config, state == State::SynSent))),
             iss,
             irs: 0,
             peer_shift: 0,
@@ -96,41 +111,73 @@ impl Endpoint {
     /// An endpoint that opens the connection: its SYN is ready to be sent.
     ///
     /// `iss` is the initial sequence number.
-    pub fn connect(config: &Config, controller: Controller, iss: u32) -> Self {
-        Self::new(config, controller, iss, State::SynSent)
+    pub fn connect(stack: &Arc<Stack>, iss: u32) -> Self {
+        Self::new(stack, iss, State::SynSent)
     }
 
     /// An endpoint that waits for a SYN.
-    pub fn listen(config: &Config, controller: Controller, iss: u32) -> Self {
-        Self::new(config, controller, iss, State::Listen)
+    pub fn listen(stack: &Arc<Stack>, iss: u32) -> Self {
+        Self::new(stack, iss, State::Listen)
+    }
+
+    /// The sending half as the handshake leaves it, or has left it so far.
+    fn first_sending(&self) -> Sending {
+        let mut sender = Sender::new(&self.stack);
+        sender.agree(&self.agreement());
+        if self.rtt < Time::MAX {
+            sender.establish(Some(self.rtt), 1, self.ecn);
+            sender.tune_buffer();
+        }
+        Sending { sender, counters: Counters::default() }
+    }
+
+    #[cold]
+    fn begin_sending(&mut self) {
+        self.sending = Some(Box::new(self.first_sending()));
+    }
+
+    /// The sending half, which is made if there is none.
+    #[inline]
+    fn sending(&mut self) -> &mut Sending {
+        if self.sending.is_none() {
+            self.begin_sending();
+        }
+        self.sending.as_mut().expect("made above")
+    }
+
+    fn sender(&self) -> Option<&Sender> {
+        self.sending.as_ref().map(|sending| &sending.sender)
+    }
+
+    /// Everything below this was acknowledged by the peer.
+    #[inline]
+    fn una(&self) -> u64 {
+        self.sender().map_or(0, |sender| sender.space().una)
     }
 
     /// The application writes `bytes` more; `u64::MAX` means without end.
     pub fn write(&mut self, bytes: u64) {
-        self.sender.write(bytes);
+        self.sending().sender.write(bytes);
     }
 
     /// The application closes: a FIN follows the last byte.
     pub fn close(&mut self) {
-        self.sender.close();
+        self.sending().sender.close();
     }
 
     /// The application discards unsent data, and closes. This is how an endless writer ends.
     pub fn stop(&mut self) {
-        self.sender.stop();
+        self.sending().sender.stop();
     }
 
     /// The application starts or stops reading; by default it reads at once.
     pub fn set_reading(&mut self, reading: bool) {
         self.receiver.set_reading(reading);
-        self.counters.bytes_delivered = self.receiver.delivered();
     }
 
     /// The application, which does not read by itself, reads at most this number of bytes; returns how many.
     pub fn read(&mut self, most: u64) -> u64 {
-        let taken = self.receiver.read(most);
-        self.counters.bytes_delivered = self.receiver.delivered();
-        taken
+        self.receiver.read(most)
     }
 
     /// Payload received in order that the application has not read, in bytes.
@@ -143,9 +190,11 @@ impl Endpoint {
         match self.state {
             State::Established => {
                 self.receiver.on_timer(now);
-                if now >= self.sender.timeout_at() {
-                    self.sender.on_timer(&mut self.counters, now);
-                    if self.sender.is_hopeless() {
+                if let Some(Sending { sender, counters }) = self.sending.as_deref_mut()
+                    && now >= sender.timeout_at()
+                {
+                    sender.on_timer(counters, now);
+                    if sender.is_hopeless() {
                         self.give_up();
                     }
                 }
@@ -171,8 +220,11 @@ impl Endpoint {
     #[inline(always)]
     pub fn poll_timeout(&self) -> Time {
         match self.state {
-            State::Established => self.receiver.deadline.min(self.sender.deadline()),
-            State::Listen | State::SynSent | State::SynReceived => self.handshake.deadline(),
+            State::Established => match self.sender() {
+                Some(sender) => self.receiver.deadline.min(sender.deadline()),
+                None => self.receiver.deadline,
+            },
+            State::Listen | State::SynSent | State::SynReceived => self.handshake_deadline(),
             State::Reset => Time::MAX,
         }
     }
@@ -181,8 +233,10 @@ impl Endpoint {
     /// segments yet.
     pub fn poll_timeout_after(&self, now: Time) -> Time {
         let timers = match self.state {
-            State::Established => [self.receiver.deadline, self.sender.timeout_at()],
-            State::Listen | State::SynSent | State::SynReceived => [self.handshake.deadline(), Time::MAX],
+            State::Established => {
+                [self.receiver.deadline, self.sender().map_or(Time::MAX, Sender::timeout_at)]
+            }
+            State::Listen | State::SynSent | State::SynReceived => [self.handshake_deadline(), Time::MAX],
             State::Reset => [Time::MAX; 2],
         };
         timers.into_iter().filter(|&timer| timer > now).min().unwrap_or(Time::MAX)
@@ -190,14 +244,15 @@ impl Endpoint {
 
     /// Whether [`Endpoint::poll_transmit`] would return a data segment.
     pub fn would_send(&self, now: Time) -> bool {
-        self.state == State::Established && self.sender.would_send(now)
+        self.state == State::Established && self.sender().is_some_and(|sender| sender.would_send(now))
     }
 
     /// The host's device queue has no room for the next segment. Nothing was lost, but the window is reduced
     /// as for a mark, once for each window of data (Linux, net/ipv4/tcp_output.c, `tcp_enter_cwr` in
     /// `tcp_transmit_skb`).
     pub fn on_local_congestion(&mut self, now: Time) {
-        self.sender.on_local_congestion(&mut self.counters, now);
+        let Sending { sender, counters } = self.sending();
+        sender.on_local_congestion(counters, now);
     }
 
     /// Number of segments that a stack that keeps segments in a list would walk to process the SACK blocks of
@@ -205,16 +260,16 @@ impl Endpoint {
     /// the oldest to the block's end (Linux 2.4, net/ipv4/tcp_input.c, `tcp_sacktag_write_queue`). The second
     /// counts, for each block, the segments that wait to be retransmitted.
     pub fn sack_walk(&self, segment: &Segment) -> (u64, u64) {
-        let una = sequence::wire(self.sender.space().una, self.iss.wrapping_add(1));
+        let Some(sender) = self.sender() else { return (0, 0) };
+        let una = sequence::wire(sender.space().una, self.iss.wrapping_add(1));
         let blocks = segment.sack.as_slice();
-        let below =
-            |&(_, right): &(u32, u32)| self.sender.segments_below(right.wrapping_sub(una).cast_signed());
-        (blocks.iter().map(below).sum(), self.sender.waiting() * blocks.len() as u64)
+        let below = |&(_, right): &(u32, u32)| sender.segments_below(right.wrapping_sub(una).cast_signed());
+        (blocks.iter().map(below).sum(), sender.waiting() * blocks.len() as u64)
     }
 
     /// Whether everything written was acknowledged, including the FIN if there is one.
     pub fn is_finished(&self) -> bool {
-        self.sender.space().is_finished()
+        self.sender().is_none_or(|sender| sender.space().is_finished())
     }
 
     /// Whether the peer's FIN, and everything before it, has arrived.
@@ -224,7 +279,7 @@ impl Endpoint {
 
     /// Whether the application has closed.
     pub fn is_closed(&self) -> bool {
-        self.sender.space().closed
+        self.sender().is_some_and(|sender| sender.space().closed)
     }
 
     /// Whether the handshake is complete.
@@ -238,32 +293,44 @@ impl Endpoint {
     }
 
     /// The counters.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
+    #[inline]
+    pub fn counters(&self) -> Counters {
+        let bytes_delivered = self.receiver.delivered();
+        match &self.sending {
+            Some(sending) => Counters { bytes_delivered, ..sending.counters },
+            None => Counters { bytes_delivered, ..Counters::default() },
+        }
     }
 
     /// The state that a trace samples.
     pub fn snapshot(&self) -> Snapshot {
-        let rtt = self.sender.rtt();
+        let first;
+        let sender = if let Some(sender) = self.sender() {
+            sender
+        } else {
+            first = self.first_sending();
+            &first.sender
+        };
+        let rtt = sender.rtt();
         Snapshot {
-            cwnd: self.sender.controller.cwnd(),
-            ssthresh: self.sender.controller.ssthresh(),
+            cwnd: sender.controller.cwnd(),
+            ssthresh: sender.controller.ssthresh(),
             srtt: rtt.srtt(),
             min_rtt: rtt.min(),
             rto: rtt.rto(),
-            pipe: self.sender.pipe(),
-            in_recovery: self.sender.in_recovery(),
-            state: self.sender.state(),
-            unacked: self.sender.board().len(),
-            sacked: self.sender.board().sacked(),
-            lost: self.sender.board().lost(),
-            retransmitted: self.sender.board().retransmitted(),
-            reordering: self.sender.reordering(),
+            pipe: sender.pipe(),
+            in_recovery: sender.in_recovery(),
+            state: sender.state(),
+            unacked: sender.board().len(),
+            sacked: sender.board().sacked(),
+            lost: sender.board().lost(),
+            retransmitted: sender.board().retransmitted(),
+            reordering: sender.reordering(),
         }
     }
 
     /// The congestion controller.
     pub fn controller(&self) -> &Controller {
-        &self.sender.controller
+        self.sender().map_or(&self.stack.controller, |sender| &sender.controller)
     }
 }

@@ -2,7 +2,7 @@
 
 use elephan_units::Time;
 
-use super::{Endpoint, State};
+use super::{Endpoint, Sending, State};
 use crate::segment::{Flags, Segment};
 use crate::sender::{Acknowledgment, TICK, ticks};
 use crate::sequence;
@@ -48,13 +48,14 @@ impl Endpoint {
         let taken = if segment.len > 0 {
             self.on_next_data(segment, marked, now)
         } else {
-            let (origin, una) = (self.iss.wrapping_add(1), self.sender.space().una);
+            let Some(Sending { sender, counters }) = self.sending.as_deref_mut() else { return false };
+            let (origin, una) = (self.iss.wrapping_add(1), sender.space().una);
             let offset = una + u64::from(segment.ack.wrapping_sub(sequence::wire(una, origin)));
             let window = u64::from(segment.window) << self.peer_shift;
             let echoed = self.timestamps.then_some(segment.ts_ecr);
-            let taken = self.sender.on_plain_ack(offset, window, echoed, &mut self.counters, now);
+            let taken = sender.on_plain_ack(offset, window, echoed, counters, now);
             if taken {
-                self.sender.tune_buffer();
+                sender.tune_buffer();
             }
             taken
         };
@@ -76,7 +77,6 @@ impl Endpoint {
             self.says_nothing(segment) && self.receiver.receive_next(u64::from(segment.len), echo, now);
         if taken {
             self.echo |= marked && self.ecn;
-            self.counters.bytes_delivered = self.receiver.delivered();
         }
         taken
     }
@@ -175,8 +175,9 @@ impl Endpoint {
         if !segment.flags.contains(Flags::ACK) {
             return false;
         }
-        let space = self.sender.space();
-        let una = sequence::wire(space.una, self.iss.wrapping_add(1));
+        let origin = self.iss.wrapping_add(1);
+        let space = self.sending().sender.space();
+        let una = sequence::wire(space.una, origin);
         let acceptable = space.may_be_acknowledged(segment.ack.wrapping_sub(una).cast_signed());
         if !acceptable {
             self.challenge(now);
@@ -186,8 +187,8 @@ impl Endpoint {
 
     /// Reordered ACKs without data are harmless. Linux also accepts them, if they are at most a timeout old
     /// (net/ipv4/tcp_input.c, `tcp_disordered_ack`).
-    fn may_be_reordered(&self, age: i32) -> bool {
-        TICK * u64::from(age.unsigned_abs()) <= self.sender.rtt().rto()
+    fn may_be_reordered(&mut self, age: i32) -> bool {
+        TICK * u64::from(age.unsigned_abs()) <= self.sending().sender.rtt().rto()
     }
 
     fn on_data(&mut self, segment: &Segment, origin: u32, marked: bool, now: Time) {
@@ -200,7 +201,6 @@ impl Endpoint {
         let left = sequence::expand(segment.seq, origin, self.receiver.next());
         let fin = segment.flags.contains(Flags::FIN);
         self.receiver.receive(left, left + u64::from(segment.len), fin, echo, now);
-        self.counters.bytes_delivered = self.receiver.delivered();
     }
 
     /// How old the timestamp is that a segment echoes, where the receiver measures round-trip times.
@@ -215,10 +215,14 @@ impl Endpoint {
     #[inline]
     fn says_nothing(&self, segment: &Segment) -> bool {
         let window = u64::from(segment.window) << self.peer_shift;
-        self.sender.is_silent()
-            && segment.flags.contains(Flags::ACK)
-            && segment.ack == sequence::wire(self.sender.space().una, self.iss.wrapping_add(1))
-            && self.sender.space().una + window == self.sender.space().window_edge
+        let (una, edge) = match self.sender() {
+            None => (0, u64::from(self.window)),
+            Some(sender) if sender.is_silent() => (sender.space().una, sender.space().window_edge),
+            Some(_) => return false,
+        };
+        segment.flags.contains(Flags::ACK)
+            && segment.ack == sequence::wire(una, self.iss.wrapping_add(1))
+            && una + window == edge
             && segment.sack.is_empty()
             && !segment.flags.contains(Flags::ECE)
     }
@@ -226,7 +230,7 @@ impl Endpoint {
     #[inline(never)]
     fn on_ack(&mut self, segment: &Segment, now: Time) {
         let origin = self.iss.wrapping_add(1);
-        let una = self.sender.space().una;
+        let una = self.una();
         let mut blocks = [(0, 0); 4];
         let mut count = 0;
         if self.sack {
@@ -244,7 +248,8 @@ impl Endpoint {
             ece: self.ecn && segment.flags.contains(Flags::ECE),
             echoed: (self.timestamps && segment.timestamps).then_some(segment.ts_ecr),
         };
-        self.sender.on_ack(&ack, &mut self.counters, now);
-        self.sender.tune_buffer();
+        let Sending { sender, counters } = self.sending();
+        sender.on_ack(&ack, counters, now);
+        sender.tune_buffer();
     }
 }

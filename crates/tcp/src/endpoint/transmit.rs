@@ -2,7 +2,7 @@
 
 use elephan_units::Time;
 
-use super::{Endpoint, State};
+use super::{Endpoint, Sending, State};
 use crate::segment::{Flags, Segment};
 use crate::sender::{Transmission, ticks};
 use crate::sequence;
@@ -15,19 +15,21 @@ impl Endpoint {
         if self.state != State::Established {
             return self.poll_unestablished(now);
         }
-        if !self.sender.is_silent()
-            && let Some(transmission) = self.sender.poll(&mut self.counters, now)
-        {
-            return Some(self.data(transmission, now));
-        }
-        if self.sender.take_probe() {
-            if let Some(transmission) = self.sender.poll_override(&mut self.counters, now) {
+        if let Some(Sending { sender, counters }) = self.sending.as_deref_mut() {
+            if !sender.is_silent()
+                && let Some(transmission) = sender.poll(counters, now)
+            {
                 return Some(self.data(transmission, now));
             }
-            // An old sequence number, which the peer must acknowledge; Linux probes in the same way.
-            let mut probe = self.acknowledgment(now);
-            probe.seq = sequence::wire(self.sender.space().una, self.iss);
-            return Some(probe);
+            if sender.take_probe() {
+                if let Some(transmission) = sender.poll_override(counters, now) {
+                    return Some(self.data(transmission, now));
+                }
+                // An old sequence number, which the peer must acknowledge; Linux probes in the same way.
+                let mut probe = self.acknowledgment(now);
+                probe.seq = sequence::wire(self.una(), self.iss);
+                return Some(probe);
+            }
         }
         if self.receiver.ack_now {
             let mut segment = self.acknowledgment(now);
@@ -53,7 +55,7 @@ impl Endpoint {
         std::mem::take(&mut self.send_reset).then(|| {
             let mut segment = self.acknowledgment(now);
             // The sequence number that the peer expects, as far as known: it accepts a reset with no other.
-            segment.seq = sequence::wire(self.sender.space().una, self.iss.wrapping_add(1));
+            segment.seq = sequence::wire(self.una(), self.iss.wrapping_add(1));
             segment.flags |= Flags::RST;
             segment
         })
@@ -63,13 +65,14 @@ impl Endpoint {
     #[inline(always)]
     fn acknowledgment(&mut self, now: Time) -> Segment {
         let window = self.receiver.advertise() >> self.our_shift;
+        let next = self.sender().map_or(0, |sender| sender.space().next);
         self.last_ack = self.receiver.next();
         let mut flags = Flags::ACK;
         if self.echo {
             flags |= Flags::ECE;
         }
         Segment {
-            seq: sequence::wire(self.sender.space().next, self.iss.wrapping_add(1)),
+            seq: sequence::wire(next, self.iss.wrapping_add(1)),
             ack: self.due(),
             window: window.min(65_535) as u16,
             flags,

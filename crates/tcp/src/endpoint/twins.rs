@@ -8,7 +8,7 @@ use elephan_units::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::{AfterIdle, ByteCounting, DelayedAck, WindowReduction};
+use crate::config::{AfterIdle, ByteCounting, Config, DelayedAck, WindowReduction};
 use crate::segment::Flags;
 
 /// What a path does to segments, in each direction: chances in 1000, times in microseconds.
@@ -88,21 +88,18 @@ impl Twin {
 
 /// All state of an endpoint but that of its controller, of which the snapshot tells.
 fn describe(end: &Endpoint) -> String {
-    let Endpoint { state, receiver, handshake, counters, echo, ts_recent, ts_recent_at, last_ack, .. } = end;
+    let Endpoint { state, receiver, sending, handshake, echo, ts_recent, ts_recent_at, last_ack, .. } = end;
     let options = (end.sack, end.timestamps, end.ecn, end.capable, end.challenges, end.send_reset);
-    let own = (state, echo, ts_recent, ts_recent_at, last_ack, options);
-    format!("{} {:?}", end.sender.describe(), (receiver, handshake, counters, own))
+    let sending = sending.as_ref().map(|sending| (sending.sender.describe(), sending.counters));
+    format!("{:?}", (sending, receiver, handshake, state, echo, ts_recent, ts_recent_at, last_ack, options))
 }
 
 fn endpoint(algorithm: &str, config: &Config, iss: u32, connects: bool) -> Endpoint {
     let algorithm = registry::find(algorithm).expect("registered").build(&[]).expect("no settings");
     let start = slow_start::find("standard").expect("registered").build(&[]).expect("no settings");
     let controller = Controller::new(algorithm, start, config.quantisation, f64::from(config.initial_window));
-    if connects {
-        Endpoint::connect(config, controller, iss)
-    } else {
-        Endpoint::listen(config, controller, iss)
-    }
+    let stack = Stack::new(config, controller);
+    if connects { Endpoint::connect(&stack, iss) } else { Endpoint::listen(&stack, iss) }
 }
 
 /// Lives through a history in which the ends write this much and close; how many segments arrived, and how many of

@@ -154,6 +154,11 @@ impl Receiver {
         self.right_sizing.is_some()
     }
 
+    /// Payload of a full segment, in bytes.
+    pub fn mss(&self) -> u32 {
+        self.mss
+    }
+
     /// The offset of the cumulative acknowledgment.
     pub fn next(&self) -> u64 {
         self.next

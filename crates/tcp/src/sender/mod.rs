@@ -29,7 +29,7 @@ mod undo;
 use elephan_cc::{Cause, Controller};
 use elephan_units::{Bytes, Time};
 
-use crate::config::Config;
+use crate::stack::Stack;
 
 use eifel::Eifel;
 use frto::Frto;
@@ -166,11 +166,12 @@ struct Round {
 }
 
 impl Sender {
-    /// A sender with this stack configuration and controller.
-    pub fn new(config: &Config, controller: Controller) -> Self {
+    /// A sender of this stack.
+    pub fn new(stack: &Stack) -> Self {
+        let Stack { config, controller } = stack;
         let settings = Settings::new(config);
         Self {
-            controller,
+            controller: controller.clone(),
             settings,
             space: SendSpace::new(config.send_buffer.map_or(u64::MAX, Bytes::get), config.send_buffer_tuning),
             board: Scoreboard::new(settings.sack() && (config.lost_retransmission || config.rack)),

@@ -3,7 +3,7 @@
 #![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
 use crate::common::{IRS, ISS, MSS, Script, config, controller, eager, ms, stamped};
-use elephan_tcp::{Config, Endpoint, Flags, Segment};
+use elephan_tcp::{Config, Endpoint, Flags, Segment, Stack};
 use elephan_units::{Bytes, Time};
 
 /// `segment` moved by `bytes` of the peer's sequence space.
@@ -56,7 +56,7 @@ fn an_ack_older_than_the_largest_window_moves_nothing() {
     tcp.receive(Segment { ack: ISS.wrapping_add(1), len: 1000, ..tcp.bare_segment() });
     assert_eq!(tcp.end.counters().bytes_delivered, 1000);
 
-    let listener = Endpoint::listen(&config(), controller("reno", &config()), ISS);
+    let listener = Endpoint::listen(&Stack::new(&config(), controller("reno", &config())), ISS);
     let mut tcp = Script::opening(listener, Time::ZERO);
     tcp.window = 65_536;
     let syn = Segment { seq: IRS, flags: Flags::SYN, window_scale_plus_one: 8, ..tcp.bare_segment() };
@@ -158,7 +158,8 @@ fn challenges_are_limited() {
 #[test]
 fn a_reset_before_the_handshake_ends_is_challenged_too() {
     let config = config();
-    let mut tcp = Script::opening(Endpoint::listen(&config, controller("reno", &config), ISS), Time::ZERO);
+    let mut tcp =
+        Script::opening(Endpoint::listen(&Stack::new(&config, controller("reno", &config)), ISS), Time::ZERO);
     tcp.receive(Segment { seq: IRS, flags: Flags::SYN, mss: 1460, ..Segment::default() }).take_bare(1);
     let reset = Segment { flags: Flags::RST, ..tcp.bare_segment() };
     tcp.receive(at(1, reset));
@@ -188,7 +189,8 @@ fn a_timestamp_expires_after_24_days() {
 fn a_window_below_a_segment_is_filled() {
     // Sender's silly window avoidance (RFC 9293, section 3.8.6.2.1): a window of less than a segment is filled
     // at once if it is at least half of the largest one that the peer offered (case 3).
-    let mut tcp = Script::opening(Endpoint::connect(&config(), controller("reno", &config()), ISS), ms(0));
+    let mut tcp =
+        Script::opening(Endpoint::connect(&Stack::new(&config(), controller("reno", &config())), ISS), ms(0));
     tcp.pump();
     tcp.take_bare(1);
     let answer = Segment { seq: IRS, flags: Flags::SYN | Flags::ACK, mss: 1460, ..tcp.bare_segment() };

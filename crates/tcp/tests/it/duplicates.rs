@@ -133,7 +133,7 @@ fn newreno_is_impatient() {
     assert_eq!(tcp.end.counters().timeouts, 0);
     tcp.until(500);
     assert_eq!(tcp.sent(), [6]);
-    let counters = *tcp.end.counters();
+    let counters = tcp.end.counters();
     assert_eq!((counters.timeouts, counters.reductions), (1, 1));
     assert_eq!((tcp.cwnd(), tcp.ssthresh()), (1.0, 5.0));
 }

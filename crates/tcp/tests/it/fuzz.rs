@@ -4,7 +4,7 @@
 use crate::common::{controller, undo, window_reduction};
 use bolero::{TypeGenerator, check};
 use elephan_tcp::{
-    ByteCounting, Config, Counters, DelayedAck, Endpoint, Flags, Recovery, SackBlocks, Segment,
+    ByteCounting, Config, Counters, DelayedAck, Endpoint, Flags, Recovery, SackBlocks, Segment, Stack,
 };
 use elephan_units::{Bytes, Time};
 
@@ -189,7 +189,7 @@ impl Watched {
                 self.sent_to = self.sent_to.max(end);
             }
         }
-        let (counters, snapshot) = (*self.end.counters(), self.end.snapshot());
+        let (counters, snapshot) = (self.end.counters(), self.end.snapshot());
         let before = &self.before;
         assert!(counters.bytes_sent >= before.bytes_sent && counters.bytes_acked >= before.bytes_acked);
         assert!(counters.bytes_delivered >= before.bytes_delivered && counters.timeouts >= before.timeouts);
@@ -262,9 +262,9 @@ fn whatever_arrives_is_survived() {
         let config = config(setup);
         let controller = controller(ALGORITHMS[usize::from(setup.algorithm) % ALGORITHMS.len()], &config);
         let end = if setup.listens {
-            Endpoint::listen(&config, controller, ISS)
+            Endpoint::listen(&Stack::new(&config, controller), ISS)
         } else {
-            Endpoint::connect(&config, controller, ISS)
+            Endpoint::connect(&Stack::new(&config, controller), ISS)
         };
         let mut watched =
             Watched { end, now: Time::ZERO, sent_to: 0, before: Counters::default(), is_over: false };

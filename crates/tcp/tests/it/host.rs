@@ -3,7 +3,7 @@
 #![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
 use crate::common::{ISS, Script, config, controller, ms};
-use elephan_tcp::{Config, Endpoint, SackBlocks, Segment};
+use elephan_tcp::{Config, Endpoint, SackBlocks, Segment, Stack};
 use elephan_units::{Bytes, Time};
 
 #[test]
@@ -11,7 +11,7 @@ fn an_endpoint_would_send_what_it_then_sends() {
     // Not before the handshake; while the window and the data last; and when an ACK or the timer allows a
     // segment.
     let config = config();
-    let mut end = Endpoint::connect(&config, controller("reno", &config), ISS);
+    let mut end = Endpoint::connect(&Stack::new(&config, controller("reno", &config)), ISS);
     end.write(1000);
     assert!(!end.would_send(Time::ZERO));
 

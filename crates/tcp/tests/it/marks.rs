@@ -2,7 +2,7 @@
 #![expect(clippy::single_range_in_vec_init, reason = "one SACK block is a list of blocks too")]
 
 use crate::common::{IRS, ISS, Script, config, controller, eager, ms};
-use elephan_tcp::{Config, Endpoint, Flags, Recovery, Segment};
+use elephan_tcp::{Config, Endpoint, Flags, Recovery, Segment, Stack};
 use elephan_units::Time;
 
 fn ecn() -> Config {
@@ -14,11 +14,13 @@ fn both_ends_must_take_part() {
     // Negotiation (section 6.1.1): ECE and CWR on the SYN, ECE on the SYN-ACK; without them nothing.
     for (offers, answers) in [(true, true), (true, false), (false, true)] {
         let (a, b) = (Config { ecn: offers, ..config() }, Config { ecn: answers, ..config() });
-        let mut opener = Script::opening(Endpoint::connect(&a, controller("reno", &a), ISS), Time::ZERO);
+        let mut opener =
+            Script::opening(Endpoint::connect(&Stack::new(&a, controller("reno", &a)), ISS), Time::ZERO);
         opener.pump();
         let syn = opener.take_bare(1)[0];
         assert_eq!(syn.flags.contains(Flags::ECE | Flags::CWR), offers);
-        let mut answerer = Script::opening(Endpoint::listen(&b, controller("reno", &b), IRS), ms(50));
+        let mut answerer =
+            Script::opening(Endpoint::listen(&Stack::new(&b, controller("reno", &b)), IRS), ms(50));
         answerer.receive(syn);
         let answer = answerer.take_bare(1)[0];
         assert_eq!(answer.flags.contains(Flags::ECE), offers && answers);
@@ -59,7 +61,7 @@ fn a_mark_reduces_once_in_a_window_and_says_so() {
     tcp.ece = true;
     tcp.until(100).ack(2).ack(4);
     assert_eq!((tcp.cwnd(), tcp.ssthresh()), (5.0, 5.0));
-    let counters = *tcp.end.counters();
+    let counters = tcp.end.counters();
     assert_eq!((counters.ecn_events, counters.reductions, counters.loss_events), (1, 1, 0));
     tcp.ack(6).ack(8);
     let data = tcp.take_data();
@@ -141,7 +143,10 @@ fn an_echo_does_not_hold_back_the_repair_after_a_timeout() {
 /// An end that offered ECN or not, and whose peer answered its SYN with these flags.
 fn answered(offers: bool, flags: Flags) -> Script {
     let config = Config { ecn: offers, ..config() };
-    let mut tcp = Script::opening(Endpoint::connect(&config, controller("reno", &config), ISS), Time::ZERO);
+    let mut tcp = Script::opening(
+        Endpoint::connect(&Stack::new(&config, controller("reno", &config)), ISS),
+        Time::ZERO,
+    );
     tcp.pump();
     tcp.take_bare(1);
     tcp.now = ms(100);
@@ -184,7 +189,10 @@ fn without_an_agreement_nothing_is_made_of_marks() {
 fn a_listener_agrees_only_to_a_whole_offer() {
     // Section 6.1.1: an offer is ECE and CWR on the SYN.
     for (flags, agrees) in [(Flags::ECE | Flags::CWR, true), (Flags::ECE, false), (Flags::CWR, false)] {
-        let mut tcp = Script::opening(Endpoint::listen(&ecn(), controller("reno", &ecn()), ISS), Time::ZERO);
+        let mut tcp = Script::opening(
+            Endpoint::listen(&Stack::new(&ecn(), controller("reno", &ecn())), ISS),
+            Time::ZERO,
+        );
         tcp.receive(Segment { seq: IRS, ack: 0, flags: Flags::SYN | flags, mss: 1460, ..tcp.bare_segment() });
         assert_eq!(tcp.take_bare(1)[0].flags.contains(Flags::ECE), agrees, "{flags:?}");
     }

@@ -2,11 +2,12 @@
 
 use crate::common::pipe::{Faults, Pipe};
 use crate::common::{IRS, ISS, Script, config, controller, ms, stamped};
-use elephan_tcp::{Config, Endpoint, Flags, Recovery, Segment};
+use elephan_tcp::{Config, Endpoint, Flags, Recovery, Segment, Stack};
 use elephan_units::{Bytes, Time};
 
 fn connecting(config: &Config) -> Script {
-    let mut tcp = Script::opening(Endpoint::connect(config, controller("reno", config), ISS), Time::ZERO);
+    let mut tcp =
+        Script::opening(Endpoint::connect(&Stack::new(config, controller("reno", config)), ISS), Time::ZERO);
     tcp.pump();
     tcp
 }
@@ -19,7 +20,8 @@ fn three_segments_open_a_connection() {
     let syn = a.take_bare(1)[0];
     assert_eq!((syn.flags, syn.seq, syn.mss, syn.sack_permitted), (Flags::SYN, ISS, 1012, true));
     assert!(syn.timestamps && syn.window_scale_plus_one > 0 && syn.ts_val > 0);
-    let mut b = Script::opening(Endpoint::listen(&config, controller("reno", &config), IRS), ms(30));
+    let mut b =
+        Script::opening(Endpoint::listen(&Stack::new(&config, controller("reno", &config)), IRS), ms(30));
     b.receive(syn);
     let answer = b.take_bare(1)[0];
     assert_eq!(answer.flags, Flags::SYN | Flags::ACK);
@@ -83,7 +85,8 @@ fn only_what_answers_the_syn_opens_a_connection() {
     assert!(tcp.end.is_established());
 
     let config = config();
-    let mut tcp = Script::opening(Endpoint::listen(&config, controller("reno", &config), ISS), Time::ZERO);
+    let mut tcp =
+        Script::opening(Endpoint::listen(&Stack::new(&config, controller("reno", &config)), ISS), Time::ZERO);
     // No listener answers an ACK.
     tcp.receive(tcp.bare_segment()).silent();
     let syn = Segment { seq: IRS, flags: Flags::SYN, mss: 1460, ..Segment::default() };
@@ -128,7 +131,7 @@ fn a_peer_that_never_answers_is_given_up() {
     // RFC 9293, section 3.10.5: in SYN-SENT there is nothing to reset.
     assert!(tcp.take_bare(8).iter().all(|segment| segment.flags == Flags::SYN));
     // In SYN-RECEIVED the reset carries SND.NXT.
-    let listener = Endpoint::listen(&config(), controller("reno", &config()), ISS);
+    let listener = Endpoint::listen(&Stack::new(&config(), controller("reno", &config())), ISS);
     let mut tcp = Script::opening(listener, Time::ZERO);
     tcp.receive(Segment { seq: IRS, flags: Flags::SYN, mss: 1460, ..Segment::default() });
     while tcp.end.poll_timeout() < Time::MAX {
@@ -146,7 +149,8 @@ fn a_lost_last_ack_does_not_matter() {
     // The ACK of the handshake is lost: data acknowledges the SYN-ACK too, and a repeated SYN-ACK is
     // answered.
     let config = crate::common::eager();
-    let mut b = Script::opening(Endpoint::listen(&config, controller("reno", &config), ISS), ms(100));
+    let mut b =
+        Script::opening(Endpoint::listen(&Stack::new(&config, controller("reno", &config)), ISS), ms(100));
     b.receive(Segment { seq: IRS, flags: Flags::SYN, mss: 1460, ..Segment::default() });
     b.take_bare(1);
     b.data(0);

@@ -3,7 +3,7 @@
 
 use crate::common::pipe::{Faults, Pipe};
 use crate::common::{Script, config, eager, ms, stamped};
-use elephan_tcp::{Config, DelayedAck, Flags, Recovery, Segment};
+use elephan_tcp::{Config, DelayedAck, Flags, Recovery, Segment, Stack};
 use elephan_units::{Bytes, Time};
 
 #[test]
@@ -102,7 +102,7 @@ fn the_window_field_is_scaled() {
     // Window scaling (RFC 7323, section 2): a buffer of 1 MB needs a shift of 4; a SYN's window has none.
     let config = Config { receive_buffer: Some(Bytes::new(1_000_000)), ..eager() };
     let mut tcp = Script::opening(
-        elephan_tcp::Endpoint::connect(&config, crate::common::controller("reno", &config), 7),
+        elephan_tcp::Endpoint::connect(&Stack::new(&config, crate::common::controller("reno", &config)), 7),
         Time::ZERO,
     );
     tcp.pump();
@@ -124,7 +124,7 @@ fn the_window_field_is_scaled() {
 fn without_scaling_the_window_is_64_kib() {
     // RFC 7323, section 2.2: both SYNs must carry the option.
     let mut tcp = Script::opening(
-        elephan_tcp::Endpoint::listen(&eager(), crate::common::controller("reno", &eager()), 7),
+        elephan_tcp::Endpoint::listen(&Stack::new(&eager(), crate::common::controller("reno", &eager())), 7),
         ms(100),
     );
     let syn =

@@ -9,7 +9,9 @@ pub mod pipe;
 use std::ops::Range;
 
 use elephan_cc::{Controller, Undo, registry, slow_start};
-use elephan_tcp::{Config, DelayedAck, Endpoint, Flags, SackBlocks, Segment, Snapshot, WindowReduction};
+use elephan_tcp::{
+    Config, DelayedAck, Endpoint, Flags, SackBlocks, Segment, Snapshot, Stack, WindowReduction,
+};
 use elephan_units::{Bytes, Time};
 
 pub const MSS: u64 = 1000;
@@ -92,7 +94,7 @@ impl Script {
 
     /// The same with this controller.
     pub fn controlled(controller: Controller, config: Config) -> Self {
-        let end = Endpoint::connect(&config, controller, ISS);
+        let end = Endpoint::connect(&Stack::new(&config, controller), ISS);
         let mut script = Self::opening(end, Time::ZERO);
         script.pump();
         let syn = script.take_bare(1)[0];
@@ -119,7 +121,7 @@ impl Script {
 
     /// An end that was connected to, at time zero of the script.
     pub fn receiver(config: Config) -> Self {
-        let end = Endpoint::listen(&config, controller("reno", &config), ISS);
+        let end = Endpoint::listen(&Stack::new(&config, controller("reno", &config)), ISS);
         let mut script = Self::opening(end, Time::ZERO);
         script.timestamps = config.timestamps;
         let mut syn = script.bare_segment();

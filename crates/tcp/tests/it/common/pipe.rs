@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use elephan_tcp::{Config, Endpoint, Flags, Segment};
+use elephan_tcp::{Config, Endpoint, Flags, Segment, Stack};
 use elephan_units::Time;
 
 use super::controller;
@@ -80,8 +80,8 @@ impl Pipe {
         let mut iss = || (random.below(1 << 32)) as u32;
         let (a, b) = (iss(), iss());
         let ends = [
-            Endpoint::connect(configs[0], controller(algorithm, configs[0]), a),
-            Endpoint::listen(configs[1], controller(algorithm, configs[1]), b),
+            Endpoint::connect(&Stack::new(configs[0], controller(algorithm, configs[0])), a),
+            Endpoint::listen(&Stack::new(configs[1], controller(algorithm, configs[1])), b),
         ];
         Self {
             ends,
