@@ -34,6 +34,8 @@ flow = [{ cc = "reno" }, { cc = "reno", start = { uniform = ["0 s", "1 s"] } }]
 """
 # The number of runs from which the work is estimated, evenly distributed over all points.
 SAMPLE = 300
+# The number of runs of a short sweep.
+SHORT = 500
 # How long an idle cluster is observed.
 REST_S = 15.0
 
@@ -80,6 +82,22 @@ def seconds(ask: Callable[[], object]) -> float:
     return statistics.median(taken)
 
 
+def speedup(place: Path) -> float:
+    """Wall time of a short sweep on one worker over that on two: the median of five pairs."""
+    path = place / "short.toml"
+    path.write_text(SCENARIO + f"repeat = {SHORT // 25}\n")
+    scenario = elephan.load(path)
+    ratios = []
+    for pair in range(5):
+        wall = []
+        for workers in (1, 2):
+            before = time.perf_counter()
+            elephan.sweep(scenario, place / f"{pair}-{workers}", workers=workers).run()
+            wall.append(time.perf_counter() - before)
+        ratios.append(wall[0] / wall[1])
+    return statistics.median(ratios)
+
+
 def main() -> None:
     """Run the benchmark, and print the results."""
     parser = argparse.ArgumentParser()
@@ -121,7 +139,10 @@ def main() -> None:
             (f"wall time on {len(os.sched_getaffinity(0))} cores", f"{wall:.0f} s"),
             ("peak memory of the client" if options.dask else "peak memory", f"{peak:.0f} MB"),
         ]
-        table(cost if options.dask else [*cost, *questions(scenario, place / "out")])
+        if not options.dask:
+            cost += [(f"{SHORT} runs, speed of two workers against one", f"{speedup(place):.2f}")]
+            cost += questions(scenario, place / "out")
+        table(cost)
     finally:
         shutil.rmtree(place)
 
