@@ -48,7 +48,7 @@ mutants: ## Check that the tests detect changed rules: mutants of cc, tcp and ne
 	@command -v cargo-mutants >/dev/null || cargo install --quiet --locked cargo-mutants@27.1.0
 	PROPTEST_MAX_SHRINK_ITERS=0 cargo mutants -p elephan-cc -p elephan-tcp -p elephan-net $(MUTANTS)
 
-bench: ## Measure the speed of the simulator; BENCH="--seconds 10" takes less time.
+bench: ## Measure the speed and memory of the simulator; BENCH="--seconds 10" takes less time, BENCH="--repeat 5" gives medians.
 	cargo run --release --quiet -p elephan-sim --example bench -- $(BENCH)
 	cargo run --release --quiet -p elephan-tcp --example loopback
 
@@ -85,7 +85,7 @@ bench-sweep: $(VENV)/built ## Measure the overhead of a sweep of 10,000 short ru
 	$(BIN)/python scripts/bench_sweep.py | $(PYTHON) scripts/insert.py docs/sweeps.md bench-sweep
 	$(BIN)/python scripts/bench_sweep.py --dask 2 | $(PYTHON) scripts/insert.py docs/sweeps.md bench-dask
 
-bench-peers: ## Run the same dumbbell on Elephan, ns-2 and ns-3. Writes docs/speed.md.
+bench-peers: ## Run the same dumbbells on Elephan, ns-2 and ns-3, ten minutes. Writes docs/speed.md.
 	@command -v ns >/dev/null && test -d /usr/include/ns3 || (apt-get update -qq && apt-get install -y -qq ns2 libns3-dev)
 	$(PYTHON) scripts/peers/compare.py | $(PYTHON) scripts/insert.py docs/speed.md peers
 

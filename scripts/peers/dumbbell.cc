@@ -1,5 +1,6 @@
 // The dumbbell on ns-3: dumbbell RATE_MBIT RTT_MS BUFFER FLOWS SECONDS HOPS
-// Standard TCP with SACK and delayed acknowledgments; the second flow starts after a tenth of the time.
+// Standard TCP with SACK and delayed acknowledgments; the flows start evenly over the first tenth of the time.
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -78,7 +79,7 @@ int main(int, char* argv[]) {
         BulkSendHelper source("ns3::TcpSocketFactory", InetSocketAddress(target, port));
         source.SetAttribute("SendSize", UintegerValue(1448));
         auto sender = source.Install(from);
-        const double start = i * seconds / 10;
+        const double start = 0.1 * seconds * i / std::max(flows - 1, 1U);
         sender.Start(Seconds(start));
         Simulator::Schedule(Seconds(start + 1e-6), [sender, i] {
             auto* highest = new SequenceNumber32(0);

@@ -1,5 +1,5 @@
 # The dumbbell on ns-2: ns dumbbell.tcl RATE_MBIT RTT_MS BUFFER FLOWS SECONDS HOPS
-# Standard TCP with SACK and delayed acknowledgments; the second flow starts after a tenth of the time.
+# Standard TCP with SACK and delayed acknowledgments; the flows start evenly over the first tenth of the time.
 lassign $argv rate rtt buffer flows seconds hops
 set ns [new Simulator]
 set left [$ns node]
@@ -31,7 +31,7 @@ for {set i 0} {$i < $flows} {incr i} {
     $ns connect $tcp($i) $sink($i)
     set ftp($i) [new Application/FTP]
     $ftp($i) attach-agent $tcp($i)
-    $ns at [expr {$i * $seconds / 10.0}] "$ftp($i) start"
+    $ns at [expr {0.1 * $seconds * $i / max($flows - 1, 1)}] "$ftp($i) start"
 }
 proc finish {} {
     global tcp flows

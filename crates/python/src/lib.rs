@@ -30,6 +30,10 @@ use pyo3::types::PyDict;
 use crate::tables::columns;
 use crate::watch::{Cancel, watch};
 
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 pyo3::create_exception!(
     _core,
     ScenarioError,
