@@ -54,5 +54,5 @@ pub use config::{
 pub use endpoint::Endpoint;
 pub use profile::Profile;
 pub use report::{Counters, Snapshot};
-pub use segment::{Flags, IP_HEADER, SackBlocks, Segment, TCP_HEADER};
+pub use segment::{Burst, Flags, IP_HEADER, SackBlocks, Segment, TCP_HEADER};
 pub use stack::Stack;

@@ -100,6 +100,19 @@ pub struct Segment {
     pub sack_permitted: bool,
 }
 
+/// Data segments that are sent one after the other at one time, and differ only in their sequence number.
+#[derive(Clone, Copy, Debug)]
+pub struct Burst {
+    /// The first; the sequence number of each is that of the one before it plus its length.
+    pub first: Segment,
+    /// Their number.
+    pub count: u32,
+    /// Whether they are to be sent ECN-capable, as [`Endpoint::ecn_capable`](crate::Endpoint::ecn_capable) says of a single segment.
+    pub ecn_capable: bool,
+    /// Whether nothing follows them at this time: [`Endpoint::poll_transmit`](crate::Endpoint::poll_transmit) would return `None`.
+    pub is_all: bool,
+}
+
 /// Bytes of an IPv4 header without options.
 pub const IP_HEADER: u32 = 20;
 /// Bytes of a TCP header without options.

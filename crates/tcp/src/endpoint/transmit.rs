@@ -3,11 +3,26 @@
 use elephan_units::Time;
 
 use super::{Endpoint, Sending, State};
-use crate::segment::{Flags, Segment};
+use crate::segment::{Burst, Flags, Segment};
 use crate::sender::{Transmission, ticks};
 use crate::sequence;
 
 impl Endpoint {
+    /// A short cut of [`Endpoint::poll_transmit`] for a caller that need not see the state between two segments:
+    /// as many new full segments as this would return next, or some of them, with the checks that they share made
+    /// once. `None`, with nothing changed, where each is to be polled: before the connection is established, in
+    /// a recovery, and in general where there is more to decide than how many fit.
+    #[inline]
+    pub fn poll_burst(&mut self, now: Time) -> Option<Burst> {
+        if self.state != State::Established {
+            return None;
+        }
+        let Sending { sender, counters } = self.sending.as_deref_mut()?;
+        let (first, count, is_all) = sender.poll_burst(counters, now)?;
+        let first = self.data(first, now);
+        Some(Burst { first, count, ecn_capable: self.capable, is_all: is_all && !self.receiver.ack_now })
+    }
+
     /// The next segment to send; `None` when there are no more.
     #[inline(always)]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {

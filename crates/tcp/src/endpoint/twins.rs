@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::config::{AfterIdle, ByteCounting, Config, DelayedAck, WindowReduction};
-use crate::segment::Flags;
+use crate::segment::{Burst, Flags};
 
 /// What a path does to segments, in each direction: chances in 1000, times in microseconds.
 #[derive(Clone, Copy, Debug)]
@@ -41,13 +41,14 @@ impl Random {
 struct Twin {
     fast: Endpoint,
     slow: Endpoint,
-    /// How many segments the fast path took.
+    /// How many arriving segments took the fast path, and how many were sent in bursts.
     plain: u64,
+    bursts: u64,
 }
 
 impl Twin {
     fn new(make: impl Fn() -> Endpoint) -> Self {
-        Self { fast: make(), slow: make(), plain: 0 }
+        Self { fast: make(), slow: make(), plain: 0, bursts: 0 }
     }
 
     fn both(&mut self, act: impl Fn(&mut Endpoint)) {
@@ -71,9 +72,27 @@ impl Twin {
     fn transmit(&mut self, now: Time) -> Vec<(Segment, bool)> {
         let poll = |end: &mut Endpoint| {
             std::iter::from_fn(|| end.poll_transmit(now).map(|segment| (segment, end.ecn_capable())))
-                .collect()
+                .collect::<Vec<_>>()
         };
-        let sent: Vec<_> = poll(&mut self.fast);
+        let mut sent = Vec::new();
+        let before = describe(&self.fast);
+        if let Some(Burst { first, count, ecn_capable, is_all }) = self.fast.poll_burst(now) {
+            self.bursts += u64::from(count);
+            for number in 0..count {
+                let seq = first.seq.wrapping_add(number * u32::from(first.len));
+                sent.push((Segment { seq, ..first }, ecn_capable));
+            }
+            if is_all {
+                // A call that returns nothing leaves this.
+                self.fast.capable = false;
+                let after = describe(&self.fast);
+                assert_eq!(self.fast.poll_transmit(now), None);
+                assert_eq!(describe(&self.fast), after, "nothing follows");
+            }
+        } else {
+            assert_eq!(describe(&self.fast), before, "a fast path that is not taken changes nothing");
+        }
+        sent.extend(poll(&mut self.fast));
         assert_eq!(sent, poll(&mut self.slow));
         self.compare();
         sent
@@ -102,9 +121,8 @@ fn endpoint(algorithm: &str, config: &Config, iss: u32, connects: bool) -> Endpo
     if connects { Endpoint::connect(&stack, iss) } else { Endpoint::listen(&stack, iss) }
 }
 
-/// Lives through a history in which the ends write this much and close; how many segments arrived, and how many of
-/// them each end took on the fast path.
-fn live(algorithm: &str, configs: [&Config; 2], path: Path, sizes: [u64; 2], seed: u64) -> (u64, [u64; 2]) {
+/// Lives through a history in which the ends write this much and close; how many segments arrived, and the twins.
+fn live(algorithm: &str, configs: [&Config; 2], path: Path, sizes: [u64; 2], seed: u64) -> (u64, [Twin; 2]) {
     let mut random = Random(seed | 1);
     let mut ends = [0, 1].map(|end| {
         let iss = random.below(1 << 32) as u32;
@@ -165,7 +183,7 @@ fn live(algorithm: &str, configs: [&Config; 2], path: Path, sizes: [u64; 2], see
             }
         }
     }
-    (arrived, ends.map(|twin| twin.plain))
+    (arrived, ends)
 }
 
 prop_compose! {
@@ -258,8 +276,10 @@ fn most_of_a_transfer_takes_the_fast_paths() {
         buffer: 100,
     };
     let config = Config { initial_ssthresh: Some(20), ..Config::default() };
-    let (arrived, plain) = live("reno", [&config, &config], path, [u64::MAX, 0], 1);
-    assert!(plain[0] + plain[1] > arrived * 9 / 10, "{arrived} {plain:?}");
+    let (arrived, [a, b]) = live("reno", [&config, &config], path, [u64::MAX, 0], 1);
+    assert!(a.plain + b.plain > arrived * 9 / 10, "{arrived} {} {}", a.plain, b.plain);
+    let sent = a.fast.counters().segments_sent;
+    assert!(a.bursts > sent * 8 / 10, "{sent} {}", a.bursts);
     // A lone segment with a flag is none of theirs.
     assert!(!Segment { flags: Flags::ACK | Flags::FIN, ..Segment::default() }.is_plain());
 }

@@ -81,6 +81,55 @@ impl Sender {
         self.may_send_something() && self.pacer.as_ref().is_none_or(|pacer| pacer.next() <= now)
     }
 
+    /// The fast path of [`Sender::poll`] and of the calls that follow it at this time: sends the full segments of
+    /// new data that may leave now, but for the last that is written, which has a flag. Returns the first of them,
+    /// their number, and whether nothing follows them now, because the window is the limit; or `None`, with nothing
+    /// changed, unless there are any and:
+    ///
+    /// - data is outstanding, and no loss recovery is in progress;
+    /// - nothing but the window, the buffers and the burst limit says when a segment leaves: neither pacing nor
+    ///   probes for a lost tail are in use;
+    /// - the peer is not to be told of a reduction.
+    #[inline]
+    pub fn poll_burst(&mut self, counters: &mut Counters, now: Time) -> Option<(Transmission, u32, bool)> {
+        if !self.phase.is_open()
+            || self.board.is_empty()
+            || self.timer.is_off()
+            || self.pacer.is_some()
+            || self.tlp.is_on()
+            || self.last_reduction.untold
+        {
+            return None;
+        }
+        let mss = u64::from(self.settings.mss);
+        let offset = self.space.next;
+        let admitted = (self.allowance() as u64).saturating_sub(self.in_flight());
+        let room = self.space.limit().saturating_sub(offset);
+        let written = self.space.written.saturating_sub(offset);
+        let most = self.settings.burst_limit.saturating_sub(self.burst);
+        let count = (admitted.min(room).min(written.saturating_sub(1)) / mss).min(u64::from(most));
+        if count == 0 {
+            return None;
+        }
+        let (bytes, len) = (count * mss, mss as u16);
+        for number in 0..count {
+            self.board.push(offset + number * mss, len, false, now);
+        }
+        self.space.next += bytes;
+        self.burst += count as u32;
+        self.last_sent = Some(now);
+        counters.segments_sent += count;
+        counters.bytes_sent += bytes;
+        // Whether a full segment waits that only the window does not admit.
+        let is_limit = written - bytes >= mss
+            && room - bytes >= mss
+            && admitted - bytes < mss
+            && u64::from(most) > count;
+        self.note_usage(is_limit);
+        let first = Transmission { offset, len, fin: false, push: false, again: false, cwr: false };
+        Some((first, count as u32, is_limit && !self.timer.probe))
+    }
+
     /// The next data segment to send now; `None` when there are no more.
     #[inline(always)]
     pub fn poll(&mut self, counters: &mut Counters, now: Time) -> Option<Transmission> {
@@ -273,6 +322,7 @@ impl Sender {
     }
 
     /// Records how much of the window is used; `limited` says that data waits for the window.
+    #[inline]
     fn note_usage(&mut self, limited: bool) {
         let usage = &self.usage;
         let begins = self.space.una >= usage.until;
