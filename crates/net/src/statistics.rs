@@ -19,8 +19,26 @@ pub struct QueueStatistics {
     /// Sum of delays, in picoseconds.
     sum: u128,
     most_packets: u64,
-    /// Allocated when a packet first has to wait.
-    delays: Option<Histogram<u64>>,
+    /// Number of delays above zero by their bin, as [`bin`] counts them.
+    delays: Vec<u64>,
+}
+
+/// Values below this have bins of their own; above, each doubling of the value has half as many. These are the bins of a
+/// histogram of two significant digits, which takes the counts when a quantile is asked for.
+const EXACT: u64 = 256;
+
+/// The bin of a value.
+#[inline]
+fn bin(value: u64) -> usize {
+    let shift = (value | (EXACT - 1)).ilog2() - (EXACT.ilog2() - 1);
+    ((u64::from(shift) * (EXACT / 2)) + (value >> shift)) as usize
+}
+
+/// The smallest value of a bin.
+fn smallest(bin: usize) -> u64 {
+    let half = EXACT as usize / 2;
+    let shift = (bin / half).saturating_sub(1);
+    ((bin - shift * half) as u64) << shift
 }
 
 impl Default for QueueStatistics {
@@ -32,7 +50,7 @@ impl Default for QueueStatistics {
 impl QueueStatistics {
     /// Counts packets that arrive from `first` on.
     pub fn new(first: Time) -> Self {
-        Self { first, packets: 0, sum: 0, most_packets: 0, delays: None }
+        Self { first, packets: 0, sum: 0, most_packets: 0, delays: Vec::new() }
     }
 
     /// A packet arrived and will wait for `delay`, as one of `waiting` packets.
@@ -47,10 +65,18 @@ impl QueueStatistics {
         }
         self.sum += u128::from(delay.picos());
         self.most_packets = self.most_packets.max(waiting);
-        let delays = self
-            .delays
-            .get_or_insert_with(|| Histogram::new(DIGITS).expect("two digits are a valid precision"));
-        delays.record(delay.picos() / UNIT_PICOS).expect("it grows with its values");
+        let bin = bin(delay.picos() / UNIT_PICOS);
+        match self.delays.get_mut(bin) {
+            Some(count) => *count += 1,
+            None => self.add_bins(bin),
+        }
+    }
+
+    /// Counts a delay in a bin beyond all so far.
+    #[inline(never)]
+    fn add_bins(&mut self, bin: usize) {
+        self.delays.resize(bin + 1, 0);
+        self.delays[bin] = 1;
     }
 
     /// The number of waiting packets after an arrival.
@@ -73,7 +99,13 @@ impl QueueStatistics {
 
     /// The delay that a share `quantile` of the packets did not exceed, in seconds, to 1 %.
     pub fn delay_quantile_s(&self, quantile: f64) -> f64 {
-        let Some(delays) = &self.delays else { return 0.0 };
+        if self.delays.is_empty() {
+            return 0.0;
+        }
+        let mut delays = Histogram::<u64>::new(DIGITS).expect("two digits are a valid precision");
+        for (bin, &count) in self.delays.iter().enumerate().filter(|(_, count)| **count > 0) {
+            delays.record_n(smallest(bin), count).expect("it grows with its values");
+        }
         // Packets that did not wait are not in the histogram.
         let waited = delays.len() as f64;
         let beyond = (1.0 - quantile) * self.packets as f64;
@@ -91,5 +123,23 @@ impl QueueStatistics {
     /// Maximum number of packets that waited at once.
     pub fn most_packets(&self) -> u64 {
         self.most_packets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn bins_are_those_of_the_histogram(value in (0..1u64 << 40, 0..33u32).prop_map(|(value, shift)| value >> shift)) {
+            let mut histogram = Histogram::<u64>::new(DIGITS).expect("two digits are a valid precision");
+            histogram.record(value).expect("it grows with its values");
+            prop_assert_eq!(smallest(bin(value)), histogram.lowest_equivalent(value));
+            prop_assert_eq!(bin(smallest(bin(value))), bin(value));
+            prop_assert_eq!(bin(histogram.highest_equivalent(value)), bin(value));
+            prop_assert_eq!(bin(histogram.next_non_equivalent(value)), bin(value) + 1);
+        }
     }
 }

@@ -62,16 +62,22 @@ pub trait Driver {
             self.tell_gone(End::Far(far as u32));
             let Some(packet) = &received else { continue };
             packets += 1;
-            match self.part().hops[packet.position() as usize + 1] {
-                END => self.deliver(packet, now),
-                next => self.send(next, &packet.onward(), now),
-            }
+            self.forward(packet, now);
             if !self.goes_on(packet, now) {
                 return packets;
             }
         };
         self.part().arrivals.schedule(far, next);
         packets
+    }
+
+    /// A packet that a far end has received goes to the next link, or has reached the end of its route.
+    #[inline]
+    fn forward(&mut self, packet: &Self::Packet, now: Time) {
+        match self.part().hops[packet.position() as usize + 1] {
+            END => self.deliver(packet, now),
+            next => self.send(next, &packet.onward(), now),
+        }
     }
 
     /// A packet begins its route.

@@ -64,6 +64,18 @@ impl Events {
         (time(key), source(key))
     }
 
+    /// The earliest event of any other source than this one.
+    #[inline]
+    pub fn next_but(&self, but: usize) -> (Time, usize) {
+        let first = self.heap[0];
+        let key = match self.heap.get(1..) {
+            _ if source(first) != but => first,
+            Some(&[a, b, c, d, ..]) => a.min(b).min(c.min(d)),
+            _ => return (Time::MAX, usize::MAX),
+        };
+        (time(key), source(key))
+    }
+
     /// Sets the event of `source` to `time`, and replaces its previous event.
     #[inline]
     pub fn schedule(&mut self, source: usize, time: Time) {
@@ -158,6 +170,11 @@ mod tests {
                 times[source] = Time::from_picos(time);
                 let least = (0..sources).map(|source| (times[source], source)).min().unwrap();
                 prop_assert_eq!(events.next(), least);
+                let other = (0..sources).filter(|&other| other != source);
+                let other = other.map(|source| (times[source], source)).min();
+                let other = other.filter(|other| other.0 < Time::MAX).unwrap_or((Time::MAX, usize::MAX));
+                prop_assert_eq!(events.next_but(source).0, other.0);
+                prop_assert!(other.0 == Time::MAX || events.next_but(source) == other);
             }
         }
     }

@@ -107,6 +107,12 @@ impl<P: Packet> Part<P> {
         self.fars.get(far).map_or(0, |end| end.link)
     }
 
+    /// The near end to which a packet at this position goes.
+    #[inline]
+    pub fn near_at(&self, position: u32) -> usize {
+        self.hops[position as usize] as usize
+    }
+
     /// The near end to which a packet at this position goes, and its wire.
     pub fn tail_at(&mut self, position: u32) -> (&mut Tail<P>, &mut Wire<P>) {
         let near = &mut self.nears[self.hops[position as usize] as usize];
@@ -114,8 +120,8 @@ impl<P: Packet> Part<P> {
     }
 
     /// A packet arrives at a near end; returns whether it is accepted.
-    #[inline]
-    pub(crate) fn send(&mut self, number: usize, packet: P, now: Time) -> bool {
+    #[inline(always)]
+    pub fn send(&mut self, number: usize, packet: P, now: Time) -> bool {
         let Self { nears, fars, wires, arrivals, .. } = self;
         let near = &mut nears[number];
         let wire = &mut wires[near.wire as usize];
@@ -128,16 +134,22 @@ impl<P: Packet> Part<P> {
         accepted
     }
 
+    /// The time at which a packet next reaches any other far end than this one, and that end.
+    #[inline]
+    pub fn next_arrival_but(&self, far: usize) -> (Time, usize) {
+        self.arrivals.next_but(far)
+    }
+
     /// When a packet next reaches a far end.
     #[inline]
-    pub(crate) fn next_at(&self, number: usize) -> Time {
+    pub fn next_at(&self, number: usize) -> Time {
         let far = &self.fars[number];
         far.head.next_event(&self.wires[far.wire as usize])
     }
 
     /// The next packet that has reached a far end.
     #[inline]
-    pub(crate) fn receive(&mut self, number: usize, now: Time) -> Option<P> {
+    pub fn receive(&mut self, number: usize, now: Time) -> Option<P> {
         let Self { nears, fars, wires, .. } = self;
         let far = &mut fars[number];
         let wire = &mut wires[far.wire as usize];

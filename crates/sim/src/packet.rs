@@ -45,10 +45,11 @@ impl Packet {
         position: u32,
         backward: bool,
         capable: bool,
+        dscp: u8,
     ) -> Self {
         let ecn = if capable && segment.len > 0 { Ecn::Capable0 } else { Ecn::NotCapable };
         let bytes = segment.packet_bytes() as u16;
-        Self { bytes, segment: *segment, flow, position, connection, backward, datagram: false, ecn, dscp: 0 }
+        Self { bytes, segment: *segment, flow, position, connection, backward, datagram: false, ecn, dscp }
     }
 
     /// The same packet with this codepoint.

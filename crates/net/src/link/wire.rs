@@ -20,9 +20,13 @@ pub(super) struct Flying<P> {
 /// They are stored in chunks, which move as a whole when a wire hands its packets over to another
 /// ([`Wire::hand_over`]): if the ends of a link advance separately, each has a wire.
 pub struct Wire<P> {
-    /// No chunk is empty; of the first, `taken` packets have been taken.
-    chunks: VecDeque<Vec<Flying<P>>>,
+    /// The chunk that is read: its first `taken` packets have been taken. All have been only if no chunk is left.
+    front: Vec<Flying<P>>,
     taken: usize,
+    /// Full chunks.
+    middle: VecDeque<Vec<Flying<P>>>,
+    /// The chunk that is written.
+    back: Vec<Flying<P>>,
     /// Chunks to be used again.
     spare: Vec<Vec<Flying<P>>>,
     /// Numbers of packets that were offered before the measuring window, and waited when it began; in order.
@@ -31,7 +35,14 @@ pub struct Wire<P> {
 
 impl<P> Default for Wire<P> {
     fn default() -> Self {
-        Self { chunks: VecDeque::new(), taken: 0, spare: Vec::new(), earlier: Vec::new() }
+        Self {
+            front: Vec::new(),
+            taken: 0,
+            middle: VecDeque::new(),
+            back: Vec::new(),
+            spare: Vec::new(),
+            earlier: Vec::new(),
+        }
     }
 }
 
@@ -39,50 +50,56 @@ impl<P: Copy> Wire<P> {
     /// Whether there is no packet.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.chunks.is_empty()
+        self.taken == self.front.len()
     }
 
     /// Number of packets.
     pub fn len(&self) -> usize {
-        self.chunks.iter().map(Vec::len).sum::<usize>() - self.taken
+        let middle = self.middle.iter().map(Vec::len).sum::<usize>();
+        self.front.len() - self.taken + middle + self.back.len()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, finish: Time, packet: P) {
-        match self.chunks.back_mut() {
-            Some(chunk) if chunk.len() < CHUNK => chunk.push(Flying { finish, packet }),
-            _ => self.begin_chunk(finish, packet),
+        self.back.push(Flying { finish, packet });
+        if self.back.len() == CHUNK || self.is_empty() {
+            self.end_back();
         }
     }
 
+    /// The chunk that is written is full, or is to be read.
     #[inline(never)]
-    fn begin_chunk(&mut self, finish: Time, packet: P) {
-        let mut chunk = self.spare.pop().unwrap_or_default();
-        chunk.push(Flying { finish, packet });
-        self.chunks.push_back(chunk);
+    fn end_back(&mut self) {
+        let next = self.spare.pop().unwrap_or_default();
+        self.middle.push_back(std::mem::replace(&mut self.back, next));
+        if self.is_empty() {
+            self.end_front();
+        }
     }
 
     /// The first packet.
-    #[inline]
+    #[inline(always)]
     pub(super) fn front(&self) -> Option<&Flying<P>> {
-        self.chunks.front().map(|chunk| &chunk[self.taken])
+        self.front.get(self.taken)
     }
 
     /// Removes the first packet.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pop(&mut self) {
         self.taken += 1;
-        if self.chunks.front().is_some_and(|chunk| chunk.len() == self.taken) {
-            self.end_chunk();
+        if self.is_empty() {
+            self.end_front();
         }
     }
 
+    /// The chunk that is read has been read.
     #[inline(never)]
-    fn end_chunk(&mut self) {
+    fn end_front(&mut self) {
         self.taken = 0;
-        if let Some(mut chunk) = self.chunks.pop_front() {
-            chunk.clear();
-            self.spare.push(chunk);
+        self.front.clear();
+        match self.middle.pop_front() {
+            Some(next) => self.spare.push(std::mem::replace(&mut self.front, next)),
+            None => std::mem::swap(&mut self.front, &mut self.back),
         }
     }
 
@@ -101,8 +118,19 @@ impl<P: Copy> Wire<P> {
     pub fn hand_over(&mut self, to: &mut Self) {
         debug_assert_eq!(self.taken, 0, "packets are taken at the other wire");
         self.spare.append(&mut to.spare);
-        to.chunks.append(&mut self.chunks);
+        for chunk in [&mut to.back, &mut self.front] {
+            if !chunk.is_empty() {
+                to.middle.push_back(std::mem::replace(chunk, self.spare.pop().unwrap_or_default()));
+            }
+        }
+        to.middle.append(&mut self.middle);
+        if !self.back.is_empty() {
+            to.middle.push_back(std::mem::replace(&mut self.back, self.spare.pop().unwrap_or_default()));
+        }
         to.earlier.append(&mut self.earlier);
+        if to.is_empty() {
+            to.end_front();
+        }
     }
 }
 

@@ -128,6 +128,18 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         self.enter(&packet, now);
     }
 
+    /// Sends all pending segments of an end.
+    #[inline]
+    pub(super) fn transmit_all(&mut self, number: u32, end: usize, now: Time) {
+        while self.transmit(number, end, now) && self.may_go_on(number, now) {}
+    }
+
+    /// Whether a flow may go on to send: the run does not stop.
+    #[inline]
+    fn may_go_on(&mut self, number: u32, now: Time) -> bool {
+        self.site.steps.are_left() || !self.stops(Source::Slot(number), now)
+    }
+
     /// Sends the next segment of an end; returns false if there is none.
     #[inline]
     pub(super) fn transmit(&mut self, number: u32, end: usize, now: Time) -> bool {
@@ -138,8 +150,8 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         let Some(segment) = &polled else { return false };
         let capable = endpoint.ecn_capable();
         let again = DETAILED && endpoint.counters().segments_retransmitted > before;
-        let packet = Packet::new(segment, number, half.number as u16, half.start, end == RECEIVER, capable)
-            .with_dscp(half.dscp);
+        let serial = half.number as u16;
+        let packet = Packet::new(segment, number, serial, half.start, end == RECEIVER, capable, half.dscp);
         if DETAILED {
             use EventKind::{Ack, Retransmit, Send};
             let kind = match (segment.len > 0, again) {

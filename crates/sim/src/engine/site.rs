@@ -1,6 +1,6 @@
 //! The events of a site: selects the next one and handles it.
 
-use elephan_network::Part;
+use elephan_network::{Driver, Part};
 use elephan_units::Time;
 
 use crate::engine::steps::Source;
@@ -31,6 +31,10 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         loop {
             let (arrival, far) = self.part.next_arrival();
             let timer = self.site.timers.next_time();
+            if !DETAILED && arrival <= timer.min(until) && self.site.inbox.is_empty() {
+                self.arrivals(far, until)?;
+                continue;
+            }
             let now = arrival.min(timer);
             let rank = if arrival <= timer {
                 Rank::Arrival(self.part.link_of(far))
@@ -55,9 +59,41 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             }
             match rank {
                 Rank::Arrival(_) => {
-                    elephan_network::Driver::arrive(self, far, arrival);
+                    self.arrive(far, arrival);
                 }
                 Rank::Timer(timer) => self.fire(timer, now),
+            }
+        }
+    }
+
+    /// Packets reach a far end, up to `until` or another event of this site that is due before: that is, the
+    /// events of this far end that follow each other.
+    #[inline]
+    fn arrivals(&mut self, far: usize, until: Time) -> Result<(), Error> {
+        let link = self.part.link_of(far);
+        let rank = Rank::Arrival(link);
+        let mut now = self.part.next_at(far);
+        self.site.current = Key { at: now, rank };
+        self.site.handled += 1;
+        self.site.steps.take();
+        loop {
+            if !self.site.steps.are_left() {
+                self.look(Source::Link(link as usize), now)?;
+            }
+            if let Some(packet) = &self.part.receive(far, now) {
+                self.forward(packet, now);
+            }
+            let next = self.part.next_at(far);
+            if next > now {
+                let other = self.part.next_arrival_but(far);
+                if next > self.site.timers.next_time().min(until) || (next, far) > other {
+                    self.part.reschedule(far);
+                    return Ok(());
+                }
+                now = next;
+                self.site.current.at = now;
+                self.site.handled += 1;
+                self.site.steps.take();
             }
         }
     }

@@ -4,7 +4,7 @@ use elephan_metrics::trace::EventKind;
 use elephan_units::Time;
 
 use crate::engine::site::Running;
-use crate::engine::steps::Source;
+use crate::packet::Packet;
 use crate::report::Report;
 use crate::state::connection::{Half, SENDER};
 use crate::state::timers::Timer;
@@ -35,14 +35,18 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     /// Sends all pending segments of an end, and sets its next timer.
     #[inline]
     pub(super) fn pump(&mut self, number: u32, end: usize, now: Time) {
+        if DETAILED || !self.pump_plainly(number, end, now) {
+            self.pump_any(number, end, now);
+        }
+    }
+
+    /// The same with the checks that are not for every packet.
+    #[inline(never)]
+    fn pump_any(&mut self, number: u32, end: usize, now: Time) {
         if end == SENDER && matches!(self.site.hosts.get(self.site.place(number)), Some(Some(_))) {
             self.work(number, now);
         } else {
-            while self.transmit(number, end, now) {
-                if !self.site.steps.are_left() && self.stops(Source::Slot(number), now) {
-                    break;
-                }
-            }
+            self.transmit_all(number, end, now);
         }
         if end == SENDER && self.watch(number, now) {
             return;
@@ -50,10 +54,57 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         // Timers are lazy: when the due time moves to later, the timer stays, fires early, and is then set to
         // the new time.
         let Some(due) = self.due(number, end) else { return };
-        let Some(half) = self.half(number, end) else { return };
-        if due < half.wake {
+        if self.half(number, end).is_some_and(|half| due < half.wake) {
             // The due time of segments that a busy host held back is in the past.
-            let due = due.max(now);
+            self.set_timer(number, end, due.max(now));
+        }
+    }
+
+    /// The same, if nothing else happens to the connection; returns false if there is more to do, before or after
+    /// segments were sent.
+    #[inline]
+    fn pump_plainly(&mut self, number: u32, end: usize, now: Time) -> bool {
+        let Self { site, part } = self;
+        let place = site.place(number);
+        let (half, stop) = if end == SENDER {
+            if !site.hosts.is_empty() {
+                return false;
+            }
+            let Some(connection) = &mut site.slots[place].connection else { return false };
+            (&mut connection.half, connection.stop)
+        } else {
+            let Some(half) = &mut site.sinks[place].connection else { return false };
+            (&mut **half, Time::MAX)
+        };
+        let near = part.near_at(half.start);
+        let (serial, start, dscp) = (half.number as u16, half.start, half.dscp);
+        while let Some(segment) = &half.endpoint.poll_transmit(now) {
+            let capable = half.endpoint.ecn_capable();
+            let packet = Packet::new(segment, number, serial, start, end != SENDER, capable, dscp);
+            site.steps.take();
+            part.send(near, packet, now);
+            if !site.steps.are_left() {
+                return false;
+            }
+        }
+        let due = half.endpoint.poll_timeout().min(stop);
+        let is_earlier = due < half.wake;
+        if end == SENDER {
+            let Some(connection) = &site.slots[place].connection else { return false };
+            let endpoint = &connection.half.endpoint;
+            if endpoint.reductions() > connection.reductions || endpoint.is_finished() {
+                return false;
+            }
+        }
+        if is_earlier {
+            self.set_timer(number, end, due.max(now));
+        }
+        true
+    }
+
+    /// Sets the timer of an end.
+    fn set_timer(&mut self, number: u32, end: usize, due: Time) {
+        if let Some(half) = self.half(number, end) {
             half.wake = due;
             self.site.timers.schedule(Timer::End(number, end), due);
         }
@@ -66,7 +117,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         let Some(connection) = &mut self.site.slot(number).connection else { return true };
         let sender = &connection.half.endpoint;
         let ends = sender.is_finished();
-        let reductions = sender.counters().reductions;
+        let reductions = sender.reductions();
         if reductions > connection.reductions {
             connection.reductions = reductions;
             if (number as usize) < self.site.plan.flows.len() {

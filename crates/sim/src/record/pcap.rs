@@ -198,7 +198,7 @@ mod tests {
             } else {
                 segment.sack = sack;
             }
-            let packet = Packet::new(&segment, flow, 3, 0, false, true);
+            let packet = Packet::new(&segment, flow, 3, 0, false, true, 0);
             let bytes = headers(&packet);
             // A header with a correct checksum sums to zero.
             prop_assert_eq!(checksum(&bytes[..20], 0), 0);

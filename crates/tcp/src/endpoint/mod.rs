@@ -302,6 +302,12 @@ impl Endpoint {
         }
     }
 
+    /// Number of reductions of the window so far.
+    #[inline]
+    pub fn reductions(&self) -> u64 {
+        self.sending.as_ref().map_or(0, |sending| sending.counters.reductions)
+    }
+
     /// The state that a trace samples.
     pub fn snapshot(&self) -> Snapshot {
         let first;
