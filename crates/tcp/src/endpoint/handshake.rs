@@ -5,7 +5,7 @@ use elephan_units::Time;
 use super::{Endpoint, State};
 use crate::config::Config;
 use crate::segment::{Flags, Segment};
-use crate::sender::{Agreement, ticks};
+use crate::sender::{Agreement, Sender, ticks};
 
 /// RFC 6298, section 2.1, doubled for each try.
 const FIRST_TIMEOUT: Time = Time::from_secs(1);
@@ -141,19 +141,25 @@ impl Endpoint {
 
     fn establish(&mut self, now: Time) {
         let Handshake { tries, sent_at, .. } = *self.handshake();
-        // Karn: a SYN that was sent more than once gives no round-trip time.
-        let rtt = (tries == 1).then(|| now - sent_at);
-        self.receiver.establish(rtt);
-        // The sending half that is made later has this time.
-        if rtt.is_none() || self.sending.is_some() {
-            let ecn = self.ecn;
-            let sender = &mut self.sending().sender;
-            sender.establish(rtt, tries, ecn);
-            sender.tune_buffer();
-        }
-        self.rtt = rtt.unwrap_or(Time::MAX);
         self.state = State::Established;
         self.handshake = None;
+        (self.tries, self.rtt) = (tries, now - sent_at);
+        self.receiver.establish(self.handshake_rtt());
+        if let Some(mut sending) = self.sending.take() {
+            self.establish_sender(&mut sending.sender);
+            self.sending = Some(sending);
+        }
+    }
+
+    /// The round-trip time of the handshake. Karn: a SYN that was sent more than once gives none.
+    fn handshake_rtt(&self) -> Option<Time> {
+        (self.tries == 1).then_some(self.rtt)
+    }
+
+    /// The handshake is complete: tells the sending half.
+    pub(super) fn establish_sender(&self, sender: &mut Sender) {
+        sender.establish(self.handshake_rtt(), self.tries, self.ecn);
+        sender.tune_buffer();
     }
 
     pub(super) fn on_handshake_timer(&mut self, now: Time) {

@@ -42,10 +42,11 @@ pub struct Endpoint {
     /// The sending half: none as long as the application writes nothing and each ACK says what the handshake
     /// said. An end that only receives needs it for its FIN.
     sending: Option<Box<Sending>>,
-    /// What the sending half is made from: the stack, and the peer's window and the round-trip time that the
-    /// handshake gave. The time is `Time::MAX` before the end of the handshake.
+    /// What the sending half is made from: the stack, and what the handshake gave: the peer's window, the number of
+    /// tries and the round-trip time, which counts after a single try.
     stack: Arc<Stack>,
     window: u32,
+    tries: u32,
     rtt: Time,
     /// None once the connection is established.
     handshake: Option<Box<Handshake>>,
@@ -67,8 +68,8 @@ pub struct Endpoint {
     ts_recent: u32,
     ts_recent_at: Time,
     last_ack: u64,
-    /// The challenge ACKs of the current span, and when it began.
-    challenges: (u32, Time),
+    /// The challenge ACKs of the current span, and when it began; none before the first.
+    challenges: Option<Box<(u32, Time)>>,
     /// Whether the connection was aborted and the peer is to be notified.
     send_reset: bool,
 }
@@ -90,7 +91,8 @@ impl Endpoint {
             sending: None,
             stack: Arc::clone(stack),
             window: 0,
-            rtt: Time::MAX,
+            tries: 0,
+            rtt: Time::ZERO,
             handshake: Some(Box::new(Handshake::new(config, state == State::SynSent))),
             iss,
             irs: 0,
@@ -103,7 +105,7 @@ impl Endpoint {
             ts_recent: 0,
             ts_recent_at: Time::ZERO,
             last_ack: 0,
-            challenges: (0, Time::ZERO),
+            challenges: None,
             send_reset: false,
         }
     }
@@ -124,9 +126,8 @@ impl Endpoint {
     fn first_sending(&self) -> Sending {
         let mut sender = Sender::new(&self.stack);
         sender.agree(&self.agreement());
-        if self.rtt < Time::MAX {
-            sender.establish(Some(self.rtt), 1, self.ecn);
-            sender.tune_buffer();
+        if self.handshake.is_none() {
+            self.establish_sender(&mut sender);
         }
         Sending { sender, counters: Counters::default() }
     }

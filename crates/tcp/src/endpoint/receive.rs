@@ -117,8 +117,8 @@ impl Endpoint {
     /// Sends an ACK of the current state, so that a peer that meant the segment can do better (RFC 5961).
     #[cold]
     fn challenge(&mut self, now: Time) {
-        let (count, since) = &mut self.challenges;
-        if *count == 0 || now.since(*since) >= CHALLENGES.1 {
+        let (count, since) = &mut **self.challenges.get_or_insert_with(|| Box::new((0, now)));
+        if now.since(*since) >= CHALLENGES.1 {
             (*count, *since) = (0, now);
         }
         if *count < CHALLENGES.0 {

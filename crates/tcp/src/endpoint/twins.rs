@@ -108,7 +108,7 @@ impl Twin {
 /// All state of an endpoint but that of its controller, of which the snapshot tells.
 fn describe(end: &Endpoint) -> String {
     let Endpoint { state, receiver, sending, handshake, echo, ts_recent, ts_recent_at, last_ack, .. } = end;
-    let options = (end.sack, end.timestamps, end.ecn, end.capable, end.challenges, end.send_reset);
+    let options = (end.sack, end.timestamps, end.ecn, end.capable, &end.challenges, end.send_reset);
     let sending = sending.as_ref().map(|sending| (sending.sender.describe(), sending.counters));
     format!("{:?}", (sending, receiver, handshake, state, echo, ts_recent, ts_recent_at, last_ack, options))
 }

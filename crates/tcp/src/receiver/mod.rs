@@ -1,26 +1,24 @@
 //! The receiving half: what arrived, what to acknowledge and when, and which window to advertise.
 
+mod beyond;
 mod compression;
 mod next;
 mod right_sizing;
 mod sack;
 
-use std::collections::VecDeque;
-
 use elephan_units::{Bytes, Time};
 
 use crate::config::Config;
 use crate::segment::SackBlocks;
-use crate::sequence;
 
+use beyond::Beyond;
 use compression::Compression;
 use right_sizing::{FIRST_WINDOW, RightSizing};
-use sack::RecentRuns;
 
 /// The largest window that TCP can express: 16 bits shifted by 14 (RFC 7323, section 2.3).
-const MAX_WINDOW: u64 = 65_535 << 14;
+const MAX_WINDOW: u32 = 65_535 << 14;
 /// The same without scaling.
-const MAX_UNSCALED_WINDOW: u64 = 65_535;
+const MAX_UNSCALED_WINDOW: u32 = 65_535;
 /// Linux (net/ipv4/tcp_input.c, `tcp_event_data_recv`): shorter segments do not let the window grow.
 const SHORTEST_THAT_GROWS: u64 = 128;
 /// Linux (net/ipv4/tcp_input.c, `TCP_SACK_BLOCKS_EXPECTED`): number of blocks that an ACK is trusted to report.
@@ -31,33 +29,29 @@ const BLOCKS_EXPECTED: usize = 2;
 pub struct Receiver {
     /// Everything below this was received.
     next: u64,
-    /// Data received beyond a hole: disjoint runs `[left, right)` in order.
-    beyond: VecDeque<(u64, u64)>,
-    /// The runs that changed last, most recent first, as SACK blocks report them (RFC 2018, section 4).
-    recent: RecentRuns,
-    /// Duplicate data that was not reported yet (RFC 2883).
-    duplicate: Option<(u64, u64)>,
-    /// Offset of the peer's FIN.
-    fin: Option<u64>,
+    /// What SACK blocks report: none if nothing is missing and no duplicate is to be reported.
+    beyond: Option<Box<Beyond>>,
+    /// Offset of the peer's FIN; `u64::MAX` before it arrives.
+    fin: u64,
     /// Payload handed to the application.
     delivered: u64,
     /// Whether the application reads arriving data at once.
     reading: bool,
     /// Payload received in order that the application has not read.
-    unread: u64,
+    unread: u32,
     /// Right edge of the advertised window; it never moves back.
     advertised: u64,
-    buffer: u64,
+    buffer: u32,
     /// The maximum window advertised now; it grows to `buffer` with dynamic right-sizing.
-    window: u64,
+    window: u32,
     right_sizing: Option<Box<RightSizing>>,
-    /// The window advertised at most until more data has arrived (Linux's `rcv_ssthresh`); `u64::MAX` if it
+    /// The window advertised at most until more data has arrived (Linux's `rcv_ssthresh`); `u32::MAX` if it
     /// does not grow so.
-    threshold: u64,
+    threshold: u32,
     /// The same, so rounded that scaling leaves it.
-    grown: u64,
+    grown: u32,
     /// The part of a window that scaling cuts off.
-    cut: u64,
+    cut: u32,
     dsack: bool,
     /// Whether blocks are sent; known after the handshake.
     sack: bool,
@@ -78,23 +72,22 @@ pub struct Receiver {
 impl Receiver {
     /// The receiver of a connection with this stack configuration.
     pub fn new(config: &Config) -> Self {
-        let buffer = config.receive_buffer.map_or(MAX_WINDOW, |bytes| bytes.get().min(MAX_WINDOW));
-        let threshold = config.first_receive_window.map_or(u64::MAX, Bytes::get);
+        let bytes = |bytes: Bytes| u32::try_from(bytes.get()).unwrap_or(u32::MAX);
+        let buffer = config.receive_buffer.map_or(MAX_WINDOW, bytes).min(MAX_WINDOW);
+        let threshold = config.first_receive_window.map_or(u32::MAX, bytes);
         let window = match config.first_receive_window {
             _ if !config.auto_tuning => buffer,
-            Some(first) => buffer.min(first.get().max(FIRST_WINDOW)),
-            None => buffer.min(FIRST_WINDOW),
+            Some(first) => buffer.min(bytes(first).max(FIRST_WINDOW as u32)),
+            None => buffer.min(FIRST_WINDOW as u32),
         };
         Self {
             next: 0,
-            beyond: VecDeque::new(),
-            recent: RecentRuns::default(),
-            duplicate: None,
-            fin: None,
+            beyond: None,
+            fin: u64::MAX,
             delivered: 0,
             reading: true,
             unread: 0,
-            advertised: window.min(threshold).min(MAX_UNSCALED_WINDOW),
+            advertised: u64::from(window.min(threshold).min(MAX_UNSCALED_WINDOW)),
             buffer,
             window,
             right_sizing: config.auto_tuning.then(|| {
@@ -123,7 +116,7 @@ impl Receiver {
         self.mss = mss;
         self.sack = sack;
         if !sack {
-            self.compression = None;
+            (self.compression, self.dsack) = (None, false);
         }
         if scaling {
             self.cut = (1 << self.shift()) - 1;
@@ -145,7 +138,7 @@ impl Receiver {
 
     /// The window field of a SYN, which is never scaled.
     pub fn first_window(&self) -> u16 {
-        self.advertised.min(MAX_UNSCALED_WINDOW) as u16
+        self.advertised.min(u64::from(MAX_UNSCALED_WINDOW)) as u16
     }
 
     /// Whether dynamic right-sizing is in use, which measures round-trip times.
@@ -171,7 +164,7 @@ impl Receiver {
 
     /// Whether everything up to and including the peer's FIN has arrived.
     pub fn is_finished(&self) -> bool {
-        self.fin.is_some_and(|fin| self.next > fin)
+        self.next > self.fin
     }
 
     /// The shift that the window field needs (RFC 7323, section 2.3).
@@ -190,10 +183,10 @@ impl Receiver {
     /// The available window: the limit set by right-sizing or the buffer, less the unread data; or what the
     /// window has grown to, so rounded that scaling leaves it (Linux, `__tcp_select_window`).
     fn free(&self) -> u64 {
-        self.window.saturating_sub(self.unread).min(self.grown)
+        u64::from(self.window.saturating_sub(self.unread).min(self.grown))
     }
 
-    fn rounded(&self, window: u64) -> u64 {
+    fn rounded(&self, window: u32) -> u32 {
         window.saturating_add(self.cut) & !self.cut
     }
 
@@ -204,7 +197,7 @@ impl Receiver {
     fn grow_window(&mut self, len: u64) {
         let room = self.window.saturating_sub(self.unread).saturating_sub(self.threshold);
         if room > 0 {
-            self.threshold += room.min(2 * len.max(u64::from(self.mss)));
+            self.threshold += u64::from(room).min(2 * len.max(u64::from(self.mss))) as u32;
             self.grown = self.rounded(self.threshold);
             self.quick_left |= 1;
         }
@@ -223,7 +216,7 @@ impl Receiver {
     /// Silly window avoidance (RFC 9293, section 3.8.6.2.2): the right edge advances only by at least a
     /// segment or half the buffer.
     fn step(&self) -> u64 {
-        u64::from(self.mss).min(self.buffer / 2)
+        u64::from(self.mss.min(self.buffer / 2))
     }
 
     /// The application starts or stops reading.
@@ -236,14 +229,14 @@ impl Receiver {
 
     /// Payload received in order that the application has not read.
     pub fn unread(&self) -> u64 {
-        self.unread
+        u64::from(self.unread)
     }
 
     /// The application reads at most this number of bytes, and gets the number that it read.
     pub fn read(&mut self, most: u64) -> u64 {
-        let taken = most.min(self.unread);
+        let taken = most.min(self.unread());
         self.delivered += taken;
-        self.unread -= taken;
+        self.unread -= taken as u32;
         // A window that had less than a full segment has opened: the sender waits for this update.
         let was_closed = self.advertised < self.next + u64::from(self.mss);
         self.ack_now |= was_closed && self.opens_by() >= self.step();
@@ -269,7 +262,7 @@ impl Receiver {
             return;
         }
         if fin {
-            self.fin = Some(right);
+            self.fin = right;
         }
         let in_order = left <= self.next;
         if self.threshold < self.window
@@ -293,45 +286,29 @@ impl Receiver {
             return;
         }
         if left < self.next {
-            self.duplicate = Some((left, end.min(self.next)));
-            return;
-        }
-        let at = self.beyond.partition_point(|run| run.1 <= left);
-        if let Some(&run) = self.beyond.get(at).filter(|run| run.0 < end) {
-            self.duplicate = Some((left.max(run.0), end.min(run.1)));
-            // The block after the report must contain it.
-            self.recent.touch(run);
+            self.note_duplicate(left, end.min(self.next));
+        } else if let Some(beyond) = &mut self.beyond {
+            beyond.report_duplicate(left, end);
         }
     }
 
     fn receive_in_order(&mut self, left: u64, right: u64, now: Time) {
         let before = self.next;
-        let mut reported = left < before;
+        let reported = left < before;
         if reported {
             self.note_duplicate(left, before);
         }
         self.next = right;
-        let filled_a_hole = !self.beyond.is_empty();
+        let filled_a_hole = self.has_holes();
         if filled_a_hole {
-            while let Some(&(left, end)) = self.beyond.front() {
-                if left > self.next {
-                    break;
-                }
-                if left < right && !reported {
-                    self.note_duplicate(left, end.min(right));
-                    reported = true;
-                }
-                self.next = self.next.max(end);
-                self.beyond.pop_front();
-            }
-            self.recent.forget_below(self.next);
+            self.fill_hole(reported);
         }
-        let past_fin = u64::from(self.fin.is_some_and(|fin| self.next > fin));
+        let past_fin = u64::from(self.next > self.fin);
         let payload = self.next - before - past_fin;
         if self.reading {
             self.delivered += payload;
         } else {
-            self.unread += payload;
+            self.unread += payload as u32;
         }
         self.unacknowledged = self.unacknowledged.saturating_add((right - before) as u32);
         // RFC 5681, section 4.2: an immediate ACK if a hole is filled; otherwise one for a given number of
@@ -343,53 +320,57 @@ impl Receiver {
         }
     }
 
-    fn receive_beyond(&mut self, left: u64, right: u64, now: Time) {
-        // Most arrivals extend the newest run; the others are found by bisection.
-        let at = match self.beyond.back() {
-            Some(&(last_left, _)) if left >= last_left => {
-                self.beyond.len() - usize::from(self.beyond.back().is_some_and(|run| run.1 >= left))
-            }
-            _ => self.beyond.partition_point(|run| run.1 < left),
-        };
-        let is_first = self.beyond.is_empty();
-        let mut merged = (left, right);
-        let mut reported = false;
-        let mut last = at;
-        while let Some(&(run_left, run_right)) = self.beyond.get(last) {
-            if run_left > right {
-                break;
-            }
-            if run_left < right && left < run_right && !reported {
-                self.note_duplicate(left.max(run_left), right.min(run_right));
-                reported = true;
-            }
-            merged = (merged.0.min(run_left), merged.1.max(run_right));
-            last += 1;
+    /// Everything below `next` is now in order, and so are the runs that this reaches. `reported` says whether a
+    /// duplicate was found in the same segment.
+    #[inline(never)]
+    fn fill_hole(&mut self, reported: bool) {
+        let Some(beyond) = &mut self.beyond else { return };
+        let (next, doubled) = beyond.fill(self.next);
+        self.next = next;
+        if let Some((left, right)) = doubled
+            && !reported
+        {
+            self.note_duplicate(left, right);
         }
-        match last - at {
-            0 => self.beyond.insert(at, merged),
-            1 => self.beyond[at] = merged,
-            _ => {
-                self.beyond[at] = merged;
-                self.beyond.drain(at + 1..last);
-            }
+        self.forget_reported();
+    }
+
+    fn receive_beyond(&mut self, left: u64, right: u64, now: Time) {
+        let beyond = self.beyond.get_or_insert_default();
+        let is_first = !beyond.has_holes();
+        let (run, doubled) = beyond.insert(left, right);
+        if let Some((left, right)) = doubled {
+            self.note_duplicate(left, right);
         }
         if self.compression.is_some() {
-            self.report_beyond(merged, is_first, now);
+            self.report_beyond(run, is_first, now);
         } else {
             self.ack_now = true;
         }
-        self.recent.touch(merged);
+        if let Some(beyond) = &mut self.beyond {
+            beyond.touch(run);
+        }
+    }
+
+    /// Whether data is missing below what was received.
+    #[inline]
+    fn has_holes(&self) -> bool {
+        self.beyond.as_ref().is_some_and(|beyond| beyond.has_holes())
+    }
+
+    /// Frees the memory of reports, if there is nothing to report.
+    fn forget_reported(&mut self) {
+        self.beyond.take_if(|beyond| beyond.is_empty());
     }
 
     /// A run beyond a hole changed; decides whether it is reported now, with compression.
     #[inline(never)]
     fn report_beyond(&mut self, run: (u64, u64), is_first: bool, now: Time) {
-        let Some(reports) = &mut self.compression else { return };
+        let (Some(reports), Some(beyond)) = (&mut self.compression, &self.beyond) else { return };
         if self.deadline == Time::MAX || is_first {
             reports.held = 0;
         }
-        if reports.held > 0 && self.recent.place(run) >= BLOCKS_EXPECTED || self.duplicate.is_some() {
+        if reports.held > 0 && beyond.place(run) >= BLOCKS_EXPECTED || beyond.duplicate.is_some() {
             self.ack_now = true;
         } else if self.quick_left > 0 {
             self.quick_left -= 1;
@@ -402,7 +383,7 @@ impl Receiver {
     /// Whether the ACK of data that moved the left edge by `advance`, and left holes, may be held back.
     fn may_hold(&self, advance: u64) -> bool {
         self.compression.is_some()
-            && !self.beyond.is_empty()
+            && self.has_holes()
             && self.quick_left == 0
             && advance <= u64::from(self.mss)
     }
@@ -427,7 +408,7 @@ impl Receiver {
     /// 4.2, reports no other.
     fn note_duplicate(&mut self, left: u64, right: u64) {
         if self.dsack {
-            self.duplicate = Some((left, right));
+            self.beyond.get_or_insert_default().duplicate = Some((left, right));
         }
     }
 
@@ -440,16 +421,16 @@ impl Receiver {
 
     /// Whether an ACK without data is required to carry SACK blocks.
     pub fn has_blocks(&self) -> bool {
-        self.duplicate.is_some() || !self.beyond.is_empty()
+        self.beyond.is_some()
     }
 
     /// The SACK blocks of an ACK: a duplicate first, then the runs that changed last.
     pub fn take_blocks(&mut self, origin: u32, at_most: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
-        let duplicate = self.duplicate.take();
-        for &(left, right) in duplicate.iter().chain(self.recent.as_slice()).take(at_most) {
-            blocks.push(sequence::wire(left, origin), sequence::wire(right, origin));
+        if let Some(beyond) = &mut self.beyond {
+            beyond.take_blocks(&mut blocks, origin, at_most);
         }
+        self.forget_reported();
         blocks
     }
 

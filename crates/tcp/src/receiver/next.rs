@@ -12,8 +12,8 @@ impl Receiver {
     pub fn receive_next(&mut self, len: u64, echo: Option<Time>, now: Time) -> bool {
         let next = self.next + len;
         if next > self.advertised
-            || !self.beyond.is_empty()
-            || self.fin.is_some()
+            || self.beyond.is_some()
+            || self.fin < u64::MAX
             || !self.reading
             || self.threshold < self.window
         {
@@ -46,8 +46,9 @@ impl Receiver {
     #[inline]
     pub(super) fn right_size(&mut self, echo: Option<Time>, now: Time) {
         if let Some(sizing) = &mut self.right_sizing {
-            let asked = sizing.on_data(echo, [self.next, self.delivered], self.window, self.mss, now);
-            self.window = self.window.max(asked.min(self.buffer));
+            let window = u64::from(self.window);
+            let asked = sizing.on_data(echo, [self.next, self.delivered], window, self.mss, now);
+            self.window = window.max(asked.min(u64::from(self.buffer))) as u32;
         }
     }
 }
