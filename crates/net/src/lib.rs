@@ -48,7 +48,7 @@ pub use drr::Drr;
 pub use dscp::{Codepoints, Dscp};
 pub use fq_codel::FqCodel;
 pub use ledger::LinkCounters;
-pub use link::{Head, Tail, View, Wire};
+pub use link::{Flying, Head, Tail, View, Wire};
 pub use packet::{Ecn, Packet};
 pub use pie::Pie;
 pub use policer::{Exceed, Policer};

@@ -29,4 +29,4 @@ mod wire;
 pub use head::Head;
 pub use tail::Tail;
 pub use view::View;
-pub use wire::Wire;
+pub use wire::{Flying, Wire};

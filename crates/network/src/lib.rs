@@ -17,6 +17,6 @@ pub use driver::{Driver, Routed};
 pub use events::Events;
 pub use network::Network;
 pub use parcel::{FIRST_PORT, Parcel, Routes, set_service};
-pub use part::{End, Part};
+pub use part::{End, Lent, Part};
 pub use paths::{Paths, Place};
 pub use record::Recorded;

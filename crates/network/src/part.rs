@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use elephan_net::{Head, Packet, Tail, View, Wire};
+use elephan_net::{Flying, Head, Packet, Tail, View, Wire};
 use elephan_units::{Seed, Time};
 
 use elephan_scenario::plan;
@@ -147,6 +147,30 @@ impl<P: Packet> Part<P> {
         far.head.next_event(&self.wires[far.wire as usize])
     }
 
+    /// Lends the first packets on the wire to a far end whose near end is elsewhere; see [`Head::lend`].
+    #[inline]
+    pub fn lend(&mut self, number: usize) -> Option<Lent<P>> {
+        let far = &mut self.fars[number];
+        if far.near != ELSEWHERE {
+            return None;
+        }
+        let (packets, first) = far.head.lend(&mut self.wires[far.wire as usize])?;
+        Some(Lent { packets, first, taken: first, delay: far.head.delay() })
+    }
+
+    /// Takes back the packets that were lent.
+    #[inline]
+    pub fn give_back(&mut self, number: usize, lent: Lent<P>) {
+        let far = &mut self.fars[number];
+        far.head.give_back(&mut self.wires[far.wire as usize], lent.packets, lent.first, lent.taken);
+    }
+
+    /// Whether there is only one far end.
+    #[inline]
+    pub fn has_one_far_end(&self) -> bool {
+        self.fars.len() == 1
+    }
+
     /// The next packet that has reached a far end.
     #[inline]
     pub fn receive(&mut self, number: usize, now: Time) -> Option<P> {
@@ -218,6 +242,29 @@ impl<P: Packet> Part<P> {
     pub fn view_across<'a>(&'a mut self, near: usize, to: &'a mut Self, far: usize) -> View<'a, P> {
         let far = &mut to.fars[far];
         View { tail: &mut self.nears[near].tail, wire: &mut to.wires[far.wire as usize], head: &mut far.head }
+    }
+}
+
+/// Packets that are about to arrive, in order.
+pub struct Lent<P> {
+    packets: Vec<Flying<P>>,
+    first: usize,
+    taken: usize,
+    delay: Time,
+}
+
+impl<P> Lent<P> {
+    /// The next packet, and when it arrives.
+    #[inline(always)]
+    pub fn next(&self) -> Option<(Time, &P)> {
+        let flying = self.packets.get(self.taken)?;
+        Some((flying.finish.saturating_add(self.delay), &flying.packet))
+    }
+
+    /// The next packet has arrived.
+    #[inline(always)]
+    pub fn take(&mut self) {
+        self.taken += 1;
     }
 }
 

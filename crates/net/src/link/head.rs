@@ -2,7 +2,7 @@
 
 use elephan_units::{Seed, Time};
 
-use super::wire::Wire;
+use super::wire::{Flying, Wire};
 use crate::config::LinkConfig;
 use crate::loss::Losses;
 use crate::vary::Varied;
@@ -52,6 +52,28 @@ impl<P: Copy> Head<P> {
             None => self.first(wire),
             Some(varied) => self.first(wire).min(varied.next()),
         }
+    }
+
+    /// Lends the first packets of a wire on which nothing is sent meanwhile, and the place of the first of them; each arrives
+    /// [`Head::delay`] after its service. `None` if each is to be received by [`Head::receive`], because the wire may lose it or
+    /// delay it further, and if there is no packet.
+    #[inline]
+    pub fn lend(&self, wire: &mut Wire<P>) -> Option<(Vec<Flying<P>>, usize)> {
+        let is_plain = self.varied.is_none() && matches!(self.losses, Losses::None);
+        (is_plain && !wire.is_empty()).then(|| wire.lend())
+    }
+
+    /// Takes back the packets that were lent, of which those from place `first` to `taken` have arrived.
+    #[inline]
+    pub fn give_back(&mut self, wire: &mut Wire<P>, chunk: Vec<Flying<P>>, first: usize, taken: usize) {
+        self.delivered += (taken - first) as u64;
+        wire.give_back(chunk, taken);
+    }
+
+    /// The propagation delay.
+    #[inline]
+    pub fn delay(&self) -> Time {
+        self.delay
     }
 
     /// The next packet that has reached the far end by `now`; call it while [`Head::next_event`] is not later than `now`.

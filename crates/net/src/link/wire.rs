@@ -9,9 +9,10 @@ const CHUNK: usize = 64;
 
 /// A packet that was accepted, and whose service has begun or is known.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Flying<P> {
+pub struct Flying<P> {
     /// When the transmitter finishes it.
     pub finish: Time,
+    /// The packet.
     pub packet: P,
 }
 
@@ -100,6 +101,22 @@ impl<P: Copy> Wire<P> {
         match self.middle.pop_front() {
             Some(next) => self.spare.push(std::mem::replace(&mut self.front, next)),
             None => std::mem::swap(&mut self.front, &mut self.back),
+        }
+    }
+
+    /// Lends the chunk with the first packets, and the place of the first, until [`Wire::give_back`]: meanwhile the wire is
+    /// empty, and nothing may be sent on it.
+    #[inline]
+    pub(super) fn lend(&mut self) -> (Vec<Flying<P>>, usize) {
+        (std::mem::take(&mut self.front), std::mem::take(&mut self.taken))
+    }
+
+    /// Takes back the chunk that was lent, of which `taken` packets have been taken.
+    #[inline]
+    pub(super) fn give_back(&mut self, chunk: Vec<Flying<P>>, taken: usize) {
+        (self.front, self.taken) = (chunk, taken);
+        if self.is_empty() {
+            self.end_front();
         }
     }
 

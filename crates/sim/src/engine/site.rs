@@ -1,6 +1,6 @@
 //! The events of a site: selects the next one and handles it.
 
-use elephan_network::{Driver, Part};
+use elephan_network::{Driver, Lent, Part};
 use elephan_units::Time;
 
 use crate::engine::steps::Source;
@@ -71,31 +71,67 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     #[inline]
     fn arrivals(&mut self, far: usize, until: Time) -> Result<(), Error> {
         let link = self.part.link_of(far);
-        let rank = Rank::Arrival(link);
-        let mut now = self.part.next_at(far);
-        self.site.current = Key { at: now, rank };
-        self.site.handled += 1;
-        self.site.steps.take();
+        let first = self.part.next_at(far);
+        self.site.current = Key { at: first, rank: Rank::Arrival(link) };
+        self.begin_event(link, first)?;
         loop {
-            if !self.site.steps.are_left() {
-                self.look(Source::Link(link as usize), now)?;
-            }
-            if let Some(packet) = &self.part.receive(far, now) {
+            let now = self.site.current.at;
+            if let Some(mut lent) = self.part.lend(far) {
+                let stopped = self.lent_arrivals(far, &mut lent, until);
+                self.part.give_back(far, lent);
+                stopped?;
+            } else if let Some(packet) = &self.part.receive(far, now) {
                 self.forward(packet, now);
             }
-            let next = self.part.next_at(far);
+            let (now, next) = (self.site.current.at, self.part.next_at(far));
             if next > now {
-                let other = self.part.next_arrival_but(far);
-                if next > self.site.timers.next_time().min(until) || (next, far) > other {
+                if self.is_interrupted(far, next, until) {
                     self.part.reschedule(far);
                     return Ok(());
                 }
-                now = next;
-                self.site.current.at = now;
-                self.site.handled += 1;
-                self.site.steps.take();
+                self.begin_event(link, next)?;
+            } else if !self.site.steps.are_left() {
+                self.look(Source::Link(link as usize), now)?;
             }
         }
+    }
+
+    /// Whether anything comes before the next arrival at a far end.
+    #[inline]
+    fn is_interrupted(&self, far: usize, next: Time, until: Time) -> bool {
+        next > self.site.timers.next_time().min(until)
+            || !self.part.has_one_far_end() && (next, far) > self.part.next_arrival_but(far)
+    }
+
+    /// The same for packets that the wire has lent, the first of which is due.
+    #[inline]
+    fn lent_arrivals(&mut self, far: usize, lent: &mut Lent<Packet>, until: Time) -> Result<(), Error> {
+        let link = self.part.link_of(far);
+        let mut now = self.site.current.at;
+        while let Some((at, packet)) = lent.next() {
+            if at > now {
+                if self.is_interrupted(far, at, until) {
+                    break;
+                }
+                now = at;
+                self.begin_event(link, now)?;
+            }
+            self.forward(packet, now);
+            lent.take();
+        }
+        Ok(())
+    }
+
+    /// An event of a link begins.
+    #[inline]
+    fn begin_event(&mut self, link: u32, now: Time) -> Result<(), Error> {
+        self.site.current.at = now;
+        self.site.handled += 1;
+        self.site.steps.take();
+        if !self.site.steps.are_left() {
+            self.look(Source::Link(link as usize), now)?;
+        }
+        Ok(())
     }
 
     /// Handles a timer that is due.

@@ -40,6 +40,12 @@ impl Steps {
         self.left -= 1;
     }
 
+    /// Takes this number of steps.
+    #[inline]
+    pub fn take_many(&mut self, count: u32) {
+        self.left -= i64::from(count);
+    }
+
     /// Whether the engine need not check yet.
     #[inline]
     pub fn are_left(&self) -> bool {

@@ -78,11 +78,25 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         };
         let near = part.near_at(half.start);
         let (serial, start, dscp) = (half.number as u16, half.start, half.dscp);
-        while let Some(segment) = &half.endpoint.poll_transmit(now) {
+        let mut is_all = false;
+        if let Some(burst) = half.endpoint.poll_burst(now) {
+            let (capable, count) = (burst.ecn_capable, burst.count);
+            let mut packet = Packet::new(&burst.first, number, serial, start, end != SENDER, capable, dscp);
+            for _ in 0..count {
+                part.send(near, packet, now);
+                packet.segment.seq = packet.segment.seq.wrapping_add(u32::from(burst.first.len));
+            }
+            is_all = burst.is_all;
+            site.steps.take_many(count);
+            if !site.steps.are_left() {
+                return false;
+            }
+        }
+        while !is_all && let Some(segment) = &half.endpoint.poll_transmit(now) {
             let capable = half.endpoint.ecn_capable();
             let packet = Packet::new(segment, number, serial, start, end != SENDER, capable, dscp);
-            site.steps.take();
             part.send(near, packet, now);
+            site.steps.take();
             if !site.steps.are_left() {
                 return false;
             }
