@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use elephan_metrics::trace::{
     CrowdTrace, FlowRow, FlowTrace, KernelRow, KernelTrace, StreamTrace, TransferTrace,
 };
-use elephan_metrics::{Collector, FlowSample, Setup};
+use elephan_metrics::{Collector, FlowCounters, FlowSample, Setup};
 use elephan_scenario::plan::Flow;
 use elephan_units::Time;
 
@@ -41,7 +41,7 @@ pub struct Sampled {
 }
 
 /// The state of a flow between samples.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Known {
     ca_state: u8,
     congestion_events: u64,
@@ -50,6 +50,7 @@ struct Known {
     started: bool,
     traced_bytes: u64,
     sample: FlowSample,
+    counters: FlowCounters,
     totals: Totals,
 }
 
@@ -134,9 +135,9 @@ impl<'a> Sampler<'a> {
             let opens = self.next_edge == plan.measure.from;
             for (flow, known) in self.known.iter().enumerate() {
                 if opens {
-                    self.collector.open_window(flow as u32, &known.sample);
+                    self.collector.open_window(flow as u32, known.counters.clone());
                 } else {
-                    self.collector.close_window(flow as u32, &known.sample);
+                    self.collector.close_window(flow as u32, known.counters.clone());
                 }
             }
             if opens {
@@ -207,14 +208,18 @@ impl<'a> Sampler<'a> {
             self.collector.congestion(number as u32, now);
         }
         known.ca_state = state;
+        let delivered_bytes = shared.delivered.load(Ordering::Relaxed);
         known.sample = FlowSample {
-            delivered_bytes: shared.delivered.load(Ordering::Relaxed),
+            delivered_bytes,
+            cwnd: info.map_or(0.0, |info| f64::from(info.snd_cwnd)),
+            srtt: info.map_or(Time::ZERO, |info| Time::from_micros(u64::from(info.rtt))),
+        };
+        known.counters = FlowCounters {
+            delivered_bytes,
             sent_bytes: known.totals.bytes_sent,
             retransmitted_bytes: known.totals.bytes_retrans,
             congestion_events: known.congestion_events,
             timeouts: known.totals.total_rto + known.seen_timeouts,
-            cwnd: info.map_or(0.0, |info| f64::from(info.snd_cwnd)),
-            srtt: info.map_or(Time::ZERO, |info| Time::from_micros(u64::from(info.rtt))),
             host: None,
         };
         self.infos[number] = info;
@@ -242,7 +247,7 @@ impl<'a> Sampler<'a> {
                 delivered_bytes: delivered,
                 sent_bytes: known.totals.bytes_sent,
                 retransmits: known.totals.total_retrans,
-                timeouts: known.sample.timeouts as u32,
+                timeouts: known.counters.timeouts as u32,
                 congestion_events: known.congestion_events as u32,
             });
             self.kernel.push(KernelRow {

@@ -13,6 +13,8 @@ const EPSILON: f64 = 0.8;
 /// proportional to the path's delay and leaves the constant open; 25 are two seconds at 82 ms, less than any
 /// epoch of the published paths.
 const SHORT_TERM_RTTS: f64 = 25.0;
+/// Memory for this number of samples of a flow is reserved when it starts; further samples make it grow.
+const MOST_SAMPLES_AT_FIRST: u64 = 1 << 12;
 /// A link may exceed its rate by one packet, whose service began before the rate fell.
 const LARGEST_PACKET_BITS: f64 = 8.0 * 65_535.0;
 
@@ -31,9 +33,20 @@ pub struct Setup {
     pub bottleneck: Option<Rate>,
 }
 
-/// Counters of a flow since it began, and its state now.
+/// What is sampled of a flow at each interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FlowSample {
+    /// Application bytes delivered in order since it began.
+    pub delivered_bytes: u64,
+    /// Congestion window, segments; zero between connections.
+    pub cwnd: f64,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub srtt: Time,
+}
+
+/// Counters of a flow since it began.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowCounters {
     /// Application bytes delivered in order.
     pub delivered_bytes: u64,
     /// Payload bytes sent, retransmissions included.
@@ -44,17 +57,13 @@ pub struct FlowSample {
     pub congestion_events: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Congestion window, segments; zero between connections.
-    pub cwnd: f64,
-    /// Smoothed round-trip time; zero before the first sample.
-    pub srtt: Time,
     /// The sender's host; `None` if it is infinitely fast.
-    pub host: Option<HostSample>,
+    pub host: Option<Box<HostCounters>>,
 }
 
 /// Counters of a sending host since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct HostSample {
+pub struct HostCounters {
     /// Time for which its processor was busy.
     pub busy: Time,
     /// Packets dropped because its backlog was full.
@@ -82,8 +91,8 @@ pub struct LinkSample {
 struct FlowRecord {
     started: Option<Time>,
     /// Counters at the two ends of the measuring window.
-    first: FlowSample,
-    last: FlowSample,
+    first: FlowCounters,
+    last: FlowCounters,
     /// Bytes delivered at the last sample.
     sampled_bytes: u64,
     /// Bytes delivered in each sampling interval, from the flow's start on.
@@ -137,6 +146,8 @@ impl Collector {
         if record.started.is_none() {
             record.started = Some(now);
             self.active += 1;
+            let samples = self.setup.to.since(now).picos() / self.setup.interval.picos().max(1) + 1;
+            record.deliveries.reserve_exact(samples.min(MOST_SAMPLES_AT_FIRST) as usize);
         }
     }
 
@@ -155,18 +166,18 @@ impl Collector {
     }
 
     /// A flow's counters at the start of the measuring window.
-    pub fn open_window(&mut self, flow: u32, sample: &FlowSample) {
+    pub fn open_window(&mut self, flow: u32, counters: FlowCounters) {
         let record = &mut self.flows[flow as usize];
-        record.first = *sample;
+        record.first = counters;
         record.before = record.deliveries.len();
     }
 
     /// A flow's counters at the end of the measuring window.
-    pub fn close_window(&mut self, flow: u32, sample: &FlowSample) {
-        self.flows[flow as usize].last = *sample;
+    pub fn close_window(&mut self, flow: u32, counters: FlowCounters) {
+        self.flows[flow as usize].last = counters;
     }
 
-    /// A flow's counters at a sampling time, from its start to the end of the measuring window.
+    /// A flow's sample, from its start to the end of the measuring window.
     pub fn sample(&mut self, flow: u32, sample: &FlowSample, now: Time) {
         // A sample is a state, not an event: the samples at both ends belong to the window.
         let within = self.setup.from <= now && now <= self.setup.to;
@@ -303,8 +314,8 @@ impl Collector {
             srtt_mean_s: finite(record.srtt_sum / record.sampled as f64),
             congestion_events: last.congestion_events - first.congestion_events,
             timeouts: last.timeouts - first.timeouts,
-            host: last.host.map(|host| {
-                let before = first.host.unwrap_or_default();
+            host: last.host.as_deref().map(|host| {
+                let before = first.host.as_deref().copied().unwrap_or_default();
                 HostSummary {
                     busy: host.busy.since(before.busy).secs_f64() / span,
                     dropped: host.dropped - before.dropped,
@@ -345,18 +356,19 @@ mod tests {
             }
             for flow in 0..2u64 {
                 let since = if flow == 0 { second } else { second.saturating_sub(2) };
-                let sample = FlowSample {
-                    delivered_bytes: since * if flow == 0 { 1000 } else { 500 },
+                let delivered_bytes = since * if flow == 0 { 1000 } else { 500 };
+                let sample = FlowSample { delivered_bytes, cwnd: 10.0, srtt: Time::ZERO };
+                collector.sample(flow as u32, &sample, Time::from_secs(second));
+                let counters = FlowCounters {
+                    delivered_bytes,
                     sent_bytes: since * 1000,
                     retransmitted_bytes: since * 10,
-                    cwnd: 10.0,
-                    ..FlowSample::default()
+                    ..FlowCounters::default()
                 };
-                collector.sample(flow as u32, &sample, Time::from_secs(second));
                 if second == 2 {
-                    collector.open_window(flow as u32, &sample);
+                    collector.open_window(flow as u32, counters.clone());
                 }
-                collector.close_window(flow as u32, &sample);
+                collector.close_window(flow as u32, counters);
             }
         }
         collector.finish()

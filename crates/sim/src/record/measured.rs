@@ -1,15 +1,16 @@
 //! The data from which the metrics of a run are computed: rates at equal intervals, and counters at both ends
 //! of the measuring window.
 
-use elephan_metrics::{Collector, Completions, CrowdSummary, FlowSample, HostSample, Setup, Summary};
+use elephan_metrics::{
+    Collector, Completions, CrowdSummary, FlowCounters, FlowSample, HostCounters, Setup, Summary,
+};
 use elephan_scenario::Plan;
-use elephan_tcp::{Counters, Endpoint};
+use elephan_tcp::Counters;
 use elephan_traffic::Page;
 use elephan_units::Time;
 
 use crate::state::connection::Transfer;
 use crate::state::crowd::Crowd;
-use crate::state::host::HostCounters;
 use crate::state::{Running, State};
 
 /// The data from which the metrics of a run are computed.
@@ -46,14 +47,16 @@ impl Measured {
     /// Samples for stability and convergence.
     pub fn sample(&mut self, state: &State<'_>, now: Time) {
         for (number, flow) in state.flows().enumerate() {
-            self.collector.sample(number as u32, &sample(&flow), now);
+            let (cwnd, srtt) = flow.slot.sender().map_or((0.0, Time::ZERO), |end| (end.cwnd(), end.srtt()));
+            let sample = FlowSample { delivered_bytes: flow.delivered, cwnd, srtt };
+            self.collector.sample(number as u32, &sample, now);
         }
     }
 
     /// The measuring window begins.
     pub fn open_window(&mut self, state: &mut State<'_>) {
         for (number, flow) in state.flows().enumerate() {
-            self.collector.open_window(number as u32, &sample(&flow));
+            self.collector.open_window(number as u32, counters(&flow));
         }
         for (record, (crowd, counters)) in self.crowds.iter_mut().zip(state.crowds()) {
             (record.first, record.opened, record.failed) = (counters, crowd.opened, crowd.failed);
@@ -64,7 +67,7 @@ impl Measured {
     /// The measuring window ends.
     pub fn close_window(&mut self, state: &State<'_>) {
         for (number, flow) in state.flows().enumerate() {
-            self.collector.close_window(number as u32, &sample(&flow));
+            self.collector.close_window(number as u32, counters(&flow));
         }
         let span = state.plan.measure.to.since(state.plan.measure.from);
         for (number, (crowd, counters)) in state.crowds().enumerate() {
@@ -117,20 +120,18 @@ impl CrowdRecord {
     }
 }
 
-fn sample(flow: &Running<'_>) -> FlowSample {
+fn counters(flow: &Running<'_>) -> FlowCounters {
     let counters = flow.counters();
-    let snapshot = flow.slot.sender().map(Endpoint::snapshot);
-    FlowSample {
+    FlowCounters {
         delivered_bytes: counters.bytes_delivered,
         sent_bytes: counters.bytes_sent,
         retransmitted_bytes: counters.bytes_retransmitted,
         congestion_events: counters.reductions,
         timeouts: counters.timeouts,
-        cwnd: snapshot.map_or(0.0, |snapshot| snapshot.cwnd),
-        srtt: snapshot.map_or(Time::ZERO, |snapshot| snapshot.srtt),
         host: flow.host.map(|host| {
-            let HostCounters { busy, dropped, most: backlog_max } = host.counters();
-            HostSample { busy, dropped, backlog_max, stalls: counters.stalls }
+            let host = host.counters();
+            let (busy, dropped, backlog_max) = (host.busy, host.dropped, host.most);
+            Box::new(HostCounters { busy, dropped, backlog_max, stalls: counters.stalls })
         }),
     }
 }

@@ -101,7 +101,7 @@ impl Sink {
     /// Bytes that all its connections have delivered.
     pub fn delivered(&self) -> u64 {
         let current = self.connection.as_ref();
-        self.before + current.map_or(0, |half| half.endpoint.counters().bytes_delivered)
+        self.before + current.map_or(0, |half| half.endpoint.bytes_delivered())
     }
 }
 

@@ -293,10 +293,16 @@ impl Endpoint {
         self.state == State::Reset
     }
 
+    /// Payload bytes received from the peer and handed to the application, once and in order.
+    #[inline]
+    pub fn bytes_delivered(&self) -> u64 {
+        self.receiver.delivered()
+    }
+
     /// The counters.
     #[inline]
     pub fn counters(&self) -> Counters {
-        let bytes_delivered = self.receiver.delivered();
+        let bytes_delivered = self.bytes_delivered();
         match &self.sending {
             Some(sending) => Counters { bytes_delivered, ..sending.counters },
             None => Counters { bytes_delivered, ..Counters::default() },
@@ -336,7 +342,23 @@ impl Endpoint {
         }
     }
 
+    /// The congestion window, in segments.
+    #[inline]
+    pub fn cwnd(&self) -> f64 {
+        self.controller().cwnd()
+    }
+
+    /// Smoothed round-trip time; zero before the first sample.
+    #[inline]
+    pub fn srtt(&self) -> Time {
+        match self.sender() {
+            Some(sender) => sender.rtt().srtt(),
+            None => self.snapshot().srtt,
+        }
+    }
+
     /// The congestion controller.
+    #[inline]
     pub fn controller(&self) -> &Controller {
         self.sender().map_or(&self.stack.controller, |sender| &sender.controller)
     }
