@@ -19,7 +19,8 @@ impl Scoreboard {
             self.third_from_above()
         };
         let mut found = None;
-        for id in self.examined.max(self.first)..boundary {
+        // The last run holds none that is missing.
+        for id in self.examined.max(self.first)..boundary.min(left) {
             if self.mark_lost(id) {
                 found = Some(self.get(id).offset);
             }

@@ -324,14 +324,45 @@ impl Scoreboard {
         self.first + low as u64
     }
 
-    /// Whether the last ACK had the same block in the same place, so that it tells nothing new.
+    /// Whether the last ACK had the same block in this place or the next ones, so that it tells nothing new: where
+    /// the first run was acknowledged, the others move up.
     #[inline]
     pub fn repeats_block(&mut self, place: usize, block: (u64, u64)) -> bool {
-        std::mem::replace(&mut self.blocks.get_or_insert_default()[place], block) == block
+        let blocks = self.blocks.get_or_insert_default();
+        let repeats = blocks[place..].contains(&block);
+        blocks[place] = block;
+        repeats
+    }
+
+    /// The fast path of [`Scoreboard::sack`], for a block that begins in the last run, or where it ends: the run
+    /// grows by the segments that the block covers. Returns false, with nothing changed, for another.
+    #[inline]
+    fn sack_further(&mut self, left: u64, right: u64, delivered: &mut Delivered) -> bool {
+        let Some(&(from, to)) = self.runs.back() else { return false };
+        if to == self.next_id() || left < self.get(from).offset || left > self.get(to).offset {
+            return false;
+        }
+        let mut end = to;
+        while self.records.get((end - self.first) as usize).is_some_and(|record| record.end() <= right) {
+            self.mark_sacked(end, delivered);
+            end += 1;
+        }
+        if let Some(run) = self.runs.back_mut() {
+            run.1 = end;
+        }
+        true
     }
 
     /// A selective acknowledgment of `[left, right)`. Only the newly covered part is examined.
+    #[inline]
     pub fn sack(&mut self, left: u64, right: u64, mss: u32, delivered: &mut Delivered) {
+        if !self.sack_further(left, right, delivered) {
+            self.sack_anywhere(left, right, mss, delivered);
+        }
+    }
+
+    #[inline(never)]
+    fn sack_anywhere(&mut self, left: u64, right: u64, mss: u32, delivered: &mut Delivered) {
         let from = self.id_at(left, mss).max(self.first);
         let mut to = self.id_at(right, mss);
         // A block that ends within a segment does not cover it.
@@ -378,10 +409,12 @@ impl Scoreboard {
         }
     }
 
+    #[inline]
     fn mark_sacked(&mut self, id: u64, delivered: &mut Delivered) {
-        let record = *self.get(id);
+        let marked = self.get_mut(id);
+        let record = *marked;
+        marked.flags |= SACKED;
         self.leaves(&record);
-        self.get_mut(id).flags |= SACKED;
         self.arrived(&record, delivered);
         delivered.bytes += u64::from(record.len);
     }
