@@ -16,8 +16,8 @@ pub struct Network<P> {
     /// Its parts. A packet goes from one to another only by a wire.
     pub parts: Vec<Part<P>>,
     paths: Arc<Paths>,
-    /// The links from one part to another.
-    between: Vec<(u32, Outgoing)>,
+    /// For each part, the links to others.
+    between: Vec<Vec<Outgoing>>,
     /// Pending changes, in order of time.
     changes: VecDeque<Change>,
     recorder: Option<Recorder>,
@@ -43,10 +43,8 @@ impl<P: Packet> Network<P> {
                 parts[far as usize].add(number, link, plan.seed, [false, true], follows);
             }
         }
-        let between =
-            (0u32..).zip(&parts).flat_map(|(part, from)| from.outgoing().map(move |out| (part, out)));
         let mut network = Self {
-            between: between.collect(),
+            between: parts.iter().map(|part| part.outgoing().collect()).collect(),
             parts,
             paths,
             changes: plan.changes.iter().cloned().collect(),
@@ -73,20 +71,21 @@ impl<P: Packet> Network<P> {
         &self.paths
     }
 
-    /// All time up to `now` has passed in all parts: what they sent to each other is handed over.
-    pub fn hand_over(&mut self, now: Time) {
-        for &(from, outgoing) in &self.between {
+    /// All time up to `now` has passed in a part: what it sent to others is handed over.
+    pub fn hand_over(&mut self, part: u32, now: Time) {
+        for &outgoing in &self.between[part as usize] {
             let to = self.paths.places[outgoing.link as usize][1];
-            let [from, part] = disjoint(&mut self.parts, from, to.part);
-            from.hand_over(outgoing, part, to.number as usize, now);
+            let [from, there] = disjoint(&mut self.parts, part, to.part);
+            from.hand_over(outgoing, there, to.number as usize, now);
         }
     }
 
     /// When a packet is next given to a wire from one part to another without an event in its part, because it
     /// has waited for the transmitter; `Time::MAX` for never.
     pub fn next_service(&self) -> Time {
-        let next = |&(part, outgoing): &(u32, Outgoing)| self.parts[part as usize].next_service(outgoing);
-        self.between.iter().map(next).min().unwrap_or(Time::MAX)
+        let parts = self.parts.iter().zip(&self.between);
+        let each = parts.flat_map(|(part, links)| links.iter().map(|&outgoing| part.next_service(outgoing)));
+        each.min().unwrap_or(Time::MAX)
     }
 
     /// Both ends of a link. Its parts must have advanced to the same time.

@@ -1,37 +1,44 @@
 //! The sites of a plan: what advances together.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use elephan_scenario::Plan;
 use elephan_scenario::plan::{Flow, Members};
 use elephan_traffic::Demand;
-use elephan_units::Time;
+use elephan_units::{Rate, Time};
+use petgraph::algo::kosaraju_scc;
+use petgraph::graph::DiGraph;
 
-/// A round in which the bottleneck can carry fewer packets than this is not worth its own cost: places with so
-/// little delay between them are one site.
+/// A delay in which the bottleneck can carry fewer packets than this is not worth a round of its own.
 const PACKETS_IN_A_ROUND: u64 = 16;
 /// Packets of this size are assumed for it, in bits.
 const PACKET_BITS: u64 = 1500 * 8;
+/// With more sites than this, those that are alike are one: a few large sites then cost less than many small ones.
+const MANY_SITES: usize = 128;
+/// At this rate the smallest packet, of 320 bits, still takes more than a picosecond.
+const FASTEST: u64 = 100_000_000_000_000;
 
-/// The sites of a plan. A site consists of ends of links, and of the ends of connections there. What happens at
-/// a site acts on another at least the `lookahead` later, so that each can advance by this time alone.
+/// The sites of a plan. A site consists of ends of links, and of the ends of connections there.
+///
+/// What happens at a site acts on another only by a link, or when a connection closes. Most links have a delay of
+/// at least the `lookahead`: within this time, sites can advance separately. Other links, and connections, lead
+/// only to sites of later groups, which advance after those before have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
     /// The sites of each link's near and far end.
     pub ends: Vec<[u32; 2]>,
     /// Number of sites.
     pub sites: u32,
-    /// The least delay between two sites; `Time::MAX` if there is one site only.
+    /// The time by which all can advance together; `Time::MAX` if nothing limits it.
     pub lookahead: Time,
-    /// The sites in groups: those of a group can advance at the same time, after those of the groups before.
+    /// The sites, in groups: those of a group advance after those of the groups before, in any order.
     pub groups: Vec<Vec<u32>>,
 }
 
 impl Partition {
     /// The whole plan as one site.
     pub fn whole(plan: &Plan) -> Self {
-        let ends = vec![[0; 2]; plan.links.len()];
-        Self { ends, sites: 1, lookahead: Time::MAX, groups: vec![vec![0]] }
+        Self { ends: vec![[0; 2]; plan.links.len()], sites: 1, lookahead: Time::MAX, groups: vec![vec![0]] }
     }
 
     /// As many sites as are worthwhile.
@@ -43,15 +50,23 @@ impl Partition {
         }
         let delays = least_delays(plan);
         let shortest = shortest_round(plan);
-        let mut joined = Joined::new(plan);
-        for (link, &delay) in delays.iter().enumerate() {
-            if delay < shortest {
-                joined.join(2 * link, 2 * link + 1);
+        let is_short = |link: usize| delays[link] < shortest;
+        let mut places = Places::new(plan);
+        for link in 0..plan.links.len() {
+            if is_short(link) {
+                places.follows([2 * link, 2 * link + 1]);
             }
         }
-        joined.join_neighbours_alike();
-        joined.join_mutual(plan);
-        joined.partition(plan, &delays)
+        let (sites, levels) = places.sites();
+        let ends: Vec<[u32; 2]> = sites.chunks(2).map(|pair| [pair[0], pair[1]]).collect();
+        let between = ends.iter().enumerate().filter(|&(link, [near, far])| near != far && !is_short(link));
+        let lookahead = between.map(|(link, _)| delays[link]).min().unwrap_or(Time::MAX);
+        let count = levels.iter().max().map_or(0, |&last| last + 1);
+        let mut groups = vec![Vec::new(); count];
+        for (site, &level) in (0..).zip(&levels) {
+            groups[level].push(site);
+        }
+        Self { ends, sites: levels.len() as u32, lookahead, groups }
     }
 }
 
@@ -59,8 +74,7 @@ impl Partition {
 fn shortest_round(plan: &Plan) -> Time {
     let rate = plan.links[plan.bottleneck as usize].config.rate;
     let picos = rate.map_or(0, |rate| {
-        u128::from(PACKETS_IN_A_ROUND * PACKET_BITS) * 1_000_000_000_000
-            / u128::from(rate.bits_per_sec().max(1))
+        u128::from(PACKETS_IN_A_ROUND * PACKET_BITS) * 1_000_000_000_000 / u128::from(rate.bits_per_sec().max(1))
     });
     Time::from_picos(u64::try_from(picos).unwrap_or(u64::MAX).max(1))
 }
@@ -87,116 +101,123 @@ fn flows(plan: &Plan) -> impl Iterator<Item = &Flow> {
     plan.flows.iter().chain(plan.crowds.iter().map(|crowd| &crowd.flow))
 }
 
-/// Ends of links that are joined: the near end of link `n` is number `2 n`, its far end `2 n + 1`.
-struct Joined {
-    parents: Vec<usize>,
+/// The places of ends of links, and their order within a round. The near end of link `n` is number `2 n`, its far
+/// end `2 n + 1`.
+struct Places {
+    /// An edge leads to what advances after it; ends in one place lead to each other.
+    order: DiGraph<(), (), usize>,
 }
 
-impl Joined {
-    /// The ends that are in one place: where routes lead from one link to the next, and where flows begin and
-    /// end.
+impl Places {
+    /// Ends are in one place where routes lead from one link to the next, where flows begin and end, and where
+    /// a packet may cross a link in no time.
     fn new(plan: &Plan) -> Self {
-        let mut joined = Self { parents: (0..2 * plan.links.len()).collect() };
+        let mut order = DiGraph::default();
+        for _ in 0..2 * plan.links.len() {
+            order.add_node(());
+        }
+        let mut places = Self { order };
         for route in &plan.routes {
             for pair in route.windows(2) {
-                joined.join(2 * pair[0] as usize + 1, 2 * pair[1] as usize);
+                places.join([2 * pair[0] as usize + 1, 2 * pair[1] as usize]);
             }
         }
+        let mut before = None;
         for flow in flows(plan) {
-            let [forward, reverse] = [flow.forward, flow.reverse].map(|route| ends_of(plan, route));
-            joined.join(forward[0], reverse[1]);
-            joined.join(forward[1], reverse[0]);
+            let routes = [flow.forward, flow.reverse];
+            if before.replace((routes, closes(flow))) == Some((routes, closes(flow))) {
+                continue;
+            }
+            let [forward, reverse] = routes.map(|route| ends_of(plan, route));
+            places.join([forward[0], reverse[1]]);
+            places.join([forward[1], reverse[0]]);
+            if closes(flow) {
+                places.follows(forward);
+            }
         }
         // Slots for flows that arrive at random are numbered in the order of their first use.
         let arrivals = plan.crowds.iter().filter(|crowd| matches!(crowd.members, Members::Arrivals(_)));
         let starts: Vec<usize> = arrivals.map(|crowd| ends_of(plan, crowd.flow.forward)[0]).collect();
         for pair in starts.windows(2) {
-            joined.join(pair[0], pair[1]);
+            places.join([pair[0], pair[1]]);
         }
-        joined
-    }
-
-    fn root(&mut self, end: usize) -> usize {
-        let mut root = end;
-        while self.parents[root] != root {
-            self.parents[root] = self.parents[self.parents[root]];
-            root = self.parents[root];
+        let changes = plan.changes.iter().filter_map(|change| Some((change.link as usize, change.rate?)));
+        let fastest: BTreeMap<usize, Rate> = changes.fold(BTreeMap::new(), |mut fastest, (link, rate)| {
+            let known = fastest.entry(link).or_insert(rate);
+            *known = rate.max(*known);
+            fastest
+        });
+        for (number, (link, delay)) in plan.links.iter().zip(least_delays(plan)).enumerate() {
+            let rate = link.config.rate.map(|rate| fastest.get(&number).map_or(rate, |&then| then.max(rate)));
+            if delay == Time::ZERO && rate.is_none_or(|rate| rate.bits_per_sec() > FASTEST) {
+                places.join([2 * number, 2 * number + 1]);
+            }
         }
-        root
+        places
     }
 
-    fn join(&mut self, a: usize, b: usize) {
-        let (a, b) = (self.root(a), self.root(b));
-        self.parents[a.max(b)] = a.min(b);
+    /// The second of two ends advances after the first.
+    fn follows(&mut self, [before, after]: [usize; 2]) {
+        self.order.add_edge(before.into(), after.into(), ());
     }
 
-    /// The pairs of different sites that a link connects, by their roots.
-    fn neighbours(&mut self) -> Vec<[usize; 2]> {
-        let links = self.parents.len() / 2;
-        let pairs = (0..links).map(|link| [self.root(2 * link), self.root(2 * link + 1)]);
-        let mut pairs: Vec<_> = pairs.filter(|[a, b]| a != b).flat_map(|[a, b]| [[a, b], [b, a]]).collect();
+    /// Two ends are in one place.
+    fn join(&mut self, [a, b]: [usize; 2]) {
+        self.follows([a, b]);
+        self.follows([b, a]);
+    }
+
+    /// The site of each end, and the group of each site.
+    fn sites(&self) -> (Vec<u32>, Vec<usize>) {
+        let ends = self.order.node_count();
+        let mut sites = vec![0; ends];
+        let mut components = kosaraju_scc(&self.order);
+        // The first of them are the last in order.
+        components.reverse();
+        for (site, component) in (0..).zip(&components) {
+            for end in component {
+                sites[end.index()] = site;
+            }
+        }
+        let pairs = self.order.raw_edges().iter();
+        let pairs = pairs.map(|edge| [edge.source(), edge.target()].map(|end| sites[end.index()] as usize));
+        let mut pairs: Vec<_> = pairs.filter(|[before, after]| before != after).collect();
         pairs.sort_unstable();
         pairs.dedup();
-        pairs
-    }
-
-    /// Joins sites that have the same neighbours, such as many hosts around a router: no link connects them,
-    /// and a few large sites cost less than many small ones.
-    fn join_neighbours_alike(&mut self) {
-        let pairs = self.neighbours();
-        let mut alike: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
-        for group in pairs.chunk_by(|a, b| a[0] == b[0]) {
-            let neighbours = group.iter().map(|pair| pair[1]).collect();
-            let first = *alike.entry(neighbours).or_insert(group[0][0]);
-            self.join(first, group[0][0]);
+        let mut levels = vec![0; components.len()];
+        // Sites are numbered in order, so that all before one have their level.
+        for [before, after] in pairs {
+            levels[after] = levels[after].max(levels[before] + 1);
         }
-    }
-
-    /// Joins sites that would have to wait for each other within a round, because connections close between
-    /// them in both directions.
-    fn join_mutual(&mut self, plan: &Plan) {
-        loop {
-            let pairs = self.closing(plan);
-            let (_, rest) = in_order(&pairs);
-            let Some(&[a, b]) = rest.first() else { return };
-            self.join(a, b);
+        if levels.len() > MANY_SITES {
+            return join_alike(&sites, &levels);
         }
+        (sites, levels)
     }
+}
 
-    /// The sites of senders and receivers between which connections can close.
-    fn closing(&mut self, plan: &Plan) -> Vec<[usize; 2]> {
-        let closing: Vec<[usize; 2]> =
-            flows(plan).filter(|flow| closes(flow)).map(|flow| ends_of(plan, flow.forward)).collect();
-        let pairs = closing.into_iter().map(|[from, to]| [self.root(from), self.root(to)]);
-        let mut pairs: Vec<_> = pairs.filter(|[a, b]| a != b).collect();
-        pairs.sort_unstable();
-        pairs.dedup();
-        pairs
+/// Joins sites of the same level that have links to and from the same sites, such as many hosts around a router.
+fn join_alike(sites: &[u32], levels: &[usize]) -> (Vec<u32>, Vec<usize>) {
+    let mut neighbours = vec![Vec::new(); levels.len()];
+    for pair in sites.chunks(2) {
+        neighbours[pair[0] as usize].push((false, pair[1]));
+        neighbours[pair[1] as usize].push((true, pair[0]));
     }
-
-    fn partition(mut self, plan: &Plan, delays: &[Time]) -> Partition {
-        let roots: Vec<usize> = (0..self.parents.len()).map(|end| self.root(end)).collect();
-        let mut sites: Vec<usize> = roots.clone();
-        sites.sort_unstable();
-        sites.dedup();
-        let number = |root: usize| sites.binary_search(&root).expect("each root is a site") as u32;
-        let ends: Vec<[u32; 2]> = roots.chunks(2).map(|pair| [number(pair[0]), number(pair[1])]).collect();
-        let between = ends.iter().zip(delays).filter(|([near, far], _)| near != far);
-        let lookahead = between.map(|(_, &delay)| delay).min().unwrap_or(Time::MAX);
-        let closing: Vec<[usize; 2]> =
-            self.closing(plan).into_iter().map(|pair| pair.map(|root| number(root) as usize)).collect();
-        let (groups, _) = in_order(&closing);
-        let mut groups: Vec<Vec<u32>> =
-            groups.into_iter().map(|group| group.into_iter().map(|site| site as u32).collect()).collect();
-        if groups.is_empty() {
-            groups.push(Vec::new());
-        }
-        // All others can advance with the first group.
-        let ordered: BTreeSet<u32> = groups.iter().flatten().copied().collect();
-        groups[0].extend((0..sites.len() as u32).filter(|site| !ordered.contains(site)));
-        groups[0].sort_unstable();
-        Partition { ends, sites: sites.len() as u32, lookahead, groups }
-    }
+    let mut known = BTreeMap::new();
+    let mut joined = Vec::new();
+    let numbers: Vec<u32> = neighbours
+        .into_iter()
+        .zip(levels)
+        .map(|(mut list, &level)| {
+            list.sort_unstable();
+            list.dedup();
+            *known.entry((level, list)).or_insert_with(|| {
+                joined.push(level);
+                joined.len() as u32 - 1
+            })
+        })
+        .collect();
+    (sites.iter().map(|&site| numbers[site as usize]).collect(), joined)
 }
 
 /// The first end of a route, and its last.
@@ -204,23 +225,4 @@ fn ends_of(plan: &Plan, route: u32) -> [usize; 2] {
     let route = &plan.routes[route as usize];
     let link = |link: Option<&u32>| *link.expect("a route has links") as usize;
     [2 * link(route.first()), 2 * link(route.last()) + 1]
-}
-
-/// Sorts what occurs in pairs, in each of which the first comes before the second: groups in order; and the
-/// pairs in or behind a circle.
-fn in_order(pairs: &[[usize; 2]]) -> (Vec<Vec<usize>>, Vec<[usize; 2]>) {
-    let mut left: BTreeSet<usize> = pairs.iter().flatten().copied().collect();
-    let mut pairs = pairs.to_vec();
-    let mut groups = Vec::new();
-    while !left.is_empty() {
-        let free: Vec<usize> =
-            left.iter().copied().filter(|site| pairs.iter().all(|pair| pair[1] != *site)).collect();
-        if free.is_empty() {
-            return (groups, pairs);
-        }
-        left.retain(|site| !free.contains(site));
-        pairs.retain(|pair| !free.contains(&pair[0]));
-        groups.push(free);
-    }
-    (groups, Vec::new())
 }

@@ -62,20 +62,28 @@ impl<P: Copy> Wire<P> {
 
     #[inline(always)]
     pub(super) fn push(&mut self, finish: Time, packet: P) {
+        if self.is_empty() {
+            self.begin(finish, packet);
+            return;
+        }
         self.back.push(Flying { finish, packet });
-        if self.back.len() == CHUNK || self.is_empty() {
+        if self.back.len() == CHUNK {
             self.end_back();
         }
     }
 
-    /// The chunk that is written is full, or is to be read.
+    /// The first packet of an empty wire.
+    fn begin(&mut self, finish: Time, packet: P) {
+        self.taken = 0;
+        self.front.clear();
+        self.front.push(Flying { finish, packet });
+    }
+
+    /// The chunk that is written is full.
     #[inline(never)]
     fn end_back(&mut self) {
         let next = self.spare.pop().unwrap_or_default();
         self.middle.push_back(std::mem::replace(&mut self.back, next));
-        if self.is_empty() {
-            self.end_front();
-        }
     }
 
     /// The first packet.
@@ -88,7 +96,7 @@ impl<P: Copy> Wire<P> {
     #[inline(always)]
     pub(super) fn pop(&mut self) {
         self.taken += 1;
-        if self.is_empty() {
+        if self.is_empty() && !(self.back.is_empty() && self.middle.is_empty()) {
             self.end_front();
         }
     }

@@ -50,10 +50,10 @@ impl<'a, const DETAILED: bool> Engine<'a, DETAILED> {
             if earliest.min(tick) > duration {
                 return Ok((self.state, self.record));
             }
-            // Of the events of this round, none acts on another site before `earliest` and the lookahead.
+            // Of the events of this round, none acts on a site that has advanced before `earliest` and the lookahead.
             let earliest = earliest.min(self.state.network.next_service());
             let reach = earliest.saturating_add(self.partition.lookahead).since(Time::from_picos(1));
-            let until = if self.partition.sites == 1 { tick } else { reach.min(tick) }.min(duration);
+            let until = if self.partition.lookahead == Time::MAX { tick } else { reach.min(tick) }.min(duration);
             self.advance(until)?;
             if until == tick {
                 self.tick(tick)?;
@@ -80,9 +80,9 @@ impl<'a, const DETAILED: bool> Engine<'a, DETAILED> {
                 for (to, news) in std::mem::take(&mut sites[number as usize].outbox) {
                     sites[to as usize].inbox.push_back(news);
                 }
+                network.hand_over(number, until);
             }
         }
-        network.hand_over(until);
         report::merge(sites.iter_mut().map(|site| &mut site.log), &mut self.reports);
         for (key, report) in self.reports.drain(..) {
             self.record.note(report, key.at);
