@@ -1,8 +1,8 @@
 //! Speed and memory of the simulator: delivered data segments per second of CPU time. Each case runs in a process
 //! of its own.
 //!
-//! `make bench`, or `cargo run --release -p elephan-sim --example bench -- [NAME] [--seconds N] [--repeat N]`. NAME
-//! selects the cases whose names contain it, `--seconds` (2 or more) bounds the simulated time, `--repeat` gives medians.
+//! `make bench`, or `cargo run --release -p elephan-sim --example bench -- [NAME] [--seconds N] [--repeat N] [--threads N]`. NAME
+//! selects the cases whose names contain it, `--seconds` (2 or more) bounds the simulated time, `--repeat` gives medians, `--threads` is that of the run (1 if not given, 0 for all cores).
 #![expect(clippy::print_stdout, reason = "it prints a table")]
 
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use elephan_metrics::Uncontrolled;
 use elephan_scenario::Scenario;
-use elephan_sim::run;
+use elephan_sim::run_on;
 use rustix::time::{ClockId, clock_gettime};
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -132,9 +132,10 @@ fn main() {
         Some(value.parse().unwrap_or_else(|_| panic!("{option}: expected a number, found {value:?}")))
     };
     let seconds = number("--seconds").unwrap_or(u32::MAX);
+    let threads = number("--threads").unwrap_or(1);
     if let Some(index) = number("--case") {
         let case = &cases()[index as usize];
-        let Figures { segments, events, cpu_seconds, wall_seconds, megabytes } = measure(case, seconds);
+        let Figures { segments, events, cpu_seconds, wall_seconds, megabytes } = measure(case, seconds, threads);
         println!("{segments} {events} {cpu_seconds} {wall_seconds} {megabytes}");
         return;
     }
@@ -148,7 +149,7 @@ fn main() {
             continue;
         }
         let runs: Vec<Figures> =
-            (0..number("--repeat").unwrap_or(1).max(1)).map(|_| in_a_process(index, seconds)).collect();
+            (0..number("--repeat").unwrap_or(1).max(1)).map(|_| in_a_process(index, seconds, threads)).collect();
         let Figures { segments, events, .. } = runs[0];
         let cpu_seconds = median(runs.iter().map(|run| run.cpu_seconds));
         println!(
@@ -162,13 +163,13 @@ fn main() {
     }
 }
 
-fn measure(case: &Case, limit: u32) -> Figures {
+fn measure(case: &Case, limit: u32, threads: u32) -> Figures {
     let text = format!("duration = \"{} s\"\n{}", case.seconds.min(limit), case.body);
     let plan = Scenario::from_toml(&text, case.name, &[])
         .and_then(|scenario| scenario.resolve(case.name))
         .unwrap_or_else(|error| panic!("{error}"));
     let (wall, cpu) = (Instant::now(), cpu_seconds());
-    let outcome = run(&plan, &Uncontrolled).expect("nothing cancels it");
+    let outcome = run_on(&plan, &Uncontrolled, threads as usize).expect("nothing cancels it");
     Figures {
         segments: outcome.segments_delivered as f64,
         events: outcome.events_handled as f64,
@@ -179,10 +180,11 @@ fn measure(case: &Case, limit: u32) -> Figures {
 }
 
 /// Runs a case in a process of its own, so that its peak memory and heap are its own.
-fn in_a_process(case: usize, seconds: u32) -> Figures {
+fn in_a_process(case: usize, seconds: u32, threads: u32) -> Figures {
     let this = std::env::current_exe().expect("a program has a path");
     let child = Command::new(this)
         .args(["--case", &case.to_string(), "--seconds", &seconds.to_string()])
+        .args(["--threads", &threads.to_string()])
         .stderr(Stdio::inherit())
         .output()
         .expect("a process");

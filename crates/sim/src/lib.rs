@@ -28,20 +28,38 @@ use crate::state::State;
 
 /// Carries out a plan.
 pub fn run(plan: &Plan, control: &dyn Control) -> Result<Outcome, Error> {
-    run_in(plan, control, Partition::of(plan))
+    run_on(plan, control, 1)
+}
+
+/// Carries out a plan on this number of threads (0: one for each core), as far as its sites can advance at the
+/// same time and have enough to do for it. The outcome is the same for any number.
+///
+/// # Panics
+/// If the operating system does not provide this number of threads.
+pub fn run_on(plan: &Plan, control: &dyn Control, threads: usize) -> Result<Outcome, Error> {
+    run_in(plan, control, Partition::of(plan), threads)
 }
 
 /// Carries out a plan as one site: event by event, in the order of time. The outcome equals that of [`run`], which
 /// tests compare with it.
 pub fn run_as_one_site(plan: &Plan, control: &dyn Control) -> Result<Outcome, Error> {
-    run_in(plan, control, Partition::whole(plan))
+    run_in(plan, control, Partition::whole(plan), 1)
 }
 
-fn run_in(plan: &Plan, control: &dyn Control, partition: Partition) -> Result<Outcome, Error> {
-    let outcome = if plan.trace.events || !plan.trace.pcap.is_empty() {
-        carry_out::<true>(plan, control, partition)?
+fn run_in(
+    plan: &Plan,
+    control: &dyn Control,
+    partition: Partition,
+    threads: usize,
+) -> Result<Outcome, Error> {
+    let is_detailed = plan.trace.events || !plan.trace.pcap.is_empty();
+    let carry_out = if is_detailed { carry_out::<true> } else { carry_out::<false> };
+    let several = partition.groups.iter().any(|group| group.len() > 1);
+    let outcome = if threads == 1 || !several {
+        carry_out(plan, control, partition, false)?
     } else {
-        carry_out::<false>(plan, control, partition)?
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        pool.install(|| carry_out(plan, control, partition, true))?
     };
     debug_assert_eq!(check(plan, &outcome), Ok(()));
     Ok(outcome)
@@ -51,13 +69,14 @@ fn carry_out<const DETAILED: bool>(
     plan: &Plan,
     control: &dyn Control,
     partition: Partition,
+    on_threads: bool,
 ) -> Result<Outcome, Error> {
     let mut state = State::new(plan, &partition, control, DETAILED);
     if DETAILED {
         state.sites[0].detail = Some(Detail::new(plan, control)?);
     }
     let record = Record::new(control, &mut state);
-    let (state, record) = Engine::<DETAILED>::new(state, record, partition).run()?;
+    let (state, record) = Engine::<DETAILED>::new(state, record, partition, on_threads).run()?;
     record.finish(state)
 }
 

@@ -1,6 +1,7 @@
 //! The sites of a plan: what advances together.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use elephan_scenario::Plan;
 use elephan_scenario::plan::{Flow, Members};
@@ -32,13 +33,13 @@ pub struct Partition {
     /// The time by which all can advance together; `Time::MAX` if nothing limits it.
     pub lookahead: Time,
     /// The sites, in groups: those of a group advance after those of the groups before, in any order.
-    pub groups: Vec<Vec<u32>>,
+    pub groups: Vec<Range<usize>>,
 }
 
 impl Partition {
     /// The whole plan as one site.
     pub fn whole(plan: &Plan) -> Self {
-        Self { ends: vec![[0; 2]; plan.links.len()], sites: 1, lookahead: Time::MAX, groups: vec![vec![0]] }
+        Self { ends: vec![[0; 2]; plan.links.len()], sites: 1, lookahead: Time::MAX, groups: vec![0..1] }
     }
 
     /// As many sites as are worthwhile.
@@ -61,10 +62,11 @@ impl Partition {
         let ends: Vec<[u32; 2]> = sites.chunks(2).map(|pair| [pair[0], pair[1]]).collect();
         let between = ends.iter().enumerate().filter(|&(link, [near, far])| near != far && !is_short(link));
         let lookahead = between.map(|(link, _)| delays[link]).min().unwrap_or(Time::MAX);
-        let count = levels.iter().max().map_or(0, |&last| last + 1);
-        let mut groups = vec![Vec::new(); count];
-        for (site, &level) in (0..).zip(&levels) {
-            groups[level].push(site);
+        let mut groups = Vec::new();
+        let mut first = 0;
+        for group in levels.chunk_by(|a, b| a == b) {
+            groups.push(first..first + group.len());
+            first += group.len();
         }
         Self { ends, sites: levels.len() as u32, lookahead, groups }
     }
@@ -167,7 +169,7 @@ impl Places {
         self.follows([b, a]);
     }
 
-    /// The site of each end, and the group of each site.
+    /// The site of each end, and the level of each site, in order of levels.
     fn sites(&self) -> (Vec<u32>, Vec<usize>) {
         let ends = self.order.node_count();
         let mut sites = vec![0; ends];
@@ -189,11 +191,22 @@ impl Places {
         for [before, after] in pairs {
             levels[after] = levels[after].max(levels[before] + 1);
         }
-        if levels.len() > MANY_SITES {
-            return join_alike(&sites, &levels);
-        }
-        (sites, levels)
+        let (sites, levels) =
+            if levels.len() > MANY_SITES { join_alike(&sites, &levels) } else { (sites, levels) };
+        by_level(&sites, &levels)
     }
+}
+
+/// Numbers the sites by level.
+fn by_level(sites: &[u32], levels: &[usize]) -> (Vec<u32>, Vec<usize>) {
+    let mut order: Vec<usize> = (0..levels.len()).collect();
+    order.sort_by_key(|&site| levels[site]);
+    let mut numbers = vec![0; levels.len()];
+    for (number, &site) in (0..).zip(&order) {
+        numbers[site] = number;
+    }
+    let sites = sites.iter().map(|&site| numbers[site as usize]).collect();
+    (sites, order.into_iter().map(|site| levels[site]).collect())
 }
 
 /// Joins sites of the same level that have links to and from the same sites, such as many hosts around a router.

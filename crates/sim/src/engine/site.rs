@@ -28,6 +28,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     /// Handles all events up to `until`, in order.
     pub fn run(&mut self, until: Time) -> Result<(), Error> {
         self.site.inbox.make_contiguous().sort_by_key(|news| news.key);
+        let before = self.site.handled;
         loop {
             let (arrival, far) = self.part.next_arrival();
             let timer = self.site.timers.next_time();
@@ -50,6 +51,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
                 continue;
             }
             if now > until {
+                self.site.last = self.site.handled - before;
                 return Ok(());
             }
             self.site.handled += 1;

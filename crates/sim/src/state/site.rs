@@ -48,8 +48,9 @@ pub struct Site<'a> {
     pub receptions: Vec<Option<Reception>>,
     /// Events that do not belong to links.
     pub timers: Timers,
-    /// Number of events handled.
+    /// Number of events handled, and of those in the last round.
     pub handled: u64,
+    pub last: u64,
     /// Checks whether the run stops.
     pub steps: Steps,
     /// The event being handled.
@@ -109,6 +110,7 @@ impl<'a> Site<'a> {
             receptions: plan.streams.iter().map(|_| None).collect(),
             timers: Timers::new(plan.streams.len(), plan.crowds.len(), hosts, first),
             handled: 0,
+            last: 0,
             steps: Steps::default(),
             current: Key { at: Time::ZERO, rank: Rank::Arrival(0) },
             log: Log::default(),
