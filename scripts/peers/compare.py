@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-REPEATS = 3
+REPEATS = 5
 # How many times as fast as ns-2 Elephan is to be with two flows, by the number of hops.
 TARGETS = {1: 10, 3: 8}
 HEAD = [

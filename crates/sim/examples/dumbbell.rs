@@ -15,9 +15,9 @@ fn main() {
     let arguments: Vec<f64> = std::env::args().skip(1).map(|text| text.parse().expect("a number")).collect();
     let [rate, rtt, buffer, flows, seconds, hops] = arguments[..] else { panic!("six numbers") };
     let access = if hops == 3.0 { "access_rate = \"10 Gbit/s\"," } else { "" };
-    let apart = 0.1 * seconds / (flows - 1.0).max(1.0);
+    let apart_ns = 0.1e9 * seconds / (flows - 1.0).max(1.0);
     let flows: Vec<String> = (0..flows as u32)
-        .map(|flow| format!("{{ cc = \"reno\", start = \"{} s\" }}", f64::from(flow) * apart))
+        .map(|flow| format!("{{ cc = \"reno\", start = \"{:.0} ns\" }}", f64::from(flow) * apart_ns))
         .collect();
     let toml = format!(
         "duration = \"{seconds} s\"\n\
