@@ -10,7 +10,7 @@ demo: $(VENV)/built ## Compare four algorithms: a table and plots, in half a min
 	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
 	@echo "next: open results/demo/cwnd.png, then try: $(BIN)/elephan run scenarios/examples/two-flows.toml"
 
-test: $(VENV)/built ## All tests.
+test: $(VENV)/built guest ## All tests.
 	cargo test --workspace --quiet
 	$(BIN)/pytest
 
@@ -57,13 +57,13 @@ bench-emulator: ## Measure the capacity and accuracy of the link emulator of the
 	cargo run --release --quiet -p elephan-linux --example emulator -- $(BENCH) | sed '1i ```text' | sed '$$a ```' \
 	    | $(PYTHON) scripts/insert.py docs/kernel.md emulator
 
-bench-kernel: $(VENV)/built ## Measure the speed of the kernel engine, a few minutes; needs an image (`elephan kernel build`). Writes docs/kernel.md.
+bench-kernel: $(VENV)/built guest ## Measure the speed of the kernel engine, a few minutes; needs an image (`elephan kernel build`). Writes docs/kernel.md.
 	$(BIN)/python scripts/bench_kernel.py | $(PYTHON) scripts/insert.py docs/kernel.md bench-kernel
 
 # The algorithms of Linux, and those of kernel/.
 LINUX := reno,cubic,vegas,linux:bic,linux:htcp,linux:scalable,highspeed,westwood,hybla,nv,lp,veno,yeah,illinois,dctcp,cdg,bbr
 OURS := hstcp,hstcp-fc,scalable,htcp,bic,fast,ltcp
-engines: $(VENV)/built ## Compare the simulator and a kernel's TCP, four minutes; needs an image (`elephan kernel build`). Writes docs/kernel.md.
+engines: $(VENV)/built guest ## Compare the simulator and a kernel's TCP, four minutes; needs an image (`elephan kernel build`). Writes docs/kernel.md.
 	$(BIN)/elephan compare-engines $(addprefix scenarios/engines/,one-20.toml one-100.toml two-20.toml two-100.toml) --cc $(LINUX),$(OURS) --markdown --force \
 	    | $(PYTHON) scripts/insert.py docs/kernel.md suite
 	$(BIN)/elephan compare-engines scenarios/engines/gigabit-20.toml --cc $(LINUX),$(OURS) --markdown --force \
@@ -76,7 +76,7 @@ kernel-tools: ## Install the tools that loading algorithms into the running kern
 
 # The package with the source of the kernel that `make kernel-image` builds.
 KERNEL_SOURCE := linux-source-6.12
-kernel-image: $(VENV)/built ## Build the image of a kernel for the kernel engine, four minutes of processor time, unless it is there. Installs its source and the tools, if root.
+kernel-image: $(VENV)/built guest ## Build the image of a kernel for the kernel engine, four minutes of processor time, unless it is there. Installs its source and the tools, if root.
 	@test -e /usr/src/$(KERNEL_SOURCE).tar.xz && which gcc flex bison bc xz >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null \
 	    || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(KERNEL_SOURCE) gcc libc6-dev flex bison bc xz-utils)
 	$(BIN)/elephan kernel build $(KERNEL_SOURCE)
@@ -129,8 +129,7 @@ $(VENV)/docs: $(VENV)/installed requirements-docs.txt
 	touch $@
 
 $(VENV)/built: $(VENV)/installed pyproject.toml Cargo.toml Cargo.lock $(shell find crates kernel -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)
-	$(MAKE) --silent guest
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile checkout --quiet
 	touch $@
 
 # What runs in a guest kernel, for the engine `kernel`: its first program, without a library, and the links. For Linux on x86-64.
