@@ -54,11 +54,12 @@ def run_many(
 ) -> list[dict[str, Any]]:
     """Runs scenarios (JSON) on `threads` threads (0: all cores); results in the same order.
 
-    The calling thread calls `progress` every 50 ms with the share that is done, and runs signal handlers. What they
-    raise ends the runs at once, and is raised. `captures` gives, for the links that a scenario captures, the files
-    to write; it is for a single scenario. `cancel` lets another thread stop the runs, in place of `progress`; a
-    single run then goes on in the calling thread. Raises `ScenarioError` where one cannot be run, `OSError` where a
-    capture cannot be written.
+    Several runs go on side by side; a single one is divided among the threads. There are no more threads than
+    cores. The calling thread calls `progress` every 50 ms with the share that is done, and runs signal handlers.
+    What they raise ends the runs at once, and is raised. `captures` gives, for the links that a scenario captures,
+    the files to write; it is for a single scenario. `cancel` lets another thread stop the runs, in place of
+    `progress`; a single run then goes on in the calling thread. Raises `ScenarioError` where one cannot be run,
+    `OSError` where a capture cannot be written.
     """
 
 def run_live(

@@ -64,6 +64,15 @@ def test_one_seed_gives_one_result_on_any_number_of_threads():
     assert one[0].flows.equals(elephan.run(lossy[0]).flows)
 
 
+def test_a_run_on_two_threads_has_the_results_of_one():
+    one, two = (elephan.run(small(path={"access_rate": "100 Mbit/s"}), threads=threads) for threads in (1, 2))
+    assert one.summary == two.summary
+    assert one.flows.equals(two.flows)
+    assert one.queues.equals(two.queues)
+    with pytest.raises(elephan.ScenarioError, match="threads: expected 1 with the engine model, found 2"):
+        elephan.run(small(engine="model"), threads=2)
+
+
 def test_results_are_read_as_they_were_written(run, tmp_path: Path):
     folder = run.save(tmp_path / "results")
     again = elephan.Run.load(folder)

@@ -57,6 +57,15 @@ def test_a_run_says_that_it_samples_many_flows_less_often(scenario: Path, tmp_pa
     assert "sampled every" not in elephan(*many, "--set", "trace.interval=500ms").stdout
 
 
+def test_only_the_simulator_has_threads(scenario: Path, tmp_path: Path):
+    run = ("run", str(scenario), "--out", str(tmp_path / "out"), "--threads", "2")
+    refused = elephan(*run, "--engine", "model")
+    assert refused.returncode == 2
+    assert refused.stderr == "threads: expected 1 with the engine model, found 2\n"
+    assert not (tmp_path / "out").exists()
+    assert elephan(*run).returncode == 0
+
+
 def test_json_is_all_there_is_on_stdout(scenario: Path, tmp_path: Path):
     done = elephan(
         "run", str(scenario), "--json", "--seed", "7", "--set", "path.rtt=40ms", "--out", str(tmp_path / "o")

@@ -12,8 +12,10 @@ mod vocabulary;
 mod watch;
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use elephan_metrics::table::Table;
 use elephan_metrics::trace::{
@@ -92,8 +94,9 @@ fn plan(json: &str) -> PyResult<Plan> {
 
 /// Runs scenarios (JSON) on `threads` threads (0: all cores); results in the same order.
 ///
-/// The calling thread calls `progress` every 50 ms with the share that is done, and runs signal handlers. What they raise ends
-/// the runs at once, and is raised. `captures` gives, for the links that a scenario captures, the files to write; it is for a
+/// Several runs go on side by side; a single one is divided among the threads. There are no more threads than cores. The
+/// calling thread calls `progress` every 50 ms with the share that is done, and runs signal handlers. What they raise ends the
+/// runs at once, and is raised. `captures` gives, for the links that a scenario captures, the files to write; it is for a
 /// single scenario. `cancel` lets another thread stop the runs, in place of `progress`; a single run then goes on in the
 /// calling thread. Raises `ScenarioError` where one cannot be run, `OSError` where a capture cannot be written.
 #[pyfunction]
@@ -114,8 +117,9 @@ fn run_many(
         done: AtomicU64::new(0),
     };
     let one_of = |_| OneOf { all: &all, before: AtomicU64::new(0) };
+    let threads = threads.min(thread::available_parallelism().map_or(1, NonZero::get));
     let run = || match plans.as_slice() {
-        [plan] => vec![elephan_sim::run(plan, &one_of(0))],
+        [plan] => vec![elephan_sim::run_on(plan, &one_of(0), threads)],
         plans => elephan_sim::run_many(plans, threads, one_of),
     };
     let tell = |py: Python<'_>| match &progress {

@@ -39,6 +39,9 @@ def run(
     ] = None,
     out_dir: Annotated[Path | None, typer.Option("--out", help="Results folder. [default: results/NAME]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print only the summary, as JSON.")] = False,
+    threads: Annotated[
+        int, typer.Option(min=0, help="Threads of the simulator; 0: one for each core. Results are the same.")
+    ] = 1,
     trace: Annotated[str | None, typer.Option(help="`events` records every event.")] = None,
     pcap: Annotated[list[str] | None, typer.Option(help="Capture the packets of this link; repeatable.")] = None,
     large: Large = False,
@@ -61,16 +64,16 @@ def run(
     if scenario.document.get("sweep"):
         raise _core.ScenarioError(f"{file}: expected a single run, found a sweep; use `elephan sweep {file}`")
     with new_folder(folder, force=force) as place:
-        result = _run_one(scenario, place)
+        result = _run_one(scenario, place, threads)
     # The results are stored; an error while showing them does not lose them.
     _show(result, folder, as_json=as_json)
 
 
-def _run_one(scenario: Scenario, place: Path) -> Run:
+def _run_one(scenario: Scenario, place: Path, threads: int) -> Run:
     files = file_names(scenario.document["trace"]["pcap"])
     captures = {link: str(place / f"{file}.pcap") for link, file in files.items()}
     with progress_bar(scenario.name) as progress:
-        result = simulate(scenario, progress=progress, captures=captures)
+        result = simulate(scenario, progress=progress, captures=captures, threads=threads)
     result.write_into(place)
     return result
 

@@ -23,20 +23,24 @@ def run(
     progress: Progress | None = None,
     captures: dict[str, str] | None = None,
     cancel: _core.Cancel | None = None,
+    threads: int = 1,
 ) -> Run:
     """Run a scenario, and return its results.
 
     The interpreter lock is released during the run. `progress` is called every 50 ms with the completed share; an exception
     from it, or from a signal handler, ends the run at once. `captures` gives the output file for each link that the
     scenario's `trace.pcap` names. `cancel`, instead of `progress`, lets another thread stop the run, which then raises
-    `KeyboardInterrupt`. A sweep has several runs: use `sweep` for it.
+    `KeyboardInterrupt`. The simulator divides the run among `threads` threads (0: one for each core); the results are the
+    same. A sweep has several runs: use `sweep` for it.
     """
     if scenario.document.get("sweep"):
         raise _core.ScenarioError("scenario: sweep: expected none for a single run, found one; use sweep()")
     if (name := scenario.document["engine"]) != "sim":
+        if threads != 1:
+            raise _core.ScenarioError(f"threads: expected 1 with the engine {name}, found {threads}")
         made: Run = import_module(OTHERS[name]).run(scenario, progress=progress or _heeds(cancel))
         return made
-    return sim.run_all([scenario], 1, progress, captures, cancel)[0]
+    return sim.run_all([scenario], threads, progress, captures, cancel)[0]
 
 
 def run_many(scenarios: Sequence[Scenario], *, threads: int = 0, progress: Progress | None = None) -> list[Run]:
