@@ -135,7 +135,8 @@ fn main() {
     let threads = number("--threads").unwrap_or(1);
     if let Some(index) = number("--case") {
         let case = &cases()[index as usize];
-        let Figures { segments, events, cpu_seconds, wall_seconds, megabytes } = measure(case, seconds, threads);
+        let Figures { segments, events, cpu_seconds, wall_seconds, megabytes } =
+            measure(case, seconds, threads);
         println!("{segments} {events} {cpu_seconds} {wall_seconds} {megabytes}");
         return;
     }
@@ -148,8 +149,9 @@ fn main() {
         if wanted.is_some_and(|wanted| !name.contains(wanted.as_str())) {
             continue;
         }
-        let runs: Vec<Figures> =
-            (0..number("--repeat").unwrap_or(1).max(1)).map(|_| in_a_process(index, seconds, threads)).collect();
+        let runs: Vec<Figures> = (0..number("--repeat").unwrap_or(1).max(1))
+            .map(|_| in_a_process(index, seconds, threads))
+            .collect();
         let Figures { segments, events, .. } = runs[0];
         let cpu_seconds = median(runs.iter().map(|run| run.cpu_seconds));
         println!(

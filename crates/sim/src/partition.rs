@@ -76,7 +76,8 @@ impl Partition {
 fn shortest_round(plan: &Plan) -> Time {
     let rate = plan.links[plan.bottleneck as usize].config.rate;
     let picos = rate.map_or(0, |rate| {
-        u128::from(PACKETS_IN_A_ROUND * PACKET_BITS) * 1_000_000_000_000 / u128::from(rate.bits_per_sec().max(1))
+        u128::from(PACKETS_IN_A_ROUND * PACKET_BITS) * 1_000_000_000_000
+            / u128::from(rate.bits_per_sec().max(1))
     });
     Time::from_picos(u64::try_from(picos).unwrap_or(u64::MAX).max(1))
 }

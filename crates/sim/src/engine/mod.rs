@@ -12,6 +12,8 @@ mod packets;
 mod site;
 mod standstill;
 mod steps;
+#[cfg(test)]
+mod tests;
 mod transfers;
 mod transport;
 
@@ -41,7 +43,7 @@ pub struct Engine<'a, const DETAILED: bool> {
 
 /// Events of a round, beside those of the site with the most, for which it is worth waking other threads: these take
 /// some 30 us.
-const EVENTS_FOR_THREADS: u64 = 300;
+const EVENTS_FOR_THREADS: u64 = if cfg!(test) { 0 } else { 300 };
 
 /// Whether sites are to advance on several threads: most rounds are like the one before.
 fn is_worth_threads(sites: &[Site<'_>]) -> bool {
@@ -67,7 +69,8 @@ impl<'a, const DETAILED: bool> Engine<'a, DETAILED> {
             // Of the events of this round, none acts on a site that has advanced before `earliest` and the lookahead.
             let earliest = earliest.min(self.state.network.next_service());
             let reach = earliest.saturating_add(self.partition.lookahead).since(Time::from_picos(1));
-            let until = if self.partition.lookahead == Time::MAX { tick } else { reach.min(tick) }.min(duration);
+            let until =
+                if self.partition.lookahead == Time::MAX { tick } else { reach.min(tick) }.min(duration);
             self.advance(until)?;
             if until == tick {
                 self.tick(tick)?;

@@ -84,6 +84,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
                 stopped?;
             } else if let Some(packet) = &self.part.receive(far, now) {
                 self.forward(packet, now);
+                self.check_steps(packet, now)?;
             }
             let (now, next) = (self.site.current.at, self.part.next_at(far));
             if next > now {
@@ -92,10 +93,14 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
                     return Ok(());
                 }
                 self.begin_event(link, next)?;
-            } else if !self.site.steps.are_left() {
-                self.look(Source::Link(link as usize), now)?;
             }
         }
+    }
+
+    /// A packet has been forwarded: checks whether the run stops, if it is time.
+    #[inline]
+    fn check_steps(&mut self, packet: &Packet, now: Time) -> Result<(), Error> {
+        if self.site.steps.are_left() { Ok(()) } else { self.look(Source::of(packet), now) }
     }
 
     /// Whether anything comes before the next arrival at a far end.
@@ -119,6 +124,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
                 self.begin_event(link, now)?;
             }
             self.forward(packet, now);
+            self.check_steps(packet, now)?;
             lent.take();
         }
         Ok(())

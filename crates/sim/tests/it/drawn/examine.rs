@@ -8,7 +8,7 @@ use elephan_metrics::table::Table;
 use elephan_metrics::{Control, Outcome, SoFar};
 use elephan_scenario::estimate::Estimate;
 use elephan_scenario::{Error as Refusal, Plan, Scenario};
-use elephan_sim::{Error, check, run};
+use elephan_sim::{Error, check, run, run_as_one_site};
 use serde_json::Value;
 
 /// Limits on a scenario; keys that exceed them are removed, because the run would take longer than
@@ -148,6 +148,10 @@ pub fn examine(plan: &Plan, estimate: &Estimate, seed: u64) -> Result<u64, Strin
     let rows = rows.iter().sum::<usize>();
     if rows as f64 > estimate.rows.amount {
         return Err(format!("{rows} rows, where the estimate was {:?}", estimate.rows));
+    }
+    let in_order = run_as_one_site(plan, &Watch::new(false)).map_err(|error| error.to_string())?;
+    if fingerprint(&outcome) != fingerprint(&in_order) {
+        return Err("as one site it differs".to_owned());
     }
     if seed.is_multiple_of(AGAIN) {
         let again = carry_out(&Watch::new(false)).map_err(|error| error.to_string())?;

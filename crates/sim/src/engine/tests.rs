@@ -1,0 +1,118 @@
+//! Sites, their order and threads leave every result as it is.
+
+use elephan_metrics::Uncontrolled;
+use elephan_scenario::{Plan, Scenario};
+use elephan_units::Time;
+
+use crate::partition::Partition;
+use crate::{run_as_one_site, run_on};
+
+fn plan(text: &str) -> Plan {
+    Scenario::from_toml(text, "test", &[]).and_then(|scenario| scenario.resolve("test")).unwrap()
+}
+
+/// Name and scenario, and the numbers of sites and of groups.
+const PLANS: [(&str, &str, u32, usize); 8] = [
+    (
+        "one hop",
+        r#"duration = "4 s"
+        path = { rate = "50 Mbit/s", rtt = "40 ms", buffer = "20% bdp" }
+        flow = [{ cc = "htcp", count = 2 }]"#,
+        2,
+        1,
+    ),
+    (
+        "access without delay: the way back, the hosts, the way out",
+        r#"duration = "4 s"
+        path = { rate = "50 Mbit/s", rtt = "40 ms", buffer = "20% bdp", access_rate = "100 Mbit/s" }
+        flow = [{ cc = "htcp" }, { cc = "cubic", start = "1 s" }]"#,
+        8,
+        3,
+    ),
+    (
+        "different round-trip times",
+        r#"duration = "4 s"
+        path = { rate = "50 Mbit/s", rtt = "40 ms", buffer = "20% bdp" }
+        flow = [{ cc = "reno", rtt = "40 ms" }, { cc = "reno", rtt = "100 ms" }, { cc = "bic", rtt = "100 ms" }]"#,
+        3,
+        1,
+    ),
+    (
+        "connections that close: senders first",
+        r#"duration = "6 s"
+        path = { rate = "20 Mbit/s", rtt = "40 ms", loss = { name = "random", probability = 0.01 } }
+        flow = [{ cc = "reno", size = "100 kB", transfers = 20 }, { cc = "reno", stop = "3 s" }]
+        web = [{ cc = "reno", users = 20, think = "200 ms" }]
+        arrivals = [{ cc = "reno", per_second = 20, size = "20 kB" }]"#,
+        2,
+        2,
+    ),
+    (
+        "connections that close in both directions",
+        r#"duration = "4 s"
+        path = { rate = "20 Mbit/s", rtt = "40 ms" }
+        flow = [{ cc = "reno", size = "100 kB", transfers = 20 }, { cc = "reno", size = "50 kB", transfers = 20, reverse = true }]"#,
+        1,
+        1,
+    ),
+    (
+        "a queue that keeps its packets, and changes",
+        r#"duration = "5 s"
+        path = { rate = "20 Mbit/s", rtt = "40 ms", queue = "fq-codel" }
+        flow = [{ cc = "cubic", count = 3 }]
+        cbr = [{ rate = "2 Mbit/s" }]
+        event = [{ at = "1 s", link = "bottleneck", rate = "5 Mbit/s" }, { at = "2 s", link = "bottleneck", delay = "5 ms" }, { at = "3 s", link = "bottleneck", up = false }, { at = "3.3 s", link = "bottleneck", up = true }]"#,
+        2,
+        2,
+    ),
+    (
+        "a chain",
+        r#"duration = "4 s"
+        link = [
+            { name = "a", from = "0", to = "1", rate = "20 Mbit/s", delay = "10 ms", buffer = "40 packets", both_ways = true },
+            { name = "b", from = "1", to = "2", rate = "30 Mbit/s", delay = "15 ms", buffer = "40 packets", both_ways = true },
+        ]
+        flow = [{ cc = "htcp", from = "0", to = "2" }, { cc = "reno", from = "0", to = "1" }, { cc = "reno", from = "1", to = "2" }]"#,
+        3,
+        1,
+    ),
+    (
+        "delays of less than some packets",
+        r#"duration = "2 s"
+        path = { rate = "1 Mbit/s", rtt = "20 ms" }
+        flow = [{ cc = "reno", count = 2 }]"#,
+        1,
+        1,
+    ),
+];
+
+#[test]
+fn plans_have_as_many_sites_as_are_worthwhile() {
+    for (name, text, sites, groups) in PLANS {
+        let plan = plan(text);
+        let found = Partition::of(&plan);
+        assert_eq!((found.sites, found.groups.len()), (sites, groups), "{name}: {found:?}");
+        assert!(found.lookahead > Time::ZERO && (found.sites > 1 || found.lookahead == Time::MAX), "{name}");
+    }
+}
+
+#[test]
+fn sites_and_threads_leave_every_result() {
+    for (name, text, ..) in PLANS {
+        let plan = plan(text);
+        let outcome = run_as_one_site(&plan, &Uncontrolled).unwrap();
+        assert!(outcome.segments_delivered > 50, "{name}");
+        // As text: transfers that have not ended have no end, which equals nothing.
+        let expected = format!("{outcome:?}");
+        for threads in 1..4 {
+            let found = format!("{:?}", run_on(&plan, &Uncontrolled, threads).unwrap());
+            assert!(found == expected, "{name}: different on {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn single_packets_are_recorded_in_the_order_of_time() {
+    let text = PLANS[0].1.replace("duration", "trace = { events = true }\nduration");
+    assert_eq!(Partition::of(&plan(&text)).sites, 1);
+}
