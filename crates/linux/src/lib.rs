@@ -245,7 +245,7 @@ fn watch(
 
 /// The settings of the scenario's stack that the kernel allows for each namespace.
 fn stack(plan: &Plan) -> Vec<(&'static str, String)> {
-    let Some(tcp) = groups(plan).next().map(|flow| flow.tcp) else { return Vec::new() };
+    let Some(tcp) = groups(plan).next().map(|flow| &flow.tcp) else { return Vec::new() };
     let flag = |on: bool| u8::from(on).to_string();
     // The kernel's minimum is of the variance term; a scenario that has only the other minimum means this one, too.
     let variance_min = if tcp.rto_variance_min == Time::ZERO { tcp.rto_min } else { tcp.rto_variance_min };

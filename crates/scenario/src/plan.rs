@@ -1,8 +1,10 @@
 //! A scenario with nothing left to interpret: what an engine runs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use elephan_net::{Limit, LinkConfig, Loss};
+use elephan_tcp::Config;
 use elephan_traffic::{Datagrams, Demand, Start};
 use elephan_units::entry::Value;
 use elephan_units::{Bytes, Rate, Seed, Time};
@@ -59,11 +61,14 @@ impl Plan {
 
     /// A receive window that grows ends at that buffer, where the scenario sets no other bound.
     pub(crate) fn bound_growing_windows(&mut self) {
+        let mut before: Option<Arc<Config>> = None;
         let (mut flows, mut crowds) = (std::mem::take(&mut self.flows), std::mem::take(&mut self.crowds));
         for flow in flows.iter_mut().chain(crowds.iter_mut().map(|crowd| &mut crowd.flow)) {
             let grows = flow.tcp.first_receive_window.is_some() && !flow.tcp.auto_tuning;
             if grows && flow.tcp.receive_buffer.is_none() {
-                flow.tcp.receive_buffer = Some(Bytes::new(self.buffer(flow)));
+                let bounded = Config { receive_buffer: Some(Bytes::new(self.buffer(flow))), ..*flow.tcp };
+                flow.tcp = before.filter(|before| **before == bounded).unwrap_or_else(|| Arc::new(bounded));
+                before = Some(Arc::clone(&flow.tcp));
             }
         }
         (self.flows, self.crowds) = (flows, crowds);
@@ -107,8 +112,8 @@ pub struct Flow {
     pub cc: Cc,
     /// Name of the slow start and its settings.
     pub slow_start: Cc,
-    /// The TCP stack of both ends.
-    pub tcp: elephan_tcp::Config,
+    /// The TCP stack of both ends, which the flows of one table share.
+    pub tcp: Arc<Config>,
     /// The codepoint of its packets in both directions.
     pub dscp: u8,
     /// What sending costs its host; none where hosts are infinitely fast.

@@ -29,7 +29,7 @@ impl Scenario {
                 label: common.label.unwrap_or(file.kind()).to_owned(),
                 cc: cc.0.clone(),
                 slow_start: slow_start.of(cc, tcp.profile),
-                tcp,
+                tcp: tcp.into(),
                 forward: 0,
                 reverse: 0,
                 rtt,

@@ -172,7 +172,7 @@ impl Scenario {
             label: file.label.clone().unwrap_or_else(|| file.cc.0.name.to_owned()),
             cc: file.cc.0.clone(),
             slow_start: file.slow_start.of(&file.cc, tcp.profile),
-            tcp,
+            tcp: tcp.into(),
             dscp: file.dscp.get(),
             host: None,
             forward: 0,

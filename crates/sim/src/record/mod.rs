@@ -115,6 +115,8 @@ impl<'a> Record<'a> {
         for link in links.links {
             self.measured.collector.link(link);
         }
+        // The summary needs its memory.
+        drop(state.sites);
         Ok(Outcome {
             summary: self.measured.finish(),
             flows: self.samples.flows,

@@ -118,7 +118,7 @@ pub struct Sender {
     timed_from: u64,
     /// Segments sent since the last acknowledgment, for the burst limit.
     burst: u32,
-    pacer: Option<Pacer>,
+    pacer: Option<Box<Pacer>>,
     last_sent: Option<Time>,
 }
 
@@ -190,7 +190,7 @@ impl Sender {
             usage: Usage { limited: false, outstanding: 0, until: 0 },
             timed_from: 0,
             burst: 0,
-            pacer: config.pacing.then(|| Pacer::new(config)),
+            pacer: config.pacing.then(|| Box::new(Pacer::new(config))),
             last_sent: None,
         }
     }

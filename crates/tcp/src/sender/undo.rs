@@ -6,20 +6,15 @@
 pub struct Undo {
     /// Whether the last reduction was for a loss, and may be undone.
     armed: bool,
-    /// The retransmitted data; `None` if nothing was retransmitted.
-    sent_again: Option<SentAgain>,
-    /// The last report. It is kept because the network may duplicate the report too.
-    last: (u64, u64),
-}
-
-/// The retransmitted data.
-#[derive(Clone, Copy, Debug)]
-struct SentAgain {
+    /// Whether anything was retransmitted; the next three mean nothing before.
+    sent_again: bool,
     /// Number of retransmissions, less those reported as duplicates.
     unreported: u32,
     /// All retransmissions lie within these offsets. Duplicates outside them were made by the network.
     from: u64,
     to: u64,
+    /// The last report. It is kept because the network may duplicate the report too.
+    last: (u64, u64),
 }
 
 impl Undo {
@@ -27,37 +22,32 @@ impl Undo {
     /// argument says whether the reduction may prove spurious.
     pub fn on_reduction(&mut self, first: bool, may_be_spurious: bool) {
         if first {
-            self.sent_again = None;
+            self.sent_again = false;
         }
         self.armed = may_be_spurious;
     }
 
     /// `[left, right)` was retransmitted.
     pub fn on_retransmission(&mut self, left: u64, right: u64) {
-        let before = self.sent_again.unwrap_or(SentAgain { unreported: 0, from: left, to: right });
-        self.sent_again = Some(SentAgain {
-            unreported: before.unreported + 1,
-            from: before.from.min(left),
-            to: before.to.max(right),
-        });
+        if !std::mem::replace(&mut self.sent_again, true) {
+            (self.unreported, self.from, self.to) = (0, left, right);
+        }
+        self.unreported += 1;
+        (self.from, self.to) = (self.from.min(left), self.to.max(right));
     }
 
     /// The peer reported `[left, right)` as a duplicate.
     pub fn on_duplicate(&mut self, left: u64, right: u64, mss: u32) {
         let reported_again = std::mem::replace(&mut self.last, (left, right)) == (left, right);
-        if let Some(sent) = &mut self.sent_again
-            && !reported_again
-            && left >= sent.from
-            && right <= sent.to
-        {
+        if self.sent_again && !reported_again && left >= self.from && right <= self.to {
             let segments = (right - left).div_ceil(u64::from(mss)).max(1);
-            sent.unreported = sent.unreported.saturating_sub(segments as u32);
+            self.unreported = self.unreported.saturating_sub(segments as u32);
         }
     }
 
     /// Whether all retransmitted data was reported as duplicate, so that the last reduction is to be undone.
     pub fn is_spurious(&self) -> bool {
-        self.armed && self.sent_again.is_some_and(|sent| sent.unreported == 0)
+        self.armed && self.sent_again && self.unreported == 0
     }
 
     /// The last reduction was undone, or is not to be.

@@ -201,8 +201,18 @@ impl Scoreboard {
     pub fn push(&mut self, offset: u64, len: u16, fin: bool, now: Time) {
         let transmission = self.next_transmission();
         let flags = if fin { FIN } else { 0 };
+        if self.records.len() == self.records.capacity() {
+            self.make_room();
+        }
         self.records.push_back(Record { offset, sent_at: now, transmission, len, flags });
         self.pipe += u64::from(len);
+    }
+
+    /// Makes room for half as many records again: small windows are many, and doubling would leave a quarter of their memory
+    /// unused.
+    #[cold]
+    fn make_room(&mut self) {
+        self.records.reserve_exact((self.records.len() / 2).max(4));
     }
 
     /// The fast path of [`Scoreboard::acknowledge`]: removes everything below `offset`, or returns `None`, with
