@@ -43,6 +43,7 @@ mod endpoint;
 mod profile;
 mod receiver;
 mod report;
+mod runs;
 mod segment;
 mod sender;
 mod sequence;

@@ -32,7 +32,7 @@ impl Endpoint {
     /// - [`Endpoint::on_next_data`] or [`Sender::on_plain_ack`] takes it.
     ///
     /// [`Sender::on_plain_ack`]: crate::sender::Sender::on_plain_ack
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_plain_segment(&mut self, segment: &Segment, marked: bool, now: Time) -> bool {
         let due = self.due();
         if self.state != State::Established
@@ -70,7 +70,7 @@ impl Endpoint {
     /// for another.
     ///
     /// [`Receiver::receive_next`]: crate::receiver::Receiver::receive_next
-    #[inline]
+    #[inline(always)]
     fn on_next_data(&mut self, segment: &Segment, marked: bool, now: Time) -> bool {
         let echo = self.age_of_echo(segment, now);
         let taken =
@@ -212,7 +212,7 @@ impl Endpoint {
 
     /// Whether an acknowledgment leaves the sending half unchanged. This is so for most data that a pure
     /// receiver gets.
-    #[inline]
+    #[inline(always)]
     fn says_nothing(&self, segment: &Segment) -> bool {
         let window = u64::from(segment.window) << self.peer_shift;
         let (una, edge) = match self.sender() {

@@ -1,16 +1,15 @@
 //! What SACK blocks report: data received beyond a hole, and duplicate data.
 
-use std::collections::VecDeque;
-
 use super::sack::RecentRuns;
+use crate::runs::Runs;
 use crate::segment::SackBlocks;
 use crate::sequence;
 
 /// Data received beyond a hole, and duplicate data that was not reported yet.
 #[derive(Clone, Debug, Default)]
 pub struct Beyond {
-    /// Disjoint runs `[left, right)` in order.
-    runs: VecDeque<(u64, u64)>,
+    /// As offsets.
+    runs: Runs,
     /// The runs that changed last, most recent first (RFC 2018, section 4).
     recent: RecentRuns,
     /// Duplicate data that was not reported yet (RFC 2883).
@@ -32,7 +31,10 @@ impl Beyond {
     /// order, and the first part that had arrived before.
     pub fn fill(&mut self, right: u64) -> (u64, Option<(u64, u64)>) {
         let (mut next, mut doubled) = (right, None);
-        while let Some((left, end)) = self.runs.pop_front_if(|run| run.0 <= next) {
+        while let Some((left, end)) = self.runs.first()
+            && left <= next
+        {
+            self.runs.pop_first();
             if left < right && doubled.is_none() {
                 doubled = Some((left, end.min(right)));
             }
@@ -45,34 +47,8 @@ impl Beyond {
     /// `[left, right)` arrived beyond a hole: returns the run that now contains it, and the first part that had arrived before.
     #[inline]
     pub fn insert(&mut self, left: u64, right: u64) -> ((u64, u64), Option<(u64, u64)>) {
-        // Most arrivals extend the newest run; the others are found by bisection.
-        let at = match self.runs.back() {
-            Some(&(last_left, last_right)) if left >= last_left => {
-                self.runs.len() - usize::from(last_right >= left)
-            }
-            _ => self.runs.partition_point(|run| run.1 < left),
-        };
-        let mut merged = (left, right);
-        let mut doubled = None;
-        let mut last = at;
-        while let Some(&(run_left, run_right)) = self.runs.get(last) {
-            if run_left > right {
-                break;
-            }
-            if run_left < right && left < run_right && doubled.is_none() {
-                doubled = Some((left.max(run_left), right.min(run_right)));
-            }
-            merged = (merged.0.min(run_left), merged.1.max(run_right));
-            last += 1;
-        }
-        match last - at {
-            0 => self.runs.insert(at, merged),
-            1 => self.runs[at] = merged,
-            _ => {
-                self.runs[at] = merged;
-                self.runs.drain(at + 1..last);
-            }
-        }
+        let doubled = self.runs.overlapping(left, right).map(|run| (left.max(run.0), right.min(run.1)));
+        let merged = self.runs.insert(left, right, |_, _| ());
         (merged, doubled)
     }
 
@@ -89,8 +65,7 @@ impl Beyond {
 
     /// `[left, end)` is discarded; its first part that had arrived before is to be reported.
     pub fn report_duplicate(&mut self, left: u64, end: u64) {
-        let at = self.runs.partition_point(|run| run.1 <= left);
-        if let Some(&run) = self.runs.get(at).filter(|run| run.0 < end) {
+        if let Some(run) = self.runs.overlapping(left, end) {
             self.duplicate = Some((left.max(run.0), end.min(run.1)));
             // The block after the report must contain it.
             self.recent.touch(run);

@@ -189,12 +189,14 @@ impl Sender {
             self.undo.on_duplicate(left, right, self.settings.mss);
             blocks = &blocks[1..];
         }
+        // Most ACKs repeat all blocks of the last one but the first, in the same places or further down.
+        let known = self.board.last_blocks();
         for (place, &(left, right)) in blocks.iter().enumerate() {
-            if right > self.space.una
-                && right <= self.space.next
-                && !self.board.repeats_block(place, (left, right))
-            {
-                self.board.sack(left.max(self.space.una), right, self.settings.mss, delivered);
+            if right > self.space.una && right <= self.space.next {
+                self.board.note_block(place, (left, right));
+                if !known.contains(&(left, right)) {
+                    self.board.sack(left.max(self.space.una), right, self.settings.mss, delivered);
+                }
             }
         }
         duplicate

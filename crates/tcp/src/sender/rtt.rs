@@ -65,6 +65,7 @@ impl Rtt {
     }
 
     /// Takes a sample, which also ends the back-off (Karn; RFC 6298, section 5.7).
+    #[inline]
     pub fn sample(&mut self, rtt: Time) {
         self.backoff = 0;
         self.observe(rtt);
@@ -84,6 +85,7 @@ impl Rtt {
     }
 
     /// Takes a round-trip time that counts only towards the minimum.
+    #[inline]
     pub fn observe(&mut self, rtt: Time) {
         self.min = if self.min == Time::ZERO { rtt } else { self.min.min(rtt) };
     }
@@ -104,6 +106,7 @@ impl Rtt {
     }
 
     /// The timeout: SRTT + 4 RTTVAR, with both minimums, doubled for each back-off.
+    #[inline]
     pub fn rto(&self) -> Time {
         let base = if self.srtt == Time::ZERO {
             self.initial

@@ -133,6 +133,7 @@ impl SendSpace {
     /// Sets the peer's `window`, in bytes beyond `offset`; returns whether it changed. As in Linux
     /// (`tcp_may_update_window`), an ACK without new data can open or close the window, but not move its edge
     /// back, because the ACK may be an old one.
+    #[inline]
     pub fn take_window(&mut self, offset: u64, window: u64) -> bool {
         let edge = offset + window;
         self.largest_window = self.largest_window.max(window);

@@ -50,6 +50,7 @@ impl Timer {
     }
 
     /// Sets the retransmission or persist timer.
+    #[inline]
     fn set(&mut self, deadline: Time) {
         self.deadline = deadline;
         self.note_next();
@@ -73,6 +74,7 @@ impl Timer {
         self.note_next();
     }
 
+    #[inline]
     fn note_next(&mut self) {
         self.next = self.deadline.min(self.reordering).min(self.loss_probe);
     }
@@ -80,6 +82,7 @@ impl Timer {
 
 impl Sender {
     /// Restarts the timer with a full timeout from now, for the outstanding data.
+    #[inline]
     pub(super) fn start_timer(&mut self, now: Time) {
         self.timer.set(now + self.rtt.rto());
     }

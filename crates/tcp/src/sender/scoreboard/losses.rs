@@ -12,7 +12,7 @@ impl Scoreboard {
     /// Returns the offset of the highest segment newly marked lost, if any.
     #[inline(always)]
     pub fn detect_losses(&mut self, fack: bool) -> Option<u64> {
-        let &(left, highest) = self.runs.back()?;
+        let (left, highest) = self.runs.last()?;
         let boundary = if fack || highest - left >= DUP_THRESH {
             highest.saturating_sub(DUP_THRESH)
         } else {
@@ -32,7 +32,7 @@ impl Scoreboard {
     /// The third selectively acknowledged segment from above; zero if there are fewer.
     fn third_from_above(&self) -> u64 {
         let mut missing = DUP_THRESH;
-        for &(left, right) in self.runs.iter().rev() {
+        for (left, right) in self.runs.iter().rev() {
             if right - left >= missing {
                 return right - missing;
             }

@@ -14,6 +14,8 @@ use std::collections::VecDeque;
 
 use elephan_units::Time;
 
+use crate::runs::Runs;
+
 use record::{FIN, IN_FLIGHT_AGAIN, LOST, Record, SACKED};
 
 pub use record::is_later;
@@ -74,8 +76,8 @@ pub struct Scoreboard {
     records: VecDeque<Record>,
     /// Id of the first record.
     first: u64,
-    /// Selectively acknowledged ids, as disjoint runs `[left, right)` in order.
-    runs: VecDeque<(u64, u64)>,
+    /// Selectively acknowledged ids.
+    runs: Runs,
     /// The blocks of the last ACK, which most ACKs repeat but for one (Linux's `recv_sack_cache`). Boxed,
     /// because many flows have none.
     blocks: Option<Box<[(u64, u64); 4]>>,
@@ -174,7 +176,7 @@ impl Scoreboard {
 
     /// Number of segments that are selectively acknowledged.
     pub fn sacked(&self) -> u64 {
-        self.runs.iter().map(|&(left, right)| right - left).sum()
+        self.runs.iter().map(|(left, right)| right - left).sum()
     }
 
     /// Whether any segment is lost and was not retransmitted since.
@@ -225,8 +227,13 @@ impl Scoreboard {
             return None;
         }
         let mut last = first;
-        while let Some(record) = self.records.pop_front_if(|record| record.end() <= offset) {
+        self.records.pop_front();
+        self.first += 1;
+        while let Some(&record) = self.records.front()
+            && record.end() <= offset
+        {
             last = record;
+            self.records.pop_front();
             self.first += 1;
         }
         let bytes = last.end() - first.offset;
@@ -257,13 +264,7 @@ impl Scoreboard {
             self.first += 1;
         }
         delivered.horizon = horizon;
-        while let Some(run) = self.runs.front_mut() {
-            if run.1 > self.first {
-                run.0 = run.0.max(self.first);
-                break;
-            }
-            self.runs.pop_front();
-        }
+        self.runs.remove_below(self.first);
     }
 
     /// A segment has arrived: it no longer counts as in flight, lost or retransmitted.
@@ -334,21 +335,23 @@ impl Scoreboard {
         self.first + low as u64
     }
 
-    /// Whether the last ACK had the same block in this place or the next ones, so that it tells nothing new: where
-    /// the first run was acknowledged, the others move up.
+    /// The blocks of the last ACK, which tell nothing new.
     #[inline]
-    pub fn repeats_block(&mut self, place: usize, block: (u64, u64)) -> bool {
-        let blocks = self.blocks.get_or_insert_default();
-        let repeats = blocks[place..].contains(&block);
-        blocks[place] = block;
-        repeats
+    pub fn last_blocks(&self) -> [(u64, u64); 4] {
+        self.blocks.as_deref().copied().unwrap_or_default()
+    }
+
+    /// An ACK has this block in this place, and it was processed.
+    #[inline]
+    pub fn note_block(&mut self, place: usize, block: (u64, u64)) {
+        self.blocks.get_or_insert_default()[place] = block;
     }
 
     /// The fast path of [`Scoreboard::sack`], for a block that begins in the last run, or where it ends: the run
     /// grows by the segments that the block covers. Returns false, with nothing changed, for another.
     #[inline]
     fn sack_further(&mut self, left: u64, right: u64, delivered: &mut Delivered) -> bool {
-        let Some(&(from, to)) = self.runs.back() else { return false };
+        let Some((from, to)) = self.runs.last() else { return false };
         if to == self.next_id() || left < self.get(from).offset || left > self.get(to).offset {
             return false;
         }
@@ -357,9 +360,7 @@ impl Scoreboard {
             self.mark_sacked(end, delivered);
             end += 1;
         }
-        if let Some(run) = self.runs.back_mut() {
-            run.1 = end;
-        }
+        self.runs.extend_last(end);
         true
     }
 
@@ -382,41 +383,13 @@ impl Scoreboard {
         if from >= to {
             return;
         }
-        // Runs that touch [from, to) are merged; the gaps between them are newly acknowledged.
-        let mut at = self.runs.len();
-        while at > 0 && self.runs[at - 1].1 >= from {
-            at -= 1;
-            if at > 0 && at + 8 < self.runs.len() {
-                // Far from the end: find the position by bisection instead.
-                at = self.runs.partition_point(|run| run.1 < from);
-                break;
-            }
-        }
-        let mut merged = (from, to);
-        let mut fresh = from;
-        let mut last = at;
-        while let Some(&(run_left, run_right)) = self.runs.get(last) {
-            if run_left > to {
-                break;
-            }
-            for id in fresh..run_left.min(to) {
+        let mut runs = std::mem::take(&mut self.runs);
+        runs.insert(from, to, |left, right| {
+            for id in left..right {
                 self.mark_sacked(id, delivered);
             }
-            fresh = fresh.max(run_right);
-            merged = (merged.0.min(run_left), merged.1.max(run_right));
-            last += 1;
-        }
-        for id in fresh..to {
-            self.mark_sacked(id, delivered);
-        }
-        match last - at {
-            0 => self.runs.insert(at, merged),
-            1 => self.runs[at] = merged,
-            _ => {
-                self.runs[at] = merged;
-                self.runs.drain(at + 1..last);
-            }
-        }
+        });
+        self.runs = runs;
     }
 
     #[inline]

@@ -29,13 +29,13 @@ impl Scoreboard {
     /// Whether some segment is neither known to have arrived nor known to be lost, and a segment above it has
     /// arrived; [`Scoreboard::next_unknown`] returns that segment.
     pub fn has_unknown(&self) -> bool {
-        self.runs.back().is_some_and(|&(_, highest)| self.unknown_from.max(self.examined) < highest)
+        self.runs.last().is_some_and(|(_, highest)| self.unknown_from.max(self.examined) < highest)
     }
 
     /// NextSeg, rule 3: the first segment below the highest selectively acknowledged one that is not known to have arrived and
     /// was never retransmitted.
     pub fn next_unknown(&mut self) -> Option<u64> {
-        let &(_, highest) = self.runs.back()?;
+        let (_, highest) = self.runs.last()?;
         let from = self.unknown_from.max(self.examined).max(self.first);
         let found = (from..highest).find(|&id| self.get(id).flags & (SACKED | LOST | RETRANSMITTED) == 0);
         self.unknown_from = found.unwrap_or(highest).max(from);
@@ -44,7 +44,7 @@ impl Scoreboard {
 
     /// NextSeg, rule 4: the last segment outstanding that is not known to have arrived.
     pub fn last_unknown(&self) -> Option<u64> {
-        let above = self.runs.back().map_or(self.first, |&(_, right)| right);
+        let above = self.runs.last().map_or(self.first, |(_, right)| right);
         let last = self.next_id().checked_sub(1)?;
         (last >= above && last >= self.first).then_some(last)
     }

@@ -67,7 +67,7 @@ impl Scoreboard {
     /// highest that was selectively acknowledged, unless that segment was sent after all of which it is known which
     /// transmission arrived. Otherwise it is a bound: all were sent before the one that overtook them.
     fn last_pending(&self) -> Time {
-        let below = self.runs.back().and_then(|run| run.0.checked_sub(1)).filter(|&id| id >= self.first);
+        let below = self.runs.last().and_then(|run| run.0.checked_sub(1)).filter(|&id| id >= self.first);
         let above = self.records.back().is_some_and(|last| is_later(self.latest_arrived, last.transmission));
         match below.map(|id| self.get(id)) {
             Some(record) if !above && record.flags & (LOST | RETRANSMITTED) == 0 => {
@@ -80,7 +80,7 @@ impl Scoreboard {
     /// Whether `count` segments or more are selectively acknowledged.
     pub fn has_sacked_at_least(&self, count: u64) -> bool {
         let mut missing = count;
-        self.runs.iter().any(|&(left, right)| {
+        self.runs.iter().any(|(left, right)| {
             missing = missing.saturating_sub(right - left);
             missing == 0
         })
@@ -93,7 +93,7 @@ impl Scoreboard {
 
     /// Offset after the highest segment that was selectively acknowledged, if any.
     pub fn highest_sacked(&self) -> Option<u64> {
-        self.runs.back().map(|&(_, right)| self.get(right - 1).end())
+        self.runs.last().map(|(_, right)| self.get(right - 1).end())
     }
 
     /// A timeout: the first segment is lost, and whatever is not selectively acknowledged and was sent at
