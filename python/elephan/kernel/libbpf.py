@@ -77,7 +77,7 @@ def _keep(level: int, text: bytes, arguments: int | None) -> int:
 
 
 _libc = ctypes.CDLL(None)
-_KEEP = _PRINT(_keep)
+_KEEP, _SILENT = _PRINT(_keep), _PRINT(0)
 
 
 @cache
@@ -90,7 +90,7 @@ def library() -> Any:
     for name, (result, arguments) in _FUNCTIONS.items():
         function = getattr(found, name)
         function.restype, function.argtypes = result, arguments
-    found.libbpf_set_print(_KEEP)
+    found.libbpf_set_print(_SILENT)
     return found
 
 
@@ -128,6 +128,18 @@ def register(data: bytes, what: str, values: Sequence[int], *, linked: bool) -> 
     With `linked`, the registration lasts as long as the returned descriptor, and so at most as long as this process.
     Otherwise it lasts until it is deleted.
     """
+    try:
+        return _register(data, what, values, linked=linked)
+    except KernelError:
+        # Only now with messages: Ctrl-C would be lost if it came while Python keeps one, because a callback cannot raise.
+        library().libbpf_set_print(_KEEP)
+        try:
+            return _register(data, what, values, linked=linked)
+        finally:
+            library().libbpf_set_print(_SILENT)
+
+
+def _register(data: bytes, what: str, values: Sequence[int], *, linked: bool) -> int | None:
     lib = library()
     _log.clear()
     loaded = lib.bpf_object__open_mem(data, len(data), None)
