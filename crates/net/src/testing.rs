@@ -61,7 +61,7 @@ impl Link {
     }
 
     pub fn send(&mut self, packet: Parcel, now: Time) -> bool {
-        self.tail.send(packet, &mut self.wire, now)
+        self.tail.send(packet.bytes(), || packet, &mut self.wire, now)
     }
 
     pub fn receive(&mut self, now: Time) -> Option<Parcel> {

@@ -91,7 +91,7 @@ pub trait Driver {
     #[inline]
     fn send(&mut self, near: u32, packet: &Self::Packet, now: Time) {
         self.steps();
-        let accepted = self.part().send(near as usize, *packet, now);
+        let accepted = self.part().send(near as usize, packet.bytes(), || *packet, now);
         if Self::FOLLOWS {
             let link = self.part().nears[near as usize].link;
             if accepted {

@@ -119,14 +119,14 @@ impl<P: Packet> Part<P> {
         (&mut near.tail, &mut self.wires[near.wire as usize])
     }
 
-    /// A packet arrives at a near end; returns whether it is accepted.
+    /// A packet of `bytes`, which `make` returns, arrives at a near end; returns whether it is accepted.
     #[inline(always)]
-    pub fn send(&mut self, number: usize, packet: P, now: Time) -> bool {
+    pub fn send(&mut self, number: usize, bytes: u32, make: impl Fn() -> P, now: Time) -> bool {
         let Self { nears, fars, wires, arrivals, .. } = self;
         let near = &mut nears[number];
         let wire = &mut wires[near.wire as usize];
         let was_idle = wire.is_empty();
-        let accepted = near.tail.send(packet, wire, now);
+        let accepted = near.tail.send(bytes, make, wire, now);
         if was_idle && accepted && near.far != ELSEWHERE {
             let next = fars[near.far as usize].head.next_event(wire);
             arrivals.schedule(near.far as usize, next);

@@ -2,7 +2,7 @@
 
 use elephan_net::Ecn;
 use elephan_network::Routed;
-use elephan_tcp::Segment;
+use elephan_tcp::{Flags, Segment};
 use elephan_traffic::UDP_HEADERS;
 use elephan_units::Time;
 
@@ -50,6 +50,23 @@ impl Packet {
         let ecn = if capable && segment.len > 0 { Ecn::Capable0 } else { Ecn::NotCapable };
         let bytes = segment.packet_bytes() as u16;
         Self { bytes, segment: *segment, flow, position, connection, backward, datagram: false, ecn, dscp }
+    }
+
+    /// Whether its segment is neither a SYN nor has SACK blocks.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.segment.sack.is_empty() && !self.segment.flags.contains(Flags::SYN)
+    }
+
+    /// A copy of a plain packet, field by field, with a sequence number so much higher.
+    #[inline(always)]
+    pub fn plain_at(&self, offset: u32) -> Self {
+        let Segment { seq, ack, len, window, ts_val, ts_ecr, flags, timestamps, .. } = self.segment;
+        let seq = seq.wrapping_add(offset);
+        let segment =
+            Segment { seq, ack, len, window, ts_val, ts_ecr, flags, timestamps, ..Segment::default() };
+        let Self { flow, position, connection, bytes, backward, datagram, ecn, dscp, .. } = *self;
+        Self { segment, flow, position, connection, bytes, backward, datagram, ecn, dscp }
     }
 
     /// The same packet with this codepoint.

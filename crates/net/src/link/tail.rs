@@ -33,6 +33,8 @@ struct Place {
 
 /// The near end of a link.
 pub struct Tail<P> {
+    /// Whether a packet that finds room joins the queue, in order, without further ado.
+    is_plain: bool,
     /// When the packet in service leaves the transmitter, and the next begins.
     pub(super) next_start: Time,
     /// When the transmitter becomes idle.
@@ -78,6 +80,7 @@ impl<P: Packet> Tail<P> {
         let buckets: Vec<Bucket> = config.police.iter().map(Bucket::new).collect();
         let ingress = (!buckets.is_empty()).then(|| Box::new(Ingress { buckets, down: false }));
         Self {
+            is_plain: ingress.is_none() && queue.is_none() && aqm.is_none(),
             next_start: Time::ZERO,
             free_at: Time::ZERO,
             waiting: Waiting::default(),
@@ -99,9 +102,29 @@ impl<P: Packet> Tail<P> {
         }
     }
 
-    /// Offers `packet` to the queue; returns whether it was accepted.
+    /// Offers a packet of `bytes` to the queue, which `make` returns; returns whether it was accepted.
+    ///
+    /// It is made where it is stored: a packet that is written field by field and then copied as a whole makes the
+    /// processor wait for its own stores.
     #[inline(always)]
-    pub fn send(&mut self, mut packet: P, wire: &mut Wire<P>, now: Time) -> bool {
+    pub fn send(&mut self, bytes: u32, make: impl Fn() -> P, wire: &mut Wire<P>, now: Time) -> bool {
+        if !self.is_plain {
+            return self.send_any(make(), wire, now);
+        }
+        self.ledger.counters.offered += 1;
+        self.serve_places(now);
+        if self.waiting.fills(self.config.limit, bytes) {
+            self.ledger.counters.drop(Reason::Full);
+            return false;
+        }
+        let finish = self.accept(bytes, now);
+        wire.push(finish, make());
+        true
+    }
+
+    /// The same if policers, or more than the room in the queue, decide.
+    #[inline(never)]
+    fn send_any(&mut self, mut packet: P, wire: &mut Wire<P>, now: Time) -> bool {
         self.ledger.counters.offered += 1;
         if self.ingress.is_some() && !self.admits(&mut packet, now) {
             return false;
@@ -129,6 +152,14 @@ impl<P: Packet> Tail<P> {
             self.ledger.counters.drop(Reason::Full);
             return false;
         }
+        let finish = self.accept(bytes, now);
+        wire.push(finish, packet);
+        true
+    }
+
+    /// A packet joins the queue; returns when the transmitter finishes it.
+    #[inline(always)]
+    fn accept(&mut self, bytes: u32, now: Time) -> Time {
         self.ledger.counters.bytes_accepted += u64::from(bytes);
         let start = self.free_at.max(now);
         let service = self.serializer.as_mut().map_or(Time::ZERO, |serializer| serializer.next(bytes));
@@ -142,8 +173,7 @@ impl<P: Packet> Tail<P> {
         }
         self.statistics.record(start - now, self.waiting.packets, now);
         self.entered += 1;
-        wire.push(finish, packet);
-        true
+        finish
     }
 
     /// Whether a packet may join the queue: the link is up, and there are enough tokens.

@@ -53,11 +53,12 @@ impl<const DETAILED: bool> Driver for Running<'_, '_, DETAILED> {
             }
             return;
         }
-        let end = if packet.is_backward() { SENDER } else { RECEIVER };
-        let is_taken =
-            if end == SENDER { self.acknowledged(packet, now) } else { self.received(packet, now) };
-        if is_taken {
-            self.pump(packet.flow, end, now);
+        if packet.is_backward() {
+            if self.acknowledged(packet, now) {
+                self.pump::<SENDER>(packet.flow, now);
+            }
+        } else if self.received(packet, now) {
+            self.pump::<RECEIVER>(packet.flow, now);
         }
     }
 }

@@ -149,7 +149,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             Timer::End(slot, end) => self.wake(slot, end, now),
             Timer::Stream(stream) => self.emit(stream, now),
             Timer::Arrival(crowd) => self.arrival(crowd, now),
-            Timer::Host(flow) => self.pump(flow, SENDER, now),
+            Timer::Host(flow) => self.pump::<SENDER>(flow, now),
         }
     }
 

@@ -71,7 +71,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         if DETAILED {
             self.tell_of_slot(EventKind::Start, slot, None, now);
         }
-        self.pump(slot, SENDER, now);
+        self.pump::<SENDER>(slot, now);
     }
 
     /// All data that a connection's sender wrote is acknowledged. If the other end has closed too, the slot's

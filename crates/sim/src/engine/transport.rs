@@ -6,7 +6,7 @@ use elephan_units::Time;
 use crate::engine::site::Running;
 use crate::packet::Packet;
 use crate::report::Report;
-use crate::state::connection::{Half, SENDER};
+use crate::state::connection::{Half, RECEIVER, SENDER};
 use crate::state::timers::Timer;
 
 impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
@@ -34,9 +34,9 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
 
     /// Sends all pending segments of an end, and sets its next timer.
     #[inline]
-    pub(super) fn pump(&mut self, number: u32, end: usize, now: Time) {
-        if DETAILED || !self.pump_plainly(number, end, now) {
-            self.pump_any(number, end, now);
+    pub(super) fn pump<const END: usize>(&mut self, number: u32, now: Time) {
+        if DETAILED || !self.pump_plainly::<END>(number, now) {
+            self.pump_any(number, END, now);
         }
     }
 
@@ -63,10 +63,10 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     /// The same, if nothing else happens to the connection; returns false if there is more to do, before or after
     /// segments were sent.
     #[inline]
-    fn pump_plainly(&mut self, number: u32, end: usize, now: Time) -> bool {
+    fn pump_plainly<const END: usize>(&mut self, number: u32, now: Time) -> bool {
         let Self { site, part } = self;
         let place = site.place(number);
-        let (half, stop) = if end == SENDER {
+        let (half, stop) = if END == SENDER {
             if !site.hosts.is_empty() {
                 return false;
             }
@@ -79,12 +79,14 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         let near = part.near_at(half.start);
         let (serial, start, dscp) = (half.number as u16, half.start, half.dscp);
         let mut is_all = false;
-        if let Some(burst) = half.endpoint.poll_burst(now) {
+        if END == SENDER
+            && let Some(burst) = half.endpoint.poll_burst(now)
+        {
             let (capable, count) = (burst.ecn_capable, burst.count);
-            let mut packet = Packet::new(&burst.first, number, serial, start, end != SENDER, capable, dscp);
-            for _ in 0..count {
-                part.send(near, packet, now);
-                packet.segment.seq = packet.segment.seq.wrapping_add(u32::from(burst.first.len));
+            let first = Packet::new(&burst.first, number, serial, start, END == RECEIVER, capable, dscp);
+            let (bytes, len) = (first.wire_bytes(), u32::from(burst.first.len));
+            for place in 0..count {
+                part.send(near, bytes, || first.plain_at(place * len), now);
             }
             is_all = burst.is_all;
             site.steps.take_many(count);
@@ -94,8 +96,12 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         }
         while !is_all && let Some(segment) = &half.endpoint.poll_transmit(now) {
             let capable = half.endpoint.ecn_capable();
-            let packet = Packet::new(segment, number, serial, start, end != SENDER, capable, dscp);
-            part.send(near, packet, now);
+            let packet = Packet::new(segment, number, serial, start, END == RECEIVER, capable, dscp);
+            if packet.is_plain() {
+                part.send(near, packet.wire_bytes(), || packet.plain_at(0), now);
+            } else {
+                part.send(near, packet.wire_bytes(), || packet, now);
+            }
             site.steps.take();
             if !site.steps.are_left() {
                 return false;
@@ -103,7 +109,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         }
         let due = half.endpoint.poll_timeout().min(stop);
         let is_earlier = due < half.wake;
-        if end == SENDER {
+        if END == SENDER {
             let Some(connection) = &site.slots[place].connection else { return false };
             let endpoint = &connection.half.endpoint;
             if endpoint.reductions() > connection.reductions || endpoint.is_finished() {
@@ -111,7 +117,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             }
         }
         if is_earlier {
-            self.set_timer(number, end, due.max(now));
+            self.set_timer(number, END, due.max(now));
         }
         true
     }
@@ -170,10 +176,12 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         if DETAILED && endpoint.counters().timeouts > timeouts {
             self.tell_of_slot(EventKind::Timeout, number, None, now);
         }
-        self.pump(number, end, now);
         if end == SENDER {
+            self.pump::<SENDER>(number, now);
             self.hold(number, now);
             self.give_up(number, now);
+        } else {
+            self.pump::<RECEIVER>(number, now);
         }
     }
 
