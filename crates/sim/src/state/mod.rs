@@ -31,6 +31,8 @@ pub struct State<'a> {
     pub network: Network<Packet>,
     /// The sites, by number.
     pub sites: Vec<Site<'a>>,
+    /// The sites of each flow's sender and receiver.
+    ends: Vec<[u32; 2]>,
     /// Events handled that belong to no site.
     pub handled: u64,
 }
@@ -53,7 +55,8 @@ impl<'a> State<'a> {
         let sites = (0..).zip(first).map(|(site, first)| {
             Site::new(plan, control, (paths.clone(), stacks.clone()), site, (first, crowds.next))
         });
-        let mut state = Self { sites: sites.collect(), plan, network, handled: 0 };
+        let ends = plan.flows.iter().map(|flow| sites_of(paths, flow)).collect();
+        let mut state = Self { sites: sites.collect(), ends, plan, network, handled: 0 };
         state.populate(crowds);
         state
     }
@@ -88,13 +91,13 @@ impl<'a> State<'a> {
 
     /// The flows of the plan, by number.
     pub fn flows(&self) -> impl Iterator<Item = Running<'_>> {
-        self.plan.flows.iter().enumerate().map(|(number, flow)| self.flow(number, flow))
+        (0..).zip(&self.ends).map(|(number, &ends)| self.flow(number, ends))
     }
 
-    fn flow(&self, number: usize, flow: &Flow) -> Running<'_> {
-        let [from, to] = sites_of(self.network.paths(), flow).map(|site| &self.sites[site as usize]);
-        let place = from.place(number as u32);
-        let sink = &to.sinks[to.place(number as u32)];
+    fn flow(&self, number: u32, ends: [u32; 2]) -> Running<'_> {
+        let [from, to] = ends.map(|site| &self.sites[site as usize]);
+        let place = from.place(number);
+        let sink = &to.sinks[to.place(number)];
         Running {
             slot: &from.slots[place],
             delivered: sink.delivered(),

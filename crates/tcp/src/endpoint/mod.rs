@@ -2,6 +2,8 @@
 //! arriving segments in `receive.rs`, and the selection of the next segment in `transmit.rs`.
 
 mod handshake;
+#[cfg(test)]
+mod memory;
 mod receive;
 mod transmit;
 #[cfg(test)]

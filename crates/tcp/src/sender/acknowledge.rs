@@ -49,7 +49,7 @@ impl Sender {
             || self.frto.is_some()
             || self.eifel.is_some()
             || self.rack.is_some()
-            || self.tlp.is_on()
+            || self.tlp.is_some()
         {
             return false;
         }

@@ -106,7 +106,8 @@ pub struct Sender {
     last_reduction: Reduction,
     undo: Undo,
     rack: Option<Box<Rack>>,
-    tlp: Tlp,
+    /// None where no probes are sent.
+    tlp: Option<Box<Tlp>>,
     frto: Option<Frto>,
     eifel: Option<Eifel>,
 
@@ -182,7 +183,7 @@ impl Sender {
             last_reduction: Reduction { cause: Cause::Loss, until: 0, transmission: 0, untold: false },
             undo: Undo::default(),
             rack: (settings.sack() && config.rack).then(|| Box::new(Rack::new())),
-            tlp: Tlp::new(settings.sack() && config.tlp),
+            tlp: (settings.sack() && config.tlp).then(Box::default),
             frto: None,
             eifel: None,
             delivered: 0,
@@ -200,7 +201,7 @@ impl Sender {
         self.settings.mss = agreement.mss;
         if !agreement.sack && self.settings.sack() {
             self.settings.repair = Repair::NewReno;
-            (self.rack, self.tlp) = (None, Tlp::default());
+            (self.rack, self.tlp) = (None, None);
         }
         self.settings.timestamps = agreement.timestamps;
         self.settings.eifel &= agreement.timestamps;

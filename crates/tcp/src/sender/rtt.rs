@@ -36,8 +36,8 @@ pub struct Rtt {
     min: Time,
     rto_min: Time,
     variance_min: Time,
-    /// The timeout before the first sample.
-    initial: Time,
+    /// Whether the SYN was sent more than once.
+    syn_was_lost: bool,
     /// Number of times the timeout was doubled since the last sample.
     backoff: u8,
     /// The timeout was spurious: the next sample replaces what it exceeds.
@@ -53,7 +53,7 @@ impl Rtt {
             min: Time::ZERO,
             rto_min,
             variance_min,
-            initial: INITIAL_RTO,
+            syn_was_lost: false,
             backoff: 0,
             was_too_small: false,
         }
@@ -61,7 +61,7 @@ impl Rtt {
 
     /// The handshake gave no sample, because the SYN was sent more than once.
     pub fn syn_was_lost(&mut self) {
-        self.initial = RTO_AFTER_LOST_SYN;
+        self.syn_was_lost = true;
     }
 
     /// Takes a sample, which also ends the back-off (Karn; RFC 6298, section 5.7).
@@ -109,7 +109,7 @@ impl Rtt {
     #[inline]
     pub fn rto(&self) -> Time {
         let base = if self.srtt == Time::ZERO {
-            self.initial
+            if self.syn_was_lost { RTO_AFTER_LOST_SYN } else { INITIAL_RTO }
         } else {
             self.srtt.saturating_add((self.rttvar * 4).max(self.variance_min))
         };

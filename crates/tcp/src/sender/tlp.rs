@@ -17,8 +17,6 @@ const INITIAL_PTO: Time = Time::from_secs(1);
 /// The state of tail loss probes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tlp {
-    /// Whether probes are sent.
-    on: bool,
     /// A probe is to be sent now, regardless of the window.
     due: bool,
     /// The probe that awaits its ACK.
@@ -34,18 +32,6 @@ struct Probe {
     again: bool,
 }
 
-impl Tlp {
-    /// No probe is due or awaited; `on` says whether there will be any.
-    pub fn new(on: bool) -> Self {
-        Self { on, ..Self::default() }
-    }
-
-    /// Whether probes are sent.
-    pub fn is_on(&self) -> bool {
-        self.on
-    }
-}
-
 impl Sender {
     /// New data was sent, or an ACK delivered data (section 7.2): (re)starts the probe timer. It does not run while a
     /// probe awaits its ACK, and when other timers are in charge: in a recovery, or where segments were
@@ -54,16 +40,10 @@ impl Sender {
     /// Linux adds 2 jiffies to two round trips, because its timer is coarse.
     #[inline]
     pub(super) fn schedule_probe(&mut self, now: Time) {
-        if !self.tlp.on {
-            return;
-        }
-        self.tlp.due = false;
+        let Some(tlp) = &mut self.tlp else { return };
+        tlp.due = false;
         self.timer.stop_loss_probe();
-        if self.tlp.probe.is_some()
-            || !self.phase.is_open()
-            || self.board.has_sacked()
-            || self.board.is_empty()
-        {
+        if tlp.probe.is_some() || !self.phase.is_open() || self.board.has_sacked() || self.board.is_empty() {
             return;
         }
         let pto = match (self.rtt.srtt(), self.board.len()) {
@@ -80,25 +60,27 @@ impl Sender {
         self.timer.stop_loss_probe();
         self.burst = 0;
         self.start_timer(now);
-        self.tlp.due = true;
+        if let Some(tlp) = &mut self.tlp {
+            tlp.due = true;
+        }
     }
 
     /// Whether it is open whether a probe repaired a loss.
     #[inline]
     pub(super) fn awaits_probe_ack(&self) -> bool {
-        self.tlp.probe.is_some()
+        self.tlp.as_ref().is_some_and(|tlp| tlp.probe.is_some())
     }
 
     /// Whether a probe is to be sent now.
     #[inline]
     pub(super) fn is_probe_due(&self) -> bool {
-        self.tlp.due
+        self.tlp.as_ref().is_some_and(|tlp| tlp.due)
     }
 
     /// The probe: new data if the peer's window has room, otherwise the last segment again.
     #[inline(never)]
     pub(super) fn poll_probe(&mut self, now: Time) -> Option<Transmission> {
-        self.tlp.due = false;
+        self.tlp.as_mut()?.due = false;
         let transmission = match self.next_new() {
             Some((len, fin)) if self.space.has_room(u64::from(len)) => self.send_new(len, fin, now),
             _ => {
@@ -107,7 +89,7 @@ impl Sender {
             }
         };
         let probe = Probe { end: self.space.next, again: transmission.again };
-        self.tlp.probe = Some(probe);
+        self.tlp.as_mut()?.probe = Some(probe);
         self.timer.stop_loss_probe();
         Some(transmission)
     }
@@ -125,7 +107,7 @@ impl Sender {
         counters: &mut Counters,
         now: Time,
     ) {
-        let Some(probe) = self.tlp.probe else { return };
+        let Some(probe) = self.tlp.as_ref().and_then(|tlp| tlp.probe) else { return };
         if !self.phase.is_open() {
             // The recovery's reduction is the reaction.
             self.forget_probe();
@@ -151,13 +133,15 @@ impl Sender {
 
     /// No ACK of a probe is awaited, and none is due: a recovery takes over.
     pub(super) fn forget_probe(&mut self) {
-        (self.tlp.due, self.tlp.probe) = (false, None);
+        if let Some(tlp) = &mut self.tlp {
+            **tlp = Tlp::default();
+        }
     }
 
     /// Whether the first of an ACK's blocks reports as a duplicate what only a probe retransmitted: this is no sign of reordering (Linux,
     /// `FLAG_DSACK_TLP`).
     pub(super) fn is_of_probe(&self, blocks: &[(u64, u64)]) -> bool {
-        let probe = self.tlp.probe.filter(|probe| probe.again);
+        let probe = self.tlp.as_ref().and_then(|tlp| tlp.probe).filter(|probe| probe.again);
         probe.is_some_and(|probe| blocks.first().is_some_and(|block| block.1 == probe.end))
     }
 }

@@ -96,7 +96,7 @@ impl Sender {
             || self.board.is_empty()
             || self.timer.is_off()
             || self.pacer.is_some()
-            || self.tlp.is_on()
+            || self.tlp.is_some()
             || self.last_reduction.untold
         {
             return None;
