@@ -23,6 +23,13 @@ impl Endpoint {
         Some(Burst { first, count, ecn_capable: self.capable, is_all: is_all && !self.receiver.ack_now })
     }
 
+    /// Whether [`Endpoint::poll_transmit`] would return nothing, as is known without it: an end that only receives
+    /// has nothing to acknowledge now.
+    #[inline(always)]
+    pub fn is_quiet(&self) -> bool {
+        self.state == State::Established && self.sending.is_none() && !self.receiver.ack_now
+    }
+
     /// The next segment to send; `None` when there are no more.
     #[inline(always)]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
