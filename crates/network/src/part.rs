@@ -222,7 +222,7 @@ impl<P: Packet> Part<P> {
         }
     }
 
-    /// Sets the time of a far end's next arrival anew.
+    /// Sets the time of a far end's next arrival.
     pub fn reschedule(&mut self, far: usize) {
         let next = self.next_at(far);
         self.arrivals.schedule(far, next);

@@ -39,7 +39,8 @@ pub struct Partition {
 impl Partition {
     /// The whole plan as one site.
     pub fn whole(plan: &Plan) -> Self {
-        Self { ends: vec![[0; 2]; plan.links.len()], sites: 1, lookahead: Time::MAX, groups: vec![0..1] }
+        let all = Range { start: 0, end: 1 };
+        Self { ends: vec![[0; 2]; plan.links.len()], sites: 1, lookahead: Time::MAX, groups: vec![all] }
     }
 
     /// As many sites as are worthwhile.

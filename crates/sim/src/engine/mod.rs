@@ -48,7 +48,7 @@ const EVENTS_FOR_THREADS: u64 = if cfg!(test) { 0 } else { 300 };
 /// Whether sites are to advance on several threads: most rounds are like the one before.
 fn is_worth_threads(sites: &[Site<'_>]) -> bool {
     let (sum, most) = sites.iter().fold((0, 0), |(sum, most), site| (sum + site.last, site.last.max(most)));
-    sum - most >= EVENTS_FOR_THREADS
+    sum - most > EVENTS_FOR_THREADS
 }
 
 impl<'a, const DETAILED: bool> Engine<'a, DETAILED> {

@@ -19,7 +19,7 @@ use crate::state::connection::stacks;
 use crate::state::crowd::Crowd;
 use crate::state::host::Host;
 use crate::state::site::Site;
-use crate::state::slot::{Owner, Slot, add};
+use crate::state::slot::{Owner, Sink, Slot, add};
 use crate::state::stream::Stream;
 use crate::state::timers::Timer;
 
@@ -114,7 +114,7 @@ impl<'a> State<'a> {
             let crowd = from.crowds[number].as_ref().expect("a crowd is where its senders are");
             let counters = crowd.slots.iter().fold(Counters::default(), |mut sum, &slot| {
                 add(&mut sum, &from.slots[from.place(slot)].counters());
-                sum.bytes_delivered += to.sinks.get(to.place(slot)).map_or(0, |sink| sink.delivered());
+                sum.bytes_delivered += to.sinks.get(to.place(slot)).map_or(0, Sink::delivered);
                 sum
             });
             (crowd, counters)
