@@ -73,14 +73,18 @@ impl Runs {
     #[inline]
     pub fn overlapping(&self, left: u64, right: u64) -> Option<(u64, u64)> {
         let last = self.last.filter(|last| left < last.1)?;
-        let run = if left >= last.0 { last } else { self.reaching_beyond(left).unwrap_or(last) };
-        (run.0 < right).then_some(run)
+        let below = if left < last.0 { self.overlapping_below(left, right) } else { None };
+        below.or_else(|| (last.0 < right).then_some(last))
     }
 
-    /// The first run but the last that ends beyond `left`.
-    fn reaching_beyond(&self, left: u64) -> Option<(u64, u64)> {
-        let before = self.below.range(..=left).next_back().filter(|&(_, &end)| end > left);
-        before.or_else(|| self.below.range(left + 1..).next()).map(|(&left, &right)| (left, right))
+    /// The same of all but the last.
+    fn overlapping_below(&self, left: u64, right: u64) -> Option<(u64, u64)> {
+        let mut below = self.below.range(..right).map(|(&start, &end)| (start, end));
+        let mut found = below.next_back().filter(|run| run.1 > left)?;
+        while let Some(run) = below.next_back().filter(|run| run.1 > left) {
+            found = run;
+        }
+        Some(found)
     }
 
     /// Adds `[left, right)`, which is not empty, and merges it with the runs that it touches: returns the run that now
@@ -108,16 +112,35 @@ impl Runs {
     #[inline(never)]
     fn insert_below(&mut self, left: u64, right: u64, mut add: impl FnMut(u64, u64)) -> (u64, u64) {
         let (mut merged, mut from) = ((left, right), left);
-        if let Some((&start, &end)) = self.below.range(..=left).next_back().filter(|&(_, &end)| end >= left) {
-            if end >= right {
-                return (start, end);
+        let (mut next, mut followers) = (left, 0);
+        for (&start, end) in self.below.range_mut(..=right).rev() {
+            if start > left {
+                (next, followers) = (start, followers + 1);
+                continue;
             }
-            (merged.0, from) = (start, end);
+            if *end >= right {
+                return (start, *end);
+            }
+            if *end >= left {
+                (merged.0, from) = (start, *end);
+                if followers == 0 && self.last.is_some_and(|last| last.0 > right) {
+                    *end = right;
+                    add(from, right);
+                    return (start, right);
+                }
+            }
+            break;
         }
-        while let Some((&start, &end)) = self.below.range(left + 1..=right).next() {
-            add(from, start);
-            (merged.1, from) = (right.max(end), end);
-            self.below.remove(&start);
+        for more in (0..followers).rev() {
+            add(from, next);
+            if let Some(end) = self.below.remove(&next) {
+                (merged.1, from) = (right.max(end), end);
+            }
+            if more > 0
+                && let Some((&start, _)) = self.below.range(from..=right).next()
+            {
+                next = start;
+            }
         }
         let last = self.last.filter(|last| last.0 <= right);
         if let Some((start, end)) = last {
