@@ -87,7 +87,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     }
 
     /// A packet reaches the receiving half of its connection, which the first packet makes. Returns false if
-    /// its connection is closed.
+    /// nothing follows from it, or its connection is closed.
     #[inline]
     fn received(&mut self, packet: &Packet, now: Time) -> bool {
         let place = self.site.place(packet.flow);
@@ -95,6 +95,9 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         match &mut sink.connection {
             Some(half) if half.number as u16 == packet.connection => {
                 half.receive(&packet.segment, packet.is_marked(), now);
+                if !DETAILED && half.endpoint.is_quiet() && half.endpoint.poll_timeout() >= half.wake {
+                    return false;
+                }
             }
             None if sink.closed as u16 == packet.connection => {
                 let (number, crowd) = (sink.closed, sink.crowd);

@@ -76,13 +76,6 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             let Some(half) = &mut site.sinks[place].connection else { return false };
             (&mut **half, Time::MAX)
         };
-        if END == RECEIVER && half.endpoint.is_quiet() {
-            let due = half.endpoint.poll_timeout();
-            if due < half.wake {
-                self.set_timer(number, END, due.max(now));
-            }
-            return true;
-        }
         let near = part.near_at(half.start);
         let (serial, start, dscp) = (half.number as u16, half.start, half.dscp);
         let mut is_all = false;
@@ -113,6 +106,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             if !site.steps.are_left() {
                 return false;
             }
+            is_all = END == RECEIVER && half.endpoint.is_quiet();
         }
         let due = half.endpoint.poll_timeout().min(stop);
         let is_earlier = due < half.wake;
