@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo guest test fuzz lint audit pins memcheck mutants bench bench-emulator bench-kernel engines kernel-tools kernel-image bench-sweep bench-peers published web screenshots docs measured declared clean
+.PHONY: demo guest wheel test fuzz lint audit pins memcheck mutants bench bench-emulator bench-kernel engines kernel-tools kernel-image bench-sweep bench-peers published web screenshots docs measured declared clean
 
 demo: $(VENV)/built ## Compare four algorithms: a table and plots, in half a minute.
 	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
@@ -50,6 +50,8 @@ mutants: ## Check that the tests detect changed rules: mutants of cc, tcp and ne
 
 bench: ## Measure the speed and memory of the simulator; BENCH="--seconds 10" takes less time, BENCH="--repeat 5" gives medians.
 	cargo run --release --quiet -p elephan-sim --example bench -- $(BENCH)
+	@echo "on two threads:"
+	cargo run --release --quiet -p elephan-sim --example bench -- "16 bottlenecks" --threads 2 $(BENCH)
 	cargo run --release --quiet -p elephan-tcp --example loopback
 
 bench-emulator: ## Measure the capacity and accuracy of the link emulator of the linux engine; needs root. Writes docs/kernel.md.
@@ -88,6 +90,10 @@ bench-sweep: $(VENV)/built ## Measure the overhead of a sweep of 10,000 short ru
 bench-peers: ## Run the same dumbbells on Elephan, ns-2 and ns-3, ten minutes. Writes docs/speed.md.
 	@command -v ns >/dev/null && test -d /usr/include/ns3 || (apt-get update -qq && apt-get install -y -qq ns2 libns3-dev)
 	$(PYTHON) scripts/peers/compare.py | $(PYTHON) scripts/insert.py docs/speed.md peers
+
+wheel: $(VENV)/installed guest ## Build a wheel for release in dist/, optimised by the profile of example runs: ten minutes. Installs the compiler's llvm-tools.
+	rustup component add llvm-tools
+	$(BIN)/maturin build --pgo --quiet --out dist
 
 published: $(VENV)/built ## Run the published comparison of two flows. Writes docs/published.md.
 	$(BIN)/elephan compare --rate 250Mbit/s --rtt 82ms --buffer "20% bdp" --cc reno,bic,fast,hstcp,htcp,scalable \

@@ -1,8 +1,9 @@
 //! Speed and memory of the simulator: delivered data segments per second of CPU time. Each case runs in a process
 //! of its own.
 //!
-//! `make bench`, or `cargo run --release -p elephan-sim --example bench -- [NAME] [--seconds N] [--repeat N] [--threads N]`. NAME
-//! selects the cases whose names contain it, `--seconds` (2 or more) bounds the simulated time, `--repeat` gives medians, `--threads` is that of the run (1 if not given, 0 for all cores).
+//! `make bench`, or `cargo run --release -p elephan-sim --example bench -- [NAME] [--seconds N] [--repeat N] [--threads
+//! N]`. NAME selects the cases whose names contain it, `--seconds` (2 or more) bounds the simulated time, `--repeat` gives
+//! medians, `--threads` is that of the run (1 if not given, 0 for all cores).
 #![expect(clippy::print_stdout, reason = "it prints a table")]
 
 use std::fmt::Write as _;
