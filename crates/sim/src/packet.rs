@@ -2,7 +2,7 @@
 
 use elephan_net::Ecn;
 use elephan_network::Routed;
-use elephan_tcp::{Flags, Segment};
+use elephan_tcp::Segment;
 use elephan_traffic::UDP_HEADERS;
 use elephan_units::Time;
 
@@ -52,13 +52,8 @@ impl Packet {
         Self { bytes, segment: *segment, flow, position, connection, backward, datagram: false, ecn, dscp }
     }
 
-    /// Whether its segment is neither a SYN nor has SACK blocks.
-    #[inline]
-    pub fn is_plain(&self) -> bool {
-        self.segment.sack.is_empty() && !self.segment.flags.contains(Flags::SYN)
-    }
-
-    /// A copy of a plain packet, field by field, with a sequence number so much higher.
+    /// A copy of a packet that neither is a SYN nor has SACK blocks, field by field, with a sequence number so much
+    /// higher.
     #[inline(always)]
     pub fn plain_at(&self, offset: u32) -> Self {
         let Segment { seq, ack, len, window, ts_val, ts_ecr, flags, timestamps, .. } = self.segment;

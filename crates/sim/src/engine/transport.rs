@@ -35,7 +35,9 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     /// Sends all pending segments of an end, and sets its next timer.
     #[inline]
     pub(super) fn pump<const END: usize>(&mut self, number: u32, now: Time) {
-        if DETAILED || !self.pump_plainly::<END>(number, now) {
+        let is_done = !DETAILED
+            && if END == SENDER { self.send_burst(number, now) } else { self.send_ack(number, now) };
+        if !is_done {
             self.pump_any(number, END, now);
         }
     }
@@ -60,67 +62,56 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         }
     }
 
-    /// The same, if nothing else happens to the connection; returns false if there is more to do, before or after
-    /// segments were sent.
+    /// The same for a sender whose pending segments are all new and alike, if nothing else happens to the
+    /// connection; returns false if there is more to do.
     #[inline]
-    fn pump_plainly<const END: usize>(&mut self, number: u32, now: Time) -> bool {
+    fn send_burst(&mut self, number: u32, now: Time) -> bool {
         let Self { site, part } = self;
         let place = site.place(number);
-        let (half, stop) = if END == SENDER {
-            if !site.hosts.is_empty() {
-                return false;
-            }
-            let Some(connection) = &mut site.slots[place].connection else { return false };
-            (&mut connection.half, connection.stop)
-        } else {
-            let Some(half) = &mut site.sinks[place].connection else { return false };
-            (&mut **half, Time::MAX)
-        };
-        let near = part.near_at(half.start);
-        let (serial, start, dscp) = (half.number as u16, half.start, half.dscp);
-        let mut is_all = false;
-        if END == SENDER
-            && let Some(burst) = half.endpoint.poll_burst(now)
-        {
-            let (capable, count) = (burst.ecn_capable, burst.count);
-            let first = Packet::new(&burst.first, number, serial, start, END == RECEIVER, capable, dscp);
-            let (bytes, len) = (first.wire_bytes(), u32::from(burst.first.len));
-            for place in 0..count {
-                part.send(near, bytes, || first.plain_at(place * len), now);
-            }
-            is_all = burst.is_all;
-            site.steps.take_many(count);
-            if !site.steps.are_left() {
-                return false;
+        let Some(connection) = &mut site.slots[place].connection else { return false };
+        let half = &mut connection.half;
+        if !site.hosts.is_empty() {
+            return false;
+        }
+        let Some(burst) = half.endpoint.poll_burst(now) else { return false };
+        let (serial, start) = (half.number as u16, half.start);
+        let first = Packet::new(&burst.first, number, serial, start, false, burst.ecn_capable, half.dscp);
+        let (near, bytes, len) = (part.near_at(start), first.wire_bytes(), u32::from(burst.first.len));
+        for place in 0..burst.count {
+            part.send(near, bytes, || first.plain_at(place * len), now);
+        }
+        site.steps.take_many(burst.count);
+        let endpoint = &half.endpoint;
+        let is_done = burst.is_all
+            && site.steps.are_left()
+            && endpoint.reductions() == connection.reductions
+            && !endpoint.is_finished();
+        if is_done {
+            let due = connection.due();
+            if due < connection.half.wake {
+                self.set_timer(number, SENDER, due.max(now));
             }
         }
-        while !is_all && let Some(segment) = &half.endpoint.poll_transmit(now) {
-            let capable = half.endpoint.ecn_capable();
-            let packet = Packet::new(segment, number, serial, start, END == RECEIVER, capable, dscp);
-            if packet.is_plain() {
-                part.send(near, packet.wire_bytes(), || packet.plain_at(0), now);
-            } else {
-                part.send(near, packet.wire_bytes(), || packet, now);
-            }
-            site.steps.take();
-            if !site.steps.are_left() {
-                return false;
-            }
-            is_all = END == RECEIVER && half.endpoint.is_quiet();
+        is_done
+    }
+
+    /// The same for a receiver that has one ACK to send, without SACK blocks; returns false if there is more to do.
+    #[inline]
+    fn send_ack(&mut self, number: u32, now: Time) -> bool {
+        let Self { site, part } = self;
+        let place = site.place(number);
+        let Some(half) = &mut site.sinks[place].connection else { return false };
+        let Some(segment) = half.endpoint.poll_ack(now) else { return false };
+        let packet =
+            Packet::new(&segment, number, half.number as u16, half.start, true, false, half.dscp);
+        part.send(part.near_at(half.start), packet.wire_bytes(), || packet.plain_at(0), now);
+        site.steps.take();
+        let is_done = site.steps.are_left() && half.endpoint.is_quiet();
+        let due = half.endpoint.poll_timeout();
+        if is_done && due < half.wake {
+            self.set_timer(number, RECEIVER, due.max(now));
         }
-        let due = half.endpoint.poll_timeout().min(stop);
-        let is_earlier = due < half.wake;
-        if END == SENDER {
-            let Some(connection) = &site.slots[place].connection else { return false };
-            let endpoint = &connection.half.endpoint;
-            if endpoint.reductions() > connection.reductions || endpoint.is_finished() {
-                return false;
-            }
-        }
-        if is_earlier {
-            self.set_timer(number, END, due.max(now));
-        }
-        true
+        is_done
     }
 
     /// Sets the timer of an end.

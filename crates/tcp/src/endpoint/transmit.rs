@@ -30,6 +30,23 @@ impl Endpoint {
         self.state == State::Established && self.sending.is_none() && !self.receiver.ack_now
     }
 
+    /// A short cut of [`Endpoint::poll_transmit`] for an end that only receives: an ACK without SACK blocks; `None`, with
+    /// nothing changed, if it has none to send now, or another segment.
+    #[inline(always)]
+    pub fn poll_ack(&mut self, now: Time) -> Option<Segment> {
+        let is_plain = self.state == State::Established
+            && self.sending.is_none()
+            && self.receiver.ack_now
+            && !(self.sack && self.receiver.has_blocks());
+        if !is_plain {
+            return None;
+        }
+        self.capable = false;
+        let segment = self.acknowledgment(now);
+        self.receiver.acknowledged();
+        Some(segment)
+    }
+
     /// The next segment to send; `None` when there are no more.
     #[inline(always)]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
