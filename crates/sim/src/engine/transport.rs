@@ -102,8 +102,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         let place = site.place(number);
         let Some(half) = &mut site.sinks[place].connection else { return false };
         let Some(segment) = half.endpoint.poll_ack(now) else { return false };
-        let packet =
-            Packet::new(&segment, number, half.number as u16, half.start, true, false, half.dscp);
+        let packet = Packet::new(&segment, number, half.number as u16, half.start, true, false, half.dscp);
         part.send(part.near_at(half.start), packet.wire_bytes(), || packet.plain_at(0), now);
         site.steps.take();
         let is_done = site.steps.are_left() && half.endpoint.is_quiet();

@@ -89,7 +89,7 @@ impl Sender {
     /// - data is outstanding, and no loss recovery is in progress;
     /// - nothing but the window, the buffers and the burst limit says when a segment leaves: neither pacing nor
     ///   probes for a lost tail are in use;
-    /// - the peer is not to be told of a reduction.
+    /// - no reduction waits to be signalled to the peer (CWR).
     #[inline]
     pub fn poll_burst(&mut self, counters: &mut Counters, now: Time) -> Option<(Transmission, u32, bool)> {
         if !self.phase.is_open()
@@ -107,7 +107,11 @@ impl Sender {
         let room = self.space.limit().saturating_sub(offset);
         let written = self.space.written.saturating_sub(offset);
         let most = self.settings.burst_limit.saturating_sub(self.burst);
-        let count = (admitted.min(room).min(written.saturating_sub(1)) / mss).min(u64::from(most));
+        let bytes = admitted.min(room).min(written.saturating_sub(1));
+        // Most bursts are of one or two segments, and a division takes longer than the rest.
+        let fit =
+            if bytes < 3 * mss { u64::from(bytes >= mss) + u64::from(bytes >= 2 * mss) } else { bytes / mss };
+        let count = fit.min(u64::from(most));
         if count == 0 {
             return None;
         }
