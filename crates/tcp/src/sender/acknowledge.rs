@@ -26,7 +26,7 @@ impl Sender {
     /// The fast path of [`Sender::on_ack`]: everything below `offset` arrived, and the peer accepts `window` bytes
     /// beyond it. Returns false, with nothing changed, unless:
     ///
-    /// - the acknowledgment covers a segment or more, and leaves something outstanding;
+    /// - the acknowledgment covers a segment or more;
     /// - no loss recovery is in progress, and no reduction awaits the ACK that may show it to be spurious;
     /// - losses are found by counting and not by time, so that no segment is lost as long as none is missing;
     /// - [`Scoreboard::acknowledge_untouched`] takes it: nothing is known of the segments but that they were sent.
@@ -44,7 +44,7 @@ impl Sender {
         now: Time,
     ) -> bool {
         if offset <= self.space.una
-            || offset >= self.space.next
+            || offset > self.space.next
             || !self.phase.is_open()
             || self.frto.is_some()
             || self.eifel.is_some()
@@ -72,7 +72,7 @@ impl Sender {
         let state = if self.is_reduced_for_mark() { State::Cwr } else { State::Open };
         let growth = if self.is_window_limit() { self.worth(acked.bytes, acked.bytes) } else { 0.0 };
         self.grow(growth, flight, Some(rtt), state, now);
-        self.start_timer(now);
+        self.restart_timer(true, now);
         true
     }
 

@@ -88,6 +88,7 @@ impl Sender {
     }
 
     /// An ACK was processed; `advanced` says whether it moved the left edge (RFC 6298, section 5).
+    #[inline]
     pub(super) fn restart_timer(&mut self, advanced: bool, now: Time) {
         if self.board.is_empty() {
             // Nothing is outstanding, or the peer's window is closed and a probe was answered.

@@ -219,7 +219,7 @@ impl Scoreboard {
 
     /// The fast path of [`Scoreboard::acknowledge`]: removes everything below `offset`, or returns `None`, with
     /// nothing changed, unless that is a segment or more, and nothing is known of any segment but that it was sent
-    /// once. No FIN is among what is removed.
+    /// once.
     #[inline]
     pub fn acknowledge_untouched(&mut self, offset: u64) -> Option<Acked> {
         let first = *self.records.front()?;
@@ -236,7 +236,7 @@ impl Scoreboard {
             self.records.pop_front();
             self.first += 1;
         }
-        let bytes = last.end() - first.offset;
+        let bytes = last.offset + u64::from(last.len) - first.offset;
         self.pipe -= bytes;
         if is_later(last.transmission, self.latest_arrived) {
             (self.latest_arrived, self.latest_sent_at) = (last.transmission, last.sent_at);
