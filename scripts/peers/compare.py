@@ -47,7 +47,7 @@ CASES = [
     Case(250, 82, 341, 2, 3, 100, 100, 10),
     Case(1000, 40, 3333, 100, 1, 20, 20),
     Case(10000, 40, 33333, 1000, 1, 5, 5),
-    # ns-2 needs more than ten minutes for this one.
+    # ns-2 did not end within five minutes.
     Case(10000, 200, 166666, 2, 1, 20),
 ]
 
