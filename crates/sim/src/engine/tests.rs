@@ -12,7 +12,7 @@ fn plan(text: &str) -> Plan {
 }
 
 /// Name and scenario, and the numbers of sites and of groups.
-const PLANS: [(&str, &str, u32, usize); 8] = [
+const PLANS: [(&str, &str, u32, usize); 9] = [
     (
         "one hop",
         r#"duration = "4 s"
@@ -27,6 +27,14 @@ const PLANS: [(&str, &str, u32, usize); 8] = [
         path = { rate = "50 Mbit/s", rtt = "40 ms", buffer = "20% bdp", access_rate = "100 Mbit/s" }
         flow = [{ cc = "htcp" }, { cc = "cubic", start = "1 s" }]"#,
         8,
+        3,
+    ),
+    (
+        "many hosts, which are alike",
+        r#"duration = "1 s"
+        path = { rate = "50 Mbit/s", rtt = "40 ms", buffer = "50% bdp", access_rate = "100 Mbit/s" }
+        flow = [{ cc = "reno", count = 100, start = { uniform = ["0 s", "500 ms"] } }]"#,
+        6,
         3,
     ),
     (
