@@ -7,7 +7,7 @@
 use elephan_units::Time;
 
 use super::Scoreboard;
-use super::record::{IN_FLIGHT_AGAIN, LOST, RETRANSMITTED, SACKED, is_later};
+use super::record::{IN_FLIGHT_AGAIN, LOST, RETRANSMITTED, Record, SACKED, is_later};
 
 /// What was found to be overdue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,14 +67,27 @@ impl Scoreboard {
     /// highest that was selectively acknowledged, unless that segment was sent after all of which it is known which
     /// transmission arrived. Otherwise it is a bound: all were sent before the one that overtook them.
     fn last_pending(&self) -> Time {
-        let below = self.runs.last().and_then(|run| run.0.checked_sub(1)).filter(|&id| id >= self.first);
-        let above = self.records.back().is_some_and(|last| is_later(self.latest_arrived, last.transmission));
+        let last_run = self.runs.last();
+        let below = last_run.and_then(|run| run.0.checked_sub(1)).filter(|&id| id >= self.first);
+        let above = last_run.is_some_and(|run| self.may_be_overtaken_from(run.1));
         match below.map(|id| self.get(id)) {
             Some(record) if !above && record.flags & (LOST | RETRANSMITTED) == 0 => {
                 record.sent_at.min(self.latest_sent_at)
             }
             _ => self.latest_sent_at,
         }
+    }
+
+    /// Whether a segment from `id` on may have been overtaken. The last one alone does not tell: an earlier one may
+    /// have been overtaken by a retransmission, or by a segment that the receiver discarded later.
+    fn may_be_overtaken_from(&self, id: u64) -> bool {
+        let is_overtaken = |record: &Record| is_later(self.latest_arrived, record.transmission);
+        // Segments that were sent once are in order, so the first of them stands for the rest. A retransmitted one
+        // says nothing of those that follow it.
+        self.records.back().is_some_and(is_overtaken)
+            || self.records.get((id - self.first) as usize).is_some_and(|record| {
+                is_overtaken(record) || (record.was_retransmitted() && id + 1 < self.next_id())
+            })
     }
 
     /// Whether `count` segments or more are selectively acknowledged.

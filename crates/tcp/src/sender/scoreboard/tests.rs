@@ -97,3 +97,53 @@ fn a_repeated_block_tells_something_new_only_after_reneging() {
     board.all_is_lost();
     assert!(!board.last_blocks().contains(&block));
 }
+
+/// The bound of what may become overdue; `wait` and `now` in ms.
+fn pending(board: &mut Scoreboard, wait: u64, now: u64) -> Option<Time> {
+    board.detect_overdue(Time::from_millis(wait), Time::from_millis(now)).pending
+}
+
+#[test]
+fn pending_covers_what_was_overtaken_above_the_highest_sacked() {
+    // After reneging: 9 arrived once and overtook 6, 7 and 8, which are above the highest SACKed segment now.
+    let mut board = sent(10);
+    board.sack(0, 10_000, MSS, &mut Delivered::new(Time::MAX));
+    board.old_is_lost(Time::from_millis(10));
+    board.sack(4000, 6000, MSS, &mut Delivered::new(Time::MAX));
+    board.nothing_is_overdue();
+    assert_eq!(pending(&mut board, 20, 11), Some(Time::from_millis(9)));
+}
+
+#[test]
+fn pending_covers_what_a_retransmission_overtook() {
+    // The retransmission of 0 overtook 5, which is above the highest SACKed segment, but not 6.
+    let mut board = sent(6);
+    board.sack(4000, 5000, MSS, &mut Delivered::new(Time::MAX));
+    assert_eq!(pending(&mut board, 10, 10), Some(Time::from_millis(3)));
+    board.retransmit(0, Time::from_millis(11));
+    board.push(6000, 1000, false, Time::from_millis(12));
+    board.acknowledge(1000, &mut Delivered::new(Time::MAX));
+    assert_eq!(pending(&mut board, 15, 13), Some(Time::from_millis(11)));
+}
+
+#[test]
+fn pending_covers_what_follows_a_retransmission_above_the_highest_sacked() {
+    // The retransmission of 0 overtook 6, but neither the retransmission of 5 nor 7.
+    let mut board = sent(7);
+    board.sack(4000, 5000, MSS, &mut Delivered::new(Time::MAX));
+    assert_eq!(pending(&mut board, 10, 10), Some(Time::from_millis(3)));
+    board.retransmit(0, Time::from_millis(11));
+    board.retransmit(5, Time::from_millis(12));
+    board.push(7000, 1000, false, Time::from_millis(13));
+    board.acknowledge(1000, &mut Delivered::new(Time::MAX));
+    assert_eq!(pending(&mut board, 15, 14), Some(Time::from_millis(11)));
+}
+
+#[test]
+fn pending_is_exact_where_nothing_was_overtaken_above_the_highest_sacked() {
+    // 5 was retransmitted as a probe, after all that has arrived.
+    let mut board = sent(6);
+    board.sack(4000, 5000, MSS, &mut Delivered::new(Time::MAX));
+    board.retransmit(5, Time::from_millis(9));
+    assert_eq!(pending(&mut board, 20, 10), Some(Time::from_millis(3)));
+}
