@@ -18,5 +18,5 @@ pub use events::Events;
 pub use network::Network;
 pub use parcel::{FIRST_PORT, Parcel, Routes, set_service};
 pub use part::{End, Lent, Part};
-pub use paths::{Paths, Place};
+pub use paths::Paths;
 pub use record::Recorded;

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use elephan_net::{Flying, Head, Packet, Tail, View, Wire};
-use elephan_units::{Seed, Time};
-
 use elephan_scenario::plan;
+use elephan_units::{Seed, Time};
 
 use crate::events::Events;
 
@@ -50,7 +49,7 @@ pub struct Part<P> {
 
 /// The packets that a part keeps for another: those of a link of which only the near end is here.
 #[derive(Clone, Copy, Debug)]
-pub struct Outgoing {
+pub(crate) struct Outgoing {
     /// The number of the link.
     pub link: u32,
     near: u32,
@@ -90,7 +89,7 @@ impl<P: Packet> Part<P> {
     }
 
     /// The links of which only the near end is here.
-    pub fn outgoing(&self) -> impl Iterator<Item = Outgoing> {
+    pub(crate) fn outgoing(&self) -> impl Iterator<Item = Outgoing> {
         let away = (0..).zip(&self.nears).filter(|(_, end)| end.far == ELSEWHERE);
         away.map(|(near, end)| Outgoing { link: end.link, near })
     }
@@ -205,7 +204,7 @@ impl<P: Packet> Part<P> {
 
     /// All time up to `now` has passed here: hands over what was sent on a link to the part with its far end,
     /// number `far` there. Packets that reach it by `now` must have been handed over before.
-    pub fn hand_over(&mut self, outgoing: Outgoing, to: &mut Self, far: usize, now: Time) {
+    pub(crate) fn hand_over(&mut self, outgoing: Outgoing, to: &mut Self, far: usize, now: Time) {
         let near = &mut self.nears[outgoing.near as usize];
         let wire = &mut self.wires[near.wire as usize];
         if near.tail.keeps_packets() {
@@ -229,7 +228,7 @@ impl<P: Packet> Part<P> {
     }
 
     /// Both ends of a link that are here: places of its ends.
-    pub fn view(&mut self, near: usize, far: usize) -> View<'_, P> {
+    pub(crate) fn view(&mut self, near: usize, far: usize) -> View<'_, P> {
         let far = &mut self.fars[far];
         View {
             tail: &mut self.nears[near].tail,
@@ -239,7 +238,7 @@ impl<P: Packet> Part<P> {
     }
 
     /// Both ends of a link, of which the far end is in another part.
-    pub fn view_across<'a>(&'a mut self, near: usize, to: &'a mut Self, far: usize) -> View<'a, P> {
+    pub(crate) fn view_across<'a>(&'a mut self, near: usize, to: &'a mut Self, far: usize) -> View<'a, P> {
         let far = &mut to.fars[far];
         View { tail: &mut self.nears[near].tail, wire: &mut to.wires[far.wire as usize], head: &mut far.head }
     }

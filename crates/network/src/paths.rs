@@ -9,7 +9,7 @@ pub(crate) const END: u32 = u32::MAX;
 
 /// The place of an end of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     /// The part that has it.
     pub part: u32,
     /// Its number there.
@@ -19,7 +19,7 @@ pub struct Place {
 /// Where each link's ends are, and the routes over the links.
 pub struct Paths {
     /// The places of each link's near and far end.
-    pub places: Vec<[Place; 2]>,
+    pub(crate) places: Vec<[Place; 2]>,
     /// All routes one after the other, each ending with an [`END`]; a link by the number of its near end in its part.
     pub(crate) hops: Arc<[u32]>,
     /// The start of each route in this list.

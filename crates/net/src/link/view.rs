@@ -49,7 +49,8 @@ impl<P: Packet> View<'_, P> {
     }
 
     /// Packets on the link: waiting, in service or propagating, including those that the wire will lose.
-    pub fn in_transit(&self) -> u64 {
+    #[cfg(test)]
+    pub(super) fn in_transit(&self) -> u64 {
         let stored = self.tail.queue.as_ref().map_or(0, |queue| queue.waiting().packets);
         let held = self.head.varied.as_ref().map_or(0, |varied| varied.len());
         (self.wire.len() + held) as u64 + stored
