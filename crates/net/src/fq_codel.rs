@@ -112,7 +112,9 @@ impl<P: Packet> FqCodelState<P> {
     /// Section 4.1. The packet is enqueued before others are dropped to make room, and may itself be dropped.
     #[inline]
     pub fn enqueue(&mut self, packet: P, now: Time, ledger: &mut Ledger<P>) -> bool {
-        let number = (hash(packet.flow(), self.perturbation) % self.flows.len() as u64) as u32;
+        let (hash, count) = (hash(packet.flow(), self.perturbation), self.flows.len() as u64);
+        // A division takes longer than the hash; the default of 1024 queues needs none.
+        let number = if count.is_power_of_two() { hash & (count - 1) } else { hash % count } as u32;
         if self.waiting().fills(self.limit, packet.bytes()) && !self.make_room(&packet, now, ledger) {
             ledger.counters.drop(Reason::Full);
             return false;

@@ -196,7 +196,7 @@ impl<P: Packet> Tail<P> {
     fn keep(&mut self, packet: P, wire: &mut Wire<P>, now: Time) -> bool {
         self.advance(wire, now);
         let Some(queue) = &mut self.queue else { return false };
-        if queue.waiting().packets == 0 {
+        if self.waiting.packets == 0 {
             // Idle until now, unless the transmitter is still busy.
             self.free_at = self.free_at.max(now);
         }
@@ -217,10 +217,10 @@ impl<P: Packet> Tail<P> {
             return;
         }
         let Some(queue) = &mut self.queue else { return };
-        while self.free_at <= now
-            && queue.waiting().packets > 0
-            && let Some(stored) = queue.dequeue(self.free_at, &mut self.ledger)
-        {
+        while self.free_at <= now && self.waiting.packets > 0 {
+            let stored = queue.dequeue(self.free_at, &mut self.ledger);
+            self.waiting = queue.waiting();
+            let Some(stored) = stored else { return };
             let start = self.free_at;
             let bytes = stored.packet.bytes();
             let service = self.serializer.as_mut().map_or(Time::ZERO, |serializer| serializer.next(bytes));
@@ -233,7 +233,6 @@ impl<P: Packet> Tail<P> {
             self.entered += 1;
             wire.push(finish, stored.packet);
         }
-        self.waiting = queue.waiting();
     }
 
     /// Whether packets wait here until their service begins, so that [`Tail::serve`] is needed for them to get
