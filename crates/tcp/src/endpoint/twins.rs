@@ -92,6 +92,11 @@ impl Twin {
         } else {
             assert_eq!(describe(&self.fast), before, "a fast path that is not taken changes nothing");
         }
+        let before = describe(&self.fast);
+        match self.fast.poll_ack(now) {
+            Some(ack) => sent.push((ack, self.fast.ecn_capable())),
+            None => assert_eq!(describe(&self.fast), before, "a fast path that is not taken changes nothing"),
+        }
         sent.extend(poll(&mut self.fast));
         assert_eq!(sent, poll(&mut self.slow));
         self.compare();
