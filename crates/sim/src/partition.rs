@@ -53,7 +53,7 @@ impl Partition {
         let delays = least_delays(plan);
         let shortest = shortest_round(plan);
         let is_short = |link: usize| delays[link] < shortest;
-        let mut places = Places::new(plan);
+        let mut places = Places::new(plan, &delays);
         for link in 0..plan.links.len() {
             if is_short(link) {
                 places.follows([2 * link, 2 * link + 1]);
@@ -114,8 +114,8 @@ struct Places {
 
 impl Places {
     /// Ends are in one place where routes lead from one link to the next, where flows begin and end, and where
-    /// a packet may cross a link in no time.
-    fn new(plan: &Plan) -> Self {
+    /// a packet may cross a link in no time; `delays` are the least of each link.
+    fn new(plan: &Plan, delays: &[Time]) -> Self {
         let mut order = DiGraph::default();
         for _ in 0..2 * plan.links.len() {
             order.add_node(());
@@ -151,7 +151,7 @@ impl Places {
             *known = rate.max(*known);
             fastest
         });
-        for (number, (link, delay)) in plan.links.iter().zip(least_delays(plan)).enumerate() {
+        for (number, (link, &delay)) in plan.links.iter().zip(delays).enumerate() {
             let rate = link.config.rate.map(|rate| fastest.get(&number).map_or(rate, |&then| then.max(rate)));
             if delay == Time::ZERO && rate.is_none_or(|rate| rate.bits_per_sec() > FASTEST) {
                 places.join([2 * number, 2 * number + 1]);

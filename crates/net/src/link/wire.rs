@@ -96,6 +96,12 @@ impl<P: Copy> Wire<P> {
     #[inline(always)]
     pub(super) fn pop(&mut self) {
         self.taken += 1;
+        self.refill();
+    }
+
+    /// Goes on with the next chunk, if the one that is read has been read and there is another.
+    #[inline(always)]
+    fn refill(&mut self) {
         if self.is_empty() && !(self.back.is_empty() && self.middle.is_empty()) {
             self.end_front();
         }
@@ -123,9 +129,7 @@ impl<P: Copy> Wire<P> {
     #[inline]
     pub(super) fn give_back(&mut self, chunk: Vec<Flying<P>>, taken: usize) {
         (self.front, self.taken) = (chunk, taken);
-        if self.is_empty() {
-            self.end_front();
-        }
+        self.refill();
     }
 
     /// Removes all packets.
@@ -153,9 +157,7 @@ impl<P: Copy> Wire<P> {
             to.middle.push_back(std::mem::replace(&mut self.back, self.spare.pop().unwrap_or_default()));
         }
         to.earlier.append(&mut self.earlier);
-        if to.is_empty() {
-            to.end_front();
-        }
+        to.refill();
     }
 }
 
