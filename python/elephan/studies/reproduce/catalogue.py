@@ -2,9 +2,11 @@
 
 from importlib import import_module
 
-from elephan.studies.reproduce.lab import EXPERIMENTS, SOURCES
+from elephan.studies.reproduce.lab import EXPERIMENTS
 
 __all__ = ["EXPERIMENTS"]
 
-for _name in sorted([*SOURCES, "sensitivity"]):
-    import_module(f"elephan.studies.reproduce.{_name.replace('-', '_')}")
+MODULES: tuple[str, ...] = ()
+
+for _name in MODULES:
+    import_module(f"elephan.studies.reproduce.{_name}")

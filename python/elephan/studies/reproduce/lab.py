@@ -1,29 +1,44 @@
-"""The parts of an experiment: a laboratory that runs scenarios, rows, checks, and verdicts."""
+"""The parts of an experiment: the published data, a laboratory that runs scenarios, and the report that it fills."""
 
 import csv
-import math
 import os
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import combinations
+from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from matplotlib.figure import Figure
 
 from elephan import _core
-from elephan.api.metrics import Metric
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, load
-from elephan.base.table import Head, of_markdown, text_heads
 from elephan.engines.run import run
-from elephan.studies.statistics import Estimate
+from elephan.studies.reproduce.judge import (
+    Arm,
+    Claim,
+    Finding,
+    Kind,
+    Place,
+    Quantity,
+    Row,
+    Sample,
+    Verdict,
+    agreement,
+    compared,
+    dead,
+    decided,
+    judged,
+    over_sets,
+)
 from elephan.studies.sweeps.loop import identity
-from elephan.studies.sweeps.worker import code_version
+from elephan.studies.sweeps.worker import VersionMismatchError, code_version
 
 T = TypeVar("T")
+Engine = Literal["sim", "kernel", "linux", "ns2"]
 # Every source, and its name on the page.
 SOURCES = {
     "kelly2003": "Scalable TCP (Kelly 2003)",
@@ -32,7 +47,17 @@ SOURCES = {
     "nabeshima2004": "Convergence of HighSpeed TCP (Nabeshima and Yata 2004)",
     "ltcp2003": "Layered TCP (Bhandarkar, Jain and Reddy)",
 }
-
+# Engines other than the simulator. Each module has `express(scenario, engine)`, which returns the scenario as the engine can run it
+# or raises `UnsuitableError`; `run(scenario, cancel)`; and `at_once(cores)`, the number of runs that may take place together.
+OTHERS = {
+    "ns2": "elephan.studies.reproduce.ns2",
+    "kernel": "elephan.studies.reproduce.kernels",
+    "linux": "elephan.studies.reproduce.kernels",
+}
+# The numbers of repeats after which a claim or a comparison is judged, in full and with `--quick`.
+LOOKS, QUICK_LOOKS = (5, 10, 20), (2,)
+# The name of the set of choices where there is only one.
+ONLY = ""
 
 # The scenarios, published figures and claims of each source.
 SCENARIOS = Path(__file__).parent / "scenarios"
@@ -70,85 +95,75 @@ def _number(text: str) -> float | None:
 
 
 @dataclass(frozen=True)
-class Row:
-    """A published number beside ours. `band` is the relative deviation that still counts as agreement."""
+class Comparison:
+    """Published numbers of one kind beside ours, and their verdict.
+
+    `cause_of` names the comparison that this one explains: the same numbers after `changed`, one thing, was changed. Such a
+    comparison has no verdict that counts. `command` runs the first of its scenarios.
+    """
 
     group: str
-    system: str
     unit: str
-    published: float | None
-    uncertainty: float | None
-    ours: Estimate
-    band: float = 0.1
-
-    @property
-    def deviation(self) -> float | None:
-        """The relative deviation of our value."""
-        if self.published is None or self.ours.mean is None or self.published == 0:
-            return None
-        return self.ours.mean / self.published - 1
-
-    @property
-    def agrees(self) -> bool:
-        """Whether our value is within the band, or within both uncertainties. A published "never" agrees only with "never"."""
-        if self.published is None or self.ours.mean is None:
-            return self.published is None and self.ours.mean is None
-        distance = abs(self.ours.mean - self.published)
-        band = self.band * abs(self.published)
-        # A wide interval from few repeats does not count as agreement.
-        return distance <= max(band, (self.uncertainty or 0.0) + min(self.ours.half_width or 0.0, band))
+    kind: Kind
+    band: float
+    rows: tuple[Row, ...]
+    verdict: Verdict
+    reason: str = ""
+    cause_of: str = ""
+    changed: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True)
-class Check:
-    """The test of a claim. `holds` is None if the claim cannot be tested here."""
+class Judgement:
+    """A claim with its verdict, and what was found at each place under each set of choices."""
 
-    claim: str
-    holds: bool | None
-    evidence: str
-
-    @property
-    def verdict(self) -> str:
-        """`confirmed`, `refuted`, or `untestable here`."""
-        return {True: "confirmed", False: "refuted", None: "untestable here"}[self.holds]
+    claim: Claim
+    verdict: Verdict
+    findings: Mapping[str, tuple[Finding, ...]]
+    verdicts: Mapping[str, Verdict]
 
 
 @dataclass
 class Report:
-    """The results of an experiment."""
+    """The results of an experiment: comparisons, judgements, notes and a figure."""
 
-    rows: list[Row] = field(default_factory=list)
-    checks: list[Check] = field(default_factory=list)
-    reasons: dict[str, str] = field(default_factory=dict)
+    lab: "Lab"
+    comparisons: list[Comparison] = field(default_factory=list)
+    judgements: list[Judgement] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     draw: "Callable[[], Figure] | None" = None
 
-    def check(self, claim: str, holds: bool | None, evidence: str) -> None:
-        """Record the test of a claim."""
-        self.checks.append(Check(claim, None if holds is None else bool(holds), evidence))
+    def compare(
+        self,
+        group: str,
+        unit: str,
+        quantities: Iterable[Quantity],
+        *,
+        kind: Kind = Kind.SIMULATION,
+        band: float = 0.1,
+        looks: Sequence[int] = LOOKS,
+        reason: str = "",
+        cause_of: str = "",
+        changed: str = "",
+    ) -> Comparison:
+        """Compare published numbers with ours, and keep the result. `reason` explains a deviation if there is one."""
+        made = self.lab.compare(group, unit, tuple(quantities), kind, band, looks, reason, cause_of, changed)
+        self.comparisons.append(made)
+        return made
 
-    def verdicts(self) -> dict[str, str]:
-        """The verdict for each group of rows: agrees within the band, same ordering, or differs."""
-        groups: dict[str, list[Row]] = {}
-        for row in self.rows:
-            groups.setdefault(row.group, []).append(row)
-        return {name: verdict(rows) for name, rows in groups.items()}
+    def test(
+        self, claim: Claim, places: "Sequence[Place] | Mapping[str, Sequence[Place]]", looks: Sequence[int] = LOOKS
+    ) -> Judgement:
+        """Test a claim at its places, or at those of several sets of unpublished choices, and keep the result."""
+        made = self.lab.test(claim, places if isinstance(places, Mapping) else {ONLY: places}, looks)
+        self.judgements.append(made)
+        return made
 
-
-def verdict(rows: Sequence[Row]) -> str:
-    """Whether all rows agree, or at least all pairs with different published values have the same order."""
-    if all(row.agrees for row in rows):
-        return "agrees"
-    known = [row for row in rows if row.published is not None and row.ours.mean is not None]
-    pairs = 0
-    for a, b in combinations(known, 2):
-        apart = abs((a.published or 0) - (b.published or 0)) - (a.uncertainty or 0) - (b.uncertainty or 0)
-        if apart <= 0.02 * abs(a.published or 0):
-            continue
-        pairs += 1
-        if ((a.published or 0) - (b.published or 0)) * ((a.ours.mean or 0) - (b.ours.mean or 0)) <= 0:
-            return "differs"
-    return "same ordering" if pairs else "differs"
+    def untestable(self, claim: str, why: str) -> None:
+        """Keep a claim that cannot be tested here, with the reason."""
+        one = Claim(claim, "", "", "", why)
+        self.judgements.append(Judgement(one, Verdict.UNTESTABLE, {}, {}))
 
 
 @dataclass(frozen=True)
@@ -183,6 +198,10 @@ def experiment(
     return register
 
 
+class UnsuitableError(_core.ScenarioError):
+    """An engine cannot run a scenario; the message has the reasons."""
+
+
 @dataclass
 class Lab:
     """Runs scenarios, each once, on one engine. `quick` reduces the number and the length of the runs.
@@ -190,104 +209,203 @@ class Lab:
     A run is stored in `folder` as a results folder, under the identity that it has in a sweep (its scenario and the code
     version), and later requests read it from there. So an interruption loses only the runs in progress. The folder of a
     sweep cannot store these runs: it has one scenario, and the flows of an experiment cannot be expressed as a list of
-    settings.
+    settings. `executor` runs them elsewhere, on a cluster's workers.
     """
 
     folder: Path
     quick: bool = False
-    engine: str = "sim"
-    progress: Callable[[str, float], object] | None = None
-    # How many runs were requested, and how many of them were carried out.
+    engine: Engine = "sim"
+    progress: Callable[[float], object] | None = None
+    executor: Executor | None = None
+    # How many runs were requested, how many of them were carried out, and the processor time of all, when they were made.
     asked: int = 0
     made: int = 0
+    cost_s: float = 0.0
 
     def pick(self, full: T, quick: T) -> T:
         """The first value in a full laboratory, the second in a quick one."""
         return quick if self.quick else full
 
-    def scenario(self, name: str, settings: Mapping[str, str] | None = None) -> Scenario:
-        """The scenario `SOURCE/FILE` of the published data, with some keys changed."""
-        return load(SCENARIOS / f"{name}.toml", {**(settings or {}), "engine": self.engine})
+    def scenario(self, arm: Arm, seed: int = 1) -> Scenario:
+        """The scenario of an arm. Raises `UnsuitableError` if the engine of the laboratory cannot run it."""
+        path = SCENARIOS / f"{arm.scenario}.toml"
+        scenario = load(path, {**dict(arm.settings), "seed": str(seed)}, large=True)
+        if self.engine == "sim":
+            return scenario
+        expressed: Scenario = _other(self.engine).express(scenario, self.engine)
+        return expressed
 
-    def runs(self, name: str, points: Sequence[Mapping[str, str]], repeats: int = 1) -> list[list[Run]]:
-        """Run the scenario `SOURCE/FILE` with each of the settings in `points` and seeds 1 to `repeats`; results in this order."""
-        scenarios = [
-            self.scenario(name, {**point, "seed": str(seed)}) for point in points for seed in range(1, repeats + 1)
-        ]
-        found = self.run(name, scenarios)
+    def runs(self, arms: Sequence[Arm], repeats: int) -> list[list[Run]]:
+        """The runs of arms with seeds 1 to `repeats`, for figures and for what needs no verdict; results in this order."""
+        found = self.run([self.scenario(arm, seed) for arm in arms for seed in range(1, repeats + 1)])
         return [found[i : i + repeats] for i in range(0, len(found), repeats)]
 
-    def run(self, what: str, scenarios: Sequence[Scenario]) -> list[Run]:
+    def run(self, scenarios: Sequence[Scenario]) -> list[Run]:
         """The runs of scenarios, in the same order. Runs that are not stored are carried out on all cores."""
-        places = [self.folder / _identity(scenario) for scenario in scenarios]
+        places = [self.folder / self._identity(scenario) for scenario in scenarios]
         missing = {p: s for p, s in zip(places, scenarios, strict=True) if not (p / "run.json").exists()}
-        cancel = _core.Cancel()
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            waiting = [pool.submit(_keep, scenario, place, cancel) for place, scenario in missing.items()]
-            try:
-                for done, one in enumerate(as_completed(waiting), 1):
-                    one.result()
-                    if self.progress is not None:
-                        self.progress(what, done / len(waiting))
-            except BaseException as error:
-                cancel.set()
-                pool.shutdown(cancel_futures=True)
-                made = self.made + sum(not one.cancelled() and one.exception() is None for one in waiting)
-                if isinstance(error, KeyboardInterrupt) and made:
-                    error.add_note(f"finished runs are kept in {self.folder}: {made}")
-                raise
+        self._carry_out(missing)
         self.asked, self.made = self.asked + len(places), self.made + len(missing)
-        return [Run.load(place) for place in places]
+        runs = [Run.load(place) for place in places]
+        self.cost_s += sum(one.provenance["wall_time_s"] for one in dict(zip(places, runs, strict=True)).values())
+        return runs
+
+    def _identity(self, scenario: Scenario) -> str:
+        one = identity(_core.Expansion(scenario.to_json()).canonical(0, 0), code_version())
+        return one if self.engine != "ns2" else f"ns2-{one}"
+
+    def _carry_out(self, missing: Mapping[Path, Scenario]) -> None:
+        cancel = _core.Cancel()
+        local = ThreadPoolExecutor(self._at_once())
+        pool = local if self.executor is None else self.executor
+        cancels = (cancel,) if self.executor is None else ()
+        waiting = {pool.submit(_made, s, self.engine, code_version(), *cancels): p for p, s in missing.items()}
+        kept = 0
+        try:
+            for one in as_completed(waiting):
+                one.result().save(waiting[one], force=True)
+                kept += 1
+                if self.progress is not None:
+                    self.progress(kept / len(waiting))
+        except BaseException as error:
+            cancel.set()
+            for one in waiting:
+                one.cancel()
+            if isinstance(error, KeyboardInterrupt) and self.made + kept:
+                error.add_note(f"finished runs are kept in {self.folder}: {self.made + kept}")
+            raise
+        finally:
+            local.shutdown(cancel_futures=True)
+
+    def _at_once(self) -> int:
+        cores = len(os.sched_getaffinity(0))
+        return cores if self.engine == "sim" else int(_other(self.engine).at_once(cores))
+
+    def compare(
+        self,
+        group: str,
+        unit: str,
+        quantities: Sequence[Quantity],
+        kind: Kind,
+        band: float,
+        looks: Sequence[int],
+        reason: str,
+        cause_of: str,
+        changed: str,
+    ) -> Comparison:
+        """Compare published numbers with ours; repeats are added while a row is undecided."""
+        looks = self.pick(tuple(looks), QUICK_LOOKS)
+        rows: list[Row | None] = [None] * len(quantities)
+        for repeats in looks:
+            open_ = [
+                i
+                for i, row in enumerate(rows)
+                if row is None or (row.agrees is None and self._more(row, quantities[i]))
+            ]
+            if not open_:
+                break
+            samples = self._samples([(quantities[i].arms, quantities[i].read, ()) for i in open_], repeats)
+            for i, (values, unusable) in zip(open_, samples, strict=True):
+                row = compared(quantities[i], values, band, len(looks))
+                rows[i] = (
+                    Row(row.system, row.published, row.uncertainty, row.found, None, unusable) if unusable else row
+                )
+        made = tuple(row for row in rows if row is not None)
+        first = next((one.arms[0] for one in quantities if one.arms), None)
+        return Comparison(
+            group,
+            unit,
+            Kind.KERNEL if kind == Kind.SIMULATION and self.engine in ("kernel", "linux") else kind,
+            band,
+            made,
+            agreement(made),
+            reason,
+            cause_of,
+            changed,
+            command(first) if first is not None else "",
+        )
+
+    def _more(self, row: Row, quantity: Quantity) -> bool:
+        return bool(quantity.arms) and not row.unusable and not row.found.same
+
+    def test(self, claim: Claim, sets: Mapping[str, Sequence[Place]], looks: Sequence[int]) -> Judgement:
+        """Test a claim; repeats are added at the places, and in the sets, that are undecided."""
+        looks = self.pick(tuple(looks), QUICK_LOOKS)
+        findings: dict[str, list[Finding | None]] = {name: [None] * len(places) for name, places in sets.items()}
+        verdicts: dict[str, Verdict] = {}
+        for repeats in looks:
+            open_ = [
+                (name, i)
+                for name, places in sets.items()
+                if verdicts.get(name, Verdict.UNDECIDED) == Verdict.UNDECIDED
+                for i, place in enumerate(places)
+                if (one := findings[name][i]) is None or (_undecided(one) and place.arms and not one.found.same)
+            ]
+            if not open_:
+                break
+            asked = [(sets[name][i].arms, sets[name][i].read, sets[name][i].may_collapse) for name, i in open_]
+            for (name, i), (values, unusable) in zip(open_, self._samples(asked, repeats), strict=True):
+                place = sets[name][i]
+                one = judged(place, values, len(looks), len(sets[name]))
+                if unusable:
+                    one = Finding(one.name, one.unit, one.found, None, False, unusable, place.above, place.below)
+                findings[name][i] = one
+            verdicts = {
+                name: decided([one for one in found if one is not None], claim.rule) for name, found in findings.items()
+            }
+        made = {name: tuple(one for one in found if one is not None) for name, found in findings.items()}
+        return Judgement(claim, over_sets(list(verdicts.values())), made, verdicts)
+
+    def _samples(
+        self, asked: "Sequence[tuple[tuple[Arm, ...], Callable[..., Sample], tuple[int, ...]]]", repeats: int
+    ) -> list[tuple[list[Sample], str]]:
+        """For each of the arms with their reader: the samples of the repeats, and why they cannot be used if so."""
+        scenarios: dict[tuple[Arm, int], Scenario] = {}
+        refused: dict[Arm, str] = {}
+        for arm in dict.fromkeys(arm for arms, *_ in asked for arm in arms):
+            try:
+                scenarios |= {(arm, seed): self.scenario(arm, seed) for seed in range(1, repeats + 1)}
+            except UnsuitableError as error:
+                refused[arm] = str(error)
+        runs = dict(zip(scenarios, self.run(list(scenarios.values())), strict=True))
+        found: list[tuple[list[Sample], str]] = []
+        for arms, read, may_collapse in asked:
+            reasons = [refused[arm] for arm in arms if arm in refused]
+            if not reasons:
+                reasons = [
+                    why
+                    for index, arm in enumerate(arms)
+                    if index not in may_collapse
+                    for seed in range(1, repeats + 1)
+                    if (why := dead(runs[arm, seed]))
+                ]
+            if reasons:
+                found.append(([], reasons[0]))
+            else:
+                found.append(
+                    ([read(*(runs[arm, seed] for arm in arms)) for seed in range(1, repeats + 1)] if arms else [], "")
+                )
+        return found
 
 
-def _identity(scenario: Scenario) -> str:
-    return identity(_core.Expansion(scenario.to_json()).canonical(0, 0), code_version())
+def _other(engine: Engine) -> Any:
+    return import_module(OTHERS[engine])
 
 
-def _keep(scenario: Scenario, place: Path, cancel: _core.Cancel) -> None:
-    run(scenario, cancel=cancel).save(place, force=True)
+def _undecided(one: Finding) -> bool:
+    return one.holds is None or (one.holds is False and not one.fails_alone)
 
 
-def changed_alone(
-    lab: Lab,
-    scenario: str,
-    changes: Sequence[tuple[str, str, Mapping[str, str], Mapping[str, str]]],
-    metrics: Sequence[Metric],
-    repeats: int,
-) -> Report:
-    """The effect of each choice that a source leaves open, changed one at a time: name, system, settings, and the change.
-
-    The metrics before and after the change form one table, which is the note of the report.
-    """
-    points = [settings for _, _, base, change in changes for settings in (base, {**base, **change})]
-    flat = iter(lab.runs(scenario, points, repeats))
-    rows = []
-    for what, system, *_ in changes:
-        pair = next(flat), next(flat)
-        cells = [" → ".join(estimate(runs, metric.read).text() for runs in pair) for metric in metrics]
-        rows.append([what, system, *cells])
-    head = [
-        *text_heads("choice", "system"),
-        *(Head(metric.name, metric.short_unit) for metric in metrics),
-    ]
-    return Report(notes=[of_markdown(head, rows).to_markdown().rstrip()])
+def _made(scenario: Scenario, engine: Engine, version: str, cancel: "_core.Cancel | None" = None) -> Run:
+    if version != code_version():
+        raise VersionMismatchError(f"expected a worker with Elephan {version}, found {code_version()}")
+    if engine == "sim":
+        return run(scenario, cancel=cancel)
+    made: Run = _other(engine).run(scenario, cancel)
+    return made
 
 
-def estimate(runs: Sequence[Run], read: Callable[[Any], float | None]) -> Estimate:
-    """The mean of a metric over the summaries of repeats."""
-    return Estimate.of([read(run.summary) for run in runs])
-
-
-def exactly(value: float | None) -> Estimate:
-    """A number without randomness, as an estimate."""
-    return Estimate.of([value])
-
-
-def mean(estimate: Estimate) -> float:
-    """The mean, or NaN if it is undefined."""
-    return math.nan if estimate.mean is None else estimate.mean
-
-
-def mbit(text: str) -> float:
-    """The number of Mbit/s in a rate such as "250 Mbit/s"."""
-    return _core.bits_per_second(text) / 1e6
+def command(arm: Arm) -> str:
+    """The command that runs an arm with its first seed."""
+    path = f"python/elephan/studies/reproduce/scenarios/{arm.scenario}.toml"
+    return " ".join(["elephan run", path, *(f"--set {shlex.quote(f'{key}={value}')}" for key, value in arm.settings)])

@@ -1,0 +1,458 @@
+"""How a published number or claim is judged: by intervals over repeats, and never by a run that was not alive.
+
+A *place* is one point of the population of which a claim speaks: a statistic of some runs, and the bound that it must keep. A
+*quantity* is a published number beside the same number from our runs. Both are judged after a few repeats, and again after
+more of them if that did not decide. The error rate is controlled: each of the L looks at the samples uses intervals of level
+1 - 0.05/L (Bonferroni), and a claim about all of m places is refuted by one of them only at level 1 - 0.05/(L m). It is confirmed
+where every place holds, which needs no such correction (intersection-union test, Berger 1982).
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import stdtrit
+
+from elephan import _core
+from elephan.api.run import Run
+from elephan.base.numbers import significant
+
+ALPHA = 0.05
+# A run in which flows spent more than this share of their time waiting for retransmission timeouts is not alive.
+MOST_IN_TIMEOUTS = 0.2
+# Nor is one whose flows together had less than this share of what Standard TCP would carry alone.
+LEAST_OF_STANDARD = 0.05
+
+
+class Verdict(StrEnum):
+    """What a claim or a comparison comes to."""
+
+    AGREES = "agrees"
+    ORDERING = "same ordering"
+    DIFFERS = "differs"
+    CONFIRMED = "confirmed"
+    REFUTED = "refuted"
+    DEPENDENT = "dependent on an unpublished choice"
+    UNDECIDED = "undecided"
+    UNTESTABLE = "untestable here"
+
+
+class Kind(StrEnum):
+    """What is compared with what. The four kinds are counted apart."""
+
+    FORMULA = "formula"
+    THEORY = "theory"
+    SIMULATION = "simulation"
+    KERNEL = "kernel"
+
+
+KINDS = {
+    Kind.FORMULA: "formula against printed formula",
+    Kind.THEORY: "our theory against our simulation",
+    Kind.SIMULATION: "simulation against printed measurement",
+    Kind.KERNEL: "kernel against printed measurement",
+}
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A scenario `SOURCE/FILE` of the published data with some keys changed, without a seed: one of the runs that a place needs."""
+
+    scenario: str
+    settings: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, scenario: str, **settings: str) -> "Arm":
+        """An arm with settings; `path__rtt` stands for the key `path.rtt`."""
+        return cls(scenario).set({key.replace("__", "."): value for key, value in settings.items()})
+
+    def set(self, settings: "dict[str, str]") -> "Arm":
+        """The same with other values for some keys."""
+        return Arm(self.scenario, tuple({**dict(self.settings), **settings}.items()))
+
+
+@dataclass(frozen=True)
+class Time:
+    """A time until something happened, or until the end of a test in which it did not happen (censored)."""
+
+    seconds: float
+    seen: bool
+
+
+# What is read from the runs of one repeat: a number, a time, a pair of times (for `earlier`), or none if it is undefined.
+Sample = float | Time | tuple[Time, Time] | None
+# mean: Student's interval. share: Clopper and Pearson's interval of a proportion. median: of times, by Kaplan and Meier.
+# earlier: log-rank test of two sets of times; its value is the share of pairs in which the first is earlier.
+Statistic = Literal["mean", "share", "median", "earlier"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """One point of the population of a claim.
+
+    Repeat k runs each of the `arms` with seed k; `read` takes these runs in their order. It holds where the statistic is above
+    `above` and below `below`. Without arms, `read` takes nothing and its value is exact. `may_collapse` names arms, by index,
+    that need not be alive, because their collapse is what the claim is about.
+    """
+
+    name: str
+    arms: tuple[Arm, ...]
+    read: Callable[..., Sample]
+    above: float | None = None
+    below: float | None = None
+    unit: str = ""
+    statistic: Statistic = "mean"
+    may_collapse: tuple[int, ...] = ()
+
+    @classmethod
+    def exact(
+        cls, name: str, value: float, above: float | None = None, below: float | None = None, unit: str = ""
+    ) -> "Place":
+        """A place whose value is computed, not sampled."""
+        return cls(name, (), lambda: value, above, below, unit)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate, and the bounds of its interval; infinite where nothing bounds it."""
+
+    value: float
+    low: float
+    high: float
+    repeats: int
+    # Whether every repeat gave the same: nothing random had an effect, and more repeats would tell nothing.
+    same: bool = False
+
+    @property
+    def text(self) -> str:
+        """`0.31 [0.20, 0.42]`."""
+        if math.isnan(self.value):
+            return "undefined"
+        if self.low == self.high:
+            return significant(self.value)
+        if math.isinf(self.low):
+            return f"{_shown(self.value)} (no interval)"
+        return f"{_shown(self.value)} [{_shown(self.low)}, {_shown(self.high)}]"
+
+
+def _shown(value: float) -> str:
+    return significant(value, 3) if math.isfinite(value) else "never"
+
+
+def interval(samples: Sequence[Sample], statistic: Statistic, alpha: float) -> Interval:
+    """The statistic of samples, one of each repeat, with its interval of level 1 - `alpha`."""
+    n = len(samples)
+    unknown = Interval(math.nan, -math.inf, math.inf, n)
+    if n == 0 or any(sample is None for sample in samples):
+        return unknown
+    if statistic == "mean":
+        return _mean(np.array(samples, float), alpha)
+    if statistic == "share":
+        return _share(sum(bool(sample) for sample in samples), n, alpha)
+    if statistic == "median":
+        return _median([sample for sample in samples if isinstance(sample, Time)], alpha)
+    return _earlier([sample for sample in samples if isinstance(sample, tuple)], alpha)
+
+
+def _mean(values: np.ndarray[Any, Any], alpha: float) -> Interval:
+    n, mean = len(values), float(values.mean())
+    if not math.isfinite(mean):
+        return Interval(math.nan, -math.inf, math.inf, n)
+    if n == 1:
+        return Interval(mean, -math.inf, math.inf, n)
+    half = float(stdtrit(n - 1, 1 - alpha / 2)) * float(values.std(ddof=1)) / math.sqrt(n)
+    return Interval(mean, mean - half, mean + half, n, bool(np.ptp(values) == 0))
+
+
+def _share(found: int, n: int, alpha: float) -> Interval:
+    from scipy import stats
+
+    bounds = stats.binomtest(found, n).proportion_ci(1 - alpha, "exact")
+    return Interval(found / n, float(bounds.low), float(bounds.high), n)
+
+
+def _censored(times: Sequence[Time]) -> Any:
+    from scipy import stats
+
+    seen = [time.seconds for time in times if time.seen]
+    return stats.CensoredData(uncensored=seen, right=[time.seconds for time in times if not time.seen])
+
+
+def _median(times: Sequence[Time], alpha: float) -> Interval:
+    """The median by Kaplan and Meier, with the interval where the log-log interval of the survival function crosses one half."""
+    from scipy import stats
+
+    n = len(times)
+    if not any(time.seen for time in times):
+        # Nothing was seen: the median is beyond the end unless chance hid it (n repeats all in the upper half).
+        return Interval(math.inf, times[0].seconds if 0.5**n < alpha / 2 else 0.0, math.inf, n)
+    survival = stats.ecdf(_censored(times)).sf
+    with np.errstate(all="ignore"):
+        bounds = survival.confidence_interval(1 - alpha, method="log-log")
+
+    def crosses(function: Any) -> float:
+        below = np.flatnonzero(np.nan_to_num(function.probabilities, nan=0.0 if function is bounds.low else 1.0) <= 0.5)
+        return float(function.quantiles[below[0]]) if len(below) else math.inf
+
+    value = crosses(survival)
+    # The order statistics bound a median whatever the estimate of its variance.
+    low = crosses(bounds.low) if 0.5**n < alpha / 2 else 0.0
+    return Interval(value, min(low, value), max(value, crosses(bounds.high)), n)
+
+
+def _earlier(pairs: Sequence[tuple[Time, Time]], alpha: float) -> Interval:
+    """The share of all pairs in which the first is earlier; one side of one half only where the log-rank test says so."""
+    from scipy import stats
+
+    first, second = [a for a, _ in pairs], [b for _, b in pairs]
+    wins = [_wins(a, b) for a in first for b in second]
+    value = float(np.mean(wins))
+    n = len(pairs)
+    if not any(time.seen for time in (*first, *second)) or n < 2:
+        return Interval(value, 0.0, 1.0, n)
+    with np.errstate(all="ignore"):
+        p = float(stats.logrank(_censored(first), _censored(second)).pvalue)
+    if not p < alpha or value == 0.5:
+        return Interval(value, 0.0, 1.0, n)
+    return Interval(value, 0.5, 1.0, n) if value > 0.5 else Interval(value, 0.0, 0.5, n)
+
+
+def _wins(a: Time, b: Time) -> float:
+    """1 if the first is known to be earlier, 0 if later, one half if that is not known or they are equal."""
+    if a.seconds == b.seconds:
+        return 0.5 if a.seen == b.seen else float(a.seen)
+    early, late = (a, b) if a.seconds < b.seconds else (b, a)
+    del late
+    return 0.5 if not early.seen else float(early is a)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found at a place: whether it holds (None: undecided), and why it could not be asked if so."""
+
+    name: str
+    unit: str
+    found: Interval
+    holds: bool | None
+    # It fails so clearly that one place of several is enough.
+    fails_alone: bool = False
+    # A run was not alive, or an engine cannot express the arms: the reason.
+    unusable: str = ""
+    above: float | None = None
+    below: float | None = None
+
+
+def judged(place: Place, samples: Sequence[Sample], looks: int, places: int) -> Finding:
+    """Judge one place of a claim by its samples."""
+
+    def side(alpha: float) -> bool | None:
+        found = interval(samples, place.statistic, alpha)
+        holds = (place.above is None or found.low > place.above) and (place.below is None or found.high < place.below)
+        # The interval of `earlier` is closed at one half, on the side where the test puts it.
+        if place.statistic == "earlier" and place.above == 0.5 and found.low == 0.5:
+            holds = True
+        fails = (place.above is not None and found.high <= place.above) or (
+            place.below is not None and found.low >= place.below
+        )
+        return True if holds else False if fails else None
+
+    if not place.arms:
+        value = place.read()
+        exact = math.nan if value is None or not isinstance(value, int | float) else float(value)
+        holds = (place.above is None or exact > place.above) and (place.below is None or exact < place.below)
+        decided = None if math.isnan(exact) else holds
+        return Finding(
+            place.name,
+            place.unit,
+            Interval(exact, exact, exact, 1, same=True),
+            decided,
+            decided is False,
+            above=place.above,
+            below=place.below,
+        )
+    return Finding(
+        place.name,
+        place.unit,
+        interval(samples, place.statistic, ALPHA / looks),
+        side(ALPHA / looks),
+        side(ALPHA / looks / places) is False,
+        above=place.above,
+        below=place.below,
+    )
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A published claim, and the rule by which it is decided.
+
+    `sentence` is what the source says, in our words, of the `population` of points; `statistic` is what is read at each of
+    them, `bound` what it must keep and where that comes from. The claim holds if `every` place holds, or if `some` does.
+    A claim `by` formula needs no measurement. The three lines of a refuted claim: what was `tried` to make it hold, what the
+    `oracle` (ns-2 or a kernel) says, unless the same experiment was run on it, and what it `means` for a reader of the source.
+    """
+
+    id: str
+    sentence: str
+    population: str
+    statistic: str
+    bound: str
+    rule: Literal["every", "some"] = "every"
+    kind: Kind = Kind.SIMULATION
+    tried: str = ""
+    oracle: str = ""
+    means: str = ""
+
+
+def decided(findings: Sequence[Finding], rule: Literal["every", "some"]) -> Verdict:
+    """The verdict on a claim from what was found at its places."""
+    usable = [one for one in findings if not one.unusable]
+    if not usable:
+        return Verdict.UNTESTABLE
+    holds, fails = [one.holds is True for one in usable], [one.holds is False for one in usable]
+    whole = len(usable) == len(findings)
+    if rule == "every":
+        if any(one.fails_alone for one in usable):
+            return Verdict.REFUTED
+        return Verdict.CONFIRMED if whole and all(holds) else Verdict.UNDECIDED
+    if any(holds):
+        return Verdict.CONFIRMED
+    return Verdict.REFUTED if whole and all(fails) else Verdict.UNDECIDED
+
+
+def over_sets(verdicts: Sequence[Verdict]) -> Verdict:
+    """The verdict on a claim from those under several sets of unpublished choices."""
+    told = {one for one in verdicts if one in (Verdict.CONFIRMED, Verdict.REFUTED)}
+    if len(told) == 2:
+        return Verdict.DEPENDENT
+    # A set in which it is undecided does not contradict the others, but does not support them either.
+    if len(told) == 1 and all(one in told for one in verdicts):
+        return told.pop()
+    return Verdict.UNTESTABLE if all(one == Verdict.UNTESTABLE for one in verdicts) else Verdict.UNDECIDED
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A published number (None: "never"), and what is read from our runs in its place.
+
+    Agreement is an interval of ours within `band` times the number, plus its printed uncertainty. `arms`, `read` and
+    `statistic` are as for a `Place`.
+    """
+
+    system: str
+    published: float | None
+    uncertainty: float | None
+    arms: tuple[Arm, ...]
+    read: Callable[..., Sample]
+    statistic: Statistic = "mean"
+
+    @classmethod
+    def exact(cls, system: str, published: float, value: float) -> "Quantity":
+        """A quantity that is computed, not sampled."""
+        return cls(system, published, None, (), lambda: value)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A published number beside ours, and whether they agree (None: undecided)."""
+
+    system: str
+    published: float | None
+    uncertainty: float | None
+    found: Interval
+    agrees: bool | None
+    unusable: str = ""
+
+    @property
+    def deviation(self) -> float | None:
+        """The relative deviation of our value."""
+        if self.unusable or not self.published or not math.isfinite(self.found.value):
+            return None
+        return self.found.value / self.published - 1
+
+
+def compared(quantity: Quantity, samples: Sequence[Sample], band: float, looks: int) -> Row:
+    """Compare a published number with samples of it."""
+    if quantity.arms:
+        found = interval(samples, quantity.statistic, ALPHA / looks)
+    else:
+        value = quantity.read()
+        exact = float(value) if isinstance(value, int | float) else math.nan
+        found = Interval(exact, exact, exact, 1, same=True)
+    agrees: bool | None = None
+    if quantity.published is None:
+        seen = [sample.seen if isinstance(sample, Time) else sample is not None for sample in samples]
+        agrees = None if any(seen) and not all(seen) else not any(seen)
+    elif not math.isnan(found.value):
+        tolerance = band * abs(quantity.published) + (quantity.uncertainty or 0.0)
+        low, high = quantity.published - tolerance, quantity.published + tolerance
+        # A formula that gives the bound itself is not outside it because of its last binary digit.
+        slack = 1e-9 * abs(quantity.published)
+        if found.low >= low - slack and found.high <= high + slack:
+            agrees = True
+        elif found.high < low or found.low > high:
+            agrees = False
+    return Row(quantity.system, quantity.published, quantity.uncertainty, found, agrees)
+
+
+def agreement(rows: Sequence[Row]) -> Verdict:
+    """The verdict on rows: they agree, or pairs that differ in print have the same order here by their intervals, or they differ."""
+    usable = [row for row in rows if not row.unusable]
+    if not usable:
+        return Verdict.UNTESTABLE
+    if all(row.agrees for row in usable):
+        return Verdict.AGREES
+    if all(row.agrees is not False for row in usable):
+        return Verdict.UNDECIDED
+    pairs = [
+        (a, b) if a.published > b.published else (b, a)
+        for a, b in combinations([row for row in usable if row.published is not None], 2)
+        if a.published is not None
+        and b.published is not None
+        and abs(a.published - b.published) > (a.uncertainty or 0) + (b.uncertainty or 0) + 0.02 * abs(a.published)
+    ]
+    kept = bool(pairs) and all(larger.found.low > smaller.found.high for larger, smaller in pairs)
+    return Verdict.ORDERING if kept else Verdict.DIFFERS
+
+
+def dead(run: Run) -> str:
+    """Why a run says nothing about congestion control; empty if it was alive.
+
+    Its flows spent their time waiting for timeouts, or carried a small part of what one flow of Standard TCP would carry: by
+    equation 5.6 of Li 2006 where the path loses nothing, and by the formula of Padhye et al. (1998) at its loss rate.
+    """
+    document, summary = run.scenario.document, run.summary
+    measured_s = summary.to_s - summary.from_s
+    if not summary.flows or "path" not in document:
+        return ""
+    timeouts = sum(flow.timeouts for flow in summary.flows)
+    # A timeout waits for the minimum at least; one that is doubled waits longer.
+    rto_s = _core.seconds(document["tcp"].get("rto_min", "1 s"))
+    waiting = timeouts * rto_s / (measured_s * len(summary.flows))
+    if waiting > MOST_IN_TIMEOUTS:
+        return f"{timeouts} timeouts: flows waited for them during at least {100 * waiting:.0f} % of the time"
+    floor_bit_s = LEAST_OF_STANDARD * _standard_bit_s(document, rto_s)
+    carried_bit_s = sum(flow.goodput_bit_s for flow in summary.flows)
+    if carried_bit_s < floor_bit_s:
+        return (
+            f"its flows carried {significant(carried_bit_s / 1e6)} Mbit/s, "
+            f"less than {LEAST_OF_STANDARD:.0%} of what Standard TCP would carry alone"
+        )
+    return ""
+
+
+def _standard_bit_s(document: Mapping[str, Any], rto_s: float) -> float:
+    """What a flow of Standard TCP would carry on the path of a scenario, beside its datagrams."""
+    path = document["path"]
+    datagrams = sum(_core.bits_per_second(one["rate"]) * one["count"] for one in document.get("cbr", ()))
+    left = max(0.0, _core.bits_per_second(path["rate"]) - datagrams) * _core.utilisation_of(0.5, 0.0)
+    loss = path.get("loss", {})
+    rate = loss.get("probability") or (1 / loss["every"] if "every" in loss else 0.0)
+    if not rate:
+        return float(left)
+    mss = _core.quantity(document["tcp"].get("packet", "1500 B"))
+    assert mss is not None
+    return float(min(left, _core.pftk_bit_s(rate, _core.seconds(path["rtt"]), rto_s, mss[0], 1.0)))
