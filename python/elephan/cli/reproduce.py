@@ -1,10 +1,17 @@
-"""The commands `elephan reproduce ...`."""
+"""The command `elephan reproduce`."""
 
+import csv
 import json
+import os
 import time
 from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from matplotlib.figure import Figure
@@ -16,82 +23,179 @@ from elephan.base.folders import new_file, only_writer
 from elephan.base.table import Table, text_heads
 from elephan.base.text import Terminal
 from elephan.cli.options import command_line
+from elephan.cli.progress import progress_bar
 from elephan.studies.reproduce.catalogue import EXPERIMENTS
-from elephan.studies.reproduce.lab import Lab
-from elephan.studies.reproduce.page import report_of, report_place, table_of, write_page
+from elephan.studies.reproduce.lab import SCENARIOS, SOURCES, Engine, Experiment, Lab
+from elephan.studies.reproduce.page import write_page
+from elephan.studies.reproduce.stored import places_of, report_of, report_place, tables_of, verdicts_of
+from elephan.studies.sweeps.schedulers import connect
 from elephan.studies.sweeps.worker import code_version
 
 app = command_line()
 out = Terminal()
 err = Terminal(stderr=True)
 
+PAGE = Path("docs/reproduction.md")
+# The processor time of each experiment, in full and with `--quick`, when its runs were made last.
+COSTS = SCENARIOS / "costs.csv"
+
 
 @app.command()
 def reproduce(
     name: Annotated[str, typer.Argument(help="`list`, `all`, `page`, a source, or SOURCE/EXPERIMENT.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Use fewer and shorter runs: minutes for all.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Use fewer and shorter runs: minutes for all. Their verdicts do not count.")
+    ] = False,
     engine: Annotated[
         str,
-        typer.Option(help="sim, or kernel (a kernel's TCP; needs an image) for scenarios that a kernel can run."),
-    ] = "sim",
-    out_dir: Annotated[
-        Path | None,
         typer.Option(
-            "--out",
-            help="Folder for runs and reports; existing runs are reused. [default: results/reproduce, with --engine kernel "
-            "results/reproduce-kernel]",
+            help="sim; ns2 (needs ns-2); linux (the running kernel, in real time; root) or kernel (an image, in virtual time), "
+            "for scenarios that these can express."
         ),
+    ] = "sim",
+    against: Annotated[
+        str | None, typer.Option(help="Run the experiment on this engine as well, and show its numbers beside ours.")
     ] = None,
-    page: Annotated[Path | None, typer.Option(help="Page to write. [default: docs/reproduction.md for `page`]")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="A Dask scheduler whose workers run the simulations: tcp://host:port.")
+    ] = None,
+    out_dir: Annotated[
+        Path, typer.Option("--out", help="Folder for runs and reports; finished runs are reused.")
+    ] = Path("results/reproduce"),
+    page: Annotated[Path | None, typer.Option(help=f"Page to write. [default: {PAGE} for `page`]")] = None,
 ) -> None:
-    """Reproduce published experiments, and compare the results with the published numbers."""
-    if engine not in ("sim", "kernel"):
-        raise _core.ScenarioError(f"--engine: expected sim or kernel, found {engine!r}")
-    out_dir = out_dir or Path("results/reproduce" if engine == "sim" else "results/reproduce-kernel")
+    """Reproduce published experiments, and compare the results with the published numbers and claims.
+
+    One experiment takes seconds to half an hour, all of them hours: the time is stated before it starts. An interrupted
+    command loses only the runs in progress.
+    """
+    engines = [_engine("--engine", engine), *([_engine("--against", against)] if against is not None else [])]
     if name == "list":
         _list()
         return
     if name == "page":
         with damage(out_dir):
-            out.print(f"{write_page(out_dir, page or Path('docs/reproduction.md'))}")
+            out.print(f"{write_page(out_dir, page or PAGE)}")
         return
-    if name == "all":
-        chosen = [e for e in EXPERIMENTS.values() if e.quick or not quick]
-    else:
-        chosen = [e for e in EXPERIMENTS.values() if name in (e.name, e.source)]
-    if not chosen:
-        raise _core.ScenarioError(
-            f"reproduce: expected list, all, page, or one of {', '.join(EXPERIMENTS)}; found {name!r}"
-        )
-    lab = Lab(
-        out_dir / "runs",
-        quick=quick,
-        engine=engine,
-        progress=lambda what, share: err.print(f"  {what}: {share:.0%}", highlight=False) if err.is_terminal else None,
-    )
+    chosen = _chosen(name, quick=quick)
     counts: Counter[str] = Counter()
-    with only_writer(out_dir, "reproduction"):
+    with ExitStack() as stack:
+        stack.enter_context(only_writer(out_dir, "reproduction"))
+        executor: Executor | None = None
+        if scheduler is not None:
+            client = stack.enter_context(connect(scheduler))
+            executor = client.get_executor()
+        labs = [Lab(out_dir / "runs", quick=quick, engine=one, executor=executor) for one in dict.fromkeys(engines)]
+        work = _Work(chosen, labs, out_dir, _costs(quick=quick))
+        err.message(work.announcement())
         for one in chosen:
-            started = time.perf_counter(), time.process_time(), lab.asked, lab.made
-            report = report_of(one, one.function(lab), quick=quick)
-            ended = time.perf_counter(), time.process_time(), lab.asked, lab.made
-            wall, cpu, asked, made = (after - before for before, after in zip(started, ended, strict=True))
-            report |= {
-                "engine": engine,
-                "wall_s": round(wall, 1),
-                "cpu_s": round(cpu, 1),
-                "runs": asked,
-                "made": made,
-                "code": code_version(),
-            }
-            _keep(out_dir, report)
-            _print(report)
-            counts.update(report["verdicts"].values())
-            counts.update(check["verdict"] for check in report["checks"])
+            counts.update(work.do(one))
     out.print(f"{len(chosen)} experiments: " + ", ".join(f"{n} {what}" for what, n in sorted(counts.items())))
+    if quick:
+        out.print("These verdicts are from fewer and shorter runs (--quick); the page does not count them.")
     if page is not None:
         with damage(out_dir):
             out.print(f"{write_page(out_dir, page)}")
+
+
+def _engine(option: str, name: str) -> Engine:
+    engines: tuple[Engine, ...] = get_args(Engine)
+    for one in engines:
+        if name == one:
+            return one
+    raise _core.ScenarioError(f"{option}: expected one of {', '.join(engines)}, found {name!r}")
+
+
+def _chosen(name: str, *, quick: bool) -> list[Experiment]:
+    if name == "all":
+        return [one for one in EXPERIMENTS.values() if one.quick or not quick]
+    chosen = [one for one in EXPERIMENTS.values() if name in (one.name, one.source)]
+    if not chosen:
+        near = get_close_matches(name, [*EXPERIMENTS, *SOURCES, "list", "all", "page"], 3, 0.0)
+        raise _core.ScenarioError(
+            f"reproduce: expected list, all, page, a source or an experiment such as {', '.join(near)}; found {name!r}"
+        )
+    return chosen
+
+
+def _costs(*, quick: bool) -> dict[str, float]:
+    if not COSTS.is_file():
+        return {}
+    with COSTS.open(encoding="utf-8", newline="") as file:
+        return {row["experiment"]: float(row["quick_s" if quick else "full_s"]) for row in csv.DictReader(file)}
+
+
+@dataclass
+class _Work:
+    """Experiments to be done in laboratories, one for each engine."""
+
+    chosen: Sequence[Experiment]
+    labs: Sequence[Lab]
+    folder: Path
+    costs: dict[str, float]
+
+    def announcement(self) -> str:
+        """What will be done, and how long it takes if nothing is there yet."""
+        known = sum(self.costs.get(one.name, 0.0) for one in self.chosen)
+        cores = len(os.sched_getaffinity(0))
+        text = f"{len(self.chosen)} experiments; runs that are in {self.folder / 'runs'} are reused"
+        if known:
+            text += f"; the simulations take about {_span(known)} of processor time, {_span(known / cores)} on {cores} cores"
+        return text
+
+    def do(self, one: Experiment) -> Counter[str]:
+        """Do an experiment on every engine, store the reports, print them; returns the verdicts of the first engine."""
+        reports = [self._report(one, lab) for lab in self.labs]
+        first, others = reports[0], {lab.engine: report for lab, report in zip(self.labs[1:], reports[1:], strict=True)}
+        for table in tables_of(first, others):
+            out.print(table.to_terminal(out.width))
+        beside = {engine: {claim["claim"]: claim for claim in other["claims"]} for engine, other in others.items()}
+        for claim in first["claims"]:
+            out.strong(f"{claim['claim']} {claim['verdict']}", f": {claim['sentence']}")
+            same = {engine: found[claim["claim"]] for engine, found in beside.items() if claim["claim"] in found}
+            places = places_of(claim, same)
+            if places is not None:
+                out.print(places.to_terminal(out.width))
+        return verdicts_of(first)
+
+    def _report(self, one: Experiment, lab: Lab) -> dict[str, Any]:
+        lab.asked = lab.made = 0
+        lab.cost_s = 0.0
+        started = time.perf_counter()
+        with progress_bar(one.name) as progress:
+            expected = self.costs.get(one.name)
+            lab.progress = lambda spent_s: progress(min(0.99, spent_s / expected) if expected else 0.0)
+            made = one.function(lab)
+        report = report_of(one, made) | {
+            "wall_s": round(time.perf_counter() - started, 1),
+            "cost_s": round(lab.cost_s, 1),
+            "runs": lab.asked,
+            "made": lab.made,
+            "code": code_version(),
+        }
+        self._keep(report, made)
+        return report
+
+    def _keep(self, report: dict[str, Any], made: Any) -> None:
+        place = report_place(self.folder, report["name"], quick=report["quick"], engine=report["engine"])
+        _write(place, report)
+
+        def draw_and_tell() -> Figure:
+            figure: Figure = made.draw()
+            with new_file(place.with_suffix(".csv")) as new:
+                plots.data_of(figure).write_csv(new)
+            return figure
+
+        if made.draw is not None and plots.save_beside(place.parent, {place.stem: draw_and_tell}):
+            report["picture"] = str(place.with_suffix(".png").relative_to(self.folder))
+            _write(place, report)
+
+
+def _span(seconds: float) -> str:
+    minutes = seconds / 60
+    if minutes < 1.5:
+        return f"{max(1, round(seconds))} s"
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
 
 
 def _list() -> None:
@@ -102,33 +206,6 @@ def _list() -> None:
     out.print(Table("published experiments", head, rows).to_terminal(out.width))
 
 
-def _keep(folder: Path, report: dict[str, Any]) -> None:
-
-    place = report_place(folder, report["name"], quick=report["quick"])
-    draw = report.pop("draw")
-    _write(place, report)
-
-    def draw_and_tell() -> Figure:
-        figure: Figure = draw()
-        with new_file(place.with_suffix(".csv")) as new:
-            plots.data_of(figure).write_csv(new)
-        return figure
-
-    if draw is not None and plots.save_beside(place.parent, {place.stem: draw_and_tell}):
-        report["picture"] = str(place.with_suffix(".png").relative_to(folder))
-        _write(place, report)
-
-
 def _write(place: Path, report: dict[str, Any]) -> None:
     with new_file(place) as new:
         new.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-
-
-def _print(report: dict[str, Any]) -> None:
-    if report["rows"]:
-        out.print(table_of(report).to_terminal(out.width))
-        for group, found in report["verdicts"].items():
-            reason = report["reasons"].get(group, "") if found != "agrees" else ""
-            out.strong(found, f": {group}{'; ' + reason if reason else ''}")
-    for check in report["checks"]:
-        out.strong(f"{check['claim']} {check['verdict']}", f": {check['text']} ({check['evidence']})")

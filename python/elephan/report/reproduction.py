@@ -10,17 +10,8 @@ from elephan import _core
 from elephan.base.documents import inside, read_json
 from elephan.base.table import Table, text_heads
 from elephan.report.content import Content, Picture, Tile
-from elephan.studies.reproduce.page import table_of
-
-# Verdicts, best first, and their meaning.
-VERDICTS = {
-    "agrees": "Within the stated band of the published number, or within both uncertainties.",
-    "same ordering": "All pairs of systems that differ in the publication have the same order here.",
-    "differs": "Neither of the two above.",
-    "confirmed": "A claim that holds here.",
-    "refuted": "A claim that does not hold here.",
-    "untestable here": "A claim that cannot be tested here.",
-}
+from elephan.studies.reproduce.page import MEANINGS
+from elephan.studies.reproduce.stored import places_of, tables_of, verdicts_of
 
 
 def experiments(folder: Path) -> dict[str, dict[str, Any]]:
@@ -35,7 +26,7 @@ def experiments(folder: Path) -> dict[str, dict[str, Any]]:
                 report = read_json(folder, str(path.relative_to(folder)))
             except (_core.ScenarioError, OSError):  # a file that Elephan did not write
                 continue
-            if {"name", "rows", "verdicts", "checks"} <= report.keys() and isinstance(report["name"], str):
+            if {"name", "comparisons", "claims"} <= report.keys() and isinstance(report["name"], str):
                 found[report["name"]] = report
     return dict(sorted(found.items()))
 
@@ -45,8 +36,7 @@ def read(folder: Path) -> Content:
     reports = experiments(folder)
     counts: Counter[str] = Counter()
     for report in reports.values():
-        counts.update(report["verdicts"].values())
-        counts.update(check["verdict"] for check in report["checks"])
+        counts.update(verdicts_of(report))
     made = Counter(report.get("code", "of an unknown version") for report in reports.values())
     quick = any(report["quick"] for report in reports.values())
     return Content(
@@ -61,7 +51,7 @@ def read(folder: Path) -> Content:
             f"elephan reproduce {name}{' --quick' if report['quick'] else ''}" for name, report in reports.items()
         ),
         scenario="",
-        tiles=[Tile(name, str(counts[name]), "", meaning) for name, meaning in VERDICTS.items()],
+        tiles=[Tile(name, str(counts[name]), "", meaning) for name, meaning in MEANINGS.items() if counts[name]],
         tables=[table for name, report in reports.items() for table in _tables(name, report)],
         pictures=[
             Picture(f"{name}: {report['title']}", _png(folder, report["picture"]), _data(folder, report["picture"]))
@@ -72,22 +62,14 @@ def read(folder: Path) -> Content:
 
 
 def _tables(name: str, report: dict[str, Any]) -> list[Table]:
-    tables = []
-    if report["rows"]:
-        found = [
-            f"{group}: {verdict}" + _reason(report, group, verdict) for group, verdict in report["verdicts"].items()
-        ]
-        tables.append(replace(table_of(report), note="; ".join([*found, *report["notes"]])))
-    if report["checks"]:
-        head = text_heads("claim", "verdict", "what it says", "what was found")
-        rows = [[check["claim"], check["verdict"], check["text"], check["evidence"]] for check in report["checks"]]
+    tables = [replace(table, title=f"{name}: {table.title}") for table in tables_of(report)]
+    if report["claims"]:
+        head = text_heads("claim", "verdict", "what the source says")
+        rows = [[claim["claim"], claim["verdict"], claim["sentence"]] for claim in report["claims"]]
         tables.append(Table(f"{name}: claims", head, rows))
+    places = (places_of(claim) for claim in report["claims"])
+    tables.extend(replace(table, title=f"{name}, {table.title}") for table in places if table is not None)
     return tables
-
-
-def _reason(report: dict[str, Any], group: str, verdict: str) -> str:
-    reason = report["reasons"].get(group)
-    return f" ({reason})" if reason and verdict != "agrees" else ""
 
 
 def _png(folder: Path, name: str) -> str:

@@ -49,7 +49,7 @@ SOURCES = {
 }
 # Engines other than the simulator. Each module has `express(scenario, engine)`, which returns the scenario as the engine can run it
 # or raises `UnsuitableError`; `run(scenario, cancel)`; and `at_once(cores)`, the number of runs that may take place together.
-OTHERS = {
+OTHERS: Mapping[Engine, str] = {
     "ns2": "elephan.studies.reproduce.ns2",
     "kernel": "elephan.studies.reproduce.kernels",
     "linux": "elephan.studies.reproduce.kernels",
@@ -215,6 +215,7 @@ class Lab:
     folder: Path
     quick: bool = False
     engine: Engine = "sim"
+    # Called with the processor time of the runs that were carried out or read so far.
     progress: Callable[[float], object] | None = None
     executor: Executor | None = None
     # How many runs were requested, how many of them were carried out, and the processor time of all, when they were made.
@@ -260,13 +261,15 @@ class Lab:
         pool = local if self.executor is None else self.executor
         cancels = (cancel,) if self.executor is None else ()
         waiting = {pool.submit(_made, s, self.engine, code_version(), *cancels): p for p, s in missing.items()}
-        kept = 0
+        kept, spent_s = 0, self.cost_s
         try:
             for one in as_completed(waiting):
-                one.result().save(waiting[one], force=True)
+                made = one.result()
+                made.save(waiting[one], force=True)
                 kept += 1
+                spent_s += made.provenance["wall_time_s"]
                 if self.progress is not None:
-                    self.progress(kept / len(waiting))
+                    self.progress(spent_s)
         except BaseException as error:
             cancel.set()
             for one in waiting:

@@ -1,217 +1,342 @@
-"""The page that shows all experiments, made from stored reports."""
+"""The page that shows all experiments, and a page for each source, made from stored reports."""
 
 import shutil
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from elephan._core import ScenarioError
-from elephan.base.documents import read_json
 from elephan.base.folders import new_file
-from elephan.base.numbers import deviation, measured
+from elephan.base.plots import save
 from elephan.base.table import Head, Table, of_markdown, text_heads
-from elephan.studies.reproduce.lab import EXPERIMENTS, SOURCES, Experiment, Report, claims
+from elephan.base.text import Markdown, markdown
+from elephan.studies.reproduce.judge import KINDS, Verdict
+from elephan.studies.reproduce.lab import EXPERIMENTS, OTHERS, SOURCES, Engine, claims
+from elephan.studies.reproduce.pictures import beside_print, overview
+from elephan.studies.reproduce.stored import places_of, read_reports, tables_of, verdicts_of
 
-
-def report_place(folder: Path, name: str, *, quick: bool) -> Path:
-    """Where the report of an experiment is stored: separately for full runs and for `--quick`."""
-    return folder / ("quick" if quick else "full") / f"{name}.json"
-
-
-def report_of(one: Experiment, report: Report, *, quick: bool) -> dict[str, Any]:
-    """A report in its stored form: text and numbers, and the data of its figure if it has one."""
-    texts = claims(one.source)
-    return {
-        "name": one.name,
-        "title": one.title,
-        "scenario": one.scenario,
-        "choices": list(one.choices),
-        "quick": quick,
-        "rows": [
-            {
-                "group": r.group,
-                "system": r.system,
-                "unit": r.unit,
-                "published": "never" if r.published is None else measured(r.published, r.uncertainty),
-                "ours": r.ours.text(),
-                "deviation": r.deviation,
-                "band": r.band,
-                "agrees": r.agrees,
-            }
-            for r in report.rows
-        ],
-        "verdicts": report.verdicts(),
-        "reasons": report.reasons,
-        "checks": [
-            {"claim": c.claim, "verdict": c.verdict, "text": texts[c.claim]["claim"], "evidence": c.evidence}
-            for c in report.checks
-        ],
-        "notes": report.notes,
-        "draw": report.draw,
-    }
-
-
-def table_of(report: dict[str, Any]) -> Table:
-    """The published numbers of a stored report, beside ours."""
-    head = [
-        *text_heads("quantity", "system", "unit"),
-        Head("published"),
-        Head("ours"),
-        Head("deviation", "%"),
-        Head("band", "%"),
-        *text_heads("within"),
-    ]
-    rows = [
-        [
-            row["group"],
-            row["system"],
-            row["unit"],
-            row["published"],
-            row["ours"],
-            deviation(row["deviation"]),
-            f"{100 * row['band']:g}",
-            "agrees" if row["agrees"] else "",
-        ]
-        for row in report["rows"]
-    ]
-    return Table(f"{report['name']}: {report['title']}", head, rows)
+Reports = Mapping[str, dict[str, Any]]
+OF_COMPARISONS = (Verdict.AGREES, Verdict.ORDERING, Verdict.DIFFERS, Verdict.UNDECIDED, Verdict.UNTESTABLE)
+OF_CLAIMS = (Verdict.CONFIRMED, Verdict.REFUTED, Verdict.DEPENDENT, Verdict.UNDECIDED, Verdict.UNTESTABLE)
+MEANINGS = {
+    Verdict.AGREES: "our interval lies within the stated band of the printed number",
+    Verdict.ORDERING: "some values differ, but all pairs that differ in print have the same order here, with intervals apart",
+    Verdict.DIFFERS: "an interval of ours lies outside the band",
+    Verdict.CONFIRMED: "the claim holds at every place of its population (or at one, where that is what it says)",
+    Verdict.REFUTED: "it fails at a place, with the error rate of all places together below 5 %",
+    Verdict.DEPENDENT: "it holds under one plausible set of choices that the source leaves open, and fails under another",
+    Verdict.UNDECIDED: "the intervals did not decide within the stated number of repeats",
+    Verdict.UNTESTABLE: "no engine of Elephan can run what it takes",
+}
 
 
 def write_page(folder: Path, page: Path) -> Path:
-    """Write the page, and copy its pictures to the same place."""
-    reports: dict[str, dict[str, Any]] = {}
-    for name in EXPERIMENTS:
-        # The full report is preferred.
-        for quick in (True, False):
-            if (place := report_place(folder, name, quick=quick)).is_file():
-                reports[name] = read_json(place.parent, place.name)
-    if not reports:
+    """Write the page, the pages of the sources and their pictures in a folder beside it."""
+    full, quick = read_reports(folder, quick=False), read_reports(folder, quick=True)
+    if not full and not quick:
         raise ScenarioError(f"{folder}: expected reports of experiments, found none")
-    pictures = page.with_suffix("")
-    lines = [
-        "# Published experiments, reproduced",
-        "",
-        "Made by `elephan reproduce all` and `elephan reproduce page`. Each section is one table or figure: the published values,",
-        "Elephan's values with 95 % confidence intervals over repeats, and a verdict: *agrees* within the stated band (or within both",
-        "uncertainties), *same ordering* if all pairs of systems that differ in the publication have the same order, otherwise *differs*.",
-        "Claims are *confirmed*, *refuted* or *untestable here*. Parameters come from the sources; if a source does not give one, the choice is",
-        "listed. Nothing was tuned.",
-        "",
-        _versions(reports),
-        "",
-        _overview(reports),
-        *_contents(reports),
-    ]
-    for source in SOURCES:
-        lines += ["", f"## {SOURCES[source]}", ""]
-        for name, report in reports.items():
-            if name.startswith(f"{source}/"):
-                lines += _section(report, _usual(reports), folder, pictures)
-    lines += _untested(reports)
+    reports = {name: full.get(name) or quick[name] for name in EXPERIMENTS if name in full or name in quick}
+    beside = {engine: read_reports(folder, quick=False, engine=engine) for engine in OTHERS}
+    pages = page.with_suffix("")
+    save(overview(_squares(full), list(SOURCES.values())), pages / "overview.svg")
+    _leave_the_picture(pages / "overview.svg")
     with new_file(page) as new:
-        new.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        new.write_text("\n".join(_head(full, reports, pages.name)) + "\n", encoding="utf-8")
+    for source in SOURCES:
+        with new_file(pages / f"{source}.md") as new:
+            new.write_text("\n".join(_source(source, reports, beside, folder, pages)) + "\n", encoding="utf-8")
     return page
 
 
-# Early reports do not record the code version.
-UNKNOWN = "an unknown version"
+def coloured(verdict: str) -> Markdown:
+    """A verdict in words, with a class that gives it its colour."""
+    return Markdown(f'<span class="verdict {verdict.split(maxsplit=1)[0]}">{verdict}</span>')
 
 
-def made_by(report: dict[str, Any]) -> str:
-    """The version of the package and of the code that made a report."""
-    return str(report.get("code", UNKNOWN))
+def anchor(text: str) -> str:
+    """The name of a place on a page: of an experiment, a group of numbers or a claim."""
+    return "".join(letter if letter.isalnum() else "-" for letter in text.lower())
 
 
-def _usual(reports: dict[str, dict[str, Any]]) -> str:
-    """The code version of most of the reports that record one."""
-    told = Counter(made_by(report) for report in reports.values() if "code" in report)
-    return told.most_common(1)[0][0] if told else UNKNOWN
+def _head(full: Reports, reports: Reports, pages: str) -> list[str]:
+    return [
+        "# Published experiments, reproduced",
+        "",
+        "Every table, figure and claim of five publications on high-speed transport protocols, run again and judged by intervals over repeats. Made by",
+        "`elephan reproduce all` and `elephan reproduce page`. Parameters come from the sources; where a source does not give one, the choice is",
+        "listed, and where the choice decides, the verdict says so. Nothing was tuned.",
+        "",
+        _versions(reports),
+        "",
+        *_counts(full),
+        f'<object type="image/svg+xml" data="{pages}/overview.svg" aria-label="Every verdict of every source">',
+        f'<img src="{pages}/overview.svg" alt="Every verdict of every source, as a coloured square">',
+        "</object>",
+        "",
+        "Each square is a comparison or a claim; it leads to its place.",
+        "",
+        *_sources(full, pages),
+        *_refuted(full, pages),
+        *_open(full, pages),
+        *_contents(reports, pages),
+        *_untested(reports),
+    ]
 
 
-def _versions(reports: dict[str, dict[str, Any]]) -> str:
+def _counts(full: Reports) -> list[str]:
+    """The verdicts by their kind: comparisons of numbers, and claims."""
+    lines = []
+    for what, key, verdicts in (("numbers", "comparisons", OF_COMPARISONS), ("claims", "claims", OF_CLAIMS)):
+        rows = []
+        for kind, text in KINDS.items():
+            found = Counter(
+                one["verdict"]
+                for report in full.values()
+                for one in report[key]
+                if one["kind"] == kind and not one.get("cause_of")
+            )
+            if found:
+                rows.append([text, *(str(found[verdict]) for verdict in verdicts)])
+        total = of_markdown([*text_heads(f"{what}, by kind"), *map(Head, verdicts)], rows)
+        lines += [total.to_markdown().rstrip(), ""]
+    meanings = [f"- {coloured(verdict)}: {text}." for verdict, text in MEANINGS.items()]
+    return [*lines, *meanings, ""]
+
+
+def _versions(reports: Reports) -> str:
     """The code versions of the reports."""
-    usual = _usual(reports)
-    others = Counter(made_by(report) for report in reports.values() if made_by(report) != usual)
+    made = Counter(report["code"] for report in reports.values())
+    usual = made.most_common(1)[0][0]
     text = f"made by Elephan {usual} (package version, and a hash of the code that makes results)"
-    if not others:
-        return f"All reports were {text}."
-    told = ", ".join(f"{count} by {version}" for version, count in sorted(others.items()))
-    return f"{len(reports) - others.total()} of {len(reports)} reports were {text}; {told}: marked *other code*."
+    quick = sum(report["quick"] for report in reports.values())
+    lead = (
+        f"All {len(reports)} reports were {text}"
+        if len(made) == 1
+        else (
+            f"{made[usual]} of {len(reports)} reports were {text}; "
+            + ", ".join(f"{count} by {version}" for version, count in sorted(made.items()) if version != usual)
+        )
+    )
+    return lead + (f"; {quick} by `--quick`, whose verdicts are marked and not counted." if quick else ", in full.")
 
 
-def _overview(reports: dict[str, dict[str, Any]]) -> str:
-    kinds = ("agrees", "same ordering", "differs", "confirmed", "refuted", "untestable here")
+def _leave_the_picture(path: Path) -> None:
+    """Let links of an SVG open in the page that shows it, which matplotlib cannot say."""
+    text = path.read_text(encoding="utf-8").replace("<a xlink:href=", '<a target="_top" xlink:href=')
+    with new_file(path) as new:
+        new.write_text(text, encoding="utf-8")
+
+
+def _squares(full: Reports) -> list[list[tuple[str, str]]]:
+    """For each source: verdict and address of each comparison and claim, seen from the folder of the picture."""
+    return [
+        [
+            (one["verdict"], f"{source}/#{anchor(name)}")
+            for report in full.values()
+            if report["name"].startswith(f"{source}/")
+            for one, name in _judged(report)
+        ]
+        for source in SOURCES
+    ]
+
+
+def _judged(report: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    for one in report["comparisons"]:
+        if not one["cause_of"]:
+            yield one, f"{report['name']} {one['group']}"
+    for one in report["claims"]:
+        yield one, one["claim"]
+
+
+def _sources(full: Reports, pages: str) -> list[str]:
+    verdicts = list(dict.fromkeys([*OF_COMPARISONS[:3], *OF_CLAIMS]))
     rows = []
     for source in SOURCES:
-        found = [r for name, r in reports.items() if name.startswith(f"{source}/")]
-        all_of = [v for r in found for v in r["verdicts"].values()] + [c["verdict"] for r in found for c in r["checks"]]
-        rows.append([SOURCES[source], *(str(all_of.count(kind)) for kind in kinds)])
-    return of_markdown([*text_heads("source"), *map(Head, kinds)], rows).to_markdown()
+        found: Counter[str] = Counter()
+        for name, report in full.items():
+            if name.startswith(f"{source}/"):
+                found.update(verdicts_of(report))
+        link = Markdown(f"[{markdown(SOURCES[source])}]({pages}/{source}.md)")
+        rows.append([link, *(str(found[verdict]) for verdict in verdicts)])
+    return [of_markdown([*text_heads("source"), *map(Head, verdicts)], rows).to_markdown().rstrip(), ""]
 
 
-def _contents(reports: dict[str, dict[str, Any]]) -> list[str]:
+def _claims(full: Reports, *verdicts: Verdict) -> Iterator[tuple[str, dict[str, Any]]]:
+    for report in full.values():
+        source = report["name"].split("/")[0]
+        for claim in report["claims"]:
+            if claim["verdict"] in verdicts:
+                yield source, claim
+
+
+def _link(source: str, claim: dict[str, Any], pages: str) -> Markdown:
+    return Markdown(f"[{claim['claim']}]({pages}/{source}.md#{anchor(claim['claim'])})")
+
+
+def _refuted(full: Reports, pages: str) -> list[str]:
+    """The refuted claims, each with its three lines."""
+    lines = [
+        "## Refuted",
+        "",
+        "What was tried to make each hold, what a second opinion says, and what follows for a reader of the source.",
+        "",
+    ]
+    for source, claim in _claims(full, Verdict.REFUTED):
+        lines += [f"- **{_link(source, claim, pages)}** ({source}, {claim['where']}): {markdown(claim['sentence'])}"]
+        lines += [f"    - {line}" for line in _three(claim)]
+    return [*lines, ""]
+
+
+def _three(claim: dict[str, Any]) -> list[str]:
+    return [
+        f"*Tried*: {markdown(claim['tried'] or 'nothing further.')}",
+        f"*Second opinion*: {markdown(claim['oracle'] or 'in the tables of this claim, where an engine beside the simulator ran it.')}",
+        f"*For a reader*: {markdown(claim['means'] or 'the sentence does not hold in the set-up that the source gives.')}",
+    ]
+
+
+def _open(full: Reports, pages: str) -> list[str]:
+    lines: list[str] = []
+    for verdict, title in ((Verdict.DEPENDENT, "Dependent on an unpublished choice"), (Verdict.UNDECIDED, "Undecided")):
+        rows = []
+        for source, claim in _claims(full, verdict):
+            sets = "; ".join(f"{one['name']}: {one['verdict']}" for one in claim["sets"] if one["name"])
+            rows.append([_link(source, claim, pages), claim["sentence"], sets or _undecided_places(claim)])
+        if rows:
+            table = of_markdown(text_heads("claim", "what the source says", "what was found"), rows)
+            lines += [f"## {title}", "", table.to_markdown().rstrip(), ""]
+    return lines
+
+
+def _undecided_places(claim: dict[str, Any]) -> str:
+    found = [finding for one in claim["sets"] for finding in one["findings"]]
+    open_ = [finding["place"] for finding in found if finding["holds"] is None]
+    return (
+        f"undecided at {len(open_)} of {len(found)} places: {', '.join(open_[:3])}{', ...' if len(open_) > 3 else ''}"
+    )
+
+
+def _contents(reports: Reports, pages: str) -> list[str]:
     """The experiments that were run in full, with `--quick`, or not yet."""
-    usual = _usual(reports)
-    rows = []
+    rows: list[list[str]] = []
     for name, one in EXPERIMENTS.items():
         report = reports.get(name)
         if report is None:
             rows.append([name, one.title, "not yet", ""])
             continue
-        verdicts = Counter([*report["verdicts"].values(), *(c["verdict"] for c in report["checks"])])
-        text = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-        how = ("--quick" if report["quick"] else "in full") + ("" if made_by(report) == usual else ", *other code*")
-        rows.append([name, one.title, how, text])
+        link = Markdown(f"[{name}]({pages}/{one.source}.md#{anchor(name)})")
+        text = ", ".join(f"{count} {verdict}" for verdict, count in verdicts_of(report).items())
+        rows.append([link, one.title, "--quick" if report["quick"] else "in full", text])
     kinds = Counter("not yet" if n not in reports else "quick" if reports[n]["quick"] else "full" for n in EXPERIMENTS)
     head = f"Of {len(EXPERIMENTS)} experiments {kinds['full']} were run in full, {kinds['quick']} by `--quick`, {kinds['not yet']} not yet:"
     table = of_markdown(text_heads("experiment", "what", "run", "verdicts"), rows)
-    return [head, "", table.to_markdown().rstrip()]
+    return ["## Experiments", "", head, "", table.to_markdown().rstrip(), ""]
 
 
-def _section(report: dict[str, Any], usual: str, folder: Path, pictures: Path) -> list[str]:
+def _source(
+    source: str, reports: Reports, beside: Mapping[Engine, Reports], folder: Path, pages: Path
+) -> Iterator[str]:
+    yield from [f"# {SOURCES[source]}", "", "[All sources](../reproduction.md)", ""]
+    for name, report in reports.items():
+        if name.startswith(f"{source}/"):
+            others = {engine: found[name] for engine, found in beside.items() if name in found}
+            yield from _section(report, others, folder, pages)
+
+
+def _section(
+    report: dict[str, Any], others: Mapping[Engine, dict[str, Any]], folder: Path, pages: Path
+) -> Iterator[str]:
     name = report["name"]
-    lines = [
-        f"### {name}: {report['title']}",
+    quick = " --quick" if report["quick"] else ""
+    yield from [
+        f'## <a id="{anchor(name)}"></a>{name}: {report["title"]}',
         "",
-        f"    elephan reproduce {name}{' --quick' if report['quick'] else ''}",
+        f"    elephan reproduce {name}{quick}",
         "",
     ]
-    if made_by(report) != usual:
-        lines += [f"*Other code*: made by Elephan {made_by(report)}.", ""]
+    if report["quick"]:
+        yield from ["**Fewer and shorter runs (`--quick`): these verdicts do not count.**", ""]
     if report["scenario"]:
-        lines += [f"Scenario: `python/elephan/studies/reproduce/scenarios/{report['scenario']}.toml`.", ""]
+        yield from [f"Scenario: `python/elephan/studies/reproduce/scenarios/{report['scenario']}.toml`.", ""]
     for choice in report["choices"]:
-        lines.append(f"- Not published: {choice}")
+        yield f"- Not published: {choice}"
     if report["choices"]:
-        lines.append("")
-    if report.get("picture"):
-        place = pictures / f"{name.replace('/', '-')}.png"
-        with new_file(place) as new:
-            shutil.copyfile(folder / report["picture"], new)
-        lines += [f"![{report['title']}]({pictures.name}/{place.name})", ""]
-    if report["rows"]:
-        rows = [[f"{group}, {unit}", system, *numbers] for group, system, unit, *numbers, _ in table_of(report).texts]
-        head = [*text_heads("quantity", "system"), *map(Head, ("published", "ours", "deviation, %", "band, %"))]
-        lines.append(of_markdown(head, rows).to_markdown())
-        for group, verdict in report["verdicts"].items():
-            reason = report["reasons"].get(group)
-            lines.append(f"- **{verdict}**: {group}{': ' + reason if reason and verdict != 'agrees' else ''}")
-        lines.append("")
-    for check in report["checks"]:
-        lines.append(f"- **{check['claim']} {check['verdict']}**: {check['text']} *{check['evidence']}*")
-    if report["checks"]:
-        lines.append("")
+        yield ""
+    yield from _pictures(report, folder, pages)
+    for comparison, table in zip(report["comparisons"], tables_of(report, others), strict=True):
+        yield from _comparison(name, comparison, table)
+    for claim in report["claims"]:
+        same = {
+            engine: found
+            for engine, other in others.items()
+            for found in other["claims"]
+            if found["claim"] == claim["claim"]
+        }
+        yield from _claim(claim, same)
     for note in report["notes"]:
-        lines += [note, ""]
-    return lines
+        yield from [note, ""]
 
 
-def _untested(reports: dict[str, dict[str, Any]]) -> list[str]:
+def _pictures(report: dict[str, Any], folder: Path, pages: Path) -> Iterator[str]:
+    name = report["name"].replace("/", "-")
+    figure = beside_print(report)
+    if figure is not None:
+        save(figure, pages / f"{name}-print.svg")
+        yield from [f"![{report['title']}: print and ours]({name}-print.svg)", ""]
+    if report.get("picture"):
+        with new_file(pages / f"{name}.png") as new:
+            shutil.copyfile(folder / report["picture"], new)
+        yield from [f"![{report['title']}]({name}.png)", ""]
+
+
+def _comparison(name: str, comparison: dict[str, Any], table: Table) -> Iterator[str]:
+    lead = f'<a id="{anchor(name + " " + comparison["group"])}"></a>'
+    if comparison["cause_of"]:
+        yield from [f"**{markdown(table.title)}**", ""]
+    else:
+        yield from [
+            f"{lead}{coloured(comparison['verdict'])} **{markdown(comparison['group'])}** ({KINDS[comparison['kind']]})",
+            "",
+        ]
+    yield of_markdown(table.head, table.texts).to_markdown().rstrip()
+    yield ""
+    if comparison["reason"] and comparison["verdict"] != Verdict.AGREES:
+        yield from [f"Cause: {markdown(comparison['reason'])}", ""]
+    if comparison["cause_of"] and comparison["command"]:
+        yield from [f"    {comparison['command']}", ""]
+
+
+def _claim(claim: dict[str, Any], others: Mapping[Engine, dict[str, Any]]) -> Iterator[str]:
+    yield (
+        f'<a id="{anchor(claim["claim"])}"></a>{coloured(claim["verdict"])} **{claim["claim"]}** {markdown(claim["sentence"])} '
+        f"({markdown(claim['where'])})"
+    )
+    yield ""
+    for label, key in (("Population", "population"), ("Statistic", "statistic"), ("Bound", "bound")):
+        if claim[key]:
+            yield f"- {label}: {markdown(claim[key])}"
+    if claim["sets"]:
+        yield f"- Rule: it holds if {'every place holds' if claim['rule'] == 'every' else 'some place holds'}."
+    for one in claim["sets"]:
+        if one["name"]:
+            yield f"- {markdown(one['name'])}: {coloured(one['verdict'])}"
+    if claim["verdict"] == Verdict.REFUTED:
+        for line in _three(claim):
+            yield f"- {line}"
+    yield ""
+    places = places_of(claim, others)
+    if places is not None:
+        yield of_markdown(places.head, places.texts).to_markdown().rstrip()
+        yield ""
+
+
+def _untested(reports: Reports) -> list[str]:
     """The claims that no stored report covers."""
-    tested = {check["claim"] for report in reports.values() for check in report["checks"]}
+    tested = {claim["claim"] for report in reports.values() for claim in report["claims"]}
     left = [row for source in SOURCES for key, row in claims(source).items() if key not in tested]
     if not left:
         return []
-    rows = [[row["id"], f"{row['source']}, {row['locator']}", row["claim"]] for row in left]
+    rows: Sequence[Sequence[str]] = [[row["id"], f"{row['source']}, {row['locator']}", row["claim"]] for row in left]
     table = of_markdown(text_heads("claim", "source", "what it says"), rows)
-    return ["", "## Claims that are not tested yet", "", table.to_markdown().rstrip()]
+    return ["## Claims that are not tested yet", "", table.to_markdown().rstrip()]

@@ -1,16 +1,32 @@
 """Author Year: the subject of the source."""
 
-from elephan.studies.reproduce.lab import Lab, Report, Row, estimate, experiment, printed
+from elephan.studies.reproduce.judge import Arm, Claim, Place, Quantity
+from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
+
+SCENARIO = "template/name"
 
 
-@experiment("template/name", "What the table or figure shows", "template/name")
+@experiment("template/name", "What the table or figure shows", SCENARIO)
 def name(lab: Lab) -> Report:
-    """The runs, and the published numbers that they are compared with."""
-    report = Report()
-    systems = printed("template", "Table 1", "goodput")
-    points = [{"flow.cc": "reno"} for _ in systems]
-    found = lab.runs("template/name", points, lab.pick(3, 1)) if points else []
-    for (system, (value, uncertainty)), runs in zip(systems.items(), found, strict=True):
-        ours = estimate(runs, lambda summary: summary.goodput_bit_s / 1e6)
-        report.rows.append(Row("goodput", system, "Mbit/s", value, uncertainty, ours))
+    """The published numbers beside ours, and the claims."""
+    report = Report(lab)
+    arm = Arm.of(SCENARIO, flow__cc="reno")
+    report.compare(
+        "goodput",
+        "Mbit/s",
+        [
+            Quantity(system, value, uncertainty, (arm,), lambda run: run.summary.goodput_bit_s / 1e6)
+            for system, (value, uncertainty) in printed("template", "Table 1", "goodput").items()
+        ],
+    )
+    report.test(
+        Claim(
+            "X01",
+            sentence="what the source says, in your words",
+            population="the points of which it speaks",
+            statistic="what is read at each of them",
+            bound="what it must keep, and where that comes from",
+        ),
+        [Place("Standard TCP", (arm,), lambda run: run.summary.utilisation, above=0.9, unit="1")],
+    )
     return report

@@ -1,0 +1,235 @@
+"""Reports of experiments as stored: JSON documents in a folder, one for each experiment, engine and thoroughness."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from elephan.base.documents import read_json
+from elephan.base.numbers import deviation, measured, significant
+from elephan.base.table import Head, Table, text_heads
+from elephan.studies.reproduce.judge import Finding, Interval, Kind, Row
+from elephan.studies.reproduce.lab import EXPERIMENTS, Comparison, Engine, Experiment, Judgement, Report, claims
+
+# What the engines are called in tables.
+NAMES: Mapping[Engine, str] = {"sim": "simulator", "ns2": "ns-2", "linux": "Linux here", "kernel": "Linux in a guest"}
+HOLDS = {True: "holds", False: "fails", None: "undecided"}
+AGREES = {True: "agrees", False: "differs", None: "undecided"}
+
+
+def report_place(folder: Path, name: str, *, quick: bool, engine: Engine = "sim") -> Path:
+    """Where the report of an experiment is stored: apart for full runs and `--quick`, and for each engine."""
+    kind = "quick" if quick else "full"
+    return folder / (kind if engine == "sim" else f"{kind}-{engine}") / f"{name}.json"
+
+
+def report_of(one: Experiment, report: Report) -> dict[str, Any]:
+    """A report in its stored form: text and numbers."""
+    return {
+        "name": one.name,
+        "title": one.title,
+        "scenario": one.scenario,
+        "choices": list(one.choices),
+        "quick": report.lab.quick,
+        "engine": report.lab.engine,
+        "comparisons": [_comparison(made) for made in report.comparisons],
+        "claims": [_judgement(one.source, made) for made in report.judgements],
+        "notes": report.notes,
+    }
+
+
+def _comparison(made: Comparison) -> dict[str, Any]:
+    return {
+        "group": made.group,
+        "unit": made.unit,
+        "kind": made.kind,
+        "band": made.band,
+        "verdict": made.verdict,
+        "reason": made.reason,
+        "cause_of": made.cause_of,
+        "changed": made.changed,
+        "command": made.command,
+        "rows": [_row(row) for row in made.rows],
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    return {
+        "system": row.system,
+        "published": row.published,
+        "uncertainty": row.uncertainty,
+        "ours": _interval(row.found),
+        "deviation": row.deviation,
+        "agrees": row.agrees,
+        "unusable": row.unusable,
+    }
+
+
+def _judgement(source: str, made: Judgement) -> dict[str, Any]:
+    claim, told = made.claim, claims(source)[made.claim.id]
+    return {
+        "claim": claim.id,
+        "where": told["locator"],
+        "verdict": made.verdict,
+        "kind": claim.kind,
+        "sentence": claim.sentence or told["claim"],
+        "population": claim.population,
+        "statistic": claim.statistic,
+        "bound": claim.bound,
+        "rule": claim.rule,
+        "tried": claim.tried,
+        "oracle": claim.oracle,
+        "means": claim.means,
+        "sets": [
+            {
+                "name": name,
+                "verdict": made.verdicts[name],
+                "findings": [_finding(finding) for finding in findings],
+            }
+            for name, findings in made.findings.items()
+        ],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "place": finding.name,
+        "unit": finding.unit,
+        "ours": _interval(finding.found),
+        "above": finding.above,
+        "below": finding.below,
+        "holds": finding.holds,
+        "unusable": finding.unusable,
+    }
+
+
+def _interval(found: Interval) -> dict[str, Any]:
+    def finite(value: float) -> float | None:
+        return value if math.isfinite(value) else None
+
+    return {
+        "value": finite(found.value),
+        "low": finite(found.low),
+        "high": finite(found.high),
+        "repeats": found.repeats,
+        "text": found.text,
+    }
+
+
+def read_reports(folder: Path, *, quick: bool, engine: Engine = "sim") -> dict[str, dict[str, Any]]:
+    """The stored reports of an engine, by the names of their experiments."""
+    found = {}
+    for name in EXPERIMENTS:
+        if (place := report_place(folder, name, quick=quick, engine=engine)).is_file():
+            found[name] = read_json(place.parent, place.name)
+    return found
+
+
+def published_text(row: Mapping[str, Any]) -> str:
+    """The published number of a row, with its uncertainty."""
+    return "never" if row["published"] is None else measured(row["published"], row["uncertainty"])
+
+
+def bound_text(finding: Mapping[str, Any]) -> str:
+    """The bound of a place: `> 0`, or `0.9 to 1.1`."""
+    above, below = finding["above"], finding["below"]
+    if above is not None and below is not None:
+        return f"{significant(above)} to {significant(below)}"
+    if above is not None:
+        return f"> {significant(above)}"
+    return "" if below is None else f"< {significant(below)}"
+
+
+def ours_text(one: Mapping[str, Any]) -> str:
+    """Our value of a row or a place with its interval, or why there is none."""
+    return f"none: {one['unusable']}" if one["unusable"] else str(one["ours"]["text"])
+
+
+def heading(comparison: Mapping[str, Any]) -> str:
+    """The head of the column that holds what ours is compared with: our own theory is never called published."""
+    return "theory" if comparison["kind"] == Kind.THEORY else "published"
+
+
+def tables_of(report: dict[str, Any], others: Mapping[Engine, dict[str, Any]] | None = None) -> list[Table]:
+    """The comparisons of a report as tables, with a column for each of the `others`, reports of the same experiment elsewhere."""
+    beside = {engine: _rows_of(other) for engine, other in (others or {}).items()}
+    tables = []
+    for comparison in report["comparisons"]:
+        head = [
+            *text_heads("system"),
+            Head(heading(comparison), comparison["unit"]),
+            Head(NAMES[report.get("engine", "sim")], comparison["unit"]),
+            *(Head(NAMES[engine], comparison["unit"]) for engine in beside),
+            Head("deviation", "%"),
+            *text_heads("verdict"),
+        ]
+        rows = [
+            [
+                row["system"],
+                published_text(row),
+                ours_text(row),
+                *(rows_of.get((comparison["group"], row["system"]), "-") for rows_of in beside.values()),
+                deviation(row["deviation"]),
+                AGREES[row["agrees"]],
+            ]
+            for row in comparison["rows"]
+        ]
+        title = comparison["group"]
+        if comparison["cause_of"]:
+            title = f"{comparison['cause_of']}, with one thing changed: {comparison['changed']}"
+        note = f"verdict: {comparison['verdict']}; band {100 * comparison['band']:g} %"
+        if comparison["reason"] and comparison["verdict"] != "agrees":
+            note += f"; {comparison['reason']}"
+        tables.append(Table(title, head, rows, note))
+    return tables
+
+
+def _rows_of(report: dict[str, Any]) -> dict[tuple[str, str], str]:
+    return {
+        (comparison["group"], row["system"]): ours_text(row)
+        for comparison in report["comparisons"]
+        for row in comparison["rows"]
+    }
+
+
+def places_of(claim: dict[str, Any], others: Mapping[Engine, dict[str, Any]] | None = None) -> Table | None:
+    """What was found at the places of a claim, as a table; None if it was not tested."""
+    if not claim["sets"]:
+        return None
+    beside = {
+        engine: {
+            (one["name"], finding["place"]): ours_text(finding) for one in other["sets"] for finding in one["findings"]
+        }
+        for engine, other in (others or {}).items()
+    }
+    named = any(one["name"] for one in claim["sets"])
+    head = [
+        *text_heads(*(["set of choices"] if named else []), "place"),
+        Head("here"),
+        *(Head(NAMES[engine]) for engine in beside),
+        *text_heads("unit", "bound", "here it"),
+        Head("repeats"),
+    ]
+    rows = [
+        [
+            *([one["name"]] if named else []),
+            finding["place"],
+            ours_text(finding),
+            *(found.get((one["name"], finding["place"]), "-") for found in beside.values()),
+            finding["unit"],
+            bound_text(finding),
+            HOLDS[finding["holds"]],
+            str(finding["ours"]["repeats"]),
+        ]
+        for one in claim["sets"]
+        for finding in one["findings"]
+    ]
+    return Table(f"{claim['claim']}: {claim['verdict']}", head, rows)
+
+
+def verdicts_of(report: dict[str, Any]) -> Counter[str]:
+    """The verdicts of a report, counted. Comparisons that show a cause have none."""
+    counts = Counter(one["verdict"] for one in report["comparisons"] if not one["cause_of"])
+    counts.update(one["verdict"] for one in report["claims"])
+    return counts
