@@ -17,6 +17,8 @@ from elephan.studies.reproduce.pictures import beside_print, overview
 from elephan.studies.reproduce.stored import places_of, read_reports, tables_of, verdicts_of
 
 Reports = Mapping[str, dict[str, Any]]
+# A longer table of places is folded.
+MOST_SHOWN = 8
 OF_COMPARISONS = (Verdict.AGREES, Verdict.ORDERING, Verdict.DIFFERS, Verdict.UNDECIDED, Verdict.UNTESTABLE)
 OF_CLAIMS = (Verdict.CONFIRMED, Verdict.REFUTED, Verdict.DEPENDENT, Verdict.UNDECIDED, Verdict.UNTESTABLE)
 MEANINGS = {
@@ -327,8 +329,12 @@ def _claim(claim: dict[str, Any], others: Mapping[Engine, dict[str, Any]]) -> It
     yield ""
     places = places_of(claim, others)
     if places is not None:
-        yield of_markdown(places.head, places.texts).to_markdown().rstrip()
-        yield ""
+        table = of_markdown(places.head, places.texts).to_markdown().rstrip()
+        yield from _folded(table, f"{len(places.rows)} places") if len(places.rows) > MOST_SHOWN else (table, "")
+
+
+def _folded(text: str, summary: str) -> Iterator[str]:
+    yield from ['<details markdown="1">', f"<summary>{summary}</summary>", "", text, "", "</details>", ""]
 
 
 def _untested(reports: Reports) -> list[str]:

@@ -60,7 +60,7 @@ def _square(axes: Axes, x: float, y: float, verdict: str, address: str) -> None:
     square = Rectangle((x + 0.06, y + 0.06), 0.88, 0.88, color=colour, linewidth=0)
     square.set_url(address)
     axes.add_patch(square)
-    text = axes.text(x + 0.5, y + 0.52, letter, ha="center", va="center", fontsize=6, color="white")
+    text = axes.text(x + 0.5, y + 0.52, letter, ha="center", va="center", fontsize=6, color="#222222")
     text.set_url(address)
 
 
