@@ -189,12 +189,9 @@ def experiment(
     template = template.replace("def name(", f"def {new.module}(").replace("/name", f"/{what}")
     if (checkout.root / module).is_file():
         checkout.refuse(module, rf'"{name}"|\bdef {new.module}\b', name)
-        needed = re.search(r"^from elephan\.studies\.reproduce\.lab import (.*)$", template, re.MULTILINE)
-        present = re.search(r"^from elephan\.studies\.reproduce\.lab import (.*)$", checkout.read(module), re.MULTILINE)
-        if needed is None or present is None:
-            raise ScenarioError(f"{module}: expected one line that imports from lab, found none")
-        both = sorted({*needed[1].split(", "), *present[1].split(", ")}, key=lambda one: (one.islower(), one))
-        text = checkout.read(module).replace(present[0], present[0].replace(present[1], ", ".join(both)))
+        text = checkout.read(module)
+        for part in ("judge", "lab"):
+            text = _with_imports(text, template, f"elephan.studies.reproduce.{part}", module)
         checkout.texts[module] = text + "\n\n" + template[template.index("@experiment") :]
     else:
         checkout.create(module, template)
@@ -214,3 +211,15 @@ def experiment(
     checkout.create(scenarios / f"{what}.toml", scenario)
     checkout.write()
     out.message(f"next: the printed numbers in {scenarios}/figures.csv; `elephan reproduce {name} --quick`")
+
+
+def _with_imports(text: str, template: str, package: str, module: Path) -> str:
+    """The text of a module with the names that a template imports from a package, beside those that it imports itself."""
+    line = re.compile(rf"^from {re.escape(package)} import (\([^)]*\)|[^(\n]*)$", re.MULTILINE)
+    needed, present = line.search(template), line.search(text)
+    if needed is None or present is None:
+        raise ScenarioError(f"{module}: expected one import from {package}, found none")
+    names = {name for found in (needed[1], present[1]) for name in re.findall(r"\w+", found)}
+    # Constants, classes, functions: the order in which the linter wants them.
+    listed = sorted(names, key=lambda name: (name.islower(), not name.isupper() and not name.islower(), name))
+    return text.replace(present[0], f"from {package} import ({', '.join(listed)})")

@@ -9,7 +9,7 @@ from typing import Any
 from elephan._core import ScenarioError
 from elephan.base.folders import new_file
 from elephan.base.plots import save
-from elephan.base.table import Head, Table, of_markdown, text_heads
+from elephan.base.table import Head, Table, text_heads
 from elephan.base.text import Markdown, markdown
 from elephan.studies.reproduce.judge import KINDS, Verdict
 from elephan.studies.reproduce.lab import EXPERIMENTS, OTHERS, SOURCES, Engine, claims
@@ -100,7 +100,7 @@ def _counts(full: Reports) -> list[str]:
             )
             if found:
                 rows.append([text, *(str(found[verdict]) for verdict in verdicts)])
-        total = of_markdown([*text_heads(f"{what}, by kind"), *map(Head, verdicts)], rows)
+        total = Table("", [*text_heads(f"{what}, by kind"), *map(Head, verdicts)], rows)
         lines += [total.to_markdown().rstrip(), ""]
     meanings = [f"- {coloured(verdict)}: {text}." for verdict, text in MEANINGS.items()]
     return [*lines, *meanings, ""]
@@ -161,7 +161,7 @@ def _sources(full: Reports, pages: str) -> list[str]:
                 found.update(verdicts_of(report))
         link = Markdown(f"[{markdown(SOURCES[source])}]({pages}/{source}.md)")
         rows.append([link, *(str(found[verdict]) for verdict in verdicts)])
-    return [of_markdown([*text_heads("source"), *map(Head, verdicts)], rows).to_markdown().rstrip(), ""]
+    return [Table("", [*text_heads("source"), *map(Head, verdicts)], rows).to_markdown().rstrip(), ""]
 
 
 def _claims(full: Reports, *verdicts: Verdict) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -206,7 +206,7 @@ def _open(full: Reports, pages: str) -> list[str]:
             sets = "; ".join(f"{one['name']}: {one['verdict']}" for one in claim["sets"] if one["name"])
             rows.append([_link(source, claim, pages), claim["sentence"], sets or _undecided_places(claim)])
         if rows:
-            table = of_markdown(text_heads("claim", "what the source says", "what was found"), rows)
+            table = Table("", text_heads("claim", "what the source says", "what was found"), rows)
             lines += [f"## {title}", "", table.to_markdown().rstrip(), ""]
     return lines
 
@@ -232,7 +232,7 @@ def _contents(reports: Reports, pages: str) -> list[str]:
         rows.append([link, one.title, "--quick" if report["quick"] else "in full", text])
     kinds = Counter("not yet" if n not in reports else "quick" if reports[n]["quick"] else "full" for n in EXPERIMENTS)
     head = f"Of {len(EXPERIMENTS)} experiments {kinds['full']} were run in full, {kinds['quick']} by `--quick`, {kinds['not yet']} not yet:"
-    table = of_markdown(text_heads("experiment", "what", "run", "verdicts"), rows)
+    table = Table("", text_heads("experiment", "what", "run", "verdicts"), rows)
     return ["## Experiments", "", head, "", table.to_markdown().rstrip(), ""]
 
 
@@ -301,7 +301,7 @@ def _comparison(name: str, comparison: dict[str, Any], table: Table) -> Iterator
             f"{lead}{coloured(comparison['verdict'])} **{markdown(comparison['group'])}** ({KINDS[comparison['kind']]})",
             "",
         ]
-    yield of_markdown(table.head, table.texts).to_markdown().rstrip()
+    yield table.to_markdown().rstrip()
     yield ""
     if comparison["reason"] and comparison["verdict"] != Verdict.AGREES:
         yield from [f"Cause: {markdown(comparison['reason'])}", ""]
@@ -329,7 +329,7 @@ def _claim(claim: dict[str, Any], others: Mapping[Engine, dict[str, Any]]) -> It
     yield ""
     places = places_of(claim, others)
     if places is not None:
-        table = of_markdown(places.head, places.texts).to_markdown().rstrip()
+        table = places.to_markdown().rstrip()
         yield from _folded(table, f"{len(places.rows)} places") if len(places.rows) > MOST_SHOWN else (table, "")
 
 
@@ -344,5 +344,5 @@ def _untested(reports: Reports) -> list[str]:
     if not left:
         return []
     rows: Sequence[Sequence[str]] = [[row["id"], f"{row['source']}, {row['locator']}", row["claim"]] for row in left]
-    table = of_markdown(text_heads("claim", "source", "what it says"), rows)
+    table = Table("", text_heads("claim", "source", "what it says"), rows)
     return ["## Claims that are not tested yet", "", table.to_markdown().rstrip()]

@@ -1,6 +1,6 @@
 """Author Year: the subject of the source."""
 
-from elephan.studies.reproduce.judge import Arm, Claim, Place, Quantity
+from elephan.studies.reproduce.judge import Arm, Quantity
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
 
 SCENARIO = "template/name"
@@ -8,7 +8,7 @@ SCENARIO = "template/name"
 
 @experiment("template/name", "What the table or figure shows", SCENARIO)
 def name(lab: Lab) -> Report:
-    """The published numbers beside ours, and the claims."""
+    """The published numbers beside ours."""
     report = Report(lab)
     arm = Arm.of(SCENARIO, flow__cc="reno")
     report.compare(
@@ -18,15 +18,5 @@ def name(lab: Lab) -> Report:
             Quantity(system, value, uncertainty, (arm,), lambda run: run.summary.goodput_bit_s / 1e6)
             for system, (value, uncertainty) in printed("template", "Table 1", "goodput").items()
         ],
-    )
-    report.test(
-        Claim(
-            "X01",
-            sentence="what the source says, in your words",
-            population="the points of which it speaks",
-            statistic="what is read at each of them",
-            bound="what it must keep, and where that comes from",
-        ),
-        [Place("Standard TCP", (arm,), lambda run: run.summary.utilisation, above=0.9, unit="1")],
     )
     return report
