@@ -1,0 +1,138 @@
+"""The same scenarios on ns-2: what it can express, and that it agrees with the simulator where it should."""
+
+import json
+import shutil
+import threading
+import time
+
+import pytest
+
+import elephan
+from elephan import _core
+from elephan.api.run import Run
+from elephan.api.scenario import Scenario, dumbbell, flow
+from elephan.studies.reproduce import ns2
+from elephan.studies.reproduce.lab import UnsuitableError
+from elephan.studies.reproduce.ns2 import results
+
+needs_ns2 = pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
+
+
+def slow_path(*flows: dict[str, object], duration: str = "60 s", **keys: object) -> Scenario:
+    tables = {"tcp": {"delayed_ack": {"segments": 1}}, "measure": {"from": "10 s"}, **keys}
+    return dumbbell(rate="10 Mbit/s", rtt="50 ms", flows=flows, duration=duration, **tables)
+
+
+@needs_ns2
+def test_standard_tcp_has_the_goodput_of_the_simulator():
+    scenario = slow_path(flow("reno"))
+    ours, other = elephan.run(scenario).summary, ns2.run(scenario).summary
+    assert other.goodput_bit_s == pytest.approx(ours.goodput_bit_s, rel=0.02)
+    assert other.links[0].queue_max_packets == pytest.approx(ours.links[0].queue_max_packets, abs=2)
+    assert other.utilisation == pytest.approx(ours.utilisation, rel=0.02)
+    assert (other.from_s, other.to_s) == (ours.from_s, ours.to_s)
+
+
+@needs_ns2
+@pytest.mark.parametrize(
+    "cc", ["newreno", "hstcp", "scalable", "htcp", "bic", "cubic", {"name": "scalable", "form": "linux"}]
+)
+def test_every_algorithm_uses_the_path(cc):
+    found = ns2.run(slow_path(flow(cc), duration="30 s")).summary
+    assert 0.8 < found.utilisation <= 1.0
+    assert found.flows[0].congestion_events > 0
+    assert found.flows[0].retransmitted_bytes > 0
+
+
+@needs_ns2
+def test_a_random_start_is_that_of_the_simulator_and_the_newest_flow_converges():
+    scenario = slow_path(flow("reno"), flow("reno", start={"uniform": ["2 s", "9 s"]}), seed=7)
+    ours, other = elephan.run(scenario).summary, ns2.run(scenario).summary
+    assert other.flows[1].start_s == ours.flows[1].start_s
+    assert other.jain == pytest.approx(ours.jain, abs=0.1)
+    assert other.convergence_s is not None
+
+
+@needs_ns2
+def test_losses_on_the_wire_are_not_drops():
+    path = {"loss": {"name": "random", "probability": 0.01}}
+    link = ns2.run(slow_path(flow("reno"), path=path)).summary.links[0]
+    assert link.dropped == 0
+    assert link.lost / link.offered == pytest.approx(0.01, rel=0.3)
+
+
+@needs_ns2
+def test_red_keeps_the_average_between_its_thresholds():
+    queue = {"name": "red", "min_th": 10, "max_th": 30, "w_q": 0.002}
+    link = ns2.run(slow_path(flow("reno", count=4), path={"queue": queue, "buffer": "200 packets"})).summary.links[0]
+    assert 10 < link.queue_mean_packets < 30
+    assert link.dropped_early == link.dropped > 0
+
+
+@needs_ns2
+def test_limited_slow_start_of_scalable_tcp_ends_at_its_first_loss():
+    limited = slow_path(flow("scalable", slow_start="limited"), duration="30 s")
+    standard = slow_path(flow("scalable"), duration="30 s")
+    first, second = (ns2.run(one).summary.overhead_whole_s_bit for one in (limited, standard))
+    assert first < second
+
+
+@needs_ns2
+def test_a_run_is_stored_and_read_as_any_other(tmp_path):
+    scenario = slow_path(flow("reno"), flow("htcp", rtt="80 ms"), duration="20 s")
+    run = ns2.run(scenario)
+    again = Run.load(run.save(tmp_path / "run"))
+    assert again.summary == run.summary
+    assert again.provenance["engine"] == "ns2"
+    assert again.flows.columns == elephan.run(scenario).flows.columns
+    assert again.queues["packets"].max() > 0
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["ns2"].startswith("2.")
+
+
+@needs_ns2
+def test_a_cancelled_run_ends_at_once():
+    cancel = _core.Cancel()
+    threading.Timer(0.3, cancel.set).start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        ns2.run(slow_path(flow("reno", count=20), duration="100000 s"), cancel)
+    assert time.monotonic() - started < 5
+
+
+def test_without_the_tool_the_error_says_what_to_install(monkeypatch):
+    ns2.version.cache_clear()
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(OSError, match="Debian package ns2"):
+        ns2.run(slow_path(flow("reno")))
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"flow.cc": "fast"}, "flow.0.cc: ns-2: expected one of"),
+        ({"flow.0.size": "1 MB"}, "flow.0.size: ns-2: expected none, found 1 MB"),
+        ({"path.queue": "codel"}, "path.queue: ns-2: expected droptail, red or adaptive-red, found codel"),
+        ({"flow.0.cc": "htcp", "flow.0.slow_start": "limited"}, "flow.0.slow_start: ns-2: expected standard, found limited"),
+        ({"flow.0.cc": '{name="bic", beta=0.7}'}, "flow.0.cc.beta: ns-2: expected its default, found 0.7"),
+        ({"tcp.ecn": "true"}, "tcp.ecn: ns-2: expected false, found true"),
+        ({"host": '{data="1 us"}'}, "host: ns-2: expected none"),
+        ({"cbr": '[{rate="1 Mbit/s"}]'}, "cbr: ns-2: expected none"),
+    ],
+)  # fmt: skip
+def test_what_ns2_cannot_do_is_refused_with_its_key(change, line):
+    scenario = slow_path(flow("reno")).with_settings(change)
+    assert any(reason.startswith(line) for reason in ns2.unsupported(scenario))
+    with pytest.raises(UnsuitableError):
+        ns2.express(scenario)
+
+
+def test_what_ns2_does_otherwise_is_told():
+    abc = {"byte_counting": {"abc": {"L": 2}}, "delayed_ack": {"segments": 2, "timeout": "200 ms"}}
+    told = ns2.differences(slow_path(flow("reno"), tcp=abc))
+    assert told == ["reno: ns-2 counts ACKs, so each segment is acknowledged"]
+
+
+def test_the_short_term_goodput_converges_as_in_the_metrics():
+    # The example of crates/metrics/src/formula.rs: 0.8 is reached after 1.609 time constants of 25 round trips.
+    assert results._convergence([1.0] * 100, 1.0, 0.1, 0.04) == pytest.approx(1.7)
+    assert results._convergence([0.1] * 100, 1.0, 0.1, 0.04) is None
