@@ -148,6 +148,7 @@ guest:
 
 reproduction: $(VENV)/built ## Run all published experiments, which takes hours. Writes docs/reproduction.md.
 	$(BIN)/elephan reproduce all --page docs/reproduction.md
+	$(BIN)/python scripts/docs/costs.py results/reproduce
 
 clean:
 	rm -rf $(VENV) target results
