@@ -15,6 +15,7 @@ from sweep_scenarios import SMALL, assert_same, small
 
 import elephan
 from elephan.cli import sweep as cli
+from elephan.studies.reproduce.lab import Lab
 from elephan.studies.sweeps import batches, cluster, schedulers
 
 # Long enough for other events during a run.
@@ -304,3 +305,11 @@ def test_the_jobs_of_a_batch_system_have_the_certificates(tmp_path: Path):
         script = made.job_script()
     assert f"--tls-ca-file {tls}/ca.pem" in script
     assert f"--tls-key {tls}/key.pem" in script
+
+
+def test_published_experiments_run_on_the_workers_of_a_cluster(tmp_path: Path):
+    scenario, _ = small().expand()[0]
+    with cluster_of(tmp_path, 1) as (address, *_), schedulers.connect(address) as client:
+        run = Lab(tmp_path / "runs", executor=client.get_executor()).run([scenario])[0]
+    assert run.summary == elephan.run(scenario).summary
+    assert run.flows.equals(elephan.run(scenario).flows)

@@ -1,4 +1,4 @@
-"""Write what each published experiment costs, as its last reports say: costs.csv, from which `elephan reproduce` states its time.
+"""Write what each published experiment costs by its last reports: costs.csv, from which `elephan reproduce` states its time.
 
 python scripts/docs/costs.py results/reproduce
 """
