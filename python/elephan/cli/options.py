@@ -3,15 +3,20 @@
 import ipaddress
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
 from elephan import _core
+from elephan.base.text import Terminal
 
 # Options of several commands.
 Settings = Annotated[list[str] | None, typer.Option("--set", help="Set a key: KEY=VALUE, such as path.rtt=162ms.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing results folder.")]
+Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler: tls://host:8786.")]
+Tls = Annotated[Path | None, typer.Option(help="TLS for a cluster: folder with ca.pem, cert.pem and key.pem.")]
 Large = Annotated[
     bool,
     typer.Option("--large", help="Allow scenarios beyond the limits of events, rows and memory (docs/scenario.md)."),
@@ -54,3 +59,22 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def check_tls(tls: Path | None, *, scheduler: str | None, jobs: bool = False) -> None:
+    """Warn if a cluster takes commands from anyone who can reach it: that of an open scheduler, or of batch `jobs`.
+
+    Raises `ScenarioError` for certificates without a cluster.
+    """
+    if tls is not None and not jobs and scheduler is None:
+        raise _core.ScenarioError("--tls: expected a cluster with it, found none")
+    if tls is None and (jobs or (scheduler is not None and _is_open(scheduler))):
+        Terminal(stderr=True).message(
+            "warning: without --tls, anyone who can reach the cluster's scheduler can run code as you; see SECURITY.md"
+        )
+
+
+def _is_open(scheduler: str) -> bool:
+    """Whether a scheduler's connection is unencrypted and crosses a network."""
+    address = urlsplit(scheduler if "://" in scheduler else f"tcp://{scheduler}")
+    return address.scheme == "tcp" and not is_loopback(address.hostname or "")

@@ -22,7 +22,7 @@ from elephan.base.documents import damage
 from elephan.base.folders import new_file, only_writer
 from elephan.base.table import Table, text_heads
 from elephan.base.text import Terminal
-from elephan.cli.options import command_line
+from elephan.cli.options import Scheduler, Tls, check_tls, command_line
 from elephan.cli.progress import progress_bar
 from elephan.studies.reproduce.catalogue import EXPERIMENTS
 from elephan.studies.reproduce.lab import SCENARIOS, SOURCES, Engine, Experiment, Lab
@@ -56,9 +56,8 @@ def reproduce(
     against: Annotated[
         str | None, typer.Option(help="Run the experiment on this engine as well, and show its numbers beside ours.")
     ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(help="A Dask scheduler whose workers run the simulations: tcp://host:port.")
-    ] = None,
+    scheduler: Scheduler = None,
+    tls: Tls = None,
     out_dir: Annotated[
         Path, typer.Option("--out", help="Folder for runs and reports; finished runs are reused.")
     ] = Path("results/reproduce"),
@@ -78,12 +77,13 @@ def reproduce(
             out.print(f"{write_page(out_dir, page or PAGE)}")
         return
     chosen = _chosen(name, quick=quick)
+    check_tls(tls, scheduler=scheduler)
     counts: Counter[str] = Counter()
     with ExitStack() as stack:
         stack.enter_context(only_writer(out_dir, "reproduction"))
         executor: Executor | None = None
         if scheduler is not None:
-            client = stack.enter_context(connect(scheduler))
+            client = stack.enter_context(connect(scheduler, tls))
             executor = client.get_executor()
         labs = [Lab(out_dir / "runs", quick=quick, engine=one, executor=executor) for one in dict.fromkeys(engines)]
         work = _Work(chosen, labs, out_dir, _costs(quick=quick))

@@ -3,7 +3,6 @@
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -13,7 +12,7 @@ from elephan.api.scenario import load
 from elephan.base.folders import default, own_or_empty
 from elephan.base.text import Terminal
 from elephan.cli.grids import tell
-from elephan.cli.options import Large, Settings, assignments, command_line, is_loopback
+from elephan.cli.options import Large, Scheduler, Settings, Tls, assignments, check_tls, command_line
 from elephan.cli.progress import NameColumn
 from elephan.studies.sweeps.dataset import DESCRIPTION, Dataset, named
 from elephan.studies.sweeps.loop import Sweep, SweepRun, sweep
@@ -33,10 +32,8 @@ def sweep_command(
     folder: Annotated[Path | None, typer.Option("--out", help="Folder of the sweep. [default: results/NAME]")] = None,
     settings: Settings = None,
     workers: Annotated[int, typer.Option(min=0, help="Number of threads on this machine. [default: all cores]")] = 0,
-    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler: tls://host:8786.")] = None,
-    tls: Annotated[
-        Path | None, typer.Option(help="TLS for a cluster: folder with ca.pem, cert.pem and key.pem.")
-    ] = None,
+    scheduler: Scheduler = None,
+    tls: Tls = None,
     slurm: Annotated[str | None, typer.Option(help='Run as Slurm jobs with these options: "--partition=cpu".')] = None,
     pbs: Annotated[str | None, typer.Option(help='Run as PBS jobs: "-q cpu -l walltime=2:00:00".')] = None,
     htcondor: Annotated[str | None, typer.Option(help='Run as HTCondor jobs: "request_cpus=4".')] = None,
@@ -54,12 +51,7 @@ def sweep_command(
     ]
     if len(systems) + (scheduler is not None) > 1:
         raise _core.ScenarioError("sweep: expected one of --scheduler, --slurm, --pbs and --htcondor, found more")
-    if tls is not None and not systems and scheduler is None:
-        raise _core.ScenarioError("--tls: expected a cluster with it, found none")
-    if tls is None and (systems or (scheduler is not None and _is_open(scheduler))):
-        err.message(
-            "warning: without --tls, anyone who can reach the cluster's scheduler can run code as you; see SECURITY.md"
-        )
+    check_tls(tls, scheduler=scheduler, jobs=bool(systems))
     with ExitStack() as stack:
         where: Any = None if scheduler is None else stack.enter_context(connect(scheduler, tls))
         for kind, text in systems:
@@ -75,12 +67,6 @@ def sweep_command(
                 max_repeat=max_repeat,
             )
         )
-
-
-def _is_open(scheduler: str) -> bool:
-    """Whether a scheduler's connection is unencrypted and crosses a network."""
-    address = urlsplit(scheduler if "://" in scheduler else f"tcp://{scheduler}")
-    return address.scheme == "tcp" and not is_loopback(address.hostname or "")
 
 
 def _cluster(stack: ExitStack, kind: str, text: str, jobs: int, folder: Path, tls: Path | None) -> Any:
