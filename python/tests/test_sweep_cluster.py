@@ -14,7 +14,7 @@ from distributed import Client
 from sweep_scenarios import SMALL, assert_same, small
 
 import elephan
-from elephan.cli import sweep as cli
+from elephan.cli import options
 from elephan.studies.reproduce.lab import Lab
 from elephan.studies.sweeps import batches, cluster, schedulers
 
@@ -294,8 +294,9 @@ def test_what_is_no_tls_is_refused_in_a_line(tmp_path: Path):
         ("tls://10.0.0.1:8786", False),
     ],
 )
-def test_an_open_scheduler_is_warned_of(address: str, is_open: bool):
-    assert cli._is_open(address) is is_open
+def test_an_open_scheduler_is_warned_of(address: str, is_open: bool, capsys: pytest.CaptureFixture[str]):
+    options.check_tls(None, scheduler=address)
+    assert ("run code as you" in capsys.readouterr().err) is is_open
 
 
 def test_the_jobs_of_a_batch_system_have_the_certificates(tmp_path: Path):
