@@ -156,11 +156,13 @@ def tables_of(report: dict[str, Any], others: Mapping[Engine, dict[str, Any]] | 
     beside = {engine: _rows_of(other) for engine, other in (others or {}).items()}
     tables = []
     for comparison in report["comparisons"]:
+        # A number without a unit has none in its head.
+        unit = "" if comparison["unit"] == "1" else comparison["unit"]
         head = [
             *text_heads("system"),
-            Head(heading(comparison), comparison["unit"]),
-            Head(NAMES[report.get("engine", "sim")], comparison["unit"]),
-            *(Head(NAMES[engine], comparison["unit"]) for engine in beside),
+            Head(heading(comparison), unit),
+            Head(NAMES[report.get("engine", "sim")], unit),
+            *(Head(NAMES[engine], unit) for engine in beside),
             Head("deviation", "%"),
             *text_heads("verdict"),
         ]
@@ -217,7 +219,7 @@ def places_of(claim: dict[str, Any], others: Mapping[Engine, dict[str, Any]] | N
             finding["place"],
             ours_text(finding),
             *(found.get((one["name"], finding["place"]), "-") for found in beside.values()),
-            finding["unit"],
+            "" if finding["unit"] == "1" else finding["unit"],
             bound_text(finding),
             HOLDS[finding["holds"]],
             str(finding["ours"]["repeats"]),
