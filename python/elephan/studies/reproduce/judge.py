@@ -437,7 +437,7 @@ def dead(run: Run) -> str:
     waiting = timeouts * rto_s / (measured_s * len(summary.flows))
     if waiting > MOST_IN_TIMEOUTS:
         return f"{timeouts} timeouts: flows waited for them during at least {100 * waiting:.0f} % of the time"
-    floor_bit_s = LEAST_OF_STANDARD * _standard_bit_s(document, rto_s)
+    floor_bit_s = LEAST_OF_STANDARD * _standard_bit_s(document, rto_s, len(summary.flows))
     carried_bit_s = sum(flow.goodput_bit_s for flow in summary.flows)
     if carried_bit_s < floor_bit_s:
         return (
@@ -447,11 +447,14 @@ def dead(run: Run) -> str:
     return ""
 
 
-def _standard_bit_s(document: Mapping[str, Any], rto_s: float) -> float:
-    """What a flow of Standard TCP would carry on the path of a scenario, beside its datagrams."""
+def _standard_bit_s(document: Mapping[str, Any], rto_s: float, flows: int) -> float:
+    """What a flow of Standard TCP would carry on the path of a scenario, beside its datagrams and through `flows` access links."""
     path = document["path"]
     datagrams = sum(_core.bits_per_second(one["rate"]) * one["count"] for one in document.get("cbr", ()))
-    left = max(0.0, _core.bits_per_second(path["rate"]) - datagrams) * _core.utilisation_of(0.5, 0.0)
+    left = max(0.0, _core.bits_per_second(path["rate"]) - datagrams)
+    if "access_rate" in path:
+        left = min(left, flows * _core.bits_per_second(path["access_rate"]))
+    left *= _core.utilisation_of(0.5, 0.0)
     loss = path.get("loss", {})
     rate = loss.get("probability") or (1 / loss["every"] if "every" in loss else 0.0)
     if not rate:
