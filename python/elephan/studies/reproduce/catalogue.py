@@ -6,7 +6,7 @@ from elephan.studies.reproduce.lab import EXPERIMENTS
 
 __all__ = ["EXPERIMENTS"]
 
-MODULES: tuple[str, ...] = ()
+MODULES: tuple[str, ...] = ("kelly2003",)
 
 for _name in MODULES:
     import_module(f"elephan.studies.reproduce.{_name}")
