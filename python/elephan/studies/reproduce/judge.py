@@ -425,9 +425,12 @@ def dead(run: Run) -> str:
     """Why a run says nothing about congestion control; empty if it was alive.
 
     Its flows spent their time waiting for timeouts, or carried a small part of what one flow of Standard TCP would carry: by
-    equation 5.6 of Li 2006 where the path loses nothing, and by the formula of Padhye et al. (1998) at its loss rate.
+    equation 5.6 of Li 2006 where the path loses nothing, and by the formula of Padhye et al. (1998) at its loss rate. Or a kernel ran
+    it in real time, and the machine did not keep up.
     """
     document, summary = run.scenario.document, run.summary
+    if because := run.provenance.get("quality", {}).get("invalid_because"):
+        return f"the machine disturbed it: {because[0]}"
     measured_s = summary.to_s - summary.from_s
     if not summary.flows or "path" not in document:
         return ""

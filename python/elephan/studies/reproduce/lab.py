@@ -48,7 +48,7 @@ SOURCES = {
     "ltcp2003": "Layered TCP (Bhandarkar, Jain and Reddy)",
 }
 # Engines other than the simulator. Each module has `express(scenario, engine)`, which returns the scenario as the engine can run it
-# or raises `UnsuitableError`; `run(scenario, cancel)`; and `at_once(cores)`, the number of runs that may take place together.
+# or raises `UnsuitableError`; `run(scenario, cancel)`; and `at_once(cores, engine)`, the number of runs that may take place together.
 OTHERS: Mapping[Engine, str] = {
     "ns2": "elephan.studies.reproduce.ns2",
     "kernel": "elephan.studies.reproduce.kernels",
@@ -282,7 +282,7 @@ class Lab:
 
     def _at_once(self) -> int:
         cores = len(os.sched_getaffinity(0))
-        return cores if self.engine == "sim" else int(_other(self.engine).at_once(cores))
+        return cores if self.engine == "sim" else int(_other(self.engine).at_once(cores, self.engine))
 
     def compare(
         self,

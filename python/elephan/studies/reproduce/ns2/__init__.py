@@ -40,8 +40,9 @@ def express(scenario: Scenario, engine: str = "ns2") -> Scenario:
     return scenario
 
 
-def at_once(cores: int) -> int:
+def at_once(cores: int, engine: str = "ns2") -> int:
     """How many runs may take place together."""
+    assert engine == "ns2"
     return cores
 
 

@@ -31,7 +31,7 @@ class Samples:
     cuts: list[list[float]] = field(default_factory=list)
 
     def flow(self, kind: str, number: int) -> Array:
-        """The rows of a flow: time, number, cwnd, ssthresh, segments acknowledged, sent and sent again, timeouts, smoothed RTT."""
+        """The rows of a flow: time, number, cwnd, ssthresh, segments acknowledged, sent and retransmitted, timeouts, smoothed RTT."""
         return np.array([row for row in self.flows[kind] if row[1] == number]).reshape(-1, 9)
 
     def queue(self, kind: str) -> Array:
@@ -224,7 +224,7 @@ def _convergence(rates: Array, target: float, step_s: float, rtt_s: float) -> fl
 
 
 def _overhead(counts: list[tuple[float, float]], goodput_bit_s: float) -> float | None:
-    """Overhead by segments sent again and sent, of each flow."""
+    """Overhead by segments retransmitted and sent, of each flow."""
     return _ratio(sum(again / sent for again, sent in counts if sent), goodput_bit_s)
 
 

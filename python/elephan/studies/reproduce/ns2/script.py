@@ -147,8 +147,9 @@ def unsupported(scenario: Scenario) -> list[str]:
     return wrong
 
 
-def differences(scenario: Scenario) -> list[str]:
+def differences(scenario: Scenario, engine: str = "ns2") -> list[str]:
     """What the stack of ns-2 does otherwise than that of a scenario, in words."""
+    assert engine == "ns2"
     found = []
     for flow in flows_of(scenario, plan_of(scenario)):
         name, tcp = flow.cc["name"], flow.tcp
@@ -169,7 +170,7 @@ def plan_of(scenario: Scenario) -> dict[str, Any]:
     """The resolved scenario in s, bit/s and packets; `classes` has one entry for each flow, with its drawn start.
 
     The extension module resolves a scenario for the fluid model, which knows neither adaptive RED nor access links and joins
-    flows that are alike. So these are left out, and flows are told apart by a threshold that nothing else uses.
+    flows that are alike. So these are left out, and flows are distinguished by a threshold that nothing else uses.
     """
     document = json.loads(scenario.to_json())
     document["path"] = {k: v for k, v in document["path"].items() if k != "access_rate"} | {

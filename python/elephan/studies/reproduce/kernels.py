@@ -1,0 +1,98 @@
+"""Runs the scenarios of experiments on a kernel's own TCP: the running one in real time (`linux`), or an image in virtual time (`kernel`).
+
+A kernel decides much of its stack itself. `for_kernel` leaves out what it cannot be told and says so; what would make another
+experiment of a scenario, such as another slow start, is refused.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from elephan import _core, kernel
+from elephan.api.run import Run
+from elephan.api.scenario import Scenario
+from elephan.engines.run import run as run_on_engine
+from elephan.kernel.names import STOCK, of_flows
+from elephan.studies.reproduce.lab import UnsuitableError
+
+# The keys of a stack that a kernel can be told.
+TOLD = (
+    "packet", "initial_window", "rto_min", "timestamps", "dsack", "ecn", "send_buffer", "receive_buffer", "auto_tuning", "pacing",
+)  # fmt: skip
+# Other keys that would make another experiment; the engine refuses them.
+KEPT = ("recovery", "initial_ssthresh")
+# Linux's own algorithms, for `form = "linux"`.
+OWN = {"hstcp": "highspeed", "scalable": "scalable", "htcp": "htcp", "bic": "bic", "cubic": "cubic"}
+# A run in real time that the machine disturbed is repeated, so often.
+TRIES = 2
+
+
+def for_kernel(scenario: Scenario, engine: str) -> tuple[Scenario, list[str]]:
+    """The scenario as a kernel can run it, and what the kernel decides itself, with what the scenario asked for.
+
+    Raises `UnsuitableError` with a line for each thing that a kernel cannot do.
+    """
+    document, notes = json.loads(scenario.to_json()), list[str]()
+    table = json.loads(_core.shown(scenario.to_json()))["tcp"]
+    document["tcp"] = _told(document.get("tcp", {}), table, notes)
+    for flow in document["flow"]:
+        if own := flow.get("tcp"):
+            flow["tcp"] = _told(own, own, notes)
+        flow["cc"] = _algorithm(flow["cc"])
+    try:
+        expressed = Scenario(document).with_settings({"engine": engine}, large=True)
+        wrong = _core.linux_unsupported(expressed.to_json(), guest=engine == "kernel")
+        there = STOCK if engine == "kernel" else kernel.available()
+        of_flows(_core.congestion_controls(expressed.to_json()), there, _with_its_parameters)
+    except _core.ScenarioError as error:
+        raise UnsuitableError(str(error)) from error
+    if wrong:
+        raise UnsuitableError("\n".join(wrong))
+    return expressed, list(dict.fromkeys(notes))
+
+
+def _told(own: Mapping[str, Any], table: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
+    """The keys of a stack that a kernel can be told; each other key that `own` sets is noted."""
+    left_out = [key for key in own if key not in (*TOLD, *KEPT) and own[key] is not None]
+    notes += [f"tcp.{key}: the kernel's own, not {json.dumps(own[key])}" for key in left_out]
+    return {key: table[key] for key in (*TOLD, *KEPT) if table.get(key) is not None}
+
+
+def _algorithm(cc: Any) -> Any:
+    """Linux's own algorithm for `form = "linux"`, and any other unchanged."""
+    if isinstance(cc, dict) and cc.get("form") == "linux" and cc["name"] in OWN:
+        return f"linux:{OWN[cc['name']]}"
+    return cc
+
+
+def _with_its_parameters(name: str, settings: str) -> str:
+    """The name of an algorithm of kernel/. Raises `ScenarioError` for a parameter that its file does not have."""
+    _core.kernel_values(name, settings)
+    return name
+
+
+def express(scenario: Scenario, engine: str) -> Scenario:
+    """The scenario as a kernel can run it. Raises `UnsuitableError` with the reasons if it cannot."""
+    return for_kernel(scenario, engine)[0]
+
+
+def differences(scenario: Scenario, engine: str) -> list[str]:
+    """What the kernel decides itself, with what a scenario asked for. Raises as `express` does."""
+    return for_kernel(scenario, engine)[1]
+
+
+def at_once(cores: int, engine: str) -> int:
+    """How many runs may take place together: in real time one, whose links need a processor of their own."""
+    return 1 if engine == "linux" else cores
+
+
+def run(scenario: Scenario, cancel: _core.Cancel | None = None) -> Run:
+    """Run an expressed scenario. One in real time that the machine disturbed is repeated; the last is returned in any case.
+
+    `cancel` lets another thread stop the run, which then raises `KeyboardInterrupt`. Raises as the engine does.
+    """
+    for _ in range(TRIES):
+        made: Run = run_on_engine(scenario, cancel=cancel)
+        if made.provenance["quality"]["valid"]:
+            break
+    return made

@@ -1,0 +1,71 @@
+"""Scenarios of experiments as kernels run them: what is left out is named, and what would change the experiment is refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from elephan.api.scenario import dumbbell, flow
+from elephan.studies.reproduce import kernels
+from elephan.studies.reproduce.judge import dead
+from elephan.studies.reproduce.lab import UnsuitableError
+
+STACK = {
+    "byte_counting": {"abc": {"L": 2}},
+    "delayed_ack": {"segments": 1},
+    "quantisation": "round_up",
+    "initial_window": 2,
+    "rto_min": "200 ms",
+}
+
+
+def path(*flows, tcp=STACK, **keys):
+    return dumbbell(
+        rate="20 Mbit/s", rtt="20 ms", flows=flows, duration="5 s", tcp=tcp, measure={"from": "1 s"}, **keys
+    )
+
+
+def test_what_a_kernel_decides_itself_is_left_out_and_named():
+    expressed, notes = kernels.for_kernel(path(flow("scalable")), "kernel")
+    assert expressed.document["engine"] == "kernel"
+    assert expressed.document["tcp"]["initial_window"] == 2
+    assert "quantisation" not in expressed.document["tcp"]
+    assert [note.partition(":")[0] for note in notes] == ["tcp.byte_counting", "tcp.delayed_ack", "tcp.quantisation"]
+    assert kernels.differences(path(flow("scalable")), "kernel") == notes
+
+
+def test_a_profile_gives_the_keys_that_a_kernel_can_be_told():
+    expressed, notes = kernels.for_kernel(path(flow("reno"), tcp={"profile": "linux-2.4"}), "kernel")
+    assert "profile" not in expressed.document["tcp"]
+    assert expressed.document["tcp"]["rto_min"] == "10 ms"
+    assert notes == ['tcp.profile: the kernel\'s own, not "linux-2.4"']
+
+
+def test_the_form_of_linux_is_its_own_algorithm():
+    expressed = kernels.express(path(flow({"name": "hstcp", "form": "linux"})), "kernel")
+    assert expressed.document["flow"][0]["cc"] == "linux:highspeed"
+
+
+@pytest.mark.parametrize(
+    ("one", "stack", "key"),
+    [
+        (flow("newreno"), {}, "flow.cc"),
+        (flow("scalable", slow_start="limited"), {}, "flow.slow_start"),
+        (flow("reno", tcp={"recovery": "reno"}), {}, "tcp.recovery"),
+        (flow("reno"), {"initial_ssthresh": 100}, "tcp.initial_ssthresh"),
+    ],
+)
+def test_what_would_be_another_experiment_is_refused(one, stack, key):
+    with pytest.raises(UnsuitableError, match=key):
+        kernels.express(path(one, tcp=stack), "kernel")
+
+
+def test_in_real_time_one_run_at_a_time():
+    assert (kernels.at_once(8, "linux"), kernels.at_once(8, "kernel")) == (1, 8)
+
+
+@pytest.mark.usefixtures("guest")
+def test_a_run_on_a_kernel_counts_unless_the_machine_disturbed_it():
+    run = kernels.run(kernels.express(path(flow("scalable"), flow("bic")), "kernel"))
+    assert dead(run) == ""
+    disturbed = replace(run, provenance={**run.provenance, "quality": {"invalid_because": ["it was late"]}})
+    assert dead(disturbed) == "the machine disturbed it: it was late"
