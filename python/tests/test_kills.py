@@ -32,8 +32,8 @@ from elephan.studies.reproduce import catalogue, lab
 loop.FLUSH_S = batches.BATCH_S = 0.02
 def few_runs(one):
     path = {"rate": "20 Mbit/s", "rtt": "20 ms", "duration": "5 s", "flows": [elephan.flow("reno")]}
-    one.run("few runs", [elephan.dumbbell(**path, seed=seed) for seed in range(1, 31)])
-    return lab.Report()
+    one.run([elephan.dumbbell(**path, seed=seed) for seed in range(1, 31)])
+    return lab.Report(one)
 lab.experiment("ltcp2003/few-runs", "a few short runs")(few_runs)
 cli.main()
 """

@@ -146,19 +146,25 @@ def test_papers_take_it_too(folders: dict[str, Path], tmp_path: Path, kind: str)
 
 
 def test_a_reproduction_shows_what_was_printed_beside_ours(tmp_path: Path) -> None:
-    row = {"group": "goodput", "system": "htcp", "unit": "Mbit/s", "published": "210 ± 3", "ours": "215 ± 1"}
+    ours = {"value": 215.0, "low": 214.0, "high": 216.0, "repeats": 5, "text": "215 [214, 216]"}
+    row = {"system": "htcp", "published": 210.0, "uncertainty": 3.0, "ours": ours, "deviation": 0.0238, "agrees": True}
+    comparison = {
+        **{"group": "goodput", "unit": "Mbit/s", "kind": "simulation", "band": 0.1, "verdict": "agrees"},
+        **{"reason": "", "cause_of": "", "changed": "", "command": "", "rows": [{**row, "unusable": ""}]},
+    }
     found = {
         "name": "li2006/table-8.1",
         "code": "0.1.0+abc",
         "title": "Goodput of two flows",
         "quick": False,
-        "rows": [{**row, "deviation": 0.0238, "band": 0.1, "agrees": True}],
-        "verdicts": {"goodput": "agrees"},
-        "reasons": {},
-        "checks": [{"claim": "L1", "verdict": "refuted", "text": "It is fair.", "evidence": "0.4"}],
+        "comparisons": [comparison],
+        "claims": [{"claim": "L1", "verdict": "refuted", "sentence": "It is fair.", "sets": []}],
         "notes": [],
     }
-    for how, more in (("quick", {"quick": True, "rows": []}), ("full", {"picture": "full/li2006/table-8.1.png"})):
+    for how, more in (
+        ("quick", {"quick": True, "comparisons": []}),
+        ("full", {"picture": "full/li2006/table-8.1.png"}),
+    ):
         (tmp_path / how / "li2006").mkdir(parents=True)
         (tmp_path / how / "li2006" / "table-8.1.json").write_text(json.dumps({**found, **more}))
     (tmp_path / "full" / "li2006" / "table-8.1.png").write_bytes(b"PNG")
@@ -168,7 +174,7 @@ def test_a_reproduction_shows_what_was_printed_beside_ours(tmp_path: Path) -> No
     assert [picture.csv for picture in content.pictures] == ["panel,line,x,y\n"]
     assert content.kind == "reproduction"
     assert {tile.name: tile.value for tile in content.tiles}["agrees"] == "1"
-    assert content.tables[0].rows == [["goodput", "htcp", "Mbit/s", "210 ± 3", "215 ± 1", "+2.4", "10", "agrees"]]
+    assert content.tables[0].rows == [["htcp", "210.0 ± 3.0", "215 [214, 216]", "+2.4", "agrees"]]
     assert content.tables[1].rows[0][:2] == ["L1", "refuted"]
     assert ("experiments", "1 by Elephan 0.1.0+abc") in content.facts
 

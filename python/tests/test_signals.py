@@ -161,10 +161,10 @@ def test_a_reproduction_keeps_its_runs(tmp_path: Path) -> None:
         wait_for(one, lambda: bool(list(runs.glob("*/run.json"))))
         code, said = stop(one, signal.SIGTERM)
     whole = len(list(runs.glob("*/run.json")))
-    assert (code, said) == (
-        143,
-        f"interrupted; finished runs are kept in results/reproduce/runs: {whole}",
-    )
+    assert code == 143
+    announced, *_, last = said.splitlines()
+    assert announced.startswith("1 experiment;")
+    assert last == f"interrupted; finished runs are kept in results/reproduce/runs: {whole}"
     assert len(list(runs.iterdir())) == whole
 
 

@@ -301,7 +301,7 @@ def test_a_report_of_an_experiment_stands_without_its_picture(
         raise RuntimeError("no ink")
 
     for draw, picture in ((broken, None), (plots.Figure, "full/source/x.png")):
-        _keep(tmp_path, {"name": "source/x", "quick": False, "draw": draw})
+        _keep(tmp_path, {"name": "source/x", "quick": False, "engine": "sim"}, draw)
         kept = json.loads((tmp_path / "full" / "source" / "x.json").read_text())
         assert kept.get("picture") == picture
         assert picture is None or (tmp_path / picture).is_file()

@@ -5,7 +5,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -90,7 +90,7 @@ def reproduce(
         err.message(work.announcement())
         for one in chosen:
             counts.update(work.do(one))
-    out.print(f"{len(chosen)} experiments: " + ", ".join(f"{n} {what}" for what, n in sorted(counts.items())))
+    out.print(f"{_counted(len(chosen))}: " + ", ".join(f"{n} {what}" for what, n in sorted(counts.items())))
     if quick:
         out.print("These verdicts are from fewer and shorter runs (--quick); the page does not count them.")
     if page is not None:
@@ -138,7 +138,7 @@ class _Work:
         """What will be done, and how long it takes if nothing is there yet."""
         known = sum(self.costs.get(one.name, 0.0) for one in self.chosen)
         cores = len(os.sched_getaffinity(0))
-        text = f"{len(self.chosen)} experiments; runs that are in {self.folder / 'runs'} are reused"
+        text = f"{_counted(len(self.chosen))}; runs that are in {self.folder / 'runs'} are reused"
         if known:
             text += f"; the simulations take about {_span(known)} of processor time, {_span(known / cores)} on {cores} cores"
         return text
@@ -173,22 +173,28 @@ class _Work:
             "made": lab.made,
             "code": code_version(),
         }
-        self._keep(report, made)
+        _keep(self.folder, report, made.draw)
         return report
 
-    def _keep(self, report: dict[str, Any], made: Any) -> None:
-        place = report_place(self.folder, report["name"], quick=report["quick"], engine=report["engine"])
+
+def _keep(folder: Path, report: dict[str, Any], draw: "Callable[[], Figure] | None") -> None:
+    place = report_place(folder, report["name"], quick=report["quick"], engine=report["engine"])
+    _write(place, report)
+
+    def draw_and_tell() -> Figure:
+        assert draw is not None
+        figure = draw()
+        with new_file(place.with_suffix(".csv")) as new:
+            plots.data_of(figure).write_csv(new)
+        return figure
+
+    if draw is not None and plots.save_beside(place.parent, {place.stem: draw_and_tell}):
+        report["picture"] = str(place.with_suffix(".png").relative_to(folder))
         _write(place, report)
 
-        def draw_and_tell() -> Figure:
-            figure: Figure = made.draw()
-            with new_file(place.with_suffix(".csv")) as new:
-                plots.data_of(figure).write_csv(new)
-            return figure
 
-        if made.draw is not None and plots.save_beside(place.parent, {place.stem: draw_and_tell}):
-            report["picture"] = str(place.with_suffix(".png").relative_to(self.folder))
-            _write(place, report)
+def _counted(experiments: int) -> str:
+    return "1 experiment" if experiments == 1 else f"{experiments} experiments"
 
 
 def _span(seconds: float) -> str:
