@@ -15,6 +15,7 @@ from elephan.studies.reproduce import ns2
 from elephan.studies.reproduce.lab import UnsuitableError
 from elephan.studies.reproduce.ns2 import results
 
+ACK_COUNTING = {"tcp.delayed_ack.segments": "2", "tcp.byte_counting": '"per_ack"'}
 needs_ns2 = pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
 
 
@@ -114,6 +115,8 @@ def test_without_the_tool_the_error_says_what_to_install(monkeypatch):
         ({"path.queue": "codel"}, "path.queue: ns-2: expected droptail, red or adaptive-red, found codel"),
         ({"flow.0.cc": "htcp", "flow.0.slow_start": "limited"}, "flow.0.slow_start: ns-2: expected standard, found limited"),
         ({"flow.0.cc": '{name="bic", beta=0.7}'}, "flow.0.cc.beta: ns-2: expected its default, found 0.7"),
+        ({"flow.0.cc": '{name="htcp", rtt_scaling="seconds"}'}, "flow.0.cc.rtt_scaling: ns-2: expected reference or off"),
+        ({"flow.0.cc": "bic", **ACK_COUNTING}, "tcp.byte_counting: ns-2: expected abc"),
         ({"tcp.ecn": "true"}, "tcp.ecn: ns-2: expected false, found true"),
         ({"host": '{data="1 us"}'}, "host: ns-2: expected none"),
         ({"cbr": '[{rate="1 Mbit/s"}]'}, "cbr: ns-2: expected none"),

@@ -1,6 +1,7 @@
 """A scenario as a script of ns-2: what can be expressed, and how."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +28,9 @@ OWN = (*STANDARD, "hstcp", "scalable")
 # Parameters that can be set, of the published form. Other parameters need their default.
 PARAMETERS = {
     **dict.fromkeys(STANDARD, ("a", "beta")),
-    "hstcp": ("w_low", "w_high", "p_high", "b_high"),
+    "hstcp": ("response", "w_low", "w_high", "p_high", "b_high"),
     "scalable": ("a", "b", "lwnd", "rounding"),
-    "htcp": (),
+    "htcp": ("rtt_scaling", "delta_b"),
     "bic": ("s_max", "low_window", "fast_convergence"),
     "cubic": (),
 }
@@ -130,6 +131,10 @@ def unsupported(scenario: Scenario) -> list[str]:
         for parameter, value in cc.items():
             if parameter not in ("name", "form", *PARAMETERS[name]) and form != "linux":
                 refuse(f"{key}cc.{parameter}", "its default", value)
+        if name == "htcp" and cc.get("rtt_scaling") == "seconds":
+            refuse(f"{key}cc.rtt_scaling", "reference or off", "seconds")
+        if name == "htcp" and cc.get("delta_b", 0.2) not in (0.2, math.inf, "inf"):
+            refuse(f"{key}cc.delta_b", "0.2 or inf", cc["delta_b"])
         linux = name not in OWN or form == "linux"
         slow_start = _named(flow["slow_start"])
         if slow_start["name"] not in ("standard", "limited") or (linux and slow_start["name"] != "standard"):
@@ -140,6 +145,8 @@ def unsupported(scenario: Scenario) -> list[str]:
             refuse(
                 "tcp.initial_ssthresh", f"none with {name} and slow start {slow_start['name']}", tcp["initial_ssthresh"]
             )
+        if name not in OWN and tcp["byte_counting"] == "per_ack" and tcp["delayed_ack"]["segments"] > 1:
+            refuse("tcp.byte_counting", f"abc with {name} and delayed ACKs, for it counts segments", "per_ack")
         if tcp["ecn"]:
             refuse("tcp.ecn", "false", "true")
         if tcp["delayed_ack"]["segments"] > 2:
@@ -160,7 +167,7 @@ def differences(scenario: Scenario, engine: str = "ns2") -> list[str]:
         if name == "scalable" and not flow.linux:
             found.append("scalable: no legacy window, and the first loss halves the window")
         if name == "hstcp" and not flow.linux:
-            found.append("hstcp: the first loss halves the window")
+            found.append("hstcp: the formulas of RFC 3649, not its table, and the first loss halves the window")
         own = {**scenario.document.get("tcp", {}), "delayed_ack.quick": tcp["delayed_ack"].get("quick")}
         found += [f"tcp.{key}: ns-2 has its own rule" for key, value in own.items() if key not in STACK and value]
     return list(dict.fromkeys(found))
@@ -317,6 +324,11 @@ def _linux_parameters(number: int, cc: Mapping[str, Any]) -> list[str]:
         # Linux 2.6.22 doubles every increase: its limit of 16 segments is 32 in a round trip.
         values = {"max_increment": round(cc.get("s_max", 32) / 2), "low_window": round(cc.get("low_window", 14))}
         values["fast_convergence"] = int(cc.get("fast_convergence", True))
+    elif cc["name"] == "htcp":
+        values = {
+            "use_rtt_scaling": int(cc.get("rtt_scaling") != "off"),
+            "use_bandwidth_switch": int(cc.get("delta_b", 0.2) == 0.2),
+        }
     elif cc["name"] == "cubic":
         values = {"beta": round(0.7 * 1024)}
     return [f"$tcp({number}) set_ca_param {LINUX[cc['name']]} {key} {value}" for key, value in values.items()]
