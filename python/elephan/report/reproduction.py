@@ -35,14 +35,17 @@ def read(folder: Path) -> Content:
     """All experiments of a folder."""
     reports = experiments(folder)
     counts: Counter[str] = Counter()
-    for report in reports.values():
-        counts.update(verdicts_of(report))
+    quick = [name for name, report in reports.items() if report["quick"]]
+    for name, report in reports.items():
+        # Verdicts of `--quick` are not counted with others.
+        if name not in quick or len(quick) == len(reports):
+            counts.update(verdicts_of(report))
     made = Counter(report.get("code", "of an unknown version") for report in reports.values())
-    quick = any(report["quick"] for report in reports.values())
     return Content(
         kind="reproduction",
         title="Published experiments, reproduced",
-        subtitle=f"{len(reports)} experiments" + ("; some with fewer and shorter runs (--quick)" if quick else ""),
+        subtitle=f"{len(reports)} experiments"
+        + (f"; {len(quick)} with fewer and shorter runs (--quick)" if quick else ""),
         facts=[
             ("report written by", f"Elephan {_core.__version__}"),
             *(("experiments", f"{count} by Elephan {code}") for code, count in sorted(made.items())),
