@@ -1,6 +1,6 @@
 """Runs the scenarios of experiments on a kernel's own TCP: the running one in real time (`linux`), or an image in virtual time (`kernel`).
 
-A kernel decides much of its stack itself. `for_kernel` leaves out what it cannot be told and says so; what would make another
+A kernel decides much of its stack itself. `for_kernel` leaves out what it cannot be told and names it; what would make another
 experiment of a scenario, such as another slow start, is refused.
 """
 
