@@ -1,4 +1,7 @@
 # What every scenario on ns-2 uses: `script.py` writes the lines that follow. Samples go into the file `samples`.
+# Packets carry only the headers that TCP needs: with all headers of ns-2 they no longer fit the processor's caches.
+remove-all-packet-headers
+add-packet-header IP TCP Flags QS
 set ns [new Simulator]
 set out [open samples w]
 proc set_all {object values} {
