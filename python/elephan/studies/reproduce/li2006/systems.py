@@ -1,14 +1,14 @@
-"""Shared by the chapters of the thesis: its algorithms, its metrics, and numbers as text."""
+"""Shared by the chapters of the thesis: its algorithms, the sets of choices that it leaves open, and its metrics."""
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from elephan.api.metrics import declared
 
 # The thesis' names of algorithms, and their names in a scenario. The thesis used HighSpeed TCP with the table of RFC 3649,
-# and H-TCP with an increase that is multiplied by T_min in seconds, as its equation 6.9 prints. The authors' own code has
-# T_min/100 ms there.
+# and H-TCP with an increase that is multiplied by T_min in seconds, as its equation 6.9 prints.
 SYSTEMS = {
     "Standard TCP": "reno",
     "HighSpeed TCP": '{ name = "hstcp", response = "table" }',
@@ -18,6 +18,7 @@ SYSTEMS = {
     "FAST": "fast",
 }
 NEW = tuple(SYSTEMS)[1:]
+LOSS_BASED = tuple(name for name in NEW if name != "FAST")
 METRICS = {
     metric.name: metric
     for metric in (
@@ -26,6 +27,44 @@ METRICS = {
         declared("Summary", "overhead_s_bit"),
         declared("Summary", "convergence_s", unit="s"),
     )
+}
+
+
+@dataclass(frozen=True)
+class ChoiceSet:
+    """Choices that the thesis does not publish, and that belong together: `cc` for each algorithm, and keys of the stack."""
+
+    cc: Mapping[str, str]
+    tcp: Mapping[str, str]
+    source: str
+
+
+_CODE = SYSTEMS | {
+    "HighSpeed TCP": '{ name = "hstcp", form = "linux" }',
+    "H-TCP": '{ name = "htcp", rtt_scaling = "reference" }',
+    "BicTCP": '{ name = "bic", s_max = 16 }',
+}
+_PER_ACK = {"tcp.byte_counting": '"per_ack"'}
+AS_PRINTED = "as printed"
+SETS = {
+    AS_PRINTED: ChoiceSet(
+        SYSTEMS,
+        {},
+        "Li 2006: byte counting (section 8.1.2), H-TCP's increase times T_min in seconds (equation 6.9), RFC 3649's table with a "
+        "window in the row below it (section 8.3.1); Xu 2004: S_max 32",
+    ),
+    "as printed, ACK counting": ChoiceSet(
+        SYSTEMS, _PER_ACK, "the same, but an ACK counts one segment, as in the kernel below the patch (Linux 2.6.6)"
+    ),
+    "authors' code": ChoiceSet(
+        _CODE,
+        {},
+        "byte counting (section 8.1.2); the algorithms' Linux code: H-TCP's increase times T_min/100 ms (tcp_htcp.c), S_max 16 "
+        "(tcp_bic.c), a window in the row of the table above it, and each ACK counted once, for HighSpeed TCP (tcp_highspeed.c)",
+    ),
+    "authors' code, ACK counting": ChoiceSet(
+        _CODE, _PER_ACK, "the same, but an ACK counts one segment for every algorithm"
+    ),
 }
 
 
