@@ -1,13 +1,18 @@
 """Cells of chapter 8: two flows on a path with a given capacity and round-trip time, as arms; and what is read from them."""
 
-from functools import cache
+import math
+from collections.abc import Callable, Sequence
+from statistics import fmean
 
+import matplotlib as mpl
 import polars as pl
+from matplotlib.figure import Figure
 
 from elephan.api.run import Run
-from elephan.studies.reproduce.judge import Arm, Time
+from elephan.base.plots import STYLE
+from elephan.studies.reproduce.judge import Arm, Place, Time
 from elephan.studies.reproduce.lab import Lab
-from elephan.studies.reproduce.li2006.systems import AS_PRINTED, SETS, cc_of
+from elephan.studies.reproduce.li2006.systems import AS_PRINTED, METRICS, SETS, cc_of
 from elephan.studies.theory import SETTLED_S, epoch_s
 
 RATES, RTTS, LONG_MS = (10, 100, 250), (16, 22, 42, 82, 162, 324), 162
@@ -15,6 +20,17 @@ RATES, RTTS, LONG_MS = (10, 100, 250), (16, 22, 42, 82, 162, 324), 162
 PAYLOAD = 1448 / 1500
 # The numbers of repeats of a cell: the thesis had five.
 REPEATS = (5, 10)
+CHOICES = (
+    "initial window: 2 segments; quick ACKs: the first 16 segments; minimum RTO: 200 ms, all as in Linux 2.6.6.",
+    "sets of choices: " + "; ".join(f"*{name}*: {one.source}" for name, one in SETS.items()) + ".",
+    "start of the second flow: uniform over one congestion epoch of the first (section 8.1.3; the epoch by theory, alone on the path), after the "
+    "first has had 100 s to settle. A FAST flow that is alone has no epochs after its start, so the second starts within 20 s.",
+    "length of a test: 600 s; two flows of Standard TCP, or one beside FAST: ten epochs of Standard TCP, 600 s to an hour; Standard TCP "
+    "beside another algorithm: until 500 s after the last possible start of the second flow.",
+    "fairness is that of the second half of the measured time: HighSpeed TCP's printed 1.00 ± 0.00 (Table 8.2) with a "
+    "convergence time of 60 s (Table 8.3) is possible only if convergence is left out.",
+    "The kernel's limit of cwnd to the packets in flight, and the hosts' cost of ACKs, are not modelled.",
+)
 # The scenarios, as the published numbers name them.
 SYMMETRIC, SMALL, LARGE, FRIENDLY = (
     "li-8.3.1-symmetric",
@@ -24,7 +40,8 @@ SYMMETRIC, SMALL, LARGE, FRIENDLY = (
 )
 # A FAST flow that is alone loses nothing after its start, so it has congestion epochs only there.
 EARLY = ("0 s", "20 s")
-SETTLED = ("100 s", "120 s")
+# The start of the second FAST flow is not published: the two are tested apart where it matters.
+FAST_STARTS = {"second FAST flow within 20 s": EARLY, "second FAST flow after 100 s": ("100 s", "120 s")}
 
 
 def _timing(lab: Lab, first: str, second: str, rate: int, rtt: int) -> dict[str, str]:
@@ -74,6 +91,158 @@ def cell(lab: Lab, scenario: str, system: str, rate: int, rtt: int, chosen: str 
     return arm.set(_timing(lab, system, system, rate, rtt))
 
 
+def starting(arm: Arm, earliest: str, latest: str) -> Arm:
+    """The same with another range for the start of the second flow."""
+    return arm.set({"flow.1.start": _uniform(earliest, latest)})
+
+
+def queue_cell(lab: Lab, system: str, percent: int, chosen: str = AS_PRINTED) -> Arm:
+    """Two flows of an algorithm at 100 Mbit/s and 82 ms with a queue of `percent` of the bandwidth-delay product."""
+    arm = Arm("li2006/queue").set({"flow.cc": SETS[chosen].cc[system], **SETS[chosen].tcp})
+    return arm.set({"path.buffer": f"{percent}% bdp", **_timing(lab, system, system, 100, 82)})
+
+
 def rtts(lab: Lab, scenario: str) -> tuple[int, ...]:
     """The round-trip times of a scenario, in ms: those of the second flow where they differ."""
     return lab.pick(tuple(r for r in RTTS if r <= LONG_MS or scenario in (SYMMETRIC, FRIENDLY)), (22, 82, 162))
+
+
+def sets(lab: Lab) -> tuple[str, ...]:
+    """The sets of unpublished choices under which a claim is tested: in a quick laboratory only the two that differ most."""
+    return lab.pick(tuple(SETS), (AS_PRINTED, tuple(SETS)[-1]))
+
+
+def by_set(lab: Lab, places: Callable[[str], list[Place]]) -> dict[str, list[Place]]:
+    """The places of a claim under each set of unpublished choices."""
+    return {chosen: places(chosen) for chosen in sets(lab)}
+
+
+def goodput(run: Run) -> float:
+    """The aggregate goodput in Mbit/s."""
+    return run.summary.goodput_bit_s / 1e6
+
+
+def late(run: Run) -> tuple[float, float]:
+    """The goodputs of both flows in the second half of the measured time, in bit/s."""
+    middle = (run.summary.from_s + run.summary.to_s) / 2
+    table = (
+        run.flows.filter(pl.col("time_s") > middle).group_by("flow").agg(pl.col("goodput_bit_s").mean()).sort("flow")
+    )
+    first, second = table["goodput_bit_s"]
+    return float(first), float(second)
+
+
+def fairness(run: Run) -> float:
+    """The smaller over the larger of the goodputs (equation 7.9), in the second half of the measured time."""
+    return min(late(run)) / max(late(run))
+
+
+def share(run: Run) -> float:
+    """The goodput of the first flow over that of the second, in the second half of the measured time."""
+    first, second = late(run)
+    return first / second
+
+
+def late_retransmits(run: Run) -> int:
+    """The segments that both flows retransmit in the second half of the measured time."""
+    middle = (run.summary.from_s + run.summary.to_s) / 2
+    table = (
+        run.flows.filter(pl.col("time_s") > middle)
+        .group_by("flow")
+        .agg(pl.col("retransmits").max() - pl.col("retransmits").min())
+    )
+    return int(table["retransmits"].sum())
+
+
+def overhead(run: Run) -> float:
+    """The overhead from the start of the second flow on, in 1e-7/(Mbit/s)."""
+    return METRICS["overhead"].scaled(_number(run.summary.overhead_s_bit))
+
+
+def overhead_whole(run: Run) -> float:
+    """The overhead of the whole test with its slow starts, in 1e-7/(Mbit/s)."""
+    return METRICS["overhead"].scaled(_number(run.summary.overhead_whole_s_bit))
+
+
+def _number(value: float | None) -> float:
+    """What is undefined as a number."""
+    return math.nan if value is None else value
+
+
+def converged(run: Run) -> Time:
+    """The time in which the second flow came within 0.8 of its own average goodput (section 7.1.3)."""
+    return _until(run, run.summary.convergence_s)
+
+
+def shared(run: Run) -> Time:
+    """The time in which the second flow came within 0.8 of a fair share."""
+    return _until(run, run.summary.fair_share_s)
+
+
+def _until(run: Run, found: float | None) -> Time:
+    start = run.summary.flows[1].start_s
+    assert start is not None
+    return Time(run.summary.to_s - start, seen=False) if found is None else Time(found, seen=True)
+
+
+def mean_of(read: Callable[..., float | None], count: int) -> Callable[..., float | None]:
+    """Read the mean over cells: `read` takes one run of each of several systems, and the arms are those of one cell after another.
+
+    `count` is the number of systems.
+    """
+
+    def mean(*runs: Run) -> float | None:
+        found = [read(*runs[i : i + count]) for i in range(0, len(runs), count)]
+        return None if any(one is None for one in found) else fmean(one for one in found if one is not None)
+
+    return mean
+
+
+# The windows up to which the algorithms are Standard TCP by their rules, in segments.
+LEGACY = {"HighSpeed TCP": 38, "Scalable TCP": 16, "BicTCP": 14}
+
+
+def is_standard(system: str, rate: int, rtt: int) -> bool:
+    """Whether two flows that share a path with a queue of 20 % equally stay in the part of the rule that is Standard TCP.
+
+    H-TCP is Standard TCP in the first second after a loss.
+    """
+    packets_s, rtt_s = rate * 1e6 / 12e3, rtt * 1e-3
+    each = 1.2 * packets_s * rtt_s / 2
+    if system == "H-TCP":
+        return each / 2 * 1.2 * rtt_s < 1
+    return each <= LEGACY.get(system, 0)
+
+
+def drawing(
+    lab: Lab,
+    scenario: str,
+    systems: Sequence[str],
+    read: Callable[[Run], float | None],
+    label: str,
+    title: str,
+    *,
+    log: bool = False,
+) -> "Callable[[], Figure]":
+    """Plot what is read over round-trip times, with one panel for each rate, under the choices as printed."""
+
+    def draw() -> Figure:
+        times = rtts(lab, scenario)
+        with mpl.rc_context(STYLE):
+            figure = Figure(figsize=(9, 3))
+            for axes, rate in zip(figure.subplots(1, len(RATES)), RATES, strict=True):
+                for name in systems:
+                    found = lab.runs([cell(lab, scenario, name, rate, rtt) for rtt in times], lab.pick(REPEATS[0], 2))
+                    values = [[value for run in runs if (value := read(run)) is not None] for runs in found]
+                    axes.plot(times, [fmean(v) if v else math.nan for v in values], "o-", markersize=3, label=name)
+                axes.set_xscale("log")
+                if log:
+                    axes.set_yscale("log")
+                axes.set_title(f"{rate} Mbit/s")
+                axes.set_xlabel("round-trip time (ms)")
+            figure.axes[0].set_ylabel(label)
+            figure.axes[-1].legend(fontsize=7)
+            figure.suptitle(title, fontsize=10)
+            return figure
+
+    return draw
