@@ -6,7 +6,13 @@ from elephan.studies.reproduce.lab import EXPERIMENTS
 
 __all__ = ["EXPERIMENTS"]
 
-MODULES: tuple[str, ...] = ("kelly2003",)
+MODULES: tuple[str, ...] = (
+    "kelly2003",
+    "li2006.chapter8_2",
+    "li2006.chapter8_3_1",
+    "li2006.chapter8_3_2",
+    "li2006.chapter8_tables",
+)
 
 for _name in MODULES:
     import_module(f"elephan.studies.reproduce.{_name}")

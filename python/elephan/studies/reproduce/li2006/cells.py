@@ -156,12 +156,12 @@ def late_retransmits(run: Run) -> int:
 
 def overhead(run: Run) -> float:
     """The overhead from the start of the second flow on, in 1e-7/(Mbit/s)."""
-    return METRICS["overhead"].scaled(_number(run.summary.overhead_s_bit))
+    return METRICS["overhead"].factor * _number(run.summary.overhead_s_bit)
 
 
 def overhead_whole(run: Run) -> float:
     """The overhead of the whole test with its slow starts, in 1e-7/(Mbit/s)."""
-    return METRICS["overhead"].scaled(_number(run.summary.overhead_whole_s_bit))
+    return METRICS["overhead"].factor * _number(run.summary.overhead_whole_s_bit)
 
 
 def _number(value: float | None) -> float:

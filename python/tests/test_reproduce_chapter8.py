@@ -1,0 +1,108 @@
+"""Chapter 8 of the thesis: the grid as arms of sets of unpublished choices, and what is read from runs."""
+
+from pathlib import Path
+
+import pytest
+
+from elephan.studies.reproduce.judge import Arm
+from elephan.studies.reproduce.lab import Lab
+from elephan.studies.reproduce.li2006.cells import (
+    FRIENDLY,
+    LARGE,
+    RATES,
+    RTTS,
+    SMALL,
+    SYMMETRIC,
+    cell,
+    converged,
+    fairness,
+    is_standard,
+    late,
+    late_retransmits,
+    mean_of,
+    queue_cell,
+    share,
+    starting,
+)
+from elephan.studies.reproduce.li2006.chapter8_tables import SCENARIOS, TABLES, _rows
+from elephan.studies.reproduce.li2006.systems import AS_PRINTED, SETS, SYSTEMS
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab(tmp_path / "runs")
+
+
+def test_sets_share_the_arms_that_their_choices_do_not_concern(lab: Lab) -> None:
+    def arms(system: str) -> list[Arm]:
+        return [cell(lab, SYMMETRIC, system, 250, 82, chosen) for chosen in SETS]
+
+    # Standard TCP, FAST and Scalable TCP depend only on how ACKs are counted, BicTCP and H-TCP on every choice.
+    assert [len(set(arms(name))) for name in ("Standard TCP", "FAST", "Scalable TCP", "BicTCP", "H-TCP")] == [
+        2,
+        2,
+        2,
+        4,
+        4,
+    ]
+
+
+def test_equal_round_trip_times_are_the_symmetric_cell(lab: Lab) -> None:
+    same = {cell(lab, scenario, "BicTCP", 100, 162) for scenario in (SYMMETRIC, SMALL, LARGE)}
+    assert len(same) == 1
+    assert cell(lab, FRIENDLY, "Standard TCP", 250, 82) == cell(lab, SYMMETRIC, "Standard TCP", 250, 82)
+
+
+def test_tests_take_ten_minutes_to_an_hour(lab: Lab) -> None:
+    for scenario in (SYMMETRIC, SMALL, FRIENDLY):
+        for system in SYSTEMS:
+            for rate in RATES:
+                settings = dict(cell(lab, scenario, system, rate, RTTS[3]).settings)
+                assert 600 <= float(settings["duration"].removesuffix(" s")) <= 3600
+                latest = float(settings["flow.1.start"].split('"')[3].removesuffix(" s"))
+                assert latest < float(settings["duration"].removesuffix(" s"))
+
+
+def test_every_arm_of_the_tables_is_a_scenario(lab: Lab) -> None:
+    for chosen in SETS:
+        for scenario in SCENARIOS:
+            for row in _rows(lab, "8.1", scenario, chosen):
+                lab.scenario(row.arms[0])
+    lab.scenario(queue_cell(lab, "FAST", 5))
+
+
+def test_tables_have_every_printed_number(lab: Lab) -> None:
+    counts = {
+        table: sum(len(_rows(lab, table, s, AS_PRINTED)) for s in (SCENARIOS if table != "8.3" else (SYMMETRIC,)))
+        for table in TABLES
+    }
+    # Scalable TCP has no fairness with equal round-trip times in print, and its convergence is "never".
+    assert counts == {"8.1": 24, "8.2": 23, "8.3": 6, "8.4": 24}
+    never = next(row for row in _rows(lab, "8.3", SYMMETRIC, AS_PRINTED) if row.system == "Scalable TCP")
+    assert never.published is None
+
+
+def test_small_windows_are_standard_tcp() -> None:
+    # 10 Mbit/s and 22 ms hold 18 packets and a queue of 3: 11 for each flow.
+    assert all(is_standard(name, 10, 22) for name in ("HighSpeed TCP", "Scalable TCP", "BicTCP", "H-TCP"))
+    # 42 ms: 21 for each flow; 82 ms: 41.
+    assert [is_standard(name, 10, 42) for name in ("HighSpeed TCP", "Scalable TCP", "BicTCP")] == [True, False, False]
+    assert not is_standard("HighSpeed TCP", 10, 82)
+    assert not is_standard("FAST", 10, 16)
+
+
+def test_readings_of_a_run(tmp_path: Path) -> None:
+    lab = Lab(tmp_path / "runs", quick=True)
+    arm = starting(cell(lab, SYMMETRIC, "Standard TCP", 10, 22), "5 s", "6 s").set(
+        {"duration": "60 s", "trace.interval": "1 s"}
+    )
+    ((one, other),) = lab.runs([arm], 2)
+    first, second = late(one)
+    assert fairness(one) == min(first, second) / max(first, second)
+    assert share(one) == first / second
+    assert late_retransmits(one) > 0
+    time = converged(one)
+    assert time.seen
+    assert 0 < time.seconds < 55
+    assert mean_of(share, 1)(one, other) == (share(one) + share(other)) / 2
+    assert mean_of(lambda a: None if a is one else 1.0, 1)(one, other) is None
