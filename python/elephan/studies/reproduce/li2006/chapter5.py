@@ -1,6 +1,7 @@
 """Li 2006, chapters 3 and 5: end hosts, and formulas for utilisation, loss and throughput."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -98,9 +99,11 @@ def figure_5_1(lab: Lab) -> Report:
                     above=1.9,
                     below=2.1,
                 )
-                for small, large in zip(sizes, sizes[1:], strict=False)
+                for small, large in pairwise(sizes)
             ),
-            Place("4096 kB over the path's limit", (arms[4096],), lambda run: goodput(run) / limit, above=0.95, below=1.05),
+            Place(
+                "4096 kB over the path's limit", (arms[4096],), lambda run: goodput(run) / limit, above=0.95, below=1.05
+            ),
         ],
         looks=ONCE,
     )
@@ -122,7 +125,13 @@ def figure_5_1(lab: Lab) -> Report:
             return goodput(large) / goodput(small)
 
         places.append(
-            Place(f"{mtu} B: window at 1500 B over the one here, over the payloads' ratio", (standard, arm), windows, 0.95, 1.05)
+            Place(
+                f"{mtu} B: window at 1500 B over the one here, over the payloads' ratio",
+                (standard, arm),
+                windows,
+                0.95,
+                1.05,
+            )
         )
         places.append(Place(f"{mtu} B: goodput over the one at 1500 B", (standard, arm), goodputs, 0.95, 1.05))
     report.test(
@@ -155,7 +164,13 @@ def figure_5_6(lab: Lab) -> Report:
     """Growth for each round trip in three runs."""
     report = Report(lab)
     path = END_HOST.set(
-        {"path.rate": "100 Mbit/s", "path.rtt": "100 ms", "tcp.initial_ssthresh": "20", "duration": "40 s", "measure.from": "0 s"}
+        {
+            "path.rate": "100 Mbit/s",
+            "path.rtt": "100 ms",
+            "tcp.initial_ssthresh": "20",
+            "duration": "40 s",
+            "measure.from": "0 s",
+        }
     )
     each = path.set({"tcp.delayed_ack.segments": "1", "tcp.byte_counting": '"per_ack"'})
     second = path.set({"tcp.byte_counting": '"per_ack"'})
@@ -169,7 +184,13 @@ def figure_5_6(lab: Lab) -> Report:
         ),
         [
             Place("delayed ACKs", (second, each), lambda slow, full: _growth(slow) / _growth(full), 0.475, 0.525),
-            Place("delayed ACKs and byte counting", (path, each), lambda abc, full: _growth(abc) / _growth(full), 0.95, 1.05),
+            Place(
+                "delayed ACKs and byte counting",
+                (path, each),
+                lambda abc, full: _growth(abc) / _growth(full),
+                0.95,
+                1.05,
+            ),
         ],
         looks=ONCE,
     )
@@ -226,14 +247,30 @@ def figure_5_7(lab: Lab) -> Report:
             bound="the printed 600 packets; no drop, where the free flow has some; no difference (0)",
         ),
         [
-            Place("most in flight, with losses", (free.set(window | losses),), _most_in_flight, below=cap, unit="segments"),
             Place(
-                "most in flight without right-sizing, with losses", (free.set(losses),), _most_in_flight, above=cap, unit="segments"
+                "most in flight, with losses", (free.set(window | losses),), _most_in_flight, below=cap, unit="segments"
+            ),
+            Place(
+                "most in flight without right-sizing, with losses",
+                (free.set(losses),),
+                _most_in_flight,
+                above=cap,
+                unit="segments",
             ),
             Place("drops", (free.set(window),), _dropped, below=1, unit="packets"),
             Place("drops without right-sizing", (free,), _dropped, above=0, unit="packets"),
-            Place("utilisation without losses, minus that with losses", (free.set(window), free.set(window | losses)), more, above=0),
-            Place("utilisation with a queue of 20 packets, minus that without right-sizing", (free.set(window | small), free.set(small)), more, above=0),
+            Place(
+                "utilisation without losses, minus that with losses",
+                (free.set(window), free.set(window | losses)),
+                more,
+                above=0,
+            ),
+            Place(
+                "utilisation with a queue of 20 packets, minus that without right-sizing",
+                (free.set(window | small), free.set(small)),
+                more,
+                above=0,
+            ),
         ],
         looks=ONCE,
     )
@@ -267,7 +304,14 @@ def section_5_4(lab: Lab) -> Report:
     row("throughput at a loss rate of 1e-7, 100 ms", standard, "Mbit/s", "throughput at p=1e-7", limit)
     row("window for 10 Gbit/s, 100 ms", standard, "packets", "window for 10 Gbit/s", window)
     row("packets from loss to loss at 10 Gbit/s", standard, "packets", "packets per congestion", packets, 0.1)
-    row("time from loss to loss at 10 Gbit/s", standard, "min", "time between congestion", packets * 12e3 / 1e10 / 60, 0.1)
+    row(
+        "time from loss to loss at 10 Gbit/s",
+        standard,
+        "min",
+        "time between congestion",
+        packets * 12e3 / 1e10 / 60,
+        0.1,
+    )
     return report
 
 
@@ -304,7 +348,13 @@ def utilisation(lab: Lab) -> Report:
                     usual.append((f"{rate} Mbit/s, {rtt} ms", arm))
             (first, reference), *others = usual
             places += [
-                Place(f"beta {beta:g}, buffer {100 * gamma:g} %: {name} against {first}", (arm, reference), lambda a, b: used(a) / used(b), 0.95, 1.05)
+                Place(
+                    f"beta {beta:g}, buffer {100 * gamma:g} %: {name} against {first}",
+                    (arm, reference),
+                    lambda a, b: used(a) / used(b),
+                    0.95,
+                    1.05,
+                )
                 for name, arm in others
             ]
     group = f"utilisation, buffers of {BURST} packets or more"
@@ -320,7 +370,14 @@ def utilisation(lab: Lab) -> Report:
         reason="the equation has no bursts: the packets that one ACK releases do not fit into such a buffer",
     )
     report.compare(
-        f"{tiny}, paced", "share", paced, kind=Kind.THEORY, band=0.05, looks=ONCE, cause_of=tiny, changed="packets are paced"
+        f"{tiny}, paced",
+        "share",
+        paced,
+        kind=Kind.THEORY,
+        band=0.05,
+        looks=ONCE,
+        cause_of=tiny,
+        changed="packets are paced",
     )
     report.test(
         Claim(

@@ -1,6 +1,7 @@
 """Li 2006, chapter 6: window traces."""
 
 import math
+from itertools import pairwise
 
 import matplotlib as mpl
 import numpy as np
@@ -38,7 +39,7 @@ def _round_trips(run: Run) -> float:
     """Round trips from a recovery until the window has its value before the loss: mean over the epochs from the third on."""
     found = []
     epochs = _epochs(run)[2:]
-    for before, after in zip(epochs, epochs[1:], strict=False):
+    for before, after in pairwise(epochs):
         recovery = after.filter(pl.col("cwnd_segments") <= pl.col("ssthresh_segments"))
         back = after.filter(pl.col("cwnd_segments") >= _highest(before))
         if len(recovery) and len(back):
@@ -70,7 +71,10 @@ def figure_6_1(lab: Lab) -> Report:
     report.compare(
         "window after a loss over that before it",
         "1",
-        [Quantity(f"{name}, last epoch", value, None, (arms[name],), lambda run: _back_off(run, -2)) for name, value in beta.items()]
+        [
+            Quantity(f"{name}, last epoch", value, None, (arms[name],), lambda run: _back_off(run, -2))
+            for name, value in beta.items()
+        ]
         + [Quantity("H-TCP, second loss", 0.5, None, (arms["H-TCP"],), lambda run: _back_off(run, 2))],
         band=0.03,
         looks=ONCE,
@@ -81,7 +85,11 @@ def figure_6_1(lab: Lab) -> Report:
     report.compare(
         "window after a loss over that before it, equation 6.4",
         "1",
-        [Quantity("HighSpeed TCP", 1 - (0.5 - 0.4 * share), None, (arms["HighSpeed TCP"],), lambda run: _back_off(run, -2))],
+        [
+            Quantity(
+                "HighSpeed TCP", 1 - (0.5 - 0.4 * share), None, (arms["HighSpeed TCP"],), lambda run: _back_off(run, -2)
+            )
+        ],
         kind=Kind.THEORY,
         band=0.03,
         looks=ONCE,
@@ -107,7 +115,9 @@ def figure_6_1(lab: Lab) -> Report:
     def draw() -> Figure:
         with mpl.rc_context(STYLE):
             figure = Figure(figsize=(9, 4))
-            for axes, (name, run) in zip(figure.subplots(2, 2, sharex=True, sharey=True).flat, runs.items(), strict=True):
+            for axes, (name, run) in zip(
+                figure.subplots(2, 2, sharex=True, sharey=True).flat, runs.items(), strict=True
+            ):
                 axes.plot(run.flows["time_s"], run.flows["cwnd_segments"])
                 axes.set_title(name)
             figure.supxlabel("time (s)", fontsize=9)

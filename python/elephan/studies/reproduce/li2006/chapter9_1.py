@@ -102,7 +102,9 @@ def figure_9_1(lab: Lab) -> Report:
         looks=LOOKS,
     )
     locator = "Sec 9.1.2 text"
-    arm = MB_NG.set({"flow": flows((SCALABLE, 1)), "path.loss": '{ name = "periodic", every = 50 }', "trace.interval": "10 ms"})
+    arm = MB_NG.set(
+        {"flow": flows((SCALABLE, 1)), "path.loss": '{ name = "periodic", every = 50 }', "trace.interval": "10 ms"}
+    )
 
     def window(run: Run) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         return run.flows.filter(pl.col("time_s") > run.summary.from_s)["cwnd_segments"].to_numpy()
@@ -379,7 +381,9 @@ class _Mixed:
     @property
     def arms(self) -> tuple[Arm, Arm]:
         rest = self.all - self.new
-        return tuple(self.network.set({"flow": flows((STANDARD, rest), (n, self.new))}) for n in (STANDARD, self.system))  # type: ignore[return-value]
+        return tuple(
+            self.network.set({"flow": flows((STANDARD, rest), (n, self.new))}) for n in (STANDARD, self.system)
+        )  # type: ignore[return-value]
 
     def impact(self, standard: Run, mixed: Run) -> float:
         """Equation 9.1: what the others have beside Standard TCP, over what they have beside the new algorithm."""
@@ -433,7 +437,12 @@ def figure_9_10(lab: Lab) -> Report:
             bound="no difference (0)",
         ),
         [
-            Place(f"{net}, {n}, {i} of {few.all} less {i} of {many.all}", (*few.arms, *many.arms), distance(few, many), above=0)
+            Place(
+                f"{net}, {n}, {i} of {few.all} less {i} of {many.all}",
+                (*few.arms, *many.arms),
+                distance(few, many),
+                above=0,
+            )
             for net, n, i, few, many in ends
         ],
         looks=LOOKS,
@@ -475,7 +484,10 @@ def figure_9_10(lab: Lab) -> Report:
     )
     too_fair = [_Mixed(MB_NG, H_TCP, i, k) for i, many in totals.items() for k in many]
     found = [
-        (one, float(np.mean([one.impact(a, b) for a, b in zip(*lab.runs(one.arms, lab.pick(LOOKS[0], 2)), strict=True)])))
+        (
+            one,
+            float(np.mean([one.impact(a, b) for a, b in zip(*lab.runs(one.arms, lab.pick(LOOKS[0], 2)), strict=True)])),
+        )
         for one in too_fair
     ]
     report.notes.append(

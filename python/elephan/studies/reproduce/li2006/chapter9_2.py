@@ -127,7 +127,12 @@ def figure_9_20(lab: Lab) -> Report:
         [
             *(Place(f"Standard TCP, {share} %", (_arm(STANDARD, share),), _used, above=0.95) for share in shares),
             *(
-                Place(f"{a} less {b}, {share} %", (_arm(a, share), _arm(b, share)), lambda x, y: _used(x) - _used(y), above=0)
+                Place(
+                    f"{a} less {b}, {share} %",
+                    (_arm(a, share), _arm(b, share)),
+                    lambda x, y: _used(x) - _used(y),
+                    above=0,
+                )
                 for share in large
                 for a, b in ((STANDARD, HIGH), (HIGH, SCALABLE))
             ),
@@ -150,7 +155,13 @@ def figure_9_20(lab: Lab) -> Report:
             bound="1 within 5 %: the source has no tolerance",
         ),
         [
-            Place(f"{n}, 10 %", (_arm(n, 10), _arm(STANDARD, 10)), lambda x, y: _used(x) / _used(y), above=0.95, below=1.05)
+            Place(
+                f"{n}, 10 %",
+                (_arm(n, 10), _arm(STANDARD, 10)),
+                lambda x, y: _used(x) / _used(y),
+                above=0.95,
+                below=1.05,
+            )
             for n in (HIGH, SCALABLE)
         ],
         looks=LOOKS,
@@ -164,7 +175,11 @@ def figure_9_20(lab: Lab) -> Report:
             bound="a full link within 2 %; more than the allocation",
         ),
         [
-            *(Place(f"{n}, {share} %", (_arm(n, share),), _link, above=0.98) for n in (HIGH, SCALABLE) for share in large),
+            *(
+                Place(f"{n}, {share} %", (_arm(n, share),), _link, above=0.98)
+                for n in (HIGH, SCALABLE)
+                for share in large
+            ),
             Place("datagrams beside Scalable TCP at 90 %", (_arm(SCALABLE, 90),), _best_effort, above=1),
         ],
         looks=LOOKS,

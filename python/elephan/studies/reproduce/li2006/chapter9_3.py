@@ -74,13 +74,14 @@ def figure_9_27(lab: Lab) -> Report:
         looks=LOOKS,
     )
     report.untestable(
-        "L67", "which algorithm is first on which path: the round-trip times, bottlenecks and loads of the paths are not published"
+        "L67",
+        "which algorithm is first on which path: the round-trip times, bottlenecks and loads of the paths are not published",
     )
     share, _ = printed("li2006", "Sec 9.3.4", "share of 5 min test")["HSTCP, Scalable TCP"]
     report.test(
         Claim(
             "L68",
-            sentence=f"Without slow start HighSpeed TCP and Scalable TCP need half of a test of five minutes to open their window (section "
+            sentence="Without slow start HighSpeed TCP and Scalable TCP need half of a test of five minutes to open their window (section "
             "9.3.4, figure 9.34).",
             population="both algorithms on the model of a path across the Atlantic and America",
             statistic="median time until the window is at 80 % of its largest value",
@@ -109,7 +110,13 @@ def figure_9_27(lab: Lab) -> Report:
         "goodput over that of Standard TCP, Atlantic and America",
         "1",
         [
-            Quantity("FAST, LBL", published("Sec 9.3.4", "median goodput ratio", "FAST vs Standard TCP"), None, (fast, standard), over),
+            Quantity(
+                "FAST, LBL",
+                published("Sec 9.3.4", "median goodput ratio", "FAST vs Standard TCP"),
+                None,
+                (fast, standard),
+                over,
+            ),
             Quantity(
                 "HighSpeed TCP, LBL",
                 published("Sec 9.3.4", "goodput ratio (worst", "HighSpeed TCP vs Standard TCP"),
