@@ -8,10 +8,15 @@ __all__ = ["EXPERIMENTS"]
 
 MODULES: tuple[str, ...] = (
     "kelly2003",
+    "li2006.chapter5",
+    "li2006.chapter6",
     "li2006.chapter8_2",
     "li2006.chapter8_3_1",
     "li2006.chapter8_3_2",
     "li2006.chapter8_tables",
+    "li2006.chapter9_1",
+    "li2006.chapter9_2",
+    "li2006.chapter9_3",
 )
 
 for _name in MODULES:

@@ -394,7 +394,7 @@ def utilisation(lab: Lab) -> Report:
     return report
 
 
-def _referred(run: Run) -> float:
+def referred(run: Run) -> float:
     """Goodput in Mbit/s, referred from the losses that the run had to a loss rate of 1e-7 by equation 5.8."""
     link = run.summary.links[0]
     return goodput(run) * math.sqrt((link.lost + link.dropped) / link.offered / 1e-7)
@@ -427,7 +427,7 @@ def equation_5_8(lab: Lab) -> Report:
     independent = arm.set({"path.loss": '{ name = "random", probability = 1e-7 }'})
     periodic = arm.set({"path.loss": '{ name = "periodic", every = 10000000 }'})
     group = "throughput at a loss rate of 1e-7, 100 ms"
-    rows = [Quantity("independent losses", limit, None, (independent,), _referred)]
+    rows = [Quantity("independent losses", limit, None, (independent,), referred)]
     report.compare(f"{group}, simulated", "Mbit/s", rows, looks=(5, 10))
     rows = [Quantity("one packet in 10,000,000", limit, None, (periodic,), goodput)]
     report.compare(f"{group}, simulated with periodic losses", "Mbit/s", rows, looks=ONCE)
@@ -439,7 +439,7 @@ def equation_5_8(lab: Lab) -> Report:
             statistic="mean goodput, referred to exactly 1e-7 by equation 5.8 from the number of losses in the run",
             bound="the printed 450 Mbit/s, and a tenth for its word approximately",
         ),
-        [Place("1e-7, 100 ms", (independent,), _referred, below=1.1 * limit, unit="Mbit/s")],
+        [Place("1e-7, 100 ms", (independent,), referred, below=1.1 * limit, unit="Mbit/s")],
         looks=(5, 10),
     )
     return report

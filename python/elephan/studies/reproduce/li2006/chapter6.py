@@ -29,7 +29,7 @@ def _highest(epoch: pl.DataFrame) -> float:
     return float(epoch["cwnd_segments"].to_numpy().max())
 
 
-def _back_off(run: Run, epoch: int) -> float:
+def back_off(run: Run, epoch: int) -> float:
     """The threshold in an epoch over the largest window in the one before it."""
     epochs = _epochs(run)
     return float(epochs[epoch]["ssthresh_segments"][-1]) / _highest(epochs[epoch - 1])
@@ -72,10 +72,10 @@ def figure_6_1(lab: Lab) -> Report:
         "window after a loss over that before it",
         "1",
         [
-            Quantity(f"{name}, last epoch", value, None, (arms[name],), lambda run: _back_off(run, -2))
+            Quantity(f"{name}, last epoch", value, None, (arms[name],), lambda run: back_off(run, -2))
             for name, value in beta.items()
         ]
-        + [Quantity("H-TCP, second loss", 0.5, None, (arms["H-TCP"],), lambda run: _back_off(run, 2))],
+        + [Quantity("H-TCP, second loss", 0.5, None, (arms["H-TCP"],), lambda run: back_off(run, 2))],
         band=0.03,
         looks=ONCE,
     )
@@ -87,7 +87,7 @@ def figure_6_1(lab: Lab) -> Report:
         "1",
         [
             Quantity(
-                "HighSpeed TCP", 1 - (0.5 - 0.4 * share), None, (arms["HighSpeed TCP"],), lambda run: _back_off(run, -2)
+                "HighSpeed TCP", 1 - (0.5 - 0.4 * share), None, (arms["HighSpeed TCP"],), lambda run: back_off(run, -2)
             )
         ],
         kind=Kind.THEORY,

@@ -370,7 +370,7 @@ def figure_9_7(lab: Lab) -> Report:
 
 
 @dataclass(frozen=True)
-class _Mixed:
+class Mixed:
     """Flows of which some are of another algorithm, and the same number of Standard TCP."""
 
     network: Arm
@@ -380,10 +380,10 @@ class _Mixed:
 
     @property
     def arms(self) -> tuple[Arm, Arm]:
-        rest = self.all - self.new
-        return tuple(
-            self.network.set({"flow": flows((STANDARD, rest), (n, self.new))}) for n in (STANDARD, self.system)
-        )  # type: ignore[return-value]
+        """With Standard TCP alone, and with the other algorithm."""
+        rest = (STANDARD, self.all - self.new)
+        standard, mixed = (flows(rest, (name, self.new)) for name in (STANDARD, self.system))
+        return self.network.set({"flow": standard}), self.network.set({"flow": mixed})
 
     def impact(self, standard: Run, mixed: Run) -> float:
         """Equation 9.1: what the others have beside Standard TCP, over what they have beside the new algorithm."""
@@ -391,7 +391,7 @@ class _Mixed:
         return sum(goodputs(standard)[:rest]) / sum(goodputs(mixed)[:rest])
 
 
-def _compared(first: _Mixed, second: _Mixed) -> tuple[tuple[Arm, ...], Callable[..., float]]:
+def _compared(first: Mixed, second: Mixed) -> tuple[tuple[Arm, ...], Callable[..., float]]:
     """The arms of two mixtures, and the logarithm of the first one's impact over the second one's."""
 
     def read(*runs: Run) -> float:
@@ -412,18 +412,18 @@ def figure_9_10(lab: Lab) -> Report:
     report = Report(lab)
     totals = {1: (2, 10), 10: (12, 40)}
 
-    def place(name: str, first: _Mixed, second: _Mixed) -> Place:
+    def place(name: str, first: Mixed, second: Mixed) -> Place:
         arms, read = _compared(first, second)
         return Place(name, arms, read, above=0)
 
-    def distance(first: _Mixed, second: _Mixed) -> Callable[..., float]:
+    def distance(first: Mixed, second: Mixed) -> Callable[..., float]:
         def read(*runs: Run) -> float:
             return abs(float(np.log(first.impact(*runs[:2])))) - abs(float(np.log(second.impact(*runs[2:]))))
 
         return read
 
     ends = [
-        (net, n, i, _Mixed(network, n, i, totals[i][0]), _Mixed(network, n, i, totals[i][-1]))
+        (net, n, i, Mixed(network, n, i, totals[i][0]), Mixed(network, n, i, totals[i][-1]))
         for net, network in NETWORKS.items()
         for n in NEW
         for i in totals
@@ -456,7 +456,7 @@ def figure_9_10(lab: Lab) -> Report:
             bound="no difference (0)",
         ),
         [
-            place(f"{n}, {i} of {k}", _Mixed(DATATAG, n, i, k), _Mixed(MB_NG, n, i, k))
+            place(f"{n}, {i} of {k}", Mixed(DATATAG, n, i, k), Mixed(MB_NG, n, i, k))
             for n in NEW
             for i, many in totals.items()
             for k in many
@@ -474,7 +474,7 @@ def figure_9_10(lab: Lab) -> Report:
             bound="no difference (0)",
         ),
         [
-            place(f"{i} of {k}: {first[i]} over {n}", _Mixed(DATATAG, first[i], i, k), _Mixed(DATATAG, n, i, k))
+            place(f"{i} of {k}: {first[i]} over {n}", Mixed(DATATAG, first[i], i, k), Mixed(DATATAG, n, i, k))
             for i, many in totals.items()
             for k in many
             for n in NEW
@@ -482,7 +482,7 @@ def figure_9_10(lab: Lab) -> Report:
         ],
         looks=LOOKS,
     )
-    too_fair = [_Mixed(MB_NG, H_TCP, i, k) for i, many in totals.items() for k in many]
+    too_fair = [Mixed(MB_NG, H_TCP, i, k) for i, many in totals.items() for k in many]
     found = [
         (
             one,

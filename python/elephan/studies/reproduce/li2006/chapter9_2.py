@@ -59,7 +59,7 @@ PROFILES = ((750, 7500, 0.001), (750, 7500, 0.01), (2500, 7500, 0.01))
 DROPTAIL = '"droptail"'
 
 
-def _arm(name: str, share: int, queue: str = DROPTAIL, *, moderate: bool = True) -> Arm:
+def assured(name: str, share: int, queue: str = DROPTAIL, *, moderate: bool = True) -> Arm:
     """A flow in a class that is assured `share` per cent."""
     classes = (
         f'{{ name = "AF", dscp = ["af11"], weight = {share}, buffer_share = {share / 100}, queue = {queue} }}, '
@@ -75,18 +75,18 @@ def _arm(name: str, share: int, queue: str = DROPTAIL, *, moderate: bool = True)
     )
 
 
-def _assured(run: Run) -> int:
+def _percent(run: Run) -> int:
     return int(run.scenario.document["path"]["queue"]["class"][0]["weight"])
 
 
 def _used(run: Run) -> float:
     """QEF of the assured class, equation 9.3: goodput over the allocation; 0.965 if the class is full."""
-    return run.summary.flows[0].goodput_bit_s / (_assured(run) * 1e7)
+    return run.summary.flows[0].goodput_bit_s / (_percent(run) * 1e7)
 
 
 def _best_effort(run: Run) -> float:
     """QEF of the best-effort class, equation 9.2."""
-    return run.summary.streams[0].goodput_bit_s / ((100 - _assured(run)) * 1e7)
+    return run.summary.streams[0].goodput_bit_s / ((100 - _percent(run)) * 1e7)
 
 
 def _link(run: Run) -> float:
@@ -98,7 +98,7 @@ def _link(run: Run) -> float:
 def _smallest(run: Run) -> float:
     """The smallest window over the one that fills the class."""
     frame = run.flows.filter((pl.col("flow") == 0) & (pl.col("time_s") > run.summary.from_s))
-    return float(frame["cwnd_segments"].to_numpy().min()) / (100 * _assured(run))
+    return float(frame["cwnd_segments"].to_numpy().min()) / (100 * _percent(run))
 
 
 @experiment(
@@ -125,11 +125,11 @@ def figure_9_20(lab: Lab) -> Report:
             bound="the printed 95 %; no difference (0)",
         ),
         [
-            *(Place(f"Standard TCP, {share} %", (_arm(STANDARD, share),), _used, above=0.95) for share in shares),
+            *(Place(f"Standard TCP, {share} %", (assured(STANDARD, share),), _used, above=0.95) for share in shares),
             *(
                 Place(
                     f"{a} less {b}, {share} %",
-                    (_arm(a, share), _arm(b, share)),
+                    (assured(a, share), assured(b, share)),
                     lambda x, y: _used(x) - _used(y),
                     above=0,
                 )
@@ -143,7 +143,7 @@ def figure_9_20(lab: Lab) -> Report:
     report.compare(
         "share of the link that Standard TCP has at 90 %",
         "%",
-        [Quantity(STANDARD, pipe, None, (_arm(STANDARD, 90),), lambda run: 90 * _used(run))],
+        [Quantity(STANDARD, pipe, None, (assured(STANDARD, 90),), lambda run: 90 * _used(run))],
         looks=LOOKS,
     )
     report.test(
@@ -157,7 +157,7 @@ def figure_9_20(lab: Lab) -> Report:
         [
             Place(
                 f"{n}, 10 %",
-                (_arm(n, 10), _arm(STANDARD, 10)),
+                (assured(n, 10), assured(STANDARD, 10)),
                 lambda x, y: _used(x) / _used(y),
                 above=0.95,
                 below=1.05,
@@ -176,11 +176,11 @@ def figure_9_20(lab: Lab) -> Report:
         ),
         [
             *(
-                Place(f"{n}, {share} %", (_arm(n, share),), _link, above=0.98)
+                Place(f"{n}, {share} %", (assured(n, share),), _link, above=0.98)
                 for n in (HIGH, SCALABLE)
                 for share in large
             ),
-            Place("datagrams beside Scalable TCP at 90 %", (_arm(SCALABLE, 90),), _best_effort, above=1),
+            Place("datagrams beside Scalable TCP at 90 %", (assured(SCALABLE, 90),), _best_effort, above=1),
         ],
         looks=LOOKS,
     )
@@ -201,18 +201,18 @@ def figure_9_24(lab: Lab) -> Report:
     """Scalable TCP with and without moderation, and without it with three drop profiles."""
     report = Report(lab)
     report.untestable("L64", MODERATION)
-    arms = [_arm(SCALABLE, share, moderate=on) for share in (70, 90) for on in (True, False)]
+    arms = [assured(SCALABLE, share, moderate=on) for share in (70, 90) for on in (True, False)]
     used = [sum(_used(run) for run in runs) / len(runs) for runs in lab.runs(arms, lab.pick(LOOKS[0], 1))]
     report.notes.append(
         "With what the simulator has, Scalable TCP uses {:.2f} of 70 % with moderation and {:.2f} without, and {:.2f} and {:.2f} of 90 %.".format(
             *used
         )
     )
-    without = _arm(SCALABLE, 90, moderate=False)
+    without = assured(SCALABLE, 90, moderate=False)
     places = []
     for low, high, p in PROFILES:
         queue = f'{{ name = "wred", profile = [{{ min_th = {low}, max_th = {high}, max_p = {p} }}] }}'
-        weighted = _arm(SCALABLE, 90, queue, moderate=False)
+        weighted = assured(SCALABLE, 90, queue, moderate=False)
         places.append(
             Place(
                 f"from {low} of {high} packets up to {100 * p:g} %",
