@@ -17,6 +17,8 @@ MODULES: tuple[str, ...] = (
     "li2006.chapter9_1",
     "li2006.chapter9_2",
     "li2006.chapter9_3",
+    "tekala2006",
+    "sensitivity",
 )
 
 for _name in MODULES:

@@ -1,22 +1,57 @@
-"""The effect of choices that Kelly, Tekala and Szabó, Nabeshima and Yata, and the authors of Layered TCP leave open.
+"""What the choices that the sources leave open change: each changed alone, for one point of a publication.
 
-Each choice is changed alone, for one point of the publication. The choices for the thesis are with its tables.
+The choices for the thesis are with its tables.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from elephan.api.metrics import Metric, declared
-from elephan.studies.reproduce.lab import Lab, Report, changed_alone, experiment
+from elephan.base.table import Head, of_markdown, text_heads
+from elephan.studies.reproduce.judge import Arm
+from elephan.studies.reproduce.lab import Lab, Report, UnsuitableError, experiment
+from elephan.studies.reproduce.tekala2006 import arm_of
+from elephan.studies.statistics import Estimate
+
+# What is changed, the system, its arm, and the settings that are changed.
+Change = tuple[str, str, Arm, Mapping[str, str]]
 
 GOODPUT, LOSS = declared("Summary", "goodput_bit_s"), declared("Summary", "loss_rate")
 DELAYED = ("an ACK for every second packet", {"tcp.delayed_ack.segments": "2"})
 TEN = ("initial window of 10 segments", {"tcp.initial_window": "10"})
 
 
-def _same(
-    system: str, base: Mapping[str, str], changes: tuple[tuple[str, dict[str, str]], ...]
-) -> list[tuple[str, str, Mapping[str, str], Mapping[str, str]]]:
-    return [(what, system, base, change) for what, change in changes]
+def changed_alone(lab: Lab, changes: Sequence[Change], metrics: Sequence[Metric], repeats: int) -> Report:
+    """The metrics before and after each change, with 95 % intervals over `repeats`, as a table in a note of the report.
+
+    What the engine of the laboratory cannot run is left out.
+    """
+    report, suitable, refused = Report(lab), [], []
+    for what, system, arm, change in changes:
+        pair = (arm, arm.set(dict(change)))
+        try:
+            for one in pair:
+                lab.scenario(one)
+            suitable.append((what, system, pair))
+        except UnsuitableError:
+            refused.append(f"{what} ({system})")
+    flat = iter(lab.runs([arm for *_, pair in suitable for arm in pair], repeats))
+    rows = []
+    for what, system, _ in suitable:
+        before, after = next(flat), next(flat)
+        cells = [
+            " → ".join(Estimate.of([metric.read(run.summary) for run in runs]).text() for runs in (before, after))
+            for metric in metrics
+        ]
+        rows.append([what, system, *cells])
+    heads = [*text_heads("choice", "system"), *(Head(metric.name, metric.short_unit) for metric in metrics)]
+    report.notes.append(of_markdown(heads, rows).to_markdown().rstrip())
+    if refused:
+        report.notes.append(f"Not on this engine: {', '.join(refused)}.")
+    return report
+
+
+def _each(systems: Mapping[str, Arm], changes: Sequence[tuple[str, dict[str, str]]]) -> list[Change]:
+    return [(what, system, arm, change) for system, arm in systems.items() for what, change in changes]
 
 
 @experiment(
@@ -26,30 +61,20 @@ def _same(
     quick=False,
 )
 def kelly2003(lab: Lab) -> Report:
-    """The point of Table 3 with two flows."""
-    base = {"flow.count": "2", "duration": lab.pick("1200 s", "120 s")}
+    """The point of Table 3 with two flows, for half of its time."""
+    base = Arm("kelly2003/bulk").set({"flow.count": "2", "duration": lab.pick("600 s", "60 s")})
+    scalable = base.set({"flow.cc": '{ name = "scalable", a = 0.02 }'})
     changes = (
         TEN,
+        ("the stack of today's RFCs, but ACKs of one segment", {"tcp.profile": "rfc", "tcp.byte_counting": "per_ack"}),
         ("ACKs count what they acknowledge", {"tcp.byte_counting": "{ abc = { L = 2 } }"}),
-        ("windows rounded down instead of up", {"tcp.quantisation": '"round_down"'}),
+        ("windows rounded up instead of down", {"tcp.quantisation": "round_up"}),
         ("2 GiB instead of 2 GB", {"flow.size": "2 GiB"}),
+        ("device queues without a limit", {"host": "{}"}),
     )
-    return changed_alone(
-        lab,
-        "kelly2003/bulk",
-        [
-            *_same("Standard TCP", base | {"flow.cc": "reno"}, changes),
-            *_same("Scalable TCP", base | {"flow.cc": '{ name = "scalable", a = 0.02 }'}, changes),
-            (
-                "a = 0.01 instead of 0.02",
-                "Scalable TCP",
-                base | {"flow.cc": '{ name = "scalable", a = 0.02 }'},
-                {"flow.cc": "scalable"},
-            ),
-        ],
-        [GOODPUT, LOSS],
-        lab.pick(2, 1),
-    )
+    systems = {"Standard TCP": base.set({"flow.cc": "reno"}), "Scalable TCP": scalable}
+    less: Change = ("a = 0.01 instead of 0.02", "Scalable TCP", scalable, {"flow.cc": "scalable"})
+    return changed_alone(lab, [*_each(systems, changes), less], [GOODPUT, LOSS], 2)
 
 
 @experiment(
@@ -57,17 +82,19 @@ def kelly2003(lab: Lab) -> Report:
 )
 def ltcp2003(lab: Lab) -> Report:
     """The point of Figure 5 at 100 Mbit/s."""
-    base = {"path.rate": "100 Mbit/s", "duration": lab.pick("1200 s", "300 s"), "measure.from": "100 s"}
+    base = Arm("ltcp2003/single").set(
+        {"path.rate": "100 Mbit/s", "duration": lab.pick("1200 s", "300 s"), "measure.from": "100 s"}
+    )
     changes = (
         TEN,
         DELAYED,
         ("packets of 1500 bytes", {"tcp.packet": "1500 B"}),
         ("limited slow start", {"flow.slow_start": "limited"}),
-        ("a queue of the product instead of 50 packets", {"path.buffer": "100% bdp"}),
+        ("a queue of the product", {"path.buffer": "100% bdp"}),
     )
-    systems = {"Standard TCP": "reno", "LTCP": "ltcp", "HighSpeed TCP": "hstcp"}
-    points = [one for name, cc in systems.items() for one in _same(name, base | {"flow.cc": cc}, changes)]
-    return changed_alone(lab, "ltcp2003/single", points, [GOODPUT, LOSS], 1)
+    names = {"Standard TCP": "reno", "LTCP": "ltcp", "HighSpeed TCP": "hstcp"}
+    systems = {name: base.set({"flow.cc": cc}) for name, cc in names.items()}
+    return changed_alone(lab, _each(systems, changes), [GOODPUT, LOSS], 2)
 
 
 @experiment(
@@ -77,7 +104,7 @@ def ltcp2003(lab: Lab) -> Report:
 )
 def nabeshima2004(lab: Lab) -> Report:
     """The point of Figure 7 at 100 Mbit/s."""
-    base = {"path.rate": "100 Mbit/s", "duration": "400 s"}
+    base = Arm("nabeshima2004/convergence").set({"path.rate": "100 Mbit/s", "duration": "400 s"})
     changes = (
         TEN,
         DELAYED,
@@ -85,13 +112,10 @@ def nabeshima2004(lab: Lab) -> Report:
         ("slow start without a limit", {"flow.slow_start": "standard"}),
         ("access links of 1 Gbit/s", {"path.access_rate": "1 Gbit/s"}),
     )
-    points = [
-        one
-        for name, cc in (("HighSpeed TCP", "hstcp"), ("with the mechanism", "hstcp-fc"))
-        for one in _same(name, base | {"flow.cc": cc}, changes)
-    ]
+    names = {"HighSpeed TCP": "hstcp", "with the mechanism": "hstcp-fc"}
+    systems = {name: base.set({"flow.cc": cc}) for name, cc in names.items()}
     share = declared("Summary", "fair_share_s")
-    return changed_alone(lab, "nabeshima2004/convergence", points, [share, GOODPUT], lab.pick(15, 2))
+    return changed_alone(lab, _each(systems, changes), [share, GOODPUT], lab.pick(15, 2))
 
 
 @experiment(
@@ -100,20 +124,18 @@ def nabeshima2004(lab: Lab) -> Report:
     "tekala2006/fairness",
 )
 def tekala2006(lab: Lab) -> Report:
-    """The first point of Tables 1 and 2."""
+    """The first point of Tables 1 and 2, with limited slow start."""
     jain = Metric("Jain's index", "", column="jain")
-    together = '{ uniform = ["0 s", "10 ms"] }'
-    base = {"flow.start": together}
     changes = (
+        ("unlimited slow start", {"flow.slow_start": "standard"}),
         TEN,
         DELAYED,
         ("starts within 1 s instead of 10 ms", {"flow.start": '{ uniform = ["0 s", "1 s"] }'}),
         ("initial ssthresh of 500 segments", {"tcp.initial_ssthresh": "500"}),
         ("half of the buffer", {"path.buffer": "50% bdp"}),
         ("without the legacy window", {"flow.cc": '{ name = "scalable", lwnd = 1.0 }'}),
+        ("a least timeout of 1 s instead of 200 ms", {"tcp.rto_min": "1 s"}),
     )
-    points = [
-        *_same("DropTail", base | {"path.queue": "droptail"}, changes),
-        *_same("adaptive RED", base | {"path.queue": "adaptive-red"}, changes),
-    ]
-    return changed_alone(lab, "tekala2006/fairness", points, [jain, GOODPUT], lab.pick(5, 1))
+    queues = {"DropTail": "droptail", "adaptive RED": "adaptive-red"}
+    systems = {name: arm_of(30, 3, queue, "limited") for name, queue in queues.items()}
+    return changed_alone(lab, _each(systems, changes), [jain, GOODPUT], lab.pick(5, 2))

@@ -1,0 +1,72 @@
+"""The experiments on Scalable TCP: Kelly 2003, Tekala and Szabó 2006, and what their unpublished choices change."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from elephan.studies.reproduce import kelly2003, tekala2006
+from elephan.studies.reproduce.judge import Arm, Verdict, dead
+from elephan.studies.reproduce.lab import Lab
+from elephan.studies.reproduce.sensitivity import GOODPUT, TEN, changed_alone
+
+
+def course(*windows):
+    return SimpleNamespace(flows=pl.DataFrame({"cwnd_segments": [float(w) for w in windows]}))
+
+
+def test_a_recovery_begins_after_the_round_trip_of_its_repair():
+    run = course(10, 11, 9, 9, 10, 11, 12)
+    assert kelly2003._recovery(run) == (11.0, 2.0)
+    assert kelly2003._recovery(course(10, 8, 8)) == (10.0, math.inf)
+    assert kelly2003._doubling(course(10, 15, 20)) == 2.0
+    assert kelly2003._doubling(course(10, 15)) is None
+
+
+def test_the_formulas_of_kelly_agree_but_for_its_misprints(tmp_path):
+    report = kelly2003.table_1(Lab(tmp_path, quick=True))
+    assert {one.verdict for one in report.comparisons} == {Verdict.AGREES}
+
+
+def test_a_device_queue_limits_a_flow_and_does_not_make_it_dead(tmp_path):
+    """One flow on a link of 2.4 Gbit/s has an access link of 1 Gbit/s, and with 100 packets in its device's queue 60 Mbit/s."""
+    lab = Lab(tmp_path)
+    short = {"duration": "120 s"}
+    arms = [
+        Arm(kelly2003.BULK).set({**kelly2003.COLUMNS[system], **short})
+        for system in (kelly2003.UNMODIFIED, kelly2003.MODIFIED)
+    ]
+    done = []
+    for (run,) in lab.runs(arms, 1):
+        assert dead(run) == ""
+        done.append(kelly2003.carried(run)[0])
+    assert 3 < done[0] < done[1]
+
+
+def test_round_trip_times_and_exponents():
+    assert tekala2006.rtts_ms(30, 3) == [30, 56, 82]
+    rates = [1e9 / rtt for rtt in tekala2006.rtts_ms(60, 5)]
+    run = SimpleNamespace(summary=SimpleNamespace(flows=[SimpleNamespace(goodput_bit_s=rate) for rate in rates]))
+    assert tekala2006._exponent(60, 5)(run) == pytest.approx(-1)
+    assert tekala2006._first(run) == pytest.approx(rates[0] / np.sum(rates))
+
+
+def test_the_sets_differ_by_slow_start_alone(tmp_path):
+    lab = Lab(tmp_path)
+    documents = [
+        lab.scenario(tekala2006.arm_of(30, 3, "adaptive-red", one)).document for one in tekala2006.SLOW_STARTS.values()
+    ]
+    kinds = [{flow.pop("slow_start") for flow in document["flow"]} for document in documents]
+    assert kinds == [{"limited"}, {"standard"}]
+    assert documents[0] == documents[1]
+
+
+def test_each_choice_is_changed_alone(tmp_path):
+    arm = Arm("tekala2006/window").set({"path.rate": "10 Mbit/s", "path.rtt": "20 ms", "duration": "5 s"})
+    report = changed_alone(Lab(tmp_path), [(TEN[0], "Scalable TCP", arm, TEN[1])], [GOODPUT], 2)
+    (note,) = report.notes
+    assert "| choice | system | goodput (Mbit/s) |" in note
+    assert "| initial window of 10 segments | Scalable TCP | 9." in note
+    assert report.judgements == []
