@@ -119,6 +119,7 @@ def test_without_the_tool_the_error_says_what_to_install(monkeypatch):
         ({"flow.0.cc": "bic", **ACK_COUNTING}, "tcp.byte_counting: ns-2: expected abc"),
         ({"tcp.ecn": "true"}, "tcp.ecn: ns-2: expected false, found true"),
         ({"host": '{data="1 us"}'}, "host: ns-2: expected none"),
+        ({"trace.events": "true"}, "trace.events: ns-2: expected none, found true"),
         ({"cbr": '[{rate="1 Mbit/s"}]'}, "cbr: ns-2: expected none"),
     ],
 )  # fmt: skip

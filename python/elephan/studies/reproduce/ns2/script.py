@@ -107,6 +107,7 @@ def unsupported(scenario: Scenario) -> list[str]:
                 refuse(prefix + key, "none", value)
 
     others(document, TABLES)
+    others(document["trace"], ("interval", "transfers"), "trace.")
     if "path" not in document:
         return wrong
     path = document["path"]
