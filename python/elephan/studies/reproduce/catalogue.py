@@ -18,6 +18,8 @@ MODULES: tuple[str, ...] = (
     "li2006.chapter9_2",
     "li2006.chapter9_3",
     "tekala2006",
+    "nabeshima2004",
+    "ltcp2003",
     "sensitivity",
 )
 

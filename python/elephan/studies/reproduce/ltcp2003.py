@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import pairwise
 
 import matplotlib as mpl
 import polars as pl
@@ -26,8 +27,9 @@ CHOICES = (
     "packets: 1000 bytes and 40 of headers, inferred from the utilisation of 96.15 %.",
     "initial window: 2 segments; unlimited slow start, which the small queue ends.",
 )
-# Sets of figure 5: its queue.
-FIFTY, INFERRED = "50 packets, as printed", "2500 packets, inferred"
+# Figure 5 has two sets: its queue in packets as printed, and as it follows from the printed numbers.
+PRINTED, INFERRED = 50, 2500
+QUEUES = {PRINTED: "queue of 50 packets, as printed", INFERRED: "queue of 2500 packets, inferred"}
 
 
 def goodput_mbit_s(run: Run) -> float:
@@ -258,7 +260,9 @@ def _kept(run: Run) -> float | None:
     """The window after its first reduction from the optimal value, as a share of the window before."""
     windows = run.flows["cwnd_segments"].to_list()
     top = next((i for i, window in enumerate(windows) if window >= OPTIMAL), len(windows))
-    return next((windows[i] / windows[i - 1] for i in range(top + 1, len(windows)) if windows[i] < windows[i - 1]), None)
+    return next(
+        (windows[i] / windows[i - 1] for i in range(top + 1, len(windows)) if windows[i] < windows[i - 1]), None
+    )
 
 
 def _windows(runs: Mapping[str, Run]) -> Figure:
@@ -291,12 +295,12 @@ def figure_5(lab: Lab) -> Report:
     """10 Mbit/s to 2.4 Gbit/s, three algorithms, two queues."""
     report, rates = Report(lab), lab.pick((10, 100, 1000, 2400), (10, 100))
 
-    def arm(name: str, rate: int, queue: str) -> Arm:
+    def arm(name: str, rate: int, queue: int) -> Arm:
         return Arm.of(SINGLE).set(
             {
                 "flow.cc": SYSTEMS[name],
                 "path.rate": f"{rate} Mbit/s",
-                "path.buffer": f"{queue.split()[0]} packets",
+                "path.buffer": f"{queue} packets",
                 "path.access_rate": "10 Gbit/s" if rate == 2400 else "2.4 Gbit/s",
                 "duration": lab.pick("2400 s", "600 s"),
                 "measure.from": lab.pick("400 s", "200 s"),
@@ -310,19 +314,21 @@ def figure_5(lab: Lab) -> Report:
         ):
             numbers = printed("ltcp2003", "Fig 5", f"{metric} at {rate} Mbit/s")
             group = f"{what} at {rate} Mbit/s"
-            for queue in (FIFTY, INFERRED):
-                quantities = [
-                    Quantity(name, *numbers[name], (arm(name, rate, queue),), read)
-                    for name in SYSTEMS
-                    if not (queue == INFERRED and name == TCP and rate == 1000 and what == "utilisation")
-                ]
-                cause = {} if queue == FIFTY else {"cause_of": group, "changed": "a queue of 2500 packets instead of 50"}
-                shown = group if queue == FIFTY else f"{group}, queue of 2500 packets"
-                report.compare(shown, unit, quantities, looks=SAME, **cause)
+            as_printed, inferred = (
+                [Quantity(name, *numbers[name], (arm(name, rate, queue),), read) for name in SYSTEMS]
+                for queue in QUEUES
+            )
+            # The queue was inferred from this number.
+            if (rate, what) == (1000, "utilisation"):
+                inferred = [one for one in inferred if one.system != TCP]
+            report.compare(group, unit, as_printed, looks=SAME)
+            changed = "a queue of 2500 packets instead of 50"
+            shown = f"{group}, queue of 2500 packets"
+            report.compare(shown, unit, inferred, looks=SAME, cause_of=group, changed=changed)
     three = {
-        queue: {rate: tuple(arm(name, rate, queue) for name in SYSTEMS) for rate in rates}
-        for queue in (FIFTY, INFERRED)
-    }  # fmt: skip
+        queue: {rate: (arm(TCP, rate, queue), arm(LTCP, rate, queue), arm(HSTCP, rate, queue)) for rate in rates}
+        for queue in QUEUES
+    }
     report.test(
         Claim(
             "Y04",
@@ -333,7 +339,10 @@ def figure_5(lab: Lab) -> Report:
             "at 10 and 100 Mbit/s the largest difference of the three",
             bound="0: better, and nearer to HighSpeed TCP; for the same, 0.01 Mbit/s, the last printed digit",
         ),
-        {queue: [one for rate in rates for one in _benefits(rate, arms[rate])] for queue, arms in three.items()},
+        {
+            QUEUES[queue]: [one for rate in rates for one in _benefits(rate, arms[rate])]
+            for queue, arms in three.items()
+        },
         SAME,
     )
     report.test(
@@ -345,7 +354,7 @@ def figure_5(lab: Lab) -> Report:
             bound="0: no difference",
         ),
         {
-            queue: [
+            QUEUES[queue]: [
                 Place(f"{rate} Mbit/s, {higher} minus {lower}", pair, partial(_more, loss_percent), above=0.0, unit="%")
                 for rate, (tcp, ltcp, hstcp) in arms.items()
                 for higher, lower, pair in (
@@ -362,23 +371,26 @@ def figure_5(lab: Lab) -> Report:
 
 
 def _benefits(rate: int, arms: tuple[Arm, Arm, Arm]) -> list[Place]:
-    tcp, ltcp, hstcp = arms
+    """What Y04 says of a rate; `arms` are Standard TCP, LTCP and HighSpeed TCP."""
     if rate <= 100:
-
-        def spread(*runs: Run) -> float:
-            used = [used_mbit_s(run) for run in runs]
-            return max(used) - min(used)
-
-        return [Place(f"{rate} Mbit/s, largest difference", arms, spread, below=0.01, unit="Mbit/s")]
-
-    def nearer(tcp: Run, ltcp: Run, hstcp: Run) -> float:
-        return _more(used_mbit_s, ltcp, tcp) - abs(_more(used_mbit_s, ltcp, hstcp))
-
-    better = partial(_more, used_mbit_s)
+        return [Place(f"{rate} Mbit/s, largest difference", arms, _spread, below=0.01, unit="Mbit/s")]
+    better, near = (
+        f"{rate} Mbit/s, LTCP minus Standard TCP",
+        f"{rate} Mbit/s, the same less LTCP's distance from HighSpeed TCP",
+    )
     return [
-        Place(f"{rate} Mbit/s, LTCP minus Standard TCP", (ltcp, tcp), better, above=0.0, unit="Mbit/s"),
-        Place(f"{rate} Mbit/s, the same less the distance from HighSpeed TCP", arms, nearer, above=0.0, unit="Mbit/s"),
+        Place(better, (arms[1], arms[0]), partial(_more, used_mbit_s), above=0.0, unit="Mbit/s"),
+        Place(near, arms, _nearer, above=0.0, unit="Mbit/s"),
     ]
+
+
+def _spread(*runs: Run) -> float:
+    used = [used_mbit_s(run) for run in runs]
+    return max(used) - min(used)
+
+
+def _nearer(tcp: Run, ltcp: Run, hstcp: Run) -> float:
+    return _more(used_mbit_s, ltcp, tcp) - abs(_more(used_mbit_s, ltcp, hstcp))
 
 
 @experiment(
@@ -419,8 +431,14 @@ def figure_6(lab: Lab) -> Report:
                 for b in betas
             ),
             *(
-                Place(f"beta = {a:.2f} minus {b:.2f}", (arms[a], arms[b]), partial(_more, _alone), above=0.0, unit="Mbit/s")
-                for a, b in zip(betas, betas[1:], strict=False)
+                Place(
+                    f"beta = {a:.2f} minus {b:.2f}",
+                    (arms[a], arms[b]),
+                    partial(_more, _alone),
+                    above=0.0,
+                    unit="Mbit/s",
+                )
+                for a, b in pairwise(betas)
             ),
         ],
         looks,
@@ -457,7 +475,9 @@ def figure_6(lab: Lab) -> Report:
         ),
         [
             *(
-                Place.exact(f"recovery, layer {k + 1} over layer {k}", _recovery(k + 1) / _recovery(k), above=1.0, unit="1")
+                Place.exact(
+                    f"recovery, layer {k + 1} over layer {k}", _recovery(k + 1) / _recovery(k), above=1.0, unit="1"
+                )
                 for k in range(2, 17)
             ),
             *(Place(f"shares, beta = {b:.2f}", (arms[b],), _closer, below=0.0) for b in betas),
@@ -506,7 +526,7 @@ def _rounds(run: Run) -> Time:
 
 def _closer(run: Run) -> float:
     """The mean difference of the shares in the second half of the time for both flows, minus that in the first half."""
-    gaps = _shares(run).select(2 * (pl.col("share") - 0.5).abs())["share"].to_list()
+    gaps: list[float] = (2 * (_shares(run)["share"] - 0.5).abs()).to_list()
     half = len(gaps) // 2
     return sum(gaps[half:]) / (len(gaps) - half) - sum(gaps[:half]) / half
 
@@ -581,7 +601,7 @@ def figure_8(lab: Lab) -> Report:
 
 def _evenness(end_s: float, flows: int, run: Run) -> float:
     frame = run.flows.filter(pl.col("time_s").is_between(end_s - 100, end_s, closed="right") & (pl.col("flow") < flows))
-    means = frame.group_by("flow").agg(pl.col("goodput_bit_s").mean())["goodput_bit_s"].to_list()
+    means: list[float] = frame.group_by("flow").agg(pl.col("goodput_bit_s").mean())["goodput_bit_s"].to_list()
     return min(means) / max(means)
 
 
@@ -622,7 +642,10 @@ def figure_9(lab: Lab) -> Report:
                 changed=f"every {round(1 / float(p))}th packet is lost",
             )
     if "1e-7" in losses:
-        kept = {name: (arm(name, '{ name = "random", probability = 1e-7 }'), arms["1e-11"][i]) for i, name in enumerate(names)}
+        kept = {
+            name: (arm(name, '{ name = "random", probability = 1e-7 }'), arms["1e-11"][i])
+            for i, name in enumerate(names)
+        }
         report.test(
             Claim(
                 "Y10",
@@ -655,7 +678,10 @@ def figure_9(lab: Lab) -> Report:
     "ltcp2003/figure-10",
     "One flow of Layered TCP and four of Standard TCP at 10 Mbit/s",
     "ltcp2003/slow",
-    choices=(*CHOICES, "the four flows start within a second of 300 s, so that repeats differ; shares are those from 400 to 900 s."),
+    choices=(
+        *CHOICES,
+        "the four flows start within a second of 300 s, so that repeats differ; shares are those from 400 to 900 s.",
+    ),
 )
 def figure_10(lab: Lab) -> Report:
     """Layers of the flow alone, and shares after the four have joined."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 
 import matplotlib as mpl
 import polars as pl
@@ -230,7 +231,9 @@ def _curves(lab: Lab, scenario: str, points: Mapping[int, tuple[int, int]], labe
                 middle = [min(one.value, end[x]) for x, one in found.items()]
                 below = [m - max(one.low, 0.0) for m, one in zip(middle, found.values(), strict=True)]
                 above = [min(one.high, end[x]) - m for m, (x, one) in zip(middle, found.items(), strict=True)]
-                drawn = axes.errorbar(list(points), middle, [below, above], fmt="o-", markersize=4, capsize=2, label=name)
+                drawn = axes.errorbar(
+                    list(points), middle, [below, above], fmt="o-", markersize=4, capsize=2, label=name
+                )
                 cut = [(x, end[x]) for x, one in found.items() if one.value > end[x]]
                 colour = drawn.lines[0].get_color()
                 axes.plot([x for x, _ in cut], [y for _, y in cut], "^", markersize=8, color=colour)
@@ -270,7 +273,7 @@ def figure_6(lab: Lab) -> Report:
         ),
         [
             _sooner(f"{more} before {few} flows", (more, few), _arm(OLD, more, 1000), _arm(OLD, few, 1000))
-            for few, more in zip(counts, counts[1:], strict=False)
+            for few, more in pairwise(counts)
         ],
         LOOKS,
     )
