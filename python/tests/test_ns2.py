@@ -12,7 +12,8 @@ from elephan import _core
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, dumbbell, flow
 from elephan.studies.reproduce import ns2
-from elephan.studies.reproduce.lab import UnsuitableError
+from elephan.studies.reproduce.judge import Arm, Claim, Place
+from elephan.studies.reproduce.lab import Lab, Report, UnsuitableError
 from elephan.studies.reproduce.ns2 import results
 
 ACK_COUNTING = {"tcp.delayed_ack.segments": "2", "tcp.byte_counting": '"per_ack"'}
@@ -140,3 +141,24 @@ def test_the_short_term_goodput_converges_as_in_the_metrics():
     # The example of crates/metrics/src/formula.rs: 0.8 is reached after 1.609 time constants of 25 round trips.
     assert results._convergence([1.0] * 100, 1.0, 0.1, 0.04) == pytest.approx(1.7)
     assert results._convergence([0.1] * 100, 1.0, 0.1, 0.04) is None
+
+
+def test_scenarios_that_differ_in_what_ns2_has_not_are_one():
+    stack = {"delayed_ack": {"segments": 2, "timeout": "40 ms"}, "rto_min": "200 ms"}
+    rounded = [slow_path(flow("hstcp"), tcp={**stack, "quantisation": one}) for one in ("round_up", "round_down")]
+    first, second = (ns2.express(one) for one in rounded)
+    assert first == second
+    assert first.document["tcp"]["rto_min"] == "200 ms"
+    other = ns2.express(slow_path(flow("hstcp"), tcp={**stack, "rto_min": "1 s"}))
+    assert other != first
+    assert ns2.express(slow_path(flow("newreno"))).document["tcp"].get("recovery") is None
+
+
+@needs_ns2
+def test_a_place_whose_arms_ns2_cannot_distinguish_has_no_verdict(tmp_path):
+    lab = Lab(tmp_path, quick=True, engine="ns2")
+    arm = Arm.of("li2006/queue", path__rate="1 Mbit/s", duration="220 s")
+    arms = tuple(arm.set({"tcp.quantisation": f'"{one}"'}) for one in ("round_up", "round_down"))
+    place = Place("rounding", arms, lambda up, down: up.summary.goodput_bit_s / down.summary.goodput_bit_s, above=1)
+    made = Report(lab).test(Claim("L10", "", "", "", ""), [place])
+    assert "cannot be told" in made.findings[""][0].unusable

@@ -52,6 +52,7 @@ def test_the_form_of_linux_is_its_own_algorithm():
         (flow("scalable", slow_start="limited"), {}, "flow.slow_start"),
         (flow("reno", tcp={"recovery": "reno"}), {}, "tcp.recovery"),
         (flow("reno"), {"initial_ssthresh": 100}, "tcp.initial_ssthresh"),
+        (flow("reno"), {"byte_counting": "per_ack"}, "tcp.byte_counting"),
     ],
 )
 def test_what_would_be_another_experiment_is_refused(one, stack, key):

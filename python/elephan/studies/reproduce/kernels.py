@@ -53,9 +53,11 @@ def for_kernel(scenario: Scenario, engine: str) -> tuple[Scenario, list[str]]:
 
 def _told(own: Mapping[str, Any], table: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
     """The keys of a stack that a kernel can be told; each other key that `own` sets is noted."""
-    left_out = [key for key in own if key not in (*TOLD, *KEPT) and own[key] is not None]
+    left_out = [key for key in own if key not in (*TOLD, *KEPT) and own[key] not in (None, "per_ack")]
     notes += [f"tcp.{key}: the kernel's own, not {json.dumps(own[key])}" for key in left_out]
-    return {key: table[key] for key in (*TOLD, *KEPT) if table.get(key) is not None}
+    told = {key: table[key] for key in (*TOLD, *KEPT) if table.get(key) is not None}
+    # A kernel counts what an ACK acknowledges. To count ACKs would be another experiment.
+    return told | ({"byte_counting": "per_ack"} if own.get("byte_counting") == "per_ack" else {})
 
 
 def _algorithm(cc: Any) -> Any:

@@ -378,6 +378,10 @@ class Lab:
         found: list[tuple[list[Sample], str]] = []
         for arms, read, may_collapse in asked:
             reasons = [refused[arm] for arm in arms if arm in refused]
+            if not reasons and len({scenarios[arm, 1].to_json() for arm in arms}) < len(set(arms)):
+                reasons = [
+                    f"{self.engine}: expected arms that differ, found none: it cannot be told what distinguishes them"
+                ]
             if not reasons:
                 reasons = [
                     why

@@ -24,7 +24,7 @@ from elephan.api.run import Run
 from elephan.api.scenario import Scenario
 from elephan.studies.reproduce.lab import UnsuitableError
 from elephan.studies.reproduce.ns2.results import columns, read, summary
-from elephan.studies.reproduce.ns2.script import differences, flows_of, plan_of, script, unsupported
+from elephan.studies.reproduce.ns2.script import differences, expressed, flows_of, plan_of, script, unsupported
 
 __all__ = ["at_once", "differences", "express", "run", "unsupported", "version"]
 
@@ -33,11 +33,11 @@ POLL_S = 0.05
 
 
 def express(scenario: Scenario, engine: str = "ns2") -> Scenario:
-    """The scenario, as ns-2 runs it unchanged. Raises `UnsuitableError` with the reasons if it cannot."""
+    """The scenario as ns-2 can run it. Raises `UnsuitableError` with the reasons if it cannot."""
     assert engine == "ns2"
     if wrong := unsupported(scenario):
         raise UnsuitableError("\n".join(wrong))
-    return scenario
+    return expressed(scenario)
 
 
 def at_once(cores: int, engine: str = "ns2") -> int:

@@ -155,6 +155,27 @@ def unsupported(scenario: Scenario) -> list[str]:
     return wrong
 
 
+def expressed(scenario: Scenario) -> Scenario:
+    """The scenario without the keys of its stacks that ns-2 cannot be told: scenarios that differ only in these are one."""
+    document = json.loads(scenario.to_json())
+    table = json.loads(_core.shown(scenario.to_json()))["tcp"]
+    document["tcp"] = _told(document.get("tcp", {}), table)
+    for flow in document["flow"]:
+        if own := flow.get("tcp"):
+            flow["tcp"] = _told(own, own)
+    return Scenario(document)
+
+
+def _told(own: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
+    # The name of an algorithm may imply a recovery, which the table of all keys does not show.
+    told = {key: table[key] for key in STACK if table.get(key) is not None and (key != "recovery" or key in own)}
+    if "delayed_ack" in told:
+        told["delayed_ack"] = {
+            key: told["delayed_ack"][key] for key in ("segments", "timeout") if key in told["delayed_ack"]
+        }
+    return told
+
+
 def differences(scenario: Scenario, engine: str = "ns2") -> list[str]:
     """What the stack of ns-2 does otherwise than that of a scenario, in words."""
     assert engine == "ns2"
