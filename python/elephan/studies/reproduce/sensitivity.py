@@ -94,7 +94,7 @@ def ltcp2003(lab: Lab) -> Report:
     )
     names = {"Standard TCP": "reno", "LTCP": "ltcp", "HighSpeed TCP": "hstcp"}
     systems = {name: base.set({"flow.cc": cc}) for name, cc in names.items()}
-    return changed_alone(lab, _each(systems, changes), [GOODPUT, LOSS], 2)
+    return changed_alone(lab, _each(systems, changes), [GOODPUT, LOSS], 1)
 
 
 @experiment(

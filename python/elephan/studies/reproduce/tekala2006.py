@@ -14,6 +14,8 @@ from elephan.base.plots import STYLE
 from elephan.studies.reproduce.judge import Arm, Claim, Kind, Place, Quantity
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
 
+# Rates under random loss vary by a fifth from run to run, and a run takes half a second.
+RANDOM = (10, 40, 80)
 WINDOW, LOSS, FAIRNESS = (f"tekala2006/{name}" for name in ("window", "loss", "fairness"))
 # Nothing in these runs is random, so the second says what all others would.
 FIXED = (2,)
@@ -109,7 +111,7 @@ def _least_used(run: Run) -> float:
     return float(late["utilisation"].to_numpy().min())
 
 
-@experiment("tekala2006/figure-6", "Throughput of two flows under random loss", LOSS, choices=("repeats.",))
+@experiment("tekala2006/figure-6", "Throughput of two flows under random loss", LOSS, choices=("repeats: up to 80.",))
 def figure_6(lab: Lab) -> Report:
     """Two flows with 30 and 56 ms at q = 1.5e-4 compared with equation 24."""
     report, arm = Report(lab), Arm(LOSS)
@@ -125,6 +127,7 @@ def figure_6(lab: Lab) -> Report:
         "Mbit/s",
         [Quantity(f"{rtt} ms", theory[i], None, (arm,), rate(i)) for i, rtt in enumerate(rtts)],
         kind=Kind.THEORY,
+        looks=RANDOM,
     )
     report.test(
         Claim(
@@ -157,6 +160,7 @@ def figure_6(lab: Lab) -> Report:
                 unit="1",
             ),
         ],
+        looks=RANDOM,
     )
     return report
 
@@ -190,7 +194,9 @@ def _rows(lab: Lab, report: Report, table: str, queue: str) -> None:
         for base, n in _cells(lab):
             ((value, _),) = printed("tekala2006", table, f"T_base={base} ms, {n} flows").values()
             rows.append(Quantity(_name(base, n), value, None, (arm_of(base, n, queue, slow_start),), _jain))
-        report.compare(f"Jain's index, {name}", "1", rows, band=0.15)
+        made = report.compare(f"Jain's index, {name}", "1", rows, band=0.15)
+        within = sum(row.agrees is True for row in made.rows)
+        report.notes.append(f"With {name} {within} of the {len(rows)} indices of {table} lie within the band.")
 
 
 def _name(base: int, n: int) -> str:
