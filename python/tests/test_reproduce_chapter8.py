@@ -16,7 +16,6 @@ from elephan.studies.reproduce.li2006.cells import (
     cell,
     converged,
     fairness,
-    is_standard,
     late,
     late_retransmits,
     mean_of,
@@ -80,15 +79,6 @@ def test_tables_have_every_printed_number(lab: Lab) -> None:
     assert counts == {"8.1": 24, "8.2": 23, "8.3": 6, "8.4": 24}
     never = next(row for row in _rows(lab, "8.3", SYMMETRIC, AS_PRINTED) if row.system == "Scalable TCP")
     assert never.published is None
-
-
-def test_small_windows_are_standard_tcp() -> None:
-    # 10 Mbit/s and 22 ms hold 18 packets and a queue of 3: 11 for each flow.
-    assert all(is_standard(name, 10, 22) for name in ("HighSpeed TCP", "Scalable TCP", "BicTCP", "H-TCP"))
-    # 42 ms: 21 for each flow; 82 ms: 41.
-    assert [is_standard(name, 10, 42) for name in ("HighSpeed TCP", "Scalable TCP", "BicTCP")] == [True, False, False]
-    assert not is_standard("HighSpeed TCP", 10, 82)
-    assert not is_standard("FAST", 10, 16)
 
 
 def test_readings_of_a_run(tmp_path: Path) -> None:

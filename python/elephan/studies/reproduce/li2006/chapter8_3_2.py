@@ -36,9 +36,9 @@ LATER = tuple(FAST_STARTS)[1]
 LOCKED_OUT = 0.105
 
 
-def _short(lab: Lab) -> tuple[int, ...]:
+def _short(lab: Lab, chosen: str = AS_PRINTED) -> tuple[int, ...]:
     """The round-trip times of the second flow that differ from that of the first."""
-    return tuple(t for t in rtts(lab, SMALL) if t != LONG_MS)
+    return tuple(t for t in rtts(lab, SMALL, chosen) if t != LONG_MS)
 
 
 def _mean_place(
@@ -107,7 +107,15 @@ def figure_8_22(lab: Lab) -> Report:
         return [
             *(
                 _mean_place(
-                    lab, f"{a} over {b}, {c} Mbit/s", SMALL, (a, b), (c,), short, _less_goodput, chosen, unit="Mbit/s"
+                    lab,
+                    f"{a} over {b}, {c} Mbit/s",
+                    SMALL,
+                    (a, b),
+                    (c,),
+                    _short(lab, chosen),
+                    _less_goodput,
+                    chosen,
+                    unit="Mbit/s",
                 )
                 for c in RATES
                 for a, b in product(("Scalable TCP", "BicTCP"), ("Standard TCP", "HighSpeed TCP", "H-TCP", "FAST"))
@@ -115,7 +123,7 @@ def figure_8_22(lab: Lab) -> Report:
             *(
                 Place(
                     f"H-TCP, share of the capacity, {slow} over {fast} Mbit/s",
-                    tuple(cell(lab, SMALL, "H-TCP", c, t, chosen) for t in short for c in (slow, fast)),
+                    tuple(cell(lab, SMALL, "H-TCP", c, t, chosen) for t in _short(lab, chosen) for c in (slow, fast)),
                     mean_of(lambda x, y, slow=slow, fast=fast: (goodput(x) / slow - goodput(y) / fast) / PAYLOAD, 2),
                     above=0,
                 )
@@ -135,7 +143,7 @@ def figure_8_22(lab: Lab) -> Report:
         by_set(lab, best),
         looks=REPEATS,
     )
-    _unfairness(lab, report, short)
+    _unfairness(lab, report)
     report.draw = drawing(
         lab,
         SMALL,
@@ -148,7 +156,7 @@ def figure_8_22(lab: Lab) -> Report:
     return report
 
 
-def _unfairness(lab: Lab, report: Report, short: tuple[int, ...]) -> None:
+def _unfairness(lab: Lab, report: Report) -> None:
     report.test(
         Claim(
             "L34",
@@ -164,7 +172,10 @@ def _unfairness(lab: Lab, report: Report, short: tuple[int, ...]) -> None:
                 Place(
                     f"{n}, {c} over 10 Mbit/s",
                     tuple(
-                        cell(lab, SMALL, s, r, t, chosen) for t in short for r in (c, 10) for s in (n, "Standard TCP")
+                        cell(lab, SMALL, s, r, t, chosen)
+                        for t in _short(lab, chosen)
+                        for r in (c, 10)
+                        for s in (n, "Standard TCP")
                     ),
                     mean_of(_further, 4),
                     above=0,
@@ -183,7 +194,7 @@ def _unfairness(lab: Lab, report: Report, short: tuple[int, ...]) -> None:
                 SMALL,
                 ("H-TCP", "Standard TCP") if n == "H-TCP" else ("Standard TCP", n),
                 (c,),
-                short,
+                _short(lab, chosen),
                 _log_ratio,
                 chosen,
             )
@@ -219,7 +230,7 @@ def _unfairness(lab: Lab, report: Report, short: tuple[int, ...]) -> None:
                     lambda a, b: None if (r := _log_ratio(a, b)) is None else r / math.log(10),
                     above=1.5,
                 )
-                for c, t in product((100, 250), short)
+                for c, t in product((100, 250), _short(lab, chosen))
             ],
         ),
         looks=REPEATS,
@@ -227,7 +238,18 @@ def _unfairness(lab: Lab, report: Report, short: tuple[int, ...]) -> None:
 
     def locked(chosen: str) -> list[Place]:
         return [
-            _mean_place(lab, f"{n}, {c} Mbit/s", SMALL, (n,), (c,), short, share, chosen, above=None, below=LOCKED_OUT)
+            _mean_place(
+                lab,
+                f"{n}, {c} Mbit/s",
+                SMALL,
+                (n,),
+                (c,),
+                _short(lab, chosen),
+                share,
+                chosen,
+                above=None,
+                below=LOCKED_OUT,
+            )
             for n, c in product(("Scalable TCP", "BicTCP", "HighSpeed TCP", "FAST"), (100, 250))
         ]
 
@@ -289,7 +311,7 @@ def synchronisation(lab: Lab) -> Report:
                     lambda run, t=t: nearer(run, t / LONG_MS),
                     above=0,
                 )
-                for c, t in product((100, 250), _short(lab))
+                for c, t in product((100, 250), _short(lab, chosen))
             ]
             for chosen in (AS_PRINTED, f"{AS_PRINTED}, ACK counting")
         },
@@ -304,8 +326,7 @@ def synchronisation(lab: Lab) -> Report:
 def figure_8_27(lab: Lab) -> Report:
     """The buffer is 20 % of the bandwidth-delay product of the longer path."""
     report = Report(lab)
-    short = _short(lab)
-    late = tuple(t for t in rtts(lab, LARGE) if t >= 82)
+    late = (82, 162)
 
     def full(chosen: str) -> list[Place]:
         others = ("Scalable TCP", "H-TCP", "BicTCP", "FAST")
@@ -317,7 +338,7 @@ def figure_8_27(lab: Lab) -> Report:
                     LARGE,
                     (n,),
                     (c,),
-                    short,
+                    _short(lab, chosen),
                     lambda run, c=c: goodput(run) / c / PAYLOAD,
                     chosen,
                     above=212.1 / 230.2,
@@ -370,7 +391,7 @@ def figure_8_27(lab: Lab) -> Report:
                     lambda standard, scalable: fairness(standard) - fairness(scalable),
                     above=0,
                 )
-                for c, t in product((100, 250), short)
+                for c, t in product((100, 250), _short(lab, chosen))
             ],
         ),
         looks=REPEATS,
@@ -384,7 +405,7 @@ def figure_8_27(lab: Lab) -> Report:
                 LARGE,
                 (a, b),
                 (c,),
-                short,
+                _short(lab, chosen),
                 _log_ratio,
                 chosen,
             )
@@ -454,7 +475,9 @@ def figure_8_31(lab: Lab) -> Report:
             lambda chosen: [
                 Place(
                     f"{n}, {slow} over {fast} Mbit/s",
-                    tuple(cell(lab, FRIENDLY, n, c, t, chosen) for t in times for c in (slow, fast)),
+                    tuple(
+                        cell(lab, FRIENDLY, n, c, t, chosen) for t in rtts(lab, FRIENDLY, chosen) for c in (slow, fast)
+                    ),
                     mean_of(_log_ratio, 2),
                     above=0,
                 )
@@ -475,7 +498,16 @@ def figure_8_31(lab: Lab) -> Report:
         by_set(
             lab,
             lambda chosen: [
-                _mean_place(lab, n, FRIENDLY, (n,), (10,), times, lambda run: -math.log(share(run)), chosen)
+                _mean_place(
+                    lab,
+                    n,
+                    FRIENDLY,
+                    (n,),
+                    (10,),
+                    rtts(lab, FRIENDLY, chosen),
+                    lambda run: -math.log(share(run)),
+                    chosen,
+                )
                 for n in ("Scalable TCP", "FAST")
             ],
         ),
@@ -493,13 +525,11 @@ HOLDS = {10: (82, 162, 324), 100: (22, 42, 82, 162, 324), 250: (82, 162, 324)}
 
 
 def _friendly_claims(lab: Lab, report: Report) -> None:
-    times = rtts(lab, FRIENDLY)
-
     def beside(chosen: str, rate: int) -> Place:
         arms = tuple(
             arm
             for t in HOLDS[rate]
-            if t in times
+            if t in rtts(lab, FRIENDLY, chosen)
             for arm in (
                 cell(lab, FRIENDLY, "FAST", rate, t, chosen),
                 cell(lab, SYMMETRIC, "Standard TCP", rate, t, chosen),
