@@ -20,6 +20,8 @@ RATES, RTTS, LONG_MS = (10, 100, 250), (16, 22, 42, 82, 162, 324), 162
 PAYLOAD = 1448 / 1500
 # The numbers of repeats of a cell: the thesis had five.
 REPEATS = (5, 10)
+# Those of a median, or of a share of the runs, which has no interval of use below ten.
+TIMES = (10, 20)
 CHOICES = (
     "initial window: 2 segments; quick ACKs: the first 16 segments; minimum RTO: 200 ms, all as in Linux 2.6.6.",
     "sets of choices: " + "; ".join(f"*{name}*: {one.source}" for name, one in SETS.items()) + ".",
@@ -80,17 +82,17 @@ def cell(lab: Lab, scenario: str, system: str, rate: int, rtt: int, chosen: str 
     With unequal round-trip times the first flow has 162 ms; the second has `rtt`, and the buffer is that of the
     shorter path (`SMALL`) or the longer (`LARGE`). With 162 ms both are the symmetric cell.
     """
-    cc, tcp = SETS[chosen].cc[system], SETS[chosen].tcp
-    path = {"path.rate": f"{rate} Mbit/s", "path.rtt": f"{rtt} ms", **tcp}
+    choices = SETS[chosen]
+    path = {"path.rate": f"{rate} Mbit/s", "path.rtt": f"{rtt} ms"}
     if scenario == FRIENDLY and system != "Standard TCP":
-        arm = Arm("li2006/friendliness").set({"flow.1.cc": cc, **path})
+        arm = Arm("li2006/friendliness").set({**choices.settings(system, "flow.1"), **path})
         return arm.set(_timing(lab, "Standard TCP", system, rate, rtt))
     if scenario in (SMALL, LARGE) and rtt != LONG_MS:
-        arm = Arm("li2006/asymmetric").set({"flow.cc": cc, **path, "flow.1.rtt": f"{rtt} ms"})
+        arm = Arm("li2006/asymmetric").set({**choices.settings(system), **path, "flow.1.rtt": f"{rtt} ms"})
         if scenario == LARGE:
             arm = arm.set({"path.rtt": f"{LONG_MS} ms"})
         return arm.set(_timing(lab, system, system, rate, LONG_MS))
-    arm = Arm("li2006/symmetric").set({"flow.cc": cc, **path})
+    arm = Arm("li2006/symmetric").set({**choices.settings(system), **path})
     return arm.set(_timing(lab, system, system, rate, rtt))
 
 
@@ -101,7 +103,7 @@ def starting(arm: Arm, earliest: str, latest: str) -> Arm:
 
 def queue_cell(lab: Lab, system: str, percent: int, chosen: str = AS_PRINTED) -> Arm:
     """Two flows of an algorithm at 100 Mbit/s and 82 ms with a queue of `percent` of the bandwidth-delay product."""
-    arm = Arm("li2006/queue").set({"flow.cc": SETS[chosen].cc[system], **SETS[chosen].tcp})
+    arm = Arm("li2006/queue").set(SETS[chosen].settings(system))
     return arm.set({"path.buffer": f"{percent}% bdp", **_timing(lab, system, system, 100, 82)})
 
 

@@ -37,7 +37,7 @@ PIPE = 250e6 * 0.162 / 12e3
 
 
 def _lossy(lab: Lab, system: str, loss: float, chosen: str = AS_PRINTED) -> Arm:
-    arm = Arm("li2006/response").set({"flow.cc": SETS[chosen].cc[system], **SETS[chosen].tcp})
+    arm = Arm("li2006/response").set(SETS[chosen].settings(system))
     return arm.set({"path.loss.probability": f"{loss:g}", "duration": lab.pick("600 s", "200 s")})
 
 
@@ -99,9 +99,10 @@ def claims_of_responses(lab: Lab, report: Report, names: tuple[str, ...]) -> Non
             "mean window over that of the response function",
             "nearer to 1 than the smaller of the two deviations that the thesis calls most notable: 24.3/16 = 1.52, either way",
             kind=Kind.THEORY,
-            tried="S_max of 16 instead of 32, ACK counting instead of byte counting, Linux's forms of the rules: the four sets.",
-            means="BicTCP under random loss does not follow the response function of a periodic loss: long gaps between losses let its "
-            "search accelerate, so a good match cannot be expected of it near a loss rate of 1e-3.",
+            tried="Each of the four sets, up to 80 repeats. With ACK counting HighSpeed TCP has 0.43 and Scalable TCP 0.50 of their windows at a loss "
+            "rate of 1e-4, so that the printed match speaks for byte counting. With byte counting only BicTCP at 1e-3 is far off, 1.6.",
+            oracle="ns-2's BicTCP deviates more at 1e-3: 93 segments, where theory has 43.",
+            means="BicTCP under random loss does not follow the response function of periodic losses around a loss rate of 1e-3.",
         ),
         by_set(
             lab,
@@ -117,7 +118,7 @@ def claims_of_responses(lab: Lab, report: Report, names: tuple[str, ...]) -> Non
                 if n != "H-TCP" and _theory(n, p) < PIPE and not 0.5 < p / near.get(n, p * 10) < 2.5
             ],
         ),
-        looks=REPEATS,
+        looks=(5, 20, 80),
     )
     report.test(
         Claim(
@@ -126,10 +127,12 @@ def claims_of_responses(lab: Lab, report: Report, names: tuple[str, ...]) -> Non
             "that the window at the switch is above theory.",
             "both algorithms at the loss rate of their switch (0.001, 0.005)",
             "mean window over the theory's, and over that of Standard TCP at the same losses, which has no such mode",
-            "1: no difference",
-            tried="Standard TCP beside them at the same losses: where HighSpeed TCP's window equals it, the excess over theory is "
-            "that of random losses and whole windows, not of a mode.",
-            means="The printed 65 segments of HighSpeed TCP need a larger increase just above 38 segments than the RFC's table gives.",
+            "1.1 over theory, beyond the band of 10 % in which a number counts as the same (the thesis says a lot higher, 65 for 38 and 24.3 "
+            "for 16); 1 over Standard TCP: no difference",
+            tried="The RFC's table with a window in the row below it, where HighSpeed TCP has the window of Standard TCP (a = 1 up to 118 "
+            "segments): 40; Linux's, in the row above it (a = 2), with byte counting: 56; ACK counting: 29 to 33.",
+            oracle="ns-2's HighSpeed TCP, which has Linux's table, reaches 53 to 58 segments.",
+            means="The printed 65 segments are those of a table read upwards and of byte counting. No gradual change of modes is needed for them.",
         ),
         by_set(
             lab,
@@ -138,7 +141,7 @@ def claims_of_responses(lab: Lab, report: Report, names: tuple[str, ...]) -> Non
                 for n, (p, _, theory) in SWITCH.items()
                 for arm, standard in [(_lossy(lab, n, p, chosen), _lossy(lab, "Standard TCP", p, chosen))]
                 for place in (
-                    Place(f"{n}, over theory", (arm,), lambda run, theory=theory: _window(run) / theory, above=1),
+                    Place(f"{n}, over theory", (arm,), lambda run, theory=theory: _window(run) / theory, above=1.1),
                     Place(f"{n}, over Standard TCP", (arm, standard), lambda a, b: _window(a) / _window(b), above=1),
                 )
             ],

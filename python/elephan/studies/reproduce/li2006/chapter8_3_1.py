@@ -19,6 +19,7 @@ from elephan.studies.reproduce.li2006.cells import (
     RATES,
     REPEATS,
     SYMMETRIC,
+    TIMES,
     by_set,
     cell,
     converged,
@@ -406,7 +407,7 @@ def figure_8_18(lab: Lab) -> Report:
             ]
             for name, start in FAST_STARTS.items()
         },
-        looks=(5, 10),
+        looks=TIMES,
     )
 
     def htcp(chosen: str, read: Callable[[Run], float]) -> list[Place]:
@@ -583,7 +584,7 @@ def figure_8_21(lab: Lab) -> Report:
             for rate in RATES
         ],
         band=0.5,
-        looks=REPEATS,
+        looks=TIMES,
     )
     report.compare(
         "convergence time, 250 Mbit/s, 162 ms",
@@ -593,7 +594,7 @@ def figure_8_21(lab: Lab) -> Report:
             for n, value in (("HighSpeed TCP", 200), ("BicTCP", 200))
         ],
         band=0.5,
-        looks=REPEATS,
+        looks=TIMES,
     )
     _convergence_claims(lab, report, longest)
     _start_claims(lab, report)
@@ -650,7 +651,7 @@ def _convergence_claims(lab: Lab, report: Report, longest: int) -> None:
                 ),
             ],
         ),
-        looks=(5, 10, 20),
+        looks=TIMES,
     )
     report.test(
         Claim(
@@ -733,7 +734,7 @@ def _start_claims(lab: Lab, report: Report) -> None:
                 )
             ],
         ),
-        looks=(10, 20),
+        looks=TIMES[:1],
     )
     report.test(
         Claim(
@@ -757,7 +758,7 @@ def _start_claims(lab: Lab, report: Report) -> None:
             ]
             for name, start in FAST_STARTS.items()
         },
-        looks=(10, 20),
+        looks=TIMES,
     )
 
 

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from elephan.api.metrics import declared
@@ -32,11 +32,20 @@ METRICS = {
 
 @dataclass(frozen=True)
 class ChoiceSet:
-    """Choices that the thesis does not publish, and that belong together: `cc` for each algorithm, and keys of the stack."""
+    """Choices that the thesis does not publish, and that belong together: `cc` for each algorithm, and keys of the stack.
+
+    `own` is what the flows of an algorithm have of their own in the stack.
+    """
 
     cc: Mapping[str, str]
     tcp: Mapping[str, str]
     source: str
+    own: Mapping[str, str] = field(default_factory=dict)
+
+    def settings(self, system: str, flow: str = "flow") -> dict[str, str]:
+        """The keys of a scenario for an algorithm in all flows, or in one, `flow.1`."""
+        own = {f"{flow}.tcp": self.own[system]} if system in self.own else {}
+        return {f"{flow}.cc": self.cc[system], **own, **self.tcp}
 
 
 _CODE = SYSTEMS | {
@@ -60,7 +69,9 @@ SETS = {
         _CODE,
         {},
         "byte counting (section 8.1.2); the algorithms' Linux code: H-TCP's increase times T_min/100 ms (tcp_htcp.c), S_max 16 "
-        "(tcp_bic.c), a window in the row of the table above it, and each ACK counted once, for HighSpeed TCP (tcp_highspeed.c)",
+        "(tcp_bic.c), a window in the row of HighSpeed TCP's table above it (tcp_highspeed.c, whose count of ACKs is that of segments here, "
+        "with an ACK for each)",
+        own={"HighSpeed TCP": "{ delayed_ack = { segments = 1 } }"},
     ),
     "authors' code, ACK counting": ChoiceSet(
         _CODE, _PER_ACK, "the same, but an ACK counts one segment for every algorithm"
