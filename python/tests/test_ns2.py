@@ -162,3 +162,10 @@ def test_a_place_whose_arms_ns2_cannot_distinguish_has_no_verdict(tmp_path):
     place = Place("rounding", arms, lambda up, down: up.summary.goodput_bit_s / down.summary.goodput_bit_s, above=1)
     made = Report(lab).test(Claim("L10", "", "", "", ""), [place])
     assert "cannot be told" in made.findings[""][0].unusable
+
+
+def test_a_laboratory_keeps_what_its_engine_does_otherwise(tmp_path):
+    lab = Lab(tmp_path, engine="ns2")
+    for seed in (1, 2):
+        lab.scenario(Arm.of("li2006/symmetric"), seed)
+    assert [line.partition(":")[0] for line in lab.differences] == ["reno", "tcp.quantisation", "tcp.delayed_ack.quick"]

@@ -130,6 +130,16 @@ def test_the_page_counts_kinds_apart_and_full_runs_only(tmp_path, monkeypatch):
     assert 'target="_top" xlink:href="li2006/#l17"' in (tmp_path / "page" / "overview.svg").read_text()
 
 
+def test_the_page_names_what_another_engine_does_otherwise(tmp_path, monkeypatch):
+    monkeypatch.setitem(EXPERIMENTS, MADE_UP.name, MADE_UP)
+    report = stored(tmp_path, quick=False)
+    place = report_place(tmp_path, MADE_UP.name, quick=False, engine="ns2")
+    place.parent.mkdir(parents=True)
+    place.write_text(json.dumps(report | {"engine": "ns2", "differences": ["reno: it counts ACKs"]}))
+    write_page(tmp_path, tmp_path / "page.md")
+    assert "- In the column *ns-2*: reno: it counts ACKs" in (tmp_path / "page" / "li2006.md").read_text()
+
+
 def test_theory_is_not_called_published(tmp_path):
     heads = [table.head[1].text for table in tables_of(stored(tmp_path, quick=True))]
     assert heads == ["published", "theory", "published"]

@@ -161,6 +161,7 @@ class _Work:
     def _report(self, one: Experiment, lab: Lab) -> dict[str, Any]:
         lab.asked = lab.made = 0
         lab.cost_s = 0.0
+        lab.differences = {}
         started = time.perf_counter()
         with progress_bar(one.name) as progress:
             expected = self.costs.get(one.name)
@@ -171,6 +172,7 @@ class _Work:
             "cost_s": round(lab.cost_s, 1),
             "runs": lab.asked,
             "made": lab.made,
+            "differences": list(lab.differences),
             "code": code_version(),
         }
         _keep(self.folder, report, made.draw)

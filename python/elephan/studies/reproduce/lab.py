@@ -48,7 +48,8 @@ SOURCES = {
     "ltcp2003": "Layered TCP (Bhandarkar, Jain and Reddy)",
 }
 # Engines other than the simulator. Each module has `express(scenario, engine)`, which returns the scenario as the engine can run it
-# or raises `UnsuitableError`; `run(scenario, cancel)`; and `at_once(cores, engine)`, the number of runs that may take place together.
+# or raises `UnsuitableError`; `differences(scenario, engine)`, what its stack then does otherwise, in words; `run(scenario, cancel)`; and
+# `at_once(cores, engine)`, the number of runs that may take place together.
 OTHERS: Mapping[Engine, str] = {
     "ns2": "elephan.studies.reproduce.ns2",
     "kernel": "elephan.studies.reproduce.kernels",
@@ -226,6 +227,8 @@ class Lab:
     asked: int = 0
     made: int = 0
     cost_s: float = 0.0
+    # What the engine does otherwise than the scenarios ask, each line once.
+    differences: dict[str, None] = field(default_factory=dict)
 
     def pick(self, full: T, quick: T) -> T:
         """The first value in a full laboratory, the second in a quick one."""
@@ -237,7 +240,9 @@ class Lab:
         scenario = load(path, {**dict(arm.settings), "seed": str(seed)}, large=True)
         if self.engine == "sim":
             return scenario
-        expressed: Scenario = _other(self.engine).express(scenario, self.engine)
+        other = _other(self.engine)
+        expressed: Scenario = other.express(scenario, self.engine)
+        self.differences |= dict.fromkeys(other.differences(scenario, self.engine))
         return expressed
 
     def runs(self, arms: Sequence[Arm], repeats: int) -> list[list[Run]]:

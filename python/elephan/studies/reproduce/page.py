@@ -14,7 +14,7 @@ from elephan.base.text import Markdown, markdown
 from elephan.studies.reproduce.judge import KINDS, Verdict
 from elephan.studies.reproduce.lab import EXPERIMENTS, OTHERS, SOURCES, Engine, claims
 from elephan.studies.reproduce.pictures import beside_print, overview
-from elephan.studies.reproduce.stored import places_of, read_reports, tables_of, verdicts_of
+from elephan.studies.reproduce.stored import NAMES, places_of, read_reports, tables_of, verdicts_of
 
 Reports = Mapping[str, dict[str, Any]]
 # A longer table of places is folded.
@@ -263,7 +263,10 @@ def _section(
         yield from [f"Scenario: `python/elephan/studies/reproduce/scenarios/{report['scenario']}.toml`.", ""]
     for choice in report["choices"]:
         yield f"- Not published: {choice}"
-    if report["choices"]:
+    for engine, other in others.items():
+        for difference in other.get("differences", ()):
+            yield f"- In the column *{NAMES[engine]}*: {markdown(difference)}"
+    if report["choices"] or others:
         yield ""
     yield from _pictures(report, folder, pages)
     for comparison, table in zip(report["comparisons"], tables_of(report, others), strict=True):
