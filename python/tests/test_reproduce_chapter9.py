@@ -29,7 +29,7 @@ def test_groups_of_flows_are_those_of_a_scenario(system: str, tmp_path: Path) ->
     arm = DATATAG.set({"flow": chapter9_1.flows((STANDARD, 3), (system, 2)), **chapter9_1.cbr(200)})
     document = Lab(tmp_path).scenario(arm, 7).document
     assert [flow.get("count", 1) for flow in document["flow"]] == [3, 2]
-    assert [one["rate"] for one in document["cbr"]] == ["200 Mbit/s"]
+    assert [one["rate"] for one in document["cbr"]] == ["200.6 Mbit/s"]
     assert document["seed"] == 7
 
 
