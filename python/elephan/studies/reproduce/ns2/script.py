@@ -42,6 +42,8 @@ STACK = (
     "packet", "recovery", "byte_counting", "delayed_ack", "initial_window", "initial_ssthresh", "rto_min", "timestamps",
     "limited_transmit", "burst_limit", "receive_buffer",
 )  # fmt: skip
+# What a table of delayed ACKs leaves out.
+DELAYED_ACK = {"segments": 2, "timeout": "200 ms"}
 # RED: our parameter, ns-2's variable.
 RED = {
     "min_th": "thresh_",
@@ -148,6 +150,8 @@ def unsupported(scenario: Scenario) -> list[str]:
             )
         if name not in OWN and tcp["byte_counting"] == "per_ack" and tcp["delayed_ack"]["segments"] > 1:
             refuse("tcp.byte_counting", f"abc with {name} and delayed ACKs, for it counts segments", "per_ack")
+        if name == "scalable" and form == "linux" and tcp["delayed_ack"]["segments"] == 1:
+            refuse("tcp.delayed_ack.segments", "2 with scalable in Linux's form, which adds 1/50 for each ACK", 1)
         if tcp["ecn"]:
             refuse("tcp.ecn", "false", "true")
         if tcp["delayed_ack"]["segments"] > 2:
@@ -295,7 +299,7 @@ def _agent(number: int, flow: Flow) -> list[str]:
     lines = []
     cc, limited = flow.cc, flow.slow_start["name"] == "limited"
     if flow.linux:
-        lines = [f"$tcp({number}) select_ca {LINUX[cc['name']]}", *_linux_parameters(number, cc)]
+        lines = [f"$tcp({number}) select_ca {LINUX[cc['name']]}", *_linux_parameters(number, flow)]
     elif cc["name"] == "hstcp":
         names = {"w_low": "low_window_", "w_high": "high_window_", "p_high": "high_p_", "b_high": "high_decrease_"}
         sender |= {"windowOption_": 8, **{names[key]: value for key, value in cc.items() if key in names}}
@@ -337,14 +341,17 @@ def _agent(number: int, flow: Flow) -> list[str]:
     ]
 
 
-def _linux_parameters(number: int, cc: Mapping[str, Any]) -> list[str]:
+def _linux_parameters(number: int, flow: Flow) -> list[str]:
     """The lines that set the parameters of an algorithm of `Agent/TCP/Linux`, where its published form differs from Linux's."""
     values: dict[str, int] = {}
+    cc = flow.cc
     if cc.get("form") == "linux":
         return []
     if cc["name"] == "bic":
-        # Linux 2.6.22 doubles every increase: its limit of 16 segments is 32 in a round trip.
-        values = {"max_increment": round(cc.get("s_max", 32) / 2), "low_window": round(cc.get("low_window", 14))}
+        # Linux 2.6.22 counts ACKs, and multiplies the increase by the segments that an ACK acknowledges. It begins with two, and
+        # with an ACK for each segment stays at 31/16.
+        values = {"max_increment": round(cc.get("s_max", 32) / (1 if flow.acked_together > 1 else 2))}
+        values["low_window"] = round(cc.get("low_window", 14))
         values["fast_convergence"] = int(cc.get("fast_convergence", True))
     elif cc["name"] == "htcp":
         values = {
@@ -377,7 +384,8 @@ def _stack(scenario: Scenario, flow: Mapping[str, Any]) -> dict[str, Any]:
     """Every key of the stack of a flow."""
     stack = json.loads(_core.shown(scenario.to_json()))["tcp"]
     implied = {"recovery": name} if (name := _named(flow["cc"])["name"]) in ("tahoe", "newreno") else {}
-    return {**stack, **implied, **scenario.document.get("tcp", {}), **flow.get("tcp", {})}
+    found = {**stack, **implied, **scenario.document.get("tcp", {}), **flow.get("tcp", {})}
+    return found | {"delayed_ack": DELAYED_ACK | found["delayed_ack"]}
 
 
 def _number(text: str) -> float:
