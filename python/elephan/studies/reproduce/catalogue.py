@@ -1,27 +1,14 @@
-"""Imports every experiment, which registers it."""
+"""Imports every experiment, which registers it: the module of each source, or all modules of its folder."""
 
 from importlib import import_module
+from pkgutil import iter_modules
 
-from elephan.studies.reproduce.lab import EXPERIMENTS
+from elephan.studies.reproduce.lab import EXPERIMENTS, SOURCES
 
 __all__ = ["EXPERIMENTS"]
 
-MODULES: tuple[str, ...] = (
-    "kelly2003",
-    "li2006.chapter5",
-    "li2006.chapter6",
-    "li2006.chapter8_2",
-    "li2006.chapter8_3_1",
-    "li2006.chapter8_3_2",
-    "li2006.chapter8_tables",
-    "li2006.chapter9_1",
-    "li2006.chapter9_2",
-    "li2006.chapter9_3",
-    "tekala2006",
-    "nabeshima2004",
-    "ltcp2003",
-    "sensitivity",
-)
-
-for _name in MODULES:
-    import_module(f"elephan.studies.reproduce.{_name}")
+for _source in SOURCES:
+    _module = import_module(f"elephan.studies.reproduce.{_source}")
+    for _part in iter_modules(getattr(_module, "__path__", ())):
+        import_module(f"{_module.__name__}.{_part.name}")
+import_module("elephan.studies.reproduce.sensitivity")
