@@ -3,14 +3,12 @@
 from elephan.studies.reproduce.judge import Arm, Quantity
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
 
-SCENARIO = "template/name"
 
-
-@experiment("template/name", "What the table or figure shows", SCENARIO)
+@experiment("template/name", "What the table or figure shows", "template/name")
 def name(lab: Lab) -> Report:
     """The published numbers beside ours."""
     report = Report(lab)
-    arm = Arm.of(SCENARIO, flow__cc="reno")
+    arm = Arm.of("template/name", flow__cc="reno")
     report.compare(
         "goodput",
         "Mbit/s",
