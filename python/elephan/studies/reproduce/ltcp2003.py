@@ -27,6 +27,7 @@ CHOICES = (
     "packets: 1000 bytes and 40 of headers, inferred from the utilisation of 96.15 %.",
     "initial window: 2 segments; unlimited slow start, which the small queue ends.",
 )
+OF_LTCP = partial(Claim, oracle="Neither ns-2 nor a Linux kernel has Layered TCP.")
 # Figure 5 has two sets: its queue in packets as printed, and as it follows from the printed numbers.
 PRINTED, INFERRED = 50, 2500
 QUEUES = {PRINTED: "queue of 50 packets, as printed", INFERRED: "queue of 2500 packets, inferred"}
@@ -112,7 +113,7 @@ def figure_3(lab: Lab) -> Report:
     climb = Arm.of(CLIMB, duration=lab.pick("400 s", "200 s"))
     layers = lab.pick((5, 7, 9, 11, 13), (5, 7, 9))
     report.test(
-        Claim(
+        OF_LTCP(
             "Y01",
             sentence="A flow that evolves to K layers claims bandwidth faster than Standard TCP, by the factors of figure 3: 10 for 13 layers (section 3.3).",
             population=f"one flow without slow start and without losses, from W_T to W_K, K = {layers[0]} to {layers[-1]}",
@@ -133,7 +134,7 @@ def figure_3(lab: Lab) -> Report:
         SAME,
     )
     report.test(
-        Claim(
+        OF_LTCP(
             "Y02",
             sentence="For large K a loss is recovered (K-1)/(4 beta) times faster than by Standard TCP (section 3.3, figure 3).",
             population=f"one loss within a layer from K = {layers[1]} on",
@@ -231,7 +232,7 @@ def figure_4(lab: Lab) -> Report:
             ),
         ]
     report.test(
-        Claim(
+        OF_LTCP(
             "Y03",
             sentence="If slow start ends early, LTCP reaches the optimal window much faster than Standard TCP, and reduces it less at a loss (section 4.1, figure 4).",
             population="one flow at 1 Gbit/s, 100 ms",
@@ -330,7 +331,7 @@ def figure_5(lab: Lab) -> Report:
         for queue in QUEUES
     }
     report.test(
-        Claim(
+        OF_LTCP(
             "Y04",
             sentence="At large bandwidths LTCP uses the link better than Standard TCP, with benefits similar to HighSpeed TCP's; at 10 and 100 Mbit/s "
             "the table has the same for all three (section 4.1, figure 5).",
@@ -346,7 +347,7 @@ def figure_5(lab: Lab) -> Report:
         SAME,
     )
     report.test(
-        Claim(
+        OF_LTCP(
             "Y05",
             sentence="The congestion losses of LTCP and HighSpeed TCP are higher than Standard TCP's; in the table LTCP's are between the two (section 4.1, figure 5).",
             population="one flow at 10, 100, 1000 and 2400 Mbit/s; without LTCP at 2400 Mbit/s, where the table has no loss and contradicts the sentence",
@@ -418,7 +419,7 @@ def figure_6(lab: Lab) -> Report:
     report.compare("time to 55/45, median", "RTT", times, looks=looks)
     top = 1e3 / 1.04
     report.test(
-        Claim(
+        OF_LTCP(
             "Y06",
             sentence="The utilisation of a flow is roughly 1 - beta, so a smaller beta uses the link better (section 4.2, figure 6).",
             population="one flow, beta = 0.08, 0.10, 0.12 and 0.14",
@@ -445,7 +446,7 @@ def figure_6(lab: Lab) -> Report:
     )
     pairs = lab.pick(((0.08, 0.12), (0.10, 0.12), (0.12, 0.14)), ((0.08, 0.14),))
     report.test(
-        Claim(
+        OF_LTCP(
             "Y07",
             sentence="Beta decides how soon a flow gives up and claims bandwidth: in the table convergence takes longer with a larger beta (section 4.2, figure 6).",
             population="neighbouring betas, except for 0.08 and 0.10, whose printed times differ by 0.4 %",
@@ -465,7 +466,7 @@ def figure_6(lab: Lab) -> Report:
         looks,
     )
     report.test(
-        Claim(
+        OF_LTCP(
             "Y13",
             sentence="Two flows converge because the larger takes longer to regain what it gave up (sections 3.1 and 3.2).",
             population="layers 2 to 16 by the rule, each at its largest window; two flows in simulation, for each beta",
@@ -562,7 +563,7 @@ def figure_7(lab: Lab) -> Report:
         looks=SAME,
     )
     report.test(
-        Claim(
+        OF_LTCP(
             "Y08",
             sentence="Flows that start together share equitably, with Jain's index close to 1 (section 4.3, figure 7).",
             population="2, 4, 6 and 10 flows of one round-trip time",
@@ -585,7 +586,7 @@ def figure_8(lab: Lab) -> Report:
     """Flows join at 300 and 700 s, and leave at 1300 and 1700 s."""
     report, arm = Report(lab), Arm("ltcp2003/dynamic")
     report.test(
-        Claim(
+        OF_LTCP(
             "Y09",
             sentence="Flows share the link equitably as others join and leave (section 4.4, figure 8).",
             population="the phases with two, three and again two flows",
@@ -650,7 +651,7 @@ def figure_9(lab: Lab) -> Report:
             for i, name in enumerate(names)
         }
         report.test(
-            Claim(
+            OF_LTCP(
                 "Y10",
                 sentence="At 1e-7 LTCP's utilisation remains high, while Standard TCP's falls to half of that at lower error rates (section 4.5, figure 9).",
                 population="one flow at 1 Gbit/s, error rates 1e-7 and 1e-11",
@@ -664,7 +665,7 @@ def figure_9(lab: Lab) -> Report:
             looks,
         )
     report.test(
-        Claim(
+        OF_LTCP(
             "Y11",
             sentence="As channel errors increase LTCP's utilisation falls, but stays better than Standard TCP's (section 4.5, figure 9).",
             population=f"one flow at 1 Gbit/s, error rates {losses[0]} to {losses[-1]}",
@@ -697,7 +698,7 @@ def figure_10(lab: Lab) -> Report:
         band=0.0,
     )
     report.test(
-        Claim(
+        OF_LTCP(
             "Y12",
             sentence="In a slow network, where windows cannot grow beyond W_T, LTCP gives up bandwidth and shares it equitably with Standard TCP (section 4.6, figure 10).",
             population="one flow of LTCP, joined by four of Standard TCP at 300 s; 10 Mbit/s",

@@ -108,6 +108,7 @@ def _faster(scenario: str, points: Sequence[tuple[int, int]]) -> list[Place]:
     ]
 
 
+OF_MECHANISM = partial(Claim, oracle="Neither ns-2's distribution nor a Linux kernel has the mechanism.")
 EARLIER = "the share of all pairs of runs in which the one converges before the other; log-rank test"
 HALF = "one half: no difference. The source prints the times as a curve only"
 
@@ -180,7 +181,7 @@ def figure_5(lab: Lab) -> Report:
         LOOKS,
     )
     report.test(
-        Claim(
+        OF_MECHANISM(
             "N02",
             sentence="With the mechanism flow 1 reduces its window more than usual, and the second flow converges much faster (section 4.2, figures 1 and 5).",
             population="two flows, 1 Gbit/s, 100 ms, buffer of half the product",
@@ -258,7 +259,7 @@ def figure_6(lab: Lab) -> Report:
     """2 to 10 flows at 1 Gbit/s."""
     report, counts = Report(lab), lab.pick(COUNTS, (2, 10))
     report.test(
-        Claim(
+        OF_MECHANISM(
             "N03",
             sentence="Without background, the mechanism converges faster than HighSpeed TCP whatever the number of flows (section 4.2, figure 6).",
             population="2 to 10 flows at 1 Gbit/s",
@@ -283,7 +284,7 @@ def figure_6(lab: Lab) -> Report:
         LOOKS,
     )
     report.test(
-        Claim(
+        OF_MECHANISM(
             "N05",
             sentence="With the mechanism, convergence is fastest with two flows in total (section 4.2, figure 6).",
             population="2 flows against each other number up to 10, at 1 Gbit/s",
@@ -304,7 +305,7 @@ def figure_7(lab: Lab) -> Report:
     """100 Mbit/s to 1 Gbit/s."""
     report, rates = Report(lab), lab.pick(RATES_MBIT_S, (100, 250))
     report.test(
-        Claim(
+        OF_MECHANISM(
             "N06",
             sentence="Without background, the mechanism converges faster than HighSpeed TCP whatever the bandwidth (section 4.2, figure 7).",
             population="two flows at 100 Mbit/s to 1 Gbit/s",
@@ -341,7 +342,7 @@ def figure_8(lab: Lab) -> Report:
     """Web traffic and window-limited flows in both directions."""
     report, counts = Report(lab), lab.pick(COUNTS, (2,))
     report.test(
-        Claim(
+        OF_MECHANISM(
             "N07",
             sentence="With background, the mechanism converges faster than HighSpeed TCP whatever the number of flows (section 4.3, figure 8).",
             population="2 to 10 flows at 1 Gbit/s",
@@ -353,7 +354,7 @@ def figure_8(lab: Lab) -> Report:
     )
     both = [(cc, n, _arm(cc, n, 1000, BACKGROUND), _arm(cc, n, 1000)) for cc in NAMES for n in counts]
     report.test(
-        Claim(
+        OF_MECHANISM(
             "N08",
             sentence="Convergence is faster with background than without, because background reduces global synchronisation of losses "
             "(section 4.3, figures 6 and 8).",
@@ -390,7 +391,7 @@ def figure_9(lab: Lab) -> Report:
     """100 Mbit/s to 1 Gbit/s with background."""
     report, rates = Report(lab), lab.pick(RATES_MBIT_S, (100, 250))
     report.test(
-        Claim(
+        OF_MECHANISM(
             "N09",
             sentence="With background, the mechanism converges faster than HighSpeed TCP whatever the bandwidth (section 4.3, figure 9).",
             population="two flows at 100 Mbit/s to 1 Gbit/s",
