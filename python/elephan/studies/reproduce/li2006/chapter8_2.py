@@ -272,7 +272,7 @@ def _goodput_by_queue(lab: Lab, report: Report) -> None:
             "queues of 5 and 10 %, before any algorithm reaches line rate (Scalable TCP at 14 %, equation 5.6)",
             "goodput of each New-TCP less Standard TCP's; of Scalable TCP and BicTCP less that of each other New-TCP",
             "0: no difference",
-            means="FAST with a queue that holds its alpha is at line rate already, so in this range it is ahead of both.",
+            tried="Each of the four sets of choices.",
         ),
         by_set(
             lab,

@@ -222,6 +222,8 @@ def _unfairness(lab: Lab, report: Report) -> None:
             "decimal logarithm of Standard TCP's fairness over Scalable TCP's",
             "1.5: nearer to two orders of magnitude than to one, in some cell",
             rule="some",
+            tried="Byte and ACK counting.",
+            means="With ACK counting the factor is nearer to one order of magnitude: 0.6 to 1.1 decades at 100 Mbit/s.",
         ),
         by_set(
             lab,
@@ -262,6 +264,8 @@ def _unfairness(lab: Lab, report: Report) -> None:
             "100 and 250 Mbit/s, mean over the round-trip times of the second flow (22 and 82 ms)",
             "goodput of the long path over that of the short one",
             "0.105: the largest that Table 8.2 prints for these four, 0.10, rounded",
+            tried="Each of the four sets of choices, and a start of the second FAST flow after 100 s.",
+            means="At 100 Mbit/s, where its alpha is 20 for both flows, FAST leaves the long path half the goodput of the short one. It locks the long path out only at 250 Mbit/s, the capacity of the printed table.",
         ),
         by_set(lab, locked) | {LATER: locked(LATER)},
         looks=REPEATS,
