@@ -10,6 +10,7 @@ from elephan.studies.reproduce.li2006.chapter9_1 import (
     HOSTS,
     LOOKS,
     MB_NG,
+    ORACLE,
     PAYLOAD,
     SCALABLE,
     STANDARD,
@@ -124,6 +125,7 @@ def figure_9_20(lab: Lab) -> Report:
             population="Standard TCP at 10 to 90 %; the three algorithms at 70 and 90 %",
             statistic="goodput over the allocation, which is 0.965 where it is full; differences of it",
             bound="the printed 95 %; no difference (0)",
+            oracle=ORACLE,
         ),
         [
             *(Place(f"Standard TCP, {share} %", (assured(STANDARD, share),), _used, above=0.95) for share in shares),
@@ -154,6 +156,7 @@ def figure_9_20(lab: Lab) -> Report:
             population="HighSpeed TCP and Scalable TCP at 10 %",
             statistic="goodput over that of Standard TCP",
             bound="1 within 5 %: the source has no tolerance",
+            oracle=ORACLE,
         ),
         [
             Place(
@@ -174,6 +177,7 @@ def figure_9_20(lab: Lab) -> Report:
             population="HighSpeed TCP and Scalable TCP with large allocations",
             statistic="what both classes carry over the link's rate; Scalable TCP at 90 %: the datagrams over their allocation",
             bound="a full link within 2 %; more than the allocation",
+            oracle=ORACLE,
         ),
         [
             *(
@@ -231,6 +235,7 @@ def figure_9_24(lab: Lab) -> Report:
             population="three profiles, of which the thesis prints no number, without moderation",
             statistic="smallest window over the one that fills the class: with weighted RED less without",
             bound="one half: the algorithm itself goes back by an eighth only",
+            oracle=ORACLE,
             rule="some",
         ),
         places,
