@@ -649,6 +649,20 @@ def figure_9(lab: Lab) -> Report:
                 cause_of=f"utilisation at {p}",
                 changed=f"every {round(1 / float(p))}th packet is lost",
             )
+    if "1e-11" in losses:
+        settled = {"duration": "2400 s", "measure.from": "400 s"}
+        numbers = printed("ltcp2003", "Fig 9", "error rate 1e-11")
+        report.compare(
+            "utilisation at 1e-11, from 400 s on",
+            "Mbit/s",
+            [
+                Quantity(name, *numbers[name], (one.set(settled),), goodput_mbit_s)
+                for name, one in zip(names, arms["1e-11"], strict=True)
+            ],
+            looks=SAME,
+            cause_of="utilisation at 1e-11",
+            changed="the 2000 s begin at 400 s, without most of Standard TCP's climb after slow start",
+        )
     if "1e-7" in losses:
         kept = {
             name: (arm(name, '{ name = "random", probability = 1e-7 }'), arms["1e-11"][i])
