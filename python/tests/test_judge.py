@@ -58,6 +58,11 @@ def test_a_single_run_has_no_interval_and_decides_nothing():
     assert judged(place(above=0.0), [5.0, 5.0], 1, 1).found.same
 
 
+def test_a_tie_with_the_bound_decides_nothing():
+    assert judged(place(above=0.0), [0.0, 0.0, 0.0], 1, 1).holds is None
+    assert judged(place(below=0.0), [0.0, 0.0, 0.0], 1, 1).holds is None
+
+
 def test_an_undefined_sample_decides_nothing():
     assert judged(place(above=0.0), [5.0, None, 5.0], 1, 1).holds is None
     assert judged(place(above=0.0), [5.0, math.nan, 5.0], 1, 1).holds is None
@@ -67,8 +72,8 @@ def test_an_undefined_sample_decides_nothing():
 def test_no_samples_lie_on_both_sides_of_a_bound(samples, bound):
     over, under = judged(place(above=bound), samples, 3, 1), judged(place(below=bound), samples, 3, 1)
     assert (over.holds, under.holds) != (True, True)
-    # To fail for all places together is harder than to fail at one.
-    assert not (over.fails_alone and over.holds is not False)
+    # To decide for all places together is harder than to decide at one.
+    assert not (over.alone and over.holds is None)
 
 
 def test_equality_needs_the_whole_interval_within_the_band():
@@ -116,12 +121,12 @@ def found(holds, *, alone=False, unusable=""):
 @pytest.mark.parametrize(
     ("findings", "every", "some"),
     [
-        ([found(True), found(True)], Verdict.CONFIRMED, Verdict.CONFIRMED),
-        ([found(True), found(None)], Verdict.UNDECIDED, Verdict.CONFIRMED),
-        ([found(True), found(False)], Verdict.UNDECIDED, Verdict.CONFIRMED),
-        ([found(True), found(False, alone=True)], Verdict.REFUTED, Verdict.CONFIRMED),
+        ([found(True), found(True)], Verdict.CONFIRMED, Verdict.UNDECIDED),
+        ([found(True, alone=True), found(None)], Verdict.UNDECIDED, Verdict.CONFIRMED),
+        ([found(True), found(False)], Verdict.UNDECIDED, Verdict.UNDECIDED),
+        ([found(True, alone=True), found(False, alone=True)], Verdict.REFUTED, Verdict.CONFIRMED),
         ([found(False), found(False)], Verdict.UNDECIDED, Verdict.REFUTED),
-        ([found(True), found(None, unusable="dead")], Verdict.UNDECIDED, Verdict.CONFIRMED),
+        ([found(True, alone=True), found(None, unusable="dead")], Verdict.UNDECIDED, Verdict.CONFIRMED),
         ([found(None, unusable="dead")], Verdict.UNTESTABLE, Verdict.UNTESTABLE),
     ],
 )

@@ -4,7 +4,8 @@ A *place* is one point of the population of which a claim speaks: a statistic of
 *quantity* is a published number beside the same number from our runs. Both are judged after a few repeats, and again after
 more of them if that did not decide. The error rate is controlled: each of the L looks at the samples uses intervals of level
 1 - 0.05/L (Bonferroni), and a claim about all of m places is refuted by one of them only at level 1 - 0.05/(L m). It is confirmed
-where every place holds, which needs no such correction (intersection-union test, Berger 1982).
+where every place holds, which needs no such correction (intersection-union test, Berger 1982). A claim about some place is the mirror
+image of that.
 """
 
 import math
@@ -221,7 +222,10 @@ def _earlier(pairs: Sequence[tuple[Time, Time]], alpha: float) -> Interval:
         p = float(stats.logrank(_censored(first), _censored(second)).pvalue)
     if not p < alpha or value == 0.5:
         return Interval(value, 0.0, 1.0, n)
-    return Interval(value, 0.5, 1.0, n) if value > 0.5 else Interval(value, 0.0, 0.5, n)
+    # On one side of one half, however close.
+    if value > 0.5:
+        return Interval(value, math.nextafter(0.5, 1.0), 1.0, n)
+    return Interval(value, 0.0, math.nextafter(0.5, 0.0), n)
 
 
 def _wins(a: Time, b: Time) -> float:
@@ -241,8 +245,8 @@ class Finding:
     unit: str
     found: Interval
     holds: bool | None
-    # It fails so clearly that one place of several is enough.
-    fails_alone: bool = False
+    # It is decided so clearly that this place among several is enough: to refute a claim about all, or to confirm one about some.
+    alone: bool = False
     # A run was not alive, or an engine cannot express the arms: the reason.
     unusable: str = ""
     above: float | None = None
@@ -254,35 +258,24 @@ def judged(place: Place, samples: Sequence[Sample], looks: int, places: int) -> 
 
     def side(alpha: float) -> bool | None:
         found = interval(samples, place.statistic, alpha)
-        holds = (place.above is None or found.low > place.above) and (place.below is None or found.high < place.below)
-        # The interval of `earlier` is closed at one half, on the side where the test puts it.
-        if place.statistic == "earlier" and place.above == 0.5 and found.low == 0.5:
-            holds = True
-        fails = (place.above is not None and found.high <= place.above) or (
-            place.below is not None and found.low >= place.below
+        if (place.above is None or found.low > place.above) and (place.below is None or found.high < place.below):
+            return True
+        # A tie with the bound decides nothing.
+        fails = (place.above is not None and found.high < place.above) or (
+            place.below is not None and found.low > place.below
         )
-        return True if holds else False if fails else None
+        return False if fails else None
 
     if not place.arms:
-        value = place.read()
-        exact = math.nan if value is None or not isinstance(value, int | float) else float(value)
-        holds = (place.above is None or exact > place.above) and (place.below is None or exact < place.below)
-        decided = None if math.isnan(exact) else holds
-        return Finding(
-            place.name,
-            place.unit,
-            Interval(exact, exact, exact, 1, same=True),
-            decided,
-            decided is False,
-            above=place.above,
-            below=place.below,
-        )
+        # A computed value is as certain as one that all repeats have.
+        samples = [place.read()] * 2
+    holds = side(ALPHA / looks)
     return Finding(
         place.name,
         place.unit,
         interval(samples, place.statistic, ALPHA / looks),
-        side(ALPHA / looks),
-        side(ALPHA / looks / places) is False,
+        holds,
+        alone=holds is not None and side(ALPHA / looks / places) is holds,
         above=place.above,
         below=place.below,
     )
@@ -318,10 +311,10 @@ def decided(findings: Sequence[Finding], rule: Literal["every", "some"]) -> Verd
     holds, fails = [one.holds is True for one in usable], [one.holds is False for one in usable]
     whole = len(usable) == len(findings)
     if rule == "every":
-        if any(one.fails_alone for one in usable):
+        if any(one.holds is False and one.alone for one in usable):
             return Verdict.REFUTED
         return Verdict.CONFIRMED if whole and all(holds) else Verdict.UNDECIDED
-    if any(holds):
+    if any(one.holds and one.alone for one in usable):
         return Verdict.CONFIRMED
     return Verdict.REFUTED if whole and all(fails) else Verdict.UNDECIDED
 

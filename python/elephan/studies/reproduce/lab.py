@@ -351,7 +351,8 @@ class Lab:
                 for name, places in sets.items()
                 if verdicts.get(name, Verdict.UNDECIDED) == Verdict.UNDECIDED
                 for i, place in enumerate(places)
-                if (one := findings[name][i]) is None or (_undecided(one) and place.arms and not one.found.same)
+                if (one := findings[name][i]) is None
+                or (_is_open(one, claim.rule) and place.arms and not one.found.same)
             ]
             if not open_:
                 break
@@ -360,7 +361,9 @@ class Lab:
                 place = sets[name][i]
                 one = judged(place, values, len(looks), len(sets[name]))
                 if unusable:
-                    one = Finding(one.name, one.unit, one.found, None, False, unusable, place.above, place.below)
+                    one = Finding(
+                        one.name, one.unit, one.found, None, unusable=unusable, above=place.above, below=place.below
+                    )
                 findings[name][i] = one
             verdicts = {
                 name: decided([one for one in found if one is not None], claim.rule) for name, found in findings.items()
@@ -414,8 +417,9 @@ def _other(engine: Engine) -> Any:
     return import_module(OTHERS[engine])
 
 
-def _undecided(one: Finding) -> bool:
-    return one.holds is None or (one.holds is False and not one.fails_alone)
+def _is_open(one: Finding, rule: str) -> bool:
+    """Whether more repeats at a place can help: it is undecided, or it could decide the claim alone but is not that clear yet."""
+    return one.holds is None or (one.holds is (rule == "some") and not one.alone)
 
 
 def _made(scenario: Scenario, engine: Engine, version: str, cancel: "_core.Cancel | None" = None) -> Run:
