@@ -317,8 +317,8 @@ class Lab:
             if not open_:
                 break
             samples = self._samples([(quantities[i].arms, quantities[i].read, ()) for i in open_], repeats)
-            for i, (values, unusable) in zip(open_, samples, strict=True):
-                row = compared(quantities[i], values, band, len(looks))
+            for i, (values, unusable, same) in zip(open_, samples, strict=True):
+                row = compared(quantities[i], values, band, len(looks), same=same)
                 rows[i] = (
                     Row(row.system, row.published, row.uncertainty, row.found, None, unusable) if unusable else row
                 )
@@ -357,9 +357,10 @@ class Lab:
             if not open_:
                 break
             asked = [(sets[name][i].arms, sets[name][i].read, sets[name][i].may_collapse) for name, i in open_]
-            for (name, i), (values, unusable) in zip(open_, self._samples(asked, repeats), strict=True):
+            for (name, i), (values, unusable, same) in zip(open_, self._samples(asked, repeats), strict=True):
                 place = sets[name][i]
-                one = judged(place, values, len(looks), len(sets[name]))
+                # A contradiction between sets may come from any place of any set.
+                one = judged(place, values, len(looks), len(sets[name]) * len(sets), same=same)
                 if unusable:
                     one = Finding(
                         one.name, one.unit, one.found, None, unusable=unusable, above=place.above, below=place.below
@@ -373,8 +374,8 @@ class Lab:
 
     def _samples(
         self, asked: "Sequence[tuple[tuple[Arm, ...], Callable[..., Sample], tuple[int, ...]]]", repeats: int
-    ) -> list[tuple[list[Sample], str]]:
-        """For each of the arms with their reader: the samples of the repeats, and why they cannot be used if so."""
+    ) -> list[tuple[list[Sample], str, bool]]:
+        """For each of the arms with their reader: samples of the repeats, why they cannot be used if so, and whether the runs are equal."""
         scenarios: dict[tuple[Arm, int], Scenario] = {}
         refused: dict[Arm, str] = {}
         for arm in dict.fromkeys(arm for arms, *_ in asked for arm in arms):
@@ -383,7 +384,7 @@ class Lab:
             except UnsuitableError as error:
                 refused[arm] = str(error)
         runs = dict(zip(scenarios, self.run(list(scenarios.values())), strict=True))
-        found: list[tuple[list[Sample], str]] = []
+        found: list[tuple[list[Sample], str, bool]] = []
         for arms, read, may_collapse in asked:
             reasons = [refused[arm] for arm in arms if arm in refused]
             if not reasons and len({scenarios[arm, 1].to_json() for arm in arms}) < len(set(arms)):
@@ -399,11 +400,13 @@ class Lab:
                     if (why := dead(runs[arm, seed]))
                 ]
             if reasons:
-                found.append(([], reasons[0]))
-            else:
-                found.append(
-                    ([read(*(runs[arm, seed] for arm in arms)) for seed in range(1, repeats + 1)] if arms else [], "")
-                )
+                found.append(([], reasons[0], False))
+                continue
+            repeated = [[runs[arm, seed] for arm in arms] for seed in range(1, repeats + 1)] if arms else []
+            same = repeats > 1 and all(
+                run.summary == first.summary for row in repeated for run, first in zip(row, repeated[0], strict=True)
+            )
+            found.append(([read(*row) for row in repeated], "", same))
         return found
 
 
