@@ -119,6 +119,7 @@ def test_without_the_tool_the_error_says_what_to_install(monkeypatch):
         ({"flow.0.cc": '{name="htcp", rtt_scaling="seconds"}'}, "flow.0.cc.rtt_scaling: ns-2: expected reference or off"),
         ({"flow.0.cc": "bic", **ACK_COUNTING}, "tcp.byte_counting: ns-2: expected abc"),
         ({"flow.0.cc": '{name="scalable", form="linux"}'}, "tcp.delayed_ack.segments: ns-2: expected 2"),
+        ({"flow.0.cc": "hstcp", "tcp.delayed_ack.segments": "2"}, "tcp.byte_counting: ns-2: expected per_ack with hstcp"),
         ({"tcp.ecn": "true"}, "tcp.ecn: ns-2: expected false, found true"),
         ({"host": '{data="1 us"}'}, "host: ns-2: expected none"),
         ({"trace.events": "true"}, "trace.events: ns-2: expected none, found true"),
@@ -135,7 +136,7 @@ def test_what_ns2_cannot_do_is_refused_with_its_key(change, line):
 def test_what_ns2_does_otherwise_is_told():
     abc = {"byte_counting": {"abc": {"L": 2}}, "delayed_ack": {"segments": 2, "timeout": "200 ms"}}
     told = ns2.differences(slow_path(flow("reno"), tcp=abc))
-    assert told == ["reno: ns-2 counts ACKs, so each segment is acknowledged"]
+    assert told == ["reno: ns-2 counts ACKs, so an ACK adds 2 times as much; slow start counts ACKs"]
 
 
 def test_the_short_term_goodput_converges_as_in_the_metrics():
@@ -146,11 +147,11 @@ def test_the_short_term_goodput_converges_as_in_the_metrics():
 
 def test_scenarios_that_differ_in_what_ns2_has_not_are_one():
     stack = {"delayed_ack": {"segments": 2, "timeout": "40 ms"}, "rto_min": "200 ms"}
-    rounded = [slow_path(flow("hstcp"), tcp={**stack, "quantisation": one}) for one in ("round_up", "round_down")]
+    rounded = [slow_path(flow("scalable"), tcp={**stack, "quantisation": one}) for one in ("round_up", "round_down")]
     first, second = (ns2.express(one) for one in rounded)
     assert first == second
     assert first.document["tcp"]["rto_min"] == "200 ms"
-    other = ns2.express(slow_path(flow("hstcp"), tcp={**stack, "rto_min": "1 s"}))
+    other = ns2.express(slow_path(flow("scalable"), tcp={**stack, "rto_min": "1 s"}))
     assert other != first
     assert ns2.express(slow_path(flow("newreno"))).document["tcp"].get("recovery") is None
 
@@ -180,3 +181,12 @@ def test_bic_grows_as_fast_as_ours(segments):
     scenario = dumbbell(flows=[flow("bic")], measure={"from": "20 s"}, **keys)
     fastest = [run.flows["cwnd_segments"].diff().quantile(0.99) for run in (elephan.run(scenario), ns2.run(scenario))]
     assert fastest[1] == pytest.approx(fastest[0], rel=0.15)
+
+
+@needs_ns2
+@pytest.mark.parametrize("cc", ["reno", "scalable"])
+def test_an_ack_of_two_segments_adds_as_much_as_two_acks(cc):
+    tcp = {"byte_counting": {"abc": {"L": 2}}, "delayed_ack": {"segments": 2, "timeout": "200 ms"}, "rto_min": "200 ms"}
+    scenario = slow_path(flow(cc), tcp=tcp, duration="100 s")
+    ours, other = elephan.run(scenario).summary, ns2.run(scenario).summary
+    assert other.flows[0].congestion_events == pytest.approx(ours.flows[0].congestion_events, rel=0.15)

@@ -4,8 +4,9 @@ What stands for each algorithm:
 
 * Standard TCP, HighSpeed TCP and Scalable TCP in their published form: ns-2's own agents (`Agent/TCP/Sack1`, or the one of the
   recovery that is asked for), with `windowOption_` 1, 8 (the formulas of RFC 3649) and 6 (`k` -1, `l` 1: each ACK adds `a`
-  segments, a loss leaves `1 - b` of the window). They count ACKs, so the receiver acknowledges each packet where ours counts bytes:
-  the growth of the window is kept, the number of ACKs is not. They halve the window at the first loss.
+  segments, a loss leaves `1 - b` of the window). They count ACKs: where the scenario counts bytes and delays ACKs, an ACK adds
+  twice as much. HighSpeed TCP has no such factor. An ACK for each segment in place of it would keep the growth of a window, but not
+  the fairness of flows with unequal round-trip times. All halve the window at the first loss.
 * The same algorithms with `form = "linux"`, and H-TCP, BIC-TCP and CUBIC: `Agent/TCP/Linux`, which is the code of Linux 2.6.22,
   with rate halving and selective acknowledgments.
 

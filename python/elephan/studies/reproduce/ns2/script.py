@@ -84,8 +84,12 @@ class Flow:
     @property
     def acked_together(self) -> int:
         """How many segments the receiver acknowledges with one ACK."""
-        counts_acks = self.linux or self.tcp["byte_counting"] == "per_ack"
-        return int(self.tcp["delayed_ack"]["segments"]) if counts_acks else 1
+        return int(self.tcp["delayed_ack"]["segments"])
+
+    @property
+    def counted(self) -> int:
+        """How many segments an ACK counts for."""
+        return 1 if self.tcp["byte_counting"] == "per_ack" else self.acked_together
 
     @property
     def mss(self) -> int:
@@ -150,6 +154,10 @@ def unsupported(scenario: Scenario) -> list[str]:
             )
         if name not in OWN and tcp["byte_counting"] == "per_ack" and tcp["delayed_ack"]["segments"] > 1:
             refuse("tcp.byte_counting", f"abc with {name} and delayed ACKs, for it counts segments", "per_ack")
+        if name == "hstcp" and not linux and tcp["byte_counting"] != "per_ack" and tcp["delayed_ack"]["segments"] > 1:
+            refuse(
+                "tcp.byte_counting", "per_ack with hstcp and delayed ACKs, for ns-2 counts ACKs", tcp["byte_counting"]
+            )
         if name == "scalable" and form == "linux" and tcp["delayed_ack"]["segments"] == 1:
             refuse("tcp.delayed_ack.segments", "2 with scalable in Linux's form, which adds 1/50 for each ACK", 1)
         if tcp["ecn"]:
@@ -188,8 +196,10 @@ def differences(scenario: Scenario, engine: str = "ns2") -> list[str]:
         name, tcp = flow.cc["name"], flow.tcp
         if flow.linux:
             found.append(f"{name}: Linux 2.6.22's code, its recovery with rate halving, slow start by ACKs")
-        elif tcp["byte_counting"] != "per_ack" and tcp["delayed_ack"]["segments"] > 1:
-            found.append(f"{name}: ns-2 counts ACKs, so each segment is acknowledged")
+        elif flow.counted > 1:
+            found.append(
+                f"{name}: ns-2 counts ACKs, so an ACK adds {flow.counted} times as much; slow start counts ACKs"
+            )
         if name == "scalable" and not flow.linux:
             found.append("scalable: no legacy window, and the first loss halves the window")
         if name == "hstcp" and not flow.linux:
@@ -304,7 +314,12 @@ def _agent(number: int, flow: Flow) -> list[str]:
         names = {"w_low": "low_window_", "w_high": "high_window_", "p_high": "high_p_", "b_high": "high_decrease_"}
         sender |= {"windowOption_": 8, **{names[key]: value for key, value in cc.items() if key in names}}
     elif cc["name"] == "scalable":
-        rule = {"windowOption_": 6, "k_parameter_": -1, "l_parameter_": 1, "increase_num_": cc.get("a", 0.01)}
+        rule = {
+            "windowOption_": 6,
+            "k_parameter_": -1,
+            "l_parameter_": 1,
+            "increase_num_": flow.counted * cc.get("a", 0.01),
+        }
         sender["decrease_num_"] = 1 - cc.get("b", 0.125)
         if limited:
             # ns-2 limits slow start only within the rule of Standard TCP, so the flow has that one until its first reduction.
@@ -312,7 +327,7 @@ def _agent(number: int, flow: Flow) -> list[str]:
         else:
             sender |= rule
     else:
-        sender |= {"increase_num_": cc.get("a", 1.0), "decrease_num_": cc.get("beta", 0.5)}
+        sender |= {"increase_num_": flow.counted * cc.get("a", 1.0), "decrease_num_": cc.get("beta", 0.5)}
     if limited:
         sender["max_ssthresh_"] = flow.slow_start.get("max_ssthresh", 100)
     if flow.initial_ssthresh is not None:
