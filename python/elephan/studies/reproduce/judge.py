@@ -218,7 +218,7 @@ def _median(times: Sequence[Time], alpha: float) -> Interval:
 
 
 def _earlier(pairs: Sequence[tuple[Time, Time]], alpha: float) -> Interval:
-    """The share of all pairs in which the first is earlier; one side of one half only where the log-rank test says so."""
+    """The share of all pairs in which the first is earlier; on one side of one half only if the log-rank test decides."""
     from scipy import stats
 
     first, second = [a for a, _ in pairs], [b for _, b in pairs]

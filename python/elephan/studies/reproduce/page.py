@@ -67,7 +67,7 @@ def _head(full: Reports, reports: Reports, pages: str) -> list[str]:
         "",
         "Every table, figure and claim of five publications on high-speed transport protocols, run again and judged by intervals over repeats. Made by",
         "`elephan reproduce all` and `elephan reproduce page`. Parameters come from the sources; where a source does not give one, the choice is",
-        "listed, and where the choice decides, the verdict says so. Nothing was tuned.",
+        "listed, and a verdict that depends on the choice is marked. Nothing was tuned.",
         "",
         _versions(reports),
         "",
