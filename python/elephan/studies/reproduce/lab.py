@@ -387,6 +387,8 @@ class Lab:
         found: list[tuple[list[Sample], str, bool]] = []
         for arms, read, may_collapse in asked:
             reasons = [refused[arm] for arm in arms if arm in refused]
+            if not arms and self.engine != "sim":
+                reasons = ["a formula, which needs no engine"]
             if not reasons and len({scenarios[arm, 1].to_json() for arm in arms}) < len(set(arms)):
                 reasons = [
                     f"{self.engine}: expected arms that differ, found none: it cannot be told what distinguishes them"

@@ -146,6 +146,11 @@ def ours_text(one: Mapping[str, Any]) -> str:
     return f"none: {one['unusable']}" if one["unusable"] else str(one["ours"]["text"])
 
 
+def _beside(one: Mapping[str, Any]) -> str:
+    """The number of another engine beside ours; a dash if it has none."""
+    return "-" if one["unusable"] else str(one["ours"]["text"])
+
+
 def heading(comparison: Mapping[str, Any]) -> str:
     """The head of the column that holds what ours is compared with: our own theory is never called published."""
     return "theory" if comparison["kind"] == Kind.THEORY else "published"
@@ -189,7 +194,7 @@ def tables_of(report: dict[str, Any], others: Mapping[Engine, dict[str, Any]] | 
 
 def _rows_of(report: dict[str, Any]) -> dict[tuple[str, str], str]:
     return {
-        (comparison["group"], row["system"]): ours_text(row)
+        (comparison["group"], row["system"]): _beside(row)
         for comparison in report["comparisons"]
         for row in comparison["rows"]
     }
@@ -201,7 +206,7 @@ def places_of(claim: dict[str, Any], others: Mapping[Engine, dict[str, Any]] | N
         return None
     beside = {
         engine: {
-            (one["name"], finding["place"]): ours_text(finding) for one in other["sets"] for finding in one["findings"]
+            (one["name"], finding["place"]): _beside(finding) for one in other["sets"] for finding in one["findings"]
         }
         for engine, other in (others or {}).items()
     }
