@@ -1,6 +1,5 @@
 """The experiments on Scalable TCP: Kelly 2003, Tekala and Szabó 2006, and what their unpublished choices change."""
 
-import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,11 +17,24 @@ def course(*windows):
 
 
 def test_a_recovery_begins_after_the_round_trip_of_its_repair():
-    run = course(10, 11, 9, 9, 10, 11, 12)
-    assert kelly2003._recovery(run) == (11.0, 2.0)
-    assert kelly2003._recovery(course(10, 8, 8)) == (10.0, math.inf)
-    assert kelly2003._doubling(course(10, 15, 20)) == 2.0
-    assert kelly2003._doubling(course(10, 15)) is None
+    def after(round_trips, *windows):
+        return kelly2003._after_loss(lambda _: round_trips)(course(*windows))
+
+    windows = (10, 20, 15, 15, 18, 21)
+    assert [after(n, *windows) for n in (0, 1, 2)] == pytest.approx([15 / 20, 18 / 20, 21 / 20])
+    assert after(3, *windows) is None
+    assert after(0, 10, 11, 12, 13) is None
+    assert kelly2003._after_loss(lambda before: 0.1 * before)(course(*windows)) == pytest.approx(21 / 20)
+    assert kelly2003._growth(course(10, 15, 20), 2) == 2.0
+
+
+@pytest.mark.parametrize(("flows", "of_machines"), [(1, [1]), (2, [1, 1]), (4, [1] * 4), (8, [2] * 4), (16, [4] * 4)])
+def test_connections_are_distributed_evenly_over_four_machines(tmp_path, flows, of_machines):
+    column = kelly2003.COLUMNS[kelly2003.SCALABLE]
+    document = Lab(tmp_path).scenario(kelly2003.bulk(flows).set(column)).document
+    assert [flow["count"] for flow in document["flow"]] == of_machines
+    assert [flow["from"] for flow in document["flow"]] == [f"server {k + 1}" for k in range(len(of_machines))]
+    assert all(flow["cc"]["name"] == "scalable" and flow["cc"]["a"] == 0.02 for flow in document["flow"])
 
 
 def test_the_formulas_of_kelly_agree_but_for_its_misprints(tmp_path):
@@ -31,7 +43,7 @@ def test_the_formulas_of_kelly_agree_but_for_its_misprints(tmp_path):
 
 
 def test_a_device_queue_limits_a_flow_and_does_not_make_it_dead(tmp_path):
-    """One flow on a link of 2.4 Gbit/s has an access link of 1 Gbit/s, and with 100 packets in its device's queue 60 Mbit/s."""
+    """One flow on a link of 2.4 Gbit/s has a machine of 1 Gbit/s, and with 100 packets in its device's queue 60 Mbit/s."""
     lab = Lab(tmp_path)
     short = {"duration": "120 s"}
     arms = [

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from elephan.api.metrics import Metric, declared
 from elephan.base.table import Head, of_markdown, text_heads
 from elephan.studies.reproduce.judge import Arm
+from elephan.studies.reproduce.kelly2003 import bulk
 from elephan.studies.reproduce.lab import Lab, Report, UnsuitableError, experiment
 from elephan.studies.reproduce.tekala2006 import arm_of
 from elephan.studies.statistics import Estimate
@@ -62,7 +63,7 @@ def _each(systems: Mapping[str, Arm], changes: Sequence[tuple[str, dict[str, str
 )
 def kelly2003(lab: Lab) -> Report:
     """The point of Table 3 with two flows, for half of its time."""
-    base = Arm("kelly2003/bulk").set({"flow.count": "2", "duration": lab.pick("600 s", "60 s")})
+    base = bulk(2).set({"duration": lab.pick("600 s", "60 s")})
     scalable = base.set({"flow.cc": '{ name = "scalable", a = 0.02 }'})
     changes = (
         TEN,
