@@ -69,8 +69,8 @@ SETS = {
         _CODE,
         {},
         "byte counting (section 8.1.2); the algorithms' Linux code: H-TCP's increase times T_min/100 ms (tcp_htcp.c), S_max 16 "
-        "(tcp_bic.c), a window in the row of HighSpeed TCP's table above it (tcp_highspeed.c, whose count of ACKs is that of segments here, "
-        "with an ACK for each)",
+        "(tcp_bic.c), a window in the row of HighSpeed TCP's table above it (tcp_highspeed.c, which counts ACKs: in place of byte counting "
+        "its receivers send an ACK for each segment, against section 8.1.3, so its bursts are smaller too)",
         own={"HighSpeed TCP": "{ delayed_ack = { segments = 1 } }"},
     ),
     "authors' code, ACK counting": ChoiceSet(
@@ -79,9 +79,9 @@ SETS = {
 }
 
 
-def cc_of(system: str) -> Any:
-    """The value of `cc` in a scenario for an algorithm of the thesis."""
-    text = SYSTEMS[system]
+def cc_of(system: str, chosen: str = AS_PRINTED) -> Any:
+    """The value of `cc` in a scenario for an algorithm of the thesis, under a set of choices."""
+    text = SETS[chosen].cc[system]
     return tomllib.loads(f"cc = {text}")["cc"] if text.startswith("{") else text
 
 
