@@ -100,6 +100,8 @@ def test_a_test_that_ended_first_is_no_time():
     assert interval([*times(11, until=10.5), *times(*[9] * 9, until=8)], "median", 0.05).low == 8
     # Three tests tell little of a median, whatever they show.
     assert interval(times(11, 12, 13, until=10.5), "median", 0.05).low == 0
+    # The largest of all bounds a median from above, also where every repeat gives the same.
+    assert interval(times(*[42] * 10), "median", 0.025).high == 42
 
 
 def test_earlier_is_decided_by_ranks_with_censored_times():

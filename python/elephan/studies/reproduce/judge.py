@@ -213,8 +213,11 @@ def _median(times: Sequence[Time], alpha: float) -> Interval:
 
     value = crosses(survival)
     # The order statistics bound a median whatever the estimate of its variance.
-    low = crosses(bounds.low) if 0.5**n < alpha / 2 else 0.0
-    return Interval(value, min(low, value), max(value, crosses(bounds.high)), n)
+    bounded = 0.5**n < alpha / 2
+    low, high = crosses(bounds.low) if bounded else 0.0, crosses(bounds.high)
+    if bounded and all(time.seen for time in times):
+        high = min(high, max(time.seconds for time in times))
+    return Interval(value, min(low, value), max(value, high), n)
 
 
 def _earlier(pairs: Sequence[tuple[Time, Time]], alpha: float) -> Interval:
