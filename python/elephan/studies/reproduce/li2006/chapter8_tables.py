@@ -82,7 +82,7 @@ def _rows(
             *numbers[name],
             (cell(lab, scenario, name, 250, 82, chosen),),
             read or as_defined,
-            "median" if read is converged else "mean",
+            "median" if read in (converged, shared) else "mean",
             of_repeats=5,
         )
         for name in SYSTEMS
