@@ -82,6 +82,13 @@ def test_sets_that_differ_in_one_thing(lab: Lab) -> None:
     assert read == dict.fromkeys(SETS, 0) | {WHOLE: 1}
 
 
+def test_linux_bounds_the_variance_of_the_timeout(lab: Lab) -> None:
+    # An ACK delayed by 200 ms at 162 ms is no timeout.
+    arms = [cell(lab, scenario, "BicTCP", 10, 22) for scenario in (SYMMETRIC, SMALL, FRIENDLY)]
+    for arm in (*arms, queue_cell(lab, "BicTCP", 5), Arm("li2006/response")):
+        assert lab.scenario(arm).document["tcp"]["rto_variance_min"] == "200 ms"
+
+
 def test_tests_take_ten_minutes_to_an_hour(lab: Lab) -> None:
     for scenario in (SYMMETRIC, SMALL, FRIENDLY):
         for system in SYSTEMS:

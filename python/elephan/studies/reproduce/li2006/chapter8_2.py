@@ -228,6 +228,9 @@ def figure_8_6(lab: Lab) -> Report:
     )
     _goodput_by_queue(lab, report)
     _fairness_by_queue(lab, report)
+    report.notes.append(
+        "The printed sizes of about 5 % and above 30 % are limits that L12 and L16 test, not numbers to compare."
+    )
 
     def draw() -> Figure:
         shown = (("goodput (Mbit/s)", goodput), ("fairness", fairness), (METRICS["overhead"].label, overhead))

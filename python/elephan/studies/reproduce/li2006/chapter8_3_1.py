@@ -452,12 +452,11 @@ def figure_8_18(lab: Lab) -> Report:
             "L26",
             "Section 8.3.1, figure 8.19: FAST stabilises, and then loses nothing, from a round-trip time of 162 ms at 10 Mbit/s, 42 ms "
             "at 100 Mbit/s and 82 ms at 250 Mbit/s on, and not below.",
-            "the grid",
+            "the grid; Tables 8.2 and 8.4 contradict the sentence at 250 Mbit/s and 82 ms (fairness 0.31, overhead 20.2)",
             "share of the runs that retransmit nothing in the second half of the measured time",
             "1/2: most runs from those round-trip times on, not most runs below them (the thesis says almost no losses)",
             tried="Both ranges of starts of the second flow.",
-            means="The queue at 250 Mbit/s and 82 ms, 342 packets, holds less than the two alphas of 400, and Tables 8.2 and 8.4 of the thesis print an "
-            "unfair FAST with a large overhead in that cell, against this sentence.",
+            means="The queue at 250 Mbit/s and 82 ms, 342 packets, holds less than the two alphas of 400, so that the sentence contradicts its own rule there.",
         ),
         {
             chosen: [
@@ -549,23 +548,27 @@ def _overhead_in_numbers(lab: Lab, report: Report) -> None:
         longer = [t for t in every if not lost or t > lost[-1]]
         return Time(longer[0], seen=True) if longer else Time(every[-1], seen=False)
 
-    report.compare(
-        "round-trip time from which on FAST stabilises",
-        "ms",
-        [
-            Quantity(
-                f"FAST, {rate} Mbit/s",
-                t,
-                None,
-                tuple(cell(lab, SYMMETRIC, "FAST", rate, x) for x in every),
-                first_stable,
-                "median",
-            )
-            for rate, t in STABLE.items()
-        ],
-        band=0.0,
-        looks=TIMES,
-    )
+    stabilises = "round-trip time from which on FAST stabilises"
+    for chosen in (AS_PRINTED, LATER):
+        report.compare(
+            stabilises if chosen == AS_PRINTED else f"{stabilises}, {chosen}",
+            "ms",
+            [
+                Quantity(
+                    f"FAST, {rate} Mbit/s",
+                    t,
+                    None,
+                    tuple(cell(lab, SYMMETRIC, "FAST", rate, x, chosen) for x in every),
+                    first_stable,
+                    "median",
+                )
+                for rate, t in STABLE.items()
+            ],
+            band=0.0,
+            looks=TIMES,
+            cause_of="" if chosen == AS_PRINTED else stabilises,
+            changed="" if chosen == AS_PRINTED else "the second flow starts after 100 s",
+        )
     report.compare(
         "queue at which FAST stabilises",
         "packets",
