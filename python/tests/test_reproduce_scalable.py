@@ -2,7 +2,6 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -57,22 +56,38 @@ def test_a_device_queue_limits_a_flow_and_does_not_make_it_dead(tmp_path):
     assert 3 < done[0] < done[1]
 
 
-def test_round_trip_times_and_exponents():
+def test_round_trip_times_and_slopes():
     assert tekala2006.rtts_ms(30, 3) == [30, 56, 82]
-    rates = [1e9 / rtt for rtt in tekala2006.rtts_ms(60, 5)]
-    run = SimpleNamespace(summary=SimpleNamespace(flows=[SimpleNamespace(goodput_bit_s=rate) for rate in rates]))
-    assert tekala2006._exponent(60, 5)(run) == pytest.approx(-1)
-    assert tekala2006._first(run) == pytest.approx(rates[0] / np.sum(rates))
+    rtts = tekala2006.rtts_ms(60, 5)
+    flows = [SimpleNamespace(goodput_bit_s=1e9 / rtt, srtt_mean_s=rtt / 1e3, cwnd_mean_segments=7.0) for rtt in rtts]
+    run = SimpleNamespace(summary=SimpleNamespace(flows=flows))
+
+    def slope(of):
+        return tekala2006._slope(of, 60, 5)(run)
+
+    assert slope(lambda flow, rtt: (rtt, flow.goodput_bit_s)) == pytest.approx(-1)
+    assert slope(lambda flow, rtt: (rtt, flow.cwnd_mean_segments)) == pytest.approx(0)
+    assert tekala2006._first(run) == pytest.approx(flows[0].goodput_bit_s / sum(1e9 / rtt for rtt in rtts))
+    # A flow with nothing is left out, and a single one has no slope.
+    flows[1].goodput_bit_s, flows[2].srtt_mean_s = 0.0, None
+    assert slope(lambda flow, _: (flow.srtt_mean_s, flow.goodput_bit_s)) == pytest.approx(-1)
+    for flow in flows[1:]:
+        flow.goodput_bit_s = 0.0
+    assert slope(lambda flow, rtt: (rtt, flow.goodput_bit_s)) is None
 
 
-def test_the_sets_differ_by_slow_start_alone(tmp_path):
+def test_the_sets_differ_by_slow_start_or_by_the_buffer(tmp_path):
     lab = Lab(tmp_path)
-    documents = [
-        lab.scenario(tekala2006.arm_of(30, 3, "adaptive-red", one)).document for one in tekala2006.SLOW_STARTS.values()
-    ]
-    kinds = [{flow.pop("slow_start") for flow in document["flow"]} for document in documents]
+    limited, unlimited, long = (
+        lab.scenario(tekala2006.arm_of(30, 3, "adaptive-red", *choices)).document
+        for choices in tekala2006.SETS.values()
+    )
+    assert (limited["path"].pop("buffer"), long["path"].pop("buffer")) == ("100% bdp", "6833 packets")
+    assert limited == long
+    unlimited["path"].pop("buffer")
+    kinds = [{flow.pop("slow_start") for flow in document["flow"]} for document in (limited, unlimited)]
     assert kinds == [{"limited"}, {"standard"}]
-    assert documents[0] == documents[1]
+    assert limited == unlimited
 
 
 def test_each_choice_is_changed_alone(tmp_path):
