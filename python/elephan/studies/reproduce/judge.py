@@ -469,6 +469,11 @@ def _standard_bit_s(document: Mapping[str, Any], rto_s: float, flows: int) -> fl
     path = document["path"]
     datagrams = sum(_core.bits_per_second(one["rate"]) * one["count"] for one in document.get("cbr", ()))
     left = max(0.0, _core.bits_per_second(path["rate"]) - datagrams)
+    queue = path.get("queue")
+    if isinstance(queue, dict) and "class" in queue:
+        # Datagrams of another class do not take what the flow's class is assured: the least of all classes here.
+        weights = [one.get("weight", 1) for one in queue["class"]]
+        left = max(left, _core.bits_per_second(path["rate"]) * min(weights) / sum(weights))
     if "access_rate" in path:
         left = min(left, flows * _core.bits_per_second(path["access_rate"]))
     left *= _core.utilisation_of(0.5, 0.0)

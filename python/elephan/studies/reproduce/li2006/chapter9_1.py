@@ -1,13 +1,15 @@
 """Li 2006, section 9.1: MB-NG and DataTAG."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
 
 from elephan.api.run import Run
-from elephan.studies.reproduce.judge import Arm, Claim, Place, Quantity
+from elephan.studies.reproduce.judge import Arm, Claim, Kind, Place, Quantity
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
 from elephan.studies.reproduce.li2006.systems import SYSTEMS
 
@@ -30,12 +32,35 @@ SHORTER = {"duration": "80 s", "measure.from": "20 s"}
 # The thesis has three repeats at least.
 LOOKS, ONCE = (3, 6, 10), (2,)
 
-ROUTER = "the routers' queues: 20 % of the product on DataTAG, 1000 packets on MB-NG (called relatively large)."
+ROUTER = (
+    "the routers' queues: 20 % of the product on DataTAG, or 100 ms, the most that its Juniper M10 has, where it may decide a claim; 1000 "
+    "packets on MB-NG (called relatively large)."
+)
+# What the queue of DataTAG's router may be, as settings.
+QUEUES: dict[str, dict[str, str]] = {
+    "a router's queue of 20 %": {},
+    "a router's queue of 100 ms": {"path.buffer": "8333 packets"},
+}
+OWN_HOSTS, SHARED_HOSTS = "a host for each flow", "machines shared by flows"
+# Differences of the measured from the printed goodputs of a tenth are small beside those of a repeated test on a real network.
+# What may decide a claim about several flows on DataTAG: who has a host, and the router's queue.
+SETS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    (OWN_HOSTS, OWN_HOSTS, {}),
+    (SHARED_HOSTS, SHARED_HOSTS, {}),
+    ("a router's queue of 100 ms", OWN_HOSTS, QUEUES["a router's queue of 100 ms"]),
+)
+BAND = "band: 10 % for measured numbers; the source has no standard errors here."
 HOSTS = (
     "the hosts' processor: 3.6 us for a packet or an ACK at 2.2 GHz (1 GHz for 1 Gbit/s, section 5.1.3), 5.4 ns for each packet that a SACK "
     "block makes Linux 2.4 traverse (ten times an ACK at 2000 packets, figure 9.18).",
     "the hosts' backlog: 3000 packets, as on the same test bed in Kelly 2003; once full, it accepts no packet until it is empty (Linux 2.4).",
-    "the hosts' devices: 975 Mbit/s, what Gigabit Ethernet carries in packets of 1500 bytes; each flow is from a host of its own.",
+    "the hosts' devices: 975 Mbit/s, what Gigabit Ethernet carries in packets of 1500 bytes.",
+    "ACKs: one for two packets. Figure 9.16 shows that some covered more, without numbers; figures 9.3 and 9.16 have one for four as well.",
+)
+# Table B.2: the machines at each end, over which flows are spread evenly.
+SHARING = (
+    "hosts of several flows: Table B.2 has six machines at each end of DataTAG and three on MB-NG. One set of runs has a host for each flow, "
+    "the other gives each a fixed share of a machine: of its processor, backlog, device and device queue."
 )
 TEST = (
     ROUTER,
@@ -54,6 +79,29 @@ def flows(*groups: tuple[str, int]) -> str:
         cc = SYSTEMS[system] if SYSTEMS[system].startswith("{") else f'"{SYSTEMS[system]}"'
         made.append(f'{{ cc = {cc}, count = {count}, start = {{ uniform = ["0 s", "5 s"] }} }}')
     return f"[{', '.join(made)}]"
+
+
+def shared(network: Arm, count: int) -> Arm:
+    """A network on which each of `count` flows has a fixed share of one of the machines of Table B.2."""
+    machines, packet_us, txqueuelen = (3, 4.0, 2000) if network == MB_NG else (6, 3.6, 50000)
+    on_each = count / machines
+    if on_each <= 1:
+        return network
+    return network.set(
+        {
+            "host.data": f"{packet_us * on_each:g} us",
+            "host.ack": f"{packet_us * on_each:g} us",
+            "host.sack_in_flight": f"{5.4 * on_each:g} ns",
+            "host.max_backlog": f"{3000 / on_each:.0f}",
+            "host.txqueuelen": f"{txqueuelen / on_each:.0f}",
+            "path.access_rate": f"{975 / on_each:g} Mbit/s",
+        }
+    )
+
+
+def hosted(network: Arm, count: int, hosts: str) -> Arm:
+    """A network with `OWN_HOSTS` or `SHARED_HOSTS` of `count` flows."""
+    return shared(network, count) if hosts == SHARED_HOSTS else network
 
 
 def cbr(rate_mbit_s: int) -> dict[str, str]:
@@ -76,6 +124,12 @@ def ratio(first: Run, second: Run) -> float:
     return total(first) / total(second)
 
 
+def stray(run: Run) -> float | None:
+    """The largest goodput over the mean of the others; none if they have nothing."""
+    *others, largest = sorted(goodputs(run))
+    return largest / float(np.mean(others)) if any(others) else None
+
+
 def spread(run: Run) -> float:
     """Standard deviation of the flows' goodputs over their mean."""
     return float(np.std(goodputs(run)) / np.mean(goodputs(run)))
@@ -85,7 +139,13 @@ def spread(run: Run) -> float:
     "li2006/figure-9.1",
     "Goodput under periodic loss on MB-NG and DataTAG (figures 9.1 and 9.2)",
     "li2006/testbed",
-    choices=(ROUTER, *HOSTS, "the grid of losses."),
+    choices=(
+        ROUTER,
+        *HOSTS,
+        "the grid of losses.",
+        f"{BAND} For formulas 2 %.",
+        "budget: about 1 CPU minute at the first look.",
+    ),
 )
 def figure_9_1(lab: Lab) -> Report:
     """One packet in n is lost; the window of Scalable TCP at one packet in 50."""
@@ -124,6 +184,24 @@ def figure_9_1(lab: Lab) -> Report:
         arm = MB_NG.set({"flow": flows((SCALABLE, 1)), "path.loss": loss, "trace.interval": "10 ms"})
         return [Quantity(name, value, None, (arm,), largest(columns[name])) for name, value in published.items()]
 
+    (kept,) = printed("li2006", "Sec 9.1.2 text", "cwnd after loss without").values()
+    report.compare(
+        "Scalable TCP's window after a loss, not rounded",
+        "packets",
+        [Quantity.exact(SCALABLE, kept[0], 7 / 8 * published["largest window"])],
+        kind=Kind.FORMULA,
+        band=0.02,
+    )
+    flight, acks = (
+        printed("li2006", "Sec 9.1.8", metric)["path DataTAG"][0] for metric in ("packets in flight", "acks per RTT")
+    )
+    report.compare(
+        "packets of a round trip on DataTAG",
+        "packets",
+        [Quantity.exact("in flight", flight, 1e9 * 0.12 / 12e3), Quantity.exact("ACKs", acks, 1e9 * 0.12 / 24e3)],
+        kind=Kind.FORMULA,
+        band=0.02,
+    )
     group = "Scalable TCP on MB-NG, one packet in 50 lost"
     report.compare(group, "packets", rows(50), looks=ONCE)
     report.compare(
@@ -137,7 +215,12 @@ def figure_9_1(lab: Lab) -> Report:
     return report
 
 
-@experiment("li2006/figure-9.3", "One flow beside UDP on MB-NG and DataTAG", "li2006/testbed", choices=TEST)
+@experiment(
+    "li2006/figure-9.3",
+    "One flow beside UDP on MB-NG and DataTAG",
+    "li2006/testbed",
+    choices=(*TEST, "budget: about 5 CPU minutes at the first look."),
+)
 def figure_9_3(lab: Lab) -> Report:
     """CBR from 0 to 800 Mbit/s, with the hosts of the test beds."""
     report, rates = Report(lab), (0, 100, 200, 400, 600)
@@ -148,8 +231,9 @@ def figure_9_3(lab: Lab) -> Report:
     report.test(
         Claim(
             "L50",
-            sentence="At 6.2 ms all algorithms have roughly the same throughput (section 9.1.3, figure 9.3a).",
-            population="HighSpeed TCP, Scalable TCP and H-TCP on MB-NG beside 0 to 800 Mbit/s",
+            sentence="At 6.2 ms all algorithms have roughly the same throughput; only Scalable TCP and HighSpeed TCP have less beside few "
+            "datagrams (section 9.1.3, figure 9.3a).",
+            population="H-TCP on MB-NG beside 0 to 800 Mbit/s; HighSpeed TCP and Scalable TCP beside 400 to 800 Mbit/s, without the exception",
             statistic="goodput over that of Standard TCP",
             bound="1 within 10 %: the source has no number for roughly",
             oracle=ORACLE,
@@ -158,6 +242,7 @@ def figure_9_3(lab: Lab) -> Report:
             Place(f"{n}, {rate} Mbit/s", (arm(MB_NG, n, rate), arm(MB_NG, STANDARD, rate)), ratio, above=0.9, below=1.1)
             for n in NEW
             for rate in lab.pick((0, 200, 400, 600, 800), (0, 200, 600))
+            if n == H_TCP or rate >= 400
         ],
         looks=LOOKS,
     )
@@ -168,27 +253,28 @@ def figure_9_3(lab: Lab) -> Report:
         shares = [total(run) / ((1000 - _cbr(run)) * PAYLOAD) for run in runs]
         return shares[-1] - float(np.mean(shares[:-1]))
 
-    places = [
-        Place(
-            f"{n}: at {live} Mbit/s less the mean at 100 to 400 Mbit/s",
-            tuple(arm(DATATAG, n, rate) for rate in (*dips, live)),
-            dip,
-            above=0,
-            may_collapse=tuple(range(len(dips))),
-        )
-        for n in NEW
-        for live in (0, 600)
-    ]
-    places.append(
-        Place(
+    def places(more: dict[str, str]) -> list[Place]:
+        deep = [
+            Place(
+                f"{n}: at {live} Mbit/s less the mean at 100 to 400 Mbit/s",
+                tuple(arm(DATATAG, n, rate).set(more) for rate in (*dips, live)),
+                dip,
+                above=0,
+                may_collapse=tuple(range(len(dips))),
+            )
+            for n in NEW
+            for live in (0, 600)
+        ]
+        ahead = Place(
             "H-TCP less Scalable TCP beside 200 Mbit/s",
-            (arm(DATATAG, H_TCP, 200), arm(DATATAG, SCALABLE, 200)),
+            (arm(DATATAG, H_TCP, 200).set(more), arm(DATATAG, SCALABLE, 200).set(more)),
             lambda h, s: total(h) - total(s),
             above=0,
             unit="Mbit/s",
             may_collapse=(1,),
         )
-    )
+        return [*deep, ahead]
+
     report.test(
         Claim(
             "L51",
@@ -199,15 +285,14 @@ def figure_9_3(lab: Lab) -> Report:
             bound="no difference (0)",
             oracle=ORACLE,
         ),
-        places,
+        {
+            **{name: places(more) for name, more in QUEUES.items()},
+            "an ACK for four packets": places({"tcp.delayed_ack.segments": "4"}),
+        },
         looks=LOOKS,
     )
     least = printed("li2006", "Sec 9.1.7", "CBR above which")[STANDARD][0]
     below = [r for r in rates if r < least]
-    start = {
-        "slow start until the first loss": {},
-        "no slow start, as in section 9.3": {"tcp.initial_ssthresh": "2"},
-    }
     report.test(
         Claim(
             "L52",
@@ -229,7 +314,7 @@ def figure_9_3(lab: Lab) -> Report:
                 )
                 for rate in below[1:]
             ]
-            for name, more in start.items()
+            for name, more in QUEUES.items()
         },
         looks=LOOKS,
     )
@@ -240,13 +325,18 @@ def _cbr(run: Run) -> float:
     return sum(float(one["rate"].split()[0]) for one in run.scenario.document.get("cbr", ()))
 
 
-@experiment("li2006/figure-9.4", "Ten flows beside UDP (figures 9.4 to 9.6)", "li2006/testbed", choices=TEST)
+@experiment(
+    "li2006/figure-9.4",
+    "Ten flows beside UDP (figures 9.4 to 9.6)",
+    "li2006/testbed",
+    choices=(*TEST, SHARING, BAND, "budget: about 4 CPU minutes at the first look."),
+)
 def figure_9_4(lab: Lab) -> Report:
     """Aggregate goodput, and its variation among flows."""
     report, rates = Report(lab), lab.pick((0, 200, 500), (200, 500))
 
-    def arm(network: Arm, name: str, rate: int) -> Arm:
-        return network.set({"flow": flows((name, 10)), **SHORTER, **cbr(rate)})
+    def arm(network: Arm, name: str, rate: int, hosts: str = OWN_HOSTS) -> Arm:
+        return hosted(network, 10, hosts).set({"flow": flows((name, 10)), **SHORTER, **cbr(rate)})
 
     report.test(
         Claim(
@@ -258,13 +348,22 @@ def figure_9_4(lab: Lab) -> Report:
             bound="1 within 10 %: the source has no number for almost",
             oracle=ORACLE,
         ),
-        [
-            Place(f"{net}, {n}, {rate} Mbit/s", (arm(network, n, rate), arm(network, STANDARD, rate)), ratio, 0.9, 1.1)
-            for net, network in NETWORKS.items()
-            for n in NEW
-            for rate in rates
-            if (net, n, rate) != ("DataTAG", SCALABLE, 500)
-        ],
+        {
+            hosts: [
+                Place(
+                    f"{net}, {n}, {rate} Mbit/s",
+                    (arm(network, n, rate, hosts), arm(network, STANDARD, rate, hosts)),
+                    ratio,
+                    above=0.9,
+                    below=1.1,
+                )
+                for net, network in NETWORKS.items()
+                for n in NEW
+                for rate in rates
+                if (net, n, rate) != ("DataTAG", SCALABLE, 500)
+            ]
+            for hosts in (OWN_HOSTS, SHARED_HOSTS)
+        },
         looks=LOOKS,
     )
 
@@ -281,16 +380,24 @@ def figure_9_4(lab: Lab) -> Report:
             bound="no difference (0)",
             oracle=ORACLE,
         ),
-        [
-            Place(f"{n}, {rate} Mbit/s", (arm(DATATAG, SCALABLE, rate), arm(DATATAG, n, rate)), wider, above=0)
-            for n in (HIGH, H_TCP)
-            for rate in rates
-        ],
+        {
+            name: [
+                Place(
+                    f"{n}, {rate} Mbit/s",
+                    (arm(DATATAG, SCALABLE, rate, hosts).set(more), arm(DATATAG, n, rate, hosts).set(more)),
+                    wider,
+                    above=0,
+                )
+                for n in (HIGH, H_TCP)
+                for rate in rates
+            ]
+            for name, hosts, more in SETS
+        },
         looks=LOOKS,
     )
     low, high = (printed("li2006", "Sec 9.1.4", f"relative to mean, {end}")[SCALABLE][0] for end in ("low", "high"))
     report.compare(
-        f"largest goodput over the mean, Scalable TCP ({low:g} to {high:g})",
+        f"largest goodput over the mean of the others, Scalable TCP ({low:g} to {high:g})",
         "1",
         [
             Quantity(
@@ -298,7 +405,7 @@ def figure_9_4(lab: Lab) -> Report:
                 (low + high) / 2,
                 (high - low) / 2,
                 (arm(DATATAG, SCALABLE, rate),),
-                lambda run: max(goodputs(run)) / float(np.mean(goodputs(run))),
+                stray,
             )
             for rate in rates
         ],
@@ -309,56 +416,62 @@ def figure_9_4(lab: Lab) -> Report:
 
 @experiment(
     "li2006/figure-9.7",
-    "Aggregate goodput and spread by number of flows (figures 9.7 and 9.9)",
+    "Aggregate goodput and spread by number of flows (figures 9.7 to 9.9)",
     "li2006/testbed",
-    choices=(*TEST, "the numbers of flows."),
+    choices=(*TEST, SHARING, "the numbers of flows.", BAND, "budget: about 6 CPU minutes at the first look."),
 )
 def figure_9_7(lab: Lab) -> Report:
-    """N flows of one algorithm at 120 ms."""
+    """N flows of one algorithm."""
     report, counts = Report(lab), lab.pick((1, 2, 5, 10, 33), (1, 10, 33))
 
-    def arm(name: str, count: int) -> Arm:
-        return DATATAG.set({"flow": flows((name, count)), **SHORTER})
+    def arm(name: str, count: int, hosts: str = OWN_HOSTS, network: Arm = DATATAG) -> Arm:
+        return hosted(network, count, hosts).set({"flow": flows((name, count)), **SHORTER})
 
-    def per_flow(many: Run, one: Run) -> float:
-        return total(many) / total(one) / len(many.summary.flows)
-
-    def places(more: dict[str, str]) -> list[Place]:
-        one = arm(STANDARD, 1).set(more)
-        linear = [
-            Place(f"{k} flows: over {k} times one flow", (arm(STANDARD, k).set(more), one), per_flow, 0.8, 1.2)
-            for k in counts
-            if 1 < k <= 10
+    def places(hosts: str, more: dict[str, str]) -> list[Place]:
+        few = [k for k in counts if k <= 10]
+        grows = [
+            Place(
+                f"Standard TCP: {many} flows over {k}",
+                (arm(STANDARD, many, hosts).set(more), arm(STANDARD, k, hosts).set(more)),
+                ratio,
+                above=1,
+            )
+            for k, many in pairwise(few)
         ]
-        most = arm(STANDARD, counts[-1]).set(more)
+        most = arm(STANDARD, counts[-1], hosts).set(more)
         near = [
-            Place(f"{counts[-1]} flows: {n} over Standard TCP", (arm(n, counts[-1]).set(more), most), ratio, 0.9, 1.1)
+            Place(
+                f"{counts[-1]} flows: {n} over Standard TCP",
+                (arm(n, counts[-1], hosts).set(more), most),
+                ratio,
+                above=0.9,
+                below=1.1,
+            )
             for n in (HIGH, H_TCP)
         ]
-        return linear + near
+        return grows + near
 
     report.test(
         Claim(
             "L55",
-            sentence="At 120 ms the aggregate of Standard TCP grows almost linearly up to about ten flows; beyond, HighSpeed TCP, H-TCP and "
-            "Standard TCP hardly differ (section 9.1.5, figure 9.7).",
+            sentence="At 120 ms the aggregate of Standard TCP grows, almost in proportion, up to about ten flows; beyond, HighSpeed TCP, H-TCP "
+            "and Standard TCP hardly differ (section 9.1.5, figure 9.7).",
             population="Standard TCP with up to 10 flows; the three algorithms with 33 flows",
-            statistic="aggregate over as many times that of one flow; aggregate over that of Standard TCP",
-            bound="1 within 20 %, and within 10 %: the source has no numbers for almost",
+            statistic="aggregate over that of fewer flows; aggregate over that of Standard TCP",
+            bound="1: with more flows it is more. Proportion is not asked for, as ten flows of 80 % need one of 8 %, which slow start alone "
+            "exceeds; 1 within 10 % for hardly, which is ours",
             oracle=ORACLE,
         ),
-        {
-            "slow start until the first loss": places({}),
-            "no slow start, as in section 9.3": places({"tcp.initial_ssthresh": "2"}),
-        },
+        {name: places(hosts, more) for name, hosts, more in SETS},
         looks=LOOKS,
     )
     most, _ = printed("li2006", "Sec 9.1.5", "maximum utilisation")["HSTCP, H-TCP, Standard TCP"]
+    large = [k for k in counts if k >= 10]
     report.compare(
-        "utilisation with 33 flows (about 80 %)",
-        "%",
+        "largest aggregate goodput of ten flows or more (about 80 %)",
+        "% of 1 Gbit/s",
         [
-            Quantity(n, most, None, (arm(n, counts[-1]),), lambda run: 100 * (run.summary.utilisation or 0.0))
+            Quantity(n, most, None, tuple(arm(n, k) for k in large), lambda *runs: max(map(total, runs)) / 10)
             for n in (STANDARD, HIGH, H_TCP)
         ],
         looks=LOOKS,
@@ -380,11 +493,46 @@ def figure_9_7(lab: Lab) -> Report:
             means="That H-TCP shares best at 120 ms does not depend on the number of flows; that Scalable TCP shares worst needs many flows here.",
             oracle=ORACLE,
         ),
-        [
-            Place(f"{k} flows: {a} less {b}", (arm(a, k), arm(b, k)), wider, above=0)
-            for k in counts[1:]
-            for a, b in ((STANDARD, H_TCP), (HIGH, H_TCP), (SCALABLE, H_TCP), (SCALABLE, HIGH), (SCALABLE, STANDARD))
-        ],
+        {
+            hosts: [
+                Place(f"{k} flows: {a} less {b}", (arm(a, k, hosts), arm(b, k, hosts)), wider, above=0)
+                for k in counts[1:]
+                for a, b in (
+                    (STANDARD, H_TCP),
+                    (HIGH, H_TCP),
+                    (SCALABLE, H_TCP),
+                    (SCALABLE, HIGH),
+                    (SCALABLE, STANDARD),
+                )
+            ]
+            for hosts in (OWN_HOSTS, SHARED_HOSTS)
+        },
+        looks=LOOKS,
+    )
+    some, many = 5, counts[-1]
+
+    def near_by(hosts: str) -> list[Place]:
+        def runs(name: str, *numbers: int) -> tuple[Arm, ...]:
+            return tuple(arm(name, k, hosts, MB_NG) for k in numbers)
+
+        poor = Place(f"{SCALABLE}: {some} flows less 2", runs(SCALABLE, some, 2), wider, above=0)
+        severe = [Place(f"{n}: {many} flows less {some}", runs(n, many, some), wider, above=0) for n in FOUR]
+        rises = [
+            Place(f"{n}: aggregate of {many} flows over that of one", runs(n, many, 1), ratio, above=1) for n in FOUR
+        ]
+        return [poor, *severe, *rises]
+
+    report.test(
+        Claim(
+            "L76",
+            sentence="On MB-NG Scalable TCP is unfair from five flows on and all algorithms severely with 33; the aggregate rises slightly with "
+            "the number of flows (section 9.1.5, figures 9.7 and 9.8).",
+            population="1, 2, 5 and 33 flows of each algorithm on MB-NG",
+            statistic="standard deviation over the mean of the flows' goodputs, with more flows less with fewer; aggregate over that of one",
+            bound="no difference (0); 1",
+            oracle=ORACLE,
+        ),
+        {hosts: near_by(hosts) for hosts in (OWN_HOSTS, SHARED_HOSTS)},
         looks=LOOKS,
     )
     return report
@@ -398,58 +546,48 @@ class Mixed:
     system: str
     new: int
     all: int
+    hosts: str = OWN_HOSTS
 
     @property
     def arms(self) -> tuple[Arm, Arm]:
         """With Standard TCP alone, and with the other algorithm."""
         rest = (STANDARD, self.all - self.new)
         standard, mixed = (flows(rest, (name, self.new)) for name in (STANDARD, self.system))
-        both = self.network.set(SHORTER)
+        both = hosted(self.network, self.all, self.hosts).set(SHORTER)
         return both.set({"flow": standard}), both.set({"flow": mixed})
 
-    def impact(self, standard: Run, mixed: Run) -> float:
-        """Equation 9.1: what the others have beside Standard TCP, over what they have beside the new algorithm."""
+    def impact(self, standard: Run, mixed: Run) -> float | None:
+        """Logarithm of equation 9.1: what the others have beside Standard TCP, over what they have beside the new algorithm.
+
+        None if they have nothing in one of the runs.
+        """
         rest = self.all - self.new
-        return sum(goodputs(standard)[:rest]) / sum(goodputs(mixed)[:rest])
+        beside, left = sum(goodputs(standard)[:rest]), sum(goodputs(mixed)[:rest])
+        return math.log(beside / left) if beside and left else None
 
 
-def _compared(first: Mixed, second: Mixed) -> tuple[tuple[Arm, ...], Callable[..., float]]:
-    """The arms of two mixtures, and the logarithm of the first one's impact over the second one's."""
+def _between(name: str, first: Mixed, second: Mixed, of: Callable[[float], float] = lambda impact: impact) -> Place:
+    """A place where `of` the first mixture's impact, a logarithm, is more than that of the second one's."""
 
-    def read(*runs: Run) -> float:
-        return float(np.log(first.impact(*runs[:2]) / second.impact(*runs[2:])))
+    def read(*runs: Run) -> float | None:
+        one, other = first.impact(*runs[:2]), second.impact(*runs[2:])
+        return None if one is None or other is None else of(one) - of(other)
 
-    return (*first.arms, *second.arms), read
+    return Place(name, (*first.arms, *second.arms), read, above=0)
 
 
 @experiment(
     "li2006/figure-9.10",
     "Impact on Standard TCP of one and of ten flows (equation 9.1, figures 9.10 and 9.11)",
     "li2006/testbed",
-    choices=(*TEST, "the numbers of flows."),
+    choices=(*TEST, SHARING, "the numbers of flows.", "budget: about 4 CPU minutes at the first look."),
     quick=False,
 )
 def figure_9_10(lab: Lab) -> Report:
     """N flows of Standard TCP, i of which are replaced by another algorithm."""
     report = Report(lab)
     totals = {1: (2, 10), 10: (12, 40)}
-
-    def place(name: str, first: Mixed, second: Mixed) -> Place:
-        arms, read = _compared(first, second)
-        return Place(name, arms, read, above=0)
-
-    def distance(first: Mixed, second: Mixed) -> Callable[..., float]:
-        def read(*runs: Run) -> float:
-            return abs(float(np.log(first.impact(*runs[:2])))) - abs(float(np.log(second.impact(*runs[2:]))))
-
-        return read
-
-    ends = [
-        (net, n, i, Mixed(network, n, i, totals[i][0]), Mixed(network, n, i, totals[i][-1]))
-        for net, network in NETWORKS.items()
-        for n in NEW
-        for i in totals
-    ]
+    cells = [(i, k) for i, many in totals.items() for k in many]
     report.test(
         Claim(
             "L57",
@@ -459,15 +597,20 @@ def figure_9_10(lab: Lab) -> Report:
             bound="no difference (0)",
             oracle=ORACLE,
         ),
-        [
-            Place(
-                f"{net}, {n}, {i} of {few.all} less {i} of {many.all}",
-                (*few.arms, *many.arms),
-                distance(few, many),
-                above=0,
-            )
-            for net, n, i, few, many in ends
-        ],
+        {
+            hosts: [
+                _between(
+                    f"{net}, {n}, {i} of {few} less {i} of {many}",
+                    Mixed(network, n, i, few, hosts),
+                    Mixed(network, n, i, many, hosts),
+                    of=abs,
+                )
+                for net, network in NETWORKS.items()
+                for n in NEW
+                for i, (few, many) in totals.items()
+            ]
+            for hosts in (OWN_HOSTS, SHARED_HOSTS)
+        },
         looks=LOOKS,
     )
     report.test(
@@ -479,12 +622,14 @@ def figure_9_10(lab: Lab) -> Report:
             bound="no difference (0)",
             oracle=ORACLE,
         ),
-        [
-            place(f"{n}, {i} of {k}", Mixed(DATATAG, n, i, k), Mixed(MB_NG, n, i, k))
-            for n in NEW
-            for i, many in totals.items()
-            for k in many
-        ],
+        {
+            hosts: [
+                _between(f"{n}, {i} of {k}", Mixed(DATATAG, n, i, k, hosts), Mixed(MB_NG, n, i, k, hosts))
+                for n in NEW
+                for i, k in cells
+            ]
+            for hosts in (OWN_HOSTS, SHARED_HOSTS)
+        },
         looks=LOOKS,
     )
     first = {10: SCALABLE, 1: H_TCP}
@@ -498,26 +643,38 @@ def figure_9_10(lab: Lab) -> Report:
             bound="no difference (0)",
             oracle=ORACLE,
         ),
-        [
-            place(f"{i} of {k}: {first[i]} over {n}", Mixed(DATATAG, first[i], i, k), Mixed(DATATAG, n, i, k))
-            for i, many in totals.items()
-            for k in many
-            for n in NEW
-            if n != first[i]
-        ],
+        {
+            hosts: [
+                _between(
+                    f"{i} of {k}: {first[i]} over {n}",
+                    Mixed(DATATAG, first[i], i, k, hosts),
+                    Mixed(DATATAG, n, i, k, hosts),
+                )
+                for i, k in cells
+                for n in NEW
+                if n != first[i]
+            ]
+            for hosts in (OWN_HOSTS, SHARED_HOSTS)
+        },
         looks=LOOKS,
     )
-    too_fair = [Mixed(MB_NG, H_TCP, i, k) for i, many in totals.items() for k in many]
-    found = [
-        (
-            one,
-            float(np.mean([one.impact(a, b) for a, b in zip(*lab.runs(one.arms, lab.pick(LOOKS[0], 2)), strict=True)])),
-        )
-        for one in too_fair
-    ]
-    report.notes.append(
-        "Section 9.1.6 finds H-TCP too fair on MB-NG, with an impact below one. Here: "
-        + ", ".join(f"{value:.2f} with {one.new} of {one.all}" for one, value in found)
-        + "."
+    report.test(
+        Claim(
+            "L75",
+            sentence="On MB-NG H-TCP is too fair: the others have more beside it than beside Standard TCP (section 9.1.6, figure 9.10).",
+            population="one and ten flows of H-TCP among several numbers of flows",
+            statistic="logarithm of the impact",
+            bound="0: an impact of one",
+            oracle=ORACLE,
+        ),
+        {
+            hosts: [
+                Place(f"{i} of {k}", one.arms, one.impact, below=0)
+                for i, k in cells
+                for one in (Mixed(MB_NG, H_TCP, i, k, hosts),)
+            ]
+            for hosts in (OWN_HOSTS, SHARED_HOSTS)
+        },
+        looks=LOOKS,
     )
     return report
