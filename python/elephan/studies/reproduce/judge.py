@@ -445,7 +445,7 @@ def dead(run: Run) -> str:
     if because := run.provenance.get("quality", {}).get("invalid_because"):
         return f"the machine disturbed it: {because[0]}"
     measured_s = summary.to_s - summary.from_s
-    if not summary.flows or "path" not in document:
+    if not summary.flows:
         return ""
     # A timeout waits for the minimum at least; one that is doubled waits longer. A flow that starves beside another is a finding.
     tcp = json.loads(_core.shown(run.scenario.to_json()))["tcp"]
@@ -454,6 +454,9 @@ def dead(run: Run) -> str:
     waiting = least * rto_s / measured_s
     if waiting > MOST_IN_TIMEOUTS:
         return f"{least} timeouts or more of each flow, which waited for them during at least {100 * waiting:.0f} % of the time"
+    if "path" not in document:
+        # What Standard TCP would carry is not computed for other topologies.
+        return ""
     floor_bit_s = LEAST_OF_STANDARD * _standard_bit_s(document, rto_s, len(summary.flows))
     carried_bit_s = sum(flow.goodput_bit_s for flow in summary.flows)
     if carried_bit_s < floor_bit_s:
