@@ -73,7 +73,7 @@ def figure_8_1(lab: Lab) -> Report:
             [Quantity(n, value, None, (_lossy(lab, n, p, chosen),), _window) for n, (p, value, _) in SWITCH.items()],
             looks=(10, 30),
             cause_of="" if chosen == AS_PRINTED else "mean window at the switch of modes",
-            changed="" if chosen == AS_PRINTED else f"all choices of the set: {chosen}",
+            changed="" if chosen == AS_PRINTED else f"the whole set of choices, {chosen}",
         )
     report.compare(
         "window at the switch of modes, by the response function",
@@ -258,8 +258,8 @@ def _goodput_by_queue(lab: Lab, report: Report) -> None:
             "Section 8.2.2, figure 8.6(a): with a queue below about 5 % of the bandwidth-delay product all algorithms perform badly, "
             "because bursts flood it.",
             "six algorithms, queues of 2, 5 and 10 %",
-            "goodput gained from a queue of 2 % to one of 5 %, less that gained from 5 % to 10 %",
-            "0: without a knee at 5 % the wider step gains more",
+            "goodput gained by each per cent of queue from 2 to 5 %, less that from 5 to 10 %",
+            "0: no knee at 5 %; the source gives no number for badly, and the knee is our reading of it",
             tried="Each of the four sets of choices, and FAST's second flow after 100 s.",
             means="Goodput has no knee at 5 % with every algorithm.",
         ),
@@ -269,9 +269,9 @@ def _goodput_by_queue(lab: Lab, report: Report) -> None:
                 Place(
                     n,
                     tuple(queue_cell(lab, n, q, chosen) for q in (2, 5, 10)),
-                    lambda two, five, ten: 2 * goodput(five) - goodput(two) - goodput(ten),
+                    lambda two, five, ten: (goodput(five) - goodput(two)) / 3 - (goodput(ten) - goodput(five)) / 5,
                     above=0,
-                    unit="Mbit/s",
+                    unit="Mbit/s for each per cent",
                 )
                 for n in SYSTEMS
             ],

@@ -114,7 +114,7 @@ def _compare(lab: Lab, report: Report, table: str) -> None:
                 band=band,
                 looks=looks,
                 cause_of=group,
-                changed=f"all choices of the set: {chosen}",
+                changed=f"the whole set of choices, {chosen}",
             )
 
 
@@ -286,7 +286,7 @@ def table_8_4(lab: Lab) -> Report:
                 band=band,
                 looks=REPEATS,
                 cause_of=f"overhead, {name}",
-                changed=PER_BIT + ("" if chosen == AS_PRINTED else f", and all choices of the set: {chosen}"),
+                changed=PER_BIT + ("" if chosen == AS_PRINTED else f", and the whole set of choices, {chosen}"),
             )
 
     def lower(chosen: str, read: Callable[[Run], float]) -> list[Place]:
