@@ -40,7 +40,7 @@ CHOICES = (
     "after 100 s.",
     "length of a test: 600 s; with Standard TCP ten of its epochs after the last possible start of the second flow (five where one flow is of another "
     "algorithm, to keep to the hour of processor time), up to an hour of the test's time; with unequal "
-    "round-trip times the epochs are those of the shorter path, whose flow fills the queue.",
+    "round-trip times twenty epochs of the shorter path, whose flow fills the queue.",
     "fairness, and the share of a flow, is that of the second half of the measured time, as HighSpeed TCP's printed 1.00 ± 0.00 (Table 8.2) with a "
     "convergence time of 60 s (Table 8.3) suggests; or, as another set, of all of it, which section 8.2.2 suggests.",
     "resolution: an algorithm is behind in goodput if by more than 1 % of the capacity, in fairness if by more than 0.01; one that delivered nothing "
@@ -71,7 +71,8 @@ def _timing(
     """The length of a test, and the start of its second flow, which meets any phase of an epoch of the first (section 8.1.3).
 
     A test takes at least ten minutes, and with Standard TCP, whose epochs are long, `epochs` of them, up to an hour. `shorter` is
-    the second flow's round-trip time where that is another; `later`: whether FAST is to settle first.
+    the second flow's round-trip time where that is another, whose flow fills the queue: the other one loses in fewer of its epochs, so
+    there are twice as many; `later`: whether FAST is to settle first.
     """
     if first == "FAST":
         start = LATE if later else EARLY
@@ -82,7 +83,7 @@ def _timing(
         begin, last = 30.0, 30.0 + min(epoch, 30.0)
     duration = 600.0
     if first == "Standard TCP":
-        shown = epochs * (epoch if shorter is None else _epoch_s(first, rate, shorter))
+        shown = epochs * (epoch if shorter is None else 2 * _epoch_s(first, rate, shorter))
         duration = min(max(600.0, last + max(shown, 500.0)), 3600.0)
     return {
         "duration": f"{lab.pick(duration, 150.0):.0f} s",
