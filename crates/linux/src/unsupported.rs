@@ -93,6 +93,8 @@ fn differences(tcp: &Config) -> Vec<(&'static str, &'static str, String)> {
     let halving = tcp.window_reduction == WindowReduction::RateHalving;
     need(!halving, "window_reduction", "prr", "\"rate_halving\"".to_owned());
     need(!tcp.moderate_cwnd, "moderate_cwnd", "false", "true".to_owned());
+    let factor = tcp.auto_tuning_factor;
+    need(factor == 2.0, "auto_tuning_factor", "2", factor.to_string());
     need(tcp.burst_limit.is_none(), "burst_limit", "none", format!("{:?}", tcp.burst_limit.unwrap_or(0)));
     let ssthresh = tcp.initial_ssthresh;
     need(ssthresh.is_none(), "initial_ssthresh", "none", ssthresh.unwrap_or(0).to_string());

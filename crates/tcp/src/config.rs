@@ -210,9 +210,14 @@ pub struct Config {
     /// without these limits bounds it by four times what the path can hold, as the engines on a kernel do. None means that the
     /// window begins at its limit.
     pub first_receive_window: Option<Bytes>,
-    /// Dynamic right-sizing: the receiver advertises twice what it received in the last round trip
+    /// Dynamic right-sizing: the receiver advertises twice what it received in the last round trip, or `auto_tuning_factor` times
     /// (Fisk and Feng 2001), up to `receive_buffer`; with `first_receive_window`, what Linux does (`tcp_rcv_space_adjust`).
     pub auto_tuning: bool,
+    /// The window of `auto_tuning` in units of what was received in the last round trip; `first_receive_window` has a rule of its own. The
+    /// window grows until the path carries no more. A factor close to 1 then keeps it close to the bandwidth-delay product, if round trips
+    /// are timed without `timestamps`, where the shortest counts, and `receive_buffer` is small enough for the window field to express a
+    /// step of that size.
+    pub auto_tuning_factor: f64,
     /// Maximum number of segments sent back to back for each ACK; none means no limit.
     pub burst_limit: Option<u32>,
     /// Paces segments over the round trip, at a rate in proportion to cwnd / SRTT; until the first round-trip time is known,
@@ -222,8 +227,9 @@ pub struct Config {
     pub pacing_slow_start: f64,
     /// The pacing rate after that, in units of cwnd / SRTT (Linux, `tcp_pacing_ca_ratio`: 120 %).
     pub pacing_avoidance: f64,
-    /// Limits `cwnd` to the packets in flight plus three when a recovery ends and at an undo, as Linux 2.4 and 2.6 do
-    /// (`tcp_moderate_cwnd`).
+    /// Limits `cwnd` to the packets in flight plus three at an undo and at every dubious ACK outside fast recovery: one that says
+    /// nothing new or brings selective acknowledgments, and any while a segment is missing, after a timeout, and in the round trip
+    /// after a recovery (Linux 2.4 and 2.6, `tcp_moderate_cwnd`).
     pub moderate_cwnd: bool,
     /// What happens to the window after an idle time.
     pub after_idle: AfterIdle,
@@ -262,6 +268,7 @@ impl Default for Config {
             receive_buffer: None,
             first_receive_window: None,
             auto_tuning: false,
+            auto_tuning_factor: 2.0,
             burst_limit: None,
             pacing: false,
             pacing_slow_start: 2.0,
@@ -303,6 +310,19 @@ impl Config {
         {
             need((0.1..=100.0).contains(&rate), key, "a factor from 0.1 to 100", &rate);
         }
+        let factor = self.auto_tuning_factor;
+        need(
+            factor > 1.0 && factor <= 100.0,
+            "auto_tuning_factor",
+            "a factor above 1 and at most 100",
+            &factor,
+        );
+        need(
+            factor == 2.0 || self.first_receive_window.is_none(),
+            "auto_tuning_factor",
+            "2, because first_receive_window is set",
+            &factor,
+        );
         need(
             !self.rack || self.recovery == Recovery::Sack,
             "rack",

@@ -55,3 +55,24 @@ fn moderation_leaves_a_flow_its_window_where_acks_are_stretched() {
     ));
     assert!(carried > 40.0, "{carried}");
 }
+
+#[test]
+fn right_sizing_with_a_factor_near_one_holds_the_window_at_the_product() {
+    // 50 Mbit/s and 60 ms hold 250 packets, which is also what the queue holds. A receiver that offers a tenth more than arrives in
+    // the shortest round trip lets the sender fill the path and a tenth of the queue; one that offers twice as much, all of it.
+    let peak = |factor: f64| {
+        let outcome = outcome(&format!(
+            "duration = \"20 s\"\n{PATH}\n\
+             tcp = {{ timestamps = false, auto_tuning = true, auto_tuning_factor = {factor}, receive_buffer = \"2 MB\" }}\n\
+             flow = [{{ cc = \"reno\" }}]"
+        ));
+        let summary = outcome.summary;
+        assert!(summary.goodput_bit_s > 45e6, "{}", summary.goodput_bit_s);
+        let link = &summary.links[0];
+        (link.dropped, link.queue_max_packets)
+    };
+    let (drops, queued) = peak(1.1);
+    assert!(drops == 0 && queued < 60, "{drops} {queued}");
+    let (_, queued) = peak(2.0);
+    assert!(queued > 200, "{queued}");
+}

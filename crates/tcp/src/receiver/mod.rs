@@ -92,7 +92,11 @@ impl Receiver {
             window,
             right_sizing: config.auto_tuning.then(|| {
                 let grows = config.first_receive_window.is_some();
-                Box::new(if grows { RightSizing::linux(config.mss()) } else { RightSizing::default() })
+                Box::new(if grows {
+                    RightSizing::linux(config.mss())
+                } else {
+                    RightSizing::new(config.auto_tuning_factor)
+                })
             }),
             threshold,
             grown: threshold,

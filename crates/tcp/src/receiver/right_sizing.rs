@@ -14,6 +14,8 @@ const MARGIN_SEGMENTS: u64 = 16;
 pub struct RightSizing {
     /// With Linux's rule: the most bytes delivered in a round trip so far, which begins at an initial window.
     most: Option<u64>,
+    /// Without it: the window in units of the bytes delivered in a round trip.
+    factor: f64,
     /// The round-trip time as measured by the receiver; zero before the first sample.
     rtt: Time,
     /// The bytes delivered when the current round trip began, and its start time.
@@ -23,6 +25,11 @@ pub struct RightSizing {
 }
 
 impl RightSizing {
+    /// The rule of Fisk and Feng, with this factor.
+    pub fn new(factor: f64) -> Self {
+        Self { factor, ..Self::default() }
+    }
+
     /// Linux's rule, for segments of `mss` bytes.
     pub fn linux(mss: u32) -> Self {
         Self { most: Some(INITIAL_SEGMENTS * u64::from(mss)), ..Self::default() }
@@ -55,8 +62,8 @@ impl RightSizing {
         self.measured_from = (delivered, now);
         let taken = delivered - before;
         let Some(most) = &mut self.most else {
-            // Twice the delivered bytes, so that a sender in slow start has room for its next window.
-            return 2 * taken;
+            // Twice the delivered bytes leave room for the next window of a sender in slow start.
+            return (self.factor * taken as f64) as u64;
         };
         if taken <= *most {
             return window;
@@ -88,7 +95,7 @@ mod tests {
 
     #[test]
     fn asks_for_twice_what_was_taken_in_a_round_trip() {
-        let mut sizing = RightSizing::default();
+        let mut sizing = RightSizing::new(2.0);
         let echo = Some(Time::from_millis(100));
         assert_eq!(sizing.on_data(echo, [0, 0], FIRST_WINDOW, 1000, Time::from_millis(100)), 0);
         let mut asked = 0;
@@ -97,6 +104,9 @@ mod tests {
             asked = sizing.on_data(echo, [taken, taken], FIRST_WINDOW, 1000, Time::from_millis(ms));
         }
         assert_eq!(asked, 200_000);
+        let mut sizing = RightSizing::new(1.25);
+        sizing.on_data(echo, [0, 0], FIRST_WINDOW, 1000, Time::from_millis(100));
+        assert_eq!(sizing.on_data(echo, [80_000; 2], FIRST_WINDOW, 1000, Time::from_millis(200)), 100_000);
     }
 
     #[test]

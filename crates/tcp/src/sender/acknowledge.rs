@@ -28,6 +28,7 @@ impl Sender {
     ///
     /// - the acknowledgment covers a segment or more;
     /// - no loss recovery is in progress, and no reduction awaits the ACK that may show it to be spurious;
+    /// - `cwnd` is not moderated at this ACK;
     /// - losses are found by counting and not by time, so that no segment is lost as long as none is missing;
     /// - [`Scoreboard::acknowledge_untouched`] takes it: nothing is known of the segments but that they were sent.
     ///
@@ -50,6 +51,7 @@ impl Sender {
             || self.eifel.is_some()
             || self.rack.is_some()
             || self.tlp.is_some()
+            || self.settings.moderate && self.is_dubious()
         {
             return false;
         }
@@ -83,6 +85,7 @@ impl Sender {
         }
         self.burst = 0;
         let mut before = Before { una: self.space.una, pipe: self.board.pipe(), open: self.phase.is_open() };
+        let was_dubious = self.settings.moderate && self.is_dubious();
         let window_changed = self.space.take_window(ack.offset, ack.window);
 
         let mut delivered = Delivered::new(now.since(self.rtt.min()));
@@ -139,8 +142,9 @@ impl Sender {
             self.take_probe_ack(ack.blocks, duplicate_reported, says_nothing, before, counters, now);
         }
         if !before.open && self.phase.is_open() {
-            if self.settings.moderate {
-                self.moderate();
+            if let Phase::Open { dubious_until, .. } = &mut self.phase {
+                // Linux leaves the state of disorder when something above `next` is acknowledged.
+                *dubious_until = self.space.next + 1;
             }
             if !duplicate_reported {
                 self.note_recovery_end();
@@ -154,6 +158,10 @@ impl Sender {
         }
         if delivered.bytes > 0 || advanced {
             self.tell_controller(&delivered, rtt, before, ack.ece, now);
+        }
+        if self.settings.moderate && self.space.next > before.una {
+            let says_nothing = !advanced && !ack.has_data && !window_changed;
+            self.moderate_if_dubious(was_dubious || says_nothing);
         }
         self.restart_timer(advanced, now);
         if delivered.bytes > 0 || advanced {

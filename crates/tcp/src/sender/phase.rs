@@ -12,6 +12,8 @@ pub enum Phase {
         /// Without SACK, no fast retransmit while this is the cumulative acknowledgment: duplicates may be
         /// responses to retransmissions of the recovery that ended here (RFC 6582, section 3.2, step 2).
         repaired_until: Option<u64>,
+        /// Whether the last recovery was spurious may show until this is acknowledged.
+        dubious_until: u64,
     },
     /// Fast recovery with selective acknowledgments (RFC 6675).
     Sack(SackRecovery),
@@ -61,7 +63,7 @@ pub struct RenoRecovery {
 
 impl Phase {
     /// No loss recovery is in progress, and none has just ended.
-    pub const OPEN: Self = Self::Open { repaired_until: None };
+    pub const OPEN: Self = Self::Open { repaired_until: None, dubious_until: 0 };
 
     /// Whether no loss recovery is in progress.
     #[inline]

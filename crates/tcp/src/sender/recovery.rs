@@ -5,7 +5,7 @@
 //! included, is the next window: its loss is another indication of congestion (RFC 5681, section 4.3), also
 //! while the first loss is being repaired.
 
-use elephan_cc::{Cause, Congestion, Undo};
+use elephan_cc::{Cause, Congestion, State, Undo};
 use elephan_units::Time;
 
 use super::acknowledge::Before;
@@ -96,7 +96,7 @@ impl Sender {
     ) {
         let una = self.space.una;
         match self.phase {
-            Phase::Open { repaired_until } => {
+            Phase::Open { repaired_until, .. } => {
                 let enough = self.duplicates.is_some_and(|duplicates| duplicates.count >= DUP_THRESH);
                 if duplicate && enough && repaired_until != Some(una) {
                     if !self.front_is_answered(now) {
@@ -108,7 +108,8 @@ impl Sender {
             Phase::Reno(mut recovery) => {
                 if una >= recovery.recover {
                     let whole = self.settings.repair == Repair::NewReno;
-                    self.phase = Phase::Open { repaired_until: whole.then_some(recovery.recover) };
+                    self.phase =
+                        Phase::Open { repaired_until: whole.then_some(recovery.recover), dubious_until: 0 };
                 } else if advanced {
                     self.on_partial_ack(recovery, delivered);
                 } else if duplicate {
@@ -120,7 +121,7 @@ impl Sender {
             }
             Phase::Restart { recover } => {
                 if una >= recover {
-                    self.phase = Phase::Open { repaired_until: Some(recover) };
+                    self.phase = Phase::Open { repaired_until: Some(recover), dubious_until: 0 };
                 }
             }
             Phase::Sack(_) => {}
@@ -224,6 +225,24 @@ impl Sender {
             delivered: self.segments(self.delivered),
             min_rtt: self.rtt.min(),
         });
+    }
+
+    /// Whether the next ACK is dubious whatever it says (Linux 2.4, net/ipv4/tcp_input.c, `tcp_ack_is_dubious`): a segment is
+    /// missing, or a reduction or recovery is in progress or was the last round trip.
+    #[inline]
+    pub(super) fn is_dubious(&self) -> bool {
+        let Phase::Open { dubious_until, .. } = self.phase else { return true };
+        self.space.una < dubious_until || self.state() != State::Open
+    }
+
+    /// Moderates the window after an ACK that `was_dubious` by itself, or showed that a segment is missing (`tcp_try_to_open`, and
+    /// `tcp_fastretrans_alert` after a timeout). A fast recovery and the response to a mark have windows of their own.
+    pub(super) fn moderate_if_dubious(&mut self, was_dubious: bool) {
+        match self.state() {
+            State::Open if !was_dubious => {}
+            State::Open | State::Disorder | State::Loss => self.moderate(),
+            State::Recovery | State::Cwr => {}
+        }
     }
 
     /// Limits the window to what is in flight, and the segments that an ACK may release at once.

@@ -16,7 +16,7 @@ pub struct Settings {
     pub byte_counting: ByteCounting,
     /// Whether each of the first two duplicate ACKs allows a new segment (RFC 3042).
     pub limited_transmit: bool,
-    /// Whether the end of a recovery limits `cwnd` to the packets in flight.
+    /// Whether dubious ACKs limit `cwnd` to the packets in flight.
     pub moderate: bool,
     /// Whether a loss found during a recovery reduces the window again.
     pub reduce_again: bool,

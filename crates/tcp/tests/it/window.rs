@@ -282,6 +282,60 @@ fn moderation_brings_the_window_down_to_what_is_in_flight_when_a_recovery_ends()
 }
 
 #[test]
+fn moderation_acts_at_an_ack_that_shows_a_hole_and_at_those_until_it_is_filled() {
+    // Linux 2.4 (tcp_ack_is_dubious, tcp_try_to_open). Of a window of 20, an ACK covers 10 segments and reports 2 behind a hole:
+    // 8 are in flight, the window is 11, and 3 segments follow. The ACK of the first 20 fills the hole and leaves those 3: the
+    // window is 6. After that no segment is missing, and an ACK of all that is in flight lets the window grow.
+    let config = Config { initial_window: 20, initial_ssthresh: Some(1), ..config() };
+    for moderate_cwnd in [true, false] {
+        let mut tcp = Script::sender(Config { moderate_cwnd, ..config });
+        tcp.write(200).until(100).sent();
+        let at_hole = tcp.sack(10, &[12..14]).cwnd();
+        let filled = tcp.ack(20).cwnd();
+        let next = 1 + tcp.sent().last().unwrap();
+        tcp.until(200).ack(next);
+        assert!(tcp.cwnd() > filled);
+        if moderate_cwnd {
+            assert_eq!((at_hole, filled, next), (11.0, 6.0, 26));
+        } else {
+            assert!(at_hole > 20.0 && filled > at_hole);
+        }
+    }
+}
+
+#[test]
+fn moderation_acts_for_a_round_trip_after_a_recovery() {
+    // Linux 2.4 stays in the state of disorder until data is acknowledged that was sent after the recovery, in case D-SACK shows
+    // it to have been spurious. 0 of 20 is lost. The ACK of all but the last 4 of what was sent ends the recovery, and
+    // the window is 7. The next ACK covers 7 segments: none is in flight, and the window is 3. It covers the first segment sent
+    // after the recovery, so the ACK after it lets the window grow.
+    let mut tcp = Script::sender(Config { moderate_cwnd: true, initial_window: 20, ..config() });
+    tcp.write(200).until(100).sack(0, &[1..2]).sack(0, &[1..3]).sack(0, &[1..4]).sack(0, &[1..20]);
+    let next = 1 + tcp.sent().into_iter().max().unwrap();
+    tcp.until(200).ack(next - 4);
+    assert_eq!((tcp.cwnd(), tcp.sent().len()), (7.0, 3));
+    tcp.until(300).ack(next + 3);
+    assert_eq!((tcp.cwnd(), tcp.sent().len()), (3.0, 3));
+    tcp.until(400).ack(next + 6);
+    assert!(tcp.cwnd() > 3.0);
+}
+
+#[test]
+fn moderation_acts_at_every_ack_after_a_timeout_and_at_one_that_says_nothing() {
+    // Linux 2.4 (tcp_fastretrans_alert, state Loss): all 20 are lost. An ACK of all that is in flight leaves a window of 3.
+    let config = Config { moderate_cwnd: true, initial_window: 20, ..config() };
+    let mut tcp = Script::sender(config);
+    tcp.write(200).until(1000).ack(1).ack(3);
+    assert_eq!((tcp.cwnd(), tcp.pipe()), (3.0, 3));
+    tcp.ack(6);
+    assert_eq!((tcp.cwnd(), tcp.pipe()), (3.0, 3));
+    // The application writes 12 segments for a window of 20. A duplicate without SACK blocks leaves 12 and 3.
+    let mut tcp = Script::sender(config);
+    tcp.write(12).until(100).ack(0);
+    assert_eq!(tcp.cwnd(), 15.0);
+}
+
+#[test]
 fn a_window_of_whole_segments() {
     // Quantisation: the window is an integer with a counter; ten ACKs of one segment each add one segment.
     let mut tcp = Script::sender(Config { quantisation: Quantisation::RoundUp, ..avoiding() });
