@@ -132,12 +132,6 @@ def _smallest(run: Run) -> float:
     return float(frame["cwnd_segments"].to_numpy().min()) / (100 * _percent(run))
 
 
-def _mean_window(run: Run) -> float:
-    """The mean window over the one that fills the class."""
-    frame = run.flows.filter((pl.col("flow") == 0) & (pl.col("time_s") > run.summary.from_s))
-    return float(frame["cwnd_segments"].to_numpy().mean()) / (100 * _percent(run))
-
-
 @experiment(
     "li2006/figure-9.20",
     "A TCP flow in assured forwarding beside UDP in best effort",
@@ -268,29 +262,16 @@ def figure_9_24(lab: Lab) -> Report:
     """Scalable TCP with and without moderation, and without it with three drop profiles."""
     report = Report(lab)
 
-    def better(on: Run, off: Run) -> float:
-        return _mean_window(off) - _mean_window(on)
-
     def places(segments: int) -> list[Place]:
-        def moderated(name: str, share: int) -> tuple[Arm, Arm]:
-            stretch = {"tcp.delayed_ack.segments": f"{segments}"}
-            return assured(name, share).set(stretch), assured(name, share, moderate=False).set(stretch)
+        def arm(name: str, share: int, *, moderate: bool) -> Arm:
+            return assured(name, share, moderate=moderate).set({"tcp.delayed_ack.segments": f"{segments}"})
 
         made = []
         for name in (HIGH, SCALABLE):
-            (on, off), (large_on, large_off) = moderated(name, 70), moderated(name, 90)
             made += [
-                Place(f"{name}, 70 %: without moderation less with", (on, off), better, above=0, may_collapse=(0,)),
-                Place(
-                    f"{name}, without moderation: 70 % less 90 %", (large_off, off), better, above=0, may_collapse=(0,)
-                ),
-                Place(
-                    f"{name}: that at 70 % less the same at 90 %",
-                    (on, off, large_on, large_off),
-                    lambda on, off, large_on, large_off: better(on, off) - better(large_on, large_off),
-                    above=0,
-                    may_collapse=(0, 2, 3),
-                ),
+                Place(f"{name}, 70 %, with moderation", (arm(name, 70, moderate=True),), _smallest, below=0.5),
+                Place(f"{name}, 70 %, without", (arm(name, 70, moderate=False),), _smallest, above=0.5),
+                Place(f"{name}, 90 %, without", (arm(name, 90, moderate=False),), _smallest, below=0.5),
             ]
         return made
 
@@ -300,37 +281,29 @@ def figure_9_24(lab: Lab) -> Report:
             sentence="Without congestion moderation the windows of HighSpeed TCP and Scalable TCP no longer collapse at 70 %; at 90 % that helps "
             "in part only, because of the processing of SACK blocks (section 9.2.4, figures 9.23 and 9.24).",
             population="both algorithms at 70 and 90 %, with and without moderation",
-            statistic="mean window over the one that fills the class: without moderation less with; at 70 % less at 90 %",
-            bound="no difference (0)",
+            statistic="smallest window over the one that fills the class",
+            bound="one half: no algorithm here goes back by more, so less is the collapse of which the source speaks",
             tried="an ACK for two and for four packets.",
-            means="On these hosts the windows collapse with and without moderation at the places that fail.",
+            means="On these hosts the windows collapse at 70 % without moderation too: the recovery of Linux 2.4 by itself takes the window down to "
+            "what is in flight.",
             oracle=ORACLE,
         ),
         {f"an ACK for {segments} packets": places(segments) for segments in (2, STRETCHED[0])},
         looks=LOOKS,
     )
-    without = assured(SCALABLE, 90, moderate=False)
     profiles = []
     for low, high, p in PROFILES:
         queue = f'{{ name = "wred", profile = [{{ min_th = {low}, max_th = {high}, max_p = {p} }}] }}'
-        weighted = assured(SCALABLE, 90, queue, moderate=False)
-        profiles.append(
-            Place(
-                f"from {low} of {high} packets up to {100 * p:g} %",
-                (weighted, without),
-                lambda a, b: _smallest(a) - _smallest(b),
-                above=0,
-                may_collapse=(1,),
-            )
-        )
+        arm = assured(SCALABLE, 90, queue, moderate=False)
+        profiles.append(Place(f"from {low} of {high} packets up to {100 * p:g} %", (arm,), _smallest, above=0.5))
     report.test(
         Claim(
             "L65",
             sentence="With the second of three gentle drop profiles the window of Scalable TCP no longer collapses at 90 % (section 9.2.5, "
             "figure 9.26).",
             population="three profiles, of which the thesis prints no number, without moderation",
-            statistic="smallest window over the one that fills the class: with weighted RED less without",
-            bound="no difference (0): the source has no number",
+            statistic="smallest window over the one that fills the class; without weighted RED it is in L64",
+            bound="one half, as in L64",
             tried="three profiles.",
             means="Weighted RED as gentle as these profiles does not keep the window from collapsing.",
             oracle=ORACLE,
