@@ -170,7 +170,12 @@ def test_a_laboratory_keeps_what_its_engine_does_otherwise(tmp_path):
     lab = Lab(tmp_path, engine="ns2")
     for seed in (1, 2):
         lab.scenario(Arm.of("li2006/symmetric"), seed)
-    assert [line.partition(":")[0] for line in lab.differences] == ["reno", "tcp.quantisation", "tcp.delayed_ack.quick"]
+    assert [line.partition(":")[0] for line in lab.differences] == [
+        "reno",
+        "tcp.quantisation",
+        "tcp.rto_variance_min",
+        "tcp.delayed_ack.quick",
+    ]
 
 
 @needs_ns2
