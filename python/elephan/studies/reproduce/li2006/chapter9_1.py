@@ -148,7 +148,7 @@ def spread(run: Run) -> float:
         *HOSTS,
         "the grid of losses.",
         f"{BAND} For formulas 2 %.",
-        "budget: about 1 CPU minute at the first look.",
+        "budget: about half a CPU minute at the first look.",
     ),
 )
 def figure_9_1(lab: Lab) -> Report:
@@ -225,7 +225,7 @@ def figure_9_1(lab: Lab) -> Report:
     "li2006/figure-9.3",
     "One flow beside UDP on MB-NG and DataTAG",
     "li2006/testbed",
-    choices=(*TEST, "budget: about 5 CPU minutes at the first look."),
+    choices=(*TEST, "budget: about 2.5 CPU minutes at the first look."),
 )
 def figure_9_3(lab: Lab) -> Report:
     """CBR from 0 to 800 Mbit/s, with the hosts of the test beds."""
@@ -341,7 +341,7 @@ def _cbr(run: Run) -> float:
     "li2006/figure-9.4",
     "Ten flows beside UDP (figures 9.4 to 9.6)",
     "li2006/testbed",
-    choices=(*TEST, SHARING, BAND, "budget: about 4 CPU minutes at the first look."),
+    choices=(*TEST, SHARING, BAND, "budget: about 1.5 CPU minutes at the first look."),
 )
 def figure_9_4(lab: Lab) -> Report:
     """Aggregate goodput, and its variation among flows."""
@@ -434,7 +434,7 @@ def figure_9_4(lab: Lab) -> Report:
     "li2006/figure-9.7",
     "Aggregate goodput and spread by number of flows (figures 9.7 to 9.9)",
     "li2006/testbed",
-    choices=(*TEST, SHARING, "the numbers of flows.", BAND, "budget: about 6 CPU minutes at the first look."),
+    choices=(*TEST, SHARING, "the numbers of flows.", BAND, "budget: about 2 CPU minutes at the first look."),
 )
 def figure_9_7(lab: Lab) -> Report:
     """N flows of one algorithm."""
@@ -599,7 +599,7 @@ def _between(name: str, first: Mixed, second: Mixed, of: Callable[[float], float
     "li2006/figure-9.10",
     "Impact on Standard TCP of one and of ten flows (equation 9.1, figures 9.10 and 9.11)",
     "li2006/testbed",
-    choices=(*TEST, SHARING, "the numbers of flows.", "budget: about 4 CPU minutes at the first look."),
+    choices=(*TEST, SHARING, "the numbers of flows.", "budget: about 2 CPU minutes at the first look."),
     quick=False,
 )
 def figure_9_10(lab: Lab) -> Report:

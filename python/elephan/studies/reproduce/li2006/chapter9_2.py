@@ -43,7 +43,7 @@ def _deeper(one: Run, other: Run) -> float | None:
     choices=(
         *HOSTS,
         "stretched ACKs: one for four or for eight packets.",
-        "budget: about 1 CPU minute at the first look.",
+        "budget: about 12 CPU seconds at the first look.",
     ),
 )
 def figure_9_16(lab: Lab) -> Report:
@@ -141,7 +141,7 @@ def _smallest(run: Run) -> float:
         "queues: 100 ms at the link's rate, the maximum setting of such a router (Juniper M10), divided in the same ratio as the rate.",
         "first slow start: up to the rate of the class, because in the thesis it ended without losses (figure 9.21: the router captures a burst), "
         "or unlimited, in a second set.",
-        "budget: about 3 CPU minutes at the first look.",
+        "budget: about half a CPU minute at the first look.",
         *HOSTS,
     ),
 )
@@ -255,7 +255,7 @@ def figure_9_20(lab: Lab) -> Report:
         *HOSTS,
         "queues and first slow start: as in figure 9.20.",
         "WRED: drops begin at a tenth or a third of the queue, and rise to 0.1 or 1 %.",
-        "budget: about 2 CPU minutes at the first look.",
+        "budget: about half a CPU minute at the first look.",
     ),
 )
 def figure_9_24(lab: Lab) -> Report:
