@@ -6,6 +6,7 @@ from elephan.api.run import Run
 from elephan.studies.reproduce.judge import Arm, Claim, Place, Quantity
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
 from elephan.studies.reproduce.li2006.chapter9_1 import (
+    BAND,
     HIGH,
     HOSTS,
     LOOKS,
@@ -143,6 +144,7 @@ def _smallest(run: Run) -> float:
         "or unlimited, in a second set.",
         "budget: about half a CPU minute at the first look.",
         *HOSTS,
+        BAND,
     ),
 )
 def figure_9_20(lab: Lab) -> Report:

@@ -4,6 +4,7 @@ import math
 
 import polars as pl
 
+from elephan import _core
 from elephan.api.run import Run
 from elephan.studies.reproduce.judge import Arm, Claim, Place, Quantity, Time
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
@@ -32,7 +33,7 @@ def _goodput(run: Run) -> float:
 
 def opened(run: Run) -> Time:
     """When the window was first as large as the bandwidth-delay product of the path, if it was."""
-    rtt_s = float(str(run.scenario.document["path"]["rtt"]).split()[0]) / 1e3
+    rtt_s = _core.seconds(run.scenario.document["path"]["rtt"])
     frame = run.flows.filter(pl.col("flow") == 0)
     large = frame.filter(pl.col("cwnd_segments") >= RATE_BIT_S * rtt_s / 12e3)
     return Time(float(large["time_s"][0]), seen=True) if len(large) else Time(run.summary.to_s, seen=False)
