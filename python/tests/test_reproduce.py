@@ -124,7 +124,7 @@ def test_the_page_counts_kinds_apart_and_full_runs_only(tmp_path, monkeypatch):
     assert "*Tried*: twice" in page
     source = (tmp_path / "page" / "li2006.md").read_text()
     assert "Cause: doubled" in source
-    assert "windows, with one thing changed: halved" in source
+    assert "windows, run again with halved" in source
     assert "| &lt;b&gt; \\| place |" in source
     assert '<span class="verdict refuted">refuted</span> **L17**' in source
     assert 'target="_top" xlink:href="li2006/#l17"' in (tmp_path / "page" / "overview.svg").read_text()

@@ -184,7 +184,7 @@ def tables_of(report: dict[str, Any], others: Mapping[Engine, dict[str, Any]] | 
         ]
         title = comparison["group"]
         if comparison["cause_of"]:
-            title = f"{comparison['cause_of']}, with one thing changed: {comparison['changed']}"
+            title = f"{comparison['cause_of']}, run again with {comparison['changed']}"
         note = f"verdict: {comparison['verdict']}; band {100 * comparison['band']:g} %"
         if comparison["reason"] and comparison["verdict"] != "agrees":
             note += f"; {comparison['reason']}"
