@@ -9,6 +9,7 @@ from typing import Any
 
 from elephan import _core
 from elephan.api.scenario import Scenario
+from elephan.base.text import short
 
 # ns-2's own agents and their receivers, by the recovery of losses.
 AGENTS = {
@@ -103,7 +104,7 @@ def unsupported(scenario: Scenario) -> list[str]:
 
     def refuse(key: str, expected: str, found: object) -> None:
         text = found if isinstance(found, str) else json.dumps(found)
-        line = f"{key}: ns-2: expected {expected}, found {text}"
+        line = f"{key}: ns-2: expected {expected}, found {short(text)}"
         if line not in wrong:
             wrong.append(line)
 
