@@ -157,14 +157,12 @@ def test_a_reproduction_keeps_its_runs(tmp_path: Path) -> None:
     (tmp_path / "scenarios").mkdir()
     (tmp_path / "scenarios" / "published").symlink_to(published)
     runs = tmp_path / "results" / "reproduce" / "runs"
-    with elephan(tmp_path, "reproduce", "li2006/figure-3.1") as one:
+    with elephan(tmp_path, "reproduce", "li2006/utilisation") as one:
         wait_for(one, lambda: bool(list(runs.glob("*/run.json"))))
         code, said = stop(one, signal.SIGTERM)
     whole = len(list(runs.glob("*/run.json")))
     assert code == 143
-    announced, *_, last = said.splitlines()
-    assert announced.startswith("1 experiment;")
-    assert last == f"interrupted; finished runs are kept in results/reproduce/runs: {whole}"
+    assert said.splitlines()[-1] == f"interrupted; finished runs are kept in results/reproduce/runs: {whole}"
     assert len(list(runs.iterdir())) == whole
 
 

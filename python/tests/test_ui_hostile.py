@@ -59,8 +59,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     elephan.compare(cc=["reno", "htcp"], **keys).save(folder / "comparison")
     swept = elephan.Scenario(_loaded({**DOCUMENT, "sweep": {"path.rtt": ["10 ms", "20 ms"]}}))
     elephan.sweep(swept, folder / "sweep").run()
-    claim = {"claim": "one", "verdict": "confirmed", "text": "", "evidence": ""}
-    report = {"name": "x", "title": "t", "quick": True, "rows": [], "verdicts": {}, "checks": [claim], "reasons": {}}
+    claim = {"claim": "one", "verdict": "confirmed", "sentence": "", "sets": []}
+    report = {"name": "x", "title": "t", "quick": True, "comparisons": [], "claims": [claim]}
     (folder / "reproduction" / "source").mkdir(parents=True)
     (folder / "reproduction" / "source" / "x.png").write_bytes(b"PNG")
     _write(folder / "reproduction" / "source" / "x.json", {**report, "notes": [], "picture": "source/x.png"})
@@ -452,8 +452,8 @@ DAMAGES: list[tuple[str, Callable[[Path], None]]] = [
     ("sweep", _set("sweep.json", "settings", [{}])),
     ("sweep", _set("sweep.json", "scenario", {"flow": None})),
     ("sweep", _cut("index.parquet")),
-    ("reproduction", _set("source/x.json", "rows", [3])),
-    ("reproduction", _set("source/x.json", "verdicts", [])),
+    ("reproduction", _set("source/x.json", "comparisons", [3])),
+    ("reproduction", _set("source/x.json", "claims", {"one": 3})),
     ("reproduction", _set("source/x.json", "picture", "../run/run.json")),
     ("reproduction", _set("source/x.json", "picture", "/etc/passwd")),
     ("reproduction", _set("source/x.json", "picture", 3)),

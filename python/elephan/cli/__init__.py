@@ -29,7 +29,7 @@ COMMANDS = {
     "paired": "Compare two settings of a sweep with common random numbers: difference, effect size and p-values.",
     "query": "Query a sweep with SQL; without a query, list its tables and columns.",
     "recommend": "Rank the algorithms for a path, by experiments and the ordered criteria of Li 2006, Table 2.2.",
-    "reproduce": "Reproduce published experiments, and compare the results with the published numbers.",
+    "reproduce": "Reproduce published experiments, and compare the results with the published numbers and claims.",
     "model": "Evaluate theory: response functions, recovery, fairness, stability.",
     "kernel": "Load the published algorithms into the running Linux kernel; build kernels that run as a process.",
     "packetdrill": "Run packetdrill scripts on the simulator's TCP, or on the running kernel's.",
