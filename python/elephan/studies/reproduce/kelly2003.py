@@ -484,7 +484,7 @@ def _stability(report: Report) -> None:
             sentence="Scalable TCP is locally stable if FIFO buffers hold at most 1/a = 100 packets and arrivals are Poisson (section 3.4).",
             population="the fluid model of 100 flows of 100 ms at 100,000 packets/s, over buffers of up to 100 packets",
             statistic="amplitude of the windows' oscillation after 50 s over that from 5 to 15 s",
-            bound="below 1: a stable equilibrium's oscillations decay. One set of equal flows, where the source speaks of all topologies "
+            bound="below 1: a stable equilibrium's oscillations decay. One set of equal flows, where the source describes all topologies "
             "and round-trip times",
             kind=Kind.THEORY,
         ),

@@ -137,7 +137,7 @@ def claims_of_responses(lab: Lab, report: Report, names: tuple[str, ...]) -> Non
             tried="The RFC's table with a window in the row below it, where HighSpeed TCP has the window of Standard TCP (a = 1 up to 118 "
             "segments); Linux's, in the row above it (a = 2), with as many ACKs as segments; ACK counting.",
             means="Of the ways to read the table and to count ACKs, the row above with byte counting comes nearest to the printed 65 segments. "
-            "Whether excursions to higher rows raise the window, as section 8.2.1 says, is not told apart from that.",
+            "Whether excursions to higher rows raise the window, as section 8.2.1 says, is not distinguished from that.",
         ),
         by_set(
             lab,

@@ -108,7 +108,7 @@ def figure_8_10(lab: Lab) -> Report:
             "goodput less that of Standard TCP; for FAST at 22 ms the reverse",
             "0: no difference",
             tried="Each of the four sets of choices, and FAST's second flow after 100 s.",
-            means="One New-TCP is not ahead of Standard TCP where the sentence says so, or FAST is not behind it at the lowest round-trip time.",
+            means="One New-TCP is not ahead of Standard TCP where the sentence states it, or FAST is not behind it at the lowest round-trip time.",
         ),
         by_set(
             lab,

@@ -36,7 +36,7 @@ from elephan.studies.reproduce.li2006.cells import (
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, NEW, SYSTEMS
 
 # A long path whose flow has less than this beside a short one is locked out: the largest fairness that Table 8.2 prints for the
-# algorithms of which the thesis says so, 0.10, rounded.
+# algorithms of which the thesis states it, 0.10, rounded.
 LOCKED_OUT = 0.105
 # What Table 8.1 prints with large buffers of Standard TCP over Scalable TCP: not almost full.
 NOT_FULL = 212.1 / 230.2
