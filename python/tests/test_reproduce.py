@@ -179,6 +179,10 @@ def test_a_laboratory_runs_each_scenario_once_and_keeps_it(tmp_path):
     first = Lab(tmp_path)
     runs = first.run([small(1), small(2), small(1)])
     assert (first.asked, first.made) == (3, 2)
+    # What is read again costs nothing more.
+    cost_s = first.cost_s
+    first.run([small(1)])
+    assert first.cost_s == cost_s > 0
     assert runs[0].summary == runs[2].summary != runs[1].summary
     assert runs[0].summary == elephan.run(small(1)).summary
     second = Lab(tmp_path)

@@ -161,7 +161,7 @@ class _Work:
     def _report(self, one: Experiment, lab: Lab) -> dict[str, Any]:
         lab.asked = lab.made = 0
         lab.cost_s = 0.0
-        lab.differences = {}
+        lab.counted, lab.differences = set(), {}
         started = time.perf_counter()
         with progress_bar(one.name) as progress:
             expected = self.costs.get(one.name)

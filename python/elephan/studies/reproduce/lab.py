@@ -5,7 +5,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -227,6 +227,8 @@ class Lab:
     asked: int = 0
     made: int = 0
     cost_s: float = 0.0
+    # The runs that `cost_s` includes: several claims read the same.
+    counted: set[Path] = field(default_factory=set)
     # What the engine does otherwise than the scenarios ask, each line once.
     differences: dict[str, None] = field(default_factory=dict)
 
@@ -257,7 +259,9 @@ class Lab:
         self._carry_out(missing)
         self.asked, self.made = self.asked + len(places), self.made + len(missing)
         runs = [Run.load(place) for place in places]
-        self.cost_s += sum(map(_cost_s, dict(zip(places, runs, strict=True)).values()))
+        new = {place: one for place, one in zip(places, runs, strict=True) if place not in self.counted}
+        self.counted |= new.keys()
+        self.cost_s += sum(map(_cost_s, new.values()))
         return runs
 
     def _identity(self, scenario: Scenario) -> str:
@@ -319,9 +323,7 @@ class Lab:
             samples = self._samples([(quantities[i].arms, quantities[i].read, ()) for i in open_], repeats)
             for i, (values, unusable, same) in zip(open_, samples, strict=True):
                 row = compared(quantities[i], values, band, len(looks), same=same)
-                rows[i] = (
-                    Row(row.system, row.published, row.uncertainty, row.found, None, unusable) if unusable else row
-                )
+                rows[i] = replace(row, agrees=None, unusable=unusable) if unusable else row
         made = tuple(row for row in rows if row is not None)
         first = next((one.arms[0] for one in quantities if one.arms), None)
         return Comparison(
@@ -361,11 +363,7 @@ class Lab:
                 place = sets[name][i]
                 # A contradiction between sets may come from any place of any set.
                 one = judged(place, values, len(looks), len(sets[name]) * len(sets), same=same)
-                if unusable:
-                    one = Finding(
-                        one.name, one.unit, one.found, None, unusable=unusable, above=place.above, below=place.below
-                    )
-                findings[name][i] = one
+                findings[name][i] = replace(one, holds=None, alone=False, unusable=unusable) if unusable else one
             verdicts = {
                 name: decided([one for one in found if one is not None], claim.rule) for name, found in findings.items()
             }
