@@ -135,9 +135,14 @@ def test_the_page_names_what_another_engine_does_otherwise(tmp_path, monkeypatch
     report = stored(tmp_path, quick=False)
     place = report_place(tmp_path, MADE_UP.name, quick=False, engine="ns2")
     place.parent.mkdir(parents=True)
+    assert (
+        "*Second opinion*: None: it was run on the simulator only."
+        in write_page(tmp_path, tmp_path / "page.md").read_text()
+    )
     place.write_text(json.dumps(report | {"engine": "ns2", "differences": ["reno: it counts ACKs"]}))
-    write_page(tmp_path, tmp_path / "page.md")
+    page = write_page(tmp_path, tmp_path / "page.md").read_text()
     assert "- In the column *ns-2*: reno: it counts ACKs" in (tmp_path / "page" / "li2006.md").read_text()
+    assert "*Second opinion*: ns-2: refuted; of the 1 places that it can run, 0 hold and 1 fail." in page
 
 
 def test_theory_is_not_called_published(tmp_path):

@@ -44,7 +44,7 @@ def write_page(folder: Path, page: Path) -> Path:
     save(overview(_squares(full), list(SOURCES.values())), pages / "overview.svg")
     _leave_the_picture(pages / "overview.svg")
     with new_file(page) as new:
-        new.write_text("\n".join(_head(full, reports, pages.name)) + "\n", encoding="utf-8")
+        new.write_text("\n".join(_head(full, reports, beside, pages.name)) + "\n", encoding="utf-8")
     for source in SOURCES:
         with new_file(pages / f"{source}.md") as new:
             new.write_text("\n".join(_source(source, reports, beside, folder, pages)) + "\n", encoding="utf-8")
@@ -61,7 +61,7 @@ def anchor(text: str) -> str:
     return "".join(letter if letter.isalnum() else "-" for letter in text.lower())
 
 
-def _head(full: Reports, reports: Reports, pages: str) -> list[str]:
+def _head(full: Reports, reports: Reports, beside: Mapping[Engine, Reports], pages: str) -> list[str]:
     return [
         "# Published experiments, reproduced",
         "",
@@ -79,7 +79,7 @@ def _head(full: Reports, reports: Reports, pages: str) -> list[str]:
         "Each square is a comparison or a claim; it leads to its place.",
         "",
         *_sources(full, pages),
-        *_refuted(full, pages),
+        *_refuted(full, beside, pages),
         *_open(full, pages),
         *_contents(reports, pages),
         *_untested(reports),
@@ -165,18 +165,29 @@ def _sources(full: Reports, pages: str) -> list[str]:
 
 
 def _claims(full: Reports, *verdicts: Verdict) -> Iterator[tuple[str, dict[str, Any]]]:
-    for report in full.values():
-        source = report["name"].split("/")[0]
+    """The name of the experiment and the claim, for each with one of these verdicts."""
+    for name, report in full.items():
         for claim in report["claims"]:
             if claim["verdict"] in verdicts:
-                yield source, claim
+                yield name, claim
+
+
+def _elsewhere(name: str, claim: str, beside: Mapping[Engine, Reports]) -> dict[Engine, dict[str, Any]]:
+    """What other engines found of a claim of this experiment, if they ran it."""
+    return {
+        engine: found
+        for engine, reports in beside.items()
+        if name in reports
+        for found in reports[name]["claims"]
+        if found["claim"] == claim
+    }
 
 
 def _link(source: str, claim: dict[str, Any], pages: str) -> Markdown:
     return Markdown(f"[{claim['claim']}]({pages}/{source}.md#{anchor(claim['claim'])})")
 
 
-def _refuted(full: Reports, pages: str) -> list[str]:
+def _refuted(full: Reports, beside: Mapping[Engine, Reports], pages: str) -> list[str]:
     """The refuted claims, each with its three lines."""
     lines = [
         "## Refuted",
@@ -184,27 +195,41 @@ def _refuted(full: Reports, pages: str) -> list[str]:
         "What was tried to make each hold, what a second opinion says, and what follows for a reader of the source.",
         "",
     ]
-    for source, claim in _claims(full, Verdict.REFUTED):
+    for name, claim in _claims(full, Verdict.REFUTED):
+        source = name.split("/")[0]
         lines += [f"- **{_link(source, claim, pages)}** ({source}, {claim['where']}): {markdown(claim['sentence'])}"]
-        lines += [f"    - {line}" for line in _three(claim)]
+        lines += [f"    - {line}" for line in _three(claim, _elsewhere(name, claim["claim"], beside))]
     return [*lines, ""]
 
 
-def _three(claim: dict[str, Any]) -> list[str]:
+def _three(claim: dict[str, Any], elsewhere: Mapping[Engine, dict[str, Any]]) -> list[str]:
     return [
         f"*Tried*: {markdown(claim['tried'] or 'nothing further.')}",
-        f"*Second opinion*: {markdown(claim['oracle'] or 'in the tables of this claim, where an engine beside the simulator ran it.')}",
+        f"*Second opinion*: {markdown(_second_opinion(claim, elsewhere))}",
         f"*For a reader*: {markdown(claim['means'] or 'the sentence does not hold in the set-up that the source gives.')}",
     ]
+
+
+def _second_opinion(claim: dict[str, Any], elsewhere: Mapping[Engine, dict[str, Any]]) -> str:
+    """What the engines beside the simulator say of a claim: their verdicts, and at how many places it holds and fails."""
+    said = [claim["oracle"]] if claim["oracle"] else []
+    for engine, found in elsewhere.items():
+        usable = [one["holds"] for each in found["sets"] for one in each["findings"] if not one["unusable"]]
+        if usable:
+            holds, fails = usable.count(True), usable.count(False)
+            said.append(
+                f"{NAMES[engine]}: {found['verdict']}; of the {len(usable)} places that it can run, {holds} hold and {fails} fail."
+            )
+    return " ".join(said) or "None: it was run on the simulator only."
 
 
 def _open(full: Reports, pages: str) -> list[str]:
     lines: list[str] = []
     for verdict, title in ((Verdict.DEPENDENT, "Dependent on an unpublished choice"), (Verdict.UNDECIDED, "Undecided")):
         rows = []
-        for source, claim in _claims(full, verdict):
+        for name, claim in _claims(full, verdict):
             sets = "; ".join(f"{one['name']}: {one['verdict']}" for one in claim["sets"] if one["name"])
-            rows.append([_link(source, claim, pages), claim["sentence"], sets or _undecided_places(claim)])
+            rows.append([_link(name.split("/")[0], claim, pages), claim["sentence"], sets or _undecided_places(claim)])
         if rows:
             table = Table("", text_heads("claim", "what the source says", "what was found"), rows)
             lines += [f"## {title}", "", table.to_markdown().rstrip(), ""]
@@ -242,14 +267,12 @@ def _source(
     yield from [f"# {SOURCES[source]}", "", "[All sources](../reproduction.md)", ""]
     for name, report in reports.items():
         if name.startswith(f"{source}/"):
-            others = {engine: found[name] for engine, found in beside.items() if name in found}
-            yield from _section(report, others, folder, pages)
+            yield from _section(report, beside, folder, pages)
 
 
-def _section(
-    report: dict[str, Any], others: Mapping[Engine, dict[str, Any]], folder: Path, pages: Path
-) -> Iterator[str]:
+def _section(report: dict[str, Any], beside: Mapping[Engine, Reports], folder: Path, pages: Path) -> Iterator[str]:
     name = report["name"]
+    others = {engine: found[name] for engine, found in beside.items() if name in found}
     quick = " --quick" if report["quick"] else ""
     yield from [
         f'## <a id="{anchor(name)}"></a>{name}: {report["title"]}',
@@ -272,13 +295,7 @@ def _section(
     for comparison, table in zip(report["comparisons"], tables_of(report, others), strict=True):
         yield from _comparison(name, comparison, table)
     for claim in report["claims"]:
-        same = {
-            engine: found
-            for engine, other in others.items()
-            for found in other["claims"]
-            if found["claim"] == claim["claim"]
-        }
-        yield from _claim(claim, same)
+        yield from _claim(claim, _elsewhere(name, claim["claim"], beside))
     for note in report["notes"]:
         yield from [note, ""]
 
@@ -327,7 +344,7 @@ def _claim(claim: dict[str, Any], others: Mapping[Engine, dict[str, Any]]) -> It
         if one["name"]:
             yield f"- {markdown(one['name'])}: {coloured(one['verdict'])}"
     if claim["verdict"] == Verdict.REFUTED:
-        for line in _three(claim):
+        for line in _three(claim, others):
             yield f"- {line}"
     yield ""
     places = places_of(claim, others)
