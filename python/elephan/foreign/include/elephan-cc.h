@@ -39,11 +39,19 @@ enum elephan_cc_flag {
 	ELEPHAN_CC_NEEDS_ECN = 4,
 };
 
+/* What an algorithm asks of the endpoint when a function returns. */
+enum elephan_cc_request {
+	/* A reduction without a loss or a mark, for a delay: the endpoint enters CWR, unless it is in CWR, recovery or loss already, and calls
+	   on_congestion with ELEPHAN_CC_CAUSE_ECN at once. */
+	ELEPHAN_CC_REQUEST_CWR = 1,
+};
+
 /* The window: the endpoint's values when a function is called, the algorithm's when it returns. */
 struct elephan_cc_window {
 	double cwnd;        /* segments; 1 to 2^31 */
 	double ssthresh;    /* segments; infinite until the first congestion event */
 	double pacing_rate; /* bytes of payload per second; 0: as the endpoint's own settings say */
+	uint64_t requests;  /* a sum of enum elephan_cc_request; 0 when a function is called */
 };
 
 /* A delivery-rate sample (draft-ietf-ccwg-bbr; Linux, net/ipv4/tcp_rate.c), of the newest segment that an ACK delivered. */
@@ -121,8 +129,8 @@ struct elephan_cc {
 	const char *source;   /* publication or file; NULL: none */
 	const struct elephan_cc_parameter *parameters; /* NULL: none */
 
-	/* A connection begins: returns its state, or NULL if there is no memory. `values` are those of the parameters, in order.
-	   Required. */
+	/* A connection begins: returns its state, or NULL if there is no memory or the algorithm refuses a value. `values` are those of the
+	   parameters, in order. Required. */
 	void *(*create)(const double *values, uint64_t seed);
 	/* A copy of a state, which lives on when the other is destroyed. Required. */
 	void *(*clone)(const void *state);
@@ -136,7 +144,7 @@ struct elephan_cc {
 	/* A congestion event, at most one for each window of data: sets ssthresh. The endpoint then reduces cwnd as its recovery says; with
 	   GOVERNS_RECOVERY cwnd is what this function sets. Required. */
 	void (*on_congestion)(void *state, struct elephan_cc_window *window, const struct elephan_cc_ack *ack, uint32_t cause);
-	/* The state of the sender has become `ack->state`. */
+	/* The state of the sender has become `ack->state`. If it changes for a congestion event, on_congestion was called first. */
 	void (*on_state)(void *state, struct elephan_cc_window *window, const struct elephan_cc_ack *ack);
 	/* enum elephan_cc_event */
 	void (*on_event)(void *state, struct elephan_cc_window *window, const struct elephan_cc_ack *ack, uint32_t event);
