@@ -9,6 +9,7 @@
 
 mod host;
 pub mod linux;
+pub mod registered;
 #[cfg(test)]
 mod tests;
 

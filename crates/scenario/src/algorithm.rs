@@ -1,9 +1,9 @@
 //! Algorithms and slow starts in a file: a name, or a table with the name and settings.
 
 use elephan_cc::{registry, slow_start};
-use elephan_kernel::linux;
+use elephan_kernel::{linux, registered};
 use elephan_tcp::Profile;
-use elephan_units::entry::{Value, choice_schema};
+use elephan_units::entry::{self, Parameter, Value, choice_schema};
 use elephan_units::{Choice, Entry, Mistake, read_choice, refuse};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeSeed, MapAccess};
@@ -68,23 +68,53 @@ impl Default for SlowStart {
     }
 }
 
-/// Reads the parameters of `name`, each with the range of its declaration.
-fn read<'de, A: MapAccess<'de>>(name: &str, mut parameters: A, known: &[Entry]) -> Result<Cc, A::Error> {
-    let Some(entry) = known.iter().find(|entry| entry.name == name) else {
+/// The name and the parameters of one that a file names, or what was expected.
+type Found = Result<(&'static str, Vec<Parameter>), String>;
+
+/// Where the simulator has Linux's own algorithms from.
+pub(crate) const IMPORTED: &str =
+    "imported source of Linux (apt-get install linux-source-6.1; elephan cc import PATH)";
+
+fn one_of(known: &[Entry], name: &str) -> Found {
+    let found = known.iter().find(|entry| entry.name == name);
+    found.map(|entry| (entry.name, (entry.parameters)())).ok_or_else(|| {
         let names: Vec<&str> = known.iter().map(|entry| entry.name).collect();
-        return Err(refuse(format_args!("one of {}", names.join(", ")), format_args!("\"{name}\"")));
-    };
+        format!("one of {}", names.join(", "))
+    })
+}
+
+fn algorithm(name: &str) -> Found {
+    if let Some(known) = registered::find(name) {
+        return Ok((known.entry.name, known.parameters.clone()));
+    }
+    if name.starts_with(linux::PREFIX) {
+        return one_of(linux::ALL, name)
+            .map_err(|expected| format!("{expected}, or another of an {IMPORTED}"));
+    }
+    if registered::is_foreign(name) {
+        return Err("an algorithm that is registered, as are those that a scenario file names".to_owned());
+    }
+    one_of(&algorithms(), name)
+}
+
+fn slow_start(name: &str) -> Found {
+    one_of(&slow_starts(), name)
+}
+
+/// Reads the parameters of what was found, each with the range of its declaration.
+fn read<'de, A: MapAccess<'de>>(name: &str, found: Found, mut parameters: A) -> Result<Cc, A::Error> {
+    let (name, declared) = found.map_err(|expected| refuse(expected, format_args!("\"{name}\"")))?;
     let mut settings = Vec::new();
     while let Some(key) = parameters.next_key::<String>()? {
-        let setting = parameters.next_value_seed(Asked { entry, parameter: &key })?;
+        let setting = parameters.next_value_seed(Asked { declared: &declared, parameter: &key })?;
         settings.push((key, setting));
     }
-    Ok(Cc { name: entry.name, settings })
+    Ok(Cc { name, settings })
 }
 
 /// A parameter that a file sets.
 struct Asked<'a> {
-    entry: &'a Entry,
+    declared: &'a [Parameter],
     parameter: &'a str,
 }
 
@@ -94,7 +124,8 @@ impl<'de> DeserializeSeed<'de> for Asked<'_> {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         let value = Json::deserialize(deserializer)?;
         // The reader of the file knows the key.
-        self.entry.read(self.parameter, &value).map_err(|mistake| refuse(mistake.expected, mistake.found))
+        entry::read(self.declared, self.parameter, &value)
+            .map_err(|mistake| refuse(mistake.expected, mistake.found))
     }
 }
 
@@ -113,6 +144,17 @@ impl Cc {
     }
 }
 
+/// The schema of algorithms includes those from outside, whose parameters it does not know.
+fn algorithm_schema(kind: &str) -> Schema {
+    let mut schema = schema(kind, &algorithms());
+    let name = json!({ "type": "string", "pattern": format!("^({})", registered::KINDS.join("|")) });
+    let table = json!({ "type": "object", "properties": { "name": name }, "required": ["name"] });
+    if let Some(Json::Array(kinds)) = schema.get_mut("anyOf") {
+        kinds.extend([name, table]);
+    }
+    schema
+}
+
 fn schema(kind: &str, known: &[Entry]) -> Schema {
     let table = |entry: &Entry| {
         let parameters = (entry.parameters)().into_iter();
@@ -123,11 +165,11 @@ fn schema(kind: &str, known: &[Entry]) -> Schema {
 
 /// Serde and schema of a type that wraps a name and settings.
 macro_rules! named {
-    ($type:ident, $kind:literal, $known:ident) => {
+    ($type:ident, $kind:literal, $found:ident, $schema:expr) => {
         impl<'de> Choice<'de> for $type {
             const KIND: &'static str = $kind;
             fn read<A: MapAccess<'de>>(name: &str, parameters: A) -> Result<Self, A::Error> {
-                read(name, parameters, &$known()).map(Self)
+                read(name, $found(name), parameters).map(Self)
             }
         }
         impl<'de> Deserialize<'de> for $type {
@@ -145,11 +187,11 @@ macro_rules! named {
                 stringify!($type).into()
             }
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                schema(Self::KIND, &$known())
+                $schema(Self::KIND)
             }
         }
     };
 }
 
-named!(Algorithm, "a congestion control algorithm", algorithms);
-named!(SlowStart, "a slow start", slow_starts);
+named!(Algorithm, "a congestion control algorithm", algorithm, algorithm_schema);
+named!(SlowStart, "a slow start", slow_start, |kind| schema(kind, &slow_starts()));

@@ -79,16 +79,17 @@ pub enum Range {
 impl<M> Entry<M> {
     /// Reads the value of the parameter `name` from a document.
     pub fn read(&self, name: &str, value: &Json) -> Result<Value, Mistake> {
-        let all = (self.parameters)();
-        let Some(parameter) = all.iter().find(|parameter| parameter.name == name) else {
-            return Err(unknown(&all, name));
-        };
-        parameter.range.read(value).ok_or_else(|| Mistake::new(name, &parameter.range, value))
+        read(&(self.parameters)(), name, value)
     }
 
     /// The whole description as JSON: name, title, source, what it implies, and the parameters, each with
     /// name, meaning, unit, default and range.
     pub fn describe(&self) -> Map<String, Json> {
+        self.describe_with((self.parameters)())
+    }
+
+    /// The description with these parameters in place of its own: those of an algorithm that is only known at run time.
+    pub fn describe_with(&self, parameters: Vec<Parameter>) -> Map<String, Json> {
         let parameter = |p: Parameter| {
             json!({
                 "name": p.name, "meaning": p.meaning.trim(), "unit": p.unit, "default": p.default, "range": p.range.to_string(),
@@ -96,7 +97,7 @@ impl<M> Entry<M> {
         };
         let implies: Map<_, _> =
             self.implies.iter().map(|(key, word)| ((*key).to_owned(), json!(word))).collect();
-        let parameters: Vec<Json> = (self.parameters)().into_iter().map(parameter).collect();
+        let parameters: Vec<Json> = parameters.into_iter().map(parameter).collect();
         let all = [
             ("name", json!(self.name)),
             ("title", json!(self.title)),
@@ -137,6 +138,14 @@ pub fn choice_schema(kind: &str, tables: &[Json]) -> Schema {
         "description": format!("The name of {kind}, or a table with it and parameters"),
         "anyOf": [{ "enum": names }, { "oneOf": tables }],
     })
+}
+
+/// Reads the value of the parameter `name`, one of `all`, from a document.
+pub fn read(all: &[Parameter], name: &str, value: &Json) -> Result<Value, Mistake> {
+    let Some(parameter) = all.iter().find(|parameter| parameter.name == name) else {
+        return Err(unknown(all, name));
+    };
+    parameter.range.read(value).ok_or_else(|| Mistake::new(name, &parameter.range, value))
 }
 
 /// The mistake of a `name` that none of these parameters has.

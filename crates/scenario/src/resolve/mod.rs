@@ -8,7 +8,7 @@ mod routes;
 mod streams;
 mod topology;
 
-use elephan_kernel::linux;
+use elephan_kernel::{linux, registered};
 use elephan_tcp::{Config, Profile};
 use elephan_traffic::{Demand, Start};
 use elephan_units::{Bytes, Mistake, Rate, Seed, Time};
@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use network::Network;
 use topology::Topology;
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, IMPORTED};
 use crate::document::positive;
 use crate::error::Error;
 use crate::file::{Engine, FlowFile, Scenario, TraceFile, Transfers};
@@ -169,7 +169,7 @@ impl Scenario {
             }
         };
         Some(Flow {
-            label: file.label.clone().unwrap_or_else(|| file.cc.0.name.to_owned()),
+            label: file.label.clone().unwrap_or_else(|| registered::short(file.cc.0.name)),
             cc: file.cc.0.clone(),
             slow_start: file.slow_start.of(&file.cc, tcp.profile),
             tcp: tcp.into(),
@@ -215,8 +215,34 @@ impl Scenario {
         start
     }
 
+    /// What the engine must be, or have, for this algorithm; none if it can run it.
+    fn lacks(&self, cc: &Algorithm) -> Option<String> {
+        let name = cc.0.name;
+        let runs_kernel = matches!(self.engine, Engine::Linux | Engine::Kernel);
+        if linux::find(name).is_some() {
+            let simulated = format!("{}{name}", if name.contains(':') { "" } else { linux::PREFIX });
+            return match self.engine {
+                _ if runs_kernel => None,
+                Engine::Sim if registered::find(name).is_some() => None,
+                Engine::Sim => {
+                    Some(format!("engine = \"kernel\" or \"linux\", or \"{simulated}\" of an {IMPORTED}"))
+                }
+                _ => Some(format!("engine = \"kernel\" or \"linux\" with Linux's own algorithm \"{name}\"")),
+            };
+        }
+        let runs = match self.engine {
+            Engine::Sim => true,
+            Engine::Linux => name.starts_with(registered::BPF),
+            Engine::Kernel | Engine::Model => false,
+        };
+        (registered::is_foreign(name) && !runs).then(|| {
+            let also = if name.starts_with(registered::BPF) { " or \"linux\"" } else { "" };
+            format!("engine = \"sim\"{also} with \"{}\"", registered::short(name))
+        })
+    }
+
     /// The scenario's `tcp`, with what the flow changes of it. What the name of an algorithm implies holds unless the
-    /// file says otherwise. Linux's own algorithms need an engine that runs a kernel.
+    /// file says otherwise. Algorithms that are not Elephan's own need an engine that can run them.
     pub(crate) fn stack(
         &self,
         cc: &Algorithm,
@@ -224,9 +250,7 @@ impl Scenario {
         key: &str,
         network: &mut Network,
     ) -> Option<Config> {
-        if linux::find(cc.0.name).is_some() && !matches!(self.engine, Engine::Linux | Engine::Kernel) {
-            let expected =
-                format!("engine = \"kernel\" or \"linux\" with Linux's own algorithm \"{}\"", cc.0.name);
+        if let Some(expected) = self.lacks(cc) {
             network.wrong(format!("{key}.cc"), expected, self.engine);
         }
         let key = if own.is_empty() { "tcp".to_owned() } else { format!("{key}.tcp") };

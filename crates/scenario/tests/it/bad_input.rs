@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use elephan_cc::registry;
+use elephan_cc::registry::{self, AnyAlgorithm};
 use elephan_kernel::linux;
+use elephan_kernel::registered::{self, Foreign};
 use elephan_scenario::{Files, Scenario, Syntax, parse};
 use elephan_tcp::Recovery;
+use elephan_units::entry::{self, Parameter, Range};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -88,10 +90,66 @@ fn algorithms_of_linux_need_an_engine_that_runs_a_kernel() {
         assert_eq!(ones, [("sim", false), ("model", false), ("linux", true), ("kernel", true)], "{name}");
     }
     let error = error_of(GOOD, "flow.0.cc", "linux:bbr");
-    let expected = "flow.0.cc: expected engine = \"kernel\" or \"linux\" with Linux's own algorithm \"linux:bbr\", found engine = \"sim\"";
+    let expected = "flow.0.cc: expected engine = \"kernel\" or \"linux\", or \"linux:bbr\" of an imported source of Linux \
+                    (apt-get install linux-source-6.1; elephan cc import PATH), found engine = \"sim\"";
     assert!(error.contains(expected), "{error}");
+    assert!(error_of(GOOD, "flow.0.cc", "bbr").contains("or \"linux:bbr\" of an imported"));
+    let error = error_of(GOOD, "flow.0.cc", "linux:tahoe");
+    assert!(error.contains("linux:bbr, or another of an imported source of Linux"), "{error}");
     let error = error_of(GOOD, "flow.0.cc", "{ name = \"linux:bic\", beta = 0.8 }");
     assert!(error.contains("flow.0.cc.beta: expected no parameters, found \"beta\""), "{error}");
+}
+
+/// An algorithm from outside, with a parameter.
+struct Outside;
+
+impl Foreign for Outside {
+    fn title(&self) -> &'static str {
+        "Mine"
+    }
+
+    fn source(&self) -> &'static str {
+        ""
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        let range = Range::Number { low: 1.0, high: 20.0, above: false };
+        let [name, meaning, unit] = ["alpha_max", "Largest increase.", ""].map(Into::into);
+        vec![Parameter { name, meaning, unit, default: json!(10), range }]
+    }
+
+    fn build(&self, _: &[f64]) -> AnyAlgorithm {
+        registry::find("reno").expect("registered").build(&[]).expect("no settings")
+    }
+}
+
+#[test]
+fn algorithms_from_outside_are_named_when_they_are_registered() {
+    let error = error_of(GOOD, "flow.0.cc", "lib:/a/mine.so");
+    let expected = "flow.0.cc: expected an algorithm that is registered, as are those that a scenario file names, \
+                    found \"lib:/a/mine.so\"";
+    assert!(error.contains(expected), "{error}");
+    for name in ["lib:/a/mine.so", "bpf:/a/mine.bpf.c", "python:/a/mine.py:Mine", "linux:/a/tcp_mine.c"] {
+        registered::register(name, Box::new(Outside));
+        let ones = ["sim", "model", "linux", "kernel"].map(|engine| {
+            let error = error_of(&format!("engine = \"{engine}\"\n{GOOD}"), "flow.0.cc", name);
+            (engine, error == "no error")
+        });
+        let linux = name.starts_with("bpf:");
+        assert_eq!(ones, [("sim", true), ("model", false), ("linux", linux), ("kernel", false)], "{name}");
+    }
+    let error = error_of(&format!("engine = \"model\"\n{GOOD}"), "flow.0.cc", "bpf:/a/mine.bpf.c");
+    let expected =
+        "flow.0.cc: expected engine = \"sim\" or \"linux\" with \"bpf:mine.bpf.c\", found engine = \"model\"";
+    assert!(error.contains(expected), "{error}");
+    let error = error_of(GOOD, "flow.0.cc", "{ name = \"lib:/a/mine.so\", alpha_max = 21 }");
+    assert!(error.contains("flow.0.cc.alpha_max: expected a number from 1 to 20, found 21"), "{error}");
+    assert!(error_of(GOOD, "flow.0.slow_start", "lib:/a/mine.so").contains("expected one of standard"));
+
+    let set = [("flow.0.cc".to_owned(), "{ name = \"lib:/a/mine.so\", alpha_max = 12 }".to_owned())];
+    let plan = Scenario::from_toml(GOOD, "x.toml", &set).unwrap().resolve("x.toml").unwrap();
+    assert_eq!(plan.flows[0].label, "lib:mine.so");
+    assert_eq!(plan.flows[0].cc.settings(), [("alpha_max", entry::Value::Number(12.0))]);
 }
 
 #[test]

@@ -113,11 +113,15 @@ impl Draw {
             return Some(self.pick(values).clone());
         }
         if let Some(kinds) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
-            // No file is read. Beyond the maximum depth, a value that is not a table is drawn.
+            // No file is read, and no algorithm from outside is registered. Beyond the maximum depth, a value that is not a table is drawn.
             let can_be = |kind: &&Value| {
                 let requires =
                     |key: &str| kind["required"].as_array().is_some_and(|keys| keys.contains(&json!(key)));
+                let is_from_outside = [*kind, &kind["properties"]["name"]]
+                    .iter()
+                    .any(|name| name["pattern"].as_str().is_some_and(|pattern| pattern.contains("lib:")));
                 !requires("csv")
+                    && !is_from_outside
                     && (depth < DEEPEST
                         || kind.get("enum").is_some()
                         || kinds.iter().all(|k| k.get("enum").is_none()))
