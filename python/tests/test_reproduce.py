@@ -121,6 +121,7 @@ def test_the_page_counts_kinds_apart_and_full_runs_only(tmp_path, monkeypatch):
     page = write_page(tmp_path, tmp_path / "page.md").read_text()
     assert "| simulation against printed measurement | 1 | 0 | 0 | 0 | 0 |" in page
     assert "| theory against our simulation | 0 | 0 | 1 | 0 | 0 |" in page
+    assert "*Where it fails*: at 1 of 1 places: &lt;b&gt; \\| place: 1, bound &gt; 2." in page
     assert "*Tried*: twice" in page
     source = (tmp_path / "page" / "li2006.md").read_text()
     assert "Cause: doubled" in source

@@ -14,11 +14,21 @@ from elephan.base.text import Markdown, markdown
 from elephan.studies.reproduce.judge import KINDS, Verdict
 from elephan.studies.reproduce.lab import EXPERIMENTS, OTHERS, SOURCES, Engine, claims
 from elephan.studies.reproduce.pictures import beside_print, overview
-from elephan.studies.reproduce.stored import NAMES, places_of, read_reports, tables_of, verdicts_of
+from elephan.studies.reproduce.stored import (
+    NAMES,
+    bound_text,
+    ours_text,
+    places_of,
+    read_reports,
+    tables_of,
+    verdicts_of,
+)
 
 Reports = Mapping[str, dict[str, Any]]
 # A longer table of places is folded.
 MOST_SHOWN = 8
+# Places that a sentence names.
+MOST_NAMED = 3
 OF_COMPARISONS = (Verdict.AGREES, Verdict.ORDERING, Verdict.DIFFERS, Verdict.UNDECIDED, Verdict.UNTESTABLE)
 OF_CLAIMS = (Verdict.CONFIRMED, Verdict.REFUTED, Verdict.DEPENDENT, Verdict.UNDECIDED, Verdict.UNTESTABLE)
 MEANINGS = {
@@ -192,7 +202,7 @@ def _refuted(full: Reports, beside: Mapping[Engine, Reports], pages: str) -> lis
     lines = [
         "## Refuted",
         "",
-        "What was tried to make each hold, what a second opinion says, and what follows for a reader of the source.",
+        "Where each fails, what was tried to make it hold, what a second opinion says, and what follows for a reader of the source.",
         "",
     ]
     for name, claim in _claims(full, Verdict.REFUTED):
@@ -204,10 +214,21 @@ def _refuted(full: Reports, beside: Mapping[Engine, Reports], pages: str) -> lis
 
 def _three(claim: dict[str, Any], elsewhere: Mapping[Engine, dict[str, Any]]) -> list[str]:
     return [
+        f"*Where it fails*: {markdown(_failures(claim))}",
         f"*Tried*: {markdown(claim['tried'] or 'nothing further.')}",
         f"*Second opinion*: {markdown(_second_opinion(claim, elsewhere))}",
         f"*For a reader*: {markdown(claim['means'] or 'the sentence does not hold in the set-up that the source gives.')}",
     ]
+
+
+def _failures(claim: dict[str, Any]) -> str:
+    """The first places at which a refuted claim fails, under the first set of choices that refutes it: what is there, and the bound."""
+    refuted = next(one for one in claim["sets"] if one["verdict"] == Verdict.REFUTED)
+    fails = [one for one in refuted["findings"] if one["holds"] is False]
+    texts = [f"{one['place']}: {ours_text(one)} {one['unit']}".rstrip() + f", bound {bound_text(one)}" for one in fails]
+    more = f"; and {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
+    under = f" ({refuted['name']})" if refuted["name"] else ""
+    return f"at {len(fails)} of {len(refuted['findings'])} places{under}: {'; '.join(texts[:MOST_NAMED])}{more}."
 
 
 def _second_opinion(claim: dict[str, Any], elsewhere: Mapping[Engine, dict[str, Any]]) -> str:
