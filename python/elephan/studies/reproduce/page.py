@@ -249,20 +249,22 @@ def _open(full: Reports, pages: str) -> list[str]:
     for verdict, title in ((Verdict.DEPENDENT, "Dependent on an unpublished choice"), (Verdict.UNDECIDED, "Undecided")):
         rows = []
         for name, claim in _claims(full, verdict):
-            sets = "; ".join(f"{one['name']}: {one['verdict']}" for one in claim["sets"] if one["name"])
-            rows.append([_link(name.split("/")[0], claim, pages), claim["sentence"], sets or _undecided_places(claim)])
+            found = "; ".join(_of_set(one) for one in claim["sets"])
+            rows.append([_link(name.split("/")[0], claim, pages), claim["sentence"], found])
         if rows:
             table = Table("", text_heads("claim", "what the source says", "what was found"), rows)
             lines += [f"## {title}", "", table.to_markdown().rstrip(), ""]
     return lines
 
 
-def _undecided_places(claim: dict[str, Any]) -> str:
-    found = [finding for one in claim["sets"] for finding in one["findings"]]
-    open_ = [finding["place"] for finding in found if finding["holds"] is None]
-    return (
-        f"undecided at {len(open_)} of {len(found)} places: {', '.join(open_[:3])}{', ...' if len(open_) > 3 else ''}"
-    )
+def _of_set(one: dict[str, Any]) -> str:
+    """The verdict under one set of choices, and at how many places the claim holds, fails and is open; the first of the open ones by name."""
+    held = [finding["holds"] for finding in one["findings"]]
+    open_ = [finding["place"] for finding in one["findings"] if finding["holds"] is None]
+    counts = [f"{held.count(True)} of {len(held)} hold", *([f"{held.count(False)} fail"] if False in held else [])]
+    if open_:
+        counts.append(f"{len(open_)} open: {', '.join(open_[:MOST_NAMED])}{', ...' if len(open_) > MOST_NAMED else ''}")
+    return f"{one['name'] + ': ' if one['name'] else ''}{one['verdict']} ({', '.join(counts)})"
 
 
 def _contents(reports: Reports, pages: str) -> list[str]:
