@@ -258,12 +258,12 @@ def _open(full: Reports, pages: str) -> list[str]:
 
 
 def _of_set(one: dict[str, Any]) -> str:
-    """The verdict under one set of choices, and at how many places the claim holds, fails and is open; the first of the open ones by name."""
+    """The verdict under one set of choices, and at how many places the claim holds, fails and is open."""
     held = [finding["holds"] for finding in one["findings"]]
     open_ = [finding["place"] for finding in one["findings"] if finding["holds"] is None]
     counts = [f"{held.count(True)} of {len(held)} hold", *([f"{held.count(False)} fail"] if False in held else [])]
     if open_:
-        counts.append(f"{len(open_)} open: {', '.join(open_[:MOST_NAMED])}{', ...' if len(open_) > MOST_NAMED else ''}")
+        counts.append(f"{len(open_)} open, the first: {open_[0]}" if len(open_) > 1 else f"open: {open_[0]}")
     return f"{one['name'] + ': ' if one['name'] else ''}{one['verdict']} ({', '.join(counts)})"
 
 
