@@ -83,7 +83,8 @@ def test_every_repeat_is_made_valid(kernel):
         ("kernel:bic", "kernel:bic"),
         ({"name": "scalable", "a": 0.02}, {"name": "scalable", "a": 0.02}),
         ("linux:bbr", None),
-        ("westwood", None),
+        ("westwood", "westwood"),
+        ("lp", None),
     ],
 )
 def test_the_simulator_runs_the_algorithm_of_the_same_rule(name, simulated):

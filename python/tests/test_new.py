@@ -141,13 +141,13 @@ def test_an_experiment_is_a_function_and_a_scenario(checkout: Path):
         ("cc reno", "expected a name that crates/cc/src/registry.rs does not have, found 'reno'"),
         ("cc registry", "expected no crates/cc/src/registry.rs, found one"),
         ("cc external", "expected a name that crates/cc/src/registry.rs does not have, found 'external'"),
-        ("cc Illinois", "expected a name such as illinois or hstcp-fc, found 'Illinois'"),
-        ("cc match", "expected a name such as illinois or hstcp-fc, found 'match'"),
-        ("cc ../x", "expected a name such as illinois or hstcp-fc, found '../x'"),
+        ("cc Illinois", "expected a name such as hybla or hstcp-fc, found 'Illinois'"),
+        ("cc match", "expected a name such as hybla or hstcp-fc, found 'match'"),
+        ("cc ../x", "expected a name such as hybla or hstcp-fc, found '../x'"),
         ("queue pie", "expected a name that crates/net/src/queue.rs does not have, found 'pie'"),
         ("metric jain", "expected a name that crates/metrics/src/summary.rs does not have, found 'jain'"),
         ("metric impact", "expected a name that crates/metrics/src/formula.rs does not have, found 'impact'"),
-        ("experiment kelly2003", "expected a name such as illinois or hstcp-fc, found ''"),
+        ("experiment kelly2003", "expected a name such as hybla or hstcp-fc, found ''"),
         ("experiment kelly2003/table-1", "kelly2003.py does not have, found 'kelly2003/table-1'"),
         ("experiment li2006/table-99", "expected a source in one file, found the folder"),
     ],
@@ -160,16 +160,16 @@ def test_what_is_refused_writes_nothing(checkout: Path, words: str, what: str):
 
 
 def test_a_page_that_is_there_is_kept_and_nothing_else_written(checkout: Path):
-    (checkout / "docs/algorithms/illinois.md").write_text("mine")
+    (checkout / "docs/algorithms/hybla.md").write_text("mine")
     before = texts(checkout)
-    done = CliRunner().invoke(app, ["new", "cc", "illinois"])
-    assert "expected no docs/algorithms/illinois.md, found one" in str(done.exception)
+    done = CliRunner().invoke(app, ["new", "cc", "hybla"])
+    assert "expected no docs/algorithms/hybla.md, found one" in str(done.exception)
     assert texts(checkout) == before
 
 
 def test_outside_of_a_checkout_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, ["new", "cc", "illinois"])
+    done = CliRunner().invoke(app, ["new", "cc", "hybla"])
     assert "expected a checkout of Elephan" in str(done.exception)
     assert "\n" not in str(done.exception)
 

@@ -25,18 +25,24 @@ mod controller;
 mod linux;
 mod parameter;
 pub mod registry;
+mod round;
 pub mod slow_start;
 
 pub mod bic;
+pub mod compound;
 pub mod cubic;
 pub mod fast;
 pub mod hstcp;
 pub mod hstcp_fc;
 pub mod htcp;
+pub mod illinois;
 pub mod ltcp;
 pub mod reno;
 pub mod scalable;
 pub mod vegas;
+pub mod veno;
+pub mod westwood;
+pub mod yeah;
 
 #[cfg(test)]
 mod history;

@@ -144,8 +144,10 @@ proptest! {
                     Happening::Event(cause) => {
                         prop_assert!(after <= cwnd, "{name}: {cwnd} to {after} by {cause:?}");
                         prop_assert!(cause != Cause::Timeout || after == 1.0);
-                        // With a window in flight, the remaining window is smaller than before.
-                        prop_assert!(threshold <= f64::max(cwnd, 2.0), "{name}: {cwnd} left {threshold}");
+                        // With a window in flight, the remaining window is smaller than before; but Westwood's threshold
+                        // is what the path carries, also if the window was smaller.
+                        let path = name.starts_with("westwood");
+                        prop_assert!(path || threshold <= f64::max(cwnd, 2.0), "{name}: {cwnd} left {threshold}");
                         let mut undone = history.controller.clone();
                         undone.undo(crate::Undo::State);
                         prop_assert_eq!((undone.cwnd(), undone.ssthresh()), (cwnd, ssthresh), "{}", name);

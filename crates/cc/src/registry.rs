@@ -166,6 +166,11 @@ registry! {
     ltcp::Ltcp in Box { "ltcp", "Layered TCP", "Bhandarkar, Jain and Reddy"; }
     cubic::Cubic in Box or LinuxCubic in Box { "cubic", "CUBIC", "RFC 9438"; }
     vegas::Vegas in Box or LinuxVegas in Box { "vegas", "TCP Vegas", "Brakmo and Peterson 1995"; }
+    westwood::Westwood in Box { "westwood", "TCP Westwood+", "Grieco and Mascolo 2004"; }
+    veno::Veno in Box { "veno", "TCP Veno", "Fu and Liew 2003"; }
+    compound::Compound in Box { "compound", "Compound TCP", "draft-sridharan-tcpm-ctcp-02; Tan et al. 2006"; }
+    yeah::Yeah in Box { "yeah", "YeAH-TCP", "Baiocchi, Castellani and Vacirca 2007"; }
+    illinois::Illinois in Box { "illinois", "TCP-Illinois", "Liu, Basar and Srikant 2006 and 2008"; }
 }
 
 #[cfg(test)]

@@ -11,9 +11,7 @@ use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
 use crate::linux::Form;
 use crate::parameter::parameters;
 use crate::reno;
-
-/// Number of samples needed to evaluate a round: with two, each may be of a delayed ACK (Linux).
-const LEAST_SAMPLES: u32 = 3;
+use crate::round::LEAST_SAMPLES;
 
 parameters! {
     /// Vegas' parameters, in segments queued.

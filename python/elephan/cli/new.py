@@ -44,7 +44,7 @@ class Name:
     def of(cls, text: str, pattern: re.Pattern[str] = NAME) -> "Name":
         """Raises `ScenarioError` if it is not an identifier."""
         if not pattern.fullmatch(text) or text in RUST.split() or keyword.iskeyword(text):
-            raise ScenarioError(f"elephan new: expected a name such as illinois or hstcp-fc, found {text!r}")
+            raise ScenarioError(f"elephan new: expected a name such as hybla or hstcp-fc, found {text!r}")
         return cls(text, re.sub("[-.]", "_", text), "".join(word.capitalize() for word in text.split("-")))
 
 
@@ -125,7 +125,7 @@ def entry(crate: Path, registry: Path, macro: str, line: str, name: Name, page: 
 
 
 @app.command("cc")
-def cc(name: Annotated[str, typer.Argument(help="Name of the algorithm in scenarios, such as illinois.")]) -> None:
+def cc(name: Annotated[str, typer.Argument(help="Name of the algorithm in scenarios, such as hybla.")]) -> None:
     """Lay out a congestion control algorithm, which is Standard TCP at first: its file, its line, its page."""
     new = Name.of(name)
     line = f'    {new.module}::{new.type} {{ "{new.text}", "{new.type}", "Author Year"; }}\n'

@@ -8,9 +8,9 @@ use proptest::prelude::*;
 
 use crate::common::{outcome, plan};
 
-const ALGORITHMS: [&str; 13] = [
+const ALGORITHMS: [&str; 18] = [
     "tahoe", "reno", "newreno", "sack", "hstcp", "hstcp-fc", "scalable", "htcp", "bic", "fast", "ltcp",
-    "cubic", "vegas",
+    "cubic", "vegas", "westwood", "veno", "compound", "yeah", "illinois",
 ];
 
 const QUEUES: [&str; 11] = [

@@ -8,9 +8,9 @@ use elephan_tcp::{
 };
 use elephan_units::{Bytes, Time};
 
-const ALGORITHMS: [&str; 13] = [
+const ALGORITHMS: [&str; 18] = [
     "tahoe", "reno", "newreno", "sack", "hstcp", "hstcp-fc", "scalable", "htcp", "bic", "fast", "ltcp",
-    "cubic", "vegas",
+    "cubic", "vegas", "westwood", "veno", "compound", "yeah", "illinois",
 ];
 const ISS: u32 = u32::MAX - 70_000;
 const IRS: u32 = 1_000;
