@@ -18,7 +18,14 @@ fn main() {
     let variable = |name| PathBuf::from(std::env::var(name).expect("set by Cargo"));
     let kernel = variable("CARGO_MANIFEST_DIR").join("../../kernel");
     let mut build = cc::Build::new();
-    build.std("gnu11").include(&kernel).warnings(true).extra_warnings(true).file("src/host.c");
+    let interface = kernel.join("../python/elephan/foreign/include");
+    build
+        .std("gnu11")
+        .include(&kernel)
+        .include(&interface)
+        .warnings(true)
+        .extra_warnings(true)
+        .files(["src/host.c", "src/foreign.c"]);
     let sources = files(&kernel).into_iter().filter(|path| path.to_string_lossy().ends_with(".bpf.c"));
     build.files(sources).compile("elephan_kernel_host");
 
@@ -32,5 +39,7 @@ fn main() {
         .expect("OUT_DIR can be written");
 
     println!("cargo:rerun-if-changed={}", kernel.display());
+    println!("cargo:rerun-if-changed={}", interface.display());
     println!("cargo:rerun-if-changed=src/host.c");
+    println!("cargo:rerun-if-changed=src/foreign.c");
 }

@@ -130,7 +130,4 @@ pub trait Algorithm: Send + Sync {
     fn start(&mut self, _window: &Window, _ack: &Ack) -> Option<Start> {
         None
     }
-
-    /// A copy, including its state, which an undo restores.
-    fn boxed(&self) -> Box<dyn Algorithm>;
 }

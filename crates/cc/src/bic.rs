@@ -120,10 +120,6 @@ impl Algorithm for Bic {
         };
         if window.cwnd <= low_window { reno::decrease(event) } else { beta * window.cwnd }
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

@@ -126,10 +126,6 @@ impl Algorithm for Compound {
         }
         left
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

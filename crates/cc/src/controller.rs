@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::{Ack, Algorithm, Cause, Congestion, Start, Window};
+use crate::governor::{Fault, Governor, Limits, REQUEST_CWR, Report, Told, clock};
 use crate::registry::AnyAlgorithm;
 use crate::slow_start::SlowStart;
 
@@ -51,6 +52,20 @@ struct State {
     slow_start: SlowStart,
     /// With whole windows: accumulated growth of less than a segment (a kernel's `cwnd_cnt / cwnd`).
     fraction: f64,
+    /// The rate that a governor paces at, in bytes per second; zero: none.
+    pacing_rate: f64,
+}
+
+impl State {
+    fn limits(&self) -> Limits {
+        let Window { cwnd, ssthresh } = self.window;
+        Limits { cwnd, ssthresh, pacing_rate: self.pacing_rate, requests: 0 }
+    }
+
+    fn set(&mut self, limits: Limits) {
+        let Limits { cwnd, ssthresh, pacing_rate, .. } = limits;
+        (self.window, self.pacing_rate) = (Window { cwnd, ssthresh }, pacing_rate);
+    }
 }
 
 /// The congestion control of one connection.
@@ -71,7 +86,7 @@ impl Controller {
         initial_window: f64,
     ) -> Self {
         let window = Window { cwnd: initial_window.max(LOSS_WINDOW), ssthresh: f64::INFINITY };
-        let state = State { window, algorithm, slow_start, fraction: 0.0 };
+        let state = State { window, algorithm, slow_start, fraction: 0.0, pacing_rate: 0.0 };
         Self { state, quantisation, before: None }
     }
 
@@ -95,6 +110,68 @@ impl Controller {
     /// Whether the sender is in slow start, or in a start phase of the algorithm's own.
     pub fn in_slow_start(&self) -> bool {
         self.state.window.in_slow_start()
+    }
+
+    /// The same for a connection of its own: a governor's random numbers come from `seed`.
+    #[must_use]
+    pub fn fresh(&self, seed: u64) -> Self {
+        let mut controller = self.clone();
+        if let AnyAlgorithm::Governor(governor) = &mut controller.state.algorithm {
+            *governor = governor.fresh(seed);
+        }
+        controller
+    }
+
+    /// The governor, if one sets the window.
+    pub fn governor(&self) -> Option<&dyn Governor> {
+        match &self.state.algorithm {
+            AnyAlgorithm::Governor(governor) => Some(governor.as_ref()),
+            _ => None,
+        }
+    }
+
+    /// The fault of the governor, which is not called again.
+    pub fn fault(&self) -> Option<&Fault> {
+        match &self.state.algorithm {
+            AnyAlgorithm::Failed(fault) => Some(fault),
+            _ => None,
+        }
+    }
+
+    /// The rate that the governor paces at, in bytes of payload per second; zero: none.
+    #[inline]
+    pub fn pacing_rate(&self) -> f64 {
+        self.state.pacing_rate
+    }
+
+    /// Whether a governor sets cwnd in recovery, too.
+    pub fn governs_recovery(&self) -> bool {
+        self.governor().is_some_and(Governor::governs_recovery)
+    }
+
+    /// Tells the governor something; its window is the window. Returns whether it asks for a reduction.
+    #[inline]
+    pub fn tell(&mut self, told: Told, report: &Report) -> bool {
+        let limits = self.state.limits();
+        let Some(said) = self.ask(report.now_ns, |governor| governor.tell(told, limits, report)) else {
+            return false;
+        };
+        self.state.set(said);
+        said.requests & REQUEST_CWR != 0
+    }
+
+    /// The answer of the governor; none if it has failed.
+    #[inline]
+    fn ask<T>(&mut self, now_ns: u64, ask: impl FnOnce(&mut dyn Governor) -> Result<T, Fault>) -> Option<T> {
+        let AnyAlgorithm::Governor(governor) = &mut self.state.algorithm else { return None };
+        match ask(governor.as_mut()) {
+            Ok(answer) => Some(answer),
+            Err(fault) => {
+                self.state.algorithm = AnyAlgorithm::Failed(fault.at_ns(now_ns));
+                self.before = None;
+                None
+            }
+        }
     }
 
     /// An ACK with new information for the sender.
@@ -136,7 +213,7 @@ impl Controller {
     /// Changes the window by `growth` segments, but upwards by at most `most`, the rate of slow start (RFC
     /// 5681, section 3.1). Kernels have the same limit, because their window grows by one for an ACK.
     fn grow(&mut self, growth: f64, most: f64) {
-        // An external algorithm may divide by zero; the window is then unchanged.
+        // Where a rule divides by zero, the window is unchanged.
         let growth = if growth.is_finite() { growth.min(most) } else { 0.0 };
         let State { window, fraction, .. } = &mut self.state;
         let growth = match self.quantisation {
@@ -151,13 +228,32 @@ impl Controller {
         window.cwnd = (window.cwnd + growth).max(LOSS_WINDOW);
     }
 
-    /// A congestion event; the caller ensures that there is only one for each window of data.
-    pub fn on_congestion(&mut self, event: &Congestion) {
+    fn remember(&mut self) {
         match &mut self.before {
             Some(before) => **before = self.state.clone(),
             before @ None => *before = Some(Box::new(self.state.clone())),
         }
-        let State { window, algorithm, slow_start, fraction } = &mut self.state;
+    }
+
+    /// A congestion event of which the governor is told, as in [`Controller::on_congestion`].
+    pub fn on_governed_congestion(&mut self, cause: Cause, report: &Report) {
+        self.remember();
+        let limits = self.state.limits();
+        let Some(mut said) = self.ask(report.now_ns, |governor| governor.reduce(cause, limits, report))
+        else {
+            return;
+        };
+        if !self.governs_recovery() {
+            said.ssthresh = said.ssthresh.max(MIN_SSTHRESH);
+            said.cwnd = if cause == Cause::Timeout { LOSS_WINDOW } else { said.ssthresh.min(said.cwnd) };
+        }
+        self.state.set(said);
+    }
+
+    /// A congestion event; the caller ensures that there is only one for each window of data.
+    pub fn on_congestion(&mut self, event: &Congestion) {
+        self.remember();
+        let State { window, algorithm, slow_start, fraction, .. } = &mut self.state;
         slow_start.on_congestion(event.cause);
         let target = algorithm.decrease(window, event);
         let target = match self.quantisation {
@@ -166,7 +262,7 @@ impl Controller {
             Quantisation::RoundDown => libm::floor(target),
         };
         *fraction = 0.0;
-        // `max` also turns a NaN from an external algorithm into the smallest threshold.
+        // `max` also turns a NaN into the smallest threshold.
         window.ssthresh = target.max(MIN_SSTHRESH);
         window.cwnd = match event.cause {
             Cause::Timeout => LOSS_WINDOW,
@@ -177,6 +273,9 @@ impl Controller {
 
     /// Restarts from the loss window: a retransmitted segment timed out again, or Tahoe.
     pub fn collapse(&mut self) {
+        if self.governs_recovery() {
+            return;
+        }
         self.state.window.cwnd = LOSS_WINDOW;
         self.state.fraction = 0.0;
     }
@@ -210,9 +309,15 @@ impl Controller {
         self.moderate(halved.max(restart));
     }
 
-    /// Undoes the last congestion event: the supposed loss was reordering or delay.
-    pub fn undo(&mut self, undo: Undo) {
+    /// Undoes the last congestion event: the supposed loss was reordering or delay. A governor may say what is restored.
+    pub fn undo(&mut self, undo: Undo, now: Time) {
         let Some(before) = self.before.take() else { return };
+        let limits = self.state.limits();
+        if let Some(Some(said)) = self.ask(clock(now), |governor| governor.restore(limits, &before.limits()))
+        {
+            self.state.set(said);
+            return;
+        }
         let window = &mut self.state.window;
         match undo {
             Undo::State => {
@@ -324,7 +429,7 @@ mod tests {
         history.loss();
         history.ack(1.0);
         assert_eq!(history.cwnd(), 2.0);
-        history.controller.undo(Undo::State);
+        history.controller.undo(Undo::State, Time::ZERO);
         history.ack(1.0);
         assert_eq!(history.cwnd(), 5.0);
 
@@ -349,9 +454,9 @@ mod tests {
         let mut history = History::of("reno").at(20.0);
         history.loss();
         history.loss();
-        history.controller.undo(Undo::State);
+        history.controller.undo(Undo::State, Time::ZERO);
         assert_eq!(history.cwnd(), 10.0);
-        history.controller.undo(Undo::State);
+        history.controller.undo(Undo::State, Time::ZERO);
         assert_eq!(history.cwnd(), 10.0);
     }
 
@@ -364,39 +469,7 @@ mod tests {
         }
         let cwnd = history.cwnd();
         assert!(cwnd > 20.0);
-        history.controller.undo(Undo::State);
+        history.controller.undo(Undo::State, Time::ZERO);
         assert_eq!((history.cwnd(), history.ssthresh()), (cwnd, 10.0));
-    }
-
-    /// An external algorithm that returns the values it was given.
-    #[derive(Clone)]
-    struct Outside(f64);
-
-    impl Algorithm for Outside {
-        fn increase(&mut self, _: &Window, _: &Ack) -> f64 {
-            self.0
-        }
-        fn decrease(&mut self, _: &Window, _: &Congestion) -> f64 {
-            self.0
-        }
-        fn boxed(&self) -> Box<dyn Algorithm> {
-            Box::new(self.clone())
-        }
-    }
-
-    #[test]
-    fn an_algorithm_from_outside_cannot_break_the_window() {
-        for (answer, grown) in
-            [(f64::NAN, 10.0), (f64::INFINITY, 10.0), (f64::NEG_INFINITY, 10.0), (100.0, 11.0), (-100.0, 1.0)]
-        {
-            let mut history = History::of("reno");
-            let outside = AnyAlgorithm::External(Box::new(Outside(answer)));
-            history.controller =
-                Controller::new(outside, SlowStart::Standard, Quantisation::None, 10.0).with_ssthresh(2.0);
-            history.ack(1.0);
-            assert_eq!(history.cwnd(), grown);
-            history.loss();
-            assert!(history.cwnd() >= 1.0 && history.cwnd() <= grown && history.ssthresh() >= 2.0);
-        }
     }
 }

@@ -122,10 +122,6 @@ impl Algorithm for Cubic {
         self.stage = None;
         beta * event.flight_size
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

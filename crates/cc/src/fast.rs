@@ -162,10 +162,6 @@ impl Algorithm for Fast {
         (self.round_min, self.last_round_min) = (Time::MAX, Time::MAX);
         reno::decrease(event)
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

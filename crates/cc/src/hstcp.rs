@@ -166,10 +166,6 @@ impl Algorithm for Hstcp {
         }
         (1.0 - self.response.b(window.cwnd)) * window.cwnd
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 /// RFC 3649, appendix B: the window from which `a` is the number of the row, counted from 1, and `b`.

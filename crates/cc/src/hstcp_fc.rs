@@ -98,10 +98,6 @@ impl Algorithm for HstcpFc {
         }
         self.hstcp.decrease(window, event)
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

@@ -194,10 +194,6 @@ impl Algorithm for Htcp {
         self.max_rtt = self.max_rtt - queueing + queueing.mul_f64(MAX_RTT_MEMORY);
         if self.beta == BETA_MIN { reno::decrease(event) } else { self.beta * window.cwnd }
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

@@ -136,10 +136,6 @@ impl Algorithm for Illinois {
         }
         left
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@
 
 pub mod algorithm;
 mod controller;
+pub mod governor;
 mod linux;
 mod parameter;
 pub mod registry;

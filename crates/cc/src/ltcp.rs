@@ -73,10 +73,6 @@ impl Algorithm for Ltcp {
         let last_step = step / self.alpha;
         window.cwnd - (last_step / 2.0 + (1.0 - 1.0 / self.alpha) * (window.cwnd - from) / 2.0)
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ fn apply(history: &mut History, happening: &Happening) {
             let segments = fraction * history.cwnd();
             history.controller.moderate(segments);
         }
-        Happening::Undo => history.controller.undo(crate::Undo::State),
+        Happening::Undo => history.controller.undo(crate::Undo::State, Time::ZERO),
         Happening::Recovery(on) => history.in_recovery = on,
         Happening::Wait(ms) => history.wait(ms / 1e3),
         Happening::Idle(ms) => history.idle(ms / 1e3),
@@ -149,7 +149,7 @@ proptest! {
                         let path = name.starts_with("westwood");
                         prop_assert!(path || threshold <= f64::max(cwnd, 2.0), "{name}: {cwnd} left {threshold}");
                         let mut undone = history.controller.clone();
-                        undone.undo(crate::Undo::State);
+                        undone.undo(crate::Undo::State, Time::ZERO);
                         prop_assert_eq!((undone.cwnd(), undone.ssthresh()), (cwnd, ssthresh), "{}", name);
                         prop_assert_eq!(fingerprint(&undone, &history), fingerprint(&was, &history), "{}", name);
                     }

@@ -4,6 +4,7 @@ use elephan_units::entry::{Make, Value};
 use elephan_units::{Mistake, Time};
 
 use crate::algorithm::{Ack, Algorithm, Congestion, Start, Window};
+use crate::governor::{Fault, Governor};
 use crate::linux::Form;
 use crate::parameter::Parameters;
 
@@ -33,8 +34,10 @@ macro_rules! registry {
                     $linux(registry!(@type crate::linux::$module::$variant $(, $linux_box)?)),
                 )?
             )+
-            /// An algorithm from outside this crate.
-            External(Box<dyn Algorithm>),
+            /// An algorithm from outside, which sets the window itself.
+            Governor(Box<dyn Governor>),
+            /// What is left of one that failed: the window stays as it is.
+            Failed(Fault),
         }
 
         /// The parameters of any algorithm that has a name.
@@ -85,11 +88,13 @@ macro_rules! registry {
                         Self::$variant(algorithm) => Self::$variant(algorithm.clone()),
                         $( Self::$linux(algorithm) => Self::$linux(algorithm.clone()), )?
                     )+
-                    Self::External(algorithm) => Self::External(algorithm.boxed()),
+                    Self::Governor(governor) => Self::Governor(governor.boxed()),
+                    Self::Failed(fault) => Self::Failed(fault.clone()),
                 }
             }
         }
 
+        // The controller tells a governor by other calls than these.
         impl Algorithm for AnyAlgorithm {
             fn increase(&mut self, window: &Window, ack: &Ack) -> f64 {
                 match self {
@@ -97,7 +102,7 @@ macro_rules! registry {
                         Self::$variant(algorithm) => algorithm.increase(window, ack),
                         $( Self::$linux(algorithm) => algorithm.increase(window, ack), )?
                     )+
-                    Self::External(algorithm) => algorithm.increase(window, ack),
+                    Self::Governor(_) | Self::Failed(_) => 0.0,
                 }
             }
 
@@ -107,7 +112,7 @@ macro_rules! registry {
                         Self::$variant(algorithm) => algorithm.decrease(window, event),
                         $( Self::$linux(algorithm) => algorithm.decrease(window, event), )?
                     )+
-                    Self::External(algorithm) => algorithm.decrease(window, event),
+                    Self::Governor(_) | Self::Failed(_) => window.ssthresh,
                 }
             }
 
@@ -117,7 +122,7 @@ macro_rules! registry {
                         Self::$variant(algorithm) => algorithm.observe(window, ack),
                         $( Self::$linux(algorithm) => algorithm.observe(window, ack), )?
                     )+
-                    Self::External(algorithm) => algorithm.observe(window, ack),
+                    Self::Governor(_) | Self::Failed(_) => {}
                 }
             }
 
@@ -127,7 +132,7 @@ macro_rules! registry {
                         Self::$variant(algorithm) => algorithm.resume(idle),
                         $( Self::$linux(algorithm) => algorithm.resume(idle), )?
                     )+
-                    Self::External(algorithm) => algorithm.resume(idle),
+                    Self::Governor(_) | Self::Failed(_) => {}
                 }
             }
 
@@ -137,12 +142,8 @@ macro_rules! registry {
                         Self::$variant(algorithm) => algorithm.start(window, ack),
                         $( Self::$linux(algorithm) => algorithm.start(window, ack), )?
                     )+
-                    Self::External(algorithm) => algorithm.start(window, ack),
+                    Self::Governor(_) | Self::Failed(_) => None,
                 }
-            }
-
-            fn boxed(&self) -> Box<dyn Algorithm> {
-                Box::new(self.clone())
             }
         }
     };

@@ -47,10 +47,6 @@ impl Algorithm for Reno {
     fn decrease(&mut self, _: &Window, event: &Congestion) -> f64 {
         self.parameters.beta * event.flight_size
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

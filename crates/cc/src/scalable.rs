@@ -70,10 +70,6 @@ impl Algorithm for Scalable {
                 Rounding::None => given_up,
             }
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

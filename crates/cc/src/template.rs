@@ -46,10 +46,6 @@ impl Algorithm for Template {
         }
         self.parameters.beta * event.flight_size
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

@@ -95,10 +95,6 @@ impl Algorithm for Vegas {
         (self.samples, self.round_min) = (0, Time::MAX);
         reno::decrease(event)
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

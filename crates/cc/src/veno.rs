@@ -61,10 +61,6 @@ impl Algorithm for Veno {
             Cause::Loss | Cause::Ecn | Cause::Timeout => reno::decrease(event),
         }
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

@@ -62,10 +62,6 @@ impl Algorithm for Westwood {
     fn decrease(&mut self, _: &Window, event: &Congestion) -> f64 {
         self.bandwidth.map_or_else(|| reno::decrease(event), |bandwidth| bandwidth * event.min_rtt.secs_f64())
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

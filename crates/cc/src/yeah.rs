@@ -131,10 +131,6 @@ impl Algorithm for Yeah {
         self.reno_window = f64::max(self.reno_window / 2.0, LEAST);
         window.cwnd - removed
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

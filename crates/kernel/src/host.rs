@@ -2,14 +2,13 @@
 
 use std::ffi::{CStr, c_char};
 
-use elephan_cc::{Ack, Algorithm, Cause, Congestion, Start, State, Window};
-use elephan_units::Time;
+use elephan_cc::governor::{Fault, Governor, Limits, Report};
+use elephan_cc::{Cause, State};
 
 /// A kernel's "infinite" threshold: `TCP_INFINITE_SSTHRESH`.
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
-/// Connections begin one second after the start of the kernel's clock, because some algorithms use zero for
-/// "never".
-const EPOCH_US: u64 = 1_000_000;
+/// RFC 5681, equation 4: `ssthresh` is never below two segments.
+const MIN_SSTHRESH: f64 = 2.0;
 
 /// `struct parameter` of kernel/elephan.h.
 #[repr(C)]
@@ -102,11 +101,8 @@ pub struct Host {
     owed: f64,
     /// Growth beyond `ssthresh` that slow start must leave to congestion avoidance.
     beyond: f64,
-    state: State,
-}
-
-fn micros(time: Time) -> u64 {
-    time.picos() / 1_000_000
+    /// The state that it was told last, by its number.
+    state: u32,
 }
 
 impl Host {
@@ -114,7 +110,7 @@ impl Host {
         // SAFETY: a constant.
         assert_eq!(std::mem::size_of::<TcpSock>() as u64, unsafe { el_sizeof_tcp_sock });
         let tp = TcpSock { snd_nxt: 1, is_cwnd_limited: 1, ..TcpSock::default() };
-        let mut host = Self { operations, values, tp, owed: 0.0, beyond: 0.0, state: State::Open };
+        let mut host = Self { operations, values, tp, owed: 0.0, beyond: 0.0, state: State::Open.into() };
         host.call(operations.init, 0, 0);
         host
     }
@@ -133,23 +129,31 @@ impl Host {
         }
     }
 
-    fn set_state(&mut self, state: State) {
+    fn set_state(&mut self, state: u32) {
         if state != self.state {
             self.state = state;
-            // The kernel's numbers are in the order of the states.
-            self.call(self.operations.set_state, state as u64, 0);
+            self.call(self.operations.set_state, u64::from(state), 0);
         }
     }
 
-    fn set_window(&mut self, window: &Window) {
-        self.tp.snd_cwnd = (window.cwnd as u32).max(1);
-        self.tp.snd_ssthresh = window.ssthresh.min(f64::from(INFINITE_SSTHRESH)) as u32;
+    fn set_window(&mut self, limits: &Limits) {
+        self.tp.snd_cwnd = (limits.cwnd as u32).max(1);
+        self.tp.snd_ssthresh = limits.ssthresh.min(f64::from(INFINITE_SSTHRESH)) as u32;
+    }
+
+    /// The connection as the kernel has it.
+    fn set(&mut self, limits: &Limits, report: &Report) {
+        self.set_window(limits);
+        let tp = &mut self.tp;
+        tp.tcp_mstamp = report.now_ns / 1000;
+        tp.delivered = report.delivered as u32;
+        tp.rtt_min[1] = (report.min_rtt_ns / 1000) as u32;
     }
 
     /// Lets the kernel's algorithm change the window; returns the change.
-    fn avoid(&mut self, window: &Window, ack: &Ack) -> f64 {
-        self.set_window(window);
-        self.owed += ack.segments;
+    fn avoid(&mut self, limits: &Limits, growth: f64) -> f64 {
+        self.set_window(limits);
+        self.owed += growth;
         let acked = self.owed as u32;
         self.owed -= f64::from(acked);
         if acked == 0 {
@@ -161,57 +165,62 @@ impl Host {
     }
 }
 
-impl Algorithm for Host {
-    fn observe(&mut self, window: &Window, ack: &Ack) {
-        self.set_window(window);
-        let min_rtt = micros(ack.min_rtt) as u32;
+impl Governor for Host {
+    fn ack(&mut self, limits: &mut Limits, report: &Report) -> Result<(), Fault> {
+        self.set(limits, report);
         let tp = &mut self.tp;
-        tp.tcp_mstamp = EPOCH_US + micros(ack.now);
-        tp.srtt_us = (micros(ack.srtt) * 8) as u32;
-        tp.rtt_min[1] = min_rtt;
-        tp.mss_cache = ack.mss;
-        tp.delivered = ack.delivered as u32;
+        tp.srtt_us = (report.srtt_ns / 1000 * 8) as u32;
+        tp.mss_cache = report.mss;
         // Segments sent in a round trip are acknowledged in the next.
-        tp.snd_una = 2 * ack.round as u32;
+        tp.snd_una = 2 * report.round as u32;
         tp.snd_nxt = tp.snd_una + 1;
-        self.set_state(ack.state);
-        let rtt_us = ack.rtt.map_or(-1, |rtt| micros(rtt) as i32);
-        let sample = AckSample { pkts_acked: 1, rtt_us, in_flight: ack.flight_size as u32 };
+        self.set_state(report.state);
+        let rtt_us = if report.rtt_ns < 0 { -1 } else { (report.rtt_ns / 1000) as i32 };
+        let sample = AckSample { pkts_acked: 1, rtt_us, in_flight: report.rate.sent_in_flight };
         self.call(self.operations.pkts_acked, &raw const sample as u64, 0);
+        if report.growth == 0.0 {
+            return Ok(());
+        }
+        let mut growth = self.avoid(limits, report.growth);
+        if limits.cwnd < limits.ssthresh {
+            // The kernel's slow start goes on beyond ssthresh by itself: what it adds there counts at the next ACK.
+            let room = limits.ssthresh - limits.cwnd;
+            self.beyond = (growth - room).max(0.0);
+            growth = growth.min(room);
+            let grown = (limits.cwnd + growth.min(report.growth)).max(1.0);
+            if f64::from(self.tp.snd_ssthresh) < limits.ssthresh.min(f64::from(INFINITE_SSTHRESH)) {
+                limits.ssthresh = grown.max(MIN_SSTHRESH);
+            }
+            limits.cwnd = grown;
+        } else {
+            growth += std::mem::take(&mut self.beyond);
+            // No ACK adds more than in slow start.
+            limits.cwnd = (limits.cwnd + growth.min(report.growth)).max(1.0);
+        }
+        Ok(())
     }
 
-    fn start(&mut self, window: &Window, ack: &Ack) -> Option<Start> {
-        let growth = self.avoid(window, ack);
-        // The kernel's slow start goes on beyond ssthresh by itself.
-        let room = window.ssthresh - window.cwnd;
-        self.beyond = (growth - room).max(0.0);
-        let ends = f64::from(self.tp.snd_ssthresh) < window.ssthresh.min(f64::from(INFINITE_SSTHRESH));
-        Some(Start { growth: growth.min(room), ends })
-    }
-
-    fn increase(&mut self, window: &Window, ack: &Ack) -> f64 {
-        self.avoid(window, ack) + std::mem::take(&mut self.beyond)
-    }
-
-    fn decrease(&mut self, window: &Window, event: &Congestion) -> f64 {
-        self.set_window(window);
-        self.tp.tcp_mstamp = EPOCH_US + micros(event.now);
-        self.tp.delivered = event.delivered as u32;
-        self.tp.rtt_min[1] = micros(event.min_rtt) as u32;
+    fn congestion(&mut self, limits: &mut Limits, report: &Report, cause: Cause) -> Result<(), Fault> {
+        self.set(limits, report);
         self.beyond = 0.0;
         let mut arguments = self.arguments(0, 0);
         let ssthresh = self.operations.ssthresh.expect("every algorithm has ssthresh");
         // SAFETY: as in `call`.
-        let target = unsafe { ssthresh(arguments.as_mut_ptr()) };
-        self.set_state(match event.cause {
+        limits.ssthresh = f64::from(unsafe { ssthresh(arguments.as_mut_ptr()) });
+        let state = match cause {
             Cause::Timeout => State::Loss,
             Cause::Ecn => State::Cwr,
             Cause::Loss => State::Recovery,
-        });
-        f64::from(target)
+        };
+        self.set_state(state.into());
+        Ok(())
     }
 
-    fn boxed(&self) -> Box<dyn Algorithm> {
+    fn fresh(&self, _: u64) -> Box<dyn Governor> {
+        self.boxed()
+    }
+
+    fn boxed(&self) -> Box<dyn Governor> {
         Box::new(self.clone())
     }
 }

@@ -1,4 +1,4 @@
-//! The kernel's algorithms, compiled for the host.
+//! The kernel's algorithms, compiled for the host; and algorithms from outside ([`foreign`]).
 //!
 //! `kernel/*.bpf.c` are the sources of the eBPF programs that `elephan kernel load` loads into a running
 //! kernel. The same files are compiled here by the host's C compiler. So tests compare their integer
@@ -7,6 +7,7 @@
 
 #![allow(unsafe_code, reason = "C is called: the safety of each call is stated there")]
 
+pub mod foreign;
 mod host;
 pub mod linux;
 pub mod registered;
@@ -117,7 +118,7 @@ impl Entry {
     /// An instance with its published parameters, except for those in `settings`, for the simulator.
     pub fn build(&self, settings: &[(&str, Value)]) -> Result<AnyAlgorithm, Mistake> {
         let values = self.values(settings)?;
-        Ok(AnyAlgorithm::External(Box::new(Host::new(self.operations, values))))
+        Ok(AnyAlgorithm::Governor(Box::new(Host::new(self.operations, values))))
     }
 
     /// The values of its table in fixed point, in the table's order, with these settings.

@@ -1,4 +1,5 @@
-use elephan_cc::{Ack, Algorithm, Cause, Congestion, Controller, Quantisation, SlowStart, State, Window};
+use elephan_cc::governor::{Report, Told, clock, nanos};
+use elephan_cc::{Ack, Cause, Congestion, Controller, Quantisation, SlowStart, State};
 use elephan_units::Time;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -75,7 +76,7 @@ impl Pair {
             self.now = began + rtt.mul_f64((acked / in_flight).min(1.0));
             for (controller, delivered) in self.controllers.iter_mut().zip(&mut self.delivered) {
                 *delivered += f64::from(worth);
-                controller.on_ack(&Ack {
+                let ack = Ack {
                     now: self.now,
                     segments: f64::from(worth),
                     delivered: *delivered,
@@ -86,7 +87,12 @@ impl Pair {
                     round: self.round,
                     state: State::Open,
                     mss: 1448,
-                });
+                };
+                if controller.governor().is_some() {
+                    controller.tell(Told::Ack, &report(&ack));
+                } else {
+                    controller.on_ack(&ack);
+                }
             }
             self.compare();
         }
@@ -95,13 +101,15 @@ impl Pair {
 
     fn congestion(&mut self, cause: Cause) {
         for (controller, &delivered) in self.controllers.iter_mut().zip(&self.delivered) {
-            controller.on_congestion(&Congestion {
-                now: self.now,
-                cause,
-                flight_size: controller.cwnd(),
-                delivered,
-                min_rtt: self.min_rtt,
-            });
+            let (now, min_rtt, flight_size) = (self.now, self.min_rtt, controller.cwnd());
+            if controller.governor().is_some() {
+                let delivered = delivered as u64;
+                let (now_ns, min_rtt_ns) = (clock(now), nanos(min_rtt));
+                let report = Report { now_ns, min_rtt_ns, delivered, ..Report::default() };
+                controller.on_governed_congestion(cause, &report);
+            } else {
+                controller.on_congestion(&Congestion { now, cause, flight_size, delivered, min_rtt });
+            }
         }
         self.compare();
     }
@@ -115,6 +123,22 @@ impl Pair {
             Event::Loss => self.congestion(Cause::Loss),
             Event::Timeout => self.congestion(Cause::Timeout),
         }
+    }
+}
+
+/// The same ACK as a governor is told of it.
+fn report(ack: &Ack) -> Report {
+    Report {
+        now_ns: clock(ack.now),
+        rtt_ns: ack.rtt.map_or(-1, |rtt| nanos(rtt).cast_signed()),
+        min_rtt_ns: nanos(ack.min_rtt),
+        srtt_ns: nanos(ack.srtt),
+        delivered: ack.delivered as u64,
+        round: ack.round,
+        growth: ack.segments,
+        mss: ack.mss,
+        state: ack.state.into(),
+        ..Report::default()
     }
 }
 
@@ -197,18 +221,12 @@ fn windows_agree_with_elephan_cc_within_a_few_segments() {
 #[test]
 fn a_decrease_rounds_as_the_published_kernels_do() {
     // Thesis, section 9.1.2: b = 1/8 removes 2 of 18 segments.
-    let mut scalable = find("scalable").unwrap().build(&[]).unwrap();
-    let event = Congestion {
-        now: Time::from_secs(1),
-        cause: Cause::Loss,
-        flight_size: 18.0,
-        delivered: 0.0,
-        min_rtt: Time::from_millis(50),
-    };
-    let window = Window { cwnd: 18.0, ssthresh: 2.0 };
-    assert_eq!(scalable.decrease(&window, &event), 16.0);
-    let window = Window { cwnd: 16.0, ssthresh: 2.0 };
-    assert_eq!(scalable.decrease(&window, &event), 8.0);
+    for (cwnd, left) in [(18.0, 16.0), (16.0, 8.0)] {
+        let scalable = find("scalable").unwrap().build(&[]).unwrap();
+        let mut controller = Controller::new(scalable, SlowStart::Standard, Quantisation::None, cwnd);
+        controller.on_governed_congestion(Cause::Loss, &Report::default());
+        assert_eq!(controller.ssthresh(), left);
+    }
 }
 
 #[test]

@@ -13,6 +13,18 @@ pub enum Error {
     /// A capture could not be written.
     #[error("{}: {_1}", _0.display())]
     Pcap(PathBuf, std::io::Error),
+    /// The congestion control of a flow, which is not one of Elephan's own, failed.
+    #[error("flow {flow} ({name}) at {at}: {text}")]
+    Fault {
+        /// The flow's number; that of a crowd follows those of the flows.
+        flow: u32,
+        /// The name of the algorithm in the scenario.
+        name: &'static str,
+        /// The simulated time.
+        at: Time,
+        /// What was expected, and what was found.
+        text: String,
+    },
     /// Simulated time does not advance: this number of events and packets did not change it.
     #[error("expected simulated time to advance, found it at {at} after {steps} events; source: {who}")]
     Standstill {

@@ -6,24 +6,28 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use elephan_cc::{
-    Ack, Algorithm, Congestion, Controller, Quantisation, Window, registry::AnyAlgorithm, slow_start,
-};
+use elephan_cc::governor::{Fault, Governor, Limits, Report};
+use elephan_cc::{Cause, Controller, Quantisation, registry::AnyAlgorithm, slow_start};
 use elephan_tcp::{Config, Endpoint, Segment, Stack};
 use elephan_units::{Bytes, Time};
 
 /// A constant window.
+#[derive(Clone)]
 struct Fixed;
 
-impl Algorithm for Fixed {
-    fn increase(&mut self, _: &Window, _: &Ack) -> f64 {
-        0.0
+impl Governor for Fixed {
+    fn ack(&mut self, _: &mut Limits, _: &Report) -> Result<(), Fault> {
+        Ok(())
     }
-    fn decrease(&mut self, window: &Window, _: &Congestion) -> f64 {
-        window.cwnd
+    fn congestion(&mut self, limits: &mut Limits, _: &Report, _: Cause) -> Result<(), Fault> {
+        limits.ssthresh = limits.cwnd;
+        Ok(())
     }
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(Self)
+    fn fresh(&self, _: u64) -> Box<dyn Governor> {
+        self.boxed()
+    }
+    fn boxed(&self) -> Box<dyn Governor> {
+        Box::new(self.clone())
     }
 }
 
@@ -35,7 +39,7 @@ fn endpoint(window: u32, connects: bool) -> Endpoint {
         ..Config::default()
     };
     let standard = slow_start::find("standard").expect("registered").build(&[]).expect("no settings");
-    let algorithm = AnyAlgorithm::External(Box::new(Fixed));
+    let algorithm = AnyAlgorithm::Governor(Box::new(Fixed));
     let controller = Controller::new(algorithm, standard, Quantisation::None, f64::from(window));
     let stack = Stack::new(&config, controller);
     if connects { Endpoint::connect(&stack, 1) } else { Endpoint::listen(&stack, 2) }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use elephan_cc::Controller;
+use elephan_cc::governor::Governor;
 
 use crate::config::Config;
 
@@ -11,6 +12,8 @@ use crate::config::Config;
 pub struct Stack {
     pub(crate) config: Config,
     pub(crate) controller: Controller,
+    /// Whether the governor needs every mark: ECN is in use, and the receiver echoes as in DCTCP.
+    pub(crate) needs_ecn: bool,
 }
 
 impl Stack {
@@ -20,6 +23,12 @@ impl Stack {
             Some(segments) => controller.with_ssthresh(f64::from(segments)),
             None => controller,
         };
-        Arc::new(Self { config: *config, controller })
+        let needs_ecn = controller.governor().is_some_and(Governor::needs_ecn);
+        Arc::new(Self { config: *config, controller, needs_ecn })
+    }
+
+    /// Whether a governor sets the windows.
+    pub fn is_governed(&self) -> bool {
+        self.controller.governor().is_some()
     }
 }

@@ -114,10 +114,6 @@ impl Algorithm for Bic {
         }
         f64::from(if cwnd <= LOW_WINDOW { cwnd / 2 } else { share(cwnd, BETA, 1024) })
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

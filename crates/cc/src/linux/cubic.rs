@@ -167,10 +167,6 @@ impl Algorithm for Cubic {
         }
         f64::from(share(cwnd, BETA, 1024))
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

@@ -46,10 +46,6 @@ impl Algorithm for Hstcp {
         let cwnd = segments(window);
         f64::from(cwnd - cwnd / 256 * removed(self.row) - cwnd % 256 * removed(self.row) / 256)
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 /// What a loss removes of a window of this row, in 256ths: RFC 3649's b(w) at the row's end, rounded down. Unlike

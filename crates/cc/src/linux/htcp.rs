@@ -202,10 +202,6 @@ impl Algorithm for Htcp {
         };
         f64::from(segments(window) * self.beta / ONE)
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

@@ -24,10 +24,6 @@ impl Algorithm for Scalable {
         let cwnd = segments(window);
         f64::from(cwnd - cwnd / 8)
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

@@ -120,10 +120,6 @@ impl Algorithm for Vegas {
         self.base_us = u32::MAX;
         self.wipe();
     }
-
-    fn boxed(&self) -> Box<dyn Algorithm> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

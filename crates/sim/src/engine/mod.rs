@@ -8,6 +8,7 @@
 //! then changes of links and their records; and last what is recorded of flows, which so shows the effects of all others.
 
 mod backlog;
+mod faults;
 mod packets;
 mod site;
 mod standstill;
@@ -39,6 +40,8 @@ pub struct Engine<'a, const DETAILED: bool> {
     reports: Log,
     /// Whether sites advance on the threads of the current pool.
     on_threads: bool,
+    /// Whether any flow has an algorithm that may fail.
+    may_fail: bool,
 }
 
 /// Events of a round, beside those of the site with the most, for which it is worth waking other threads: these take
@@ -54,7 +57,8 @@ fn is_worth_threads(sites: &[Site<'_>]) -> bool {
 impl<'a, const DETAILED: bool> Engine<'a, DETAILED> {
     /// An engine for a run that has not begun.
     pub fn new(state: State<'a>, record: Record<'a>, partition: Partition, on_threads: bool) -> Self {
-        Self { state, record, partition, reports: Log::new(), on_threads }
+        let may_fail = state.sites.iter().any(Site::may_fail);
+        Self { state, record, partition, reports: Log::new(), on_threads, may_fail }
     }
 
     /// Runs to the end of the plan.
@@ -103,6 +107,9 @@ impl<'a, const DETAILED: bool> Engine<'a, DETAILED> {
                 }
                 network.hand_over(number as u32, until);
             }
+        }
+        if self.may_fail {
+            faults::look(sites)?;
         }
         report::merge(sites.iter_mut().map(|site| &mut site.log), &mut self.reports);
         for (key, report) in self.reports.drain(..) {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use elephan_cc::governor::Fault;
 use elephan_metrics::{Control, Reception};
 use elephan_network::Paths;
 use elephan_scenario::plan::{Flow, Plan};
@@ -170,6 +171,21 @@ impl<'a> Site<'a> {
     pub fn stack_of(&self, slot: u32, crowd: Option<u32>) -> &Arc<Stack> {
         let number = crowd.map_or(slot as usize, |crowd| self.plan.flows.len() + crowd as usize);
         &self.stacks[number]
+    }
+
+    /// Whether any connection has an algorithm that may fail.
+    pub fn may_fail(&self) -> bool {
+        self.stacks.iter().any(|stack| stack.is_governed())
+    }
+
+    /// What failed in the congestion control of senders here: the slot, the number of its flow and its algorithm, and the
+    /// fault.
+    pub fn faults(&self) -> impl Iterator<Item = (u32, (u32, &'static str), &Fault)> {
+        (self.first..).zip(&self.slots).filter_map(|(number, slot)| {
+            let fault = slot.fault()?;
+            let flow = self.plan_of(number, slot.owner.crowd());
+            Some((number, (self.number_of_slot(number), flow.cc.name), fault))
+        })
     }
 
     /// The flow or crowd of a slot, by its number in traces.

@@ -1,6 +1,7 @@
 //! Slots for one connection at a time, of a flow or of a crowd: one where its senders are, one where its
 //! receivers are.
 
+use elephan_cc::governor::Fault;
 use elephan_tcp::{Counters, Endpoint};
 
 use crate::state::connection::{Half, Sending};
@@ -37,18 +38,26 @@ pub struct Slot {
     before: Option<Box<Counters>>,
     /// Connections opened so far.
     pub opened: u64,
+    /// What failed in a connection before the current one.
+    fault: Option<Fault>,
 }
 
 impl Slot {
     /// A slot without any connection so far.
     pub fn new(owner: Owner) -> Self {
-        Self { owner, connection: None, before: None, opened: 0 }
+        Self { owner, connection: None, before: None, opened: 0, fault: None }
     }
 
     /// Removes the current connection, which is closed.
     pub fn clear(&mut self) {
         self.before = Some(Box::new(self.counters()));
+        self.fault = self.fault().cloned();
         self.connection = None;
+    }
+
+    /// What failed first in the congestion control of its connections.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.fault.as_ref().or_else(|| self.sender()?.controller().fault())
     }
 
     /// Sum of the counters of the senders of all its connections.

@@ -7,6 +7,7 @@ mod conservation;
 mod crowds;
 mod datagrams;
 mod estimate;
+mod foreign;
 mod fuzz;
 mod hosts;
 mod kernel;

@@ -101,7 +101,7 @@ impl Endpoint {
             peer_shift: 0,
             sack: config.recovery == Recovery::Sack,
             timestamps: config.timestamps,
-            ecn: config.ecn,
+            ecn: config.ecn || stack.needs_ecn,
             echo: false,
             capable: false,
             ts_recent: 0,
@@ -126,7 +126,8 @@ impl Endpoint {
 
     /// The sending half as the handshake leaves it, or has left it so far.
     fn first_sending(&self) -> Sending {
-        let mut sender = Sender::new(&self.stack);
+        // The initial sequence number is random.
+        let mut sender = Sender::new(&self.stack, self.iss.into());
         sender.agree(&self.agreement());
         if self.handshake.is_none() {
             self.establish_sender(&mut sender);

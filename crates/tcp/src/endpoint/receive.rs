@@ -1,5 +1,6 @@
 //! Processes an arriving segment for both halves.
 
+use elephan_cc::governor::Event;
 use elephan_units::Time;
 
 use super::{Endpoint, Sending, State};
@@ -72,6 +73,9 @@ impl Endpoint {
     /// [`Receiver::receive_next`]: crate::receiver::Receiver::receive_next
     #[inline(always)]
     fn on_next_data(&mut self, segment: &Segment, marked: bool, now: Time) -> bool {
+        if marked != self.echo && self.echoes_each_mark() {
+            return false;
+        }
         let echo = self.age_of_echo(segment, now);
         let taken =
             self.says_nothing(segment) && self.receiver.receive_next(u64::from(segment.len), echo, now);
@@ -192,15 +196,37 @@ impl Endpoint {
     }
 
     fn on_data(&mut self, segment: &Segment, origin: u32, marked: bool, now: Time) {
-        // RFC 3168, section 6.1.3: echo until the sender signals its reduction (CWR).
-        if segment.flags.contains(Flags::CWR) {
-            self.echo = false;
+        if self.echoes_each_mark() {
+            self.echo_this(marked, now);
+        } else {
+            // RFC 3168, section 6.1.3: echo until the sender signals its reduction (CWR).
+            if segment.flags.contains(Flags::CWR) {
+                self.echo = false;
+            }
+            self.echo |= marked && self.ecn;
         }
-        self.echo |= marked && self.ecn;
         let echo = self.age_of_echo(segment, now);
         let left = sequence::expand(segment.seq, origin, self.receiver.next());
         let fin = segment.flags.contains(Flags::FIN);
         self.receiver.receive(left, left + u64::from(segment.len), fin, echo, now);
+    }
+
+    /// Whether ACKs echo whether the last segment was marked, instead of that any was.
+    #[inline]
+    fn echoes_each_mark(&self) -> bool {
+        self.ecn && self.stack.needs_ecn
+    }
+
+    /// Echoes each mark (RFC 8257, section 3.2): a change is told at once.
+    fn echo_this(&mut self, marked: bool, now: Time) {
+        if marked == self.echo {
+            return;
+        }
+        self.echo = marked;
+        self.receiver.ack_now = true;
+        if let Some(Sending { sender, .. }) = self.sending.as_deref_mut() {
+            sender.tell_event(if marked { Event::Ce } else { Event::NoCe }, now);
+        }
     }
 
     /// How old the timestamp is that a segment echoes, where the receiver measures round-trip times.

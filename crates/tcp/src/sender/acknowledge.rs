@@ -3,6 +3,7 @@
 use elephan_cc::{Ack, Cause, State};
 use elephan_units::Time;
 
+use super::governed::Delivery;
 use super::phase::{Phase, RecoveryWindow};
 use super::rtt::{age, sent_by, ticks};
 use super::scoreboard::Delivered;
@@ -29,6 +30,7 @@ impl Sender {
     /// - the acknowledgment covers a segment or more;
     /// - no loss recovery is in progress, and no reduction awaits the ACK that may show it to be spurious;
     /// - `cwnd` is not moderated at this ACK;
+    /// - no governor needs to know of each segment;
     /// - losses are found by counting and not by time, so that no segment is lost as long as none is missing;
     /// - [`Scoreboard::acknowledge_untouched`] takes it: nothing is known of the segments but that they were sent.
     ///
@@ -52,10 +54,11 @@ impl Sender {
             || self.rack.is_some()
             || self.tlp.is_some()
             || self.settings.moderate && self.is_dubious()
+            || self.is_sampled()
         {
             return false;
         }
-        let flight = self.board.pipe();
+        let (flight, outstanding) = (self.board.pipe(), self.board.len());
         let Some(acked) = self.board.acknowledge_untouched(offset) else { return false };
         self.burst = 0;
         self.duplicates = None;
@@ -73,7 +76,12 @@ impl Sender {
         self.begin_round();
         let state = if self.is_reduced_for_mark() { State::Cwr } else { State::Open };
         let growth = if self.is_window_limit() { self.worth(acked.bytes, acked.bytes) } else { 0.0 };
-        self.grow(growth, flight, Some(rtt), state, now);
+        if self.governed.is_some() {
+            self.tell_plain_ack(growth, outstanding - self.board.len(), rtt, state, now);
+            self.reduce_if_asked(counters, now);
+        } else {
+            self.grow(growth, flight, Some(rtt), state, now);
+        }
         self.restart_timer(true, now);
         true
     }
@@ -84,6 +92,9 @@ impl Sender {
             return;
         }
         self.burst = 0;
+        if self.governed.is_some() {
+            self.note_prior();
+        }
         let mut before = Before { una: self.space.una, pipe: self.board.pipe(), open: self.phase.is_open() };
         let was_dubious = self.settings.moderate && self.is_dubious();
         let window_changed = self.space.take_window(ack.offset, ack.window);
@@ -127,7 +138,7 @@ impl Sender {
                 && self.frto_finds_spurious(advanced, duplicate, duplicate_reported, &delivered)
             || advanced && self.eifel.is_some() && self.eifel_finds_spurious(ack.echoed)
         {
-            self.undo_reduction(counters);
+            self.undo_reduction(counters, now);
             // As if there had been no recovery: this ACK, too, counts towards growth.
             before.open = true;
         } else if let Repair::Sack { fack, reduction, .. } = self.settings.repair {
@@ -156,8 +167,10 @@ impl Sender {
         if !self.phase.is_open() {
             self.set_recovery_window(delivered.bytes, advanced && !lost_more);
         }
+        self.tell_state(now);
         if delivered.bytes > 0 || advanced {
             self.tell_controller(&delivered, rtt, before, ack.ece, now);
+            self.reduce_if_asked(counters, now);
         }
         if self.settings.moderate && self.space.next > before.una {
             let says_nothing = !advanced && !ack.has_data && !window_changed;
@@ -282,7 +295,19 @@ impl Sender {
             && counts
             && self.is_window_limit();
         let growth = if grows { self.worth(delivered.bytes, delivered.cumulative) } else { 0.0 };
-        self.grow(growth, before.pipe, rtt, state, now);
+        if self.governed.is_some() {
+            let delivery = Delivery {
+                growth,
+                acked: delivered.count,
+                cumulative: delivered.segments,
+                newest: delivered.latest.map(|(_, id, sent_at)| (id, sent_at)),
+                rtt,
+                marked,
+            };
+            self.tell_ack(delivery, now);
+        } else {
+            self.grow(growth, before.pipe, rtt, state, now);
+        }
     }
 
     /// Whether the window was the limit in the last round trip.
@@ -290,7 +315,7 @@ impl Sender {
     fn is_window_limit(&self) -> bool {
         self.usage.limited
             || self.controller.in_slow_start()
-                && self.segments(2 * self.usage.outstanding) > self.controller.cwnd()
+                && self.segments(2 * u64::from(self.usage.outstanding)) > self.controller.cwnd()
     }
 
     /// A new round trip begins when everything below the end of the last is acknowledged.

@@ -11,11 +11,13 @@
 mod acknowledge;
 mod eifel;
 mod frto;
+mod governed;
 mod halving;
 mod pacing;
 mod phase;
 mod prr;
 mod rack;
+mod rate;
 mod recovery;
 mod rtt;
 mod scoreboard;
@@ -33,6 +35,7 @@ use crate::stack::Stack;
 
 use eifel::Eifel;
 use frto::Frto;
+use governed::Governed;
 use pacing::Pacer;
 use phase::Phase;
 use rack::Rack;
@@ -120,7 +123,10 @@ pub struct Sender {
     /// Segments sent since the last acknowledgment, for the burst limit.
     burst: u32,
     pacer: Option<Box<Pacer>>,
-    last_sent: Option<Time>,
+    /// When a segment was last sent; `Time::MAX` before the first.
+    last_sent: Time,
+    /// None where an algorithm of ours sets the window.
+    governed: Option<Box<Governed>>,
 }
 
 /// Consecutive duplicate ACKs.
@@ -151,8 +157,8 @@ struct Reduction {
 struct Usage {
     /// Whether `cwnd` was the limit.
     limited: bool,
-    /// Largest number of outstanding bytes.
-    outstanding: u64,
+    /// Largest number of outstanding bytes; no window is larger than 1 GiB.
+    outstanding: u32,
     /// The next round trip begins when this is acknowledged.
     until: u64,
 }
@@ -167,12 +173,15 @@ struct Round {
 }
 
 impl Sender {
-    /// A sender of this stack.
-    pub fn new(stack: &Stack) -> Self {
-        let Stack { config, controller } = stack;
-        let settings = Settings::new(config);
+    /// A sender of this stack. Random numbers of a governor come from `seed`.
+    pub fn new(stack: &Stack, seed: u64) -> Self {
+        let Stack { config, controller, .. } = stack;
+        let mut settings = Settings::new(config);
+        if controller.governs_recovery() {
+            settings.leave_recovery_window();
+        }
         Self {
-            controller: controller.clone(),
+            controller: controller.fresh(seed),
             settings,
             space: SendSpace::new(config.send_buffer.map_or(u64::MAX, Bytes::get), config.send_buffer_tuning),
             board: Scoreboard::new(settings.sack() && (config.lost_retransmission || config.rack)),
@@ -192,7 +201,8 @@ impl Sender {
             timed_from: 0,
             burst: 0,
             pacer: config.pacing.then(|| Box::new(Pacer::new(config))),
-            last_sent: None,
+            last_sent: Time::MAX,
+            governed: controller.governor().map(|governor| Box::new(Governed::new(governor))),
         }
     }
 
@@ -278,6 +288,7 @@ impl Sender {
 
     /// The application writes `bytes` more.
     pub fn write(&mut self, bytes: u64) {
+        self.note_app_limited();
         self.space.write(bytes);
     }
 
@@ -296,12 +307,12 @@ impl Sender {
     pub(crate) fn describe(&self) -> String {
         let Self { controller: _, settings, space, board, rtt, timer, phase, duplicates, .. } = self;
         let Self { last_reduction, undo, rack, tlp, frto, eifel, delivered, round, usage, .. } = self;
-        let Self { timed_from, burst, pacer, last_sent, .. } = self;
+        let Self { timed_from, burst, pacer, last_sent, governed, .. } = self;
         format!(
             "{:?} {:?} {:?}",
             (settings, space, board, rtt, timer, phase, duplicates),
             (last_reduction, undo, rack, tlp, frto, eifel, delivered, round, usage),
-            (timed_from, burst, pacer, last_sent)
+            (timed_from, burst, pacer, last_sent, governed)
         )
     }
 

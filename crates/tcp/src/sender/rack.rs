@@ -145,6 +145,7 @@ impl Sender {
             // No ACK grants anything to send, and there may be no further one.
             recovery.retransmit_now = true;
         }
+        self.tell_state(now);
     }
 
     /// A timeout: marks as lost what is overdue, and the first segment, which is sent at once (section 6.3).

@@ -183,6 +183,7 @@ impl Sender {
         if self.space.una > self.last_reduction.until {
             counters.stalls += 1;
             self.reduce(Cause::Ecn, self.space.una, counters, now);
+            self.tell_state(now);
         }
     }
 
@@ -218,6 +219,10 @@ impl Sender {
         let undo = matches!(self.settings.repair, Repair::Sack { undo: true, .. });
         self.begin_eifel(cause);
         self.undo.on_reduction(self.phase.is_open(), undo && cause != Cause::Ecn);
+        if self.governed.is_some() {
+            self.tell_congestion(cause, now);
+            return;
+        }
         self.controller.on_congestion(&Congestion {
             now,
             cause,
@@ -252,11 +257,12 @@ impl Sender {
 
     /// Undoes the last reduction.
     #[inline(never)]
-    pub(super) fn undo_reduction(&mut self, counters: &mut Counters) {
+    pub(super) fn undo_reduction(&mut self, counters: &mut Counters, now: Time) {
         counters.undos += 1;
         self.undo.disarm();
         (self.frto, self.eifel) = (None, None);
-        self.controller.undo(self.settings.undo);
+        self.controller.undo(self.settings.undo, now);
+        self.note_undo();
         self.rtt.forget_back_off();
         if self.rack.is_some() {
             self.board.nothing_is_overdue();

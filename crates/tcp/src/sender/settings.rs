@@ -82,6 +82,13 @@ impl Settings {
         }
     }
 
+    /// In a recovery with selective acknowledgments the controller's window is the limit.
+    pub fn leave_recovery_window(&mut self) {
+        if let Repair::Sack { reduction, .. } = &mut self.repair {
+            *reduction = WindowReduction::AtOnce;
+        }
+    }
+
     /// Whether losses are repaired with selective acknowledgments.
     #[inline]
     pub fn sack(&self) -> bool {

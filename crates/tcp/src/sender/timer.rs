@@ -1,6 +1,7 @@
 //! The timer of the sending half: for retransmission, or for a closed window if nothing is outstanding.
 
 use elephan_cc::Cause;
+use elephan_cc::governor::Event;
 use elephan_units::Time;
 
 use super::Sender;
@@ -129,6 +130,8 @@ impl Sender {
             self.timer.probe = true;
         } else {
             counters.timeouts += 1;
+            self.note_app_limited();
+            self.tell_event(Event::Timeout, now);
             // RFC 5681, section 3.1: ssthresh is held when the same segment times out again. It is also held
             // if there was already a reduction for the window in which the segment was sent; in Linux, also in any
             // recovery (net/ipv4/tcp_input.c, `tcp_enter_loss`).
@@ -148,6 +151,7 @@ impl Sender {
             self.lose_at_timeout(now);
             self.phase = Phase::Restart { recover: self.space.next };
             self.duplicates = None;
+            self.tell_state(now);
         }
         self.timer.tries = self.timer.tries.saturating_add(1);
     }

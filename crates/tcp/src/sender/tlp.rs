@@ -2,6 +2,7 @@
 //! two round trips without an ACK one segment is sent as a probe, and its ACK lets RACK find what is lost.
 
 use elephan_cc::Cause;
+use elephan_cc::governor::Event;
 use elephan_units::Time;
 
 use super::acknowledge::Before;
@@ -125,6 +126,7 @@ impl Sender {
             // The probe's ACK has shown that the original did not arrive.
             self.eifel = None;
             self.undo.disarm();
+            self.tell_event(Event::EndCwr, now);
         } else if duplicate {
             // The original and the probe arrived, at a peer without D-SACK.
             self.forget_probe();

@@ -1,5 +1,6 @@
 //! Selects what may be sent now: lost segments first, then new data, then segments that may be lost.
 
+use elephan_cc::governor::Event;
 use elephan_units::Time;
 
 use super::phase::{Phase, RecoveryWindow, SackRecovery};
@@ -89,7 +90,8 @@ impl Sender {
     /// - data is outstanding, and no loss recovery is in progress;
     /// - nothing but the window, the buffers and the burst limit says when a segment leaves: neither pacing nor
     ///   probes for a lost tail are in use;
-    /// - no reduction waits to be signalled to the peer (CWR).
+    /// - no reduction waits to be signalled to the peer (CWR);
+    /// - no governor needs to know of each segment.
     #[inline]
     pub fn poll_burst(&mut self, counters: &mut Counters, now: Time) -> Option<(Transmission, u32, bool)> {
         if !self.phase.is_open()
@@ -98,6 +100,7 @@ impl Sender {
             || self.pacer.is_some()
             || self.tlp.is_some()
             || self.last_reduction.untold
+            || self.is_sampled()
         {
             return None;
         }
@@ -121,7 +124,7 @@ impl Sender {
         }
         self.space.next += bytes;
         self.burst += count as u32;
-        self.last_sent = Some(now);
+        self.last_sent = now;
         counters.segments_sent += count;
         counters.bytes_sent += bytes;
         // Whether a full segment waits that only the window does not admit.
@@ -156,7 +159,7 @@ impl Sender {
         };
         let bytes = u64::from(transmission.len);
         self.burst += 1;
-        self.last_sent = Some(now);
+        self.last_sent = now;
         if self.timer.is_off() {
             self.start_timer(now);
         }
@@ -167,7 +170,7 @@ impl Sender {
             prr.on_sent(bytes);
         }
         if let Some(pacer) = &mut self.pacer {
-            pacer.on_sent(&self.controller, self.rtt.srtt(), now);
+            pacer.on_sent(&self.controller, bytes, self.rtt.srtt(), now);
         }
         counters.segments_sent += 1;
         counters.bytes_sent += bytes;
@@ -246,8 +249,10 @@ impl Sender {
     #[inline(always)]
     pub(super) fn send_new(&mut self, len: u16, fin: bool, now: Time) -> Transmission {
         let offset = self.space.next;
+        let (id, is_first) = (self.board.next_id(), self.board.is_empty());
         self.board.push(offset, len, fin, now);
         self.space.next += u64::from(len) + u64::from(fin);
+        self.note_sent(id, self.space.next, is_first, now);
         self.note_usage(false);
         let push = self.space.next >= self.space.written;
         Transmission {
@@ -296,6 +301,7 @@ impl Sender {
             self.start_timer(now);
         }
         let record = self.board.retransmit(id, now);
+        self.note_sent(id, record.end(), false, now);
         self.note_retransmission(now);
         self.undo.on_retransmission(record.offset, record.end());
         let push = record.end() >= self.space.written;
@@ -311,11 +317,16 @@ impl Sender {
 
     /// Data is to be sent, and nothing is in flight.
     fn resume(&mut self, now: Time) {
-        let Some(sent) = self.last_sent.replace(now) else { return };
-        let idle = now.since(sent);
+        if self.last_sent == Time::MAX {
+            self.tell_start(now);
+            self.last_sent = now;
+            return;
+        }
+        let idle = now.since(self.last_sent);
         self.controller.resume(idle);
         let rto = self.rtt.rto();
-        if idle > rto {
+        let restarts = idle > rto && !self.controller.governs_recovery();
+        if restarts {
             let restart = f64::from(self.settings.initial_window);
             match self.settings.after_idle {
                 AfterIdle::Restart => self.controller.moderate(restart),
@@ -323,6 +334,9 @@ impl Sender {
                 AfterIdle::Keep => {}
             }
         }
+        let restarts = restarts && self.settings.after_idle != AfterIdle::Keep;
+        self.tell_event(if restarts { Event::Restart } else { Event::Start }, now);
+        self.last_sent = now;
     }
 
     /// Records how much of the window is used; `limited` says that data waits for the window.
@@ -335,7 +349,7 @@ impl Sender {
         }
         // Without data that waits, a full window is the limit too.
         let limited = limited || !self.window_admits(u64::from(self.settings.mss));
-        let outstanding = self.space.outstanding();
+        let outstanding = self.space.outstanding() as u32;
         if begins || limited || outstanding > usage.outstanding {
             self.usage = Usage { limited, outstanding, until: self.space.next };
         }

@@ -3,57 +3,128 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::common::{Script, config, ms};
+use crate::common::{Script, config, ms, stamped};
+use elephan_cc::governor::{Event, Fault, Governor, Limits, Report, clock};
 use elephan_cc::registry::AnyAlgorithm;
-use elephan_cc::{Ack, Algorithm, Cause, Congestion, Controller, SlowStart, Window};
+use elephan_cc::{Cause, Controller, SlowStart, State};
 use elephan_tcp::Config;
 
-/// The calls that an algorithm received.
-#[derive(Default)]
-struct Told {
-    acks: Vec<Ack>,
-    events: Vec<Congestion>,
+/// A call that a governor received.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Call {
+    Start,
+    Ack,
+    State(State),
+    Event(Event),
+    Congestion(Cause),
 }
 
-/// A window that does not grow, and is reduced to half of the data in flight.
+/// A window that does not grow, and is reduced to half; it keeps the calls, with the report of each.
 #[derive(Clone, Default)]
-struct Listener(Arc<Mutex<Told>>);
+struct Listener {
+    told: Arc<Mutex<Vec<(Call, Report)>>>,
+    governs_recovery: bool,
+    needs_rate: bool,
+    needs_ecn: bool,
+    /// The pacing rate that it sets, in bytes per second.
+    rate: f64,
+    /// The window that it sets when it governs recovery.
+    in_recovery: f64,
+    /// The window that it restores, if it undoes by itself.
+    undone: Option<f64>,
+}
 
-impl Algorithm for Listener {
-    fn observe(&mut self, _: &Window, ack: &Ack) {
-        self.0.lock().unwrap().acks.push(*ack);
+const STATES: [State; 5] = [State::Open, State::Disorder, State::Cwr, State::Recovery, State::Loss];
+
+impl Listener {
+    fn note(&self, call: Call, limits: &mut Limits, report: &Report) {
+        self.told.lock().unwrap().push((call, *report));
+        limits.pacing_rate = self.rate;
     }
-    fn increase(&mut self, _: &Window, _: &Ack) -> f64 {
-        0.0
+
+    /// The calls since the last call of this.
+    fn calls(&self) -> Vec<(Call, Report)> {
+        std::mem::take(&mut self.told.lock().unwrap())
     }
-    fn decrease(&mut self, _: &Window, event: &Congestion) -> f64 {
-        self.0.lock().unwrap().events.push(*event);
-        event.flight_size / 2.0
+
+    /// Which of these were no ACKs.
+    fn happened(&self) -> Vec<Call> {
+        self.calls().into_iter().map(|(call, _)| call).filter(|&call| call != Call::Ack).collect()
     }
-    fn boxed(&self) -> Box<dyn Algorithm> {
+
+    /// The reports of ACKs among these.
+    fn acks(&self) -> Vec<Report> {
+        self.calls().into_iter().filter(|&(call, _)| call == Call::Ack).map(|(_, report)| report).collect()
+    }
+}
+
+impl Governor for Listener {
+    fn governs_recovery(&self) -> bool {
+        self.governs_recovery
+    }
+    fn needs_rate(&self) -> bool {
+        self.needs_rate
+    }
+    fn needs_ecn(&self) -> bool {
+        self.needs_ecn
+    }
+    fn start(&mut self, limits: &mut Limits, report: &Report) -> Result<(), Fault> {
+        self.note(Call::Start, limits, report);
+        Ok(())
+    }
+    fn ack(&mut self, limits: &mut Limits, report: &Report) -> Result<(), Fault> {
+        self.note(Call::Ack, limits, report);
+        Ok(())
+    }
+    fn congestion(&mut self, limits: &mut Limits, report: &Report, cause: Cause) -> Result<(), Fault> {
+        self.note(Call::Congestion(cause), limits, report);
+        limits.ssthresh = limits.cwnd / 2.0;
+        if self.governs_recovery {
+            limits.cwnd = self.in_recovery;
+        }
+        Ok(())
+    }
+    fn state(&mut self, limits: &mut Limits, report: &Report) -> Result<(), Fault> {
+        self.note(Call::State(STATES[report.state as usize]), limits, report);
+        Ok(())
+    }
+    fn event(&mut self, limits: &mut Limits, report: &Report, event: Event) -> Result<(), Fault> {
+        self.note(Call::Event(event), limits, report);
+        Ok(())
+    }
+    fn undo(&mut self, limits: &mut Limits, _: &Limits) -> Result<bool, Fault> {
+        let Some(cwnd) = self.undone else { return Ok(false) };
+        limits.cwnd = cwnd;
+        Ok(true)
+    }
+    fn fresh(&self, _: u64) -> Box<dyn Governor> {
+        self.boxed()
+    }
+    fn boxed(&self) -> Box<dyn Governor> {
         Box::new(self.clone())
     }
 }
 
-/// A window of 10 in congestion avoidance, and the calls that its algorithm receives.
-fn listening(config: Config) -> (Script, Listener) {
-    let listener = Listener::default();
-    let algorithm = AnyAlgorithm::External(Box::new(listener.clone()));
+/// A controller with a window of 10 in congestion avoidance.
+fn controlled(listener: &Listener, config: Config) -> (Controller, Config) {
+    let algorithm = AnyAlgorithm::Governor(Box::new(listener.clone()));
     let config = Config { initial_ssthresh: Some(10), ..config };
-    let controller = Controller::new(algorithm, SlowStart::Standard, config.quantisation, 10.0);
+    (Controller::new(algorithm, SlowStart::Standard, config.quantisation, 10.0), config)
+}
+
+/// A window of 10 in congestion avoidance, and the calls that its governor receives.
+fn listening_as(listener: Listener, config: Config) -> (Script, Listener) {
+    let (controller, config) = controlled(&listener, config);
     let mut tcp = Script::controlled(controller, config);
-    tcp.write(100).sent();
+    tcp.write(100);
+    if listener.rate == 0.0 {
+        tcp.sent();
+    }
     (tcp, listener)
 }
 
-impl Listener {
-    /// The ACKs since the last call.
-    fn acks(&self) -> Vec<Ack> {
-        std::mem::take(&mut self.0.lock().unwrap().acks)
-    }
-    fn events(&self) -> Vec<Congestion> {
-        std::mem::take(&mut self.0.lock().unwrap().events)
-    }
+fn listening(config: Config) -> (Script, Listener) {
+    listening_as(Listener::default(), config)
 }
 
 #[test]
@@ -64,15 +135,21 @@ fn an_ack_comes_with_what_it_delivered() {
     let (mut tcp, listener) = listening(config());
     tcp.until(100).ack(1).ack(4);
     let acks = listener.acks();
-    let numbers = |acks: &[Ack]| -> Vec<(f64, f64, f64)> {
-        acks.iter().map(|ack| (ack.segments, ack.delivered, ack.flight_size)).collect()
+    let numbers = |acks: &[Report]| -> Vec<(f64, u64, [u32; 5])> {
+        let counts =
+            |ack: &Report| [ack.acked, ack.acked_cumulative, ack.prior_in_flight, ack.in_flight, ack.sacked];
+        acks.iter().map(|ack| (ack.growth, ack.delivered, counts(ack))).collect()
     };
-    assert_eq!(numbers(&acks), [(1.0, 1.0, 10.0), (3.0, 4.0, 10.0)]);
-    assert!(acks.iter().all(|ack| ack.rtt == Some(ms(100)) && ack.min_rtt == ms(100) && ack.now == tcp.now));
+    assert_eq!(numbers(&acks), [(1.0, 1, [1, 1, 10, 9, 0]), (3.0, 4, [3, 3, 10, 7, 0])]);
+    for ack in &acks {
+        assert_eq!((ack.rtt_ns, ack.min_rtt_ns, ack.now_ns), (100_000_000, 100_000_000, clock(tcp.now)));
+        assert_eq!((ack.mss, ack.is_window_limited), (1000, 1));
+    }
+    assert_eq!((acks[1].snd_una, acks[1].snd_nxt), (4000, 11_000));
     tcp.until(110).sack(4, &[5..7]);
-    assert_eq!(numbers(&listener.acks()), [(0.0, 6.0, 10.0)]);
+    assert_eq!(numbers(&listener.acks()), [(0.0, 6, [2, 0, 10, 8, 2])]);
     tcp.until(120).ack(7);
-    assert_eq!(numbers(&listener.acks()), [(3.0, 7.0, 10.0)]);
+    assert_eq!(numbers(&listener.acks()), [(3.0, 7, [1, 3, 10, 9, 0])]);
     // An ACK without new information is not passed on.
     tcp.ack(7).ack(6);
     assert!(listener.acks().is_empty());
@@ -100,52 +177,215 @@ fn nothing_is_worth_growth_in_recovery_and_at_its_end() {
     let (mut tcp, listener) = listening(config());
     tcp.until(100).sack(0, &[1..4]).sack(0, &[1..8]);
     assert_eq!(
-        listener.acks().iter().map(|a| (a.segments, a.in_recovery())).collect::<Vec<_>>(),
-        [(0.0, true); 2]
+        listener.acks().iter().map(|ack| (ack.growth, ack.state)).collect::<Vec<_>>(),
+        [(0.0, State::Recovery.into()); 2]
     );
     tcp.until(200).ack(8).ack(10);
-    let end: Vec<(f64, bool)> = listener.acks().iter().map(|a| (a.segments, a.in_recovery())).collect();
-    assert_eq!(end, [(0.0, true), (0.0, false)]);
+    let end: Vec<(f64, u32)> = listener.acks().iter().map(|ack| (ack.growth, ack.state)).collect();
+    assert_eq!(end, [(0.0, State::Recovery.into()), (0.0, State::Open.into())]);
     tcp.until(300).ack(11);
-    assert_eq!(listener.acks()[0].segments, 1.0);
+    assert_eq!(listener.acks()[0].growth, 1.0);
 }
 
 #[test]
-fn an_event_comes_with_its_cause_and_what_was_in_flight() {
-    // FlightSize (RFC 5681, section 2) does not count segments sent by limited transmit: it is 10 for a loss;
-    // for a timeout it is the outstanding data; for a mark it is the data outstanding before its ACK.
+fn a_reduction_comes_with_its_cause_and_what_is_in_flight() {
     let (mut tcp, listener) = listening(config());
-    tcp.until(100).sack(0, &[1..2]).sack(0, &[1..3]).sack(0, &[1..4]);
-    let said = |listener: &Listener| -> Vec<(Cause, f64, f64)> {
-        listener.events().iter().map(|e| (e.cause, e.flight_size, e.delivered)).collect()
+    let said = |listener: &Listener| -> Vec<(Call, u32, u64)> {
+        let calls = listener.calls().into_iter();
+        let reductions = calls.filter(|(call, _)| matches!(call, Call::Congestion(_)));
+        reductions.map(|(call, report)| (call, report.in_flight, report.delivered)).collect()
     };
-    assert_eq!(said(&listener), [(Cause::Loss, 10.0, 3.0)]);
+    tcp.until(100).sack(0, &[1..2]).sack(0, &[1..3]).sack(0, &[1..4]);
+    // Two segments of limited transmit; the ACK that shows the loss is not counted yet.
+    assert_eq!(said(&listener), [(Call::Congestion(Cause::Loss), 8, 2)]);
     tcp.until(100).sack(0, &[1..12]).until(1100);
-    // The window is then 5, of the 16 that are outstanding.
-    assert_eq!(said(&listener), [(Cause::Timeout, 5.0, 11.0)]);
+    assert_eq!(said(&listener), [(Call::Congestion(Cause::Timeout), 5, 11)]);
 
     let (mut tcp, listener) = listening(Config { ecn: true, ..config() });
     tcp.ece = true;
     tcp.until(100).ack(4);
-    assert_eq!(said(&listener), [(Cause::Ecn, 10.0, 4.0)]);
+    assert_eq!(said(&listener), [(Call::Congestion(Cause::Ecn), 6, 0)]);
 
-    let (mut tcp, listener) = listening(config());
+    // FlightSize (RFC 5681, section 2), which Standard TCP halves, does not count segments sent by limited transmit: it
+    // is 10 for a loss; for a mark it is the data outstanding before its ACK.
+    let reno = || {
+        let mut tcp = Script::sender(Config { ecn: true, initial_ssthresh: Some(10), ..config() });
+        tcp.write(100).sent();
+        tcp
+    };
+    let mut tcp = reno();
+    tcp.until(100).sack(0, &[1..2]).sack(0, &[1..3]).sack(0, &[1..4]);
+    assert_eq!(tcp.ssthresh(), 5.0);
+    let mut tcp = reno();
+    tcp.ece = true;
+    tcp.until(100).ack(4);
+    assert_eq!(tcp.ssthresh(), 5.0);
+    let mut tcp = reno();
     tcp.until(1000);
-    assert_eq!(said(&listener), [(Cause::Timeout, 10.0, 0.0)]);
+    assert_eq!(tcp.ssthresh(), 5.0);
+}
+
+#[test]
+fn states_and_events_are_told_in_order() {
+    use Call::{Congestion, Event as Happened, Start};
+    let state = Call::State;
+    let (mut tcp, listener) = listening(config());
+    assert_eq!(listener.happened(), [Start]);
+    // A hole, a recovery, and its end.
+    tcp.until(100).sack(0, &[1..2]);
+    assert_eq!(listener.happened(), [state(State::Disorder)]);
+    tcp.sack(0, &[1..4]);
+    assert_eq!(listener.happened(), [Congestion(Cause::Loss), state(State::Recovery)]);
+    // Nothing is in flight then, and more is to be sent.
+    tcp.until(200).ack(11);
+    let begins = Happened(Event::Start);
+    assert_eq!(listener.happened(), [Happened(Event::EndCwr), state(State::Open), begins]);
+    // A timeout, and its end, when all that was sent before it is acknowledged.
+    tcp.until(1500);
+    assert_eq!(
+        listener.happened(),
+        [Happened(Event::Timeout), Congestion(Cause::Timeout), state(State::Loss)]
+    );
+    let next = tcp.sent().into_iter().max().unwrap() + 1;
+    tcp.until(1600).ack(next);
+    assert_eq!(listener.happened(), [state(State::Open), begins]);
+
+    // A mark, which the data of a window answers.
+    let (mut tcp, listener) = listening(Config { ecn: true, ..config() });
+    tcp.ece = true;
+    tcp.until(100).ack(4);
+    assert_eq!(listener.happened(), [Start, Congestion(Cause::Ecn), state(State::Cwr)]);
+    tcp.ece = false;
+    tcp.until(200).ack(10);
+    assert_eq!(listener.happened(), [Happened(Event::EndCwr), state(State::Open), begins]);
+}
+
+#[test]
+fn the_first_data_after_an_idle_time_is_told() {
+    for (idle, event) in [(500, Event::Start), (5000, Event::Restart)] {
+        let listener = Listener::default();
+        let (controller, config) = controlled(&listener, config());
+        let mut tcp = Script::controlled(controller, Config { initial_window: 3, ..config });
+        tcp.write(5).sent();
+        tcp.until(100).ack(5);
+        listener.calls();
+        tcp.until(100 + idle).write(1);
+        let calls = listener.calls();
+        assert_eq!(calls.iter().map(|call| call.0).collect::<Vec<_>>(), [Call::Event(event)]);
+        assert_eq!(calls[0].1.sent_ns, clock(ms(100)), "when data was sent before: the end of the handshake");
+        assert_eq!(tcp.cwnd(), if event == Event::Restart { 3.0 } else { 10.0 });
+    }
+}
+
+#[test]
+fn a_recovery_has_the_governors_window() {
+    // Of 10 segments the first is lost. With a window of 6 and PRR's none, 5 are in flight when 3 have arrived and one is
+    // lost: the retransmission, and no more.
+    let listener = Listener { governs_recovery: true, in_recovery: 8.0, ..Listener::default() };
+    let config = Config { window_reduction: elephan_tcp::WindowReduction::Prr, ..config() };
+    let (mut tcp, _listener) = listening_as(listener, config);
+    tcp.until(100).sack(0, &[1..4]);
+    assert_eq!((tcp.cwnd(), tcp.ssthresh()), (8.0, 5.0));
+    let in_flight = tcp.end.snapshot().pipe / 1000;
+    assert_eq!(in_flight, 8);
+    // A timeout leaves the window to it.
+    tcp.until(3000);
+    assert_eq!(tcp.cwnd(), 8.0);
+}
+
+#[test]
+fn an_undo_is_the_governors_own() {
+    for (undone, cwnd) in [(Some(9.0), 9.0), (None, 10.0)] {
+        let listener = Listener { undone, ..Listener::default() };
+        let (mut tcp, listener) = listening_as(listener, Config { eifel: true, ..stamped() });
+        tcp.until(100).sack(0, &[1..4]);
+        assert_eq!(tcp.cwnd(), 5.0);
+        listener.calls();
+        // The ACK of the first transmission, which was late.
+        tcp.until(110);
+        tcp.echo = 101;
+        tcp.ack(4);
+        assert_eq!(tcp.cwnd(), cwnd);
+        // The end of a reduction that was undone is not told.
+        assert_eq!(listener.happened(), [Call::State(State::Open)]);
+    }
+}
+
+#[test]
+fn segments_leave_at_the_governors_pacing_rate() {
+    // 1000 bytes at 100 kB/s: one for each 10 ms.
+    let (mut tcp, _listener) = listening_as(Listener { rate: 100_000.0, ..Listener::default() }, config());
+    tcp.until(45);
+    assert_eq!(tcp.sent_at(), [(0, 0.0), (1, 10.0), (2, 20.0), (3, 30.0), (4, 40.0)]);
+}
+
+#[test]
+fn a_constant_rate_is_what_is_sampled() {
+    // A segment for each millisecond arrives after 100 ms: 1 segment/ms.
+    let listener = Listener { needs_rate: true, ..Listener::default() };
+    let (mut tcp, listener) = listening_as(listener, config());
+    for next in 1..=60 {
+        tcp.until(100 + 10 * next).ack(next);
+    }
+    let acks = listener.acks();
+    for ack in &acks[20..] {
+        let rate = ack.rate;
+        assert_eq!(rate.interval_ns, i64::from(rate.delivered) * 10_000_000, "{rate:?}");
+        assert_eq!((rate.is_app_limited, rate.lost, rate.sent_in_flight), (0, 0, 10_000));
+        assert_eq!(rate.prior_delivered + u64::from(rate.delivered), ack.delivered);
+    }
+}
+
+#[test]
+fn samples_of_an_idle_application_say_so() {
+    let listener = Listener { needs_rate: true, ..Listener::default() };
+    let (controller, config) = controlled(&listener, config());
+    let mut tcp = Script::controlled(controller, config);
+    tcp.write(3).sent();
+    tcp.until(100).ack(3);
+    tcp.until(150).write(40);
+    tcp.until(250);
+    for next in 4..=30 {
+        tcp.ack(next);
+    }
+    let flags: Vec<(u64, u32)> =
+        listener.acks().iter().map(|ack| (ack.delivered, ack.rate.is_app_limited)).collect();
+    // What was sent before a write that follows an idle time, and what was sent until that was delivered.
+    assert_eq!(flags[0], (3, 1));
+    assert!(flags[1..].iter().any(|&(_, limited)| limited == 0), "{flags:?}");
+}
+
+#[test]
+fn a_receiver_echoes_each_mark_where_the_governor_needs_it() {
+    let listener = Listener { needs_ecn: true, ..Listener::default() };
+    let (mut tcp, listener) = listening_as(listener, config());
+    assert!(tcp.end.ecn_capable() || !listener.calls().is_empty());
+    tcp.ece = true;
+    tcp.until(100).ack(4);
+    tcp.ece = false;
+    tcp.until(200).ack(8);
+    let acks = listener.acks();
+    assert_eq!(
+        acks.iter().map(|ack| (ack.delivered, ack.delivered_ce)).collect::<Vec<_>>(),
+        [(4, 4), (8, 4)]
+    );
 }
 
 #[test]
 fn a_full_device_queue_reduces_once_in_a_window() {
     // Linux (tcp_enter_cwr): treated as a mark, but neither a loss nor a mark is counted, and there is no
     // second reduction before some data is acknowledged.
+    let reductions = |listener: &Listener| -> Vec<Cause> {
+        let cause = |call| if let Call::Congestion(cause) = call { Some(cause) } else { None };
+        listener.happened().into_iter().filter_map(cause).collect()
+    };
     let (mut tcp, listener) = listening(config());
     tcp.end.on_local_congestion(tcp.now);
-    assert!(listener.events().is_empty());
+    assert_eq!(reductions(&listener), []);
     tcp.until(100).ack(4);
     tcp.end.on_local_congestion(tcp.now);
     tcp.end.on_local_congestion(tcp.now);
-    let events = listener.events();
-    assert_eq!((events.len(), events[0].cause, events[0].flight_size), (1, Cause::Ecn, 10.0));
+    assert_eq!(reductions(&listener), [Cause::Ecn]);
     let counters = tcp.end.counters();
     assert_eq!(
         (counters.stalls, counters.reductions, counters.ecn_events, counters.loss_events),

@@ -57,6 +57,7 @@ impl Scoreboard {
         let (len, again) = (u64::from(record.len), record.flags & IN_FLIGHT_AGAIN != 0);
         self.pipe -= len;
         self.lost += 1;
+        self.losses = self.losses.wrapping_add(1);
         if !again {
             self.waiting += 1;
             self.retransmit_from = self.retransmit_from.min(id);
@@ -91,6 +92,7 @@ impl Scoreboard {
         self.pipe -= len;
         self.retransmitted -= 1;
         if lost {
+            self.losses = self.losses.wrapping_add(1);
             self.waiting += 1;
             self.lost_again.push_back(id);
         }
@@ -107,12 +109,14 @@ impl Scoreboard {
     /// A timeout: everything that is not selectively acknowledged is lost (RFC 6675, section 5.1).
     pub fn all_is_lost(&mut self) {
         self.forget_reneged();
+        let waited_for = self.records.len() as u32 - self.sacked - self.waiting;
         for record in &mut self.records {
             record.flags &= !IN_FLIGHT_AGAIN;
             if record.flags & SACKED == 0 {
                 record.flags |= LOST;
             }
         }
+        self.losses = self.losses.wrapping_add(waited_for);
         self.count();
         self.retransmissions.clear();
         self.lost_again.clear();
@@ -127,6 +131,7 @@ impl Scoreboard {
         let reneged = self.records.front().is_some_and(|record| record.flags & SACKED != 0);
         if reneged {
             self.runs.clear();
+            self.sacked = 0;
             self.blocks = None;
             for record in &mut self.records {
                 record.flags &= !SACKED;

@@ -37,6 +37,10 @@ pub struct Delivered {
     pub cumulative: u64,
     /// Segments newly acknowledged cumulatively.
     pub segments: u64,
+    /// Segments newly acknowledged, cumulatively or selectively.
+    pub count: u64,
+    /// The latest transmission among these: its number, the segment's id, and when it was sent.
+    pub latest: Option<(u32, u64, Time)>,
     /// Time when the newest of these segments that was sent only once was sent.
     pub newest: Option<Time>,
     /// Time of the last transmission of the first of these segments that was sent more than once.
@@ -54,6 +58,8 @@ impl Delivered {
             bytes: 0,
             cumulative: 0,
             segments: 0,
+            count: 0,
+            latest: None,
             newest: None,
             ambiguous: None,
             lowest: u64::MAX,
@@ -91,11 +97,15 @@ pub struct Scoreboard {
     retransmit_from: u64,
     /// Segments that are lost, not selectively acknowledged, and not in flight again: they wait to be
     /// retransmitted.
-    waiting: u64,
+    waiting: u32,
     /// Segments that are lost and not selectively acknowledged.
-    lost: u64,
+    lost: u32,
     /// Segments that are in flight again and not selectively acknowledged.
-    retransmitted: u64,
+    retransmitted: u32,
+    /// Segments that are selectively acknowledged.
+    sacked: u32,
+    /// Transmissions taken as lost since the connection began, wrapping.
+    losses: u32,
     /// Retransmissions in the order in which they were sent: the id and the number of the transmission. Kept
     /// only where lost retransmissions are to be detected.
     retransmissions: VecDeque<(u64, u32)>,
@@ -132,6 +142,11 @@ impl Scoreboard {
         self.pipe
     }
 
+    /// The id of the oldest segment outstanding, or of the next new one.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
     /// The oldest segment outstanding.
     pub fn front(&self) -> Option<&Record> {
         self.records.front()
@@ -161,22 +176,27 @@ impl Scoreboard {
 
     /// Number of segments that are lost and were not retransmitted since.
     pub fn waiting(&self) -> u64 {
-        self.waiting
+        self.waiting.into()
     }
 
     /// Number of segments that are lost and not known to have arrived since, retransmitted or not.
     pub fn lost(&self) -> u64 {
-        self.lost
+        self.lost.into()
     }
 
     /// Number of segments of which a retransmission is thought to be in flight.
     pub fn retransmitted(&self) -> u64 {
-        self.retransmitted
+        self.retransmitted.into()
     }
 
     /// Number of segments that are selectively acknowledged.
     pub fn sacked(&self) -> u64 {
-        self.runs.iter().map(|(left, right)| right - left).sum()
+        self.sacked.into()
+    }
+
+    /// Number of transmissions taken as lost since the connection began, wrapping.
+    pub fn losses(&self) -> u32 {
+        self.losses
     }
 
     /// Whether any segment is lost and was not retransmitted since.
@@ -257,8 +277,10 @@ impl Scoreboard {
             if record.flags & SACKED == 0 {
                 delivered.bytes += u64::from(record.len);
                 let record = *record;
-                self.arrived(&record, delivered);
+                self.arrived(self.first, &record, delivered);
                 self.leaves(&record);
+            } else {
+                self.sacked -= 1;
             }
             self.records.pop_front();
             self.first += 1;
@@ -274,24 +296,28 @@ impl Scoreboard {
             return;
         }
         self.pipe -= record.in_pipe();
-        self.waiting -= u64::from(record.waits());
-        self.lost -= u64::from(record.flags & LOST != 0);
-        self.retransmitted -= u64::from(record.flags & IN_FLIGHT_AGAIN != 0);
+        self.waiting -= u32::from(record.waits());
+        self.lost -= u32::from(record.flags & LOST != 0);
+        self.retransmitted -= u32::from(record.flags & IN_FLIGHT_AGAIN != 0);
     }
 
     /// Recounts what waits, is lost, is in flight again and in the pipe.
     fn count(&mut self) {
         (self.waiting, self.lost, self.retransmitted, self.pipe) = (0, 0, 0, 0);
         for record in self.records.iter().filter(|record| record.flags & SACKED == 0) {
-            self.waiting += u64::from(record.waits());
-            self.lost += u64::from(record.flags & LOST != 0);
-            self.retransmitted += u64::from(record.flags & IN_FLIGHT_AGAIN != 0);
+            self.waiting += u32::from(record.waits());
+            self.lost += u32::from(record.flags & LOST != 0);
+            self.retransmitted += u32::from(record.flags & IN_FLIGHT_AGAIN != 0);
             self.pipe += record.in_pipe();
         }
     }
 
     /// Records when the delivered segment was sent, if it is known which transmission arrived.
-    fn arrived(&mut self, record: &Record, delivered: &mut Delivered) {
+    fn arrived(&mut self, id: u64, record: &Record, delivered: &mut Delivered) {
+        delivered.count += 1;
+        if delivered.latest.is_none_or(|(latest, ..)| is_later(record.transmission, latest)) {
+            delivered.latest = Some((record.transmission, id, record.sent_at));
+        }
         if record.was_retransmitted() {
             delivered.ambiguous.get_or_insert(record.sent_at);
             // RFC 8985, section 6.2, step 2: the ACK came too soon for the retransmission.
@@ -397,8 +423,9 @@ impl Scoreboard {
         let marked = self.get_mut(id);
         let record = *marked;
         marked.flags |= SACKED;
+        self.sacked += 1;
         self.leaves(&record);
-        self.arrived(&record, delivered);
+        self.arrived(id, &record, delivered);
         delivered.bytes += u64::from(record.len);
     }
 

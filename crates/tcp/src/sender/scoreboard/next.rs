@@ -58,7 +58,7 @@ impl Scoreboard {
         record.flags |= IN_FLIGHT_AGAIN | RETRANSMITTED;
         (record.sent_at, record.transmission) = (now, transmission);
         let record = *record;
-        self.waiting -= u64::from(waited);
+        self.waiting -= u32::from(waited);
         if !again {
             self.retransmitted += 1;
             self.pipe += u64::from(record.len);

@@ -117,6 +117,7 @@ impl Scoreboard {
         let first = self.first;
         for (id, record) in (first..).zip(&mut self.records) {
             if record.flags & SACKED == 0 && (reneged || id == first || record.sent_at <= sent_by) {
+                self.losses = self.losses.wrapping_add(u32::from(!record.waits()));
                 record.flags = record.flags & !IN_FLIGHT_AGAIN | LOST;
             }
         }

@@ -14,7 +14,7 @@ fn sent(count: u64) -> Scoreboard {
 pub fn check(board: &Scoreboard) {
     assert_eq!(board.pipe, board.records.iter().map(Record::in_pipe).sum::<u64>(), "pipe");
     let waiting = board.records.iter().filter(|r| r.flags & (SACKED | LOST | IN_FLIGHT_AGAIN) == LOST);
-    assert_eq!(board.waiting, waiting.count() as u64, "waiting");
+    assert_eq!(board.waiting(), waiting.count() as u64, "waiting");
     let lost = board.records.iter().filter(|r| r.flags & (SACKED | LOST) == LOST);
     assert_eq!(board.lost(), lost.count() as u64, "lost");
     let again = board.records.iter().filter(|r| r.flags & (SACKED | IN_FLIGHT_AGAIN) == IN_FLIGHT_AGAIN);

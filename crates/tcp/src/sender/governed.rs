@@ -1,0 +1,291 @@
+//! What a governor is told of a connection, and the pacing that it asks for.
+
+use elephan_cc::governor::{Event, Governor, Rate, Report, Told, clock, nanos};
+use elephan_cc::{Cause, State};
+use elephan_units::Time;
+
+use super::Sender;
+use super::pacing::Pacer;
+use super::rate::{Counts, RateSampler};
+use crate::report::Counters;
+
+/// What a sender keeps only where a governor sets its window.
+#[derive(Clone, Debug)]
+pub struct Governed {
+    /// The state that the governor was told last.
+    state: State,
+    /// Whether the reduction that the current state answers was undone.
+    undone: bool,
+    delivered: Counts,
+    /// Segments in flight, and found lost, when the last ACK arrived.
+    prior_in_flight: u32,
+    prior_losses: u32,
+    /// Whether the governor asks for a reduction.
+    asks: bool,
+    /// None where the governor needs no rate.
+    sampler: Option<RateSampler>,
+}
+
+/// What an ACK delivered, in segments.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivery {
+    /// For which the window may grow.
+    pub growth: f64,
+    /// Cumulatively or selectively acknowledged.
+    pub acked: u64,
+    /// Cumulatively acknowledged.
+    pub cumulative: u64,
+    /// The last transmission among them: its id, and when it was sent.
+    pub newest: Option<(u64, Time)>,
+    pub rtt: Option<Time>,
+    /// Whether the ACK echoed a mark.
+    pub marked: bool,
+}
+
+impl Governed {
+    /// A connection that has sent nothing yet.
+    pub fn new(governor: &dyn Governor) -> Self {
+        Self {
+            state: State::Open,
+            undone: false,
+            delivered: Counts::default(),
+            prior_in_flight: 0,
+            prior_losses: 0,
+            asks: false,
+            sampler: governor.needs_rate().then(RateSampler::default),
+        }
+    }
+
+    /// Whether it needs to know of each segment.
+    #[inline]
+    pub fn needs_rate(&self) -> bool {
+        self.sampler.is_some()
+    }
+}
+
+impl Sender {
+    /// Whether a governor needs to know of each segment.
+    #[inline]
+    pub(super) fn is_sampled(&self) -> bool {
+        self.governed.as_ref().is_some_and(|governed| governed.needs_rate())
+    }
+
+    /// Segments in flight, as Linux counts them (`tcp_packets_in_flight`).
+    #[inline]
+    fn segments_in_flight(&self) -> u32 {
+        let board = &self.board;
+        (board.len() - board.sacked() - board.lost() + board.retransmitted()) as u32
+    }
+
+    /// The connection as it is now.
+    fn report(&self, now: Time) -> Report {
+        let Some(governed) = &self.governed else { return Report::default() };
+        let in_flight = self.segments_in_flight();
+        Report {
+            now_ns: clock(now),
+            rtt_ns: -1,
+            min_rtt_ns: nanos(self.rtt.min()),
+            srtt_ns: nanos(self.rtt.srtt()),
+            sent_ns: clock(self.last_sent.min(now)),
+            snd_una: self.space.una,
+            snd_nxt: self.space.next,
+            delivered: governed.delivered.all,
+            delivered_ce: governed.delivered.marked,
+            lost: self.board.losses().into(),
+            round: self.round.number,
+            growth: 0.0,
+            acked: 0,
+            acked_cumulative: 0,
+            in_flight,
+            prior_in_flight: in_flight,
+            sacked: self.board.sacked() as u32,
+            outstanding_max: self.segments(self.usage.outstanding.into()) as u32,
+            mss: self.settings.mss,
+            state: governed.state.into(),
+            is_window_limited: u32::from(self.usage.limited),
+            is_ece: 0,
+            rate: Rate::default(),
+        }
+    }
+
+    /// Tells the governor something that is no ACK.
+    fn tell(&mut self, told: Told, now: Time) {
+        let report = self.report(now);
+        self.tell_report(told, &report);
+    }
+
+    #[inline]
+    fn tell_report(&mut self, told: Told, report: &Report) {
+        if self.controller.tell(told, report)
+            && let Some(governed) = &mut self.governed
+        {
+            governed.asks = true;
+        }
+        self.follow_pacing_rate();
+    }
+
+    /// The first data is about to be sent.
+    pub(super) fn tell_start(&mut self, now: Time) {
+        if self.governed.is_some() {
+            self.tell(Told::Start, now);
+        }
+    }
+
+    /// Something has happened that is no ACK, reduction or change of state.
+    pub fn tell_event(&mut self, event: Event, now: Time) {
+        if self.governed.is_some() {
+            self.tell(Told::Event(event), now);
+        }
+    }
+
+    /// Tells the governor of the current state, if it has changed, and before of the end of a reduction.
+    pub(super) fn tell_state(&mut self, now: Time) {
+        if self.governed.is_none() {
+            return;
+        }
+        let state = self.state();
+        let Some(governed) = &mut self.governed else { return };
+        let undone = std::mem::take(&mut governed.undone);
+        if state == governed.state {
+            return;
+        }
+        let was_reduced = matches!(governed.state, State::Recovery | State::Cwr);
+        if was_reduced && matches!(state, State::Open | State::Disorder) && !undone {
+            self.tell(Told::Event(Event::EndCwr), now);
+        }
+        if let Some(governed) = &mut self.governed {
+            governed.state = state;
+        }
+        self.tell(Told::State, now);
+    }
+
+    /// A congestion event.
+    pub(super) fn tell_congestion(&mut self, cause: Cause, now: Time) {
+        let report = self.report(now);
+        self.controller.on_governed_congestion(cause, &report);
+        self.follow_pacing_rate();
+    }
+
+    /// An ACK was processed: reduces the window if the governor asks for it, and no reduction is in progress (Linux,
+    /// net/ipv4/tcp_input.c, `tcp_enter_cwr`).
+    pub(super) fn reduce_if_asked(&mut self, counters: &mut Counters, now: Time) {
+        let Some(governed) = &mut self.governed else { return };
+        if !std::mem::take(&mut governed.asks) || !matches!(governed.state, State::Open | State::Disorder) {
+            return;
+        }
+        self.reduce(Cause::Ecn, self.space.una, counters, now);
+        self.tell_state(now);
+    }
+
+    /// The last reduction is undone.
+    pub(super) fn note_undo(&mut self) {
+        if let Some(governed) = &mut self.governed {
+            governed.undone = true;
+        }
+        self.follow_pacing_rate();
+    }
+
+    /// An ACK arrived, and nothing of it was processed yet.
+    pub(super) fn note_prior(&mut self) {
+        self.note_app_limited();
+        let in_flight = self.segments_in_flight();
+        if let Some(governed) = &mut self.governed {
+            governed.prior_in_flight = in_flight;
+        }
+    }
+
+    /// An ACK delivered data: what it says of the state is told already.
+    pub(super) fn tell_ack(&mut self, delivery: Delivery, now: Time) {
+        let losses = self.board.losses();
+        let Some(governed) = &mut self.governed else { return };
+        governed.delivered.all += delivery.acked;
+        governed.delivered.marked += if delivery.marked { delivery.acked } else { 0 };
+        let lost = losses.wrapping_sub(std::mem::replace(&mut governed.prior_losses, losses));
+        let (delivered, prior_in_flight) = (governed.delivered, governed.prior_in_flight);
+        let rate = match &mut governed.sampler {
+            None => Rate::default(),
+            Some(sampler) => {
+                let first = self.board.first();
+                sampler.sample(delivery.newest, first, delivered, lost, self.rtt.min(), now)
+            }
+        };
+        // As Linux (net/ipv4/tcp_input.c, `tcp_clean_rtx_queue`): a lone segment that is not full.
+        let is_ack_delayed = (delivery.acked, delivery.cumulative) == (1, 1)
+            && !self.board.has_sacked()
+            && rate.prior_delivered + 1 == delivered.all
+            && (1..self.settings.mss).contains(&rate.sent_in_flight);
+        let report = Report {
+            rtt_ns: delivery.rtt.map_or(-1, |rtt| nanos(rtt).cast_signed()),
+            growth: delivery.growth,
+            acked: delivery.acked as u32,
+            acked_cumulative: delivery.cumulative as u32,
+            prior_in_flight,
+            is_ece: u32::from(delivery.marked),
+            rate: Rate { is_ack_delayed: u32::from(is_ack_delayed), ..rate },
+            ..self.report(now)
+        };
+        self.tell_report(Told::Ack, &report);
+    }
+
+    /// The same where nothing was missing, lost or sent again: `acked` segments were delivered.
+    #[inline]
+    pub(super) fn tell_plain_ack(&mut self, growth: f64, acked: u64, rtt: Time, state: State, now: Time) {
+        let Some(governed) = &mut self.governed else { return };
+        if state != governed.state {
+            self.tell_state(now);
+        }
+        let Some(governed) = &mut self.governed else { return };
+        governed.delivered.all += acked;
+        let report = Report {
+            rtt_ns: nanos(rtt).cast_signed(),
+            growth,
+            acked: acked as u32,
+            acked_cumulative: acked as u32,
+            ..self.report(now)
+        };
+        let report = Report { prior_in_flight: report.in_flight + report.acked, ..report };
+        self.tell_report(Told::Ack, &report);
+    }
+
+    /// New data is sent, or segment `id` again: the scoreboard and the send space know of it already. `is_first` says whether
+    /// nothing was in flight before.
+    #[inline]
+    pub(super) fn note_sent(&mut self, id: u64, end: u64, is_first: bool, now: Time) {
+        if let Some(governed) = &mut self.governed
+            && let Some(sampler) = &mut governed.sampler
+        {
+            sampler.on_sent(id, is_first, governed.delivered, end - self.space.una, now);
+        }
+    }
+
+    /// Takes note if the application, and nothing else, limits what is in flight.
+    #[inline]
+    pub(super) fn note_app_limited(&mut self) {
+        if self.is_sampled() {
+            self.sample_app_limited();
+        }
+    }
+
+    #[inline(never)]
+    fn sample_app_limited(&mut self) {
+        let in_flight = self.segments_in_flight();
+        let has_segment = self.space.written.saturating_sub(self.space.next) >= u64::from(self.settings.mss);
+        let has_room = f64::from(in_flight) < self.controller.cwnd();
+        if has_segment || !has_room || self.board.has_waiting() {
+            return;
+        }
+        if let Some(governed) = &mut self.governed
+            && let Some(sampler) = &mut governed.sampler
+        {
+            sampler.on_app_limited(governed.delivered.all + u64::from(in_flight));
+        }
+    }
+
+    /// Paces, once the governor has asked for it.
+    #[inline]
+    fn follow_pacing_rate(&mut self) {
+        if self.controller.pacing_rate() > 0.0 && self.pacer.is_none() {
+            self.pacer = Some(Box::new(Pacer::AT_ONCE));
+        }
+    }
+}
