@@ -1,0 +1,925 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * A congestion control module of Linux as an algorithm of elephan-cc.h. It is compiled together with the module, which registers its
+ * `struct tcp_congestion_ops` here when the object is loaded.
+ *
+ * The calls follow net/ipv4/tcp_input.c. On an ACK: in_ack_event, pkts_acked, then cong_control; a module without it gets cong_avoid,
+ * except while the window is being reduced (CWR and Recovery). On a congestion event: ssthresh; after a timeout CA_EVENT_LOSS, too.
+ *
+ * Parameters of a module are variables of its object. A connection with other values than those of this object is made in a private
+ * copy of the object, one for each set of values: threads that run connections with different values share nothing.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "elephan-cc.h"
+#include "linux.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+#define CLOCK_START_NS 1000000000ull
+#define MOST_PARAMETERS 64
+
+/* Flags of an ACK in net/ipv4/tcp_input.c, of which modules that define them for themselves get these. */
+enum { ACK_DATA_ACKED = 0x04, ACK_DATA_SACKED = 0x20, ACK_ECE = 0x40, ACK_SND_UNA_ADVANCED = 0x400 };
+
+/* Memory that a module allocated, in a circle with the others of its connection. */
+struct block {
+	struct block *next, *previous;
+	size_t size;
+} __attribute__((aligned(16)));
+
+/* The memory of a block follows it. */
+#define MEMORY(block) ((void *)((block) + 1))
+
+struct connection {
+	struct tcp_sock tp; /* first: it is the module's `struct sock` */
+	const struct elephan_cc *home; /* the table of the object that made it */
+	struct block blocks;
+	u64 now_ns;
+	u64 random;
+	u64 requests;
+	/* Samples of segments that were sent when `delivered` was in this range are application-limited, because the module said so. */
+	u32 limited_from, limited_to;
+	bool is_limited;
+};
+
+/* The connection for which this thread calls the module. */
+static _Thread_local struct connection *current;
+
+static struct tcp_congestion_ops *registered;
+
+EXPORTED struct elephan_cc elephan_cc;
+EXPORTED int elephan_linux_configure(const double *values);
+
+/* ---- Parameters ---- */
+
+enum kind { KIND_INT, KIND_UINT, KIND_LONG, KIND_ULONG, KIND_SHORT, KIND_USHORT, KIND_BYTE, KIND_BOOL, KINDS };
+
+static const struct {
+	const char *type;
+	double low, high;
+} kinds[KINDS] = {
+	[KIND_INT] = { "int", -2147483648.0, 2147483647.0 },
+	[KIND_UINT] = { "uint", 0, 4294967295.0 },
+	/* Whole numbers that a double has. */
+	[KIND_LONG] = { "long", -9007199254740992.0, 9007199254740992.0 },
+	[KIND_ULONG] = { "ulong", 0, 9007199254740992.0 },
+	[KIND_SHORT] = { "short", -32768, 32767 },
+	[KIND_USHORT] = { "ushort", 0, 65535 },
+	[KIND_BYTE] = { "byte", 0, 255 },
+	[KIND_BOOL] = { "bool", 0, 1 },
+};
+
+static struct elephan_cc_parameter rows[MOST_PARAMETERS + 1];
+static struct {
+	void *at;
+	enum kind kind;
+} variables[MOST_PARAMETERS];
+static int parameters;
+static double configured[MOST_PARAMETERS];
+
+static double read_variable(int i)
+{
+	const void *at = variables[i].at;
+
+	switch (variables[i].kind) {
+	case KIND_INT: return *(const int *)at;
+	case KIND_UINT: return *(const unsigned int *)at;
+	case KIND_LONG: return *(const long *)at;
+	case KIND_ULONG: return *(const unsigned long *)at;
+	case KIND_SHORT: return *(const short *)at;
+	case KIND_USHORT: return *(const unsigned short *)at;
+	case KIND_BYTE: return *(const unsigned char *)at;
+	default: return *(const bool *)at;
+	}
+}
+
+static void write_variable(int i, double value)
+{
+	void *at = variables[i].at;
+
+	switch (variables[i].kind) {
+	case KIND_INT: *(int *)at = (int)value; break;
+	case KIND_UINT: *(unsigned int *)at = (unsigned int)value; break;
+	case KIND_LONG: *(long *)at = (long)value; break;
+	case KIND_ULONG: *(unsigned long *)at = (unsigned long)value; break;
+	case KIND_SHORT: *(short *)at = (short)value; break;
+	case KIND_USHORT: *(unsigned short *)at = (unsigned short)value; break;
+	case KIND_BYTE: *(unsigned char *)at = (unsigned char)value; break;
+	default: *(bool *)at = value != 0; break;
+	}
+}
+
+static void add_parameter(const char *name, void *at, enum kind kind, double low, double high)
+{
+	int i = parameters;
+
+	if (i == MOST_PARAMETERS)
+		return;
+	rows[i] = (struct elephan_cc_parameter){ .name = name, .meaning = name, .low = low, .high = high };
+	variables[i].at = at;
+	variables[i].kind = kind;
+	parameters++;
+}
+
+/* Text and other types that are no number are left at their defaults. */
+void elephan_parameter(const char *name, void *at, const char *type)
+{
+	for (int kind = 0; kind < KINDS; kind++)
+		if (strcmp(kinds[kind].type, type) == 0)
+			add_parameter(name, at, kind, kinds[kind].low, kinds[kind].high);
+}
+
+/* The type and the range that a module's own setter asks for. */
+static struct {
+	bool is_known;
+	enum kind kind;
+	double low, high;
+} asked;
+
+static int ask(enum kind kind, double low, double high)
+{
+	asked.is_known = true;
+	asked.kind = kind;
+	asked.low = low;
+	asked.high = high;
+	return 0;
+}
+
+int param_set_uint_minmax(const char *value, const struct kernel_param *parameter, unsigned int low, unsigned int high)
+{
+	(void)value, (void)parameter;
+	return ask(KIND_UINT, low, high);
+}
+
+#define SETTER(type, kind) \
+	int param_set_##type(const char *value, const struct kernel_param *parameter) \
+	{ \
+		(void)value, (void)parameter; \
+		return ask(kind, kinds[kind].low, kinds[kind].high); \
+	} \
+	int param_get_##type(char *buffer, const struct kernel_param *parameter) \
+	{ \
+		(void)buffer, (void)parameter; \
+		return 0; \
+	}
+SETTER(int, KIND_INT)
+SETTER(uint, KIND_UINT)
+SETTER(ulong, KIND_ULONG)
+SETTER(bool, KIND_BOOL)
+
+void elephan_parameter_of(const char *name, void *at, const struct kernel_param_ops *ops)
+{
+	const struct kernel_param parameter = { .name = name, .arg = at };
+
+	asked.is_known = false;
+	if (ops->set && ops->set("0", &parameter) == 0 && asked.is_known)
+		add_parameter(name, at, asked.kind, asked.low, asked.high);
+}
+
+void elephan_meaning(const char *name, const char *text)
+{
+	for (int i = 0; i < parameters; i++)
+		if (strcmp(rows[i].name, name) == 0)
+			rows[i].meaning = text;
+}
+
+void elephan_title(const char *text)
+{
+	elephan_cc.title = text;
+}
+
+/* ---- Copies of this object ---- */
+
+struct copy {
+	struct copy *next;
+	void *handle;
+	const struct elephan_cc *table;
+	size_t connections;
+	double values[MOST_PARAMETERS];
+};
+
+static pthread_mutex_t copies_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct copy *copies;
+
+static const char FILES[] = "/proc/self/fd/";
+
+static const char *own_path(void)
+{
+	Dl_info found;
+
+	return dladdr(&elephan_cc, &found) ? found.dli_fname : "";
+}
+
+static bool is_copy(void)
+{
+	return strncmp(own_path(), FILES, sizeof(FILES) - 1) == 0;
+}
+
+static bool are_equal(const double *x, const double *y)
+{
+	for (int i = 0; i < parameters; i++)
+		if (x[i] != y[i])
+			return false;
+	return true;
+}
+
+/* The values of a copy, before its module begins. Returns what the module returns: 0, or an error if it refuses a value. */
+int elephan_linux_configure(const double *values)
+{
+	for (int i = 0; i < parameters; i++) {
+		configured[i] = values[i];
+		write_variable(i, values[i]);
+	}
+	return elephan_module_init();
+}
+
+/* Opens a file of memory with this object's bytes: the loader takes it for another object, with variables of its own. */
+static void *open_copy(void)
+{
+	int from = open(own_path(), O_RDONLY | O_CLOEXEC);
+	int to = memfd_create(own_path(), MFD_CLOEXEC);
+	void *handle = NULL;
+	struct stat status;
+	char path[32];
+
+	if (from >= 0 && to >= 0 && fstat(from, &status) == 0 && sendfile(to, from, NULL, status.st_size) == status.st_size) {
+		snprintf(path, sizeof(path), "%s%d", FILES, to);
+		handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	}
+	if (from >= 0)
+		close(from);
+	if (to >= 0)
+		close(to);
+	return handle;
+}
+
+static struct copy *make_copy(const double *values)
+{
+	struct copy *copy = calloc(1, sizeof(*copy));
+	int (*configure)(const double *);
+
+	if (copy == NULL)
+		return NULL;
+	copy->handle = open_copy();
+	if (copy->handle != NULL) {
+		*(void **)&configure = dlsym(copy->handle, "elephan_linux_configure");
+		copy->table = dlsym(copy->handle, "elephan_cc");
+		memcpy(copy->values, values, parameters * sizeof(values[0]));
+		if (configure(values) == 0)
+			return copy;
+		dlclose(copy->handle);
+	}
+	free(copy);
+	return NULL;
+}
+
+static void *create_in_copy(const double *values, uint64_t seed)
+{
+	struct copy *copy;
+	void *state = NULL;
+
+	pthread_mutex_lock(&copies_lock);
+	for (copy = copies; copy != NULL && !are_equal(copy->values, values); copy = copy->next)
+		;
+	if (copy == NULL) {
+		copy = make_copy(values);
+		if (copy != NULL) {
+			copy->next = copies;
+			copies = copy;
+		}
+	}
+	if (copy != NULL) {
+		state = copy->table->create(values, seed);
+		copy->connections += state != NULL;
+	}
+	pthread_mutex_unlock(&copies_lock);
+	return state;
+}
+
+/* Counts the connections of a copy; the last one closes it. */
+static void count(const struct elephan_cc *table, int change)
+{
+	pthread_mutex_lock(&copies_lock);
+	for (struct copy **at = &copies; *at != NULL; at = &(*at)->next) {
+		struct copy *copy = *at;
+
+		if (copy->table != table)
+			continue;
+		copy->connections += change;
+		if (copy->connections == 0) {
+			*at = copy->next;
+			dlclose(copy->handle);
+			free(copy);
+		}
+		break;
+	}
+	pthread_mutex_unlock(&copies_lock);
+}
+
+/* Passes a call on to the copy to which the connection belongs. */
+#define IS_FOREIGN(state) unlikely(((const struct connection *)(state))->home != &elephan_cc)
+#define PASS_ON(function, state, ...) \
+	if (IS_FOREIGN(state)) { \
+		((const struct connection *)(state))->home->function(state, ##__VA_ARGS__); \
+		return; \
+	}
+
+/* ---- What a module calls ---- */
+
+u64 elephan_clock_ns(void)
+{
+	return current ? current->now_ns : CLOCK_START_NS;
+}
+
+int elephan_message(const char *format, ...)
+{
+	(void)format;
+	return 0;
+}
+
+void *elephan_allocate(size_t count, size_t size)
+{
+	struct block *block;
+	size_t bytes;
+
+	if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - sizeof(*block))
+		return NULL;
+	block = calloc(1, sizeof(*block) + bytes);
+	if (block == NULL)
+		return NULL;
+	block->size = bytes;
+	block->next = block->previous = block;
+	if (current) {
+		block->next = current->blocks.next;
+		block->previous = &current->blocks;
+		block->next->previous = block;
+		block->previous->next = block;
+	}
+	return MEMORY(block);
+}
+
+void kfree(const void *memory)
+{
+	struct block *block;
+
+	if (memory == NULL)
+		return;
+	block = (struct block *)(uintptr_t)memory - 1;
+	block->previous->next = block->next;
+	block->next->previous = block->previous;
+	free(block);
+}
+
+/* Steele, Lea and Flood's SplitMix64. */
+static u64 next_random(void)
+{
+	static _Thread_local u64 without_connection;
+	u64 *state = current ? &current->random : &without_connection;
+	u64 z = *state += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+u32 get_random_u32(void)
+{
+	return next_random() >> 32;
+}
+
+u32 get_random_u32_below(u32 bound)
+{
+	return (u64)get_random_u32() * bound >> 32;
+}
+
+void get_random_bytes(void *at, size_t count)
+{
+	for (u8 *byte = at; count-- > 0; byte++)
+		*byte = next_random() >> 56;
+}
+
+u64 int_sqrt64(u64 x)
+{
+	u64 root = 0;
+
+	for (int bit = 31; bit >= 0; bit--) {
+		u64 tried = root | 1ull << bit;
+
+		if (tried * tried <= x)
+			root = tried;
+	}
+	return root;
+}
+
+u32 minmax_reset(struct minmax *m, u32 t, u32 value)
+{
+	m->s[0] = m->s[1] = m->s[2] = (struct minmax_sample){ .t = t, .v = value };
+	return value;
+}
+
+/*
+ * Kathleen Nichols' filter of an extreme over a window of time. A value that is at least as good as a stored one takes its place and
+ * those after it. When the best is older than the window the next best follows. While no new value is better, the second and the
+ * third are replaced after a quarter and half of the window, so that they are not as old as the best.
+ */
+static u32 running(struct minmax *m, u32 window, u32 t, u32 value, bool is_max)
+{
+	const struct minmax_sample now = { .t = t, .v = value };
+	struct minmax_sample *s = m->s;
+
+#define IS_AS_GOOD(i) (is_max ? value >= s[i].v : value <= s[i].v)
+	if (IS_AS_GOOD(0) || t - s[2].t > window)
+		return minmax_reset(m, t, value);
+	if (IS_AS_GOOD(1))
+		s[1] = s[2] = now;
+	else if (IS_AS_GOOD(2))
+		s[2] = now;
+#undef IS_AS_GOOD
+	if (t - s[0].t > window) {
+		for (int passes = 0; passes < 2 && t - s[0].t > window; passes++) {
+			s[0] = s[1];
+			s[1] = s[2];
+			s[2] = now;
+		}
+	} else if (s[1].t == s[0].t && t - s[0].t > window / 4) {
+		s[1] = s[2] = now;
+	} else if (s[2].t == s[1].t && t - s[0].t > window / 2) {
+		s[2] = now;
+	}
+	return s[0].v;
+}
+
+u32 minmax_running_max(struct minmax *m, u32 window, u32 t, u32 value)
+{
+	return running(m, window, t, value, true);
+}
+
+u32 minmax_running_min(struct minmax *m, u32 window, u32 t, u32 value)
+{
+	return running(m, window, t, value, false);
+}
+
+/* Takes as many acknowledged segments as lead to the threshold, and returns the others. */
+u32 tcp_slow_start(struct tcp_sock *tp, u32 acked)
+{
+	u32 room = tp->snd_ssthresh - tp->snd_cwnd;
+	u32 taken = min(acked, room);
+
+	tp->snd_cwnd = min(tp->snd_cwnd + taken, tp->snd_cwnd_clamp);
+	return acked - taken;
+}
+
+/* A segment more for each `w` acknowledged segments. */
+void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
+{
+	/* What was counted for a larger `w` is worth one segment. */
+	if (tp->snd_cwnd_cnt >= w) {
+		tp->snd_cwnd_cnt = 0;
+		tp->snd_cwnd++;
+	}
+	tp->snd_cwnd_cnt += acked;
+	if (tp->snd_cwnd_cnt >= w) {
+		tp->snd_cwnd += tp->snd_cwnd_cnt / w;
+		tp->snd_cwnd_cnt %= w;
+	}
+	tp->snd_cwnd = min(tp->snd_cwnd, tp->snd_cwnd_clamp);
+}
+
+void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	(void)ack;
+	if (!tcp_is_cwnd_limited(sk))
+		return;
+	if (tcp_in_slow_start(tp))
+		acked = tcp_slow_start(tp, acked);
+	if (acked)
+		tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
+}
+
+u32 tcp_reno_ssthresh(struct sock *sk)
+{
+	return max(tcp_sk(sk)->snd_cwnd / 2, 2u);
+}
+
+u32 tcp_reno_undo_cwnd(struct sock *sk)
+{
+	return max(tcp_sk(sk)->snd_cwnd, tcp_sk(sk)->prior_cwnd);
+}
+
+/* The endpoint asks for the new threshold as soon as the module has returned. */
+void tcp_enter_cwr(struct sock *sk)
+{
+	container_of(tcp_sk(sk), struct connection, tp)->requests |= ELEPHAN_CC_REQUEST_CWR;
+}
+
+/* The first that a module registers; others are fallbacks to which it changes itself. */
+int tcp_register_congestion_control(struct tcp_congestion_ops *ops)
+{
+	if (!ops->ssthresh || !ops->undo_cwnd || !(ops->cong_avoid || ops->cong_control))
+		return -EINVAL;
+	if (registered == NULL)
+		registered = ops;
+	return 0;
+}
+
+/* ---- The connection before and after a call ---- */
+
+#define SK(c) (&(c)->tp.inet_conn.sk)
+#define CALL(c, operation, ...) do { \
+	const struct tcp_congestion_ops *ops = (c)->tp.inet_conn.icsk_ca_ops; \
+	if (ops->operation) \
+		ops->operation(SK(c), ##__VA_ARGS__); \
+} while (0)
+
+static void set_window(struct connection *c, const struct elephan_cc_window *window)
+{
+	struct tcp_sock *tp = &c->tp;
+
+	tp->snd_cwnd = window->cwnd < 1 ? 1 : (u32)window->cwnd;
+	tp->snd_ssthresh = window->ssthresh < TCP_INFINITE_SSTHRESH ? (u32)window->ssthresh : TCP_INFINITE_SSTHRESH;
+	c->requests = 0;
+	current = c;
+}
+
+static void set(struct connection *c, const struct elephan_cc_window *window, const struct elephan_cc_ack *ack)
+{
+	struct tcp_sock *tp = &c->tp;
+	const struct sock *sk = SK(c);
+	u32 sent_ms = (ack->sent_ns + CLOCK_START_NS) / NSEC_PER_MSEC;
+
+	set_window(c, window);
+	c->now_ns = ack->now_ns + CLOCK_START_NS;
+	tp->tcp_clock_cache = c->now_ns;
+	tp->tcp_mstamp = c->now_ns / NSEC_PER_USEC;
+	tp->lsndtime = sent_ms;
+	/* When the next segment may leave. */
+	tp->tcp_wstamp_ns = ack->sent_ns + CLOCK_START_NS;
+	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_pacing_rate)
+		tp->tcp_wstamp_ns += ack->mss * (u64)NSEC_PER_SEC / sk->sk_pacing_rate;
+	tp->srtt_us = ack->srtt_ns / 125;
+	if (ack->min_rtt_ns)
+		minmax_reset(&tp->rtt_min, jiffies, ack->min_rtt_ns / NSEC_PER_USEC);
+	tp->snd_una = ack->snd_una;
+	tp->snd_nxt = ack->snd_nxt;
+	tp->delivered = ack->delivered;
+	tp->delivered_ce = ack->delivered_ce;
+	tp->lost = ack->lost;
+	tp->packets_out = ack->in_flight + ack->sacked;
+	tp->sacked_out = ack->sacked;
+	tp->max_packets_out = ack->outstanding_max;
+	tp->is_cwnd_limited = ack->is_window_limited != 0;
+	tp->mss_cache = ack->mss;
+	/* Timestamps in milliseconds, of a receiver whose clock is ours and of an ACK that took half the smallest round-trip time. */
+	if (ack->rtt_ns >= 0) {
+		if (tp->rx_opt.rcv_tsecr == 0)
+			tp->rx_opt.rcv_tsval = 0;
+		tp->rx_opt.rcv_tsecr = (c->now_ns - (u64)ack->rtt_ns) / NSEC_PER_MSEC;
+		tp->rx_opt.rcv_tsval = (c->now_ns - ack->min_rtt_ns / 2) / NSEC_PER_MSEC;
+	}
+}
+
+static void get(struct connection *c, struct elephan_cc_window *window)
+{
+	const struct tcp_sock *tp = &c->tp;
+	const struct sock *sk = SK(c);
+
+	window->cwnd = tp->snd_cwnd;
+	window->ssthresh = tp->snd_ssthresh < TCP_INFINITE_SSTHRESH ? tp->snd_ssthresh : INFINITY;
+	/* Without cong_control the rate below is the kernel's own, for modules to read. */
+	window->pacing_rate = sk->sk_pacing_status == SK_PACING_NEEDED ? (double)sk->sk_pacing_rate : 0;
+	window->requests = c->requests;
+	current = NULL;
+}
+
+/* The kernel's pacing rate for modules without cong_control: twice the rate of the window in slow start, 1.2 times it later. */
+static void update_pacing_rate(struct connection *c)
+{
+	const struct tcp_sock *tp = &c->tp;
+	u64 percent = tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120;
+
+	if (tp->srtt_us)
+		SK(c)->sk_pacing_rate = (u64)tp->mss_cache * max(tp->snd_cwnd, tp->packets_out) * percent * (8 * USEC_PER_SEC / 100) / tp->srtt_us;
+}
+
+static struct rate_sample rate_sample(struct connection *c, const struct elephan_cc_ack *ack)
+{
+	const struct elephan_cc_rate *rate = &ack->rate;
+	struct rate_sample rs = {
+		.prior_delivered = rate->prior_delivered,
+		.prior_delivered_ce = rate->prior_delivered_ce,
+		.delivered = -1,
+		.interval_us = -1,
+		.rtt_us = ack->rtt_ns < 0 ? -1 : ack->rtt_ns / NSEC_PER_USEC,
+		.losses = rate->lost,
+		.acked_sacked = ack->acked,
+		.prior_in_flight = ack->prior_in_flight,
+		.is_app_limited = rate->is_app_limited,
+		.is_ack_delayed = rate->is_ack_delayed,
+	};
+
+	if (rate->interval_ns > 0) {
+		rs.delivered = rate->delivered;
+		rs.delivered_ce = rate->delivered_ce;
+		rs.interval_us = rate->interval_ns / NSEC_PER_USEC;
+	}
+	if (c->is_limited) {
+		rs.is_app_limited |= between(rs.prior_delivered, c->limited_from, c->limited_to);
+		if (after(rs.prior_delivered, c->limited_to))
+			c->is_limited = false;
+	}
+	return rs;
+}
+
+/* A module marks what it sends from now on as application-limited, until this many segments are delivered. */
+static void note_limit(struct connection *c, u32 was)
+{
+	if (c->tp.app_limited == was)
+		return;
+	if (!c->is_limited)
+		c->limited_from = c->tp.delivered;
+	c->limited_to = c->tp.app_limited;
+	c->is_limited = true;
+}
+
+/* ---- The table ---- */
+
+static void *create(const double *values, uint64_t seed)
+{
+	struct connection *c;
+	struct tcp_sock *tp;
+
+	if (!are_equal(values, configured))
+		return is_copy() ? NULL : create_in_copy(values, seed);
+	c = calloc(1, sizeof(*c));
+	if (c == NULL)
+		return NULL;
+	tp = &c->tp;
+	c->home = &elephan_cc;
+	c->blocks.next = c->blocks.previous = &c->blocks;
+	c->random = seed;
+	tp->inet_conn.icsk_ca_ops = registered;
+	tp->inet_conn.sk.sk_max_pacing_rate = ~0ul;
+	tp->inet_conn.sk.sk_pacing_shift = 10;
+	tp->inet_conn.sk.sk_gso_max_size = GSO_LEGACY_MAX_SIZE;
+	tp->inet_conn.sk.sk_state = TCP_ESTABLISHED;
+	tp->snd_cwnd_clamp = ~0u;
+	tp->rtt_min.s[0].v = ~0u;
+	if (registered->flags & TCP_CONG_NEEDS_ECN)
+		tp->ecn_flags = TCP_ECN_OK;
+	return c;
+}
+
+static void destroy(void *state)
+{
+	struct connection *c = state;
+	const struct elephan_cc *home = c->home;
+
+	if (IS_FOREIGN(c)) {
+		home->destroy(c);
+		count(home, -1);
+		return;
+	}
+	current = c;
+	CALL(c, release);
+	while (c->blocks.next != &c->blocks)
+		kfree(MEMORY(c->blocks.next));
+	current = NULL;
+	free(c);
+}
+
+/* Makes the words of a copy that point into a block point into the copy of the block. */
+static void redirect(void *at, size_t size, const struct block *old, struct block *new)
+{
+	uintptr_t from = (uintptr_t)MEMORY(old);
+
+	for (uintptr_t *word = at; size >= sizeof(*word); word++, size -= sizeof(*word))
+		if (*word >= from && *word - from < max(old->size, (size_t)1))
+			*word = (uintptr_t)MEMORY(new) + (*word - from);
+}
+
+static void *copied(const void *state)
+{
+	const struct connection *from = state;
+	const struct block *end = &from->blocks;
+	struct connection *c;
+
+	if (IS_FOREIGN(from)) {
+		c = from->home->clone(from);
+		if (c != NULL)
+			count(from->home, 1);
+		return c;
+	}
+	c = malloc(sizeof(*c));
+	if (c == NULL)
+		return NULL;
+	*c = *from;
+	c->blocks.next = c->blocks.previous = &c->blocks;
+	current = c;
+	for (const struct block *old = end->previous; old != end; old = old->previous) {
+		void *memory = elephan_allocate(1, old->size);
+
+		if (memory == NULL) {
+			while (c->blocks.next != &c->blocks)
+				kfree(MEMORY(c->blocks.next));
+			free(c);
+			current = NULL;
+			return NULL;
+		}
+		memcpy(memory, MEMORY(old), old->size);
+	}
+	/* The copies are in the order of the originals. */
+	for (struct block *old = end->next, *new = c->blocks.next; old != end; old = old->next, new = new->next) {
+		redirect(c->tp.inet_conn.icsk_ca_priv, sizeof(c->tp.inet_conn.icsk_ca_priv), old, new);
+		for (struct block *other = c->blocks.next; other != &c->blocks; other = other->next)
+			redirect(MEMORY(other), other->size, old, new);
+	}
+	current = NULL;
+	return c;
+}
+
+static void on_start(void *state, struct elephan_cc_window *window, const struct elephan_cc_ack *ack)
+{
+	struct connection *c = state;
+
+	PASS_ON(on_start, state, window, ack)
+	set(c, window, ack);
+	c->tp.delivered_mstamp = c->tp.tcp_mstamp;
+	update_pacing_rate(c);
+	CALL(c, init);
+	get(c, window);
+}
+
+static void on_ack(void *state, struct elephan_cc_window *window, const struct elephan_cc_ack *ack)
+{
+	struct connection *c = state;
+	struct tcp_sock *tp = &c->tp;
+	const struct tcp_congestion_ops *ops = tp->inet_conn.icsk_ca_ops;
+	u32 was_limited;
+
+	PASS_ON(on_ack, state, window, ack)
+	set(c, window, ack);
+	tp->inet_conn.icsk_ca_state = ack->state;
+	tp->delivered_mstamp = tp->tcp_mstamp;
+	if (tp->app_limited && after(tp->delivered, tp->app_limited))
+		tp->app_limited = 0;
+	was_limited = tp->app_limited;
+	if (ops->in_ack_event) {
+		bool is_plain = ack->state == ELEPHAN_CC_OPEN && ack->sacked == 0 && ack->acked_cumulative > 0 && !ack->is_ece;
+
+		ops->in_ack_event(SK(c), CA_ACK_WIN_UPDATE | (is_plain ? 0 : CA_ACK_SLOWPATH) | (ack->is_ece ? CA_ACK_ECE : 0));
+	}
+	if (ops->pkts_acked) {
+		struct ack_sample sample = {
+			.pkts_acked = ack->acked_cumulative,
+			.rtt_us = ack->rtt_ns < 0 ? -1 : ack->rtt_ns / NSEC_PER_USEC,
+			.in_flight = tp->mss_cache * (tp->delivered - (u32)ack->rate.prior_delivered),
+		};
+
+		ops->pkts_acked(SK(c), &sample);
+	}
+	if (ops->cong_control) {
+		struct rate_sample rs = rate_sample(c, ack);
+#ifdef ELEPHAN_CONG_CONTROL_OF_FOUR
+		int flag = (ack->acked_cumulative ? ACK_DATA_ACKED | ACK_SND_UNA_ADVANCED : 0) |
+			(ack->acked > ack->acked_cumulative ? ACK_DATA_SACKED : 0) | (ack->is_ece ? ACK_ECE : 0);
+
+		ops->cong_control(SK(c), tp->snd_una, flag, &rs);
+#else
+		ops->cong_control(SK(c), &rs);
+#endif
+	} else {
+		if (!tcp_in_cwnd_reduction(SK(c)) && ack->acked_cumulative)
+			ops->cong_avoid(SK(c), tp->snd_una, ack->acked);
+		update_pacing_rate(c);
+	}
+	note_limit(c, was_limited);
+	get(c, window);
+}
+
+static void on_congestion(void *state, struct elephan_cc_window *window, const struct elephan_cc_ack *ack, uint32_t cause)
+{
+	struct connection *c = state;
+	struct tcp_sock *tp = &c->tp;
+
+	PASS_ON(on_congestion, state, window, ack, cause)
+	set(c, window, ack);
+	tp->prior_ssthresh = cause == ELEPHAN_CC_CAUSE_ECN ? 0 : tcp_current_ssthresh(SK(c));
+	tp->prior_cwnd = tp->snd_cwnd;
+	tp->snd_cwnd_cnt = 0;
+	tp->snd_ssthresh = tp->inet_conn.icsk_ca_ops->ssthresh(SK(c));
+	if (cause == ELEPHAN_CC_CAUSE_TIMEOUT) {
+		CALL(c, cwnd_event, CA_EVENT_LOSS);
+		/* Retransmission begins with one segment more than is in flight. */
+		if (tp->inet_conn.icsk_ca_ops->cong_control)
+			tp->snd_cwnd = ack->in_flight + 1;
+	}
+	get(c, window);
+}
+
+static void on_state(void *state, struct elephan_cc_window *window, const struct elephan_cc_ack *ack)
+{
+	struct connection *c = state;
+
+	PASS_ON(on_state, state, window, ack)
+	set(c, window, ack);
+	/* Modules compare the new state with the one before. */
+	CALL(c, set_state, ack->state);
+	c->tp.inet_conn.icsk_ca_state = ack->state;
+	get(c, window);
+}
+
+static void on_event(void *state, struct elephan_cc_window *window, const struct elephan_cc_ack *ack, uint32_t event)
+{
+	struct connection *c = state;
+	struct tcp_sock *tp = &c->tp;
+
+	PASS_ON(on_event, state, window, ack, event)
+	set(c, window, ack);
+	switch (event) {
+	case ELEPHAN_CC_EVENT_RESTART:
+		CALL(c, cwnd_event, CA_EVENT_CWND_RESTART);
+		tp->snd_ssthresh = tcp_current_ssthresh(SK(c));
+		fallthrough; /* the first data follows */
+	case ELEPHAN_CC_EVENT_START:
+		/* It was idle because it had no data. */
+		tp->app_limited = max(tp->app_limited, 1u);
+		CALL(c, cwnd_event, CA_EVENT_TX_START);
+		CALL(c, cwnd_event_tx_start);
+		break;
+	case ELEPHAN_CC_EVENT_END_CWR:
+		if (!tp->inet_conn.icsk_ca_ops->cong_control)
+			CALL(c, cwnd_event, CA_EVENT_COMPLETE_CWR);
+		break;
+	case ELEPHAN_CC_EVENT_CE:
+		CALL(c, cwnd_event, CA_EVENT_ECN_IS_CE);
+		break;
+	case ELEPHAN_CC_EVENT_NO_CE:
+		CALL(c, cwnd_event, CA_EVENT_ECN_NO_CE);
+		break;
+	default: /* ELEPHAN_CC_EVENT_TIMEOUT: modules are told after ssthresh, in on_congestion */
+		break;
+	}
+	get(c, window);
+}
+
+static void on_undo(void *state, struct elephan_cc_window *window, const struct elephan_cc_window *before)
+{
+	struct connection *c = state;
+	struct tcp_sock *tp = &c->tp;
+
+	PASS_ON(on_undo, state, window, before)
+	set_window(c, window);
+	tp->prior_cwnd = before->cwnd;
+	tp->snd_cwnd = tp->inet_conn.icsk_ca_ops->undo_cwnd(SK(c));
+	tp->snd_ssthresh = max(tp->snd_ssthresh, tp->prior_ssthresh);
+	get(c, window);
+}
+
+/* The last of the object's functions that run when it is loaded: those of the module have registered its parameters. */
+static void __attribute__((constructor)) begin(void)
+{
+	for (int i = 0; i < parameters; i++) {
+		rows[i].value = configured[i] = read_variable(i);
+		/* A default outside the range of its type's setter is the module's own affair. */
+		rows[i].low = min(rows[i].low, rows[i].value);
+		rows[i].high = max(rows[i].high, rows[i].value);
+	}
+	elephan_cc.abi = ELEPHAN_CC_ABI;
+	elephan_cc.size = sizeof(elephan_cc);
+	elephan_cc.parameters = parameters ? rows : NULL;
+	elephan_cc.create = create;
+	elephan_cc.clone = copied;
+	elephan_cc.destroy = destroy;
+	elephan_cc.on_start = on_start;
+	elephan_cc.on_ack = on_ack;
+	elephan_cc.on_congestion = on_congestion;
+	elephan_cc.on_state = on_state;
+	elephan_cc.on_event = on_event;
+	elephan_cc.on_undo = on_undo;
+	/* A copy begins when it has its values. */
+	if (is_copy())
+		return;
+	if (elephan_module_init() != 0 || registered == NULL)
+		return;
+	elephan_cc.name = registered->name;
+	if (registered->cong_control)
+		elephan_cc.flags |= ELEPHAN_CC_GOVERNS_RECOVERY;
+#ifndef ELEPHAN_NO_RATE
+	elephan_cc.flags |= ELEPHAN_CC_NEEDS_RATE;
+#endif
+	if (registered->flags & TCP_CONG_NEEDS_ECN)
+		elephan_cc.flags |= ELEPHAN_CC_NEEDS_ECN;
+}
