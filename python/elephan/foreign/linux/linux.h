@@ -13,6 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A type and no macro, for module_param() takes its name. */
+#undef bool
+typedef _Bool bool;
+
 /* ---- Types and annotations ---- */
 
 typedef unsigned char u8, __u8;
@@ -30,6 +34,7 @@ typedef unsigned int gfp_t;
 #define __always_inline inline __attribute__((always_inline))
 #define __always_unused __attribute__((unused))
 #define __maybe_unused __attribute__((unused))
+#undef __attribute_const__
 #define __attribute_const__ __attribute__((const))
 #define __pure __attribute__((pure))
 #define __printf(a, b)

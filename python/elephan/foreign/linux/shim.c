@@ -204,6 +204,7 @@ void elephan_title(const char *text)
 struct copy {
 	struct copy *next;
 	void *handle;
+	int file; /* open as long as the copy is: the loader knows an object by its path */
 	const struct elephan_cc *table;
 	size_t connections;
 	double values[MOST_PARAMETERS];
@@ -244,26 +245,34 @@ int elephan_linux_configure(const double *values)
 	return elephan_module_init();
 }
 
+static void close_copy(struct copy *copy)
+{
+	if (copy->handle != NULL)
+		dlclose(copy->handle);
+	if (copy->file >= 0)
+		close(copy->file);
+	free(copy);
+}
+
 /* Opens a file of memory with this object's bytes: the loader takes it for another object, with variables of its own. */
-static void *open_copy(void)
+static void *open_copy(int file)
 {
 	int from = open(own_path(), O_RDONLY | O_CLOEXEC);
-	int to = memfd_create(own_path(), MFD_CLOEXEC);
 	void *handle = NULL;
 	struct stat status;
 	char path[32];
 
-	if (from >= 0 && to >= 0 && fstat(from, &status) == 0 && sendfile(to, from, NULL, status.st_size) == status.st_size) {
-		snprintf(path, sizeof(path), "%s%d", FILES, to);
+	if (from < 0)
+		return NULL;
+	if (file >= 0 && fstat(from, &status) == 0 && sendfile(file, from, NULL, status.st_size) == status.st_size) {
+		snprintf(path, sizeof(path), "%s%d", FILES, file);
 		handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	}
-	if (from >= 0)
-		close(from);
-	if (to >= 0)
-		close(to);
+	close(from);
 	return handle;
 }
 
+/* NULL if there is no memory, or the module refuses the values. */
 static struct copy *make_copy(const double *values)
 {
 	struct copy *copy = calloc(1, sizeof(*copy));
@@ -271,16 +280,16 @@ static struct copy *make_copy(const double *values)
 
 	if (copy == NULL)
 		return NULL;
-	copy->handle = open_copy();
+	copy->file = memfd_create("elephan", MFD_CLOEXEC);
+	copy->handle = open_copy(copy->file);
 	if (copy->handle != NULL) {
 		*(void **)&configure = dlsym(copy->handle, "elephan_linux_configure");
 		copy->table = dlsym(copy->handle, "elephan_cc");
 		memcpy(copy->values, values, parameters * sizeof(values[0]));
 		if (configure(values) == 0)
 			return copy;
-		dlclose(copy->handle);
 	}
-	free(copy);
+	close_copy(copy);
 	return NULL;
 }
 
@@ -319,8 +328,7 @@ static void count(const struct elephan_cc *table, int change)
 		copy->connections += change;
 		if (copy->connections == 0) {
 			*at = copy->next;
-			dlclose(copy->handle);
-			free(copy);
+			close_copy(copy);
 		}
 		break;
 	}

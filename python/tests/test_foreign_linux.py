@@ -1,0 +1,499 @@
+"""Linux's congestion control modules: compiled from the source of Debian's kernel, and driven through the C interface."""
+
+import ctypes
+import math
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from ctypes import POINTER, c_char_p, c_double, c_int64, c_uint32, c_uint64, c_void_p
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from elephan.foreign import build, linux
+
+PACKAGE = Path("/usr/src/linux-source-6.1.tar.xz")
+NAMES = (
+    *("bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable", "vegas"),
+    *("veno", "westwood", "yeah"),
+)
+OPEN, DISORDER, CWR, RECOVERY, LOSS = range(5)
+BY_LOSS, BY_MARK, BY_TIMEOUT = range(3)
+START, RESTART, END_CWR, TIMEOUT, CE, NO_CE = range(6)
+GOVERNS_RECOVERY, NEEDS_RATE, NEEDS_ECN = 1, 2, 4
+MSS = 1448
+
+
+class Window(ctypes.Structure):
+    _fields_ = (("cwnd", c_double), ("ssthresh", c_double), ("pacing_rate", c_double), ("requests", c_uint64))
+
+
+class Rate(ctypes.Structure):
+    _fields_ = (
+        ("interval_ns", c_int64),
+        *((name, c_uint64) for name in ("prior_delivered", "prior_delivered_ce")),
+        *((name, c_uint32) for name in ("delivered", "delivered_ce", "lost")),
+        *((name, c_uint32) for name in ("is_app_limited", "is_ack_delayed", "sent_in_flight")),
+    )
+
+
+class Ack(ctypes.Structure):
+    _fields_ = (
+        ("now_ns", c_uint64),
+        ("rtt_ns", c_int64),
+        *((name, c_uint64) for name in ("min_rtt_ns", "srtt_ns", "sent_ns", "snd_una", "snd_nxt")),
+        *((name, c_uint64) for name in ("delivered", "delivered_ce", "lost", "round")),
+        ("growth", c_double),
+        *((name, c_uint32) for name in ("acked", "acked_cumulative", "in_flight", "prior_in_flight", "sacked")),
+        *((name, c_uint32) for name in ("outstanding_max", "mss", "state", "is_window_limited", "is_ece")),
+        ("rate", Rate),
+    )
+
+
+class Parameter(ctypes.Structure):
+    _fields_ = (("name", c_char_p), ("meaning", c_char_p), ("value", c_double), ("low", c_double), ("high", c_double))
+
+
+def _function(result, *arguments):
+    return ctypes.CFUNCTYPE(result, *arguments)
+
+
+_AT = (c_void_p, POINTER(Window), POINTER(Ack))
+
+
+class Table(ctypes.Structure):
+    _fields_ = (
+        *((name, c_uint32) for name in ("abi", "size", "flags", "reserved")),
+        *((name, c_char_p) for name in ("name", "title", "source")),
+        ("parameters", POINTER(Parameter)),
+        ("create", _function(c_void_p, POINTER(c_double), c_uint64)),
+        ("clone", _function(c_void_p, c_void_p)),
+        ("destroy", _function(None, c_void_p)),
+        ("on_start", _function(None, *_AT)),
+        ("on_ack", _function(None, *_AT)),
+        ("on_congestion", _function(None, *_AT, c_uint32)),
+        ("on_state", _function(None, *_AT)),
+        ("on_event", _function(None, *_AT, c_uint32)),
+        ("on_undo", _function(None, c_void_p, POINTER(Window), POINTER(Window))),
+    )
+
+
+@pytest.fixture(scope="session")
+def tree():
+    """The source of Linux 6.1, imported once for this user."""
+    if not PACKAGE.is_file():
+        pytest.skip(f"{PACKAGE}: expected Debian's package linux-source-6.1, found nothing")
+    before = [one for one in linux.trees() if one.source == str(PACKAGE)]
+    return before[0] if before else linux.import_tree(PACKAGE)
+
+
+@cache
+def _table(file):
+    return Table.in_dll(ctypes.CDLL(str(linux.module(str(file)))), "elephan_cc")
+
+
+def _parameters(table):
+    rows = {}
+    for n in range(64):
+        if not table.parameters or not table.parameters[n].name:
+            break
+        rows[table.parameters[n].name.decode()] = table.parameters[n]
+    return rows
+
+
+class Sender:
+    """A sender over a path that an ACK clock stands for: each segment is acknowledged by itself, after the round-trip time."""
+
+    def __init__(self, table, *, rtt_ms=100.0, seed=1, **values):
+        self.table = table
+        rows = _parameters(table)
+        assert values.keys() <= rows.keys()
+        chosen = [float(values.get(name, row.value)) for name, row in rows.items()]
+        self.state = table.create((c_double * max(len(chosen), 1))(*chosen), seed)
+        if not self.state:
+            raise ValueError("refused")
+        self.window = Window(10, math.inf, 0, 0)
+        rtt_ns = round(rtt_ms * 1e6)
+        self.ack = Ack(now_ns=1, rtt_ns=rtt_ns, min_rtt_ns=rtt_ns, srtt_ns=rtt_ns, mss=MSS, is_window_limited=1)
+        self.rtt_ns = rtt_ns
+        self.call("on_start")
+
+    def copy(self):
+        other = Sender.__new__(Sender)
+        other.table, other.rtt_ns = self.table, self.rtt_ns
+        other.state = self.table.clone(self.state)
+        other.window = Window.from_buffer_copy(self.window)
+        other.ack = Ack.from_buffer_copy(self.ack)
+        return other
+
+    def close(self):
+        self.table.destroy(self.state)
+
+    def call(self, name, *more):
+        self.window.requests = 0
+        getattr(self.table, name)(self.state, ctypes.byref(self.window), ctypes.byref(self.ack), *more)
+        assert 1 <= self.window.cwnd <= 2**31
+        assert self.window.cwnd == int(self.window.cwnd)
+        assert math.isfinite(self.window.pacing_rate)
+        assert self.window.pacing_rate >= 0
+
+    def round(self, *, rtt_ms=None, marked=0.0):
+        """A window of segments is acknowledged; a share of them echoes marks."""
+        ack = self.ack
+        rtt_ns = self.rtt_ns if rtt_ms is None else round(rtt_ms * 1e6)
+        count = int(self.window.cwnd)
+        before, before_ce = ack.delivered, ack.delivered_ce
+        ack.snd_nxt = ack.snd_una + count * MSS
+        ack.round += 1
+        ack.outstanding_max = count
+        ack.min_rtt_ns = min(ack.min_rtt_ns, rtt_ns)
+        for n in range(count):
+            ack.now_ns += rtt_ns // count
+            ack.sent_ns = ack.now_ns
+            ack.rtt_ns = rtt_ns
+            ack.srtt_ns += (rtt_ns - ack.srtt_ns) // 8
+            ack.snd_una += MSS
+            ack.snd_nxt += MSS
+            ack.delivered += 1
+            ack.is_ece = int((n + 1) * marked) > int(n * marked)
+            ack.delivered_ce += ack.is_ece
+            ack.acked = ack.acked_cumulative = 1
+            ack.growth = 1
+            ack.prior_in_flight = count
+            ack.in_flight = count - 1
+            prior = max(before + n + 1 - count, 0)
+            ack.rate = Rate(rtt_ns, prior, before_ce, ack.delivered - prior, ack.delivered_ce - before_ce)
+            self.call("on_ack")
+            if self.window.requests:
+                self.reduce(BY_MARK, CWR)
+                break
+        ack.is_ece = 0
+
+    def rounds(self, count, **options):
+        for _ in range(count):
+            self.round(**options)
+
+    def rounds_on(self, product, count):
+        """Rounds on a path that holds `product` segments; what exceeds them waits in a queue."""
+        for _ in range(count):
+            self.round(rtt_ms=self.rtt_ns / 1e6 * max(self.window.cwnd / product, 1))
+
+    def state_is(self, state):
+        self.ack.state = state
+        self.call("on_state")
+
+    def reduce(self, cause=BY_LOSS, state=RECOVERY):
+        """A congestion event, with the recovery that follows: the factor by which the window is reduced."""
+        before = self.window.cwnd
+        self.call("on_congestion", cause)
+        self.state_is(state)
+        self.window.cwnd = min(self.window.cwnd, self.window.ssthresh)
+        self.call("on_event", END_CWR)
+        self.state_is(OPEN)
+        return self.window.ssthresh / before
+
+    def at(self, cwnd):
+        """Congestion avoidance with a window."""
+        self.window.cwnd = self.window.ssthresh = cwnd
+        return self
+
+
+@pytest.fixture
+def sender(tree):
+    """Makes senders by the name of a module, and destroys them."""
+    made = []
+
+    def make(name, **options):
+        made.append(Sender(_table(tree.modules()[name]), **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_each_of_the_sixteen_compiles_without_a_warning(tree):
+    assert set(NAMES) <= tree.modules().keys()
+    for name in NAMES:
+        linux._compiled(tree.modules()[name], ("-Wall", "-Werror"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_table_says_what_the_module_says(tree, name):
+    table = _table(tree.modules()[name])
+    assert table.abi == 1
+    assert table.size == ctypes.sizeof(Table)
+    assert table.name.decode() == name
+    assert table.title
+    assert table.flags == {"bbr": GOVERNS_RECOVERY | NEEDS_RATE, "nv": NEEDS_RATE, "dctcp": NEEDS_ECN}.get(name, 0)
+    for row in _parameters(table).values():
+        assert row.meaning
+        assert row.low <= row.value <= row.high
+
+
+def test_parameters_have_the_meaning_and_range_of_the_module(tree):
+    cubic = _parameters(_table(tree.modules()["cubic"]))
+    assert cubic["beta"].value == 717
+    assert cubic["bic_scale"].meaning.decode().startswith("scale (scaled by 1024) value")
+    dctcp = _parameters(_table(tree.modules()["dctcp"]))["dctcp_shift_g"]
+    assert (dctcp.value, dctcp.low, dctcp.high) == (4, 0, 10)
+    cdg = _parameters(_table(tree.modules()["cdg"]))
+    assert (cdg["use_shadow"].value, cdg["use_shadow"].low, cdg["use_shadow"].high) == (1, 0, 1)
+    # Those of Vegas, whose functions YeAH calls, are not YeAH's.
+    assert not _parameters(_table(tree.modules()["yeah"]))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("bbr", "hybla", "lp")])
+def test_slow_start_doubles_the_window(sender, name):
+    # Hybrid slow start would end it: these ACKs are a train as long as the round-trip time.
+    without = {"cubic": {"hystart": 0}, "cdg": {"hystart_detect": 0}}
+    one = sender(name, rtt_ms=40, **without.get(name, {}))
+    one.round()
+    assert one.window.cwnd == 20
+    one.round()
+    assert one.window.cwnd == 40
+
+
+def test_cubic_leaves_slow_start_by_hystart(sender):
+    one = sender("cubic", rtt_ms=40)
+    one.rounds(4)
+    assert one.window.ssthresh < 40
+
+
+def test_hybla_grows_faster_on_a_longer_path(sender):
+    windows = []
+    for rtt_ms in (25, 50, 100):
+        one = sender("hybla", rtt_ms=rtt_ms).at(40)
+        one.rounds(10)
+        windows.append(one.window.cwnd - 40)
+    # rho^2 segments a round trip, with rho the round-trip time over 25 ms.
+    assert windows[0] == pytest.approx(10, abs=4)
+    assert windows[1] == pytest.approx(40, rel=0.15)
+    assert windows[2] == pytest.approx(160, rel=0.15)
+
+
+FACTORS = {
+    **dict.fromkeys(("htcp", "hybla", "lp", "vegas", "cdg"), 0.5),
+    **{"scalable": 0.875, "cubic": 717 / 1024, "bic": 819 / 1024, "nv": 819 / 1024, "veno": 0.8, "yeah": 0.875},
+    **{"highspeed": 1 - 93 / 256, "illinois": 0.875},
+}
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_a_loss_reduces_by_the_factor_of_the_source(sender, name):
+    one = sender(name).at(400)
+    one.rounds(3)
+    assert one.reduce() == pytest.approx(FACTORS[name], abs=0.01)
+
+
+def test_illinois_halves_the_window_after_long_delays(sender):
+    one = sender("illinois").at(400)
+    one.rounds(3)
+    one.rounds(8, rtt_ms=200)
+    assert one.reduce() == pytest.approx(0.5, abs=0.01)
+
+
+def test_westwood_sets_the_threshold_to_the_measured_product(sender):
+    one = sender("westwood", rtt_ms=100).at(400)
+    one.rounds(20)
+    # The window is the product of rate and delay here, for no queue delays.
+    product = one.window.cwnd
+    one.rounds(20, rtt_ms=110)
+    before = one.window.cwnd
+    one.reduce()
+    rate = before / 0.110
+    assert one.window.cwnd == pytest.approx(rate * 0.1, rel=0.08)
+    assert one.window.cwnd > 0.8 * product
+
+
+def test_vegas_keeps_a_few_segments_in_the_queue(sender):
+    one = sender("vegas").at(100)
+    # The path holds 100 segments; the delay grows with what exceeds them.
+    one.rounds_on(100, 60)
+    assert 101 <= one.window.cwnd <= 105
+
+
+def test_dctcp_reduces_by_half_of_the_marked_share(sender):
+    one = sender("dctcp", dctcp_alpha_on_init=0).at(200)
+    for _ in range(80):
+        one.round(marked=0.25)
+        one.window.cwnd = one.window.ssthresh = 200
+    assert one.reduce(BY_MARK, CWR) == pytest.approx(1 - 0.25 / 2, abs=0.02)
+    # A loss halves the window, whatever the marks.
+    assert one.at(200).reduce() == 0.5
+
+
+def test_cdg_backs_off_for_a_growing_delay(sender):
+    one = sender("cdg", hystart_detect=0, use_ineff=0).at(100)
+    reduced = 0
+    for n in range(60):
+        before = one.window.cwnd
+        one.round(rtt_ms=100 + 5 * n)
+        reduced += one.window.cwnd < before
+    assert reduced >= 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_copies_of_a_connection_are_independent(sender, name):
+    one = sender(name)
+    one.at(60).rounds_on(80, 8)
+    first, second = one.copy(), one.copy()
+    one.rounds_on(50, 5)
+    one.reduce()
+    windows = []
+    for other in (first, second):
+        other.rounds_on(60, 3)
+        other.reduce()
+        other.rounds_on(80, 3)
+        windows.append(other.window.cwnd)
+        other.close()
+    assert windows[0] == windows[1]
+
+
+def test_connections_with_other_parameters_share_nothing(sender):
+    # beta_scale and cube_factor, which the module computes when it is loaded, follow.
+    plain, gentle, plain_again = sender("cubic"), sender("cubic", beta=922), sender("cubic")
+    for one, factor in ((plain, 717), (gentle, 922), (plain_again, 717)):
+        one.at(500).rounds(2)
+        assert one.reduce() == pytest.approx(factor / 1024, abs=0.003)
+    copy = gentle.copy()
+    gentle.close()
+    gentle.state = copy.state
+    assert gentle.at(500).reduce() == pytest.approx(922 / 1024, abs=0.003)
+
+
+def test_connections_with_other_parameters_run_on_threads(tree):
+    table = _table(tree.modules()["cubic"])
+
+    def factor(beta):
+        one = Sender(table, beta=beta)
+        one.at(1000).rounds(2)
+        found = one.reduce()
+        one.close()
+        return found
+
+    betas = [600 + n for n in range(40)] * 2
+    with ThreadPoolExecutor(8) as pool:
+        for beta, found in zip(betas, pool.map(factor, betas), strict=True):
+            assert found == pytest.approx(beta / 1024, abs=0.001)
+
+
+def test_a_module_refuses_values(sender):
+    with pytest.raises(ValueError, match="refused"):
+        sender("cdg", window=7)
+    assert sender("cdg", window=16)
+
+
+def test_a_timeout_tells_the_module_of_the_loss(sender):
+    one = sender("westwood").at(100)
+    one.rounds(20)
+    one.call("on_congestion", BY_TIMEOUT)
+    # CA_EVENT_LOSS sets the threshold to rate times delay, instead of half the window.
+    assert one.window.ssthresh == pytest.approx(one.window.cwnd, rel=0.15)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("bbr", "illinois")])
+def test_an_undo_restores_the_window(sender, name):
+    one = sender(name).at(300)
+    one.rounds(3)
+    before = Window.from_buffer_copy(one.window)
+    one.reduce()
+    one.window.requests = 0
+    one.table.on_undo(one.state, ctypes.byref(one.window), ctypes.byref(before))
+    assert one.window.cwnd == before.cwnd
+    assert one.window.ssthresh >= before.cwnd * 0.75 - 1
+
+
+def test_bbr_cycles_its_gain_and_caps_the_window(sender):
+    one = sender("bbr", rtt_ms=50)
+    # A path of 200 segments in a round-trip time of 50 ms, whose queue holds the rest.
+    product, rate = 200, 200 * MSS / 0.05
+    windows, gains = [], []
+    for n in range(80):
+        one.rounds_on(product, 1)
+        if n >= 40:
+            windows.append(one.window.cwnd)
+            gains.append(one.window.pacing_rate / rate)
+    # Twice the product, and what it adds for ACKs that come early: this clock does not pace.
+    assert 2 * product <= max(windows) <= 3.5 * product
+    # 1.25, 0.75 and six times 1, each one percent below.
+    assert max(gains) == pytest.approx(1.25 * 0.99, rel=0.1)
+    assert min(gains) == pytest.approx(0.75 * 0.99, rel=0.1)
+    assert sorted(gains)[len(gains) // 2] == pytest.approx(0.99, rel=0.05)
+
+
+def test_a_module_by_path_with_the_names_it_lacks(tmp_path):
+    file = tmp_path / "tcp_mine.c"
+    text = """\
+#include <linux/module.h>
+#include <net/tcp.h>
+
+static int shift = 2;
+module_param(shift, int, 0644);
+MODULE_PARM_DESC(shift, "the share of the window that a loss takes, as a power of two");
+
+static u32 mine_ssthresh(struct sock *sk)
+{
+	return max(tcp_snd_cwnd(tcp_sk(sk)) - (tcp_snd_cwnd(tcp_sk(sk)) >> shift), 2U);
+}
+
+static struct tcp_congestion_ops mine = {
+	.ssthresh = mine_ssthresh,
+	.cong_avoid = tcp_reno_cong_avoid,
+	.undo_cwnd = tcp_reno_undo_cwnd,
+	.owner = THIS_MODULE,
+	.name = "mine",
+};
+
+static int __init mine_register(void)
+{
+	return tcp_register_congestion_control(&mine);
+}
+module_init(mine_register);
+MODULE_LICENSE("GPL");
+"""
+    file.write_text(text)
+    one = Sender(_table(file), shift=3)
+    assert one.at(80).reduce() == 0.875
+    one.close()
+    file.write_text(text.replace("tcp_snd_cwnd(tcp_sk(sk)) -", "tcp_sk(sk)->rcv_wnd - tcp_nothing(sk) -"))
+    with pytest.raises(ValueError, match=rf"{file}:10: .*not declared: rcv_wnd, tcp_nothing"):
+        linux.module(str(file))
+    file.write_text("int x;\n")
+    with pytest.raises(ValueError, match=r"expected a module that calls tcp_register_congestion_control"):
+        linux.module(str(file))
+
+
+def test_errors_say_what_was_expected(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with pytest.raises(ValueError, match="expected a C file, found none"):
+        linux.module("./absent.c")
+    empty = tmp_path / "empty.tar.xz"
+    empty.write_bytes(b"no archive")
+    for path in (empty, tmp_path):
+        with pytest.raises(ValueError, match="expected a kernel's source"):
+            linux.import_tree(path)
+    monkeypatch.setattr(linux, "DEBIAN_SOURCES", tmp_path)
+    assert linux.module("cubic") is None
+    monkeypatch.setenv("CC", "absent-compiler")
+    (tmp_path / "a.c").write_text("int a;\n")
+    with pytest.raises(ValueError, match="found absent-compiler"):
+        build.shared([tmp_path / "a.c"])
+
+
+def test_the_newest_import_is_used(tmp_path, monkeypatch, tree):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for version in ("1", "2"):
+        folder = tmp_path / version / "net" / "ipv4"
+        folder.mkdir(parents=True)
+        for file in ("tcp_scalable.c", "tcp_vegas.c", "tcp_vegas.h"):
+            shutil.copy(tree.folder / file, folder)
+        (folder / "tcp_scalable.c").open("a").write(f"/* {version} */\n")
+        (tmp_path / version / "Makefile").write_text(f"VERSION = 9\nPATCHLEVEL = {version}\nSUBLEVEL = 0\n")
+        assert linux.import_tree(tmp_path / version).version == f"9.{version}.0"
+    assert [one.version for one in linux.trees()] == ["9.2.0", "9.1.0"]
+    linux.import_tree(tmp_path / "1")
+    assert [one.version for one in linux.trees()] == ["9.1.0", "9.2.0"]
+    assert set(linux.current().modules()) == {"scalable", "vegas"}
+    assert linux.module("cubic") is None
+    assert linux.module("vegas") == linux.module("vegas")
