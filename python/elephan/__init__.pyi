@@ -7,6 +7,7 @@
 True
 """
 
+from . import cc
 from ._core import ScenarioError, __version__
 from .api.metrics import impact
 from .api.registry import Entry, Parameter, algorithms, linux_algorithms, queues, recoveries, slow_starts, traffic
@@ -45,6 +46,7 @@ __all__ = [
     "TransferSummary",
     "__version__",
     "algorithms",
+    "cc",
     "compare",
     "dumbbell",
     "flow",

@@ -12,6 +12,123 @@ EVENT_KINDS: list[str]
 class ScenarioError(ValueError):
     """A scenario that cannot be run; the message has a line for each mistake."""
 
+class AlgorithmError(ScenarioError):
+    """An algorithm from outside failed during a run; the message has the flow, its algorithm and the simulated time.
+
+    Its cause is the exception of an algorithm in Python.
+    """
+
+FOREIGN_KINDS: list[str]
+"What the names of algorithms from outside begin with."
+
+class Report:
+    """What happened to a connection since the last report, and its state."""
+
+    time_s: float
+    "Simulated time, in seconds."
+    interval_s: float
+    "Time since the last report, in seconds."
+    cwnd_segments: float
+    "Congestion window, in segments."
+    ssthresh_segments: float
+    "Slow-start threshold, in segments; infinite before the first loss."
+    in_flight_segments: int
+    "Segments in flight."
+    delivered_segments: int
+    "Segments delivered since the last report."
+    lost_segments: int
+    "Segments found lost since the last report."
+    marked_segments: int
+    "Segments whose ACK echoed a congestion mark since the last report."
+    delivery_rate_bit_s: float
+    "Rate at which payload was delivered since the last report, in bit/s."
+    rtt_s: float | None
+    "Mean of the round-trip times that were measured since the last report, in seconds; None if there is none."
+    rtt_max_s: float | None
+    "Largest of these, in seconds."
+    rtt_min_s: float | None
+    "Smallest of these, in seconds."
+    min_rtt_s: float
+    "Smallest round-trip time of the connection, in seconds."
+    srtt_s: float
+    "Smoothed round-trip time (RFC 6298), in seconds."
+    round: int
+    "Round trips completed."
+    mss_bytes: int
+    "Payload of a full segment, in bytes."
+    state: str
+    "State of the sender, as Linux names it: `open`, `disorder`, `cwr`, `recovery` or `loss`."
+    is_window_limited: bool
+    "Whether the window, not the application, limited the sender in the last round trip."
+
+class Loss:
+    """A congestion event: at most one for each window of data."""
+
+    time_s: float
+    "Simulated time, in seconds."
+    cause: str
+    "How it was detected: `loss` (duplicate or selective acknowledgments), `mark` (ECN) or `timeout`."
+    cwnd_segments: float
+    "Congestion window, in segments."
+    ssthresh_segments: float
+    "Slow-start threshold, in segments; infinite before the first loss."
+    in_flight_segments: int
+    "Segments in flight."
+    min_rtt_s: float
+    "Smallest round-trip time of the connection, in seconds."
+    srtt_s: float
+    "Smoothed round-trip time (RFC 6298), in seconds."
+
+class Decision:
+    """What a controller decides; what it leaves out stays as it is."""
+
+    cwnd_segments: float | None
+    "Congestion window, in segments: 1 to 2^31."
+    ssthresh_segments: float | None
+    "Slow-start threshold, in segments: below it the window grows by slow start between two reports."
+    pacing_rate_bit_s: float | None
+    "Rate at which payload is sent, in bit/s; zero: as `tcp.pacing` says."
+
+    def __new__(
+        cls,
+        *,
+        cwnd_segments: float | None = None,
+        ssthresh_segments: float | None = None,
+        pacing_rate_bit_s: float | None = None,
+    ) -> Decision: ...
+
+def register_object(name: str, path: PathLike[str]) -> None:
+    """Registers the algorithm of a shared object, which has the C interface, under `name`.
+
+    Its code is loaded. Raises `ScenarioError` where it is none, or one of another version of the interface.
+    """
+
+def register_table(name: str, address: int) -> None:
+    """Registers the algorithm whose table of functions is at an address of this process under `name`.
+
+    The table must stay. Raises `ScenarioError` where it is none.
+    """
+
+def register_class(
+    name: str,
+    class_: type,
+    title: str,
+    source: str,
+    parameters: Sequence[tuple[str, str, float, float, float]],
+    interval_s: float | None,
+    governs_recovery: bool,
+) -> None:
+    """Registers a subclass of `elephan.cc.Controller` under `name`.
+
+    `parameters` has of each its name, meaning, default and range.
+    """
+
+def add_linux_name(name: str) -> None:
+    """Makes known that the running kernel has an algorithm called `name`, with `linux:`, which Elephan does not list."""
+
+def registered(name: str) -> str | None:
+    """The description of the algorithm from outside that is registered under `name`, as JSON; None if there is none."""
+
 class Expansion:
     """The points of the sweep of a scenario (JSON); none is made before it is asked for.
 

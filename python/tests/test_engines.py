@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -87,10 +88,18 @@ def test_every_repeat_is_made_valid(kernel):
         ("lp", None),
     ],
 )
-def test_the_simulator_runs_the_algorithm_of_the_same_rule(name, simulated):
+def test_the_simulator_runs_the_algorithm_of_the_same_rule(monkeypatch, name, simulated):
+    monkeypatch.setattr(engines.source, "current", lambda: None)
     found = engines._simulated(scenario(name, engine="kernel", kernel={"version": "6.12"}), large=False)
     assert (found and found.document["flow"][0]["cc"]) == simulated
     assert found is None or found.document["engine"] == "sim"
+
+
+def test_of_what_only_linux_has_the_module_of_an_imported_source_is_simulated(monkeypatch):
+    tree = SimpleNamespace(modules=lambda: {"bbr": "tcp_bbr.c", "htcp": "tcp_htcp.c"})
+    monkeypatch.setattr(engines.source, "current", lambda: tree)
+    assert [engines._same_rule(name) for name in ("bbr", "linux:bbr", "lp")] == ["linux:bbr", "linux:bbr", None]
+    assert engines._same_rule("linux:htcp") == {"name": "htcp", "form": "linux"}
 
 
 def test_crowds_have_an_algorithm_too():
@@ -100,7 +109,8 @@ def test_crowds_have_an_algorithm_too():
 
 
 @pytest.mark.usefixtures("kernel")
-def test_pairs_come_in_order_and_what_the_simulator_lacks_is_empty(tmp_path):
+def test_pairs_come_in_order_and_what_the_simulator_lacks_is_empty(monkeypatch, tmp_path):
+    monkeypatch.setattr(engines.source, "current", lambda: None)
     scenarios = {name: scenario(name, engine="kernel") for name in ("htcp", "bbr", "reno")}
     found = list(engines.pairs(scenarios))
     assert [one.name for one in found] == list(scenarios)
@@ -116,7 +126,8 @@ def test_pairs_come_in_order_and_what_the_simulator_lacks_is_empty(tmp_path):
 
 
 @pytest.mark.usefixtures("kernel")
-def test_the_command_writes_a_folder_for_each_scenario(tmp_path):
+def test_the_command_writes_a_folder_for_each_scenario(monkeypatch, tmp_path):
+    monkeypatch.setattr(engines.source, "current", lambda: None)
     path = tmp_path / "short.toml"
     path.write_text(
         'name = "short"\nduration = "3 s"\npath = { rate = "10 Mbit/s", rtt = "20 ms" }\nflow = [{ cc = "reno" }]\n'

@@ -19,7 +19,7 @@ import elephan
 from elephan import _core
 from elephan.studies.sweeps import batches, loop
 from elephan.studies.sweeps.dataset import INDEX, SUPERSEDED
-from elephan.studies.sweeps.worker import code_version
+from elephan.studies.sweeps.worker import code_version, identity
 
 RTTS = ("10 ms", "20 ms", "40 ms")
 points = st.fixed_dictionaries(
@@ -41,7 +41,7 @@ def sweep_of(keys: dict[str, list[str]]) -> elephan.Scenario:
 
 def identities(keys: dict[str, list[str]]) -> set[str]:
     expansion = _core.Expansion(sweep_of(keys).to_json())
-    return {loop.identity(expansion.canonical(point, 0), code_version()) for point in range(expansion.points)}
+    return {identity(expansion.canonical(point, 0), code_version()) for point in range(expansion.points)}
 
 
 def rows(folder: Path) -> dict[str, int]:

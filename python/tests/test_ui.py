@@ -230,6 +230,11 @@ def test_mistakes_come_by_key_in_the_words_of_the_command_line(client: TestClien
         ({"trace": {"pcap": ["bottleneck"]}}, "trace.pcap"),
         ({"trace": {"events": True}}, "trace.events"),
         ({"sweep": {"path.rtt": ["40 ms", "80 ms"]}}, "sweep"),
+        # No code is loaded for a page.
+        ({"flow": [{"cc": "lib:./mine.so"}]}, "flow.0.cc"),
+        ({"flow": [{"cc": {"name": "python:os:system"}}]}, "flow.0.cc"),
+        ({"flow": [{"cc": "linux:bbr"}]}, "flow.0.cc"),
+        ({"arrivals": [{"cc": "bpf:/x.bpf.c", "per_second": 1, "size": "1 kB"}]}, "arrivals.0.cc"),
     ],
 )
 def test_what_is_too_much_for_a_page_is_refused_with_the_limit(

@@ -1,5 +1,7 @@
 //! Linux's own algorithms: one for each of its modules `tcp_NAME`.
 
+use std::sync::{PoisonError, RwLock};
+
 use elephan_cc::registry;
 use elephan_units::Entry;
 
@@ -47,8 +49,24 @@ pub fn plain() -> impl Iterator<Item = Entry> {
     ALL.iter().map(plain).filter(|entry| registry::find(entry.name).is_none())
 }
 
+/// Algorithms that the running kernel has beside those of [`ALL`].
+static ADDED: RwLock<Vec<&'static Entry>> = RwLock::new(Vec::new());
+
+/// Makes known that the running kernel has an algorithm of this name, with [`PREFIX`].
+pub fn add(name: &str) {
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    if ALL.iter().chain(added.iter().copied()).all(|entry| entry.name != name) {
+        let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
+        let title = name.strip_prefix(PREFIX).unwrap_or(name);
+        added.push(Box::leak(Box::new(Entry { name, title, source: "the running kernel", ..ALL[0] })));
+    }
+}
+
 /// The algorithm of Linux that a scenario names, with [`PREFIX`] or as in [`plain`].
 pub fn find(name: &str) -> Option<&'static Entry> {
     let is_plain = !name.contains(':') && registry::find(name).is_none();
-    ALL.iter().find(|entry| entry.name == name || is_plain && entry.name.strip_prefix(PREFIX) == Some(name))
+    let is_it =
+        |entry: &&Entry| entry.name == name || is_plain && entry.name.strip_prefix(PREFIX) == Some(name);
+    let added = || ADDED.read().unwrap_or_else(PoisonError::into_inner).iter().copied().find(is_it);
+    ALL.iter().find(is_it).or_else(added)
 }

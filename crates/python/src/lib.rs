@@ -2,6 +2,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
 mod estimate;
+mod foreign;
 mod linux;
 mod live;
 mod model;
@@ -42,6 +43,13 @@ pyo3::create_exception!(
     PyValueError,
     "A scenario that cannot be run; the message has a line for each mistake."
 );
+pyo3::create_exception!(
+    _core,
+    AlgorithmError,
+    ScenarioError,
+    "An algorithm from outside failed during a run; the message has the flow, its algorithm and the simulated time. Its cause is \
+     the exception of an algorithm in Python."
+);
 
 fn scenario_error(error: elephan_scenario::Error) -> PyErr {
     ScenarioError::new_err(error.to_string())
@@ -51,7 +59,8 @@ fn run_error(error: Error) -> PyErr {
     match error {
         Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
         Error::Pcap(path, error) => PyOSError::new_err((error.raw_os_error(), error.to_string(), path)),
-        Error::Standstill { .. } | Error::Fault { .. } => ScenarioError::new_err(error.to_string()),
+        Error::Standstill { .. } => ScenarioError::new_err(error.to_string()),
+        Error::Fault { ref text, .. } => foreign::failed(error.to_string(), text),
     }
 }
 
@@ -251,6 +260,7 @@ fn to_toml(json: &str) -> PyResult<String> {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ScenarioError", module.py().get_type::<ScenarioError>())?;
+    module.add("AlgorithmError", module.py().get_type::<AlgorithmError>())?;
     module.add_class::<sweep::Expansion>()?;
     module.add_class::<Cancel>()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -272,6 +282,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     ] {
         module.add_function(function)?;
     }
+    foreign::register(module)?;
     linux::register(module)?;
     packetdrill::register(module)?;
     tables::register(module)?;

@@ -88,6 +88,9 @@ fn algorithm(name: &str) -> Found {
         return Ok((known.entry.name, known.parameters.clone()));
     }
     if name.starts_with(linux::PREFIX) {
+        if let Some(entry) = linux::find(name) {
+            return Ok((entry.name, (entry.parameters)()));
+        }
         return one_of(linux::ALL, name)
             .map_err(|expected| format!("{expected}, or another of an {IMPORTED}"));
     }

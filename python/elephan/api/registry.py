@@ -41,12 +41,13 @@ class Entry:
     kernel: str | None = None
 
 
+def _entry(found: dict[str, Any]) -> Entry:
+    return Entry(**{**found, "parameters": tuple(Parameter(**p) for p in found["parameters"])})
+
+
 @functools.cache
 def _vocabulary() -> dict[str, list[Entry]]:
-    def entry(found: dict[str, Any]) -> Entry:
-        return Entry(**{**found, "parameters": tuple(Parameter(**p) for p in found["parameters"])})
-
-    return {key: [entry(one) for one in entries] for key, entries in json.loads(_core.vocabulary()).items()}
+    return {key: [_entry(one) for one in entries] for key, entries in json.loads(_core.vocabulary()).items()}
 
 
 def algorithms() -> list[Entry]:
@@ -57,6 +58,12 @@ def algorithms() -> list[Entry]:
 def linux_algorithms() -> list[Entry]:
     """Every algorithm of Linux, which a flow's `cc` can name on the engines that run a kernel."""
     return [*_vocabulary()["linux"]]
+
+
+def registered(name: str) -> Entry | None:
+    """The algorithm from outside that is registered under this name; None if there is none."""
+    found = _core.registered(name)
+    return None if found is None else _entry(json.loads(found))
 
 
 def slow_starts() -> list[Entry]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan import _core
+from elephan.foreign import names
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,12 @@ class Scenario:
 
 
 def _checked(text: str, file: str, settings: Mapping[str, str], *, as_json: bool, large: bool) -> Scenario:
+    """The scenario of a text. Algorithms from outside that it names are built and registered before it is read."""
+    if names.mentioned(text) or any(map(names.mentioned, settings.values())):
+        document = json.loads(_core.parse_document(text, file, as_json))
+        folder = Path(file).parent if file != "scenario" else Path()
+        document, settings = names.provide(document, settings, file, folder.absolute())
+        text, as_json = json.dumps(document), True
     document = _core.load_scenario(text, file, list(settings.items()), as_json, files=True, large=large)
     return Scenario(json.loads(document))
 

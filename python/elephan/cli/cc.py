@@ -1,12 +1,24 @@
 """`elephan cc`: the congestion control algorithms."""
 
+import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from elephan.api.registry import algorithms, linux_algorithms, recoveries, slow_starts
+from elephan import _core
+from elephan.api.registry import (
+    Entry,
+    algorithms,
+    linux_algorithms,
+    recoveries,
+    registered,
+    slow_starts,
+)
+from elephan.base.table import Table, text_heads
 from elephan.cli.entries import implied, out, print_list, print_one
 from elephan.cli.options import command_line
+from elephan.foreign import build, linux, names
 
 app = command_line(group=True)
 
@@ -16,15 +28,61 @@ def list_() -> None:
     """List the congestion control algorithms, slow starts and loss recoveries."""
     print_list("congestion control (cc)", algorithms())
     print_list("Linux's own (cc, with the engines kernel and linux)", linux_algorithms())
+    for tree in linux.trees()[:1]:
+        modules = ", ".join(f"linux:{name}" for name in tree.modules())
+        out.message(f"Of Linux {tree.version}, imported from {tree.source}, the simulator can run {modules}.")
     print_list("slow start (slow_start)", slow_starts())
     print_list("loss recovery (tcp.recovery, by default sack)", recoveries())
-    names = ", ".join(f"{one.name} implies {implied(one)}" for one in algorithms() if one.implies)
+    own = ", ".join(f"{one.name} implies {implied(one)}" for one in algorithms() if one.implies)
     out.message(
-        f"An algorithm determines the window; tcp.recovery is independent of it. Unless a scenario sets it, {names}."
+        f"An algorithm determines the window; tcp.recovery is independent of it. Unless a scenario sets it, {own}."
     )
 
 
 @app.command("show")
 def show(name: Annotated[str, typer.Argument(help="Name of an algorithm or slow start.")]) -> None:
-    """Show the parameters of an algorithm or slow start: defaults, ranges and sources."""
-    print_one("cc", [*algorithms(), *linux_algorithms(), *slow_starts()], name)
+    """Show the parameters of an algorithm or slow start: defaults, ranges and sources.
+
+    Algorithms from outside have names such as linux:bbr, lib:./mine.so, bpf:./mine.bpf.c and python:mine:Mine.
+    """
+    known = [*algorithms(), *linux_algorithms(), *slow_starts()]
+    if name.startswith(names.KINDS):
+        print_one("cc", [*([one] if (one := _outside(name)) else []), *known], one.name if one else name)
+        return
+    print_one("cc", known, name)
+
+
+def _outside(name: str) -> Entry | None:
+    """The algorithm from outside that a name stands for; None if no imported source of Linux has it."""
+    absolute = names.absolute(name, Path.cwd())
+    try:
+        names.register(absolute)
+    except (ValueError, OSError) as error:
+        raise _core.ScenarioError(f"cc: {error}") from error
+    return registered(absolute)
+
+
+@app.command("import")
+def import_(path: Annotated[Path, typer.Argument(help="A kernel's source: a folder, or a tarball.")]) -> None:
+    """Import the congestion control modules of a kernel's source, which the simulator then runs as linux:NAME.
+
+    Each is compiled once to see whether it can be. On Debian, `apt-get install linux-source-6.1` has a source in /usr/src.
+    """
+    rows: list[list[str]] = []
+    try:
+        tree = linux.import_tree(path)
+        started = time.perf_counter()
+        for name, found in linux.probe(tree):
+            took_s, started = time.perf_counter() - started, time.perf_counter()
+            says = str(found) if isinstance(found, ValueError) else "compiles"
+            rows.append([f"linux:{name}", f"{took_s:.2f}", says])
+    except ValueError as error:
+        raise _core.ScenarioError(str(error)) from error
+    title = f"Linux {tree.version}, imported from {tree.source}"
+    out.print(Table(title, text_heads("name", "time (s)", "result"), rows).to_terminal(out.width))
+
+
+@app.command("include")
+def include() -> None:
+    """Print the folder of elephan-cc.h, the C interface of algorithms: cc -shared -fPIC -I"$(elephan cc include)" mine.c."""
+    typer.echo(build.INCLUDE)

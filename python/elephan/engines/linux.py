@@ -15,7 +15,8 @@ from elephan import _core, kernel
 from elephan.api.run import TABLES, Run
 from elephan.api.scenario import Scenario
 from elephan.api.summary import Summary
-from elephan.kernel.names import of_flows
+from elephan.foreign.names import kernel_has
+from elephan.kernel.names import LINUX, of_flows
 
 Progress = Callable[[float], object]
 
@@ -55,7 +56,11 @@ def run(
                 raise kernel.KernelError("\n".join(lines))
             return held.name_of(name, settings)
 
-        names = of_flows(_core.congestion_controls(text), kernel.available(), name_of)
+        controls = _core.congestion_controls(text)
+        # A module that is not loaded is not listed.
+        asked = {name.removeprefix(LINUX) for name, _ in controls}
+        there = [*kernel.available(), *sorted(filter(kernel_has, asked - {*kernel.available()}))]
+        names = of_flows(controls, there, name_of)
 
         def named(commands: Sequence[Sequence[str]]) -> list[list[str]]:
             return [[names[0] if word == "{cc}" else word for word in command] for command in commands]

@@ -5,6 +5,7 @@ clang compiles for eBPF, once for all kernels. The loader relocates fields to th
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -18,6 +19,7 @@ FLAGS = ("-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3", "-c")
 
 # TCP_CA_NAME_MAX of the kernel.
 NAME_BYTES = 16
+REGISTERED = re.compile(r'\.name\s*=\s*"(\w{1,15})"')
 
 
 def clang() -> str | None:
@@ -46,22 +48,42 @@ def compiled(source: str) -> bytes:
         if digest_kept.decode("ascii", "replace") == hashlib.sha256(data).hexdigest():
             return data
         # The cached file is damaged, so the source is compiled again.
-    compiler = clang()
-    if compiler is None:
-        raise KernelError("clang: expected it to be installed (apt-get install clang), found none")
+    data = _made(source)
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as place:
-        for name, text in sources.items():
-            (Path(place) / name).write_text(text, encoding="utf-8")
-        made = Path(place) / "out.o"
-        command = [compiler, *FLAGS, str(Path(place) / source), "-o", str(made)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise KernelError(f"{source}: clang refused it:\n{done.stderr.strip()}")
-        data = made.read_bytes()
     with new_file(kept) as new:
         new.write_bytes(hashlib.sha256(data).hexdigest().encode() + b"\n" + data)
     return data
+
+
+def compiled_file(path: Path) -> bytes:
+    """The object of a user's file in the form of those of `kernel/`. Raises as `compiled`."""
+    return _made(str(path))
+
+
+def registered_name(path: Path) -> str:
+    """The name that such a file registers. Raises `KernelError` if it has none."""
+    found = REGISTERED.search(path.read_text(encoding="utf-8", errors="replace"))
+    if found is None:
+        raise KernelError(
+            f'{path}: expected a struct_ops with a .name = "..." of less than {NAME_BYTES} bytes, found none'
+        )
+    return found[1]
+
+
+def _made(source: str) -> bytes:
+    """The object of a file of `kernel/`, or of the file with this absolute path, as clang compiles it now."""
+    compiler = clang()
+    if compiler is None:
+        raise KernelError("clang: expected it to be installed (apt-get install clang), found none")
+    with tempfile.TemporaryDirectory() as place:
+        for name, text in _core.kernel_sources().items():
+            (Path(place) / name).write_text(text, encoding="utf-8")
+        made = Path(place) / "out.o"
+        command = [compiler, *FLAGS, f"-I{place}", str(Path(place) / source), "-o", str(made)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise KernelError(f"{source}: clang refused it:\n{done.stderr.strip()}")
+        return made.read_bytes()
 
 
 def renamed(data: bytes, registered: str, name: str) -> bytes:

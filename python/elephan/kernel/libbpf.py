@@ -8,7 +8,7 @@ import ctypes
 import ctypes.util
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -106,23 +106,32 @@ def _refused(what: str, code: int = 0) -> KernelError:
     return KernelError(f"{what}: {os.strerror(number)}{log}")
 
 
-def _set_parameters(lib: Any, loaded: int, values: Sequence[int]) -> None:
-    """Set the parameters of an object that is not loaded yet, in fixed point. The verifier treats them as constants."""
+def _set_parameters(lib: Any, loaded: int, values: Sequence[int] | Mapping[str, float]) -> None:
+    """Set the parameters of an object that is not loaded yet, in fixed point. The verifier treats them as constants.
+
+    `values` has all of them in fixed point, or some by name.
+    """
+    if not values:
+        return
     size = ctypes.c_size_t(0)
     table = lib.bpf_object__find_map_by_name(loaded, PARAMETERS)
     start = lib.bpf_map__initial_value(table, ctypes.byref(size)) if table else None
     rows = bytearray(ctypes.string_at(start, size.value) if start else b"")
     if len(rows) < len(values) * ROW.size:
         raise KernelError(f"object: expected a table of {len(values)} parameters, found {len(rows) // ROW.size}")
-    for number, value in enumerate(values):
-        name, bits, _ = ROW.unpack_from(rows, number * ROW.size)
+    for number in range(len(rows) // ROW.size):
+        name, bits, value = ROW.unpack_from(rows, number * ROW.size)
+        if isinstance(values, Mapping):
+            value = round(values.get(name.rstrip(b"\0").decode(), value / 2**bits) * 2**bits)
+        elif number < len(values):
+            value = values[number]
         ROW.pack_into(rows, number * ROW.size, name, bits, value)
     code = lib.bpf_map__set_initial_value(table, bytes(rows), len(rows))
     if code < 0:
         raise _refused("object: libbpf refused its parameters", code)
 
 
-def register(data: bytes, what: str, values: Sequence[int], *, linked: bool) -> int | None:
+def register(data: bytes, what: str, values: Sequence[int] | Mapping[str, float], *, linked: bool) -> int | None:
     """Load an object with one struct_ops and these values of its parameters, and register it.
 
     With `linked`, the registration lasts as long as the returned descriptor, and so at most as long as this process.
@@ -139,7 +148,7 @@ def register(data: bytes, what: str, values: Sequence[int], *, linked: bool) -> 
             library().libbpf_set_print(_SILENT)
 
 
-def _register(data: bytes, what: str, values: Sequence[int], *, linked: bool) -> int | None:
+def _register(data: bytes, what: str, values: Sequence[int] | Mapping[str, float], *, linked: bool) -> int | None:
     lib = library()
     _log.clear()
     loaded = lib.bpf_object__open_mem(data, len(data), None)

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,6 +16,8 @@ from elephan.kernel.errors import KernelError
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+# The prefix of a name in a scenario that stands for a file.
+BPF = "bpf:"
 # The prefix of Elephan's names in a struct_ops value. No module of a kernel has it.
 NAME = re.compile(rb"(el_[a-z0-9_]{1,12})\0")
 
@@ -131,13 +133,22 @@ class Held:
         self._names: dict[tuple[str, str], str] = {}
 
     def name_of(self, name: str, settings: str = "{}") -> str:
-        """The name that sockets request for an algorithm with these settings (JSON). It is loaded on first use."""
+        """The name that sockets request for an algorithm, or for a file (`bpf:PATH`), with these settings (JSON).
+
+        It is loaded on first use.
+        """
         key = (name, settings)
         if key not in self._names:
-            algorithm = known(name)
-            values = _core.kernel_values(name, settings)
             registered = f"el_{os.getpid()}_{len(self._links)}"
-            data = build.renamed(build.compiled(algorithm.source), algorithm.registered, registered)
+            values: Sequence[int] | dict[str, float]
+            if name.startswith(BPF):
+                path = Path(name.removeprefix(BPF))
+                data, own, values = build.compiled_file(path), build.registered_name(path), json.loads(settings)
+            else:
+                algorithm = known(name)
+                data, own = build.compiled(algorithm.source), algorithm.registered
+                values = _core.kernel_values(name, settings)
+            data = build.renamed(data, own, registered)
             link = libbpf.register(data, name, values, linked=True)
             assert link is not None
             self._links.append(link)

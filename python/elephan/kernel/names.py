@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from elephan import _core
 from elephan.api.registry import linux_algorithms
-from elephan.kernel.loader import algorithms, known
+from elephan.kernel.loader import BPF, algorithms, known
 
 OURS = "kernel:"
 LINUX = "linux:"
@@ -22,7 +22,8 @@ def of_flows(
     """The name that the sockets of each flow request.
 
     `controls` has the name and the settings (JSON) of each flow's `cc`, and `there` the names of Linux's own algorithms that
-    the kernel has. `name_of` returns the name under which the kernel has an algorithm of kernel/ with its settings.
+    the kernel has. `name_of` returns the name under which the kernel has an algorithm of kernel/, or of a file
+    (`bpf:PATH`), with its settings.
 
     Raises `ScenarioError` for an algorithm that the kernel lacks.
     """
@@ -32,6 +33,8 @@ def of_flows(
 def _of_flow(name: str, settings: str, there: Sequence[str], name_of: Callable[[str, str], str]) -> str:
     if name in STANDARD and settings == "{}":
         return "reno"
+    if name.startswith(BPF):
+        return name_of(name, settings)
     ours = "reno" if name in STANDARD else name.removeprefix(OURS)
     if ours in algorithms():
         return name_of(ours, settings)

@@ -59,8 +59,12 @@ class Comparison:
     def table(self, title: str = "", note: str = "") -> Table:
         """A row for each algorithm, a column for each metric."""
         head = [*text_heads("cc"), *(metric.head for metric in METRICS)]
+        # The label of a flow has no more of a path than the file's name.
+        labels = {name: runs[0].labels[0] for name, runs in self.runs.items()}
+        if len({*labels.values()}) < len(labels):
+            labels = {name: name for name in self.runs}
         rows = [
-            [name, *(metric.text(estimates[metric.name]) for metric in METRICS)]
+            [labels[name], *(metric.text(estimates[metric.name]) for metric in METRICS)]
             for name, estimates in self.estimates().items()
         ]
         return Table(title, head, rows, note)

@@ -24,6 +24,7 @@ from elephan.base.plots import STYLE, Line, draw_lines, save_beside
 from elephan.base.table import Head, Table, text_heads
 from elephan.base.text import drawn
 from elephan.engines.run import run
+from elephan.foreign import linux as source
 from elephan.kernel.loader import algorithms as files
 from elephan.kernel.names import LINUX
 
@@ -102,8 +103,8 @@ AIMS = {GOODPUT: 0.02, WINDOW: 0.05, EPOCH: 0.10, RESENT: 0.25}
 class Pair:
     """A scenario on both engines: one simulation, and one or more runs on a kernel, of which the median is used.
 
-    `engine` is that of the kernel: `kernel` or `linux`. There is no simulation of an algorithm that only Linux has. An invalid
-    run is used only if there is no valid one.
+    `engine` is that of the kernel: `kernel` or `linux`. There is a simulation of an algorithm that only Linux has if a
+    source of Linux is imported (`elephan cc import`). An invalid run is used only if there is no valid one.
     """
 
     name: str
@@ -235,7 +236,8 @@ def _simulated(scenario: Scenario, large: bool) -> Scenario | None:
 def _same_rule(cc: Any) -> Any:
     """The simulator's algorithm of the same rule as the `cc` of a scenario for a kernel; None if it has none.
 
-    Where a kernel runs Linux's own file, that is the form of Linux, if the algorithm has one.
+    Where a kernel runs Linux's own file, that is the form of Linux, if the algorithm has one. Of an algorithm that only Linux
+    has it is the module of an imported source.
     """
     own = {entry.name: entry for entry in algorithms()}
     linux = {entry.name.removeprefix(LINUX) for entry in linux_algorithms()}
@@ -243,7 +245,8 @@ def _same_rule(cc: Any) -> Any:
         return cc
     name = RENAMED.get(plain, plain)
     if name not in own:
-        return None
+        tree = source.current()
+        return f"{LINUX}{plain}" if tree is not None and plain in tree.modules() else None
     has_form = any(parameter.name == "form" for parameter in own[name].parameters)
     return {"name": name, "form": "linux"} if has_form else name
 

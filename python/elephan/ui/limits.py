@@ -7,6 +7,7 @@ from typing import Any
 
 from elephan import _core
 from elephan.api.scenario import Scenario
+from elephan.foreign import names
 
 # Tables that stand for flows.
 FLOWS = ("flow", "web", "arrivals", "cbr", "on_off")
@@ -56,11 +57,13 @@ def checked(document: Mapping[str, Any], limits: Limits) -> Scenario:
 
 
 def loaded(document: Any, limits: Limits) -> Scenario:
-    """A scenario that a page may view; no file is read for it. Raises `ScenarioError`.
+    """A scenario that a page may view; no file is read and no code is loaded for it. Raises `ScenarioError`.
 
     Loading creates all flows and links, so their number is checked first.
     """
-    problems = list(_too_many(document, limits)) if isinstance(document, Mapping) else []
+    problems = []
+    if isinstance(document, Mapping):
+        problems = [*_too_many(document, limits), *names.refused(document, engine=str(document.get("engine", "sim")))]
     if problems:
         raise _core.ScenarioError("\n".join(f"scenario: {problem}" for problem in problems))
     return Scenario(json.loads(_core.load_scenario(json.dumps(document), "scenario", [], json=True)))

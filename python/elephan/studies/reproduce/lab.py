@@ -34,8 +34,7 @@ from elephan.studies.reproduce.judge import (
     judged,
     over_sets,
 )
-from elephan.studies.sweeps.loop import identity
-from elephan.studies.sweeps.worker import VersionMismatchError, code_version
+from elephan.studies.sweeps.worker import VersionMismatchError, code_version, identity
 
 T = TypeVar("T")
 Engine = Literal["sim", "kernel", "linux", "ns2"]

@@ -1,6 +1,5 @@
 """A sweep: its runs, the results that are known already, and the loop that runs the rest."""
 
-import hashlib
 import json
 import platform
 import time
@@ -25,7 +24,7 @@ from elephan.studies.sweeps.batches import PlannedRun, Waiting, work_s
 from elephan.studies.sweeps.columns import described, kind_of, values_of
 from elephan.studies.sweeps.dataset import Dataset, Loss, SweepError, span
 from elephan.studies.sweeps.schedulers import fatal, scheduler
-from elephan.studies.sweeps.worker import Batch, code_version
+from elephan.studies.sweeps.worker import Batch, code_version, identity
 from elephan.studies.sweeps.writer import Writer, writer
 
 if TYPE_CHECKING:
@@ -45,11 +44,6 @@ def _kernel(text: str) -> str:
     if '"engine":"kernel"' in text:
         return f" on Linux {image.find(json.loads(text).get('kernel', {}).get('version')).identity}"
     return ""
-
-
-def identity(scenario: str, code: str) -> str:
-    """The identity of a run: a hash of its scenario as canonical JSON (engine and seed included) and of the code version."""
-    return hashlib.blake2b(f"{code}\n{scenario}".encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from elephan.api.run import OPTIONAL, TABLES, Run
 from elephan.api.scenario import Scenario
 from elephan.api.summary import Summary
 from elephan.engines.run import run as simulate
+from elephan.foreign import names
 from elephan.studies.statistics import mser5
 
 
@@ -39,7 +40,7 @@ MAKES_RESULTS = (
         "kernel/loader.py",
         "kernel/names.py",
     ),
-    *("studies/statistics.py", "studies/sweeps/worker.py"),
+    *("foreign/names.py", "studies/statistics.py", "studies/sweeps/worker.py"),
 )
 
 
@@ -54,6 +55,32 @@ def code_version() -> str:
     return f"{_core.__version__}+{digest.hexdigest()}"
 
 
+def identity(scenario: str, code: str) -> str:
+    """The identity of a run: a hash of its scenario as canonical JSON (engine and seed included) and of the code version.
+
+    It includes the algorithms from outside that the scenario names, which have to be registered.
+    """
+    return hashlib.blake2b(f"{code}{names.digests(scenario)}\n{scenario}".encode(), digest_size=16).hexdigest()
+
+
+def _provide(run: str, scenario: str, code: str) -> None:
+    """Register the algorithms from outside that a scenario names, of which only the names were sent.
+
+    Raises `VersionMismatchError` if they are not those of the sender.
+    """
+    if not names.mentioned(scenario):
+        return
+    # The other engines run on the sender's machine.
+    is_simulated = json.loads(scenario)["engine"] == "sim"
+    if is_simulated and identity(scenario, code) == run:
+        return
+    names.provide_all(scenario)
+    if is_simulated and identity(scenario, code) != run:
+        raise VersionMismatchError(
+            f"expected the algorithms that the client has, found others:{names.digests(scenario)}"
+        )
+
+
 @dataclass(frozen=True)
 class Batch:
     """A few finished runs: a row for each, and the samples of all, with the identity of the run in their first column."""
@@ -66,7 +93,7 @@ def compute(runs: Sequence[tuple[str, str]], code: str, cancel: _core.Cancel | N
     """Run scenarios, given as pairs of an identity and canonical JSON.
 
     A run that fails gives a row with its error. If `cancel` is set, runs that have not finished have no row. Raises
-    `VersionMismatchError` if the client has other code.
+    `VersionMismatchError` if the client has other code, or other algorithms from outside.
     """
     # With `cancel`, a run stays in this thread, whose CPU time is measured.
     cancel = cancel or _core.Cancel()
@@ -74,24 +101,25 @@ def compute(runs: Sequence[tuple[str, str]], code: str, cancel: _core.Cancel | N
         raise VersionMismatchError(f"expected Elephan {code}, as the client has, found {code_version()}")
     rows: list[dict[str, Any]] = []
     samples: dict[str, list[tuple[str, pa.Table]]] = {name: [] for name in TABLES}
-    for identity, scenario in runs:
+    for run_identity, scenario in runs:
         wall, cpu = time.perf_counter(), time.thread_time()
         try:
+            _provide(run_identity, scenario, code)
             run = simulate(Scenario(json.loads(scenario)), cancel=cancel)
         except KeyboardInterrupt:
             if cancel.is_set():
                 break
             raise
-        except SystemExit:
+        except (SystemExit, VersionMismatchError):
             raise
         # A panic of the extension module is not an `Exception`.
         except BaseException as error:
-            rows.append({"run": identity, "status": "failed", "error": str(error) or type(error).__name__})
+            rows.append({"run": run_identity, "status": "failed", "error": str(error) or type(error).__name__})
             continue
         summary = run.summary.to_dict()
         rows.append(
             {
-                "run": identity,
+                "run": run_identity,
                 "status": "ok",
                 "error": None,
                 "wall_s": time.perf_counter() - wall,
@@ -103,7 +131,7 @@ def compute(runs: Sequence[tuple[str, str]], code: str, cancel: _core.Cancel | N
         )
         for name in TABLES:
             if name not in OPTIONAL or any(len(column) for column in run.columns.get(name, {}).values()):
-                samples[name].append((identity, run.table(name)))
+                samples[name].append((run_identity, run.table(name)))
     return Batch(rows, {name: _joined(tables) for name, tables in samples.items() if tables})
 
 

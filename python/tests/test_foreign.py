@@ -1,0 +1,360 @@
+"""Algorithms from outside: names, registration, shared objects, eBPF files and Python, and what is wrong with them."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import elephan
+from elephan import _core
+from elephan.cli import app
+from elephan.foreign import names
+from elephan.studies.sweeps.worker import VersionMismatchError, code_version, compute, identity
+
+KERNEL = Path(__file__).parents[2] / "kernel"
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+
+# Scalable TCP.
+MINE = """
+#include <stdlib.h>
+#include <string.h>
+#include "elephan-cc.h"
+static const struct elephan_cc_parameter parameters[] = { { "a", "Increase for each segment.", 0.01, 0, 1 }, { 0 } };
+static void *create(const double *values, uint64_t seed)
+{
+	double *a = malloc(sizeof(*a));
+	*a = values[0] + 0 * seed;
+	return a;
+}
+static void *clone(const void *state) { return memcpy(malloc(sizeof(double)), state, sizeof(double)); }
+static void on_ack(void *state, struct elephan_cc_window *window, const struct elephan_cc_ack *ack)
+{
+	window->cwnd += window->cwnd < window->ssthresh ? ack->growth : *(double *)state * ack->growth;
+}
+static void on_congestion(void *s, struct elephan_cc_window *window, const struct elephan_cc_ack *ack, uint32_t cause)
+{
+	window->ssthresh = window->cwnd * 0.875 > 2 ? window->cwnd * 0.875 : 2;
+}
+const struct elephan_cc elephan_cc = {
+	.abi = ELEPHAN_CC_ABI, .size = sizeof(struct elephan_cc), .name = "mine", .title = "Mine", .parameters = parameters,
+	.create = create, .clone = clone, .destroy = free, .on_ack = on_ack, .on_congestion = on_congestion,
+};
+"""
+CLASSES = '''
+from elephan.cc import Controller, Decision, Parameter
+
+class Aimd(Controller):
+    """Additive increase."""
+
+    parameters = {"gain": Parameter(1, 0.1, 100, "Segments in a round trip.")}
+
+    def __init__(self, gain):
+        self.gain = gain
+
+    def on_report(self, report):
+        if report.cwnd_segments < report.ssthresh_segments:
+            return None
+        return Decision(cwnd_segments=report.cwnd_segments + self.gain)
+
+class Falls(Controller):
+    def on_report(self, report):
+        return 1 / 0 if report.time_s > 2 else None
+
+class Answers(Controller):
+    def on_report(self, report):
+        return 7
+
+class Wide(Controller):
+    def on_loss(self, event):
+        return Decision(cwnd_segments=float("nan"))
+
+    def on_report(self, report):
+        return None
+'''
+COMPILED = '''
+import elephan.cc
+
+@elephan.cc.compiled
+class Mine:
+    """Scalable TCP, compiled."""
+
+    parameters = {"a": elephan.cc.Parameter(0.01, 0, 1, "Increase for each segment.")}
+
+    def on_ack(state, window, ack):
+        if window.cwnd < window.ssthresh:
+            window.cwnd += ack.growth
+        else:
+            window.cwnd += state.a * ack.growth
+
+    def on_congestion(state, window, ack, cause):
+        window.ssthresh = max(window.cwnd * 0.875, 2.0)
+'''
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with an algorithm in C and some in Python; the cache is empty."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.c").write_text(MINE)
+    (tmp_path / "mine.py").write_text(CLASSES)
+    return tmp_path
+
+
+def scenario(*cc: object, duration: str = "10 s", **keys: object) -> elephan.Scenario:
+    path = {"rate": "20 Mbit/s", "rtt": "40 ms", "buffer": "50% bdp"}
+    return elephan.dumbbell(**path, flows=[elephan.flow(one) for one in cc], duration=duration, **keys)
+
+
+def windows(run: elephan.Run) -> list[float]:
+    return run.columns["flows"]["cwnd_segments"].tolist()
+
+
+def refused(*cc: object, **keys: object) -> str:
+    with pytest.raises(elephan.ScenarioError) as error:
+        scenario(*cc, **keys)
+    return str(error.value)
+
+
+def built(text: str, name: str) -> Path:
+    """A shared object of the user's own."""
+    from elephan.foreign import build
+
+    source = Path(f"{name}.c")
+    source.write_text(text)
+    command = ["cc", "-shared", "-fPIC", f"-I{build.INCLUDE}", str(source), "-o", f"{name}.so"]
+    subprocess.run(command, check=True)
+    return Path(f"{name}.so")
+
+
+def test_a_c_file_runs_as_scalable_does_and_its_parameters_can_be_set(folder: Path):
+    made = scenario("lib:./mine.c")
+    assert made.document["flow"][0]["cc"] == f"lib:{folder}/mine.c"
+    run = elephan.run(made)
+    assert run.labels == ("lib:mine.c",)
+    ours = elephan.run(scenario("scalable"))
+    assert run.summary.goodput_bit_s == pytest.approx(ours.summary.goodput_bit_s, rel=0.05)
+    faster = elephan.run(scenario({"name": "lib:./mine.c", "a": 0.1}))
+    assert windows(faster) != windows(run)
+    text = "flow.0.cc.a: expected a number from 0 to 1, found 2"
+    assert text in refused({"name": "lib:./mine.c", "a": 2})
+    assert 'flow.0.cc.b: expected one of the parameters a, found "b"' in refused({"name": "lib:./mine.c", "b": 2})
+
+
+def test_an_object_can_be_replaced_while_the_process_lives():
+    built(MINE, "other")
+    before = elephan.run(scenario("lib:./other.so"))
+    built(MINE.replace("* 0.875", "* 0.5"), "other")
+    after = elephan.run(scenario("lib:./other.so"))
+    assert windows(after) != windows(before)
+    built(MINE, "other")
+    assert windows(elephan.run(scenario("lib:./other.so"))) == windows(before)
+
+
+def test_paths_start_from_the_scenarios_file_and_those_of_settings_from_the_current_folder(folder: Path):
+    inner = folder / "inner"
+    inner.mkdir()
+    shutil.copy("mine.c", inner)
+    text = 'duration = "5 s"\npath = { rate = "5 Mbit/s", rtt = "20 ms" }\n'
+    text += 'flow = [{ cc = "lib:mine.c" }, { cc = { name = "python:mine:Aimd" } }]\n'
+    (inner / "x.toml").write_text(text)
+    shutil.copy("mine.py", inner)
+    loaded = elephan.load(inner / "x.toml").document["flow"]
+    assert loaded[0]["cc"] == f"lib:{inner}/mine.c"
+    assert loaded[1]["cc"] == f"python:{inner}/mine.py:Aimd"
+    settings = {"flow.0.cc": "lib:mine.c", "sweep": '{ "flow.1.cc" = ["htcp", { name = "lib:./mine.c", a = 0.5 }] }'}
+    loaded = elephan.load(inner / "x.toml", settings)
+    assert loaded.document["flow"][0]["cc"] == f"lib:{folder}/mine.c"
+    points = [point.document["flow"][1]["cc"] for point, _ in loaded.expand()]
+    assert points == ["htcp", {"name": f"lib:{folder}/mine.c", "a": 0.5}]
+    changed = loaded.with_settings({"flow.1.cc.name": "lib:./mine.c"})
+    assert changed.document["flow"][1]["cc"] == f"lib:{folder}/mine.c"
+
+
+def test_texts_that_are_no_algorithm_stay():
+    made = scenario("reno", name="lib:./mine.c").document
+    assert made["name"] == "lib:./mine.c"
+
+
+def test_what_is_no_algorithm_is_told_by_key(folder: Path):
+    assert refused("htcp", "lib:./none.so") == f"scenario: flow.1.cc: expected a file, found none at {folder}/none.so"
+    (folder / "bad.c").write_text('#include "elephan-cc.h"\nint f(void) {\n\treturn missing;\n}\n')
+    assert f"scenario: flow.0.cc: {folder}/bad.c:3: 'missing' undeclared" in refused("lib:./bad.c")
+    assert not list((folder / "cache").rglob("bad.so"))
+    built("int x;", "empty")
+    assert "expected the symbol elephan_cc (elephan-cc.h), found an object without it" in refused("lib:./empty.so")
+    built(MINE.replace("ELEPHAN_CC_ABI,", "99,"), "newer")
+    assert "ABI 1" in refused("lib:./newer.so")
+    assert "expected a file, found none" in refused({"name": "bpf:./none.bpf.c"})
+    (folder / "odd.bpf.c").write_text("int x;\n")
+    assert "#define ALGORITHM NAME" in refused("bpf:./odd.bpf.c")
+    text = refused("lib:./none.so", "python:none:None")
+    assert [line.split(": ")[1] for line in text.splitlines()] == ["flow.0.cc", "flow.1.cc"]
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("0.0 / (ack->growth - ack->growth)", "cwnd: expected 1 to 2^31 segments, found NaN"),
+        ("0.5", "cwnd: expected 1 to 2^31 segments, found 0.5"),
+        ("1e10", "cwnd: expected 1 to 2^31 segments, found 10000000000"),
+    ],
+)
+def test_a_window_out_of_range_ends_the_run(what: str, text: str):
+    body = f"if (ack->now_ns > 3000000000ull) {{ window->cwnd = {what}; return; }}"
+    Path("wrong.c").write_text(MINE.replace("window->cwnd += window", f"{body}\n\twindow->cwnd += window", 1))
+    with pytest.raises(elephan.cc.AlgorithmError, match=r"flow 1 \(lib:.*/wrong.c\) at 2.0") as error:
+        elephan.run(scenario("reno", "lib:./wrong.c"))
+    assert text in str(error.value)
+
+
+def test_an_ebpf_file_runs_as_the_kernels_arithmetic():
+    run = elephan.run(scenario(f"bpf:{KERNEL}/htcp.bpf.c"))
+    assert run.labels == ("bpf:htcp.bpf.c",)
+    assert run.summary.goodput_bit_s == pytest.approx(
+        elephan.run(scenario("kernel:htcp")).summary.goodput_bit_s, rel=0.01
+    )
+    assert "a number from 0 to" in refused({"name": f"bpf:{KERNEL}/scalable.bpf.c", "a": -1})
+
+
+def test_a_class_is_asked_once_a_round_trip():
+    run = elephan.run(scenario("python:mine:Aimd", {"name": "python:mine:Aimd", "gain": 5}))
+    assert run.labels == ("python:mine.py:Aimd",) * 2
+    assert run.summary.utilisation > 0.7
+    slow, fast = (flow.goodput_bit_s for flow in run.summary.flows)
+    assert fast > 1.3 * slow
+    again = elephan.run(scenario("python:mine:Aimd", {"name": "python:mine:Aimd", "gain": 5}))
+    assert windows(again) == windows(run)
+
+
+def test_what_a_class_raises_is_the_cause_of_the_runs_error():
+    with pytest.raises(
+        elephan.cc.AlgorithmError, match=r"flow 0 .* at 2.0.*on_report raised ZeroDivisionError: div"
+    ) as error:
+        elephan.run(scenario("python:mine:Falls", "reno"))
+    assert isinstance(error.value.__cause__, ZeroDivisionError)
+    with pytest.raises(elephan.ScenarioError, match="TypeError: expected a Decision or None, found 7"):
+        elephan.run(scenario("python:mine:Answers"))
+    with pytest.raises(elephan.ScenarioError, match="cwnd: expected 1 to 2\\^31 segments, found NaN"):
+        elephan.run(scenario("python:mine:Wide"))
+
+
+def test_a_class_that_cannot_be_had_is_told(folder: Path):
+    assert "expected a subclass of elephan.cc.Controller called None" in refused("python:mine:None")
+    assert "expected a module that can be imported, found no_such_module" in refused("python:no_such_module:Mine")
+    assert "expected python:MODULE:CLASS" in refused("python:mine")
+    (folder / "broken.py").write_text("x = 1\ny = 1 / 0\n")
+    assert f"{folder}/broken.py:2: expected a module that can be imported, found ZeroDivisionError" in refused(
+        "python:broken:Mine"
+    )
+
+
+def test_a_file_that_was_edited_is_imported_again(folder: Path):
+    before = elephan.run(scenario("python:mine:Aimd"))
+    (folder / "mine.py").write_text(CLASSES.replace("+ self.gain", "+ 10 * self.gain"))
+    assert windows(elephan.run(scenario("python:mine:Aimd"))) != windows(before)
+
+
+def test_a_compiled_class_does_what_the_same_in_c_does(folder: Path):
+    pytest.importorskip("numba")
+    (folder / "fast.py").write_text(COMPILED)
+    assert windows(elephan.run(scenario("python:fast:Mine"))) == windows(elephan.run(scenario("lib:./mine.c")))
+    (folder / "odd.py").write_text(COMPILED.replace("window.cwnd += ack.growth", "window.width = 1"))
+    assert "Mine.on_ack: expected what numba can compile" in refused("python:odd:Mine")
+
+
+def test_the_structures_of_compiled_classes_are_those_of_the_header(folder: Path):
+    from elephan.foreign import build, compiled
+
+    members = [("window", one) for one in compiled.WINDOW.names] + [("ack", one) for one in compiled.ACK.names]
+    members += [("rate", one) for one in compiled.RATE.names]
+    lines = [f'printf("%zu ", offsetof(struct elephan_cc_{kind}, {name}));' for kind, name in members]
+    headers = "".join(f"#include {name}\n" for name in ("<stddef.h>", "<stdio.h>", '"elephan-cc.h"'))
+    text = f"{headers}int main(void) {{ {''.join(lines)} return 0; }}\n"
+    (folder / "offsets.c").write_text(text)
+    subprocess.run(["cc", f"-I{build.INCLUDE}", "offsets.c", "-o", "offsets"], check=True)
+    found = subprocess.run(["./offsets"], check=True, capture_output=True, text=True).stdout
+    kinds = {"window": compiled.WINDOW, "ack": compiled.ACK, "rate": compiled.RATE}
+    assert [int(one) for one in found.split()] == [kinds[kind].fields[name][1] for kind, name in members]
+
+
+def test_the_key_of_a_stored_run_has_the_digest_of_the_algorithm(folder: Path):
+    def key() -> str:
+        text = _core.Expansion(scenario("lib:./mine.c").to_json()).canonical(0, 0)
+        return identity(text, code_version())
+
+    before = key()
+    assert key() == before
+    (folder / "mine.c").write_text(MINE.replace("* 0.875", "* 0.5"))
+    assert key() != before
+    (folder / "mine.c").write_text(MINE)
+    assert key() == before
+
+
+def test_a_worker_registers_what_a_scenario_names():
+    text = _core.Expansion(scenario("lib:./mine.c", "python:mine:Aimd").to_json()).canonical(0, 0)
+    code = code_version()
+    work = "import json, sys; from elephan.studies.sweeps.worker import compute; "
+    work += "print(compute([tuple(json.loads(sys.argv[1]))], sys.argv[2]).rows[0]['status'])"
+
+    def worker(key: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", work, json.dumps([key, text]), code]
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+
+    assert worker(identity(text, code)).stdout == "ok\n"
+    assert "VersionMismatchError: expected the algorithms that the client has" in worker("0" * 32).stderr
+    with pytest.raises(VersionMismatchError):
+        compute([("0" * 32, text)], code)
+
+
+def test_names_of_linux_mean_the_kernels_own_on_a_kernel(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(names, "register", pytest.fail)
+    monkeypatch.setattr(names, "kernel_has", lambda name: name in ("brand_new", "bbr"))
+    scenario("linux:bbr", engine="kernel")
+    scenario("linux:bbr", "linux:brand_new", engine="linux")
+    assert 'found "linux:older"' in refused("linux:older", engine="linux")
+
+
+def test_linux_without_a_source_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch):
+    from elephan.foreign import linux
+
+    monkeypatch.setattr(linux, "module", lambda _: None)
+    text = "imported source of Linux (apt-get install linux-source-6.1; elephan cc import PATH)"
+    assert text in refused("linux:yeah")
+    assert text in refused("linux:tahoe")
+
+
+def test_documents_of_others_can_name_none():
+    def lines(cc: str, engine: str) -> list[str]:
+        return [*names.refused({"flow": [{"cc": "htcp"}, {"cc": {"name": cc}}]}, engine=engine)]
+
+    for name in ("lib:./mine.c", "bpf:/a.bpf.c", "python:os:system", "linux:bbr", "linux:./tcp_mine.c"):
+        found = lines(name, "sim")
+        expected = f'flow.1.cc: expected an algorithm of Elephan on this page, found "{name}"; use the command line'
+        assert found == [expected]
+    assert lines("linux:bbr", "kernel") == []
+    assert lines("linux:./tcp_mine.c", "kernel") != []
+
+
+def test_the_command_shows_parameters_and_the_folder_of_the_header():
+    def called(*words: str) -> str:
+        done = CliRunner().invoke(app, ["cc", *words])
+        return str(done.exception) if done.exception else done.output
+
+    assert "Increase for each segment." in called("show", "lib:./mine.c")
+    assert "Additive increase" in called("show", "python:mine:Aimd")
+    assert "cc: expected a file" in called("show", "lib:./none.so")
+    assert Path(called("include").strip(), "elephan-cc.h").is_file()
+
+
+def test_a_comparison_names_files_without_their_folders():
+    found = elephan.compare(
+        cc=["reno", "lib:./mine.c"], rate="5 Mbit/s", rtt="20 ms", flows=1, duration="5 s", repeat=1
+    )
+    assert [row[0] for row in found.table().rows] == ["reno", "lib:mine.c"]
