@@ -29,9 +29,11 @@ pub mod registry;
 mod round;
 pub mod slow_start;
 
+pub mod bbr;
 pub mod bic;
 pub mod compound;
 pub mod cubic;
+pub mod dctcp;
 pub mod fast;
 pub mod hstcp;
 pub mod hstcp_fc;

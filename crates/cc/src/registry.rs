@@ -19,11 +19,12 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 /// Declares the enum of all algorithms, its dispatch and [`ALL`]. A line gives the type of an algorithm in
 /// its module, which also contains its `Parameters`, and each of its names with title and source. If the type has
 /// a counterpart in [`crate::linux`], which its parameter `form` selects, the line names the counterpart's variant.
-/// A type of more than 32 bytes is `in Box`: the enum is as large as its largest variant, and each flow has one.
+/// A type of more than 32 bytes is `in Box`: the enum is as large as its largest variant, and each flow has one. After a
+/// semicolon come those that are a [`Governor`].
 macro_rules! registry {
     ($( $module:ident::$variant:ident $(in $box:ident)? $(or $linux:ident $(in $linux_box:ident)?)? {
         $( $name:literal, $title:literal, $source:literal $(, implies $key:literal = $word:literal)?; )+
-    } )+) => {
+    } )+; $( $governing:ident::$governor:ident { $governs:literal, $called:literal, $from:literal; } )+) => {
         /// Any algorithm. It is an enum, so that the path of an ACK needs no virtual call.
         pub enum AnyAlgorithm {
             $(
@@ -34,7 +35,7 @@ macro_rules! registry {
                     $linux(registry!(@type crate::linux::$module::$variant $(, $linux_box)?)),
                 )?
             )+
-            /// An algorithm from outside, which sets the window itself.
+            /// An algorithm that sets the window itself, as those from outside do.
             Governor(Box<dyn Governor>),
             /// What is left of one that failed: the window stays as it is.
             Failed(Fault),
@@ -44,6 +45,7 @@ macro_rules! registry {
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub enum AnyParameters {
             $( #[doc = concat!("Of `", stringify!($variant), "`")] $variant(crate::$module::Parameters), )+
+            $( #[doc = concat!("Of `", stringify!($governor), "`")] $governor(crate::$governing::Parameters), )+
         }
 
         impl AnyParameters {
@@ -52,6 +54,9 @@ macro_rules! registry {
             pub fn of(name: &str, settings: &[(&str, Value)]) -> Option<Result<Self, Mistake>> {
                 match name {
                     $( $( $name )|+ => Some(crate::$module::Parameters::with(settings).map(Self::$variant)), )+
+                    $( $governs => {
+                        Some(crate::$governing::Parameters::with(settings).map(Self::$governor))
+                    } )+
                     _ => None,
                 }
             }
@@ -64,6 +69,9 @@ macro_rules! registry {
                             return AnyAlgorithm::$linux(Default::default());
                         } )?
                         AnyAlgorithm::$variant(crate::$module::$variant::new(parameters).into())
+                    } )+
+                    $( Self::$governor(parameters) => {
+                        AnyAlgorithm::Governor(Box::new(crate::$governing::$governor::new(parameters)))
                     } )+
                 }
             }
@@ -79,7 +87,16 @@ macro_rules! registry {
             make: |settings| {
                 crate::$module::Parameters::with(settings).map(|it| AnyParameters::$variant(it).build())
             },
-        }, )+ )+ ];
+        }, )+ )+ $( Entry {
+            name: $governs,
+            title: $called,
+            source: $from,
+            implies: &[],
+            parameters: crate::$governing::Parameters::all,
+            make: |settings| {
+                crate::$governing::Parameters::with(settings).map(|it| AnyParameters::$governor(it).build())
+            },
+        }, )+ ];
 
         impl Clone for AnyAlgorithm {
             fn clone(&self) -> Self {
@@ -172,6 +189,9 @@ registry! {
     compound::Compound in Box { "compound", "Compound TCP", "draft-sridharan-tcpm-ctcp-02; Tan et al. 2006"; }
     yeah::Yeah in Box { "yeah", "YeAH-TCP", "Baiocchi, Castellani and Vacirca 2007"; }
     illinois::Illinois in Box { "illinois", "TCP-Illinois", "Liu, Basar and Srikant 2006 and 2008"; }
+    ;
+    dctcp::Dctcp { "dctcp", "Data Center TCP", "RFC 8257"; }
+    bbr::Bbr { "bbr", "BBR, version 3", "draft-ietf-ccwg-bbr"; }
 }
 
 #[cfg(test)]

@@ -93,10 +93,6 @@ impl Algorithm {
     }
 
     /// The model of the algorithm with these parameters; `None` if there is none.
-    #[expect(
-        clippy::match_wildcard_for_single_variants,
-        reason = "a new algorithm has no model until somebody derives one"
-    )]
     pub fn of(parameters: &AnyParameters) -> Option<Self> {
         match parameters {
             AnyParameters::Reno(it) => Some(Self::Standard(Standard::of(it))),

@@ -32,8 +32,8 @@ from elephan.kernel.names import LINUX
 ENGINES = ("kernel", "linux")
 # How often a run on the running kernel is carried out until it is valid.
 ATTEMPTS = 3
-# The simulator's names of algorithms that Linux calls otherwise.
-RENAMED = {"highspeed": "hstcp"}
+# The simulator's names of algorithms that Linux calls otherwise. Linux's bbr is version 1, which it does not have.
+RENAMED: dict[str, str | None] = {"highspeed": "hstcp", "bbr": None}
 # The tables of a scenario that name an algorithm.
 TRAFFIC = {"flow", "web", "arrivals"}
 

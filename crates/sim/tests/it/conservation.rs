@@ -8,9 +8,9 @@ use proptest::prelude::*;
 
 use crate::common::{outcome, plan};
 
-const ALGORITHMS: [&str; 18] = [
+const ALGORITHMS: [&str; 20] = [
     "tahoe", "reno", "newreno", "sack", "hstcp", "hstcp-fc", "scalable", "htcp", "bic", "fast", "ltcp",
-    "cubic", "vegas", "westwood", "veno", "compound", "yeah", "illinois",
+    "cubic", "vegas", "westwood", "veno", "compound", "yeah", "illinois", "dctcp", "bbr",
 ];
 
 const QUEUES: [&str; 11] = [

@@ -34,7 +34,7 @@ fn buffer_by_loss_by_algorithm() {
     let mut scenarios = Vec::new();
     for cc in [
         "tahoe", "reno", "newreno", "sack", "hstcp", "hstcp-fc", "scalable", "htcp", "bic", "fast", "ltcp",
-        "cubic", "vegas", "westwood", "veno", "compound", "yeah", "illinois",
+        "cubic", "vegas", "westwood", "veno", "compound", "yeah", "illinois", "dctcp", "bbr",
     ] {
         for buffer in [5, 20, 100] {
             for loss in ["0", "1e-4", "1e-2"] {

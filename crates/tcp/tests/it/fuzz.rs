@@ -8,9 +8,9 @@ use elephan_tcp::{
 };
 use elephan_units::{Bytes, Time};
 
-const ALGORITHMS: [&str; 18] = [
+const ALGORITHMS: [&str; 20] = [
     "tahoe", "reno", "newreno", "sack", "hstcp", "hstcp-fc", "scalable", "htcp", "bic", "fast", "ltcp",
-    "cubic", "vegas", "westwood", "veno", "compound", "yeah", "illinois",
+    "cubic", "vegas", "westwood", "veno", "compound", "yeah", "illinois", "dctcp", "bbr",
 ];
 const ISS: u32 = u32::MAX - 70_000;
 const IRS: u32 = 1_000;
