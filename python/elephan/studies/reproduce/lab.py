@@ -59,10 +59,6 @@ LOOKS, QUICK_LOOKS = (5, 10, 20), (2,)
 # The name of the set of choices where there is only one.
 ONLY = ""
 
-# Processor time of the simulator for each segment delivered, on a core of 2.5 GHz with another busy beside it (docs/speed.md), to state
-# beforehand how long an experiment takes.
-SEGMENT_S = 1e-7
-
 # The scenarios, published figures and claims of each source.
 SCENARIOS = Path(__file__).parent / "scenarios"
 
@@ -410,9 +406,8 @@ class Lab:
 
 
 def _cost_s(made: Run) -> float:
-    """The processor time that a run takes; on engines other than the simulator the time that it took."""
-    simulated = made.provenance["engine"] == "sim"
-    return float(made.provenance["segments_delivered"] * SEGMENT_S if simulated else made.provenance["wall_time_s"])
+    """The time that a run took on its core, when it was made."""
+    return float(made.provenance["wall_time_s"])
 
 
 def _other(engine: Engine) -> Any:
