@@ -26,6 +26,7 @@
 #include "linux.h"
 
 #define EXPORTED __attribute__((visibility("default")))
+/* Modules take a time of zero for none. The endpoint's clock begins here, too. */
 #define CLOCK_START_NS 1000000000ull
 #define MOST_PARAMETERS 64
 
@@ -566,15 +567,14 @@ static void set(struct connection *c, const struct elephan_cc_window *window, co
 {
 	struct tcp_sock *tp = &c->tp;
 	const struct sock *sk = SK(c);
-	u32 sent_ms = (ack->sent_ns + CLOCK_START_NS) / NSEC_PER_MSEC;
 
 	set_window(c, window);
-	c->now_ns = ack->now_ns + CLOCK_START_NS;
+	c->now_ns = ack->now_ns;
 	tp->tcp_clock_cache = c->now_ns;
 	tp->tcp_mstamp = c->now_ns / NSEC_PER_USEC;
-	tp->lsndtime = sent_ms;
+	tp->lsndtime = ack->sent_ns / NSEC_PER_MSEC;
 	/* When the next segment may leave. */
-	tp->tcp_wstamp_ns = ack->sent_ns + CLOCK_START_NS;
+	tp->tcp_wstamp_ns = ack->sent_ns;
 	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_pacing_rate)
 		tp->tcp_wstamp_ns += ack->mss * (u64)NSEC_PER_SEC / sk->sk_pacing_rate;
 	tp->srtt_us = ack->srtt_ns / 125;
@@ -828,12 +828,8 @@ static void on_congestion(void *state, struct elephan_cc_window *window, const s
 	tp->prior_cwnd = tp->snd_cwnd;
 	tp->snd_cwnd_cnt = 0;
 	tp->snd_ssthresh = tp->inet_conn.icsk_ca_ops->ssthresh(SK(c));
-	if (cause == ELEPHAN_CC_CAUSE_TIMEOUT) {
+	if (cause == ELEPHAN_CC_CAUSE_TIMEOUT)
 		CALL(c, cwnd_event, CA_EVENT_LOSS);
-		/* Retransmission begins with one segment more than is in flight. */
-		if (tp->inet_conn.icsk_ca_ops->cong_control)
-			tp->snd_cwnd = ack->in_flight + 1;
-	}
 	get(c, window);
 }
 
@@ -843,6 +839,9 @@ static void on_state(void *state, struct elephan_cc_window *window, const struct
 
 	PASS_ON(on_state, state, window, ack)
 	set(c, window, ack);
+	/* After a timeout, when what is lost is known, the window allows one segment more than is in flight. */
+	if (ack->state == ELEPHAN_CC_LOSS && c->tp.inet_conn.icsk_ca_ops->cong_control)
+		c->tp.snd_cwnd = ack->in_flight + 1;
 	/* Modules compare the new state with the one before. */
 	CALL(c, set_state, ack->state);
 	c->tp.inet_conn.icsk_ca_state = ack->state;
@@ -862,8 +861,9 @@ static void on_event(void *state, struct elephan_cc_window *window, const struct
 		tp->snd_ssthresh = tcp_current_ssthresh(SK(c));
 		fallthrough; /* the first data follows */
 	case ELEPHAN_CC_EVENT_START:
-		/* It was idle because it had no data. */
-		tp->app_limited = max(tp->app_limited, 1u);
+		/* It was idle because it had no data; otherwise all was acknowledged at once. */
+		if (!ack->is_window_limited)
+			tp->app_limited = max(tp->app_limited, 1u);
 		CALL(c, cwnd_event, CA_EVENT_TX_START);
 		CALL(c, cwnd_event_tx_start);
 		break;
@@ -877,7 +877,12 @@ static void on_event(void *state, struct elephan_cc_window *window, const struct
 	case ELEPHAN_CC_EVENT_NO_CE:
 		CALL(c, cwnd_event, CA_EVENT_ECN_NO_CE);
 		break;
-	default: /* ELEPHAN_CC_EVENT_TIMEOUT: modules are told after ssthresh, in on_congestion */
+	case ELEPHAN_CC_EVENT_TIMEOUT:
+		/* Modules are told after ssthresh, in on_congestion. Another timeout changes no state. */
+		if (ack->state == ELEPHAN_CC_LOSS && tp->inet_conn.icsk_ca_ops->cong_control)
+			tp->snd_cwnd = 1;
+		break;
+	default:
 		break;
 	}
 	get(c, window);
