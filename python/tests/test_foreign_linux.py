@@ -8,8 +8,11 @@ from ctypes import POINTER, c_char_p, c_double, c_int64, c_uint32, c_uint64, c_v
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from elephan.api.scenario import dumbbell, flow
+from elephan.engines.run import run
 from elephan.foreign import build, linux
 
 PACKAGE = Path("/usr/src/linux-source-6.1.tar.xz")
@@ -492,3 +495,139 @@ def test_the_newest_import_is_used(tmp_path, monkeypatch, tree):
     assert set(linux.current().modules()) == {"scalable", "vegas"}
     assert linux.module("cubic") is None
     assert linux.module("vegas") == linux.module("vegas")
+
+
+# In the simulator.
+
+RATE_BIT_S, RTT_S = 50e6, 0.05
+# Segments of 1500 bytes that the path holds without a queue.
+PRODUCT = RATE_BIT_S * RTT_S / 12000
+BUFFERS = ("20% bdp", "100% bdp")
+
+
+def simulated(tree, *names, buffer="100% bdp", duration="20 s", **keys):
+    """A run on a path of 50 Mbit/s and 50 ms with Linux's TCP around the modules; other names are algorithms of ours."""
+    files = tree.modules()
+    flows = [flow(f"linux:{files[name]}" if name in files else name) for name in names]
+    keys = {"tcp": {"profile": "linux-6"}, "trace": {"interval": "10 ms"}} | keys
+    scenario = dumbbell(rate="50 Mbit/s", rtt="50 ms", buffer=buffer, flows=flows, duration=duration, **keys)
+    return run(scenario)
+
+
+def after(done, time_s, flow=0):
+    """The samples of a flow after a time."""
+    samples = done.flows
+    return samples.filter((samples["time_s"] > time_s) & (samples["flow"] == flow))
+
+
+def reductions(done, flow=0):
+    """What share of its window each congestion event but the first left as threshold."""
+    samples = after(done, 0, flow)
+    cwnd, ssthresh, events = (
+        samples[name].to_numpy() for name in ("cwnd_segments", "ssthresh_segments", "congestion_events")
+    )
+    at = np.flatnonzero(np.diff(events)) + 1
+    return [ssthresh[n] / cwnd[n - 1] for n in at[1:]]
+
+
+@pytest.mark.parametrize("buffer", BUFFERS)
+@pytest.mark.parametrize("name", NAMES)
+def test_each_of_the_sixteen_uses_the_path(tree, name, buffer):
+    done = simulated(tree, name, buffer=buffer)
+    (summary,) = done.summary.flows
+    assert summary.label == f"linux:tcp_{name}.c"
+    # LP and CDG give way to queues that they make themselves; Westwood+ and NV underestimate the path.
+    least = {"lp": 0.02, "cdg": 0.6, "westwood": 0.45, "nv": 0.7}.get(name, 0.78)
+    assert least * RATE_BIT_S < summary.goodput_bit_s < 0.97 * RATE_BIT_S
+    assert summary.timeouts == 0
+
+
+def test_runs_are_repeatable(tree):
+    for name in ("bbr", "cdg"):
+        first, again = (simulated(tree, name, duration="5 s") for _ in range(2))
+        assert first.flows.equals(again.flows)
+
+
+@pytest.mark.parametrize(
+    ("name", "factor"),
+    [("scalable", 0.875), ("cubic", 0.7), ("bic", 0.8), ("hybla", 0.5), ("dctcp", 0.5), ("yeah", 0.875)],
+)
+def test_losses_reduce_the_window_by_the_factor_of_the_source(tree, name, factor):
+    found = reductions(simulated(tree, name, duration="40 s"))
+    assert len(found) >= 3
+    assert np.median(found) == pytest.approx(factor, abs=0.01)
+
+
+def test_htcp_reduces_by_the_ratio_of_delays(tree):
+    found = reductions(simulated(tree, "htcp", buffer="20% bdp", duration="40 s"))
+    # The smallest over the largest round-trip time is 1 / 1.2, and 0.8 the upper bound.
+    assert np.median(found) == pytest.approx(0.8, abs=0.01)
+
+
+@pytest.mark.parametrize("buffer", BUFFERS)
+def test_vegas_stays_near_the_product(tree, buffer):
+    windows = after(simulated(tree, "vegas", buffer=buffer, duration="30 s"), 25)["cwnd_segments"]
+    assert windows.min() > PRODUCT + 1
+    assert windows.max() < PRODUCT + 10
+
+
+@pytest.mark.parametrize("buffer", BUFFERS)
+def test_nv_keeps_its_queue_short(tree, buffer):
+    windows = after(simulated(tree, "nv", buffer=buffer, duration="30 s"), 20)["cwnd_segments"]
+    # A pad of ten segments, and more because its round-trip times are smoothed.
+    assert windows.max() < PRODUCT + 40
+
+
+def test_westwood_sets_the_threshold_to_the_product(tree):
+    found = after(simulated(tree, "westwood", duration="90 s"), 45)["ssthresh_segments"]
+    assert found.max() == pytest.approx(PRODUCT, rel=0.1)
+
+
+def test_dctcp_keeps_the_queue_at_the_marking_threshold(tree):
+    queue = {"name": "threshold", "packets": 30}
+    done = simulated(tree, "dctcp", path={"queue": queue}, duration="20 s")
+    assert done.summary.flows[0].retransmitted_bytes == 0
+    windows = after(done, 10)["cwnd_segments"]
+    assert 0.95 * PRODUCT < windows.mean() < PRODUCT + 30
+    assert done.summary.flows[0].goodput_bit_s > 0.8 * RATE_BIT_S
+
+
+def test_lp_yields_to_reno(tree):
+    done = simulated(tree, "lp", "reno", duration="40 s")
+    low, reno = done.summary.flows
+    assert low.goodput_bit_s < 0.2 * reno.goodput_bit_s
+
+
+@pytest.mark.parametrize("buffer", BUFFERS)
+def test_bbr_cycles_through_eight_phases(tree, buffer):
+    done = simulated(tree, "bbr", buffer=buffer, duration="20 s")
+    # Between the probes for the round-trip time, which begin every ten seconds.
+    samples = after(done, 5)
+    samples = samples.filter(samples["time_s"] < 9.8)
+    # Twice the product, and what segmentation offload and early ACKs add.
+    assert 2 * PRODUCT <= samples["cwnd_segments"].max() < 2.2 * PRODUCT
+    assert done.summary.flows[0].goodput_bit_s > 0.9 * RATE_BIT_S
+    # A quarter more for one round trip in eight, and a quarter less for the next: what is in flight repeats itself.
+    pipe = samples["pipe_bytes"].to_numpy() / 1500
+    pipe = pipe - pipe.mean()
+    alike = [np.corrcoef(pipe[:-lag], pipe[lag:])[0, 1] for lag in range(1, 71)]
+    lag_s = (30 + np.argmax(alike[29:])) / 100
+    assert max(alike[29:]) > 0.5
+    assert lag_s == pytest.approx(8 * RTT_S, rel=0.15)
+    # Every ten seconds four segments in flight, for 200 ms.
+    assert after(done, 9.8)["pipe_bytes"].min() <= 5 * 1500
+
+
+def test_flows_of_one_run_may_have_other_parameters(tree):
+    name = f"linux:{tree.modules()['cubic']}"
+    flows = [flow(name), flow({"name": name, "beta": 922})]
+    done = run(dumbbell(rate="50 Mbit/s", rtt="50 ms", flows=flows, duration="40 s", tcp={"profile": "linux-6"}))
+    for flow_index, beta in enumerate((717, 922)):
+        assert np.median(reductions(done, flow_index)) == pytest.approx(beta / 1024, abs=0.01)
+
+
+def test_refused_parameters_are_an_error_of_the_run(tree):
+    name = f"linux:{tree.modules()['cdg']}"
+    flows = [flow({"name": name, "window": 7})]
+    with pytest.raises(Exception, match="refuses the values"):
+        run(dumbbell(rate="50 Mbit/s", rtt="50 ms", flows=flows, duration="1 s"))

@@ -52,6 +52,7 @@ struct connection {
 	/* Samples of segments that were sent when `delivered` was in this range are application-limited, because the module said so. */
 	u32 limited_from, limited_to;
 	bool is_limited;
+	bool is_reducing; /* on_congestion was called, and the state that follows is not told yet */
 };
 
 /* The connection for which this thread calls the module. */
@@ -830,21 +831,32 @@ static void on_congestion(void *state, struct elephan_cc_window *window, const s
 	tp->snd_ssthresh = tp->inet_conn.icsk_ca_ops->ssthresh(SK(c));
 	if (cause == ELEPHAN_CC_CAUSE_TIMEOUT)
 		CALL(c, cwnd_event, CA_EVENT_LOSS);
+	c->is_reducing = cause != ELEPHAN_CC_CAUSE_TIMEOUT && !tp->inet_conn.icsk_ca_ops->cong_control;
 	get(c, window);
 }
 
 static void on_state(void *state, struct elephan_cc_window *window, const struct elephan_cc_ack *ack)
 {
 	struct connection *c = state;
+	struct tcp_sock *tp = &c->tp;
+	u32 reduced;
 
 	PASS_ON(on_state, state, window, ack)
 	set(c, window, ack);
+	reduced = tp->snd_cwnd;
+	/* The endpoint has reduced the window. In Linux it falls during the state: modules still see that of before, and may set another
+	   threshold. */
+	if (c->is_reducing)
+		tp->snd_cwnd = tp->prior_cwnd;
 	/* After a timeout, when what is lost is known, the window allows one segment more than is in flight. */
-	if (ack->state == ELEPHAN_CC_LOSS && c->tp.inet_conn.icsk_ca_ops->cong_control)
-		c->tp.snd_cwnd = ack->in_flight + 1;
+	if (ack->state == ELEPHAN_CC_LOSS && tp->inet_conn.icsk_ca_ops->cong_control)
+		tp->snd_cwnd = ack->in_flight + 1;
 	/* Modules compare the new state with the one before. */
 	CALL(c, set_state, ack->state);
-	c->tp.inet_conn.icsk_ca_state = ack->state;
+	tp->inet_conn.icsk_ca_state = ack->state;
+	if (c->is_reducing)
+		tp->snd_cwnd = min3(reduced, tp->snd_cwnd, max(tp->snd_ssthresh, 1u));
+	c->is_reducing = false;
 	get(c, window);
 }
 
