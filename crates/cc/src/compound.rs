@@ -135,15 +135,13 @@ mod tests {
     use crate::Cause;
     use crate::history::{History, close};
 
-    /// A round trip with samples of this round-trip time. The ACK that ends it may add `growth`; it is delayed, so that it is
-    /// not the smallest sample of the next.
+    /// A round trip with samples of this round-trip time. The ACK that ends it may add `growth`.
     fn round(history: &mut History, ms: u64, growth: f64) {
         history.rtt = Time::from_millis(ms);
         for _ in 0..3 {
             history.ack_worth(1.0, 0.0);
         }
         history.round += 1;
-        history.rtt = Time::from_secs(1);
         history.ack_worth(1.0, growth);
     }
 

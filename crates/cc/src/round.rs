@@ -22,17 +22,19 @@ impl Default for RoundRtt {
 }
 
 impl RoundRtt {
-    /// At the first ACK of a round trip: the part of the round-trip time before it that was queueing, from 0 to 1, if
-    /// it can be evaluated.
+    /// At the ACK that ends a round trip: the part of its time that was queueing, from 0 to 1, if it can be evaluated. That ACK
+    /// is of data that was sent after the round trip began, and so shows what a change of the window at that time did.
     pub fn queueing(&mut self, ack: &Ack) -> Option<f64> {
-        let ended = (ack.round > self.number).then(|| std::mem::take(self));
         if let Some(rtt) = ack.rtt {
             self.samples += 1;
             self.min = self.min.min(rtt);
         }
-        self.number = ack.round;
-        let round = ended.filter(|round| round.samples >= LEAST_SAMPLES)?;
-        Some((1.0 - ack.min_rtt.secs_f64() / round.min.secs_f64()).max(0.0))
+        if ack.round <= self.number {
+            return None;
+        }
+        let round = std::mem::replace(self, Self { number: ack.round, ..Self::default() });
+        let is_measured = round.samples >= LEAST_SAMPLES;
+        is_measured.then(|| (1.0 - ack.min_rtt.secs_f64() / round.min.secs_f64()).max(0.0))
     }
 
     /// Discards what was measured in this round trip.
@@ -54,20 +56,20 @@ mod tests {
 
     #[test]
     fn a_round_trip_is_evaluated_once_by_its_smallest_sample() {
-        // 1 - 100/125. The sample of the ACK that ends it belongs to the next.
+        // 1 - 100/125. The ACK that ends it belongs to it.
         let mut rounds = RoundRtt::default();
-        assert_eq!(after(&mut rounds, &[(0, 140), (0, 125), (0, 125)]), None);
-        close(after(&mut rounds, &[(1, 100)]).unwrap(), 0.2, 1e-12);
-        assert_eq!(after(&mut rounds, &[(1, 100), (1, 100)]), None);
-        assert_eq!(after(&mut rounds, &[(2, 200)]), Some(0.0));
+        assert_eq!(after(&mut rounds, &[(0, 140), (0, 125)]), None);
+        close(after(&mut rounds, &[(1, 140)]).unwrap(), 0.2, 1e-12);
+        assert_eq!(after(&mut rounds, &[(1, 140), (1, 140)]), None);
+        assert_eq!(after(&mut rounds, &[(2, 100)]), Some(0.0));
     }
 
     #[test]
     fn two_samples_and_what_was_wiped_are_not_evaluated() {
         let mut rounds = RoundRtt::default();
-        assert_eq!(after(&mut rounds, &[(0, 200), (0, 200), (1, 200)]), None);
-        after(&mut rounds, &[(1, 200), (1, 200)]);
+        assert_eq!(after(&mut rounds, &[(0, 200), (1, 200)]), None);
+        after(&mut rounds, &[(1, 100), (1, 100)]);
         rounds.wipe();
-        close(after(&mut rounds, &[(1, 125), (1, 125), (1, 125), (2, 100)]).unwrap(), 0.2, 1e-12);
+        close(after(&mut rounds, &[(1, 125), (1, 125), (2, 125)]).unwrap(), 0.2, 1e-12);
     }
 }
