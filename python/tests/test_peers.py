@@ -1,0 +1,57 @@
+"""Algorithms of ours beside Linux's own modules of the same names, on the same simulated paths."""
+
+from pathlib import Path
+
+import pytest
+
+import elephan
+from elephan.foreign import linux
+
+PACKAGE = Path("/usr/src/linux-source-6.1.tar.xz")
+LOSSY = {"loss": {"name": "random", "probability": 1e-4}}
+MARKING = {"queue": {"name": "threshold", "packets": 40}}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tree():
+    if not PACKAGE.is_file():
+        pytest.skip(f"{PACKAGE}: expected Debian's package linux-source-6.1, found nothing")
+    if linux.current() is None:
+        linux.import_tree(PACKAGE)
+
+
+def goodput_and_window(cc, buffer, path):
+    scenario = elephan.dumbbell(
+        name="peers",
+        rate="50 Mbit/s",
+        rtt="80 ms",
+        buffer=buffer,
+        path=path,
+        flows=[elephan.flow(cc)],
+        tcp={"profile": "linux-6"},
+        duration="60 s",
+        measure={"from": "20 s"},
+    )
+    flow = elephan.run(scenario).summary.flows[0]
+    return flow.goodput_bit_s, flow.cwnd_mean_segments
+
+
+@pytest.mark.parametrize(
+    ("name", "buffer", "path", "apart"),
+    [
+        ("illinois", "20% bdp", {}, 0.02),
+        ("illinois", "100% bdp", {}, 0.02),
+        ("illinois", "100% bdp", LOSSY, 0.02),
+        ("veno", "20% bdp", {}, 0.02),
+        ("veno", "100% bdp", {}, 0.02),
+        ("veno", "100% bdp", LOSSY, 0.02),
+        ("yeah", "100% bdp", {}, 0.02),
+        ("yeah", "100% bdp", LOSSY, 0.03),
+        # With a long queue Linux raises the window to the product at once, and the burst is lost.
+        ("westwood", "100% bdp", LOSSY, 0.03),
+        ("dctcp", "100% bdp", MARKING, 0.03),
+    ],
+)
+def test_the_mean_window_is_that_of_linuxs_module(name, buffer, path, apart):
+    ours, theirs = (goodput_and_window(cc, buffer, path) for cc in (name, f"linux:{name}"))
+    assert ours == pytest.approx(theirs, rel=apart)
