@@ -73,6 +73,7 @@ NOT_RUN = (
     (r"\bSCRIPT\b", "stands for any script"),
     (r"^reproduce (?!list)", "takes minutes; CI repeats one, test_reproduce.py others"),
     (r"^new\b", "changes a checkout; test_new.py runs it"),
+    (r"own/compiled", "needs numba; test_foreign.py has one"),
     (r"^recommend\b|^model agreement\b", "takes minutes; test_recommend.py and test_fluid.py have shorter ones"),
 )
 # The other commands run as shown, but shorter: fewer seconds, fewer repeats, and shorter runs of a sweep.
@@ -99,7 +100,7 @@ def runnable() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(("page", "lines"), runnable().items())
 def test_commands_in_the_docs_run(page: str, lines: list[str], tmp_path: Path):
-    for folder in ("scenarios", "packetdrill"):
+    for folder in ("scenarios", "packetdrill", "kernel"):
         (tmp_path / folder).symlink_to(Path(folder).resolve())
     if Path(page).is_file() and "`mine.toml`" in (text := Path(page).read_text()):
         found = re.search(r"^```toml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
@@ -111,6 +112,14 @@ def test_commands_in_the_docs_run(page: str, lines: list[str], tmp_path: Path):
         words = shlex.split(line, comments=True)
         ran = subprocess.run([ELEPHAN, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, f"elephan {line}\n{ran.stderr}"
+
+
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [("own-algorithm-c", "scalable.c"), ("own-algorithm-python", "delay.py"), ("own-algorithm-python", "compiled.py")],
+)
+def test_examples_are_shown_as_they_are(page: str, name: str):
+    assert f"\n{Path('scenarios/examples/own', name).read_text()}```\n" in Path(f"docs/{page}.md").read_text()
 
 
 @pytest.fixture

@@ -77,24 +77,7 @@ class Wide(Controller):
     def on_report(self, report):
         return None
 '''
-COMPILED = '''
-import elephan.cc
-
-@elephan.cc.compiled
-class Mine:
-    """Scalable TCP, compiled."""
-
-    parameters = {"a": elephan.cc.Parameter(0.01, 0, 1, "Increase for each segment.")}
-
-    def on_ack(state, window, ack):
-        if window.cwnd < window.ssthresh:
-            window.cwnd += ack.growth
-        else:
-            window.cwnd += state.a * ack.growth
-
-    def on_congestion(state, window, ack, cause):
-        window.ssthresh = max(window.cwnd * 0.875, 2.0)
-'''
+EXAMPLES = Path(__file__).parents[2] / "scenarios" / "examples" / "own"
 
 
 @pytest.fixture(autouse=True)
@@ -245,6 +228,12 @@ def test_what_a_class_raises_is_the_cause_of_the_runs_error():
         elephan.run(scenario("python:mine:Wide"))
 
 
+def test_the_example_keeps_its_queue():
+    run = elephan.run(scenario(f"python:{EXAMPLES}/delay.py:Delay", duration="30 s", measure={"from": "10 s"}))
+    assert run.summary.loss_rate == 0
+    assert 0.002 < run.summary.queue_delay_mean_s < 0.007
+
+
 def test_a_class_that_cannot_be_had_is_told(folder: Path):
     assert "expected a subclass of elephan.cc.Controller called None" in refused("python:mine:None")
     assert "expected a module that can be imported, found no_such_module" in refused("python:no_such_module:Mine")
@@ -263,10 +252,11 @@ def test_a_file_that_was_edited_is_imported_again(folder: Path):
 
 def test_a_compiled_class_does_what_the_same_in_c_does(folder: Path):
     pytest.importorskip("numba")
-    (folder / "fast.py").write_text(COMPILED)
-    assert windows(elephan.run(scenario("python:fast:Mine"))) == windows(elephan.run(scenario("lib:./mine.c")))
-    (folder / "odd.py").write_text(COMPILED.replace("window.cwnd += ack.growth", "window.width = 1"))
-    assert "Mine.on_ack: expected what numba can compile" in refused("python:odd:Mine")
+    example = (EXAMPLES / "compiled.py").read_text()
+    (folder / "fast.py").write_text(example)
+    assert windows(elephan.run(scenario("python:fast:Scalable"))) == windows(elephan.run(scenario("lib:./mine.c")))
+    (folder / "odd.py").write_text(example.replace("window.cwnd += ack.growth", "window.width = 1"))
+    assert "Scalable.on_ack: expected what numba can compile" in refused("python:odd:Scalable")
 
 
 def test_the_structures_of_compiled_classes_are_those_of_the_header(folder: Path):

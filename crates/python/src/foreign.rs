@@ -353,7 +353,7 @@ impl Governor for Controller {
         let copied = Python::attach(|py| {
             let instance = self.instance.as_ref()?.bind(py);
             let copy = py.import("copy").and_then(|copy| copy.call_method1("deepcopy", (instance,)));
-            // One that cannot be copied begins anew.
+            // One that cannot be copied starts again.
             copy.ok().map(Bound::unbind)
         });
         let since = self.since.clone();
