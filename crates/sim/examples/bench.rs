@@ -8,9 +8,12 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use elephan_kernel::foreign::Object;
+use elephan_kernel::registered::register;
 use elephan_metrics::Uncontrolled;
 use elephan_scenario::Scenario;
 use elephan_sim::run_on;
@@ -36,6 +39,12 @@ fn cases() -> Vec<Case> {
             100,
             r#"path = { rate = "1 Gbit/s", rtt = "100 ms", buffer = "100% bdp" }
             flow = [{ cc = "scalable" }]"#,
+        ),
+        case(
+            "one Scalable flow, whose algorithm is an object in C",
+            100,
+            r#"path = { rate = "1 Gbit/s", rtt = "100 ms", buffer = "100% bdp" }
+            flow = [{ cc = "lib:scalable" }]"#,
         ),
         case(
             "one Scalable flow, three hops",
@@ -166,7 +175,23 @@ fn main() {
     }
 }
 
+/// Compiles the algorithm of one case, and registers it.
+fn register_object() {
+    let folder = tempfile::tempdir().expect("a folder for the object");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let object = folder.path().join("scalable.so");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O2", "-shared", "-fPIC", "-I"]).arg(here.join("../../python/elephan/foreign/include"));
+    compiler.arg(here.join("examples/scalable.c")).arg("-o").arg(&object);
+    assert!(compiler.status().expect("a C compiler").success(), "{compiler:?}");
+    let object = Object::open(&object).unwrap_or_else(|mistake| panic!("{mistake}"));
+    register("lib:scalable", Box::new(object));
+}
+
 fn measure(case: &Case, limit: u32, threads: u32) -> Figures {
+    if case.body.contains("lib:") {
+        register_object();
+    }
     let text = format!("duration = \"{} s\"\n{}", case.seconds.min(limit), case.body);
     let plan = Scenario::from_toml(&text, case.name, &[])
         .and_then(|scenario| scenario.resolve(case.name))

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use elephan_cc::{Quantisation, registry, slow_start};
+use elephan_cc::governor::{Event, Fault, Governor, Limits, Report};
+use elephan_cc::registry::AnyAlgorithm;
+use elephan_cc::{Cause, Quantisation, registry, slow_start};
 use elephan_units::Bytes;
 use proptest::prelude::*;
 
@@ -118,8 +120,71 @@ fn describe(end: &Endpoint) -> String {
     format!("{:?}", (sending, receiver, handshake, state, echo, ts_recent, ts_recent_at, last_ack, options))
 }
 
-fn endpoint(algorithm: &str, config: &Config, iss: u32, connects: bool) -> Endpoint {
-    let algorithm = registry::find(algorithm).expect("registered").build(&[]).expect("no settings");
+/// A governor whose window depends on everything that it was told.
+#[derive(Clone)]
+struct Attentive {
+    heard: u64,
+    needs_rate: bool,
+    needs_ecn: bool,
+}
+
+impl Attentive {
+    fn hear(&mut self, limits: &mut Limits, report: &Report, call: &str) {
+        for byte in format!("{call} {report:?}").bytes() {
+            self.heard = (self.heard ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+        limits.cwnd = 2.0 + (self.heard >> 40) as f64 % 20.0;
+        // Now and then.
+        limits.requests = u64::from((self.heard >> 20).is_multiple_of(50));
+    }
+}
+
+impl Governor for Attentive {
+    fn needs_rate(&self) -> bool {
+        self.needs_rate
+    }
+    fn needs_ecn(&self) -> bool {
+        self.needs_ecn
+    }
+    fn start(&mut self, limits: &mut Limits, report: &Report) -> Result<(), Fault> {
+        self.hear(limits, report, "start");
+        Ok(())
+    }
+    fn ack(&mut self, limits: &mut Limits, report: &Report) -> Result<(), Fault> {
+        self.hear(limits, report, "ack");
+        Ok(())
+    }
+    fn congestion(&mut self, limits: &mut Limits, report: &Report, cause: Cause) -> Result<(), Fault> {
+        self.hear(limits, report, &format!("{cause:?}"));
+        limits.ssthresh = limits.cwnd;
+        Ok(())
+    }
+    fn state(&mut self, limits: &mut Limits, report: &Report) -> Result<(), Fault> {
+        self.hear(limits, report, "state");
+        Ok(())
+    }
+    fn event(&mut self, limits: &mut Limits, report: &Report, event: Event) -> Result<(), Fault> {
+        self.hear(limits, report, &format!("{event:?}"));
+        Ok(())
+    }
+    fn fresh(&self, seed: u64) -> Box<dyn Governor> {
+        Box::new(Self { heard: seed, ..self.clone() })
+    }
+    fn boxed(&self) -> Box<dyn Governor> {
+        Box::new(self.clone())
+    }
+}
+
+fn algorithm(name: &str) -> AnyAlgorithm {
+    if !name.starts_with("attentive") {
+        return registry::find(name).expect("registered").build(&[]).expect("no settings");
+    }
+    let governor = Attentive { heard: 0, needs_rate: name.contains("rate"), needs_ecn: name.contains("ecn") };
+    AnyAlgorithm::Governor(Box::new(governor))
+}
+
+fn endpoint(name: &str, config: &Config, iss: u32, connects: bool) -> Endpoint {
+    let algorithm = algorithm(name);
     let start = slow_start::find("standard").expect("registered").build(&[]).expect("no settings");
     let controller = Controller::new(algorithm, start, config.quantisation, f64::from(config.initial_window));
     let stack = Stack::new(config, controller);
@@ -257,7 +322,9 @@ proptest! {
     #[test]
     fn fast_paths_change_nothing(
         a in config(), b in config(), path in path(), seed: u64,
-        algorithm in prop::sample::select(&["reno", "scalable", "cubic", "htcp"][..]),
+        algorithm in prop::sample::select(
+            &["reno", "scalable", "cubic", "htcp", "attentive", "attentive ecn", "attentive rate"][..]
+        ),
         sizes in prop_oneof![
             Just([u64::MAX, 0]),
             (0u64..1_000_000).prop_map(|size| [size, 0]),

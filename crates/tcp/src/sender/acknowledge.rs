@@ -73,13 +73,13 @@ impl Sender {
             _ => now - acked.sent_at,
         };
         self.take_sample(rtt);
-        self.begin_round();
         let state = if self.is_reduced_for_mark() { State::Cwr } else { State::Open };
-        let growth = if self.is_window_limit() { self.worth(acked.bytes, acked.bytes) } else { 0.0 };
         if self.governed.is_some() {
-            self.tell_plain_ack(growth, outstanding - self.board.len(), rtt, state, now);
+            self.tell_plain_ack(acked.bytes, outstanding - self.board.len(), rtt, state, now);
             self.reduce_if_asked(counters, now);
         } else {
+            self.begin_round();
+            let growth = self.growth(acked.bytes);
             self.grow(growth, flight, Some(rtt), state, now);
         }
         self.restart_timer(true, now);
@@ -310,6 +310,12 @@ impl Sender {
         }
     }
 
+    /// For how many segments the window may grow at an ACK that delivered `bytes`, where nothing is missing.
+    #[inline]
+    pub(super) fn growth(&self, bytes: u64) -> f64 {
+        if self.is_window_limit() { self.worth(bytes, bytes) } else { 0.0 }
+    }
+
     /// Whether the window was the limit in the last round trip.
     #[inline]
     fn is_window_limit(&self) -> bool {
@@ -320,7 +326,7 @@ impl Sender {
 
     /// A new round trip begins when everything below the end of the last is acknowledged.
     #[inline]
-    fn begin_round(&mut self) {
+    pub(super) fn begin_round(&mut self) {
         if self.space.una > self.round.end {
             self.round = Round { number: self.round.number + 1, end: self.space.next };
         }

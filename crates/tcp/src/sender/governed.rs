@@ -17,9 +17,8 @@ pub struct Governed {
     /// Whether the reduction that the current state answers was undone.
     undone: bool,
     delivered: Counts,
-    /// Segments in flight, and found lost, when the last ACK arrived.
+    /// Segments in flight when the last ACK arrived.
     prior_in_flight: u32,
-    prior_losses: u32,
     /// Whether the governor asks for a reduction.
     asks: bool,
     /// None where the governor needs no rate.
@@ -50,7 +49,6 @@ impl Governed {
             undone: false,
             delivered: Counts::default(),
             prior_in_flight: 0,
-            prior_losses: 0,
             asks: false,
             sampler: governor.needs_rate().then(RateSampler::default),
         }
@@ -200,13 +198,12 @@ impl Sender {
         let Some(governed) = &mut self.governed else { return };
         governed.delivered.all += delivery.acked;
         governed.delivered.marked += if delivery.marked { delivery.acked } else { 0 };
-        let lost = losses.wrapping_sub(std::mem::replace(&mut governed.prior_losses, losses));
         let (delivered, prior_in_flight) = (governed.delivered, governed.prior_in_flight);
         let rate = match &mut governed.sampler {
             None => Rate::default(),
             Some(sampler) => {
                 let first = self.board.first();
-                sampler.sample(delivery.newest, first, delivered, lost, self.rtt.min(), now)
+                sampler.sample(delivery.newest, first, delivered, losses, self.rtt.min(), now)
             }
         };
         // As Linux (net/ipv4/tcp_input.c, `tcp_clean_rtx_queue`): a lone segment that is not full.
@@ -214,36 +211,35 @@ impl Sender {
             && !self.board.has_sacked()
             && rate.prior_delivered + 1 == delivered.all
             && (1..self.settings.mss).contains(&rate.sent_in_flight);
-        let report = Report {
-            rtt_ns: delivery.rtt.map_or(-1, |rtt| nanos(rtt).cast_signed()),
-            growth: delivery.growth,
-            acked: delivery.acked as u32,
-            acked_cumulative: delivery.cumulative as u32,
-            prior_in_flight,
-            is_ece: u32::from(delivery.marked),
-            rate: Rate { is_ack_delayed: u32::from(is_ack_delayed), ..rate },
-            ..self.report(now)
-        };
+        let mut report = self.report(now);
+        report.rtt_ns = delivery.rtt.map_or(-1, |rtt| nanos(rtt).cast_signed());
+        report.growth = delivery.growth;
+        report.acked = delivery.acked as u32;
+        report.acked_cumulative = delivery.cumulative as u32;
+        report.prior_in_flight = prior_in_flight;
+        report.is_ece = u32::from(delivery.marked);
+        report.rate = Rate { is_ack_delayed: u32::from(is_ack_delayed), ..rate };
         self.tell_report(Told::Ack, &report);
     }
 
-    /// The same where nothing was missing, lost or sent again: `acked` segments were delivered.
+    /// The same where nothing was missing, lost or sent again: `acked` segments of `bytes` were delivered. The state is told, too.
     #[inline]
-    pub(super) fn tell_plain_ack(&mut self, growth: f64, acked: u64, rtt: Time, state: State, now: Time) {
+    pub(super) fn tell_plain_ack(&mut self, bytes: u64, acked: u64, rtt: Time, state: State, now: Time) {
         let Some(governed) = &mut self.governed else { return };
         if state != governed.state {
             self.tell_state(now);
         }
+        self.begin_round();
+        let in_flight = self.segments_in_flight();
         let Some(governed) = &mut self.governed else { return };
         governed.delivered.all += acked;
-        let report = Report {
-            rtt_ns: nanos(rtt).cast_signed(),
-            growth,
-            acked: acked as u32,
-            acked_cumulative: acked as u32,
-            ..self.report(now)
-        };
-        let report = Report { prior_in_flight: report.in_flight + report.acked, ..report };
+        governed.prior_in_flight = in_flight + acked as u32;
+        let prior_in_flight = governed.prior_in_flight;
+        let mut report = self.report(now);
+        report.rtt_ns = nanos(rtt).cast_signed();
+        report.growth = self.growth(bytes);
+        (report.acked, report.acked_cumulative) = (acked as u32, acked as u32);
+        report.prior_in_flight = prior_in_flight;
         self.tell_report(Told::Ack, &report);
     }
 

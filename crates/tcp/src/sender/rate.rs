@@ -39,6 +39,8 @@ pub struct RateSampler {
     delivered_at: Time,
     /// When the newest segment that was delivered was sent: there the next sample begins.
     begins_at: Time,
+    /// Transmissions taken as lost when the last ACK was processed, wrapping.
+    losses: u32,
     /// Samples are limited by the application until this number of segments is delivered; 0: they are not.
     app_limited: u64,
 }
@@ -70,20 +72,21 @@ impl RateSampler {
     }
 
     /// An ACK was taken into the scoreboard, which now begins at `first`. `newest` is the last transmission that it
-    /// delivered: its id, and when it was sent. `delivered` includes what it delivered, and `lost` segments were found
-    /// lost since the ACK before.
+    /// delivered: its id, and when it was sent. `delivered` includes what it delivered, and `losses`
+    /// transmissions were taken as lost so far.
     pub fn sample(
         &mut self,
         newest: Option<(u64, Time)>,
         first: u64,
         delivered: Counts,
-        lost: u32,
+        losses: u32,
         min_rtt: Time,
         now: Time,
     ) -> Rate {
         if delivered.all > self.app_limited {
             self.app_limited = 0;
         }
+        let lost = losses.wrapping_sub(std::mem::replace(&mut self.losses, losses));
         let mut rate = Rate { lost, ..Rate::default() };
         if let Some((id, sent_at)) = newest
             && let Some(sent) = id.checked_sub(self.first).and_then(|place| self.sent.get(place as usize))
