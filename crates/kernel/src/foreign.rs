@@ -3,6 +3,7 @@
 //! An [`Object`] is a table of functions: of a shared object, or of this process. It is checked when it is opened, and
 //! its parameters are read. It makes instances ([`Foreign::build`]), whose calls are those of the table without a conversion.
 
+use std::error::Error;
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
 use std::sync::Arc;
@@ -91,6 +92,27 @@ fn text(at: *const c_char) -> Option<String> {
     (!at.is_null()).then(|| unsafe { CStr::from_ptr(at) }.to_string_lossy().into_owned())
 }
 
+/// Loads an object with all that it refers to: a function that is missing would end the process when it is first called.
+///
+/// # Safety
+/// The initialisers of the object may run.
+#[cfg(unix)]
+unsafe fn load(path: &Path) -> Result<Library, libloading::Error> {
+    use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+    // SAFETY: the caller's.
+    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
+}
+
+/// The same where a missing function is found at once anyway.
+///
+/// # Safety
+/// The initialisers of the object may run.
+#[cfg(not(unix))]
+unsafe fn load(path: &Path) -> Result<Library, libloading::Error> {
+    // SAFETY: the caller's.
+    unsafe { Library::new(path) }
+}
+
 /// Whether a name can stand in a scenario file.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
@@ -103,8 +125,10 @@ impl Object {
     pub fn open(path: &Path) -> Result<Self, Mistake> {
         let key = path.display().to_string();
         // SAFETY: the initialisers of the object run. The user named it, and so trusts it as a program.
-        let library = unsafe { Library::new(path) }
-            .map_err(|error| Mistake::new(&*key, "a shared object that can be loaded", error))?;
+        let library = unsafe { load(path) }.map_err(|error| {
+            let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            Mistake::new(&*key, "a shared object that can be loaded", why)
+        })?;
         // SAFETY: what the symbol is is checked as far as it can be: its ABI comes first.
         let table = unsafe { library.get::<*const Table>(SYMBOL) }.map(|symbol| *symbol);
         let table = table.map_err(|_| {

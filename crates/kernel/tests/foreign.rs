@@ -126,6 +126,15 @@ fn what_is_no_object_is_refused() {
     let text = folder.path().join("text.so");
     std::fs::write(&text, "no object").unwrap();
     assert!(opened(text).contains("expected a shared object that can be loaded"));
+    let incomplete = with(".on_ack = on_ack", ".on_ack = nothing");
+    let declared = "struct elephan_cc_window; struct elephan_cc_ack;\n\
+        void nothing(void *, struct elephan_cc_window *, const struct elephan_cc_ack *);\n\
+        #pragma GCC diagnostic ignored \"-Wunused-function\"\n";
+    let error = refused("incomplete", &format!("{declared}{incomplete}"));
+    assert!(
+        error.contains("expected a shared object that can be loaded") && error.contains("nothing"),
+        "{error}"
+    );
 
     assert_eq!(
         refused("empty", "int nothing;"),

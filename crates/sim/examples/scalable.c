@@ -3,7 +3,6 @@
    acknowledges, and a loss removes an eighth of the window. */
 #include "elephan-cc.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 /* Below this window it is Standard TCP. */
@@ -36,10 +35,13 @@ static void on_ack(void *private, struct elephan_cc_window *window, const struct
 {
 	const struct state *state = private;
 
-	if (window->cwnd < window->ssthresh)
-		window->cwnd = fmin(window->cwnd + ack->growth, window->ssthresh);
-	else
+	if (window->cwnd < window->ssthresh) {
+		window->cwnd += ack->growth;
+		if (window->cwnd > window->ssthresh)
+			window->cwnd = window->ssthresh;
+	} else {
 		window->cwnd += ack->growth * (window->cwnd <= LOW_WINDOW ? 1 / window->cwnd : state->a);
+	}
 }
 
 static void on_congestion(void *private, struct elephan_cc_window *window, const struct elephan_cc_ack *ack, uint32_t cause)

@@ -53,8 +53,7 @@ impl Sender {
             || self.eifel.is_some()
             || self.rack.is_some()
             || self.tlp.is_some()
-            || self.settings.moderate && self.is_dubious()
-            || self.is_sampled()
+            || self.settings.is_particular && (self.is_sampled() || self.is_dubious())
         {
             return false;
         }
@@ -75,8 +74,7 @@ impl Sender {
         self.take_sample(rtt);
         let state = if self.is_reduced_for_mark() { State::Cwr } else { State::Open };
         if self.governed.is_some() {
-            self.tell_plain_ack(acked.bytes, outstanding - self.board.len(), rtt, state, now);
-            self.reduce_if_asked(counters, now);
+            self.tell_plain_ack(acked.bytes, outstanding - self.board.len(), rtt, state, counters, now);
         } else {
             self.begin_round();
             let growth = self.growth(acked.bytes);
@@ -167,10 +165,14 @@ impl Sender {
         if !self.phase.is_open() {
             self.set_recovery_window(delivered.bytes, advanced && !lost_more);
         }
-        self.tell_state(now);
+        if self.governed.is_some() {
+            self.tell_state(now);
+        }
         if delivered.bytes > 0 || advanced {
             self.tell_controller(&delivered, rtt, before, ack.ece, now);
-            self.reduce_if_asked(counters, now);
+            if self.governed.is_some() {
+                self.reduce_if_asked(counters, now);
+            }
         }
         if self.settings.moderate && self.space.next > before.una {
             let says_nothing = !advanced && !ack.has_data && !window_changed;

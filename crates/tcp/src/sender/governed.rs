@@ -107,6 +107,7 @@ impl Sender {
     }
 
     /// Tells the governor something that is no ACK.
+    #[inline(never)]
     fn tell(&mut self, told: Told, now: Time) {
         let report = self.report(now);
         self.tell_report(told, &report);
@@ -137,6 +138,7 @@ impl Sender {
     }
 
     /// Tells the governor of the current state, if it has changed, and before of the end of a reduction.
+    #[inline(never)]
     pub(super) fn tell_state(&mut self, now: Time) {
         if self.governed.is_none() {
             return;
@@ -184,6 +186,7 @@ impl Sender {
     }
 
     /// An ACK arrived, and nothing of it was processed yet.
+    #[inline(never)]
     pub(super) fn note_prior(&mut self) {
         self.note_app_limited();
         let in_flight = self.segments_in_flight();
@@ -193,6 +196,7 @@ impl Sender {
     }
 
     /// An ACK delivered data: what it says of the state is told already.
+    #[inline(never)]
     pub(super) fn tell_ack(&mut self, delivery: Delivery, now: Time) {
         let losses = self.board.losses();
         let Some(governed) = &mut self.governed else { return };
@@ -223,8 +227,16 @@ impl Sender {
     }
 
     /// The same where nothing was missing, lost or sent again: `acked` segments of `bytes` were delivered. The state is told, too.
-    #[inline]
-    pub(super) fn tell_plain_ack(&mut self, bytes: u64, acked: u64, rtt: Time, state: State, now: Time) {
+    #[inline(never)]
+    pub(super) fn tell_plain_ack(
+        &mut self,
+        bytes: u64,
+        acked: u64,
+        rtt: Time,
+        state: State,
+        counters: &mut Counters,
+        now: Time,
+    ) {
         let Some(governed) = &mut self.governed else { return };
         if state != governed.state {
             self.tell_state(now);
@@ -241,6 +253,7 @@ impl Sender {
         (report.acked, report.acked_cumulative) = (acked as u32, acked as u32);
         report.prior_in_flight = prior_in_flight;
         self.tell_report(Told::Ack, &report);
+        self.reduce_if_asked(counters, now);
     }
 
     /// New data is sent, or segment `id` again: the scoreboard and the send space know of it already. `is_first` says whether

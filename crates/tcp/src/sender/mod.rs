@@ -28,6 +28,7 @@ mod tlp;
 mod transmit;
 mod undo;
 
+use elephan_cc::governor::Governor;
 use elephan_cc::{Cause, Controller};
 use elephan_units::{Bytes, Time};
 
@@ -180,6 +181,7 @@ impl Sender {
         if controller.governs_recovery() {
             settings.leave_recovery_window();
         }
+        settings.is_particular |= controller.governor().is_some_and(Governor::needs_rate);
         Self {
             controller: controller.fresh(seed),
             settings,

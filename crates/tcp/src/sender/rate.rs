@@ -48,6 +48,7 @@ pub struct RateSampler {
 impl RateSampler {
     /// A segment is sent; `is_first` says whether nothing is in flight. `id` is that of the next new segment, or of one
     /// that is sent again. With it, `in_flight` bytes are not cumulatively acknowledged.
+    #[inline(never)]
     pub fn on_sent(&mut self, id: u64, is_first: bool, delivered: Counts, in_flight: u64, now: Time) {
         if is_first {
             (self.begins_at, self.delivered_at) = (now, now);

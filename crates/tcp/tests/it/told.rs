@@ -7,7 +7,7 @@ use crate::common::{Script, config, ms, stamped};
 use elephan_cc::governor::{Event, Fault, Governor, Limits, Report, clock};
 use elephan_cc::registry::AnyAlgorithm;
 use elephan_cc::{Cause, Controller, SlowStart, State};
-use elephan_tcp::Config;
+use elephan_tcp::{Config, Flags};
 
 /// A call that a governor received.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -356,7 +356,24 @@ fn samples_of_an_idle_application_say_so() {
 }
 
 #[test]
-fn a_receiver_echoes_each_mark_where_the_governor_needs_it() {
+fn each_mark_is_echoed_where_the_governor_needs_it() {
+    // RFC 8257, section 3.2: an ACK at once where the mark of a segment differs from that of the one before; otherwise
+    // every second segment is acknowledged, and CWR changes nothing.
+    let listener = Listener { needs_ecn: true, ..Listener::default() };
+    let (controller, config) = controlled(&listener, config());
+    let mut tcp = Script::receiver_controlled(controller, config);
+    let mut acks = Vec::new();
+    for (number, mark) in [false, true, true, true, false, false, false].into_iter().enumerate() {
+        tcp.marked = mark;
+        tcp.until(number as u64 + 1).data(number as u64);
+        let sent = tcp.take_all_bare();
+        acks.extend(sent.iter().map(|ack| (number, ack.flags.contains(Flags::ECE))));
+    }
+    assert_eq!(acks, [(1, true), (3, true), (4, false), (6, false)]);
+}
+
+#[test]
+fn marks_that_are_echoed_are_counted() {
     let listener = Listener { needs_ecn: true, ..Listener::default() };
     let (mut tcp, listener) = listening_as(listener, config());
     assert!(tcp.end.ecn_capable() || !listener.calls().is_empty());

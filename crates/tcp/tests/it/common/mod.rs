@@ -8,6 +8,7 @@ pub mod pipe;
 
 use std::ops::Range;
 
+use elephan_cc::governor::Governor;
 use elephan_cc::{Controller, Undo, registry, slow_start};
 use elephan_tcp::{
     Config, DelayedAck, Endpoint, Flags, SackBlocks, Segment, Snapshot, Stack, WindowReduction,
@@ -121,13 +122,19 @@ impl Script {
 
     /// An end that was connected to, at time zero of the script.
     pub fn receiver(config: Config) -> Self {
-        let end = Endpoint::listen(&Stack::new(&config, controller("reno", &config)), ISS);
+        Self::receiver_controlled(controller("reno", &config), config)
+    }
+
+    /// The same with this controller.
+    pub fn receiver_controlled(controller: Controller, config: Config) -> Self {
+        let uses_ecn = config.ecn || controller.governor().is_some_and(Governor::needs_ecn);
+        let end = Endpoint::listen(&Stack::new(&config, controller), ISS);
         let mut script = Self::opening(end, Time::ZERO);
         script.timestamps = config.timestamps;
         let mut syn = script.bare_segment();
         syn = Segment { seq: IRS, ack: 0, flags: Flags::SYN, mss: 1460, ..syn };
         syn = Segment { window_scale_plus_one: SHIFT + 1, sack_permitted: true, window: 65_535, ..syn };
-        if config.ecn {
+        if uses_ecn {
             syn.flags |= Flags::ECE | Flags::CWR;
         }
         script.receive(syn);
@@ -282,6 +289,11 @@ impl Script {
     #[track_caller]
     pub fn take_bare(&mut self, count: usize) -> Vec<Segment> {
         assert_eq!(self.bare.len(), count, "segments without data: {:?}", self.bare);
+        self.bare.drain(..).map(|(_, segment)| segment).collect()
+    }
+
+    /// The segments without data sent since the last call.
+    pub fn take_all_bare(&mut self) -> Vec<Segment> {
         self.bare.drain(..).map(|(_, segment)| segment).collect()
     }
 
