@@ -221,7 +221,7 @@ def sender(tree):
 def test_each_of_the_sixteen_compiles_without_a_warning(tree):
     assert set(NAMES) <= tree.modules().keys()
     for name in NAMES:
-        linux._compiled(tree.modules()[name], ("-Wall", "-Werror"))
+        linux._compiled(tree.modules()[name], flags=("-Wall", "-Werror"))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -387,6 +387,8 @@ def test_connections_with_other_parameters_run_on_threads(tree):
 def test_a_module_refuses_values(sender):
     with pytest.raises(ValueError, match="refused"):
         sender("cdg", window=7)
+    with pytest.raises(ValueError, match="refused"):
+        sender("cubic", beta=717.5)
     assert sender("cdg", window=16)
 
 

@@ -126,19 +126,20 @@ def module(name: str) -> Path | None:
         return _compiled(file)
     tree = current()
     found = tree.modules().get(name) if tree is not None else None
-    return None if found is None else _compiled(found)
+    return None if tree is None or found is None else _compiled(found, tree.version)
 
 
 def probe(tree: Tree) -> Iterator[tuple[str, Path | ValueError]]:
     """Compile each module of a source: its name, and its object or why it does not compile."""
     for name, file in tree.modules().items():
         try:
-            yield name, _compiled(file)
+            yield name, _compiled(file, tree.version)
         except ValueError as error:
             yield name, error
 
 
-def _compiled(file: Path, flags: tuple[str, ...] = ()) -> Path:
+def _compiled(file: Path, version: str | None = None, flags: tuple[str, ...] = ()) -> Path:
+    """The object of a file, which belongs to a source of this version or, if that is None, is the user's own."""
     text = _text(file)
     if not REGISTERS.search(text):
         raise ValueError(f"{file}: expected a module that calls tcp_register_congestion_control(), found no such call")
@@ -150,10 +151,14 @@ def _compiled(file: Path, flags: tuple[str, ...] = ()) -> Path:
     texts = dict.fromkeys(names, '#include "linux.h"\n')
     for one, helper in helpers.items():
         texts[f"helper_{one.name}"] = f'#define ELEPHAN_HELPER\n#line 1 "{one}"\n{helper}'
+    source = file.name if version is None else f"net/ipv4/{file.name} of Linux {version}".rstrip()
+    flags += (f"-DELEPHAN_SOURCE={json.dumps(source)}",)
     if _has_four_arguments(text):
         flags += ("-DELEPHAN_CONG_CONTROL_OF_FOUR",)
     if not re.search(r"\brate_sample\b|\bin_flight\b", text):
         flags += ("-DELEPHAN_NO_RATE",)
+    if "sk_pacing_rate" not in text:
+        flags += ("-DELEPHAN_NO_PACING_RATE",)
     # The shim is the last: it begins when the module's parameters are known.
     files = (file, HERE / "shim.c")
     return build.shared(files, flags=(*FLAGS, *flags), folders=(HERE, file.parent), texts=texts)

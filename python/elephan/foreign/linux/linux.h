@@ -396,8 +396,12 @@ int param_get_bool(char *buffer, const struct kernel_param *parameter);
 struct btf_id_set8;
 struct btf_kfunc_id_set {
 	struct module *owner;
-	const void *set;
+	const void *set, *check_set;
 };
+/* As in Linux 5.16 and 5.17. */
+#define DEFINE_KFUNC_BTF_ID_SET(set, name) const void *const name __maybe_unused = set
+#define register_kfunc_btf_id_set(list, set) ((void)(set))
+#define unregister_kfunc_btf_id_set(list, set) ((void)(set))
 #define __bpf_kfunc
 #define __bpf_kfunc_start_defs() el_nothing
 #define __bpf_kfunc_end_defs() el_nothing
@@ -509,6 +513,12 @@ struct tcp_sock {
 #define TCP_ECN_QUEUE_CWR 2
 #define TCP_ECN_DEMAND_CWR 4
 #define TCP_ECN_SEEN 8
+#define TCP_ECN_MODE_RFC3168 TCP_ECN_OK
+/* The feedback of the endpoint's ECN is that of RFC 3168, or of DCTCP; never AccECN. */
+#define tcp_ecn_mode_any(tp) (((tp)->ecn_flags & TCP_ECN_OK) != 0)
+#define tcp_ecn_mode_rfc3168(tp) tcp_ecn_mode_any(tp)
+#define tcp_ecn_mode_accecn(tp) ((void)(tp), false)
+#define tcp_ecn_disabled(tp) (!tcp_ecn_mode_any(tp))
 
 enum tcp_ca_state { TCP_CA_Open = 0, TCP_CA_Disorder = 1, TCP_CA_CWR = 2, TCP_CA_Recovery = 3, TCP_CA_Loss = 4 };
 #define TCPF_CA_Open BIT(TCP_CA_Open)

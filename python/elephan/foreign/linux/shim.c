@@ -55,7 +55,7 @@ struct connection {
 	bool is_reducing; /* on_congestion was called, and the state that follows is not told yet */
 };
 
-/* The connection for which this thread calls the module. */
+/* The connection for which this thread calls the module, or called it last. */
 static _Thread_local struct connection *current;
 
 static struct tcp_congestion_ops *registered;
@@ -240,9 +240,13 @@ static bool are_equal(const double *x, const double *y)
 /* The values of a copy, before its module begins. Returns what the module returns: 0, or an error if it refuses a value. */
 int elephan_linux_configure(const double *values)
 {
+	current = NULL;
 	for (int i = 0; i < parameters; i++) {
 		configured[i] = values[i];
 		write_variable(i, values[i]);
+		/* A part of a whole number. */
+		if (read_variable(i) != values[i])
+			return -EINVAL;
 	}
 	return elephan_module_init();
 }
@@ -548,6 +552,12 @@ int tcp_register_congestion_control(struct tcp_congestion_ops *ops)
 /* ---- The connection before and after a call ---- */
 
 #define SK(c) (&(c)->tp.inet_conn.sk)
+/* Whether the module reads the kernel's own pacing rate. */
+#ifdef ELEPHAN_NO_PACING_RATE
+#define READS_PACING_RATE 0
+#else
+#define READS_PACING_RATE 1
+#endif
 #define CALL(c, operation, ...) do { \
 	const struct tcp_congestion_ops *ops = (c)->tp.inet_conn.icsk_ca_ops; \
 	if (ops->operation) \
@@ -580,7 +590,7 @@ static void set(struct connection *c, const struct elephan_cc_window *window, co
 		tp->tcp_wstamp_ns += ack->mss * (u64)NSEC_PER_SEC / sk->sk_pacing_rate;
 	tp->srtt_us = ack->srtt_ns / 125;
 	if (ack->min_rtt_ns)
-		minmax_reset(&tp->rtt_min, jiffies, ack->min_rtt_ns / NSEC_PER_USEC);
+		tp->rtt_min.s[0].v = ack->min_rtt_ns / NSEC_PER_USEC;
 	tp->snd_una = ack->snd_una;
 	tp->snd_nxt = ack->snd_nxt;
 	tp->delivered = ack->delivered;
@@ -593,8 +603,6 @@ static void set(struct connection *c, const struct elephan_cc_window *window, co
 	tp->mss_cache = ack->mss;
 	/* Timestamps in milliseconds, of a receiver whose clock is ours and of an ACK that took half the smallest round-trip time. */
 	if (ack->rtt_ns >= 0) {
-		if (tp->rx_opt.rcv_tsecr == 0)
-			tp->rx_opt.rcv_tsval = 0;
 		tp->rx_opt.rcv_tsecr = (c->now_ns - (u64)ack->rtt_ns) / NSEC_PER_MSEC;
 		tp->rx_opt.rcv_tsval = (c->now_ns - ack->min_rtt_ns / 2) / NSEC_PER_MSEC;
 	}
@@ -610,7 +618,6 @@ static void get(struct connection *c, struct elephan_cc_window *window)
 	/* Without cong_control the rate below is the kernel's own, for modules to read. */
 	window->pacing_rate = sk->sk_pacing_status == SK_PACING_NEEDED ? (double)sk->sk_pacing_rate : 0;
 	window->requests = c->requests;
-	current = NULL;
 }
 
 /* The kernel's pacing rate for modules without cong_control: twice the rate of the window in slow start, 1.2 times it later. */
@@ -619,7 +626,7 @@ static void update_pacing_rate(struct connection *c)
 	const struct tcp_sock *tp = &c->tp;
 	u64 percent = tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120;
 
-	if (tp->srtt_us)
+	if (READS_PACING_RATE && tp->srtt_us)
 		SK(c)->sk_pacing_rate = (u64)tp->mss_cache * max(tp->snd_cwnd, tp->packets_out) * percent * (8 * USEC_PER_SEC / 100) / tp->srtt_us;
 }
 
@@ -924,6 +931,9 @@ static void __attribute__((constructor)) begin(void)
 	}
 	elephan_cc.abi = ELEPHAN_CC_ABI;
 	elephan_cc.size = sizeof(elephan_cc);
+#ifdef ELEPHAN_SOURCE
+	elephan_cc.source = ELEPHAN_SOURCE;
+#endif
 	elephan_cc.parameters = parameters ? rows : NULL;
 	elephan_cc.create = create;
 	elephan_cc.clone = copied;
