@@ -77,6 +77,53 @@ class Wide(Controller):
     def on_report(self, report):
         return None
 '''
+# Standard TCP in the form of the kernel's selftests.
+SELFTEST = """
+#include "bpf_tracing_net.h"
+#include <bpf/bpf_tracing.h>
+
+char _license[] SEC("license") = "GPL";
+#define max(a, b) ((a) > (b) ? (a) : (b))
+static bool before(__u32 a, __u32 b)
+{
+	return (__s32)(a - b) < 0;
+}
+extern __u32 tcp_slow_start(struct tcp_sock *tp, __u32 acked) __ksym;
+extern void tcp_cong_avoid_ai(struct tcp_sock *tp, __u32 w, __u32 acked) __ksym;
+
+SEC("struct_ops")
+void BPF_PROG(mine_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (before(tp->snd_nxt, ack) || !tcp_is_cwnd_limited(sk))
+		return;
+	if (tp->snd_cwnd < tp->snd_ssthresh)
+		acked = tcp_slow_start(tp, acked);
+	if (acked)
+		tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(mine_ssthresh, struct sock *sk)
+{
+	return max(tcp_sk(sk)->snd_cwnd >> 1U, 2U);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(mine_undo_cwnd, struct sock *sk)
+{
+	return tcp_sk(sk)->snd_cwnd;
+}
+
+SEC(".struct_ops")
+struct tcp_congestion_ops mine = {
+	.ssthresh	= (void *)mine_ssthresh,
+	.cong_avoid	= (void *)mine_cong_avoid,
+	.undo_cwnd	= (void *)mine_undo_cwnd,
+	.name		= "bpf_mine",
+};
+"""
 EXAMPLES = Path(__file__).parents[2] / "scenarios" / "examples" / "own"
 
 
@@ -176,7 +223,7 @@ def test_what_is_no_algorithm_is_told_by_key(folder: Path):
     assert "ABI 1" in refused("lib:./newer.so")
     assert "expected a file, found none" in refused({"name": "bpf:./none.bpf.c"})
     (folder / "odd.bpf.c").write_text("int x;\n")
-    assert "#define ALGORITHM NAME" in refused("bpf:./odd.bpf.c")
+    assert 'expected "#define ALGORITHM NAME"' in refused("bpf:./odd.bpf.c")
     text = refused("lib:./none.so", "python:none:None")
     assert [line.split(": ")[1] for line in text.splitlines()] == ["flow.0.cc", "flow.1.cc"]
 
@@ -204,6 +251,14 @@ def test_an_ebpf_file_runs_as_the_kernels_arithmetic():
         elephan.run(scenario("kernel:htcp")).summary.goodput_bit_s, rel=0.01
     )
     assert "a number from 0 to" in refused({"name": f"bpf:{KERNEL}/scalable.bpf.c", "a": -1})
+
+
+def test_an_ebpf_file_in_the_form_of_the_selftests_runs(folder: Path):
+    (folder / "mine.bpf.c").write_text(SELFTEST)
+    run, ours = (elephan.run(scenario(cc, duration="60 s")) for cc in ("bpf:./mine.bpf.c", "reno"))
+    assert run.summary.goodput_bit_s == pytest.approx(ours.summary.goodput_bit_s, rel=0.03)
+    (folder / "mine.bpf.c").write_text(SELFTEST.replace("acked = tcp_slow_start", "acked = bpf_made_up"))
+    assert f"{folder}/mine.bpf.c:22: " in refused("bpf:./mine.bpf.c")
 
 
 def test_a_class_is_asked_once_a_round_trip():

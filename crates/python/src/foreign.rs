@@ -117,7 +117,7 @@ impl Decision {
 }
 
 /// A Python class as an algorithm.
-struct Class {
+struct PyAlgorithm {
     class: Py<PyAny>,
     name: String,
     title: String,
@@ -136,7 +136,7 @@ struct Shared {
     governs_recovery: bool,
 }
 
-impl Foreign for Class {
+impl Foreign for PyAlgorithm {
     fn title(&self) -> &str {
         &self.title
     }
@@ -396,7 +396,7 @@ fn register_class(
         default: json!(default),
         range: Range::Number { low, high, above: false },
     });
-    let class = Class {
+    let algorithm = PyAlgorithm {
         class: class_,
         name: registered::short(name),
         title,
@@ -405,7 +405,7 @@ fn register_class(
         interval_ns: interval_s.map(|seconds| (seconds / NANOS) as u64),
         governs_recovery,
     };
-    registered::register(name, Box::new(class));
+    registered::register(name, Box::new(algorithm));
 }
 
 /// Registers the algorithm of a shared object, which has the C interface, under `name`. Its code is loaded. Raises `ScenarioError` where it is
