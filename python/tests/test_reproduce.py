@@ -68,6 +68,16 @@ def test_repeats_are_added_only_where_they_decide(tmp_path):
     assert lab.made == 8
 
 
+def test_fewer_looks_leave_the_level_of_all(tmp_path):
+    mean = goodput(Lab(tmp_path).runs([ARM], 1)[0][0])
+    places = [Place("open", (ARM,), goodput, above=mean, unit="Mbit/s")]
+    one, two = (Report(Lab(tmp_path, most_looks=most)).test(claim(), places, looks=(4, 8)) for most in (1, 2))
+    short = one.findings[""][0].found
+    assert (short.repeats, two.findings[""][0].found.repeats) == (4, 8)
+    alone = Report(Lab(tmp_path)).test(claim(), places, looks=(4,)).findings[""][0].found
+    assert short.high - short.low > alone.high - alone.low
+
+
 def test_sets_of_choices_that_contradict_each_other_are_a_finding(tmp_path):
     slow = ARM.set({"path.rate": "1 Mbit/s", "path.buffer": "10 packets"})
     sets = {name: [Place("one", (arm,), goodput, above=2.0)] for name, arm in (("fast", ARM), ("slow", slow))}

@@ -46,6 +46,10 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Use fewer and shorter runs: minutes for all. Their verdicts do not count.")
     ] = False,
+    looks: Annotated[
+        int | None,
+        typer.Option(min=1, help="Judge after at most this many looks at growing numbers of repeats. [default: all]"),
+    ] = None,
     engine: Annotated[
         str,
         typer.Option(
@@ -85,7 +89,10 @@ def reproduce(
         if scheduler is not None:
             client = stack.enter_context(connect(scheduler, tls))
             executor = client.get_executor()
-        labs = [Lab(out_dir / "runs", quick=quick, engine=one, executor=executor) for one in dict.fromkeys(engines)]
+        labs = [
+            Lab(out_dir / "runs", quick=quick, engine=one, most_looks=looks, executor=executor)
+            for one in dict.fromkeys(engines)
+        ]
         work = _Work(chosen, labs, out_dir, _costs(quick=quick))
         err.message(work.announcement())
         for one in chosen:

@@ -215,6 +215,8 @@ class Lab:
     folder: Path
     quick: bool = False
     engine: Engine = "sim"
+    # How many looks are taken at most; all if none. The error rate is that of all.
+    most_looks: int | None = None
     # Called with the processor time of the runs that were carried out or read so far.
     progress: Callable[[float], object] | None = None
     executor: Executor | None = None
@@ -307,7 +309,7 @@ class Lab:
         """Compare published numbers with ours; repeats are added while a row is undecided."""
         looks = self.pick(tuple(looks), QUICK_LOOKS)
         rows: list[Row | None] = [None] * len(quantities)
-        for repeats in looks:
+        for repeats in looks[: self.most_looks]:
             open_ = [
                 i
                 for i, row in enumerate(rows)
@@ -342,7 +344,7 @@ class Lab:
         looks = self.pick(tuple(looks), QUICK_LOOKS)
         findings: dict[str, list[Finding | None]] = {name: [None] * len(places) for name, places in sets.items()}
         verdicts: dict[str, Verdict] = {}
-        for repeats in looks:
+        for repeats in looks[: self.most_looks]:
             open_ = [
                 (name, i)
                 for name, places in sets.items()

@@ -130,6 +130,8 @@ def _versions(reports: Reports) -> str:
             + ", ".join(f"{count} by {version}" for version, count in sorted(made.items()) if version != usual)
         )
     )
+    cut = Counter(report["looks"] for report in reports.values() if report.get("looks"))
+    lead += "".join(f"; {count} with `--looks {looks}`, so with fewer repeats" for looks, count in sorted(cut.items()))
     return lead + (f"; {quick} by `--quick`, whose verdicts are marked and not counted." if quick else ", in full.")
 
 
@@ -297,10 +299,11 @@ def _section(report: dict[str, Any], beside: Mapping[Engine, Reports], folder: P
     name = report["name"]
     others = {engine: found[name] for engine, found in beside.items() if name in found}
     quick = " --quick" if report["quick"] else ""
+    looks = f" --looks {report['looks']}" if report.get("looks") else ""
     yield from [
         f'## <a id="{anchor(name)}"></a>{name}: {report["title"]}',
         "",
-        f"    elephan reproduce {name}{quick}",
+        f"    elephan reproduce {name}{quick}{looks}",
         "",
     ]
     if report["quick"]:

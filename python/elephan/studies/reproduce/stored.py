@@ -33,6 +33,7 @@ def report_of(one: Experiment, report: Report) -> dict[str, Any]:
         "choices": list(one.choices),
         "quick": report.lab.quick,
         "engine": report.lab.engine,
+        "looks": report.lab.most_looks,
         "comparisons": [_comparison(made) for made in report.comparisons],
         "claims": [_judgement(one.source, made) for made in report.judgements],
         "notes": report.notes,
