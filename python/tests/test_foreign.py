@@ -15,6 +15,7 @@ from elephan import _core
 from elephan.cli import app
 from elephan.foreign import names
 from elephan.studies.sweeps.worker import VersionMismatchError, code_version, compute, identity
+from elephan.studies.theory import Model
 
 KERNEL = Path(__file__).parents[2] / "kernel"
 
@@ -207,6 +208,11 @@ def test_paths_start_from_the_scenarios_file_and_those_of_settings_from_the_curr
     assert changed.document["flow"][1]["cc"] == f"lib:{folder}/mine.c"
 
 
+def test_what_has_no_model_is_told_as_that():
+    with pytest.raises(elephan.ScenarioError, match=r'cc: expected one of tahoe, .*, found "lib:\./mine\.c"'):
+        Model("lib:./mine.c")
+
+
 def test_texts_that_are_no_algorithm_stay():
     made = scenario("reno", name="lib:./mine.c").document
     assert made["name"] == "lib:./mine.c"
@@ -299,10 +305,16 @@ def test_a_class_that_cannot_be_had_is_told(folder: Path):
     )
 
 
-def test_a_file_that_was_edited_is_imported_again(folder: Path):
-    before = elephan.run(scenario("python:mine:Aimd"))
-    (folder / "mine.py").write_text(CLASSES.replace("+ self.gain", "+ 10 * self.gain"))
-    assert windows(elephan.run(scenario("python:mine:Aimd"))) != windows(before)
+@pytest.mark.parametrize("name", ["python:mine:Aimd", "python:installed.mine:Aimd"])
+def test_a_file_that_was_edited_is_imported_again(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str):
+    monkeypatch.syspath_prepend(folder / "site")
+    (folder / "site" / "installed").mkdir(parents=True)
+    files = [folder / "mine.py", folder / "site" / "installed" / "mine.py"]
+    shutil.copy(*files)
+    before = elephan.run(scenario(name))
+    for file in files:
+        file.write_text(CLASSES.replace("+ self.gain", "+ 10 * self.gain"))
+    assert windows(elephan.run(scenario(name))) != windows(before)
 
 
 def test_a_compiled_class_does_what_the_same_in_c_does(folder: Path):
@@ -358,7 +370,9 @@ def test_a_worker_registers_what_a_scenario_names():
         compute([("0" * 32, text)], code)
 
 
-def test_names_of_linux_mean_the_kernels_own_on_a_kernel(monkeypatch: pytest.MonkeyPatch):
+def test_names_of_linux_mean_the_kernels_own_on_a_kernel(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    (folder / "tcp_mine.c").write_text("int x;\n")
+    assert "expected a module that calls" in refused("linux:./tcp_mine.c", engine="kernel")
     monkeypatch.setattr(names, "register", pytest.fail)
     monkeypatch.setattr(names, "kernel_has", lambda name: name in ("brand_new", "bbr"))
     scenario("linux:bbr", engine="kernel")

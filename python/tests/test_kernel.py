@@ -197,6 +197,19 @@ def test_what_the_verifier_refuses_is_told_with_its_words(monkeypatch, tmp_path)
 
 
 @pytest.mark.usefixtures("machine")
+def test_a_file_of_the_user_is_loaded_for_a_run(tmp_path):
+    text, before = _core.kernel_sources()["scalable.bpf.c"], names()
+    (tmp_path / "mine.bpf.c").write_text(text.replace('"el_scalable"', '"mine"'))
+    run = simulate(path({"name": f"bpf:{tmp_path}/mine.bpf.c", "a": 0.02}, duration="2 s"))
+    assert run.labels == ("bpf:mine.bpf.c",)
+    assert run.summary.goodput_bit_s > 5e6
+    assert names() == before
+    (tmp_path / "mine.bpf.c").write_text(text.replace('.name = "el_scalable",', ""))
+    with pytest.raises(kernel.KernelError, match=r'expected a struct_ops with a \.name = "\.\.\."'):
+        simulate(path(f"bpf:{tmp_path}/mine.bpf.c", duration="2 s"))
+
+
+@pytest.mark.usefixtures("machine")
 def test_the_kernel_has_the_values_of_the_parameters():
     """The maps of constants that loading adds: one with parameters, whose rows agree with the registry."""
     array = 2  # BPF_MAP_TYPE_ARRAY

@@ -13,7 +13,7 @@ from elephan import _core
 from elephan.foreign.compiled import Compiled
 from elephan.foreign.controller import Controller
 
-# The digest of each module that was imported from a path.
+# The digest of the file of each module that was imported.
 _imported: dict[str, str] = {}
 # What the extension module calls by address is never freed.
 _kept: list[Compiled] = []
@@ -57,29 +57,41 @@ def _register_class(name: str, found: type[Controller]) -> None:
 
 
 def _installed(name: str) -> ModuleType:
+    """A module by its name; it is imported again if its file has changed."""
     try:
-        return importlib.import_module(name)
-    except ImportError as error:
+        module = importlib.import_module(name)
+        file = getattr(module, "__file__", None)
+        if file and Path(file).is_file():
+            digest = _digest_of(Path(file))
+            if _imported.setdefault(name, digest) != digest:
+                module = importlib.reload(module)
+                _imported[name] = digest
+    except Exception as error:
         raise ValueError(f"expected a module that can be imported, found {name}: {error}") from error
+    return module
+
+
+def _digest_of(path: Path) -> str:
+    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
 
 
 def _from_path(path: Path) -> ModuleType:
     """The module of a file; it is imported again if the file has changed. It can import its neighbours."""
     if not path.is_file():
         raise ValueError(f"expected a file, found none at {path}")
-    digest = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+    digest = _digest_of(path)
     name = f"elephan_python_{hashlib.blake2b(str(path).encode(), digest_size=8).hexdigest()}"
     if _imported.get(name) == digest:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        # Not by the loader, whose cache of compiled modules takes two edits within a second for one.
+        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     except Exception as error:
         del sys.modules[name]
         found = f"{type(error).__name__}: {error}"
@@ -106,7 +118,7 @@ def _digest(module: ModuleType, found: Any) -> str:
     """The digest of the file of a module, or of the class's own source where it has none, as in a notebook."""
     file = getattr(module, "__file__", None)
     if file and Path(file).is_file():
-        return hashlib.blake2b(Path(file).read_bytes(), digest_size=16).hexdigest()
+        return _digest_of(Path(file))
     try:
         return hashlib.blake2b(inspect.getsource(found).encode(), digest_size=16).hexdigest()
     except (OSError, TypeError) as error:

@@ -82,10 +82,11 @@ def provide(
     engines = _engines(whole, settings)
     problems = []
     for name, key in every.items():
-        if name.startswith(LINUX) and "linux" in engines and kernel_has(name.removeprefix(LINUX)):
-            _core.add_linux_name(name)
-        if name.startswith(LINUX) and not engines - KERNELS:
-            continue
+        if name.startswith(LINUX) and not _is_path(name):
+            if "linux" in engines and kernel_has(name.removeprefix(LINUX)):
+                _core.add_linux_name(name)
+            if not engines - KERNELS:
+                continue
         try:
             register(name)
         except (ValueError, OSError) as error:

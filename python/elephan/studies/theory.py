@@ -16,6 +16,7 @@ from elephan.api.run import Run
 from elephan.api.scenario import Scenario, dumbbell, flow
 from elephan.base.plots import COLOURS, STYLE
 from elephan.engines.run import run_many
+from elephan.foreign.names import KINDS
 
 # Algorithms with a model, in the order of tables.
 MODELLED = modelled()
@@ -55,6 +56,10 @@ class Model:
     """
 
     def __init__(self, cc: str | Mapping[str, Any]) -> None:
+        name = cc if isinstance(cc, str) else str(cc.get("name"))
+        # Of these the extension module says that they are not registered.
+        if name.startswith(KINDS):
+            raise _core.ScenarioError(f'cc: expected one of {", ".join(modelled())}, found "{name}"')
         self.cc = json.dumps(cc if isinstance(cc, str) else dict(cc))
         self.core = _core.Model(self.cc)
 
