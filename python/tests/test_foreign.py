@@ -209,7 +209,7 @@ def test_paths_start_from_the_scenarios_file_and_those_of_settings_from_the_curr
 
 
 def test_what_has_no_model_is_told_as_that():
-    with pytest.raises(elephan.ScenarioError, match=r'cc: expected one of tahoe, .*, found "lib:\./mine\.c"'):
+    with pytest.raises(elephan.ScenarioError, match=r'cc: expected one of reno, .*, found "lib:\./mine\.c"'):
         Model("lib:./mine.c")
 
 
