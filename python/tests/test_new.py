@@ -140,7 +140,7 @@ def test_an_experiment_is_a_function_and_a_scenario(checkout: Path):
     [
         ("cc reno", "expected a name that crates/cc/src/registry.rs does not have, found 'reno'"),
         ("cc registry", "expected no crates/cc/src/registry.rs, found one"),
-        ("cc external", "expected a name that crates/cc/src/registry.rs does not have, found 'external'"),
+        ("cc governor", "expected a name that crates/cc/src/registry.rs does not have, found 'governor'"),
         ("cc Illinois", "expected a name such as hybla or hstcp-fc, found 'Illinois'"),
         ("cc match", "expected a name such as hybla or hstcp-fc, found 'match'"),
         ("cc ../x", "expected a name such as hybla or hstcp-fc, found '../x'"),
