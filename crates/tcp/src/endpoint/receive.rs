@@ -73,13 +73,14 @@ impl Endpoint {
     /// [`Receiver::receive_next`]: crate::receiver::Receiver::receive_next
     #[inline(always)]
     fn on_next_data(&mut self, segment: &Segment, marked: bool, now: Time) -> bool {
-        if marked != self.echo && self.echoes_each_mark() {
+        let differs = marked != self.echo;
+        if differs && self.echoes_each_mark() {
             return false;
         }
         let echo = self.age_of_echo(segment, now);
         let taken =
             self.says_nothing(segment) && self.receiver.receive_next(u64::from(segment.len), echo, now);
-        if taken {
+        if taken && differs {
             self.echo |= marked && self.ecn;
         }
         taken

@@ -57,7 +57,7 @@ impl Sender {
         {
             return false;
         }
-        let (flight, outstanding) = (self.board.pipe(), self.board.len());
+        let flight = self.board.pipe();
         let Some(acked) = self.board.acknowledge_untouched(offset) else { return false };
         self.burst = 0;
         self.duplicates = None;
@@ -74,7 +74,7 @@ impl Sender {
         self.take_sample(rtt);
         let state = if self.is_reduced_for_mark() { State::Cwr } else { State::Open };
         if self.governed.is_some() {
-            self.tell_plain_ack(acked.bytes, outstanding - self.board.len(), rtt, state, counters, now);
+            self.tell_plain_ack(acked.bytes, rtt, state, counters, now);
         } else {
             self.begin_round();
             let growth = self.growth(acked.bytes);

@@ -17,6 +17,8 @@ pub struct Governed {
     /// Whether the reduction that the current state answers was undone.
     undone: bool,
     delivered: Counts,
+    /// Where the scoreboard began when the last ACK was processed.
+    first: u64,
     /// Segments in flight when the last ACK arrived.
     prior_in_flight: u32,
     /// Whether the governor asks for a reduction.
@@ -48,6 +50,7 @@ impl Governed {
             state: State::Open,
             undone: false,
             delivered: Counts::default(),
+            first: 0,
             prior_in_flight: 0,
             asks: false,
             sampler: governor.needs_rate().then(RateSampler::default),
@@ -200,14 +203,14 @@ impl Sender {
     pub(super) fn tell_ack(&mut self, delivery: Delivery, now: Time) {
         let losses = self.board.losses();
         let Some(governed) = &mut self.governed else { return };
+        governed.first = self.board.first();
         governed.delivered.all += delivery.acked;
         governed.delivered.marked += if delivery.marked { delivery.acked } else { 0 };
         let (delivered, prior_in_flight) = (governed.delivered, governed.prior_in_flight);
         let rate = match &mut governed.sampler {
             None => Rate::default(),
             Some(sampler) => {
-                let first = self.board.first();
-                sampler.sample(delivery.newest, first, delivered, losses, self.rtt.min(), now)
+                sampler.sample(delivery.newest, governed.first, delivered, losses, self.rtt.min(), now)
             }
         };
         // As Linux (net/ipv4/tcp_input.c, `tcp_clean_rtx_queue`): a lone segment that is not full.
@@ -226,12 +229,11 @@ impl Sender {
         self.tell_report(Told::Ack, &report);
     }
 
-    /// The same where nothing was missing, lost or sent again: `acked` segments of `bytes` were delivered. The state is told, too.
+    /// The same where nothing was missing, lost or sent again: `bytes` were delivered. The state is told, too.
     #[inline(never)]
     pub(super) fn tell_plain_ack(
         &mut self,
         bytes: u64,
-        acked: u64,
         rtt: Time,
         state: State,
         counters: &mut Counters,
@@ -242,8 +244,9 @@ impl Sender {
             self.tell_state(now);
         }
         self.begin_round();
-        let in_flight = self.segments_in_flight();
+        let (in_flight, first) = (self.segments_in_flight(), self.board.first());
         let Some(governed) = &mut self.governed else { return };
+        let acked = first - std::mem::replace(&mut governed.first, first);
         governed.delivered.all += acked;
         governed.prior_in_flight = in_flight + acked as u32;
         let prior_in_flight = governed.prior_in_flight;

@@ -181,7 +181,14 @@ impl Sender {
         if controller.governs_recovery() {
             settings.leave_recovery_window();
         }
-        settings.is_particular |= controller.governor().is_some_and(Governor::needs_rate);
+        let is_sampled = controller.governor().is_some_and(Governor::needs_rate);
+        settings.is_particular |= is_sampled;
+        let pacer = if config.pacing {
+            Some(Pacer::new(config))
+        } else {
+            // Segments that are paced are sent one by one.
+            is_sampled.then_some(Pacer::AT_ONCE)
+        };
         Self {
             controller: controller.fresh(seed),
             settings,
@@ -202,7 +209,7 @@ impl Sender {
             usage: Usage { limited: false, outstanding: 0, until: 0 },
             timed_from: 0,
             burst: 0,
-            pacer: config.pacing.then(|| Box::new(Pacer::new(config))),
+            pacer: pacer.map(Box::new),
             last_sent: Time::MAX,
             governed: controller.governor().map(|governor| Box::new(Governed::new(governor))),
         }

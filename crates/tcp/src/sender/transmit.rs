@@ -90,8 +90,7 @@ impl Sender {
     /// - data is outstanding, and no loss recovery is in progress;
     /// - nothing but the window, the buffers and the burst limit says when a segment leaves: neither pacing nor
     ///   probes for a lost tail are in use;
-    /// - no reduction waits to be signalled to the peer (CWR);
-    /// - no governor needs to know of each segment.
+    /// - no reduction waits to be signalled to the peer (CWR).
     #[inline]
     pub fn poll_burst(&mut self, counters: &mut Counters, now: Time) -> Option<(Transmission, u32, bool)> {
         if !self.phase.is_open()
@@ -100,7 +99,6 @@ impl Sender {
             || self.pacer.is_some()
             || self.tlp.is_some()
             || self.last_reduction.untold
-            || self.is_sampled()
         {
             return None;
         }
