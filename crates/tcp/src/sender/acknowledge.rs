@@ -1,5 +1,7 @@
 //! Processing of an acknowledgment: what it delivered, the RTT sample, and how much the window grows.
 
+use std::num::NonZero;
+
 use elephan_cc::{Ack, Cause, State};
 use elephan_units::Time;
 
@@ -127,7 +129,7 @@ impl Sender {
         if advanced {
             self.duplicates = None;
         } else if duplicate {
-            self.duplicates.get_or_insert(Duplicates { count: 0, next: self.space.next }).count += 1;
+            self.note_duplicate();
         }
 
         let mut lost_more = false;
@@ -323,7 +325,7 @@ impl Sender {
     fn is_window_limit(&self) -> bool {
         self.usage.limited
             || self.controller.in_slow_start()
-                && self.segments(2 * u64::from(self.usage.outstanding)) > self.controller.cwnd()
+                && self.segments(2 * self.usage.outstanding) > self.controller.cwnd()
     }
 
     /// A new round trip begins when everything below the end of the last is acknowledged.
@@ -374,9 +376,18 @@ impl Sender {
         self.last_reduction.cause == Cause::Ecn && self.space.una < self.last_reduction.until
     }
 
+    /// A duplicate ACK arrived.
+    fn note_duplicate(&mut self) {
+        let (count, next) = match self.duplicates {
+            Some(Duplicates { count, next }) => (count.saturating_add(1), next),
+            None => (NonZero::<u64>::MIN, self.space.next),
+        };
+        self.duplicates = Some(Duplicates { count, next });
+    }
+
     /// How many segments of growth an ACK counts for that moved the left edge: it delivered `bytes`, and `cumulative`
     /// is what it acknowledged cumulatively.
-    #[inline]
+    #[inline(always)]
     fn worth(&self, bytes: u64, cumulative: u64) -> f64 {
         let limit = match self.settings.byte_counting {
             ByteCounting::PerAck => return 1.0,

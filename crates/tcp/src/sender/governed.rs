@@ -100,7 +100,7 @@ impl Sender {
             in_flight,
             prior_in_flight: in_flight,
             sacked: self.board.sacked() as u32,
-            outstanding_max: self.segments(self.usage.outstanding.into()) as u32,
+            outstanding_max: self.segments(self.usage.outstanding) as u32,
             mss: self.settings.mss,
             state: governed.state.into(),
             is_window_limited: u32::from(self.usage.limited),

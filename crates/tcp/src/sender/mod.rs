@@ -28,6 +28,8 @@ mod tlp;
 mod transmit;
 mod undo;
 
+use std::num::NonZero;
+
 use elephan_cc::governor::Governor;
 use elephan_cc::{Cause, Controller};
 use elephan_units::{Bytes, Time};
@@ -133,7 +135,8 @@ pub struct Sender {
 /// Consecutive duplicate ACKs.
 #[derive(Clone, Copy, Debug)]
 struct Duplicates {
-    count: u64,
+    /// One or more, so that none takes no room of its own.
+    count: NonZero<u64>,
     /// The next offset to be sent when the first of them arrived; data that limited transmit sent since lies
     /// beyond it.
     next: u64,
@@ -158,8 +161,8 @@ struct Reduction {
 struct Usage {
     /// Whether `cwnd` was the limit.
     limited: bool,
-    /// Largest number of outstanding bytes; no window is larger than 1 GiB.
-    outstanding: u32,
+    /// Largest number of outstanding bytes.
+    outstanding: u64,
     /// The next round trip begins when this is acknowledged.
     until: u64,
 }

@@ -97,7 +97,7 @@ impl Sender {
         let una = self.space.una;
         match self.phase {
             Phase::Open { repaired_until, .. } => {
-                let enough = self.duplicates.is_some_and(|duplicates| duplicates.count >= DUP_THRESH);
+                let enough = self.duplicates.is_some_and(|duplicates| duplicates.count.get() >= DUP_THRESH);
                 if duplicate && enough && repaired_until != Some(una) {
                     if !self.front_is_answered(now) {
                         self.reduce(Cause::Loss, una, counters, now);

@@ -16,7 +16,7 @@ impl Sender {
         let segments = match &self.phase {
             // RFC 3042: one new segment for each of the first two duplicates.
             Phase::Open { .. } if self.settings.limited_transmit && !self.settings.sack() => {
-                let count = self.duplicates.map_or(0, |duplicates| duplicates.count);
+                let count = self.duplicates.map_or(0, |duplicates| duplicates.count.get());
                 cwnd + count.min(DUP_THRESH - 1) as f64
             }
             Phase::Sack(SackRecovery { window: RecoveryWindow::Halving(halving), .. }) => halving.cwnd(),
@@ -347,7 +347,7 @@ impl Sender {
         }
         // Without data that waits, a full window is the limit too.
         let limited = limited || !self.window_admits(u64::from(self.settings.mss));
-        let outstanding = self.space.outstanding() as u32;
+        let outstanding = self.space.outstanding();
         if begins || limited || outstanding > usage.outstanding {
             self.usage = Usage { limited, outstanding, until: self.space.next };
         }
