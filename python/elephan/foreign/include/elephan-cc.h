@@ -42,7 +42,7 @@ enum elephan_cc_flag {
 /* What an algorithm asks of the endpoint when a function returns. */
 enum elephan_cc_request {
 	/* A reduction without a loss or a mark, for a delay: the endpoint enters CWR, unless it is in CWR, recovery or loss already, and calls
-	   on_congestion with ELEPHAN_CC_CAUSE_ECN at once. */
+	   on_congestion with ELEPHAN_CC_CAUSE_ECN when it has processed the ACK. */
 	ELEPHAN_CC_REQUEST_CWR = 1,
 };
 
@@ -104,7 +104,8 @@ enum elephan_cc_cause {
 
 /* What happens beside ACKs and reductions (Linux's tcp_ca_event). */
 enum elephan_cc_event {
-	ELEPHAN_CC_EVENT_START = 0,    /* the first data after an idle time, in which nothing was in flight */
+	ELEPHAN_CC_EVENT_START = 0,    /* data is about to be sent, and nothing is in flight: after an idle time, or because
+	                                 all was acknowledged; not told for the first data */
 	ELEPHAN_CC_EVENT_RESTART = 1,  /* as before, and the endpoint has reduced cwnd to a restart window */
 	ELEPHAN_CC_EVENT_END_CWR = 2,  /* a fast recovery or the response to a mark has ended: cwnd may be set to ssthresh */
 	ELEPHAN_CC_EVENT_TIMEOUT = 3,  /* the retransmission timer ran out; on_congestion follows, unless the loss is covered already */
@@ -137,7 +138,7 @@ struct elephan_cc {
 	/* The state is not used again. Required. */
 	void (*destroy)(void *state);
 
-	/* The handshake is complete. `ack` has the connection's first values. */
+	/* The handshake is complete, and the first data is about to be sent. `ack` has the connection's first values. */
 	void (*on_start)(void *state, struct elephan_cc_window *window, const struct elephan_cc_ack *ack);
 	/* An ACK delivered data. Called in every state. Required. */
 	void (*on_ack)(void *state, struct elephan_cc_window *window, const struct elephan_cc_ack *ack);
