@@ -538,8 +538,8 @@ def test_each_of_the_sixteen_uses_the_path(tree, name, buffer):
     done = simulated(tree, name, buffer=buffer)
     (summary,) = done.summary.flows
     assert summary.label == f"linux:tcp_{name}.c"
-    # LP and CDG give way to queues that they make themselves; Westwood+ and NV underestimate the path.
-    least = {"lp": 0.02, "cdg": 0.6, "westwood": 0.45, "nv": 0.7}.get(name, 0.78)
+    # CDG gives way to queues that it makes itself; Westwood+ and NV underestimate the path.
+    least = {"lp": 0.6, "cdg": 0.6, "westwood": 0.45, "nv": 0.7}.get(name, 0.78)
     assert least * RATE_BIT_S < summary.goodput_bit_s < 0.97 * RATE_BIT_S
     assert summary.timeouts == 0
 
@@ -594,10 +594,11 @@ def test_dctcp_keeps_the_queue_at_the_marking_threshold(tree):
     assert done.summary.flows[0].goodput_bit_s > 0.8 * RATE_BIT_S
 
 
-def test_lp_yields_to_reno(tree):
-    done = simulated(tree, "lp", "reno", duration="40 s")
-    low, reno = done.summary.flows
-    assert low.goodput_bit_s < 0.2 * reno.goodput_bit_s
+def test_lp_is_reno_for_the_timestamps_of_linux(tree):
+    # It compares differences of delays with the delays, which have the random offset of the receiver's timestamps.
+    done = simulated(tree, "lp", duration="40 s")
+    assert np.median(reductions(done)) == pytest.approx(0.5, abs=0.01)
+    assert done.summary.flows[0].goodput_bit_s > 0.9 * RATE_BIT_S
 
 
 @pytest.mark.parametrize("buffer", BUFFERS)

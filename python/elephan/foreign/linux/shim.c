@@ -49,6 +49,7 @@ struct connection {
 	u64 now_ns;
 	u64 random;
 	u64 requests;
+	u32 timestamp_offset;
 	/* Samples of segments that were sent when `delivered` was in this range are application-limited, because the module said so. */
 	u32 limited_from, limited_to;
 	bool is_limited;
@@ -601,10 +602,11 @@ static void set(struct connection *c, const struct elephan_cc_window *window, co
 	tp->max_packets_out = ack->outstanding_max;
 	tp->is_cwnd_limited = ack->is_window_limited != 0;
 	tp->mss_cache = ack->mss;
-	/* Timestamps in milliseconds, of a receiver whose clock is ours and of an ACK that took half the smallest round-trip time. */
+	/* Timestamps in milliseconds, of an ACK that took half the smallest round-trip time. The receiver's have an offset, as in Linux
+	   since 4.10. */
 	if (ack->rtt_ns >= 0) {
 		tp->rx_opt.rcv_tsecr = (c->now_ns - (u64)ack->rtt_ns) / NSEC_PER_MSEC;
-		tp->rx_opt.rcv_tsval = (c->now_ns - ack->min_rtt_ns / 2) / NSEC_PER_MSEC;
+		tp->rx_opt.rcv_tsval = c->timestamp_offset + (u32)((c->now_ns - ack->min_rtt_ns / 2) / NSEC_PER_MSEC);
 	}
 }
 
@@ -685,6 +687,10 @@ static void *create(const double *values, uint64_t seed)
 	tp = &c->tp;
 	c->home = &elephan_cc;
 	c->blocks.next = c->blocks.previous = &c->blocks;
+	/* A draw of its own, so that the module's draws do not depend on it. */
+	c->random = ~seed;
+	current = c;
+	c->timestamp_offset = get_random_u32();
 	c->random = seed;
 	tp->inet_conn.icsk_ca_ops = registered;
 	tp->inet_conn.sk.sk_max_pacing_rate = ~0ul;
