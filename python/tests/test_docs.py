@@ -73,6 +73,7 @@ NOT_RUN = (
     (r"\bSCRIPT\b", "stands for any script"),
     (r"^reproduce (?!list)", "takes minutes; CI repeats one, test_reproduce.py others"),
     (r"^new\b", "changes a checkout; test_new.py runs it"),
+    (r"\blinux:|^cc import", "needs a source of Linux; test_foreign_linux.py runs its modules"),
     (r"own/compiled", "needs numba; test_foreign.py has one"),
     (r"^recommend\b|^model agreement\b", "takes minutes; test_recommend.py and test_fluid.py have shorter ones"),
 )
