@@ -251,11 +251,11 @@ fn the_files_are_the_published_rules() {
 #[test]
 fn linux_algorithms_have_a_prefix_unless_no_other_has_the_name() {
     let plain: Vec<&str> = linux::plain().map(|entry| entry.name).collect();
-    assert!(plain.contains(&"bbr") && plain.contains(&"highspeed"), "{plain:?}");
+    assert!(plain.contains(&"hybla") && plain.contains(&"highspeed"), "{plain:?}");
     assert!(!plain.contains(&"reno") && !plain.contains(&"htcp"), "{plain:?}");
     let found = |name| linux::find(name).map(|entry| entry.name);
     assert_eq!(found("linux:reno"), Some("linux:reno"));
-    assert_eq!(found("bbr"), Some("linux:bbr"));
+    assert_eq!(found("hybla"), Some("linux:hybla"));
     for name in ["reno", "linux:hstcp", "kernel:bbr", "linux:", "el_bbr"] {
         assert_eq!(found(name), None, "{name}");
     }

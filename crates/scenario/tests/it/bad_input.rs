@@ -93,7 +93,7 @@ fn algorithms_of_linux_need_an_engine_that_runs_a_kernel() {
     let expected = "flow.0.cc: expected engine = \"kernel\" or \"linux\", or \"linux:bbr\" of an imported source of Linux \
                     (apt-get install linux-source-6.1; elephan cc import PATH), found engine = \"sim\"";
     assert!(error.contains(expected), "{error}");
-    assert!(error_of(GOOD, "flow.0.cc", "bbr").contains("or \"linux:bbr\" of an imported"));
+    assert!(error_of(GOOD, "flow.0.cc", "hybla").contains("or \"linux:hybla\" of an imported"));
     let error = error_of(GOOD, "flow.0.cc", "linux:tahoe");
     assert!(error.contains("linux:bbr, or another of an imported source of Linux"), "{error}");
     let error = error_of(GOOD, "flow.0.cc", "{ name = \"linux:bic\", beta = 0.8 }");
