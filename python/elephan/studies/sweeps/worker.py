@@ -40,7 +40,8 @@ MAKES_RESULTS = (
         "kernel/loader.py",
         "kernel/names.py",
     ),
-    *("foreign/names.py", "studies/statistics.py", "studies/sweeps/worker.py"),
+    *("foreign/names.py", "foreign/controller.py", "foreign/controllers.py", "foreign/compiled.py"),
+    *("studies/statistics.py", "studies/sweeps/worker.py"),
 )
 
 
