@@ -126,7 +126,7 @@ impl Pair {
     }
 }
 
-/// The same ACK as a governor is told of it.
+/// The same ACK as it is reported to a governor.
 fn report(ack: &Ack) -> Report {
     Report {
         now_ns: clock(ack.now),

@@ -1,4 +1,4 @@
-//! What a governor is told of a connection, and the pacing that it asks for.
+//! What is reported of a connection to a governor, and the pacing that it asks for.
 
 use elephan_cc::governor::{Event, Governor, Rate, Report, Told, clock, nanos};
 use elephan_cc::{Cause, State};
@@ -229,7 +229,7 @@ impl Sender {
         self.tell_report(Told::Ack, &report);
     }
 
-    /// The same where nothing was missing, lost or sent again: `bytes` were delivered. The state is told, too.
+    /// The same where nothing was missing, lost or retransmitted: `bytes` were delivered. The state is told, too.
     #[inline(never)]
     pub(super) fn tell_plain_ack(
         &mut self,

@@ -47,7 +47,7 @@ pub struct RateSampler {
 
 impl RateSampler {
     /// A segment is sent; `is_first` says whether nothing is in flight. `id` is that of the next new segment, or of one
-    /// that is sent again. With it, `in_flight` bytes are not cumulatively acknowledged.
+    /// that is retransmitted. With it, `in_flight` bytes are not cumulatively acknowledged.
     #[inline(never)]
     pub fn on_sent(&mut self, id: u64, is_first: bool, delivered: Counts, in_flight: u64, now: Time) {
         if is_first {
@@ -95,7 +95,7 @@ impl RateSampler {
             self.begins_at = sent_at;
             let interval = sent_at.since(sent.begins_at).max(now.since(sent.delivered_at));
             rate = Rate {
-                // Shorter than a round trip: what was delivered was sent again, and the original has arrived.
+                // Shorter than a round trip: what was delivered was retransmitted, and the original has arrived.
                 interval_ns: if interval < min_rtt { -1 } else { nanos(interval).cast_signed() },
                 prior_delivered: sent.delivered.all,
                 prior_delivered_ce: sent.delivered.marked,
@@ -203,7 +203,7 @@ mod tests {
                         continue;
                     }
                     delivered.all += 1;
-                    // A segment that was sent again was sent after those that were sent before.
+                    // A retransmitted segment was sent after those that were sent before.
                     if newest.is_none_or(|known| (segments[known].sent_at, known) <= (segments[id].sent_at, id)) {
                         newest = Some(id);
                     }
