@@ -227,7 +227,11 @@ def _failures(claim: dict[str, Any]) -> str:
     """The first places at which a refuted claim fails, under the first set of choices that refutes it: what is there, and the bound."""
     refuted = next(one for one in claim["sets"] if one["verdict"] == Verdict.REFUTED)
     fails = [one for one in refuted["findings"] if one["holds"] is False]
-    texts = [f"{one['place']}: {ours_text(one)} {one['unit']}".rstrip() + f", bound {bound_text(one)}" for one in fails]
+    units = ["" if one["unit"] == "1" else one["unit"] for one in fails]
+    texts = [
+        f"{one['place']}: {ours_text(one)} {unit}".rstrip() + f", bound {bound_text(one)}"
+        for one, unit in zip(fails, units, strict=True)
+    ]
     more = f"; and {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
     under = f" ({refuted['name']})" if refuted["name"] else ""
     return f"at {len(fails)} of {len(refuted['findings'])} places{under}: {'; '.join(texts[:MOST_NAMED])}{more}."
