@@ -7,6 +7,7 @@ import csv
 import sys
 from pathlib import Path
 
+from elephan.studies.reproduce.catalogue import EXPERIMENTS
 from elephan.studies.reproduce.lab import SCENARIOS
 from elephan.studies.reproduce.stored import read_reports
 
@@ -25,7 +26,7 @@ def main(folder: Path) -> None:
     with place.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, ["experiment", "full_s", "quick_s"], lineterminator="\n")
         writer.writeheader()
-        writer.writerows(known[name] for name in sorted(known))
+        writer.writerows(known[name] for name in EXPERIMENTS if name in known)
 
 
 if __name__ == "__main__":
