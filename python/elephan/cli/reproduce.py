@@ -147,7 +147,9 @@ class _Work:
         cores = len(os.sched_getaffinity(0))
         text = f"{_counted(len(self.chosen))}; runs that are in {self.folder / 'runs'} are reused"
         if known:
-            text += f"; the simulations take about {_span(known)} of processor time, {_span(known / cores)} on {cores} cores"
+            # Experiments share runs.
+            most = "at most" if len(self.chosen) > 1 else "about"
+            text += f"; the simulations take {most} {_span(known)} of processor time, {_span(known / cores)} on {cores} cores"
         return text
 
     def do(self, one: Experiment) -> Counter[str]:
