@@ -85,4 +85,4 @@ def import_(path: Annotated[Path, typer.Argument(help="A kernel's source: a fold
 @app.command("include")
 def include() -> None:
     """Print the folder of elephan-cc.h, the C interface of algorithms: cc -shared -fPIC -I"$(elephan cc include)" mine.c."""
-    typer.echo(build.INCLUDE)
+    out.message(str(build.INCLUDE))
