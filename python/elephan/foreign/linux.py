@@ -15,13 +15,13 @@ import json
 import lzma
 import os
 import re
-import sys
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from elephan.base.folders import new_folder
+from elephan.base.text import Terminal
 from elephan.foreign import build
 
 HERE = Path(__file__).parent / "linux"
@@ -109,7 +109,7 @@ def current() -> Tree | None:
     if not packages:
         return None
     newest = max(packages, key=lambda one: [int(number) for number in re.findall(r"\d+", one.name)])
-    print(f"{newest}: importing its congestion control modules", file=sys.stderr)
+    Terminal(stderr=True).message(f"{newest}: importing its congestion control modules")
     return import_tree(newest)
 
 
