@@ -72,6 +72,10 @@ NOT_RUN = (
     (r"^packetdrill .*--kernel", "needs root; test_packetdrill.py runs it"),
     (r"\bSCRIPT\b", "stands for any script"),
     (r"^reproduce (?!list)", "takes minutes; CI repeats one, test_reproduce.py others"),
+    (
+        r"^run python/elephan/studies/reproduce/",
+        "one run of an experiment, in a checkout; its command comes from the laboratory",
+    ),
     (r"^new\b", "changes a checkout; test_new.py runs it"),
     (r"\blinux:|^cc import", "needs a source of Linux; test_foreign_linux.py runs its modules"),
     (r"own/compiled", "needs numba; test_foreign.py has one"),
