@@ -1,6 +1,7 @@
 import json
 import math
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -76,6 +77,33 @@ def test_fewer_looks_leave_the_level_of_all(tmp_path):
     assert (short.repeats, two.findings[""][0].found.repeats) == (4, 8)
     alone = Report(Lab(tmp_path)).test(claim(), places, looks=(4,)).findings[""][0].found
     assert short.high - short.low > alone.high - alone.low
+
+
+def test_a_laboratory_asked_for_a_claim_runs_nothing_else(tmp_path):
+    report = Report(Lab(tmp_path, claims=frozenset({"X2"})))
+    place = Place("one", (ARM,), goodput, above=0.0)
+    report.compare("goodput", "Mbit/s", [Quantity("one", 1.0, None, (ARM,), goodput)])
+    report.untestable("X1", "nothing can run it")
+    report.test(claim(), [place])
+    assert (report.lab.asked, report.comparisons, report.judgements) == (0, [], [])
+    report.test(replace(claim(), id="X2"), [place], looks=(2,))
+    assert (report.lab.asked, len(report.judgements)) == (2, 1)
+
+
+def test_a_claim_tested_anew_leaves_the_rest_of_its_report(tmp_path):
+    """The stored report keeps what was not asked for; where there is none, the new one has that claim alone."""
+    name, options = "li2006/figure-5.1", ["--out", str(tmp_path), "--quick"]
+    assert CliRunner().invoke(app, ["reproduce", name, *options]).exit_code == 0
+    place = report_place(tmp_path, name, quick=True)
+    whole = json.loads(place.read_text())
+    one = whole["claims"][-1]["claim"]
+    altered = whole | {"claims": [claim | {"tried": "nothing"} for claim in whole["claims"]]}
+    place.write_text(json.dumps(altered))
+    assert CliRunner().invoke(app, ["reproduce", name, *options, "--claim", one]).exit_code == 0
+    assert json.loads(place.read_text()) == altered | {"claims": [*altered["claims"][:-1], whole["claims"][-1]]}
+    place.unlink()
+    assert CliRunner().invoke(app, ["reproduce", name, *options, "--claim", one]).exit_code == 0
+    assert [found["claim"] for found in json.loads(place.read_text())["claims"]] == [one]
 
 
 def test_sets_of_choices_that_contradict_each_other_are_a_finding(tmp_path):

@@ -18,14 +18,14 @@ from matplotlib.figure import Figure
 
 from elephan import _core
 from elephan.base import plots
-from elephan.base.documents import damage
+from elephan.base.documents import damage, read_json
 from elephan.base.folders import new_file, only_writer
 from elephan.base.table import Table, text_heads
 from elephan.base.text import Terminal
 from elephan.cli.options import Scheduler, Tls, check_tls, command_line
 from elephan.cli.progress import progress_bar
 from elephan.studies.reproduce.catalogue import EXPERIMENTS
-from elephan.studies.reproduce.lab import SCENARIOS, SOURCES, Engine, Experiment, Lab
+from elephan.studies.reproduce.lab import SCENARIOS, SOURCES, Engine, Experiment, Lab, claims
 from elephan.studies.reproduce.page import write_page
 from elephan.studies.reproduce.stored import places_of, report_of, report_place, tables_of, verdicts_of
 from elephan.studies.sweeps.schedulers import connect
@@ -49,6 +49,10 @@ def reproduce(
     looks: Annotated[
         int | None,
         typer.Option(min=1, help="Judge after at most this many looks at growing numbers of repeats. [default: all]"),
+    ] = None,
+    claim: Annotated[
+        list[str] | None,
+        typer.Option(help="Test this claim only, such as K02, and keep the rest of the report. May be repeated."),
     ] = None,
     engine: Annotated[
         str,
@@ -81,6 +85,8 @@ def reproduce(
             out.print(f"{write_page(out_dir, page or PAGE)}")
         return
     chosen = _chosen(name, quick=quick)
+    asked = frozenset(claim or ())
+    _check_claims(asked, chosen)
     check_tls(tls, scheduler=scheduler)
     counts: Counter[str] = Counter()
     with ExitStack() as stack:
@@ -90,7 +96,7 @@ def reproduce(
             client = stack.enter_context(connect(scheduler, tls))
             executor = client.get_executor()
         labs = [
-            Lab(out_dir / "runs", quick=quick, engine=one, most_looks=looks, executor=executor)
+            Lab(out_dir / "runs", quick=quick, engine=one, most_looks=looks, claims=asked, executor=executor)
             for one in dict.fromkeys(engines)
         ]
         work = _Work(chosen, labs, out_dir, _costs(quick=quick))
@@ -123,6 +129,12 @@ def _chosen(name: str, *, quick: bool) -> list[Experiment]:
             f"reproduce: expected list, all, page, a source or an experiment such as {', '.join(near)}; found {name!r}"
         )
     return chosen
+
+
+def _check_claims(asked: frozenset[str], chosen: Sequence[Experiment]) -> None:
+    known = sorted(id_ for source in dict.fromkeys(one.source for one in chosen) for id_ in claims(source))
+    for id_ in sorted(asked.difference(known)):
+        raise _core.ScenarioError(f"--claim: expected one of {', '.join(known)}; found {id_!r}")
 
 
 def _costs(*, quick: bool) -> dict[str, float]:
@@ -184,12 +196,32 @@ class _Work:
             "differences": list(lab.differences),
             "code": code_version(),
         }
-        _keep(self.folder, report, made.draw)
+        if lab.claims:
+            _write(_place(self.folder, report), _renewed(self.folder, report))
+        else:
+            _keep(self.folder, report, made.draw)
         return report
 
 
+def _renewed(folder: Path, report: dict[str, Any]) -> dict[str, Any]:
+    """The stored report of the same code, if there is one, with the claims of `report` in their places."""
+    place = _place(folder, report)
+    stored: dict[str, Any] = read_json(place.parent, place.name) if place.is_file() else report
+    if stored["code"] != report["code"]:
+        raise _core.ScenarioError(
+            f"{place}: expected a report by {report['code']}, found one by {stored['code']}; run the whole experiment again"
+        )
+    new = {one["claim"]: one for one in report["claims"]}
+    kept = [new.pop(one["claim"], one) for one in stored["claims"]]
+    return stored | {"claims": [*kept, *new.values()]}
+
+
+def _place(folder: Path, report: dict[str, Any]) -> Path:
+    return report_place(folder, report["name"], quick=report["quick"], engine=report["engine"])
+
+
 def _keep(folder: Path, report: dict[str, Any], draw: "Callable[[], Figure] | None") -> None:
-    place = report_place(folder, report["name"], quick=report["quick"], engine=report["engine"])
+    place = _place(folder, report)
     _write(place, report)
 
     def draw_and_tell() -> Figure:

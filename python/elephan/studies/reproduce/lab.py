@@ -147,21 +147,33 @@ class Report:
         cause_of: str = "",
         changed: str = "",
     ) -> Comparison:
-        """Compare published numbers with ours, and keep the result. `reason` explains a deviation if there is one."""
-        made = self.lab.compare(group, unit, tuple(quantities), kind, band, looks, reason, cause_of, changed)
-        self.comparisons.append(made)
+        """Compare published numbers with ours, and keep the result. `reason` explains a deviation if there is one.
+
+        A laboratory that tests certain claims only compares nothing.
+        """
+        asked = () if self.lab.claims else tuple(quantities)
+        made = self.lab.compare(group, unit, asked, kind, band, looks, reason, cause_of, changed)
+        if asked:
+            self.comparisons.append(made)
         return made
 
     def test(
         self, claim: Claim, places: "Sequence[Place] | Mapping[str, Sequence[Place]]", looks: Sequence[int] = LOOKS
     ) -> Judgement:
-        """Test a claim at its places, or at those of several sets of unpublished choices, and keep the result."""
+        """Test a claim at its places, or at those of several sets of unpublished choices, and keep the result.
+
+        A claim that the laboratory was not asked for is not tested, and stays undecided.
+        """
+        if not self.lab.asks(claim.id):
+            return Judgement(claim, Verdict.UNDECIDED, {}, {})
         made = self.lab.test(claim, places if isinstance(places, Mapping) else {ONLY: places}, looks)
         self.judgements.append(made)
         return made
 
     def untestable(self, claim: str, why: str) -> None:
         """Keep a claim that cannot be tested here, with the reason."""
+        if not self.lab.asks(claim):
+            return
         one = Claim(claim, "", "", "", why)
         self.judgements.append(Judgement(one, Verdict.UNTESTABLE, {}, {}))
 
@@ -217,6 +229,8 @@ class Lab:
     engine: Engine = "sim"
     # How many looks are taken at most; all if none. The error rate is that of all.
     most_looks: int | None = None
+    # The claims to test, instead of everything; all if none.
+    claims: frozenset[str] = frozenset()
     # Called with the processor time of the runs that were carried out or read so far.
     progress: Callable[[float], object] | None = None
     executor: Executor | None = None
@@ -228,6 +242,10 @@ class Lab:
     counted: set[Path] = field(default_factory=set)
     # What the engine does otherwise than the scenarios ask, each line once.
     differences: dict[str, None] = field(default_factory=dict)
+
+    def asks(self, claim: str) -> bool:
+        """Whether the laboratory tests this claim."""
+        return not self.claims or claim in self.claims
 
     def pick(self, full: T, quick: T) -> T:
         """The first value in a full laboratory, the second in a quick one."""
