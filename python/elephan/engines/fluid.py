@@ -15,6 +15,7 @@ from elephan.api.run import Run
 from elephan.api.scenario import Scenario
 from elephan.api.summary import Summary
 from elephan.engines.integrate import FlowClass, Trajectory, integrate
+from elephan.engines.tables import no_transfers, reasons
 
 
 def _classes(plan: dict[str, Any]) -> list[FlowClass]:
@@ -99,7 +100,6 @@ def _columns(
     flow = np.tile(np.arange(count, dtype=np.uint32), len(times))[keep]
     nothing = np.zeros(len(times), np.uint64)
     dropped = whole(np.cumsum(course.offered * course.loss) * step)
-    is_full = plan["queue"] == "droptail"
     return {
         "flows": {
             "time_s": np.repeat(times, count)[keep],
@@ -126,18 +126,9 @@ def _columns(
             "lost": nothing,
             "marked": nothing,
             "utilisation": np.where(course.queue > 0, 1.0, np.minimum(course.offered / rate, 1.0)),
-            "dropped_full": dropped if is_full else nothing,
-            "dropped_early": nothing if is_full else dropped,
-            "dropped_policed": nothing,
-            "dropped_down": nothing,
+            **reasons(dropped, is_full=plan["queue"] == "droptail"),
         },
-        "transfers": {
-            "flow": np.zeros(0, np.uint32),
-            "index": np.zeros(0, np.uint32),
-            "start_s": np.zeros(0),
-            "end_s": np.zeros(0),
-            "bytes": np.zeros(0, np.uint64),
-        },
+        "transfers": no_transfers(),
     }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from elephan import _core
 from elephan.api.summary import Summary
+from elephan.engines.tables import no_transfers, reasons
 from elephan.studies.reproduce.ns2.script import UNLIMITED, Flow
 
 Array = np.ndarray[Any, Any]
@@ -64,8 +65,7 @@ def columns(plan: Mapping[str, Any], flows: list[Flow], samples: Samples) -> dic
     rows, mss = all_rows[order], mss[order]
     queue = samples.queue("t")
     served = np.diff(queue[:, 6], prepend=0.0) * plan["packet_bytes"] * 8 / plan["trace_s"] / plan["rate_bit_s"]
-    dropped, nothing = queue[:, 4].astype(np.uint64), np.zeros(len(queue), np.uint64)
-    is_full = plan["queue"] == "droptail"
+    dropped = queue[:, 4].astype(np.uint64)
     return {
         "flows": {
             "time_s": rows[:, 0],
@@ -90,20 +90,11 @@ def columns(plan: Mapping[str, Any], flows: list[Flow], samples: Samples) -> dic
             "offered": queue[:, 3].astype(np.uint64),
             "dropped": dropped,
             "lost": queue[:, 5].astype(np.uint64),
-            "marked": nothing,
+            "marked": np.zeros(len(queue), np.uint64),
             "utilisation": np.minimum(served, 1.0),
-            "dropped_full": dropped if is_full else nothing,
-            "dropped_early": nothing if is_full else dropped,
-            "dropped_policed": nothing,
-            "dropped_down": nothing,
+            **reasons(dropped, is_full=plan["queue"] == "droptail"),
         },
-        "transfers": {
-            "flow": np.zeros(0, np.uint32),
-            "index": np.zeros(0, np.uint32),
-            "start_s": np.zeros(0),
-            "end_s": np.zeros(0),
-            "bytes": np.zeros(0, np.uint64),
-        },
+        "transfers": no_transfers(),
     }
 
 
