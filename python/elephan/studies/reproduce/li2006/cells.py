@@ -18,6 +18,8 @@ from elephan.studies.theory import SETTLED_S, epoch_s
 RATES, RTTS, LONG_MS = (10, 100, 250), (16, 22, 42, 82, 162, 324), 162
 # What remains of the capacity for application bytes, and a segment of them in bits.
 PAYLOAD, SEGMENT_BIT = 1448 / 1500, 1448 * 8
+# The unit of Table 8.1 is 2^20 bit/s: its largest goodput is the payload capacity in this unit.
+MEBIBIT = 2**20
 # The numbers of repeats of a cell: the thesis had five.
 REPEATS = (5, 10)
 # Those of a median, or of a share of the runs, which has no interval of use below ten.

@@ -15,6 +15,7 @@ from elephan.studies.reproduce.li2006.cells import (
     FRIENDLY,
     LARGE,
     LATER,
+    MEBIBIT,
     PAYLOAD,
     RATES,
     REPEATS,
@@ -47,7 +48,7 @@ from elephan.studies.theory import Model
 CONVERGED = 0.8
 # By how much HighSpeed TCP's goodput at 250 Mbit/s and 82 ms falls short of the mean of the other loss-based New-TCP algorithms in Table 8.1, as a
 # share of the payload capacity.
-SHORTFALL = ((229.7 + 225.9 + 229.7) / 3 - 218.4) / (250 * PAYLOAD)
+SHORTFALL = ((229.7 + 225.9 + 229.7) / 3 - 218.4) * MEBIBIT / (250e6 * PAYLOAD)
 # The window from which on Scalable TCP is in its high-speed mode, in segments.
 HIGH_SPEED = 16
 # The capacities and round-trip times from which on FAST is said to stabilise (Mbit/s, ms), with its alphas of two flows.
