@@ -7,7 +7,7 @@
 True
 """
 
-from . import cc
+from . import cc, gym
 from ._core import ScenarioError, __version__
 from .api.metrics import impact
 from .api.registry import Entry, Parameter, algorithms, linux_algorithms, queues, recoveries, slow_starts, traffic
@@ -50,6 +50,7 @@ __all__ = [
     "compare",
     "dumbbell",
     "flow",
+    "gym",
     "impact",
     "linux_algorithms",
     "load",

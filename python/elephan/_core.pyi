@@ -32,6 +32,8 @@ class Report:
     "Congestion window, in segments."
     ssthresh_segments: float
     "Slow-start threshold, in segments; infinite before the first loss."
+    pacing_rate_bit_s: float
+    "Rate at which payload is sent, in bit/s; zero: as `tcp.pacing` says."
     in_flight_segments: int
     "Segments in flight."
     delivered_segments: int

@@ -78,7 +78,6 @@ NOT_RUN = (
     ),
     (r"^new\b", "changes a checkout; test_new.py runs it"),
     (r"\blinux:|^cc import", "needs a source of Linux; test_foreign_linux.py runs its modules"),
-    (r"own/compiled", "needs numba; test_foreign.py has one"),
     (r"^recommend\b|^model agreement\b", "takes minutes; test_recommend.py and test_fluid.py have shorter ones"),
 )
 # The other commands run as shown, but shorter: fewer seconds, fewer repeats, and shorter runs of a sweep.

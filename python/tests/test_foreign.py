@@ -318,7 +318,6 @@ def test_a_file_that_was_edited_is_imported_again(folder: Path, monkeypatch: pyt
 
 
 def test_a_compiled_class_does_what_the_same_in_c_does(folder: Path):
-    pytest.importorskip("numba")
     example = (EXAMPLES / "compiled.py").read_text()
     (folder / "fast.py").write_text(example)
     assert windows(elephan.run(scenario("python:fast:Scalable"))) == windows(elephan.run(scenario("lib:./mine.c")))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import elephan
 
-ROOMS = ("base", "foreign", "cc", "api", "kernel", "engines", "studies", "report", "ui", "cli")
+ROOMS = ("base", "foreign", "cc", "api", "kernel", "engines", "gym", "studies", "report", "ui", "cli")
 PACKAGE = Path(elephan.__file__).parent
 
 

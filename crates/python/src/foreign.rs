@@ -23,7 +23,8 @@ const NANOS: f64 = 1e-9;
 const BITS: f64 = 8.0;
 
 /// What happened to a connection since the last report, and its state.
-#[pyclass(frozen, get_all, name = "Report")]
+#[pyclass(frozen, get_all, eq, name = "Report")]
+#[derive(PartialEq)]
 pub struct PyReport {
     /// Simulated time, in seconds.
     time_s: f64,
@@ -33,6 +34,8 @@ pub struct PyReport {
     cwnd_segments: f64,
     /// Slow-start threshold, in segments; infinite before the first loss.
     ssthresh_segments: f64,
+    /// Rate at which payload is sent, in bit/s; zero: as `tcp.pacing` says.
+    pacing_rate_bit_s: f64,
     /// Segments in flight.
     in_flight_segments: u32,
     /// Segments delivered since the last report.
@@ -64,7 +67,8 @@ pub struct PyReport {
 }
 
 /// A congestion event: at most one for each window of data.
-#[pyclass(frozen, get_all, name = "Loss")]
+#[pyclass(frozen, get_all, eq, name = "Loss")]
+#[derive(PartialEq)]
 pub struct PyLoss {
     /// Simulated time, in seconds.
     time_s: f64,
@@ -83,8 +87,8 @@ pub struct PyLoss {
 }
 
 /// What a controller decides; what it leaves out stays as it is.
-#[pyclass(frozen, get_all)]
-#[derive(Clone, Copy)]
+#[pyclass(frozen, get_all, eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub struct Decision {
     /// Congestion window, in segments: 1 to 2^31.
     cwnd_segments: Option<f64>,
@@ -264,6 +268,7 @@ impl Controller {
             interval_s,
             cwnd_segments: limits.cwnd,
             ssthresh_segments: limits.ssthresh,
+            pacing_rate_bit_s: limits.pacing_rate * BITS,
             in_flight_segments: report.in_flight,
             delivered_segments: delivered,
             lost_segments: report.lost.saturating_sub(since.lost),

@@ -38,13 +38,13 @@ use crate::watch::{Cancel, watch};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pyo3::create_exception!(
-    _core,
+    elephan._core,
     ScenarioError,
     PyValueError,
     "A scenario that cannot be run; the message has a line for each mistake."
 );
 pyo3::create_exception!(
-    _core,
+    elephan._core,
     AlgorithmError,
     ScenarioError,
     "An algorithm from outside failed during a run; the message has the flow, its algorithm and the simulated time. Its cause is \

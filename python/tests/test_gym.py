@@ -1,0 +1,246 @@
+"""The environment of Gymnasium."""
+
+import gc
+import math
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+import elephan
+from elephan import gym
+
+POLICY = '''
+import numpy as np
+from elephan.gym import Policy
+
+class Reno(Policy):
+    def act(self, observation):
+        return standard(observation)
+
+def standard(observation):
+    """Standard TCP, once a round trip."""
+    window = 2.0 ** (16 * float(observation[0]))
+    return -1.0 if observation[3] > 0 else min(float(np.log2((window + 1) / window)), 1.0)
+'''
+
+
+def standard(observation: np.ndarray[Any, Any]) -> float:
+    names: dict[str, Any] = {}
+    exec(POLICY, names)
+    return float(names["standard"](observation))
+
+
+def scenario(cc: Any = gym.AGENT, *others: Any, duration: str = "8 s", **keys: Any) -> elephan.Scenario:
+    flows = [elephan.flow(one) for one in (cc, *others)]
+    return elephan.dumbbell(rate="20 Mbit/s", rtt="40 ms", buffer="50% bdp", flows=flows, duration=duration, **keys)
+
+
+def lossy(probability: float) -> dict[str, Any]:
+    return {"loss": {"name": "random", "probability": probability}}
+
+
+def fixed(one: elephan.Scenario):
+    return lambda _: one
+
+
+def test_the_environment_is_one_of_gymnasium():
+    for action in (gym.WINDOW_CHANGE, gym.WINDOW, gym.RATE_CHANGE):
+        env = gym.Environment([scenario()], action=action)
+        check_env(env, skip_render_check=True)
+        env.close()
+
+
+def test_an_agent_that_does_what_a_policy_does_gives_the_same_run(tmp_path: Path):
+    (tmp_path / "standard.py").write_text(POLICY)
+    expected = elephan.run(scenario(f"python:{tmp_path}/standard.py:Reno", "reno"))
+    env = gym.Environment(fixed(scenario(gym.AGENT, "reno")))
+    observation, info = env.reset()
+    rewards = []
+    while "run" not in info:
+        observation, reward, terminated, truncated, info = env.step(np.array([standard(observation)]))
+        assert (terminated, truncated) == (False, "run" in info)
+        rewards.append(reward)
+    assert info["run"].flows["cwnd_segments"].to_list() == expected.flows["cwnd_segments"].to_list()
+    assert info["run"].summary.goodput_bit_s == expected.summary.goodput_bit_s
+    assert expected.summary.fairness > 0.3
+    # 20 Mbit/s at 40 ms, or less.
+    assert len(rewards) > 50
+    assert rewards[-1] == 0
+    assert max(rewards[:-1]) < math.log(20) - math.log(40)
+
+
+def test_a_seed_gives_an_episode():
+    env = gym.Environment([scenario(duration=one, path=lossy(0.01)) for one in ("4 s", "5 s", "6 s")])
+
+    def course(seed: int | None) -> list[float]:
+        _, info = env.reset(seed=seed)
+        while "run" not in info:
+            _, _, _, _, info = env.step(np.array([0.02]))
+        return [info["run"].scenario.document["seed"], *info["run"].flows["cwnd_segments"]]
+
+    first = course(3)
+    assert course(None) != first
+    assert course(3) == first
+    assert course(4) != first
+
+
+def test_environments_do_not_disturb_each_other():
+    def course(*others: gym.Environment) -> list[float]:
+        env = gym.Environment([scenario()])
+        all_of = (env, *others)
+        for one in all_of:
+            one.reset(seed=1)
+        seen = []
+        for n in range(40):
+            for one in others:
+                one.step(np.array([-0.5 if n % 2 else 0.4]))
+            observation, *_ = env.step(np.array([0.05]))
+            seen.append(observation.tolist())
+        for one in all_of:
+            one.close()
+        return seen
+
+    assert course() == course(gym.Environment([scenario()]), gym.Environment([scenario("cubic", gym.AGENT)]))
+
+
+def test_a_vector_of_environments_runs():
+    made = [lambda: gym.Environment([scenario(duration="3 s")])] * 3
+    vector = SyncVectorEnv(made, autoreset_mode=AutoresetMode.SAME_STEP)
+    vector.reset(seed=1)
+    ended = 0
+    for _ in range(150):
+        observations, rewards, _, truncated, _ = vector.step(np.zeros((3, 1), np.float32))
+        assert observations.shape == (3, len(gym.FEATURES))
+        assert np.isfinite(rewards).all()
+        ended += int(truncated.sum())
+    assert ended >= 6
+    vector.close()
+
+
+def test_nothing_is_left_of_an_episode_that_is_closed_or_forgotten():
+    before = threading.active_count()
+    env = gym.Environment([scenario(duration="1000 s")])
+    for end in (env.close, env.reset, env.close):
+        env.reset()
+        assert threading.active_count() == before + 1
+        end()
+    assert threading.active_count() == before
+    env.reset()
+    del env, end
+    gc.collect()
+    assert threading.active_count() == before
+    # A process ends in the middle of an episode.
+    text = "import elephan.gym as g, elephan as e; env = g.Environment([e.dumbbell(rate='9 Mbit/s', rtt='9 ms', "
+    text += "duration='99 s', flows=[e.flow(g.AGENT)])]); env.reset(); print('done')"
+    ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "done\n", "")
+
+
+@pytest.mark.parametrize("action", [[math.nan], [2.0], [0.1, 0.1], 0.1, ["x"], None], ids=str)
+def test_a_bad_action_is_told_with_flow_and_time(action: Any):
+    env = gym.Environment([scenario("reno", gym.AGENT)])
+    _, info = env.reset()
+    told = r"flow 1 \(python:elephan.gym:Agent\) at 0\.08\d* s: expected an action of one number from -1 to 1, found "
+    with pytest.raises(elephan.cc.AlgorithmError, match=told):
+        env.step(np.array(action) if action is not None else None)
+    # The episode goes on.
+    _, _, _, _, after = env.step(np.array([0.0]))
+    assert after["report"].time_s > info["report"].time_s
+    env.close()
+    with pytest.raises(RuntimeError, match="found none; call reset"):
+        env.step(np.array([0.0]))
+
+
+def test_a_scenario_that_cannot_be_run_is_an_error_of_reset():
+    for wrong, found in (
+        (scenario("reno"), "found 0 on sim"),
+        (scenario(gym.AGENT, gym.AGENT), "found 2 on sim"),
+        (scenario(duration="50 ms"), "expected a round trip of flow 0, found none"),
+    ):
+        with pytest.raises(elephan.ScenarioError, match=found):
+            gym.Environment([wrong]).reset()
+    with pytest.raises(elephan.ScenarioError, match="rate"):
+        gym.Environment(lambda _: elephan.dumbbell(rate="x", rtt="1 s", duration="1 s", flows=[])).reset()
+    with pytest.raises(ValueError, match="scenarios: expected one or more, found none"):
+        gym.Environment([])
+    with pytest.raises(elephan.cc.AlgorithmError, match=r"expected a run of elephan\.gym\.Environment, found another"):
+        elephan.run(scenario())
+
+
+def test_an_error_of_another_algorithm_is_raised_by_step(tmp_path: Path):
+    (tmp_path / "falls.py").write_text(
+        "from elephan.cc import Controller\nclass Falls(Controller):\n"
+        "    def on_report(self, report):\n        return 1 / 0 if report.time_s > 1 else None\n"
+    )
+    env = gym.Environment([scenario(gym.AGENT, f"python:{tmp_path}/falls.py:Falls")])
+    env.reset()
+    told = r"flow 1 .* at 1\.\d* s: .* ZeroDivisionError"
+    with pytest.raises(elephan.cc.AlgorithmError, match=told):  # noqa: PT012
+        for _ in range(100):
+            env.step(np.array([0.0]))
+    env.reset()
+    env.close()
+
+
+def test_a_policy_alone_sets_the_window():
+    env = gym.Environment([scenario(path=lossy(0.02))], action=gym.WINDOW)
+    _, info = env.reset()
+    assert info["report"].cwnd_segments == 10
+    lost = 0
+    for n in range(100):
+        _, _, _, _, info = env.step(np.array([0.2 if n % 2 else 0.25]))
+        assert info["report"].cwnd_segments == (16 if n % 2 else 32)
+        lost += info["report"].lost_segments
+    assert lost > 10
+    env.close()
+
+
+def test_a_timeout_leaves_one_segment():
+    down = [{"at": "2 s", "link": "bottleneck", "up": False}, {"at": "4 s", "link": "bottleneck", "up": True}]
+    env = gym.Environment([scenario(duration="12 s", event=down)])
+    _, info = env.reset()
+    windows = []
+    while "run" not in info:
+        windows.append(info["report"].cwnd_segments)
+        observation, _, _, _, info = env.step(np.array([0.0]))
+        assert env.observation_space.contains(observation)
+    assert windows[0] == 10
+    assert windows[-1] == 1
+
+
+def test_a_rate_is_changed_by_a_factor():
+    env = gym.Environment([scenario()], action=gym.RATE_CHANGE)
+    _, info = env.reset()
+    # A window of 10 segments in a round trip of 40.6 ms, twice that, ...
+    for n in range(3):
+        _, _, _, _, info = env.step(np.array([1.0]))
+        rate = 10 * 1448 * 8 / 0.0406 * 2 ** (n + 1)
+        assert info["report"].pacing_rate_bit_s == pytest.approx(rate, rel=0.02)
+        assert info["report"].cwnd_segments == pytest.approx(20 * 2 ** (n + 1), rel=0.1)
+    for _ in range(3):
+        _, _, _, _, info = env.step(np.array([-0.5]))
+    assert info["report"].delivery_rate_bit_s == pytest.approx(rate * 2**-1, rel=0.1)
+    env.close()
+
+
+def test_an_observation_is_in_its_space_whatever_the_report():
+    env = gym.Environment([scenario()])
+    _, info = env.reset()
+    report = info["report"]
+    assert gym.observe(report)[0] == pytest.approx(math.log2(report.cwnd_segments) / 16)
+    with pytest.raises(NotImplementedError, match=r"Policy\.act"):
+        gym.Policy().on_report(report)
+    env.close()
+
+
+def test_the_docs_list_the_features():
+    text = Path("docs/train.md").read_text()
+    for one in gym.FEATURES:
+        assert f"| `{one.name}` | {one.meaning} | {one.low:g} to {one.high:g} |" in text
