@@ -52,7 +52,7 @@ impl Sender {
             || offset > self.space.next
             || !self.phase.is_open()
             || self.frto.is_some()
-            || self.eifel.is_some()
+            || self.eifel.examined.is_some()
             || self.rack.is_some()
             || self.tlp.is_some()
             || self.settings.is_particular && (self.is_sampled() || self.is_dubious())
@@ -136,7 +136,7 @@ impl Sender {
         if duplicate_reported && self.undo.is_spurious()
             || self.frto.is_some()
                 && self.frto_finds_spurious(advanced, duplicate, duplicate_reported, &delivered)
-            || advanced && self.eifel.is_some() && self.eifel_finds_spurious(ack.echoed)
+            || advanced && self.eifel.examined.is_some() && self.eifel_finds_spurious(ack.echoed)
         {
             self.undo_reduction(counters, now);
             // As if there had been no recovery: this ACK, too, counts towards growth.

@@ -3,7 +3,9 @@
 //! (RFC 4015).
 //!
 //! Linux compares with the first retransmission of a recovery too (net/ipv4/tcp_input.c, `tcp_packet_delayed`),
-//! also at later ACKs of the recovery, and leaves the retransmission timer as it is.
+//! also at later ACKs of the recovery, and leaves the retransmission timer as it is. Where a retransmission of an
+//! earlier recovery is still in flight, it compares with the first of that one (`tcp_retrans_stamp_cleanup`), and so
+//! does this module: its ACK has an older timestamp than the retransmissions of the new recovery, and says nothing of them.
 
 use elephan_cc::Cause;
 use elephan_units::Time;
@@ -11,11 +13,11 @@ use elephan_units::Time;
 use super::Sender;
 use super::rtt::ticks;
 
-/// A reduction that may prove spurious.
-#[derive(Clone, Copy, Debug)]
+/// What is kept to find a spurious reduction.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Eifel {
-    /// Whether the timer caused it.
-    timeout: bool,
+    /// The cause of the reduction that may prove spurious.
+    pub examined: Option<Cause>,
     /// RetransmitTS: the timestamp of the first retransmission.
     stamp: Option<u32>,
 }
@@ -24,24 +26,33 @@ impl Sender {
     /// The window was reduced. Only the first reduction of a recovery is examined.
     pub(super) fn begin_eifel(&mut self, cause: Cause) {
         let begins = self.settings.eifel && self.phase.is_open() && cause != Cause::Ecn;
-        self.eifel = begins.then_some(Eifel { timeout: cause == Cause::Timeout, stamp: None });
+        self.eifel.examined = begins.then_some(cause);
+        if begins && !self.has_retransmitted() {
+            self.eifel.stamp = None;
+        }
+    }
+
+    /// Whether a retransmission of an earlier recovery is in flight (`tcp_any_retrans_done`). A probe is none.
+    fn has_retransmitted(&self) -> bool {
+        let front_was = self.board.front().is_some_and(|front| front.was_retransmitted());
+        !self.awaits_probe_ack() && (front_was || self.board.retransmitted() > 0)
     }
 
     /// A segment is retransmitted.
     pub(super) fn note_retransmission(&mut self, now: Time) {
-        if let Some(Eifel { stamp: stamp @ None, .. }) = &mut self.eifel {
-            *stamp = Some(ticks(now));
-        }
+        self.eifel.stamp.get_or_insert(ticks(now));
     }
 
     /// Whether an ACK that moved the left edge shows that the last reduction was spurious: it echoes an older
     /// timestamp than that of the retransmission.
     #[inline(never)]
     pub(super) fn eifel_finds_spurious(&mut self, echoed: Option<u32>) -> bool {
-        let Some(Eifel { timeout, stamp }) = self.eifel.take() else { return false };
-        let (Some(stamp), Some(echo)) = (stamp, echoed.filter(|&echo| echo > 0)) else { return false };
+        let Some(cause) = self.eifel.examined.take() else { return false };
+        let (Some(stamp), Some(echo)) = (self.eifel.stamp, echoed.filter(|&echo| echo > 0)) else {
+            return false;
+        };
         let spurious = echo.wrapping_sub(stamp).cast_signed() < 0;
-        if spurious && timeout {
+        if spurious && cause == Cause::Timeout {
             self.rtt.was_too_small();
         }
         spurious

@@ -115,7 +115,7 @@ pub struct Sender {
     /// None where no probes are sent.
     tlp: Option<Box<Tlp>>,
     frto: Option<Frto>,
-    eifel: Option<Eifel>,
+    eifel: Eifel,
 
     /// Payload bytes known to have arrived since the connection began.
     delivered: u64,
@@ -206,7 +206,7 @@ impl Sender {
             rack: (settings.sack() && config.rack).then(|| Box::new(Rack::new())),
             tlp: (settings.sack() && config.tlp).then(Box::default),
             frto: None,
-            eifel: None,
+            eifel: Eifel::default(),
             delivered: 0,
             round: Round { number: 0, end: 0 },
             usage: Usage { limited: false, outstanding: 0, until: 0 },

@@ -260,7 +260,7 @@ impl Sender {
     pub(super) fn undo_reduction(&mut self, counters: &mut Counters, now: Time) {
         counters.undos += 1;
         self.undo.disarm();
-        (self.frto, self.eifel) = (None, None);
+        (self.frto, self.eifel.examined) = (None, None);
         self.controller.undo(self.settings.undo, now);
         self.note_undo();
         self.rtt.forget_back_off();

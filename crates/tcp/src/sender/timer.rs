@@ -141,7 +141,7 @@ impl Sender {
             self.begin_frto(!answered && self.phase.is_open());
             if answered {
                 if !again {
-                    self.eifel = None;
+                    self.eifel.examined = None;
                 }
                 self.controller.collapse();
                 self.note_reduction(Cause::Timeout);

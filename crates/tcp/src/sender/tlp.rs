@@ -124,7 +124,7 @@ impl Sender {
             self.forget_probe();
             self.reduce(Cause::Loss, before.una, counters, now);
             // The probe's ACK has shown that the original did not arrive.
-            self.eifel = None;
+            self.eifel.examined = None;
             self.undo.disarm();
             self.tell_event(Event::EndCwr, now);
         } else if duplicate {

@@ -179,6 +179,43 @@ fn only_the_first_ack_after_the_retransmission_is_asked() {
 }
 
 #[test]
+fn a_retransmission_of_an_earlier_recovery_is_no_sign() {
+    // Linux, tcp_enter_recovery: retrans_stamp is that of the oldest retransmission in flight. 20 is retransmitted in the
+    // recovery of 0, and arrives in that of 24, whose own retransmission comes later: this is needed all the same.
+    let once = Config { initial_window: 20, lost_retransmission: false, reduce_again: false, ..eifel() };
+    let (mut tcp, original) = stamped_flight(once);
+    tcp.echo = original;
+    tcp.until(100).sack(0, &[1..20]);
+    assert_eq!(tcp.sent(), [0, 20, 21, 22, 23, 24, 25, 26, 27, 28]);
+    tcp.until(200).sack(0, &[1..20, 21..24]);
+    assert_eq!(tcp.sent()[0], 20);
+    tcp.echo = original + 100;
+    tcp.until(210).sack(20, &[21..24]);
+    assert_eq!(tcp.end.counters().reductions, 2);
+    tcp.until(300).sack(20, &[21..24, 25..29]);
+    assert_eq!(tcp.sent()[0], 24);
+    tcp.echo = original + 200;
+    tcp.until(310).sack(24, &[25..29]);
+    assert_eq!((tcp.end.counters().undos, tcp.snapshot().in_recovery), (0, true));
+}
+
+#[test]
+fn a_retransmission_of_an_undone_recovery_is_no_sign() {
+    // The same where the first recovery was undone, because 0 was late. 4 was lost, and 8 is lost in the next window.
+    let (mut tcp, original) = stamped_flight(Config { reduce_again: false, ..eifel() });
+    tcp.echo = original;
+    tcp.until(100).sack(0, &[1..4]).sack(0, &[1..4, 5..8]);
+    assert_eq!(tcp.sent(), [0, 4, 10]);
+    tcp.until(120).sack(4, &[5..8]);
+    assert_eq!(tcp.end.counters().undos, 1);
+    tcp.until(150).sack(4, &[5..8, 9..12]);
+    assert!(tcp.sent().contains(&8));
+    tcp.echo = original + 100;
+    tcp.until(200).sack(8, &[9..12]);
+    assert_eq!((tcp.end.counters().undos, tcp.snapshot().in_recovery), (1, true));
+}
+
+#[test]
 fn a_linux_stack_survives_a_delay_spike() {
     // All of the above together with RACK and probes, in the profile of a kernel: the path stands still for 2 s, in which
     // the probe and the timer send a segment each.
