@@ -12,6 +12,7 @@ use elephan_units::Time;
 
 use super::Sender;
 use super::rtt::ticks;
+use super::scoreboard::Record;
 
 /// What is kept to find a spurious reduction.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,7 +35,7 @@ impl Sender {
 
     /// Whether a retransmission of an earlier recovery is in flight (`tcp_any_retrans_done`). A probe is none.
     fn has_retransmitted(&self) -> bool {
-        let front_was = self.board.front().is_some_and(|front| front.was_retransmitted());
+        let front_was = self.board.front().is_some_and(Record::was_retransmitted);
         !self.awaits_probe_ack() && (front_was || self.board.retransmitted() > 0)
     }
 

@@ -16,9 +16,9 @@ use elephan_units::Time;
 
 use crate::runs::Runs;
 
-use record::{FIN, IN_FLIGHT_AGAIN, LOST, Record, SACKED};
+use record::{FIN, IN_FLIGHT_AGAIN, LOST, SACKED};
 
-pub use record::is_later;
+pub use record::{Record, is_later};
 
 /// Duplicate ACK threshold (RFC 5681, section 3.2; RFC 6675, section 2).
 pub const DUP_THRESH: u64 = 3;
