@@ -8,12 +8,15 @@ import typer
 
 from elephan.base.folders import default, new_folder
 from elephan.base.text import Terminal
-from elephan.cli.options import Force, Large, command_line, words
+from elephan.cli.options import Force, Isolate, Large, command_line, words
 from elephan.cli.progress import progress_bar
 from elephan.studies.compare import compare as run_comparison
 
+FAILED = 1
+
 app = command_line()
 out = Terminal()
+err = Terminal(stderr=True)
 
 
 @app.command()
@@ -35,6 +38,7 @@ def compare(
         Path | None, typer.Option("--out", help="Results folder. [default: results/compare-...]")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print only the estimates, as JSON.")] = False,
+    isolate: Isolate = False,
     large: Large = False,
     force: Force = False,
 ) -> None:
@@ -53,16 +57,21 @@ def compare(
             seed=seed,
             start_within=start_within,
             large=large,
+            isolate=isolate,
             progress=progress,
         )
         result.write_into(place)
     result.draw(folder)
+    for error in dict.fromkeys(error for errors in result.failed.values() for error in errors):
+        err.message(error)
+    code = FAILED if result.failed else 0
     if as_json:
         typer.echo(json.dumps(result.to_frame().to_dicts(), indent=2))
-        return
+        raise typer.Exit(code)
     plural = "flow" if flows == 1 else "flows"
     title = (
         f"{flows} {plural}, {rate}, {rtt}, buffer {buffer}, {duration}, {repeat} runs each; ±: 95 % confidence interval"
     )
     out.print(result.table(title).to_terminal(out.width))
     out.print(f"results, table and plots in {folder}")
+    raise typer.Exit(code)

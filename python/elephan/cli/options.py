@@ -17,6 +17,9 @@ Settings = Annotated[list[str] | None, typer.Option("--set", help="Set a key: KE
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing results folder.")]
 Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler: tls://host:8786.")]
 Tls = Annotated[Path | None, typer.Option(help="TLS for a cluster: folder with ca.pem, cert.pem and key.pem.")]
+Isolate = Annotated[
+    bool, typer.Option("--isolate", help="A process for each run: code from outside that crashes ends no other.")
+]
 Large = Annotated[
     bool,
     typer.Option("--large", help="Allow scenarios beyond the limits of events, rows and memory (docs/scenario.md)."),

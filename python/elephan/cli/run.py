@@ -12,7 +12,7 @@ from elephan.api.scenario import Scenario, load
 from elephan.api.tables import of_run
 from elephan.base.folders import default, file_names, new_folder
 from elephan.base.text import Terminal
-from elephan.cli.options import Force, Large, Settings, assignments, command_line
+from elephan.cli.options import Force, Isolate, Large, Settings, assignments, command_line
 from elephan.cli.progress import progress_bar
 from elephan.engines.run import run as simulate
 
@@ -44,6 +44,7 @@ def run(
     ] = 1,
     trace: Annotated[str | None, typer.Option(help="`events` records every event.")] = None,
     pcap: Annotated[list[str] | None, typer.Option(help="Capture the packets of this link; repeatable.")] = None,
+    isolate: Isolate = False,
     large: Large = False,
     force: Force = False,
 ) -> None:
@@ -64,16 +65,16 @@ def run(
     if scenario.document.get("sweep"):
         raise _core.ScenarioError(f"{file}: expected a single run, found a sweep; use `elephan sweep {file}`")
     with new_folder(folder, force=force) as place:
-        result = _run_one(scenario, place, threads)
+        result = _run_one(scenario, place, threads, isolate=isolate)
     # The results are stored; an error while showing them does not lose them.
     _show(result, folder, as_json=as_json)
 
 
-def _run_one(scenario: Scenario, place: Path, threads: int) -> Run:
+def _run_one(scenario: Scenario, place: Path, threads: int, *, isolate: bool) -> Run:
     files = file_names(scenario.document["trace"]["pcap"])
     captures = {link: str(place / f"{file}.pcap") for link, file in files.items()}
     with progress_bar(scenario.name) as progress:
-        result = simulate(scenario, progress=progress, captures=captures, threads=threads)
+        result = simulate(scenario, progress=progress, captures=captures, threads=threads, isolate=isolate)
     result.write_into(place)
     return result
 

@@ -12,7 +12,7 @@ from elephan.api.scenario import load
 from elephan.base.folders import default, own_or_empty
 from elephan.base.text import Terminal
 from elephan.cli.grids import tell
-from elephan.cli.options import Large, Scheduler, Settings, Tls, assignments, check_tls, command_line
+from elephan.cli.options import Isolate, Large, Scheduler, Settings, Tls, assignments, check_tls, command_line
 from elephan.cli.progress import NameColumn
 from elephan.studies.sweeps.dataset import DESCRIPTION, Dataset, named
 from elephan.studies.sweeps.loop import Sweep, SweepRun, sweep
@@ -41,6 +41,7 @@ def sweep_command(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat failed runs.")] = False,
     until: Annotated[str | None, typer.Option(help='Add repeats until a condition holds: "ci(fairness) < 5%".')] = None,
     max_repeat: Annotated[int | None, typer.Option(help="Maximum number of repeats with --until.")] = None,
+    isolate: Isolate = False,
     large: Large = False,
 ) -> None:
     """Run all points of a scenario's sweep that its folder does not have yet."""
@@ -65,6 +66,7 @@ def sweep_command(
                 retry_failed=retry_failed,
                 until=until,
                 max_repeat=max_repeat,
+                isolate=isolate,
             )
         )
 

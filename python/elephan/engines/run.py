@@ -15,6 +15,8 @@ OTHERS = {
     "linux": "elephan.engines.linux",
     "kernel": "elephan.engines.kernel",
 }
+# Runs in processes of their own.
+ISOLATED = "elephan.engines.isolated"
 
 
 def run(
@@ -24,6 +26,7 @@ def run(
     captures: dict[str, str] | None = None,
     cancel: _core.Cancel | None = None,
     threads: int = 1,
+    isolate: bool = False,
 ) -> Run:
     """Run a scenario, and return its results.
 
@@ -31,10 +34,16 @@ def run(
     from it, or from a signal handler, ends the run at once. `captures` gives the output file for each link that the
     scenario's `trace.pcap` names. `cancel`, instead of `progress`, lets another thread stop the run, which then raises
     `KeyboardInterrupt`. The simulator divides the run among `threads` threads (0: one for each core); the results are the
-    same. A sweep has several runs: use `sweep` for it.
+    same. `isolate` gives the run a process of its own: an algorithm in C that crashes is then an `AlgorithmError` here. A
+    sweep has several runs: use `sweep` for it.
     """
     if scenario.document.get("sweep"):
         raise _core.ScenarioError("scenario: sweep: expected none for a single run, found one; use sweep()")
+    if isolate:
+        alone: Run = import_module(ISOLATED).run(
+            scenario, progress=progress, captures=captures, cancel=cancel, threads=threads
+        )
+        return alone
     if (name := scenario.document["engine"]) != "sim":
         if threads != 1:
             raise _core.ScenarioError(f"threads: expected 1 with the engine {name}, found {threads}")
@@ -43,14 +52,32 @@ def run(
     return sim.run_all([scenario], threads, progress, captures, cancel)[0]
 
 
-def run_many(scenarios: Sequence[Scenario], *, threads: int = 0, progress: Progress | None = None) -> list[Run]:
+def run_many(
+    scenarios: Sequence[Scenario], *, threads: int = 0, progress: Progress | None = None, isolate: bool = False
+) -> list[Run]:
     """Run scenarios on all cores (or on `threads`); results come in the same order, and equal those of `run`.
 
-    On engines other than the simulator they run in sequence.
+    On engines other than the simulator they run in sequence. `isolate` is as for `run`. An error of a run is raised.
     """
+    if isolate:
+        outcomes = run_isolated(scenarios, threads=threads, progress=progress)
+        for outcome in outcomes:
+            if isinstance(outcome, Exception):
+                raise outcome
+        return [outcome for outcome in outcomes if isinstance(outcome, Run)]
     if any(scenario.document["engine"] != "sim" for scenario in scenarios):
         return [run(scenario, progress=progress) for scenario in scenarios]
     return sim.run_all(scenarios, threads, progress)
+
+
+def run_isolated(
+    scenarios: Sequence[Scenario], *, threads: int = 0, progress: Progress | None = None
+) -> list[Run | Exception]:
+    """Run scenarios as `run_many` does, each in a process of its own. A run that fails gives its error; the others go on."""
+    if any(scenario.document["engine"] != "sim" for scenario in scenarios):
+        threads = 1
+    outcomes: list[Run | Exception] = import_module(ISOLATED).run_many(scenarios, threads, progress)
+    return outcomes
 
 
 def _heeds(cancel: _core.Cancel | None) -> Progress | None:

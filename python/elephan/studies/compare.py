@@ -1,7 +1,7 @@
 """Comparison of algorithms on one path, with confidence intervals over repeats."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,19 @@ from elephan.base.folders import new_folder
 from elephan.base.plots import STYLE, Line, draw_lines, save_beside
 from elephan.base.table import Table, text_heads
 from elephan.base.text import drawn, file_name
-from elephan.engines.run import run_many
+from elephan.engines.run import run_isolated, run_many
 from elephan.studies.statistics import Estimate
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs of each algorithm, and estimates of each metric."""
+    """Runs of each algorithm, and estimates of each metric.
+
+    `failed` has the errors of the algorithms that are left out, because isolated runs of theirs failed.
+    """
 
     runs: dict[str, list[Run]]
+    failed: dict[str, list[str]] = field(default_factory=dict)
 
     def estimates(self) -> dict[str, dict[str, Estimate]]:
         """For each algorithm and each metric, the mean over repeats and its confidence interval."""
@@ -170,13 +174,15 @@ def compare(
     threads: int = 0,
     large: bool = False,
     progress: Callable[[float], object] | None = None,
+    isolate: bool = False,
     **keys: Any,
 ) -> Comparison:
     """Compare algorithms on one path: `flows` flows of each, `repeat` times, on all cores.
 
     The first flow starts at once and the others at random times within `start_within`, so that they start at any phase of its
     congestion epoch (Li 2006, section 8.1.3). The measuring window is from then to the end. `keys` are further tables of the
-    scenario file, such as `tcp={"initial_window": 2}`; `large` is as for `load`.
+    scenario file, such as `tcp={"initial_window": 2}`; `large` is as for `load`. With `isolate` each run has a process of
+    its own, as in `run`; algorithms with a run that failed are left out, unless all have one.
     """
     made = scenarios(
         cc=cc,
@@ -192,5 +198,21 @@ def compare(
         large=large,
     )
     every = [scenario for repeats in made.values() for scenario in repeats]
-    runs = iter(run_many(every, threads=threads, progress=progress))
-    return Comparison({name: [next(runs) for _ in repeats] for name, repeats in made.items()})
+    if not isolate:
+        runs = iter(run_many(every, threads=threads, progress=progress))
+        return Comparison({name: [next(runs) for _ in repeats] for name, repeats in made.items()})
+    outcomes = iter(run_isolated(every, threads=threads, progress=progress))
+    return _without_failed({name: [next(outcomes) for _ in repeats] for name, repeats in made.items()})
+
+
+def _without_failed(outcomes: dict[str, list[Run | Exception]]) -> Comparison:
+    """The comparison of the algorithms without an error. Raises the first error if all have one."""
+    runs = {name: [one for one in every if isinstance(one, Run)] for name, every in outcomes.items()}
+    errors = {name: [one for one in every if isinstance(one, Exception)] for name, every in outcomes.items()}
+    failed = {name: every for name, every in errors.items() if every}
+    if len(failed) == len(outcomes):
+        raise next(iter(failed.values()))[0]
+    return Comparison(
+        {name: every for name, every in runs.items() if name not in failed},
+        {name: [str(error) for error in every] for name, every in failed.items()},
+    )

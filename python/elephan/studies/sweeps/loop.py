@@ -91,6 +91,7 @@ class Sweep:
         retry_failed: bool = False,
         until: str | None = None,
         max_repeat: int | None = None,
+        isolate: bool = False,
     ) -> None:
         self.scenario = scenario
         self.folder = folder
@@ -107,7 +108,7 @@ class Sweep:
         if "linux" in engines and workers > 1:
             raise _core.ScenarioError(f"--workers: expected 1 with the linux engine, found {workers}")
         self._where, self._workers = where, workers or ("linux" in engines)
-        self._retry_failed = retry_failed
+        self._retry_failed, self._isolate = retry_failed, isolate
         self._tight = [] if until is None else Tight.parse(until)
         if until is not None and max_repeat is None:
             raise _core.ScenarioError("--until: expected --max-repeat with it, found none")
@@ -281,7 +282,7 @@ class Sweep:
         )
 
     def _run_missing(self, out: Writer, missing: deque[tuple[int, int]]) -> Iterator[SweepRun]:
-        pool = scheduler(self._where, self._workers)
+        pool = scheduler(self._where, self._workers, isolate=self._isolate)
         waiting = Waiting(self._run, missing)
         sent: dict[int, list[PlannedRun]] = {}
         number, at_once, flushed = 0, True, time.monotonic()
@@ -369,14 +370,15 @@ def sweep(
     retry_failed: bool = False,
     until: str | None = None,
     max_repeat: int | None = None,
+    isolate: bool = False,
 ) -> Sweep:
     """Make a sweep from a scenario or a scenario file, with results in the folder `out` (by default `results/NAME`).
 
     Nothing is run until the sweep is iterated, which yields each run as it finishes, or until `run()` is called. Results that
     the folder already has are not computed again. `scheduler` is the address of a Dask scheduler, or a client; otherwise
     `workers` threads (0: all cores) run the sweep. `retry_failed` repeats failed runs. `until="ci(fairness) < 5%"` adds
-    repeats to each point, up to `max_repeat`, until half of the 95 % interval is that small. Raises `ScenarioError` if a
-    point is invalid.
+    repeats to each point, up to `max_repeat`, until half of the 95 % interval is that small. `isolate` gives each run a process
+    of its own, as in `run`. Raises `ScenarioError` if a point is invalid.
     """
     if not isinstance(scenario, Scenario):
         scenario = load(scenario)
@@ -389,4 +391,5 @@ def sweep(
         retry_failed=retry_failed,
         until=until,
         max_repeat=max_repeat,
+        isolate=isolate,
     )

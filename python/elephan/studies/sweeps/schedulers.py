@@ -49,7 +49,8 @@ class Scheduler(Protocol):
 class Local:
     """Threads of this process. The simulator releases the interpreter lock, so they use all cores."""
 
-    def __init__(self, workers: int = 0) -> None:
+    def __init__(self, workers: int = 0, *, isolate: bool = False) -> None:
+        self._isolate = isolate
         self._workers = workers or len(os.sched_getaffinity(0))
         self._pool = ThreadPoolExecutor(self._workers, "elephan")
         self._cancel = _core.Cancel()
@@ -61,7 +62,7 @@ class Local:
 
     def submit(self, number: int, runs: Runs) -> None:
         """Put a batch into the queue of the threads."""
-        self._numbers[self._pool.submit(compute, runs, code_version(), self._cancel)] = number
+        self._numbers[self._pool.submit(compute, runs, code_version(), self._cancel, isolate=self._isolate)] = number
 
     def finished(self) -> list[tuple[int, Batch | Exception]]:
         """Wait for a thread. Ctrl-C interrupts the wait."""
@@ -89,10 +90,11 @@ def _outcome(future: Future[Batch]) -> Batch | Exception:
 class Dask:
     """The workers of a Dask cluster, each with the same version of Elephan as this process."""
 
-    def __init__(self, client: "Client", *, close_client: bool) -> None:
+    def __init__(self, client: "Client", *, close_client: bool, isolate: bool = False) -> None:
         from distributed import as_completed  # noqa: PLC0415 - the `cluster` extra
 
         self._client = client
+        self._isolate = isolate
         self._close_client = close_client
         self._as_completed = as_completed(loop=client.loop)
         self._numbers: dict[str, int] = {}
@@ -129,7 +131,7 @@ class Dask:
         """Send a batch to the scheduler."""
         # The key is unique, so that the scheduler never answers with a stored result.
         key = f"elephan-{runs[0][0]}-{number}-{time.time_ns()}"
-        future = self._client.submit(compute, runs, code_version(), key=key, pure=False)
+        future = self._client.submit(compute, runs, code_version(), isolate=self._isolate, key=key, pure=False)
         self._numbers[key] = number
         self._futures[key] = future
         self._as_completed.add(future)
@@ -210,15 +212,18 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def scheduler(where: "str | Client | None", workers: int = 0) -> Scheduler:
-    """A scheduler: threads of this process if `where` is None, otherwise a Dask cluster by its address or client."""
+def scheduler(where: "str | Client | None", workers: int = 0, *, isolate: bool = False) -> Scheduler:
+    """A scheduler: threads of this process if `where` is None, otherwise a Dask cluster by its address or client.
+
+    With `isolate` each run has a process of its own.
+    """
     if where is None:
-        return Local(workers)
+        return Local(workers, isolate=isolate)
     if not isinstance(where, str):
-        return Dask(where, close_client=False)
+        return Dask(where, close_client=False, isolate=isolate)
     client = connect(where)
     try:
-        return Dask(client, close_client=True)
+        return Dask(client, close_client=True, isolate=isolate)
     except BaseException:
         client.close()
         raise

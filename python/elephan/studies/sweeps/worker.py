@@ -41,6 +41,7 @@ MAKES_RESULTS = (
         "kernel/names.py",
     ),
     *("foreign/names.py", "foreign/controller.py", "foreign/controllers.py", "foreign/compiled.py"),
+    "gym/policy.py",
     *("studies/statistics.py", "studies/sweeps/worker.py"),
 )
 
@@ -90,11 +91,15 @@ class Batch:
     samples: dict[str, pa.Table]
 
 
-def compute(runs: Sequence[tuple[str, str]], code: str, cancel: _core.Cancel | None = None) -> Batch:
+def compute(
+    runs: Sequence[tuple[str, str]], code: str, cancel: _core.Cancel | None = None, *, isolate: bool = False
+) -> Batch:
     """Run scenarios, given as pairs of an identity and canonical JSON.
 
-    A run that fails gives a row with its error. If `cancel` is set, runs that have not finished have no row. Raises
-    `VersionMismatchError` if the client has other code, or other algorithms from outside.
+    A run that fails gives a row with its error. If `cancel` is set, runs that have not finished have no row. With
+    `isolate` each has a process of its own, whose CPU time is not measured.
+
+    Raises `VersionMismatchError` if the client has other code, or other algorithms from outside.
     """
     # With `cancel`, a run stays in this thread, whose CPU time is measured.
     cancel = cancel or _core.Cancel()
@@ -106,7 +111,7 @@ def compute(runs: Sequence[tuple[str, str]], code: str, cancel: _core.Cancel | N
         wall, cpu = time.perf_counter(), time.thread_time()
         try:
             _provide(run_identity, scenario, code)
-            run = simulate(Scenario(json.loads(scenario)), cancel=cancel)
+            run = simulate(Scenario(json.loads(scenario)), cancel=cancel, isolate=isolate)
         except KeyboardInterrupt:
             if cancel.is_set():
                 break
@@ -124,7 +129,7 @@ def compute(runs: Sequence[tuple[str, str]], code: str, cancel: _core.Cancel | N
                 "status": "ok",
                 "error": None,
                 "wall_s": time.perf_counter() - wall,
-                "cpu_s": time.thread_time() - cpu,
+                "cpu_s": None if isolate else time.thread_time() - cpu,
                 **scalars(summary),
                 **steady(run),
                 "summary": json.dumps(summary),

@@ -1,0 +1,209 @@
+"""Runs in processes of their own."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import elephan
+from elephan import _core
+from elephan.engines.run import run_isolated
+
+ELEPHAN = Path(sys.executable).with_name("elephan")
+# Standard TCP that does something at the ACK `at`.
+SOURCE = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "elephan-cc.h"
+struct state { double at, acks; };
+static const struct elephan_cc_parameter parameters[] = { { "at", "The ACK at which it acts.", 100, 1, 1e9 }, { 0 } };
+static void *create(const double *values, uint64_t seed)
+{
+	struct state *state = calloc(1, sizeof(*state));
+
+	state->at = values[0];
+	return state;
+}
+static void *clone(const void *state) { return memcpy(malloc(sizeof(struct state)), state, sizeof(struct state)); }
+static void on_ack(void *s, struct elephan_cc_window *window, const struct elephan_cc_ack *ack)
+{
+	struct state *state = s;
+
+	if (++state->acks == state->at)
+		ACT;
+	window->cwnd += window->cwnd < window->ssthresh ? ack->growth : ack->growth / window->cwnd;
+}
+static void on_congestion(void *s, struct elephan_cc_window *window, const struct elephan_cc_ack *ack, uint32_t cause)
+{
+	window->ssthresh = window->cwnd > 4 ? window->cwnd / 2 : 2;
+}
+const struct elephan_cc elephan_cc = {
+	.abi = ELEPHAN_CC_ABI, .size = sizeof(struct elephan_cc), .name = "acts", .title = "Acts", .parameters = parameters,
+	.create = create, .clone = clone, .destroy = free, .on_ack = on_ack, .on_congestion = on_congestion,
+};
+"""
+
+
+@pytest.fixture
+def crash(tmp_path: Path) -> str:
+    return acting(tmp_path, "*(volatile int *)0 = 1")
+
+
+def acting(folder: Path, what: str) -> str:
+    path = folder / "acts.c"
+    path.write_text(SOURCE.replace("ACT", what))
+    return f"lib:{path}"
+
+
+def scenario(*cc: Any, duration: str = "3 s") -> elephan.Scenario:
+    flows = [elephan.flow(one) for one in cc]
+    return elephan.dumbbell(rate="20 Mbit/s", rtt="40 ms", buffer="50% bdp", flows=flows, duration=duration)
+
+
+def called(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([ELEPHAN, *words], capture_output=True, text=True, check=False)
+
+
+def test_an_isolated_run_gives_the_same_and_tells_its_progress(tmp_path: Path):
+    captured = elephan.dumbbell(
+        rate="20 Mbit/s", rtt="40 ms", flows=[elephan.flow("htcp")], duration="3 s", trace={"pcap": ["bottleneck"]}
+    )
+    shares: list[float] = []
+    runs = []
+    for isolate in (False, True):
+        files = {"bottleneck": str(tmp_path / f"{isolate}.pcap")}
+        runs.append(elephan.run(captured, captures=files, progress=shares.append, isolate=isolate))
+    assert runs[0].summary == runs[1].summary
+    assert runs[0].flows.equals(runs[1].flows)
+    assert (tmp_path / "True.pcap").read_bytes() == (tmp_path / "False.pcap").read_bytes()
+    assert shares[-1] == 1
+    assert runs[1].scenario == captured
+
+
+def test_a_crash_is_an_error_of_its_run(crash: str):
+    told = f"{crash}: expected a run to its end, found SIGSEGV in its process"
+    with pytest.raises(elephan.cc.AlgorithmError) as error:
+        elephan.run(scenario(crash), isolate=True)
+    assert str(error.value) == told
+    good, bad, late = run_isolated([scenario("reno"), scenario(crash), scenario({"name": crash, "at": 1e9})])
+    assert isinstance(good, elephan.Run)
+    assert str(bad) == told
+    assert isinstance(late, elephan.Run)
+    with pytest.raises(elephan.cc.AlgorithmError, match="SIGSEGV"):
+        elephan.run_many([scenario("reno"), scenario(crash)], isolate=True)
+    assert elephan.run_many([scenario("reno")], isolate=True)[0].summary == good.summary
+
+
+def test_what_foreign_code_prints_and_how_it_ends_is_told(tmp_path: Path):
+    assert (
+        elephan.run(scenario(acting(tmp_path, 'puts("hello"), fflush(stdout)')), isolate=True).summary.utilisation > 0
+    )
+    for what, found in (("exit(3)", "exit code 3"), ("abort()", "SIGABRT")):
+        with pytest.raises(elephan.cc.AlgorithmError, match=f"expected a run to its end, found {found} in its process"):
+            elephan.run(scenario(acting(tmp_path, what)), isolate=True)
+
+
+def test_an_exception_keeps_its_kind_and_cause(tmp_path: Path):
+    (tmp_path / "mine.py").write_text(
+        "from elephan.cc import Controller\nclass Falls(Controller):\n    def on_report(self, report):\n        return 1 / 0\n"
+    )
+    with pytest.raises(elephan.cc.AlgorithmError, match=r"flow 0 .*ZeroDivisionError") as error:
+        elephan.run(scenario(f"python:{tmp_path}/mine.py:Falls"), isolate=True)
+    assert isinstance(error.value.__cause__, ZeroDivisionError)
+    with pytest.raises(elephan.ScenarioError, match="scenario: x: expected one of the keys name"):
+        elephan.run(elephan.Scenario({**scenario("fast").document, "x": 1}), isolate=True)
+
+
+def test_a_run_can_be_stopped_even_in_a_loop_without_end(tmp_path: Path):
+    endless = scenario(acting(tmp_path, "for (;;) {}"))
+    cancel = _core.Cancel()
+    threading.Timer(1.5, cancel.set).start()
+    with pytest.raises(KeyboardInterrupt):
+        elephan.run(endless, cancel=cancel, isolate=True)
+
+    def stop(_: float) -> None:
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        elephan.run_many([endless, endless], progress=stop, isolate=True)
+
+
+def test_the_process_of_a_run_ends_with_its_caller():
+    document = scenario("reno", duration="100000 s").document
+    text = f"import elephan; elephan.run(elephan.Scenario({document!r}), isolate=True)"
+    caller = subprocess.Popen([sys.executable, "-c", text])
+
+    def children() -> list[str]:
+        listed = Path(f"/proc/{caller.pid}/task/{caller.pid}/children")
+        return listed.read_text().split() if listed.exists() else []
+
+    until = time.monotonic() + 30
+    while not (found := children()) and time.monotonic() < until:
+        time.sleep(0.05)
+    time.sleep(1.5)
+    caller.kill()
+    caller.wait()
+    (child,) = map(int, found)
+    while time.monotonic() < until:
+        try:
+            os.kill(child, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    os.kill(child, signal.SIGKILL)
+    pytest.fail("the process goes on")
+
+
+def test_a_comparison_goes_on_without_the_algorithm_that_crashes(crash: str, tmp_path: Path):
+    words = (
+        "compare",
+        "--rate",
+        "20Mbit/s",
+        "--rtt",
+        "40ms",
+        "--duration",
+        "21s",
+        "--repeat",
+        "1",
+        "--out",
+        f"{tmp_path}/out",
+    )
+    done = called(*words, "--cc", f"reno,{crash}", "--isolate")
+    assert done.returncode == 1
+    assert done.stderr == f"{crash}: expected a run to its end, found SIGSEGV in its process\n"
+    assert "reno" in done.stdout
+    assert "acts.c" not in done.stdout
+    assert (tmp_path / "out" / "table.md").is_file()
+    alone = called(*words, "--cc", crash, "--isolate", "--force")
+    assert (alone.returncode, alone.stdout) == (2, "")
+    # As the documentation tells, without it the command crashes.
+    assert called(*words, "--cc", f"reno,{crash}", "--force").returncode == -signal.SIGSEGV
+
+
+def test_a_run_and_a_sweep_tell_a_crash(crash: str, tmp_path: Path):
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'name = "mine"\nduration = "3 s"\n[path]\nrate = "20 Mbit/s"\nrtt = "40 ms"\nbuffer = "50% bdp"\n'
+        f'[[flow]]\ncc = "reno"\n[sweep]\n"flow.cc" = ["reno", "{crash}", "cubic"]\nrepeat = 2\n'
+    )
+    done = called("sweep", str(file), "--out", f"{tmp_path}/sweep", "--isolate")
+    assert done.returncode == 1
+    assert done.stderr.count("SIGSEGV in its process") == 2
+    assert "6 new, 0 reused, 2 failed" in done.stdout
+    rows = elephan.Dataset(tmp_path / "sweep").runs()
+    assert rows["error"].null_count() == 4
+    again = called("sweep", str(file), "--out", f"{tmp_path}/sweep", "--isolate")
+    assert "0 new, 6 reused, 2 failed" in again.stdout
+    one = called(
+        "run", str(file), "--set", "sweep={}", "--set", f"flow.cc={crash}", "--isolate", "--out", f"{tmp_path}/one"
+    )
+    assert (one.returncode, one.stdout) == (2, "")
+    assert "found SIGSEGV in its process" in one.stderr
+    assert not (tmp_path / "one").exists()
