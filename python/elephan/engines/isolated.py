@@ -74,7 +74,7 @@ def _answer(output: IO[bytes]) -> Any:
 
 
 def _crash(scenario: Scenario, code: int) -> str:
-    """What is told of a process that ended with this code before it had a result."""
+    """The message about a process that ended with this code before it had a result."""
     who = ", ".join(names.named(scenario.document)) or scenario.name
     found = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     return f"{who}: expected a run to its end, found {found} in its process"
