@@ -58,6 +58,9 @@ struct sock {
 
 struct inet_connection_sock {
 	u64 icsk_ca_priv[13];
+	struct {
+		u8 pending; /* which acknowledgments are due: ICSK_ACK_TIMER, ... */
+	} icsk_ack;
 } RELOCATED;
 
 struct minmax_sample {
@@ -75,12 +78,15 @@ struct tcp_sock {
 	u32 snd_ssthresh;
 	u32 snd_una;
 	u32 snd_nxt;
+	u32 rcv_nxt;
 	u32 srtt_us; /* smoothed round-trip time, in eighths of a microsecond */
 	u32 mss_cache;
 	u32 delivered;
+	u32 delivered_ce; /* of these, segments whose ACK echoed a mark */
 	u32 max_packets_out;
 	u64 tcp_mstamp; /* time of the newest packet, in microseconds */
 	struct minmax rtt_min;
+	u8 ecn_flags;
 	u8 is_cwnd_limited : 1;
 } RELOCATED;
 
@@ -92,15 +98,18 @@ struct ack_sample {
 
 /* Any program may select it, not only those of root. */
 #define TCP_CONG_NON_RESTRICTED 1
+/* Its connections negotiate ECN. */
+#define TCP_CONG_NEEDS_ECN 2
 
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) KFUNC;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) KFUNC;
 
-/* States of a sender: data in order, out of order; the response to a mark; loss recovery. */
+/* States of a sender: data in order, out of order; the response to a mark; loss recovery; after a timeout. */
 #define TCP_CA_Open 0
 #define TCP_CA_Disorder 1
 #define TCP_CA_CWR 2
 #define TCP_CA_Recovery 3
+#define TCP_CA_Loss 4
 #endif
 
 /* Only the operations of the kernel's struct that are used; eBPF matches members by name. */
@@ -113,6 +122,7 @@ struct tcp_congestion_ops {
 	void (*cong_avoid)(u64 *ctx);
 	u32 (*undo_cwnd)(u64 *ctx);
 	void (*set_state)(u64 *ctx);
+	void (*cwnd_event)(u64 *ctx);
 	void (*pkts_acked)(u64 *ctx);
 	void (*init)(u64 *ctx);
 	char name[16];
@@ -261,6 +271,15 @@ INLINE void grow(struct tcp_sock *tp, u64 *waiting, u64 growth, u32 acked)
 	*waiting += growth;
 	tp->snd_cwnd += min64(*waiting >> 32, acked);
 	*waiting &= 0xffffffffull;
+}
+
+/* Removes `surplus` segments (Q20) from the window; it never falls below one. */
+INLINE void shrink(struct tcp_sock *tp, u64 *waiting, u64 surplus)
+{
+	u64 window = ((u64)tp->snd_cwnd << 32) + *waiting, left = window - min64(surplus << 12, window);
+
+	tp->snd_cwnd = max64(left >> 32, 1);
+	*waiting = left & 0xffffffffull;
 }
 
 /*

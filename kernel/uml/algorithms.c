@@ -81,6 +81,15 @@ static void call_set_state(struct sock *sk, u8 state)
 	leave(outer);
 }
 
+static void call_cwnd_event(struct sock *sk, enum tcp_ca_event event)
+{
+	u64 ctx[] = { (unsigned long)sk, event };
+	const u64 *outer = enter(sk);
+
+	instance(sk)->algorithm->cwnd_event(ctx);
+	leave(outer);
+}
+
 static void call_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	u64 ctx[] = { (unsigned long)sk, (unsigned long)sample };
@@ -123,6 +132,7 @@ static int instantiate(const struct elephan_entry *entry, const char *registered
 	made->ops.cong_avoid = call_cong_avoid;
 	made->ops.undo_cwnd = call_undo_cwnd;
 	made->ops.set_state = algorithm->set_state ? call_set_state : NULL;
+	made->ops.cwnd_event = algorithm->cwnd_event ? call_cwnd_event : NULL;
 	made->ops.pkts_acked = algorithm->pkts_acked ? call_pkts_acked : NULL;
 	made->ops.init = algorithm->init ? call_init : NULL;
 	made->ops.flags = algorithm->flags;

@@ -90,7 +90,7 @@ def test_what_a_kernel_cannot_do_is_refused():
 
 
 def test_a_name_selects_a_file_of_kernel_or_one_of_linux():
-    there = ["reno", "cubic", "bbr", "htcp"]
+    there = ["reno", "cubic", "bbr", "htcp", "veno"]
 
     def named(*controls):
         guest = names_of.Registered()
@@ -101,6 +101,11 @@ def test_a_name_selects_a_file_of_kernel_or_one_of_linux():
     own = [(name, "{}") for name in ("reno", "sack", "cubic", "linux:cubic", "bbr", "linux:bbr", "linux:htcp")]
     assert named(*own) == (["reno", "reno", "cubic", "cubic", "bbr", "bbr", "htcp"], [])
 
+    # Linux's own where the kernel has it, and ours where it lacks it or the scenario sets parameters.
+    sensitive = json.dumps({"beta": 2})
+    both = [("veno", "{}"), ("yeah", "{}"), ("kernel:veno", "{}"), ("compound", "{}"), ("veno", sensitive)]
+    assert named(*both)[0] == ["veno", "el_yeah", "el_veno", "el_compound", "el_0_veno"]
+
     faster, other = json.dumps({"a": 0.02}), json.dumps({"beta": 0.7})
     names, loads = named(("scalable", faster), ("reno", other), ("kernel:scalable", faster), ("scalable", "{}"))
     assert names == ["el_0_scalable", "el_1_reno", "el_0_scalable", "el_scalable"]
@@ -108,7 +113,7 @@ def test_a_name_selects_a_file_of_kernel_or_one_of_linux():
     assert loads[0][2] == _core.kernel_values("scalable", faster)
 
     for control in [("linux:nv", "{}"), ("vegas", "{}"), ("cubic", json.dumps({"c": 0.5}))]:
-        with pytest.raises(_core.ScenarioError, match="own, reno, cubic, bbr, htcp, without parameters, found"):
+        with pytest.raises(_core.ScenarioError, match="own, reno, cubic, bbr, htcp, veno, without parameters, found"):
             named(control)
 
 

@@ -9,6 +9,8 @@ use elephan_cc::{Cause, State};
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 /// RFC 5681, equation 4: `ssthresh` is never below two segments.
 const MIN_SSTHRESH: f64 = 2.0;
+/// `TCP_CONG_NEEDS_ECN`.
+const NEEDS_ECN: u32 = 2;
 
 /// `struct parameter` of kernel/elephan.h.
 #[repr(C)]
@@ -55,6 +57,7 @@ pub struct Operations {
     cong_avoid: Call,
     undo_cwnd: Answer,
     set_state: Call,
+    cwnd_event: Call,
     pkts_acked: Call,
     init: Call,
     name: [c_char; 16],
@@ -66,16 +69,20 @@ pub struct Operations {
 #[derive(Clone, Copy, Default)]
 struct TcpSock {
     private: [u64; 13],
+    ack_pending: u64,
     snd_cwnd: u32,
     snd_ssthresh: u32,
     snd_una: u32,
     snd_nxt: u32,
+    rcv_nxt: u32,
     srtt_us: u32,
     mss_cache: u32,
     delivered: u32,
+    delivered_ce: u32,
     max_packets_out: u32,
     tcp_mstamp: u64,
     rtt_min: [u32; 6],
+    ecn_flags: u8,
     is_cwnd_limited: u8,
 }
 
@@ -147,6 +154,7 @@ impl Host {
         let tp = &mut self.tp;
         tp.tcp_mstamp = report.now_ns / 1000;
         tp.delivered = report.delivered as u32;
+        tp.delivered_ce = report.delivered_ce as u32;
         tp.rtt_min[1] = (report.min_rtt_ns / 1000) as u32;
     }
 
@@ -196,6 +204,9 @@ impl Governor for Host {
             growth += std::mem::take(&mut self.beyond);
             // No ACK adds more than in slow start.
             limits.cwnd = (limits.cwnd + growth.min(report.growth)).max(1.0);
+            if f64::from(self.tp.snd_ssthresh) < limits.ssthresh.floor() {
+                limits.ssthresh = limits.cwnd.max(MIN_SSTHRESH);
+            }
         }
         Ok(())
     }
@@ -206,14 +217,21 @@ impl Governor for Host {
         let mut arguments = self.arguments(0, 0);
         let ssthresh = self.operations.ssthresh.expect("every algorithm has ssthresh");
         // SAFETY: as in `call`.
-        limits.ssthresh = f64::from(unsafe { ssthresh(arguments.as_mut_ptr()) });
+        self.tp.snd_ssthresh = unsafe { ssthresh(arguments.as_mut_ptr()) };
         let state = match cause {
             Cause::Timeout => State::Loss,
             Cause::Ecn => State::Cwr,
             Cause::Loss => State::Recovery,
         };
-        self.set_state(state.into());
+        // The kernel tells the state again at each event; some algorithms change the threshold for it.
+        self.state = state.into();
+        self.call(self.operations.set_state, u64::from(self.state), 0);
+        limits.ssthresh = f64::from(self.tp.snd_ssthresh);
         Ok(())
+    }
+
+    fn needs_ecn(&self) -> bool {
+        self.operations.flags & NEEDS_ECN != 0
     }
 
     fn fresh(&self, _: u64) -> Box<dyn Governor> {

@@ -72,6 +72,7 @@ macro_rules! algorithms {
             Source { name: "elephan.h", text: include_str!("../../../kernel/elephan.h") },
             Source { name: "hstcp.h", text: include_str!("../../../kernel/hstcp.h") },
             Source { name: "logarithm.h", text: include_str!("../../../kernel/logarithm.h") },
+            Source { name: "round.h", text: include_str!("../../../kernel/round.h") },
             $( Source {
                 name: concat!(stringify!($file), ".bpf.c"),
                 text: include_str!(concat!("../../../kernel/", stringify!($file), ".bpf.c")),
@@ -92,6 +93,12 @@ algorithms! {
     "bic" bic el_bic el_bic_parameters;
     "fast" fast el_fast el_fast_parameters;
     "ltcp" ltcp el_ltcp el_ltcp_parameters;
+    "westwood" westwood el_westwood el_westwood_parameters;
+    "veno" veno el_veno el_veno_parameters;
+    "illinois" illinois el_illinois el_illinois_parameters;
+    "yeah" yeah el_yeah el_yeah_parameters;
+    "compound" compound el_compound el_compound_parameters;
+    "dctcp" dctcp el_dctcp el_dctcp_parameters;
 }
 
 /// The parameter of `elephan-cc` that selects whose computation of a rule is used.

@@ -36,6 +36,7 @@ enum Event {
         ms: u64,
     },
     Loss,
+    Mark,
     Timeout,
 }
 
@@ -45,6 +46,7 @@ struct Pair {
     now: Time,
     min_rtt: Time,
     delivered: [f64; 2],
+    marked: u64,
     round: u64,
     /// The largest distance between the windows so far, in segments.
     worst: f64,
@@ -58,7 +60,7 @@ impl Pair {
             Controller::new(algorithm, SlowStart::Standard, Quantisation::RoundDown, 10.0)
         });
         let min_rtt = Time::from_millis(base_rtt_ms);
-        Self { controllers, now: Time::ZERO, min_rtt, delivered: [0.0; 2], round: 0, worst: 0.0 }
+        Self { controllers, now: Time::ZERO, min_rtt, delivered: [0.0; 2], marked: 0, round: 0, worst: 0.0 }
     }
 
     fn compare(&mut self) {
@@ -71,8 +73,13 @@ impl Pair {
         let in_flight = self.controllers[0].cwnd().min(MOST_ACKS * f64::from(worth));
         let began = self.now;
         let mut acked = 0.0;
+        // An ACK in five of a round trip with a longer queue echoes a mark.
+        let marks = if queueing_ms > MARKED_FROM_MS { 5 } else { u64::MAX };
+        let mut acks = 0;
         while acked < in_flight {
             acked += f64::from(worth);
+            acks += 1;
+            self.marked += if acks % marks == 0 { u64::from(worth) } else { 0 };
             self.now = began + rtt.mul_f64((acked / in_flight).min(1.0));
             for (controller, delivered) in self.controllers.iter_mut().zip(&mut self.delivered) {
                 *delivered += f64::from(worth);
@@ -89,7 +96,7 @@ impl Pair {
                     mss: 1448,
                 };
                 if controller.governor().is_some() {
-                    controller.tell(Told::Ack, &report(&ack));
+                    controller.tell(Told::Ack, &Report { delivered_ce: self.marked, ..report(&ack) });
                 } else {
                     controller.on_ack(&ack);
                 }
@@ -121,6 +128,7 @@ impl Pair {
             }
             Event::Wait { ms } => self.now += Time::from_millis(ms),
             Event::Loss => self.congestion(Cause::Loss),
+            Event::Mark => self.congestion(Cause::Ecn),
             Event::Timeout => self.congestion(Cause::Timeout),
         }
     }
@@ -144,6 +152,8 @@ fn report(ack: &Ack) -> Report {
 
 /// More ACKs in a round trip than this test nothing new.
 const MOST_ACKS: f64 = 5000.0;
+/// Queueing delay above which segments are marked.
+const MARKED_FROM_MS: u32 = 20;
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
@@ -152,6 +162,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => (1..4000u64).prop_map(|ms| Event::Wait { ms }),
         5 => Just(Event::Loss),
         1 => Just(Event::Timeout),
+        1 => Just(Event::Mark),
     ];
     prop::collection::vec(event, 1..40)
 }
@@ -190,7 +201,7 @@ type Case<'a> = (&'a str, &'a [(&'a str, Value)], (f64, f64));
 fn windows_agree_with_elephan_cc_within_a_few_segments() {
     let n = Value::Number;
     let w = Value::Word;
-    let cases: [Case<'_>; 16] = [
+    let cases: [Case<'_>; 30] = [
         ("reno", &[], (1.0, 1.0)),
         ("reno", &[("a", n(3.0)), ("beta", n(0.7))], (2.0, 2.0)),
         ("hstcp", &[], (2.0, 2.0)),
@@ -207,6 +218,20 @@ fn windows_agree_with_elephan_cc_within_a_few_segments() {
         ("fast", &[("gamma", n(0.8)), ("alpha_low", n(50.0))], (1.0, 2.0)),
         ("ltcp", &[], (2.0, 4.0)),
         ("ltcp", &[("w_t", n(20.0)), ("beta_l", n(0.2))], (2.0, 4.0)),
+        ("westwood", &[], (1.0, 1.0)),
+        ("westwood", &[("alpha", n(0.5))], (1.0, 1.0)),
+        ("veno", &[], (1.0, 1.0)),
+        ("veno", &[("beta", n(10.0)), ("random", n(0.9))], (1.0, 1.0)),
+        ("illinois", &[], (1.0, 7.0)),
+        ("illinois", &[("alpha_max", n(5.0)), ("beta_min", n(0.2)), ("theta", n(2.0))], (1.0, 7.0)),
+        ("illinois", &[("win_thresh", n(50.0)), ("d_1", n(0.1))], (1.0, 7.0)),
+        ("yeah", &[], (1.0, 87.0)),
+        ("yeah", &[("alpha", n(10.0)), ("gamma", n(0.5)), ("rho", n(4.0))], (5.0, 5.0)),
+        ("yeah", &[("zeta", n(5.0)), ("delta", n(0.3))], (1.0, 87.0)),
+        ("compound", &[], (1.0, 24.0)),
+        ("compound", &[("k", n(0.8)), ("eta", n(0.1)), ("lambda", n(0.0))], (1.0, 24.0)),
+        ("dctcp", &[], (3.0, 4.0)),
+        ("dctcp", &[("g", n(0.25)), ("alpha", n(0.0))], (3.0, 4.0)),
     ];
     let mut wrong = Vec::new();
     for (cc, settings, bound) in cases {

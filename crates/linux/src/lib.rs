@@ -132,7 +132,9 @@ pub fn run_over(
     let shared: Vec<Shared> = groups(plan).map(|_| Shared::default()).collect();
     let streams: Vec<Mutex<Progress>> = plan.streams.iter().map(|_| Progress::new()).collect();
     let arrivals = listening.within(|| streams::listen(plan)).map_err(refused("a socket for datagrams"))?;
-    let listeners = listening.within(|| listener::open(plan)).map_err(refused("a listening socket"))?;
+    let listeners = listening
+        .within(|| listener::open(plan, &options.algorithms))
+        .map_err(refused("a listening socket"))?;
     let (stop, occurrences) = (AtomicBool::new(false), Mutex::new(Vec::new()));
     let clock = path.start().map_err(refused("the network"))?;
     let common = Common { plan, algorithms: &options.algorithms, shared: &shared, clock, stop: &stop };

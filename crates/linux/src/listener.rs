@@ -28,12 +28,14 @@ const LOW_WATER: libc::c_int = 1 << 30;
 /// Maximum length of a wait, so that a stop is noticed.
 const LONGEST_WAIT: Time = Time::from_millis(20);
 
-/// Opens the sockets at which the connections of a plan arrive, one for each flow, and then for each crowd.
-pub fn open(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
+/// Opens the sockets at which the connections of a plan arrive, one for each flow, and then for each crowd. They have the congestion
+/// control of their senders, because DCTCP has rules for receivers, too.
+pub fn open(plan: &Plan, algorithms: &[String]) -> io::Result<Vec<OwnedFd>> {
     let mut listeners = Vec::new();
     let windows = initial_windows(plan);
     for (number, flow) in groups(plan).enumerate() {
         let made = socket::tcp()?;
+        socket::set_congestion_control(&made, &algorithms[number])?;
         if let Some(bytes) = flow.tcp.receive_buffer {
             // The window that the listener advertises, whatever memory the kernel needs for it.
             let clamp = bytes.get().min(1 << 30) as libc::c_int;

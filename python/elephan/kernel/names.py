@@ -12,6 +12,8 @@ LINUX = "linux:"
 STANDARD = ("reno", "sack")
 # The names of Linux's own algorithms in a kernel that has all of them.
 STOCK = tuple(entry.name.removeprefix(LINUX) for entry in linux_algorithms())
+# Of the algorithms that both Linux and kernel/ have, those for which Linux's own is used where the kernel has it.
+LINUX_FIRST = ("westwood", "veno", "yeah", "illinois", "dctcp")
 # The longest name of an algorithm in a kernel, in bytes.
 LONGEST = 15
 
@@ -33,6 +35,8 @@ def of_flows(
 def _of_flow(name: str, settings: str, there: Sequence[str], name_of: Callable[[str, str], str]) -> str:
     if name in STANDARD and settings == "{}":
         return "reno"
+    if name in LINUX_FIRST and name in there and settings == "{}":
+        return name
     if name.startswith(BPF):
         return name_of(name, settings)
     ours = "reno" if name in STANDARD else name.removeprefix(OURS)

@@ -46,6 +46,7 @@ void host_call(unsigned algorithm, const u64 *values, enum operation operation, 
 		.srtt_us = told->srtt_us,
 		.mss_cache = told->mss_cache,
 		.delivered = told->delivered,
+		.delivered_ce = told->delivered_ce,
 		.max_packets_out = told->max_packets_out,
 		.is_cwnd_limited = told->is_cwnd_limited,
 	};
@@ -130,12 +131,12 @@ static void set_window(struct pair *pair, u32 cwnd, u32 ssthresh)
 	pair->host.snd_ssthresh = pair->guest.snd_ssthresh = ssthresh;
 }
 
-static int congestion(struct pair *pair, int is_timeout)
+static int congestion(struct pair *pair, u32 state)
 {
 	int wrong = call(pair, SSTHRESH);
 
-	set_window(pair, is_timeout ? 1 : pair->host.answer, pair->host.answer);
-	pair->told.state = is_timeout ? 4 : TCP_CA_Recovery;
+	set_window(pair, state == TCP_CA_Loss ? 1 : pair->host.answer, pair->host.answer);
+	pair->told.state = state;
 	wrong |= call(pair, SET_STATE);
 	pair->told.tcp_mstamp += draw(100000);
 	pair->told.state = 0;
@@ -152,6 +153,7 @@ static int ack(struct pair *pair)
 	told->srtt_us = 8 * (told->min_rtt_us + queueing / 2);
 	told->tcp_mstamp += 1 + draw(2000);
 	told->delivered += told->acked;
+	told->delivered_ce += draw(3) ? 0 : told->acked;
 	told->snd_una += 1448 * told->acked;
 	told->snd_nxt = told->snd_una + 1448 * pair->host.snd_cwnd;
 	told->max_packets_out = pair->host.snd_cwnd - draw(2) * (pair->host.snd_cwnd / 2);
@@ -173,9 +175,9 @@ static int compare(struct pair *pair)
 		u32 event = draw(1000);
 
 		if (event < 4 || pair->host.snd_cwnd > 200000)
-			wrong = congestion(pair, 0);
+			wrong = congestion(pair, event & 1 ? TCP_CA_Recovery : TCP_CA_CWR);
 		else if (event < 5)
-			wrong = congestion(pair, 1);
+			wrong = congestion(pair, TCP_CA_Loss);
 		else if (event < 6)
 			set_window(pair, pair->host.snd_cwnd, 2 + draw(50000));
 		else if (event < 8)

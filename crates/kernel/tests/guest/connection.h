@@ -5,7 +5,7 @@
 
 struct told {
 	unsigned long long tcp_mstamp;
-	unsigned snd_una, snd_nxt, srtt_us, mss_cache, delivered, max_packets_out, min_rtt_us, is_cwnd_limited;
+	unsigned snd_una, snd_nxt, srtt_us, mss_cache, delivered, delivered_ce, max_packets_out, min_rtt_us, is_cwnd_limited;
 	int rtt_us;
 	unsigned acked;
 	unsigned state;

@@ -58,6 +58,14 @@ u32 tcp_reno_undo_cwnd(struct sock *sk)
 	return ((struct tcp_sock *)sk)->snd_cwnd;
 }
 
+/* No segment arrives at a sender. */
+void __tcp_send_ack(struct sock *sk, u32 rcv_nxt)
+{
+	(void)sk;
+	(void)rcv_nxt;
+	abort();
+}
+
 void guest_call(const char *name, enum operation operation, const struct told *told, struct changed *changed)
 {
 	const struct tcp_congestion_ops *ops = find(name);
@@ -71,6 +79,7 @@ void guest_call(const char *name, enum operation operation, const struct told *t
 		.srtt_us = told->srtt_us,
 		.mss_cache = told->mss_cache,
 		.delivered = told->delivered,
+		.delivered_ce = told->delivered_ce,
 		.max_packets_out = told->max_packets_out,
 		.is_cwnd_limited = told->is_cwnd_limited,
 	};
