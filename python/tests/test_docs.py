@@ -120,7 +120,13 @@ def test_commands_in_the_docs_run(page: str, lines: list[str], tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("page", "name"),
-    [("own-algorithm-c", "scalable.c"), ("own-algorithm-python", "delay.py"), ("own-algorithm-python", "compiled.py")],
+    [
+        ("own-algorithm-c", "scalable.c"),
+        ("own-algorithm-python", "delay.py"),
+        ("own-algorithm-python", "compiled.py"),
+        ("train", "learned.py"),
+        ("train", "train.py"),
+    ],
 )
 def test_examples_are_shown_as_they_are(page: str, name: str):
     assert f"\n{Path('scenarios/examples/own', name).read_text()}```\n" in Path(f"docs/{page}.md").read_text()

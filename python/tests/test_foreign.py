@@ -353,6 +353,18 @@ def test_the_key_of_a_stored_run_has_the_digest_of_the_algorithm(folder: Path):
     assert key() == before
 
 
+def test_files_that_a_class_reads_are_part_of_it(folder: Path):
+    (folder / "mine.py").write_text(CLASSES + '\n    files = ("gain.txt",)\n')
+    assert f"Wide.files: expected a file, found none at {folder}/gain.txt" in refused("python:mine:Wide")
+
+    def key(text: str) -> str:
+        (folder / "gain.txt").write_text(text)
+        return identity(_core.Expansion(scenario("python:mine:Wide").to_json()).canonical(0, 0), code_version())
+
+    keys = [key(text) for text in ("1", "2", "1")]
+    assert keys[0] == keys[2] != keys[1]
+
+
 def test_a_worker_registers_what_a_scenario_names():
     text = _core.Expansion(scenario("lib:./mine.c", "python:mine:Aimd").to_json()).canonical(0, 0)
     code = code_version()

@@ -2,6 +2,7 @@
 
 import gc
 import math
+import re
 import subprocess
 import sys
 import threading
@@ -244,3 +245,22 @@ def test_the_docs_list_the_features():
     text = Path("docs/train.md").read_text()
     for one in gym.FEATURES:
         assert f"| `{one.name}` | {one.meaning} | {one.low:g} to {one.high:g} |" in text
+
+
+def test_the_example_trains_a_policy_that_runs(tmp_path: Path):
+    own = Path("scenarios/examples/own")
+    for name in ("train.py", "learned.py"):
+        (tmp_path / name).write_text((own / name).read_text())
+    words = ("train.py", "--generations", "1", "--episodes", "1")
+    ran = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert re.fullmatch(r"generation 1: best reward -\d\.\d+; \d+ steps in \d+ s, \d+ steps/s\n", ran.stdout)
+    assert elephan.run(scenario(f"python:{tmp_path}/learned.py:Learned")).summary.utilisation > 0
+
+
+def test_the_policy_of_the_example_fills_the_path_without_loss():
+    learned = "python:scenarios/examples/own/learned.py:Learned"
+    flows = [elephan.flow(learned)]
+    run = elephan.run(elephan.dumbbell(rate="50 Mbit/s", rtt="60 ms", buffer="20% bdp", flows=flows, duration="30 s"))
+    assert run.summary.utilisation > 0.9
+    assert run.summary.loss_rate == 0

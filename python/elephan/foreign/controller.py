@@ -1,6 +1,6 @@
 """Congestion control in Python, called once a round trip: what `elephan.cc` offers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -34,6 +34,8 @@ class Controller:
     governs_recovery: ClassVar[bool] = False
     # What a scenario can set, by name.
     parameters: ClassVar[Mapping[str, Parameter]] = {}
+    # Files beside its module that it reads, such as weights: a change of them is one of the algorithm.
+    files: ClassVar[Sequence[str]] = ()
     # Where it is published.
     source: ClassVar[str] = ""
 

@@ -115,10 +115,17 @@ def _line(error: Exception, path: Path) -> str:
 
 
 def _digest(module: ModuleType, found: Any) -> str:
-    """The digest of the file of a module, or of the class's own source where it has none, as in a notebook."""
+    """The digest of the file of a module, and of those that a controller reads.
+
+    Where it has none, as in a notebook, it is that of the class's own source.
+    """
     file = getattr(module, "__file__", None)
     if file and Path(file).is_file():
-        return _digest_of(Path(file))
+        read = [Path(file).parent / name for name in getattr(found, "files", ())]
+        for path in read:
+            if not path.is_file():
+                raise ValueError(f"{found.__name__}.files: expected a file, found none at {path}")
+        return "".join(map(_digest_of, [Path(file), *read]))
     try:
         return hashlib.blake2b(inspect.getsource(found).encode(), digest_size=16).hexdigest()
     except (OSError, TypeError) as error:
