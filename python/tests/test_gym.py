@@ -1,18 +1,20 @@
 """The environment of Gymnasium."""
 
+import copy
 import gc
 import math
 import re
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 import elephan
 from elephan import gym
@@ -66,6 +68,8 @@ def test_an_agent_that_does_what_a_policy_does_gives_the_same_run(tmp_path: Path
     rewards = []
     while "run" not in info:
         observation, reward, terminated, truncated, info = env.step(np.array([standard(observation)]))
+        # Libraries copy it.
+        copy.deepcopy(info)
         assert (terminated, truncated) == (False, "run" in info)
         rewards.append(reward)
     assert info["run"].flows["cwnd_segments"].to_list() == expected.flows["cwnd_segments"].to_list()
@@ -111,15 +115,18 @@ def test_environments_do_not_disturb_each_other():
     assert course() == course(gym.Environment([scenario()]), gym.Environment([scenario("cubic", gym.AGENT)]))
 
 
-def test_a_vector_of_environments_runs():
+@pytest.mark.parametrize("kind", [SyncVectorEnv, partial(AsyncVectorEnv, context="spawn")], ids=["sync", "async"])
+def test_a_vector_of_environments_runs(kind: Any):
     made = [lambda: gym.Environment([scenario(duration="3 s")])] * 3
-    vector = SyncVectorEnv(made, autoreset_mode=AutoresetMode.SAME_STEP)
+    vector = kind(made, autoreset_mode=AutoresetMode.SAME_STEP)
     vector.reset(seed=1)
     ended = 0
     for _ in range(150):
-        observations, rewards, _, truncated, _ = vector.step(np.zeros((3, 1), np.float32))
+        observations, rewards, _, truncated, infos = vector.step(np.zeros((3, 1), np.float32))
         assert observations.shape == (3, len(gym.FEATURES))
         assert np.isfinite(rewards).all()
+        for number in np.flatnonzero(truncated):
+            assert infos["final_info"]["run"][number].summary.goodput_bit_s > 0
         ended += int(truncated.sum())
     assert ended >= 6
     vector.close()
@@ -147,13 +154,14 @@ def test_nothing_is_left_of_an_episode_that_is_closed_or_forgotten():
 @pytest.mark.parametrize("action", [[math.nan], [2.0], [0.1, 0.1], 0.1, ["x"], None], ids=str)
 def test_a_bad_action_is_told_with_flow_and_time(action: Any):
     env = gym.Environment([scenario("reno", gym.AGENT)])
-    _, info = env.reset()
+    env.reset()
     told = r"flow 1 \(python:elephan.gym:Agent\) at 0\.08\d* s: expected an action of one number from -1 to 1, found "
     with pytest.raises(elephan.cc.AlgorithmError, match=told):
         env.step(np.array(action) if action is not None else None)
     # The episode goes on.
-    _, _, _, _, after = env.step(np.array([0.0]))
-    assert after["report"].time_s > info["report"].time_s
+    before = env.report
+    env.step(np.array([0.0]))
+    assert env.report.time_s > before.time_s
     env.close()
     with pytest.raises(RuntimeError, match="found none; call reset"):
         env.step(np.array([0.0]))
@@ -192,13 +200,13 @@ def test_an_error_of_another_algorithm_is_raised_by_step(tmp_path: Path):
 
 def test_a_policy_alone_sets_the_window():
     env = gym.Environment([scenario(path=lossy(0.02))], action=gym.WINDOW)
-    _, info = env.reset()
-    assert info["report"].cwnd_segments == 10
+    env.reset()
+    assert env.report.cwnd_segments == 10
     lost = 0
     for n in range(100):
-        _, _, _, _, info = env.step(np.array([0.2 if n % 2 else 0.25]))
-        assert info["report"].cwnd_segments == (16 if n % 2 else 32)
-        lost += info["report"].lost_segments
+        env.step(np.array([0.2 if n % 2 else 0.25]))
+        assert env.report.cwnd_segments == (16 if n % 2 else 32)
+        lost += env.report.lost_segments
     assert lost > 10
     env.close()
 
@@ -209,7 +217,7 @@ def test_a_timeout_leaves_one_segment():
     _, info = env.reset()
     windows = []
     while "run" not in info:
-        windows.append(info["report"].cwnd_segments)
+        windows.append(env.report.cwnd_segments)
         observation, _, _, _, info = env.step(np.array([0.0]))
         assert env.observation_space.contains(observation)
     assert windows[0] == 10
@@ -218,23 +226,23 @@ def test_a_timeout_leaves_one_segment():
 
 def test_a_rate_is_changed_by_a_factor():
     env = gym.Environment([scenario()], action=gym.RATE_CHANGE)
-    _, info = env.reset()
+    env.reset()
     # A window of 10 segments in a round trip of 40.6 ms, twice that, ...
     for n in range(3):
-        _, _, _, _, info = env.step(np.array([1.0]))
+        env.step(np.array([1.0]))
         rate = 10 * 1448 * 8 / 0.0406 * 2 ** (n + 1)
-        assert info["report"].pacing_rate_bit_s == pytest.approx(rate, rel=0.02)
-        assert info["report"].cwnd_segments == pytest.approx(20 * 2 ** (n + 1), rel=0.1)
+        assert env.report.pacing_rate_bit_s == pytest.approx(rate, rel=0.02)
+        assert env.report.cwnd_segments == pytest.approx(20 * 2 ** (n + 1), rel=0.1)
     for _ in range(3):
-        _, _, _, _, info = env.step(np.array([-0.5]))
-    assert info["report"].delivery_rate_bit_s == pytest.approx(rate * 2**-1, rel=0.1)
+        env.step(np.array([-0.5]))
+    assert env.report.delivery_rate_bit_s == pytest.approx(rate * 2**-1, rel=0.1)
     env.close()
 
 
 def test_an_observation_is_in_its_space_whatever_the_report():
     env = gym.Environment([scenario()])
-    _, info = env.reset()
-    report = info["report"]
+    env.reset()
+    report = env.report
     assert gym.observe(report)[0] == pytest.approx(math.log2(report.cwnd_segments) / 16)
     with pytest.raises(NotImplementedError, match=r"Policy\.act"):
         gym.Policy().on_report(report)

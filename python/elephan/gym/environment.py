@@ -98,8 +98,7 @@ class Environment(gymnasium.Env[Observation, np.ndarray[Any, Any]]):
     an action means; `reward` is of the report that followed an action, and of the decision that the action became.
 
     An episode begins with the first report of the flow, and is truncated by its last: the end of the scenario, or of the flow.
-    That step has the last observation again, and no reward. `info["report"]` is the report of an observation, and
-    `info["run"]` the results at the end.
+    That step has the last observation again, no reward, and the results in `info["run"]`.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 - as the base class has it
@@ -119,8 +118,9 @@ class Environment(gymnasium.Env[Observation, np.ndarray[Any, Any]]):
         low, high = (np.array([getattr(one, bound) for one in FEATURES], np.float32) for bound in ("low", "high"))
         self.observation_space = gymnasium.spaces.Box(low, high)
         self.action_space = gymnasium.spaces.Box(np.float32(action.low), np.float32(action.high), (1,))
+        # The report of the last observation; None before the first.
+        self.report: Report | None = None
         self._flow = 0
-        self._report: Report | None = None
         self._end: weakref.finalize[..., Any] | None = None
 
     def reset(
@@ -149,8 +149,8 @@ class Environment(gymnasium.Env[Observation, np.ndarray[Any, Any]]):
         except BaseException:
             self.close()
             raise
-        self._report = first
-        return observe(first), {"report": first}
+        self.report = first
+        return observe(first), {}
 
     def _draw(self) -> Scenario:
         if callable(self._scenarios):
@@ -163,8 +163,8 @@ class Environment(gymnasium.Env[Observation, np.ndarray[Any, Any]]):
 
         Raises `AlgorithmError` for an action that is not in the action space, and `RuntimeError` where no episode goes on.
         """
-        before = self._report
-        if before is None:
+        before = self.report
+        if before is None or self._end is None or not self._end.alive:
             raise RuntimeError("expected an episode that goes on, found none; call reset")
         decision = self._action.decide(before, self._checked(action, before))
         try:
@@ -174,9 +174,9 @@ class Environment(gymnasium.Env[Observation, np.ndarray[Any, Any]]):
             raise
         if isinstance(after, Run):
             self.close()
-            return observe(before), 0.0, False, True, {"report": before, "run": after}
-        self._report = after
-        return observe(after), float(self._reward(after, decision)), False, False, {"report": after}
+            return observe(before), 0.0, False, True, {"run": after}
+        self.report = after
+        return observe(after), float(self._reward(after, decision)), False, False, {}
 
     def _checked(self, action: Any, report: Report) -> float:
         values = np.asarray(action)
@@ -189,6 +189,5 @@ class Environment(gymnasium.Env[Observation, np.ndarray[Any, Any]]):
 
     def close(self) -> None:
         """End the episode, its run and its thread."""
-        self._report = None
         if self._end is not None:
             self._end()
