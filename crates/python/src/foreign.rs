@@ -23,8 +23,7 @@ const NANOS: f64 = 1e-9;
 const BITS: f64 = 8.0;
 
 /// What happened to a connection since the last report, and its state.
-#[pyclass(frozen, get_all, eq, name = "Report")]
-#[derive(PartialEq)]
+#[pyclass(frozen, get_all, name = "Report")]
 pub struct PyReport {
     /// Simulated time, in seconds.
     time_s: f64,
@@ -67,8 +66,7 @@ pub struct PyReport {
 }
 
 /// A congestion event: at most one for each window of data.
-#[pyclass(frozen, get_all, eq, name = "Loss")]
-#[derive(PartialEq)]
+#[pyclass(frozen, get_all, name = "Loss")]
 pub struct PyLoss {
     /// Simulated time, in seconds.
     time_s: f64,
@@ -87,8 +85,8 @@ pub struct PyLoss {
 }
 
 /// What a controller decides; what it leaves out stays as it is.
-#[pyclass(frozen, get_all, eq)]
-#[derive(Clone, Copy, PartialEq)]
+#[pyclass(frozen, get_all)]
+#[derive(Clone, Copy)]
 pub struct Decision {
     /// Congestion window, in segments: 1 to 2^31.
     cwnd_segments: Option<f64>,
