@@ -90,6 +90,13 @@ def test_a_laboratory_asked_for_a_claim_runs_nothing_else(tmp_path):
     assert (report.lab.asked, len(report.judgements)) == (2, 1)
 
 
+def test_a_claim_that_no_other_engine_can_answer_is_not_run_there(tmp_path):
+    report = Report(Lab(tmp_path, engine="ns2"))
+    judged = report.test(claim(oracle="ns-2 has no such flow"), [Place("one", (ARM,), goodput, above=0.0)])
+    assert (judged.verdict, report.lab.asked) == (Verdict.UNTESTABLE, 0)
+    assert report.judgements == [judged]
+
+
 def test_a_claim_tested_anew_leaves_the_rest_of_its_report(tmp_path):
     """The stored report keeps what was not asked for; where there is none, the new one has that claim alone."""
     name, options = "li2006/figure-5.1", ["--out", str(tmp_path), "--quick"]

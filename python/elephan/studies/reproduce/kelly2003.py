@@ -452,6 +452,7 @@ def _same_share(lab: Lab, report: Report) -> None:
             kind=Kind.THEORY,
             tried="six loss rates. The windows are within 5 % of each other only where that of Scalable TCP is above 16 segments for a few per cent "
             "of the time or less: the ratios are rows above, the shares of time in a note.",
+            oracle="Neither can answer: ns-2's Scalable TCP has no legacy window, and that of Linux begins to scale at 50 segments.",
             means="The legacy loss rate is where Standard TCP's mean window is 16 segments, not where windows stay below that. The shares become "
             "equal over a range of loss rates, not at this one.",
         ),

@@ -162,10 +162,14 @@ class Report:
     ) -> Judgement:
         """Test a claim at its places, or at those of several sets of unpublished choices, and keep the result.
 
-        A claim that the laboratory was not asked for is not tested, and stays undecided.
+        A claim that the laboratory was not asked for is not tested, and stays undecided. One that only the simulator can answer is
+        untestable elsewhere.
         """
         if not self.lab.asks(claim.id):
             return Judgement(claim, Verdict.UNDECIDED, {}, {})
+        if claim.oracle and self.lab.engine != "sim":
+            self.judgements.append(Judgement(claim, Verdict.UNTESTABLE, {}, {}))
+            return self.judgements[-1]
         made = self.lab.test(claim, places if isinstance(places, Mapping) else {ONLY: places}, looks)
         self.judgements.append(made)
         return made
