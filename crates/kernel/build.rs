@@ -1,4 +1,4 @@
-//! Compiles kernel/*.bpf.c for the host, together with the few kernel functions that they call; and lists the files of
+//! Compiles kernel/*.bpf.c for the host, with the adapter of `bpf:FILE` that gives each the C interface; and lists the files of
 //! kernel/uml.
 
 use std::path::{Path, PathBuf};
@@ -18,16 +18,30 @@ fn main() {
     let variable = |name| PathBuf::from(std::env::var(name).expect("set by Cargo"));
     let kernel = variable("CARGO_MANIFEST_DIR").join("../../kernel");
     let mut build = cc::Build::new();
-    let interface = kernel.join("../python/elephan/foreign/include");
+    let foreign = kernel.join("../python/elephan/foreign");
+    let interface = foreign.join("include");
     build
         .std("gnu11")
         .include(&kernel)
         .include(&interface)
         .warnings(true)
         .extra_warnings(true)
-        .files(["src/host.c", "src/foreign.c"]);
-    let sources = files(&kernel).into_iter().filter(|path| path.to_string_lossy().ends_with(".bpf.c"));
-    build.files(sources).compile("elephan_kernel_host");
+        .file("src/foreign.c")
+        .file(foreign.join("bpf_kernel.c"));
+    for source in files(&kernel) {
+        let name = source.file_name().expect("a file").to_string_lossy().into_owned();
+        let Some(name) = name.strip_suffix(".bpf.c") else { continue };
+        // The file, and what makes it an algorithm of the C interface.
+        let adapter = variable("OUT_DIR").join(format!("{name}.c"));
+        let lines = [
+            format!("#define ALGORITHM {name}"),
+            format!("#define EXPORTED el_{name}_cc"),
+            format!("#include \"{}\"", foreign.join("bpf.c").display()),
+        ];
+        std::fs::write(&adapter, lines.join("\n") + "\n").expect("OUT_DIR can be written");
+        build.file(source).file(adapter);
+    }
+    build.compile("elephan_kernel_host");
 
     let source = |path: &PathBuf| {
         let [name, path] =
@@ -39,7 +53,8 @@ fn main() {
         .expect("OUT_DIR can be written");
 
     println!("cargo:rerun-if-changed={}", kernel.display());
-    println!("cargo:rerun-if-changed={}", interface.display());
-    println!("cargo:rerun-if-changed=src/host.c");
+    for path in [interface, foreign.join("bpf.c"), foreign.join("bpf_kernel.c")] {
+        println!("cargo:rerun-if-changed={}", path.display());
+    }
     println!("cargo:rerun-if-changed=src/foreign.c");
 }

@@ -1,7 +1,7 @@
 //! Congestion control algorithms from outside that have the C interface of `elephan-cc.h`.
 //!
 //! An [`Object`] is a table of functions: of a shared object, or of this process. It is checked when it is opened, and
-//! its parameters are read. It makes instances ([`Foreign::build`]), whose calls are those of the table without a conversion.
+//! its parameters are read. It makes instances ([`Object::build`]), whose calls are those of the table without a conversion.
 
 use std::error::Error;
 use std::ffi::{CStr, c_char, c_void};
@@ -15,7 +15,7 @@ use elephan_units::Mistake;
 use elephan_units::entry::{Parameter, Range};
 use libloading::Library;
 
-use crate::registered::Foreign;
+use crate::registered::Description;
 
 /// `ELEPHAN_CC_ABI`.
 const ABI: u32 = 1;
@@ -80,9 +80,7 @@ struct Functions {
 /// An algorithm with the C interface.
 pub struct Object {
     name: String,
-    title: String,
-    source: String,
-    parameters: Vec<Parameter>,
+    description: Description,
     functions: Functions,
 }
 
@@ -187,10 +185,12 @@ impl Object {
         // SAFETY: a list that ends with a row without a name, or NULL.
         let parameters = unsafe { parameters(table.parameters) }.map_err(|mistake| mistake.below(key))?;
         Ok(Self {
-            title: text(table.title).unwrap_or_else(|| name.clone()),
-            source: text(table.source).unwrap_or_default(),
+            description: Description {
+                title: text(table.title).unwrap_or_else(|| name.clone()),
+                source: text(table.source).unwrap_or_default(),
+                parameters,
+            },
             name,
-            parameters,
             functions: Functions {
                 flags: table.flags,
                 create,
@@ -210,25 +210,18 @@ impl Object {
     pub fn name(&self) -> &str {
         &self.name
     }
-}
 
-impl Foreign for Object {
-    fn title(&self) -> &str {
-        &self.title
+    /// Its title, source and parameters.
+    pub fn description(&self) -> &Description {
+        &self.description
     }
 
-    fn source(&self) -> &str {
-        &self.source
-    }
-
-    fn parameters(&self) -> Vec<Parameter> {
-        self.parameters.clone()
-    }
-
+    /// An instance with these values of the parameters, in their order.
+    ///
     /// # Panics
     /// If there are not as many values as parameters.
-    fn build(&self, values: &[f64]) -> AnyAlgorithm {
-        assert_eq!(values.len(), self.parameters.len(), "parameters of {}", self.name);
+    pub fn build(&self, values: &[f64]) -> AnyAlgorithm {
+        assert_eq!(values.len(), self.description.parameters.len(), "parameters of {}", self.name);
         AnyAlgorithm::Governor(Box::new(Connection::new(self.functions, values.into(), 0)))
     }
 }

@@ -8,9 +8,9 @@
 #![allow(unsafe_code, reason = "C is called: the safety of each call is stated there")]
 
 pub mod foreign;
-mod host;
 pub mod linux;
 pub mod registered;
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +18,8 @@ use elephan_cc::registry::{self, AnyAlgorithm};
 use elephan_units::Mistake;
 use elephan_units::entry::{Parameter, Range, Value};
 
-use crate::host::{Host, Operations, Table};
+use crate::foreign::Object;
+use crate::table::{Row, Table};
 
 /// The prefix of a name in a scenario that selects the kernel's arithmetic in the simulator.
 pub const PREFIX: &str = "kernel:";
@@ -45,14 +46,15 @@ pub struct Entry {
     pub source: &'static str,
     /// The name under which it registers with the kernel.
     pub registered: &'static str,
-    operations: &'static Operations,
+    /// The address of its `struct elephan_cc`.
+    algorithm: fn() -> usize,
     table: Table,
 }
 
 macro_rules! algorithms {
-    ($( $cc:literal $file:ident $operations:ident $table:ident; )+) => {
+    ($( $cc:literal $file:ident $algorithm:ident $table:ident; )+) => {
         unsafe extern "C" {
-            $( static $operations: Operations; static $table: host::Row; )+
+            $( static $algorithm: u8; static $table: Row; )+
         }
 
         /// Every algorithm of `kernel/`.
@@ -62,8 +64,7 @@ macro_rules! algorithms {
             parameters: || parameters($cc),
             source: concat!(stringify!($file), ".bpf.c"),
             registered: concat!("el_", stringify!($file)),
-            // SAFETY: defined in the file, and never written to.
-            operations: unsafe { &$operations },
+            algorithm: || (&raw const $algorithm).expose_provenance(),
             table: Table(&raw const $table),
         }, )+ ];
 
@@ -85,20 +86,20 @@ macro_rules! algorithms {
 pub const GUEST: &[Source] = include!(concat!(env!("OUT_DIR"), "/guest.rs"));
 
 algorithms! {
-    "reno" reno el_reno el_reno_parameters;
-    "hstcp" hstcp el_hstcp el_hstcp_parameters;
-    "hstcp-fc" hstcp_fc el_hstcp_fc el_hstcp_fc_parameters;
-    "scalable" scalable el_scalable el_scalable_parameters;
-    "htcp" htcp el_htcp el_htcp_parameters;
-    "bic" bic el_bic el_bic_parameters;
-    "fast" fast el_fast el_fast_parameters;
-    "ltcp" ltcp el_ltcp el_ltcp_parameters;
-    "westwood" westwood el_westwood el_westwood_parameters;
-    "veno" veno el_veno el_veno_parameters;
-    "illinois" illinois el_illinois el_illinois_parameters;
-    "yeah" yeah el_yeah el_yeah_parameters;
-    "compound" compound el_compound el_compound_parameters;
-    "dctcp" dctcp el_dctcp el_dctcp_parameters;
+    "reno" reno el_reno_cc el_reno_parameters;
+    "hstcp" hstcp el_hstcp_cc el_hstcp_parameters;
+    "hstcp-fc" hstcp_fc el_hstcp_fc_cc el_hstcp_fc_parameters;
+    "scalable" scalable el_scalable_cc el_scalable_parameters;
+    "htcp" htcp el_htcp_cc el_htcp_parameters;
+    "bic" bic el_bic_cc el_bic_parameters;
+    "fast" fast el_fast_cc el_fast_parameters;
+    "ltcp" ltcp el_ltcp_cc el_ltcp_parameters;
+    "westwood" westwood el_westwood_cc el_westwood_parameters;
+    "veno" veno el_veno_cc el_veno_parameters;
+    "illinois" illinois el_illinois_cc el_illinois_parameters;
+    "yeah" yeah el_yeah_cc el_yeah_parameters;
+    "compound" compound el_compound_cc el_compound_parameters;
+    "dctcp" dctcp el_dctcp_cc el_dctcp_parameters;
 }
 
 /// The parameter of `elephan-cc` that selects whose computation of a rule is used.
@@ -125,7 +126,11 @@ impl Entry {
     /// An instance with its published parameters, except for those in `settings`, for the simulator.
     pub fn build(&self, settings: &[(&str, Value)]) -> Result<AnyAlgorithm, Mistake> {
         let values = self.values(settings)?;
-        Ok(AnyAlgorithm::Governor(Box::new(Host::new(self.operations, values))))
+        let number = |(value, row): (u64, &Row)| value as f64 * libm::exp2(-(row.bits as f64));
+        let numbers: Vec<f64> = values.into_iter().zip(self.table.rows()).map(number).collect();
+        // SAFETY: the table of bpf.c, which never changes.
+        let object = unsafe { Object::at((self.algorithm)()) }?;
+        Ok(object.build(&numbers))
     }
 
     /// The values of its table in fixed point, in the table's order, with these settings.
@@ -137,7 +142,7 @@ impl Entry {
             return Err(Mistake::new(FORM, expected, "\"linux\""));
         }
         let parameters = (self.parameters)();
-        let value = |row: &host::Row| {
+        let value = |row: &Row| {
             let name = row.name();
             let setting = settings.iter().rev().find(|(set, _)| *set == name);
             setting.map_or(row.value, |(_, value)| fixed(*value, row.bits, &parameters, name))

@@ -17,20 +17,19 @@ pub const KINDS: [&str; 4] = [linux::PREFIX, BPF, "lib:", "python:"];
 /// Of these, an algorithm as an eBPF program, which a running kernel can load, too.
 pub const BPF: &str = "bpf:";
 
-/// An algorithm from outside: an object with the C interface, or a Python class.
-pub trait Foreign: Send + Sync {
+/// What is known of an algorithm from outside.
+#[derive(Clone, Debug)]
+pub struct Description {
     /// Its name in a list of algorithms.
-    fn title(&self) -> &str;
-
+    pub title: String,
     /// Its publication or file; empty if it names none.
-    fn source(&self) -> &str;
-
+    pub source: String,
     /// Its parameters, which are numbers.
-    fn parameters(&self) -> Vec<Parameter>;
-
-    /// An instance with these values of the parameters, in their order.
-    fn build(&self, values: &[f64]) -> AnyAlgorithm;
+    pub parameters: Vec<Parameter>,
 }
+
+/// Makes an instance.
+type Build = Box<dyn Fn(&[f64]) -> AnyAlgorithm + Send + Sync>;
 
 /// A registered algorithm.
 pub struct Registered {
@@ -38,7 +37,7 @@ pub struct Registered {
     pub entry: Entry,
     /// Its parameters.
     pub parameters: Vec<Parameter>,
-    algorithm: Box<dyn Foreign>,
+    build: Build,
 }
 
 type Table = BTreeMap<&'static str, &'static Registered>;
@@ -47,21 +46,26 @@ static TABLE: RwLock<Table> = RwLock::new(BTreeMap::new());
 
 /// Registers an algorithm under the name that scenarios use. One that has the name already is replaced; runs in progress keep it.
 ///
-/// Nothing that was registered is ever freed: plans refer to it without counting.
-pub fn register(name: &str, algorithm: Box<dyn Foreign>) {
+/// `build` makes an instance with values of the parameters, in their order. Nothing that was registered is ever freed, because plans refer
+/// to it without counting.
+pub fn register(
+    name: &str,
+    description: Description,
+    build: impl Fn(&[f64]) -> AnyAlgorithm + Send + Sync + 'static,
+) {
+    let Description { title, source, parameters } = description;
     let leaked = |text: &str| -> &'static str { Box::leak(text.to_owned().into_boxed_str()) };
     let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
     let name = table.get(name).map_or_else(|| leaked(name), |known| known.entry.name);
     let entry = Entry {
         name,
-        title: leaked(algorithm.title()),
-        source: leaked(algorithm.source()),
+        title: leaked(&title),
+        source: leaked(&source),
         implies: &[],
         parameters: Vec::new,
         make: (),
     };
-    let parameters = algorithm.parameters();
-    table.insert(name, Box::leak(Box::new(Registered { entry, parameters, algorithm })));
+    table.insert(name, Box::leak(Box::new(Registered { entry, parameters, build: Box::new(build) })));
 }
 
 /// The registered algorithm of that name.
@@ -102,7 +106,7 @@ impl Registered {
                 _ => parameter.default.as_f64().unwrap_or(0.0),
             }
         };
-        self.algorithm.build(&self.parameters.iter().map(value).collect::<Vec<_>>())
+        (self.build)(&self.parameters.iter().map(value).collect::<Vec<_>>())
     }
 }
 

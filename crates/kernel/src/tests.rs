@@ -12,7 +12,7 @@ fn tables_have_the_parameters_of_elephan_cc_with_the_same_defaults() {
     for entry in ALL {
         let parameters = (entry.parameters)();
         let known: Vec<&str> = parameters.iter().map(|p| p.name.as_ref()).collect();
-        let rows: Vec<&str> = entry.table.rows().iter().map(host::Row::name).collect();
+        let rows: Vec<&str> = entry.table.rows().iter().map(Row::name).collect();
         assert_eq!(rows, known, "{}", entry.cc);
         let default =
             |name: &str, default| entry.described().read(name, default).expect("a default in its range");
@@ -57,7 +57,10 @@ impl Pair {
         let made = [entry.described().build(settings), entry.build(settings)];
         let controllers = made.map(|algorithm| {
             let algorithm = algorithm.expect("settings in range");
-            Controller::new(algorithm, SlowStart::Standard, Quantisation::RoundDown, 10.0)
+            let mut controller =
+                Controller::new(algorithm, SlowStart::Standard, Quantisation::RoundDown, 10.0);
+            controller.tell(Told::Start, &Report { snd_nxt: 1, ..Report::default() });
+            controller
         });
         let min_rtt = Time::from_millis(base_rtt_ms);
         Self { controllers, now: Time::ZERO, min_rtt, delivered: [0.0; 2], marked: 0, round: 0, worst: 0.0 }
@@ -142,6 +145,9 @@ fn report(ack: &Ack) -> Report {
         min_rtt_ns: nanos(ack.min_rtt),
         srtt_ns: nanos(ack.srtt),
         delivered: ack.delivered as u64,
+        // Data sent in a round trip is acknowledged in the next.
+        snd_una: 2 * ack.round,
+        snd_nxt: 2 * ack.round + 1,
         round: ack.round,
         growth: ack.segments,
         mss: ack.mss,

@@ -6,7 +6,6 @@ use std::process::Command;
 use elephan_cc::governor::{Fault, Report, Told};
 use elephan_cc::{Cause, Controller, Quantisation, SlowStart};
 use elephan_kernel::foreign::Object;
-use elephan_kernel::registered::Foreign;
 use tempfile::TempDir;
 
 /// What every object here begins with: a state that holds its parameter, its seed, and a copy of both.
@@ -78,8 +77,9 @@ fn controller(object: &Object, values: &[f64]) -> Controller {
 fn an_object_describes_itself_and_sets_the_window() {
     let folder = TempDir::new().unwrap();
     let object = open(&folder, "good", &format!("{BEGINNING}{TABLE}")).unwrap();
-    assert_eq!([object.name(), object.title(), object.source()], ["steps", "In steps", "None 2026"]);
-    let parameters = object.parameters();
+    let known = object.description();
+    assert_eq!([object.name(), &known.title, &known.source], ["steps", "In steps", "None 2026"]);
+    let parameters = &known.parameters;
     assert_eq!(parameters.len(), 1);
     assert_eq!((&*parameters[0].name, parameters[0].default.as_f64()), ("step", Some(0.5)));
     assert_eq!(parameters[0].range.to_string(), "a number from 0 to 2");

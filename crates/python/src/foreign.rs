@@ -9,7 +9,8 @@ use elephan_cc::registry::AnyAlgorithm;
 use elephan_cc::{Cause, State};
 use elephan_kernel::foreign::Object;
 use elephan_kernel::linux;
-use elephan_kernel::registered::{self, Foreign};
+use elephan_kernel::registered::{self, Description};
+use elephan_units::Mistake;
 use elephan_units::entry::{Parameter, Range};
 use pyo3::PyClass;
 use pyo3::exceptions::PyTypeError;
@@ -118,17 +119,6 @@ impl Decision {
     }
 }
 
-/// A Python class as an algorithm.
-struct PyAlgorithm {
-    class: Py<PyAny>,
-    name: String,
-    title: String,
-    source: String,
-    parameters: Vec<Parameter>,
-    interval_ns: Option<u64>,
-    governs_recovery: bool,
-}
-
 /// What a class and all its controllers share.
 struct Shared {
     class: Py<PyAny>,
@@ -136,32 +126,6 @@ struct Shared {
     keywords: Vec<(String, f64)>,
     interval_ns: Option<u64>,
     governs_recovery: bool,
-}
-
-impl Foreign for PyAlgorithm {
-    fn title(&self) -> &str {
-        &self.title
-    }
-
-    fn source(&self) -> &str {
-        &self.source
-    }
-
-    fn parameters(&self) -> Vec<Parameter> {
-        self.parameters.clone()
-    }
-
-    fn build(&self, values: &[f64]) -> AnyAlgorithm {
-        let names = self.parameters.iter().map(|parameter| parameter.name.to_string());
-        let shared = Shared {
-            class: Python::attach(|py| self.class.clone_ref(py)),
-            name: self.name.clone(),
-            keywords: names.zip(values.iter().copied()).collect(),
-            interval_ns: self.interval_ns,
-            governs_recovery: self.governs_recovery,
-        };
-        AnyAlgorithm::Governor(Box::new(Controller::new(Arc::new(shared), 0)))
-    }
 }
 
 /// What was counted at the last report, and the round-trip times since.
@@ -392,32 +356,41 @@ fn register_class(
     interval_s: Option<f64>,
     governs_recovery: bool,
 ) {
-    let parameters = parameters.into_iter().map(|(name, meaning, default, low, high)| Parameter {
+    let parameter = |(name, meaning, default, low, high): (String, String, f64, f64, f64)| Parameter {
         name: name.into(),
         meaning: meaning.into(),
         unit: "".into(),
         default: json!(default),
         range: Range::Number { low, high, above: false },
-    });
-    let algorithm = PyAlgorithm {
-        class: class_,
-        name: registered::short(name),
-        title,
-        source,
-        parameters: parameters.collect(),
-        interval_ns: interval_s.map(|seconds| (seconds / NANOS) as u64),
-        governs_recovery,
     };
-    registered::register(name, Box::new(algorithm));
+    let parameters: Vec<Parameter> = parameters.into_iter().map(parameter).collect();
+    let names: Vec<String> = parameters.iter().map(|parameter| parameter.name.to_string()).collect();
+    let short = registered::short(name);
+    let interval_ns = interval_s.map(|seconds| (seconds / NANOS) as u64);
+    registered::register(name, Description { title, source, parameters }, move |values| {
+        let shared = Shared {
+            class: Python::attach(|py| class_.clone_ref(py)),
+            name: short.clone(),
+            keywords: names.iter().cloned().zip(values.iter().copied()).collect(),
+            interval_ns,
+            governs_recovery,
+        };
+        AnyAlgorithm::Governor(Box::new(Controller::new(Arc::new(shared), 0)))
+    });
+}
+
+/// Registers an object under a name.
+fn register_opened(name: &str, object: Result<Object, Mistake>) -> PyResult<()> {
+    let object = object.map_err(|mistake| ScenarioError::new_err(mistake.to_string()))?;
+    registered::register(name, object.description().clone(), move |values| object.build(values));
+    Ok(())
 }
 
 /// Registers the algorithm of a shared object, which has the C interface, under `name`. Its code is loaded. Raises `ScenarioError` where it is
 /// none, or one of another version of the interface.
 #[pyfunction]
 fn register_object(name: &str, path: PathBuf) -> PyResult<()> {
-    let object = Object::open(&path).map_err(|mistake| ScenarioError::new_err(mistake.to_string()))?;
-    registered::register(name, Box::new(object));
-    Ok(())
+    register_opened(name, Object::open(&path))
 }
 
 /// Registers the algorithm whose table of functions is at an address of this process under `name`. The table must stay. Raises
@@ -426,10 +399,7 @@ fn register_object(name: &str, path: PathBuf) -> PyResult<()> {
 #[expect(unsafe_code, reason = "the caller has the table")]
 fn register_table(name: &str, address: usize) -> PyResult<()> {
     // SAFETY: `elephan.foreign.controllers`, the only caller, keeps the table and what it refers to.
-    let object =
-        unsafe { Object::at(address) }.map_err(|mistake| ScenarioError::new_err(mistake.to_string()))?;
-    registered::register(name, Box::new(object));
-    Ok(())
+    register_opened(name, unsafe { Object::at(address) })
 }
 
 /// Makes known that the running kernel has an algorithm called `name`, with `linux:`, which Elephan does not list.

@@ -185,7 +185,8 @@ fn register_object() {
     compiler.arg(here.join("../../scenarios/examples/own/scalable.c")).arg("-o").arg(&object);
     assert!(compiler.status().expect("a C compiler").success(), "{compiler:?}");
     let object = Object::open(&object).unwrap_or_else(|mistake| panic!("{mistake}"));
-    register("lib:scalable", Box::new(object));
+    let description = object.description().clone();
+    register("lib:scalable", description, move |values| object.build(values));
 }
 
 fn measure(case: &Case, limit: u32, threads: u32) -> Figures {

@@ -9,7 +9,7 @@ from pathlib import Path
 from elephan import _core
 from elephan.foreign import build, linux
 
-ADAPTER = Path(__file__).with_name("bpf.c")
+ADAPTER = tuple(Path(__file__).with_name(name) for name in ("bpf.c", "bpf_kernel.c"))
 NAME = re.compile(r"^\s*#\s*define\s+ALGORITHM\s+(\w+)\s*$", re.MULTILINE)
 # The operations in the form of the selftests; of several, the last are those that are used.
 OPERATIONS = re.compile(
@@ -39,7 +39,7 @@ def _of_kernel(path: Path, text: str, algorithm: str) -> Path:
     if re.search(r"\bin_flight\b", text):
         flags.append("-DNEEDS_RATE")
     headers = {name: text for name, text in _core.kernel_sources().items() if name.endswith(".h")}
-    return build.shared([path, ADAPTER], flags=flags, texts=headers)
+    return build.shared([path, *ADAPTER], flags=flags, texts=headers)
 
 
 def _of_selftests(path: Path, text: str, operations: str) -> Path:

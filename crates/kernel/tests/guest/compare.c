@@ -29,7 +29,6 @@ static const struct {
 #define STEPS 30000
 #define INFINITE_SSTHRESH 0x7fffffff
 
-void el_use(const u64 *values);
 int elephan_algorithm(const char *name, const char *registered, const u64 *values, u32 count);
 
 void host_call(unsigned algorithm, const u64 *values, enum operation operation, const struct told *told,
@@ -52,7 +51,7 @@ void host_call(unsigned algorithm, const u64 *values, enum operation operation, 
 	};
 	u64 ctx[3] = { (u64)&tp };
 
-	el_use(values);
+	el_values = values;
 	tp.rtt_min.s[0].v = told->min_rtt_us;
 	memcpy(tp.inet_conn.icsk_ca_priv, changed->private, sizeof(changed->private));
 	changed->answer = 0;

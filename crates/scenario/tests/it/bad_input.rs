@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use elephan_cc::registry::{self, AnyAlgorithm};
+use elephan_cc::registry;
 use elephan_kernel::linux;
-use elephan_kernel::registered::{self, Foreign};
+use elephan_kernel::registered::{self, Description};
 use elephan_scenario::{Files, Scenario, Syntax, parse};
 use elephan_tcp::Recovery;
 use elephan_units::entry::{self, Parameter, Range};
@@ -100,27 +100,15 @@ fn algorithms_of_linux_need_an_engine_that_runs_a_kernel() {
     assert!(error.contains("flow.0.cc.beta: expected no parameters, found \"beta\""), "{error}");
 }
 
-/// An algorithm from outside, with a parameter.
-struct Outside;
-
-impl Foreign for Outside {
-    fn title(&self) -> &'static str {
-        "Mine"
-    }
-
-    fn source(&self) -> &'static str {
-        ""
-    }
-
-    fn parameters(&self) -> Vec<Parameter> {
-        let range = Range::Number { low: 1.0, high: 20.0, above: false };
-        let [name, meaning, unit] = ["alpha_max", "Largest increase.", ""].map(Into::into);
-        vec![Parameter { name, meaning, unit, default: json!(10), range }]
-    }
-
-    fn build(&self, _: &[f64]) -> AnyAlgorithm {
+/// Registers an algorithm from outside, with a parameter.
+fn register(name: &str) {
+    let range = Range::Number { low: 1.0, high: 20.0, above: false };
+    let [alpha_max, meaning, unit] = ["alpha_max", "Largest increase.", ""].map(Into::into);
+    let parameters = vec![Parameter { name: alpha_max, meaning, unit, default: json!(10), range }];
+    let description = Description { title: "Mine".to_owned(), source: String::new(), parameters };
+    registered::register(name, description, |_| {
         registry::find("reno").expect("registered").build(&[]).expect("no settings")
-    }
+    });
 }
 
 #[test]
@@ -130,7 +118,7 @@ fn algorithms_from_outside_are_named_when_they_are_registered() {
                     found \"lib:/a/mine.so\"";
     assert!(error.contains(expected), "{error}");
     for name in ["lib:/a/mine.so", "bpf:/a/mine.bpf.c", "python:/a/mine.py:Mine", "linux:/a/tcp_mine.c"] {
-        registered::register(name, Box::new(Outside));
+        register(name);
         let ones = ["sim", "model", "linux", "kernel"].map(|engine| {
             let error = error_of(&format!("engine = \"{engine}\"\n{GOOD}"), "flow.0.cc", name);
             (engine, error == "no error")

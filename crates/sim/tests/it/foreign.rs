@@ -3,7 +3,7 @@
 use elephan_cc::Cause;
 use elephan_cc::governor::{Fault, Governor, Limits, Report};
 use elephan_cc::registry::AnyAlgorithm;
-use elephan_kernel::registered::{Foreign, register};
+use elephan_kernel::registered::{Description, register};
 use elephan_metrics::Uncontrolled;
 use elephan_sim::{Error, run, run_as_one_site, run_on};
 use elephan_units::entry::{Parameter, Range};
@@ -42,32 +42,16 @@ impl Governor for Standard {
     }
 }
 
-/// What registers it.
-struct Made {
-    needs_rate: bool,
-}
-
-impl Foreign for Made {
-    fn title(&self) -> &'static str {
-        "Standard TCP from outside"
-    }
-    fn source(&self) -> &'static str {
-        ""
-    }
-    fn parameters(&self) -> Vec<Parameter> {
-        let range = Range::Number { low: 0.0, high: 1e6, above: false };
-        let [name, meaning, unit] = ["fails_at", "When it fails.", "s"].map(Into::into);
-        vec![Parameter { name, meaning, unit, default: 1e6.into(), range }]
-    }
-    fn build(&self, values: &[f64]) -> AnyAlgorithm {
-        let needs_rate = self.needs_rate;
-        AnyAlgorithm::Governor(Box::new(Standard { fails_at: values[0], needs_rate }))
-    }
-}
-
 fn register_all() {
-    register("lib:/standard.so", Box::new(Made { needs_rate: false }));
-    register("lib:/sampled.so", Box::new(Made { needs_rate: true }));
+    for (name, needs_rate) in [("lib:/standard.so", false), ("lib:/sampled.so", true)] {
+        let range = Range::Number { low: 0.0, high: 1e6, above: false };
+        let [fails_at, meaning, unit] = ["fails_at", "When it fails.", "s"].map(Into::into);
+        let parameters = vec![Parameter { name: fails_at, meaning, unit, default: 1e6.into(), range }];
+        let title = "Standard TCP from outside".to_owned();
+        register(name, Description { title, source: String::new(), parameters }, move |values| {
+            AnyAlgorithm::Governor(Box::new(Standard { fails_at: values[0], needs_rate }))
+        });
+    }
 }
 
 fn scenario(flows: &str) -> String {

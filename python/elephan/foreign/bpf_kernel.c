@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* The kernel functions that the algorithms call, and what the host needs to call the algorithms. */
+/* What an algorithm in the form of those in kernel/ calls of the kernel, on the host. */
 #define ALGORITHM host
 #include "elephan.h"
 
@@ -15,15 +15,8 @@ u32 tcp_slow_start(struct tcp_sock *tp, u32 acked)
 	return acked;
 }
 
-/* As tcp_reno_undo_cwnd(); the simulator's endpoint undoes by itself and never asks. */
+/* As tcp_reno_undo_cwnd(); the endpoint restores the window by itself, and never asks. */
 u32 tcp_reno_undo_cwnd(struct sock *sk)
 {
 	return ((struct tcp_sock *)sk)->snd_cwnd;
 }
-
-void el_use(const u64 *values)
-{
-	el_values = values;
-}
-
-const u64 el_sizeof_tcp_sock = sizeof(struct tcp_sock);
