@@ -73,17 +73,12 @@ impl Endpoint {
     /// [`Receiver::receive_next`]: crate::receiver::Receiver::receive_next
     #[inline(always)]
     fn on_next_data(&mut self, segment: &Segment, marked: bool, now: Time) -> bool {
-        let differs = marked != self.echo;
-        if differs && self.echoes_each_mark() {
+        // What is echoed may change: at a mark, or at the end of marks where each is echoed.
+        if marked != self.echo && (marked || self.echoes_each_mark()) {
             return false;
         }
         let echo = self.age_of_echo(segment, now);
-        let taken =
-            self.says_nothing(segment) && self.receiver.receive_next(u64::from(segment.len), echo, now);
-        if taken && differs {
-            self.echo |= marked && self.ecn;
-        }
-        taken
+        self.says_nothing(segment) && self.receiver.receive_next(u64::from(segment.len), echo, now)
     }
 
     /// What [`Endpoint::on_segment`] does, by the rules for any segment.

@@ -8,7 +8,7 @@ impl Receiver {
     /// The fast path of [`Receiver::receive`]: the next `len` bytes arrived, without a FIN. Returns false, with
     /// nothing changed, unless the bytes fit into the window, no data is missing, no FIN has arrived, the
     /// application reads at once, and the window does not grow with each segment.
-    #[inline]
+    #[inline(always)]
     pub fn receive_next(&mut self, len: u64, echo: Option<Time>, now: Time) -> bool {
         let next = self.next + len;
         if next > self.advertised
@@ -29,7 +29,7 @@ impl Receiver {
 
     /// Data arrived in order: an ACK is due `at_once`, or for a given number of segments, or when its timer runs
     /// out (RFC 5681, section 4.2).
-    #[inline]
+    #[inline(always)]
     pub(super) fn acknowledge(&mut self, at_once: bool, now: Time) {
         if at_once
             || self.quick_left > 0
@@ -43,7 +43,7 @@ impl Receiver {
     }
 
     /// Data arrived, with an echoed timestamp of this age: the window follows the rate of reading, if it is tuned.
-    #[inline]
+    #[inline(always)]
     pub(super) fn right_size(&mut self, echo: Option<Time>, now: Time) {
         if let Some(sizing) = &mut self.right_sizing {
             let window = u64::from(self.window);

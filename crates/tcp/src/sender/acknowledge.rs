@@ -8,7 +8,7 @@ use elephan_units::Time;
 use super::governed::Delivery;
 use super::phase::{Phase, RecoveryWindow};
 use super::rtt::{age, sent_by, ticks};
-use super::scoreboard::Delivered;
+use super::scoreboard::{Arrivals, Delivered};
 use super::settings::Repair;
 use super::{Acknowledgment, Duplicates, Round, Sender};
 use crate::config::ByteCounting;
@@ -92,14 +92,14 @@ impl Sender {
             return;
         }
         self.burst = 0;
+        let mut delivered = Delivered::new(now.since(self.rtt.min()));
         if self.governed.is_some() {
-            self.note_prior();
+            delivered.told = Some(self.note_prior());
         }
         let mut before = Before { una: self.space.una, pipe: self.board.pipe(), open: self.phase.is_open() };
         let was_dubious = self.settings.moderate && self.is_dubious();
         let window_changed = self.space.take_window(ack.offset, ack.window);
 
-        let mut delivered = Delivered::new(now.since(self.rtt.min()));
         let advanced = ack.offset > self.space.una;
         if advanced {
             self.space.una = ack.offset;
@@ -171,10 +171,7 @@ impl Sender {
             self.tell_state(now);
         }
         if delivered.bytes > 0 || advanced {
-            self.tell_controller(&delivered, rtt, before, ack.ece, now);
-            if self.governed.is_some() {
-                self.reduce_if_asked(counters, now);
-            }
+            self.tell_controller(&delivered, rtt, before, ack.ece, counters, now);
         }
         if self.settings.moderate && self.space.next > before.una {
             let says_nothing = !advanced && !ack.has_data && !window_changed;
@@ -285,6 +282,7 @@ impl Sender {
         rtt: Option<Time>,
         before: Before,
         marked: bool,
+        counters: &mut Counters,
         now: Time,
     ) {
         self.begin_round();
@@ -299,16 +297,16 @@ impl Sender {
             && counts
             && self.is_window_limit();
         let growth = if grows { self.worth(delivered.bytes, delivered.cumulative) } else { 0.0 };
-        if self.governed.is_some() {
+        if let Some(Arrivals { count, latest }) = delivered.told {
             let delivery = Delivery {
                 growth,
-                acked: delivered.count,
+                acked: count,
                 cumulative: delivered.segments,
-                newest: delivered.latest.map(|(_, id, sent_at)| (id, sent_at)),
+                newest: latest.map(|(_, id, sent_at)| (id, sent_at)),
                 rtt,
                 marked,
             };
-            self.tell_ack(delivery, now);
+            self.tell_ack(delivery, counters, now);
         } else {
             self.grow(growth, before.pipe, rtt, state, now);
         }
@@ -378,11 +376,10 @@ impl Sender {
 
     /// A duplicate ACK arrived.
     fn note_duplicate(&mut self) {
-        let (count, next) = match self.duplicates {
-            Some(Duplicates { count, next }) => (count.saturating_add(1), next),
-            None => (NonZero::<u64>::MIN, self.space.next),
-        };
-        self.duplicates = Some(Duplicates { count, next });
+        match &mut self.duplicates {
+            Some(Duplicates { count, .. }) => *count = count.saturating_add(1),
+            None => self.duplicates = Some(Duplicates { count: NonZero::<u64>::MIN, next: self.space.next }),
+        }
     }
 
     /// How many segments of growth an ACK counts for that moved the left edge: it delivered `bytes`, and `cumulative`

@@ -7,6 +7,7 @@ use elephan_units::Time;
 use super::Sender;
 use super::pacing::Pacer;
 use super::rate::{Counts, RateSampler};
+use super::scoreboard::Arrivals;
 use crate::report::Counters;
 
 /// What a sender keeps only where a governor sets its window.
@@ -171,7 +172,7 @@ impl Sender {
 
     /// An ACK was processed: reduces the window if the governor asks for it, and no reduction is in progress (Linux,
     /// net/ipv4/tcp_input.c, `tcp_enter_cwr`).
-    pub(super) fn reduce_if_asked(&mut self, counters: &mut Counters, now: Time) {
+    fn reduce_if_asked(&mut self, counters: &mut Counters, now: Time) {
         let Some(governed) = &mut self.governed else { return };
         if !std::mem::take(&mut governed.asks) || !matches!(governed.state, State::Open | State::Disorder) {
             return;
@@ -188,19 +189,20 @@ impl Sender {
         self.follow_pacing_rate();
     }
 
-    /// An ACK arrived, and nothing of it was processed yet.
+    /// An ACK arrived, and nothing of it was processed yet: what it delivers is to be told.
     #[inline(never)]
-    pub(super) fn note_prior(&mut self) {
+    pub(super) fn note_prior(&mut self) -> Arrivals {
         self.note_app_limited();
         let in_flight = self.segments_in_flight();
         if let Some(governed) = &mut self.governed {
             governed.prior_in_flight = in_flight;
         }
+        Arrivals::default()
     }
 
     /// An ACK delivered data: what it says of the state is told already.
     #[inline(never)]
-    pub(super) fn tell_ack(&mut self, delivery: Delivery, now: Time) {
+    pub(super) fn tell_ack(&mut self, delivery: Delivery, counters: &mut Counters, now: Time) {
         let losses = self.board.losses();
         let Some(governed) = &mut self.governed else { return };
         governed.first = self.board.first();
@@ -227,6 +229,7 @@ impl Sender {
         report.is_ece = u32::from(delivery.marked);
         report.rate = Rate { is_ack_delayed: u32::from(is_ack_delayed), ..rate };
         self.tell_report(Told::Ack, &report);
+        self.reduce_if_asked(counters, now);
     }
 
     /// The same where nothing was missing, lost or retransmitted: `bytes` were delivered. The state is told, too.

@@ -37,16 +37,33 @@ pub struct Delivered {
     pub cumulative: u64,
     /// Segments newly acknowledged cumulatively.
     pub segments: u64,
-    /// Segments newly acknowledged, cumulatively or selectively.
-    pub count: u64,
-    /// The latest transmission among these: its number, the segment's id, and when it was sent.
-    pub latest: Option<(u32, u64, Time)>,
+    /// What a governor is told besides, if there is one.
+    pub told: Option<Arrivals>,
     /// Time when the newest of these segments that was sent only once was sent.
     pub newest: Option<Time>,
     /// Time of the last transmission of the first of these segments that was sent more than once.
     pub ambiguous: Option<Time>,
     /// Offset of the lowest of these segments that was sent only once; `u64::MAX` if there is none.
     pub lowest: u64,
+}
+
+/// The segments that an ACK delivered, as a governor is told of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Arrivals {
+    /// Segments newly acknowledged, cumulatively or selectively.
+    pub count: u64,
+    /// The latest transmission among these: its number, the segment's id, and when it was sent.
+    pub latest: Option<(u32, u64, Time)>,
+}
+
+impl Arrivals {
+    #[cold]
+    fn add(&mut self, transmission: u32, id: u64, sent_at: Time) {
+        self.count += 1;
+        if self.latest.is_none_or(|(latest, ..)| is_later(transmission, latest)) {
+            self.latest = Some((transmission, id, sent_at));
+        }
+    }
 }
 
 impl Delivered {
@@ -58,8 +75,7 @@ impl Delivered {
             bytes: 0,
             cumulative: 0,
             segments: 0,
-            count: 0,
-            latest: None,
+            told: None,
             newest: None,
             ambiguous: None,
             lowest: u64::MAX,
@@ -314,24 +330,22 @@ impl Scoreboard {
 
     /// Records when the delivered segment was sent, if it is known which transmission arrived.
     fn arrived(&mut self, id: u64, record: &Record, delivered: &mut Delivered) {
-        delivered.count += 1;
-        if delivered.latest.is_none_or(|(latest, ..)| is_later(record.transmission, latest)) {
-            delivered.latest = Some((record.transmission, id, record.sent_at));
-        }
+        let mut is_known = true;
         if record.was_retransmitted() {
             delivered.ambiguous.get_or_insert(record.sent_at);
             // RFC 8985, section 6.2, step 2: the ACK came too soon for the retransmission.
-            if record.sent_at > delivered.horizon {
-                return;
-            }
+            is_known = record.sent_at <= delivered.horizon;
         } else {
             if delivered.newest.is_none_or(|sent_at| sent_at <= record.sent_at) {
                 delivered.newest = Some(record.sent_at);
             }
             delivered.lowest = delivered.lowest.min(record.offset);
         }
-        if is_later(record.transmission, self.latest_arrived) {
+        if is_known && is_later(record.transmission, self.latest_arrived) {
             (self.latest_arrived, self.latest_sent_at) = (record.transmission, record.sent_at);
+        }
+        if let Some(arrivals) = &mut delivered.told {
+            arrivals.add(record.transmission, id, record.sent_at);
         }
     }
 
@@ -425,8 +439,8 @@ impl Scoreboard {
         marked.flags |= SACKED;
         self.sacked += 1;
         self.leaves(&record);
-        self.arrived(id, &record, delivered);
         delivered.bytes += u64::from(record.len);
+        self.arrived(id, &record, delivered);
     }
 
     /// Number of transmissions so far, retransmissions included, wrapping.
