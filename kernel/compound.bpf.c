@@ -21,7 +21,7 @@ PARAMETERS = {
 	{},
 };
 
-/* The largest eta and number of queued segments (Q20) that are told apart, so that products fit. */
+/* The largest eta and number of queued segments (Q20) that are distinguished, so that products fit. */
 #define MOST_ETA (1024 * ONE20)
 #define MOST_QUEUED (1ull << 43)
 #define NONE (~0ull)
