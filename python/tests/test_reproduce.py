@@ -111,6 +111,11 @@ def test_a_claim_tested_anew_leaves_the_rest_of_its_report(tmp_path):
     place.unlink()
     assert CliRunner().invoke(app, ["reproduce", name, *options, "--claim", one]).exit_code == 0
     assert [found["claim"] for found in json.loads(place.read_text())["claims"]] == [one]
+    # A claim of another experiment is refused, and makes no report.
+    place.unlink()
+    with pytest.raises(elephan.ScenarioError, match=f"--claim: expected a claim that {name} tests, found L16"):
+        CliRunner().invoke(app, ["reproduce", name, *options, "--claim", "L16"], catch_exceptions=False)
+    assert not place.exists()
 
 
 def test_sets_of_choices_that_contradict_each_other_are_a_finding(tmp_path):
@@ -191,9 +196,28 @@ def test_the_page_names_what_another_engine_does_otherwise(tmp_path, monkeypatch
     assert "*Second opinion*: ns-2: refuted; of the 1 places that it can run, 0 hold and 1 fail." in page
 
 
-def test_theory_is_not_called_published(tmp_path):
-    heads = [table.head[1].text for table in tables_of(stored(tmp_path, quick=True))]
-    assert heads == ["published", "theory", "published"]
+def test_theory_is_not_called_published_and_a_formula_is_no_simulation(tmp_path):
+    def heads(document, **others):
+        return [[head.text for head in table.head[1:-2]] for table in tables_of(document, others)]
+
+    document = stored(tmp_path, quick=True)
+    assert heads(document) == [["published", "simulator"], ["theory", "simulator"], ["published", "simulator"]]
+    report = Report(Lab(tmp_path))
+    report.compare("windows", "packets", [Quantity.exact("Standard TCP", 10, 10)], kind=Kind.FORMULA)
+    document = report_of(MADE_UP, report)
+    assert heads(document, ns2=document) == [["published", "formula"]]
+
+
+def test_the_page_counts_what_a_kernel_could_run(tmp_path, monkeypatch):
+    monkeypatch.setitem(EXPERIMENTS, MADE_UP.name, MADE_UP)
+    report = stored(tmp_path, quick=False)
+    place = report_place(tmp_path, MADE_UP.name, quick=False, engine="kernel")
+    place.parent.mkdir(parents=True)
+    place.write_text(json.dumps(report | {"engine": "kernel"}))
+    page = write_page(tmp_path, tmp_path / "page.md").read_text()
+    # Neither its theory nor the claim that it cannot test.
+    assert "| kernel against printed measurement | 1 | 0 | 0 | 0 | 0 |" in page
+    assert "| kernel against printed measurement | 0 | 1 | 0 | 0 | 0 |" in page
 
 
 def test_a_page_of_nothing_is_refused(tmp_path):

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -103,6 +103,8 @@ def reproduce(
         err.message(work.announcement())
         for one in chosen:
             counts.update(work.do(one))
+    if untested := sorted(asked - work.tested):
+        raise _core.ScenarioError(f"--claim: expected a claim that {name} tests, found {', '.join(untested)}")
     out.print(f"{_counted(len(chosen))}: " + ", ".join(f"{n} {what}" for what, n in sorted(counts.items())))
     if quick:
         out.print("These verdicts are from fewer and shorter runs (--quick); the page does not count them.")
@@ -152,6 +154,8 @@ class _Work:
     labs: Sequence[Lab]
     folder: Path
     costs: dict[str, float]
+    # The claims that were tested.
+    tested: set[str] = field(default_factory=set)
 
     def announcement(self) -> str:
         """What will be done, and how long it takes if nothing is there yet."""
@@ -196,8 +200,10 @@ class _Work:
             "differences": list(lab.differences),
             "code": code_version(),
         }
+        self.tested.update(claim["claim"] for claim in report["claims"])
         if lab.claims:
-            _write(_place(self.folder, report), _renewed(self.folder, report))
+            if report["claims"]:
+                _write(_place(self.folder, report), _renewed(self.folder, report))
         else:
             _keep(self.folder, report, made.draw)
         return report
@@ -206,7 +212,8 @@ class _Work:
 def _renewed(folder: Path, report: dict[str, Any]) -> dict[str, Any]:
     """The stored report of the same code, if there is one, with the claims of `report` in their places."""
     place = _place(folder, report)
-    stored: dict[str, Any] = read_json(place.parent, place.name) if place.is_file() else report
+    # Notes are of the whole experiment.
+    stored: dict[str, Any] = read_json(place.parent, place.name) if place.is_file() else report | {"notes": []}
     if stored["code"] != report["code"]:
         raise _core.ScenarioError(
             f"{place}: expected a report by {report['code']}, found one by {stored['code']}; run the whole experiment again"

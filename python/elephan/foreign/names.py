@@ -177,7 +177,11 @@ def register(name: str) -> None:
         return
     digest = hashlib.blake2b(found.read_bytes(), digest_size=16).hexdigest()
     if _digests.get(name) != digest:
-        _core.register_object(name, found)
+        try:
+            _core.register_object(name, found)
+        except ValueError as error:
+            # The file that the user knows, in place of its copy in the cache.
+            raise ValueError(str(error).replace(str(found), rest)) from error
         _digests[name] = digest
 
 

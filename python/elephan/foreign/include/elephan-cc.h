@@ -10,8 +10,8 @@
  * one connection come one after the other, calls for different connections may come from different threads at the same time.
  * Segments are full-sized segments of `mss` bytes. Times are in nanoseconds of simulated (or real) time, and never zero.
  *
- * Changes that keep old objects working append members to the structures, and raise ELEPHAN_CC_MINOR; `size` tells the reader which
- * members the object has. All other changes raise ELEPHAN_CC_ABI.
+ * Changes that keep old objects working append members to the structures; `size` tells which members the table of an object has. All
+ * other changes raise ELEPHAN_CC_ABI.
  */
 #ifndef ELEPHAN_CC_H
 #define ELEPHAN_CC_H

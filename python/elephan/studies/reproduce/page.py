@@ -11,7 +11,7 @@ from elephan.base.folders import new_file
 from elephan.base.plots import save
 from elephan.base.table import Head, Table, text_heads
 from elephan.base.text import Markdown, markdown
-from elephan.studies.reproduce.judge import KINDS, Verdict
+from elephan.studies.reproduce.judge import KINDS, Kind, Verdict
 from elephan.studies.reproduce.lab import EXPERIMENTS, OTHERS, SOURCES, Engine, claims
 from elephan.studies.reproduce.pictures import beside_print, overview
 from elephan.studies.reproduce.stored import (
@@ -29,6 +29,8 @@ Reports = Mapping[str, dict[str, Any]]
 MOST_SHOWN = 8
 # Places that a sentence names.
 MOST_NAMED = 3
+# The engines whose numbers are those of a kernel.
+KERNELS: tuple[Engine, ...] = ("kernel", "linux")
 OF_COMPARISONS = (Verdict.AGREES, Verdict.ORDERING, Verdict.DIFFERS, Verdict.UNDECIDED, Verdict.UNTESTABLE)
 OF_CLAIMS = (Verdict.CONFIRMED, Verdict.REFUTED, Verdict.DEPENDENT, Verdict.UNDECIDED, Verdict.UNTESTABLE)
 MEANINGS = {
@@ -81,7 +83,7 @@ def _head(full: Reports, reports: Reports, beside: Mapping[Engine, Reports], pag
         "",
         _versions(reports),
         "",
-        *_counts(full),
+        *_counts(full, beside),
         f'<object type="image/svg+xml" data="{pages}/overview.svg" aria-label="Every verdict of every source">',
         f'<img src="{pages}/overview.svg" alt="Every verdict of every source, as a coloured square">',
         "</object>",
@@ -96,24 +98,31 @@ def _head(full: Reports, reports: Reports, beside: Mapping[Engine, Reports], pag
     ]
 
 
-def _counts(full: Reports) -> list[str]:
+def _counts(full: Reports, beside: Mapping[Engine, Reports]) -> list[str]:
     """The verdicts by their kind: comparisons of numbers, and claims."""
+    kernels = [report for engine in KERNELS for report in beside[engine].values()]
     lines = []
     for what, key, verdicts in (("numbers", "comparisons", OF_COMPARISONS), ("claims", "claims", OF_CLAIMS)):
         rows = []
         for kind, text in KINDS.items():
-            found = Counter(
-                one["verdict"]
-                for report in full.values()
-                for one in report[key]
-                if one["kind"] == kind and not one.get("cause_of")
-            )
+            reports = kernels if kind == Kind.KERNEL else list(full.values())
+            found = Counter(one["verdict"] for report in reports for one in report[key] if _is_of_kind(one, kind))
             if found:
                 rows.append([text, *(str(found[verdict]) for verdict in verdicts)])
         total = Table("", [*text_heads(f"{what}, by kind"), *map(Head, verdicts)], rows)
         lines += [total.to_markdown().rstrip(), ""]
     meanings = [f"- {coloured(verdict)}: {text}." for verdict, text in MEANINGS.items()]
     return [*lines, *meanings, ""]
+
+
+def _is_of_kind(one: dict[str, Any], kind: Kind) -> bool:
+    """Whether a comparison or a claim counts as one of a kind. Of a kernel, only what it can run counts."""
+    if one.get("cause_of"):
+        return False
+    if kind != Kind.KERNEL:
+        return bool(one["kind"] == kind)
+    # On a kernel a claim has the kind that it has in the simulator.
+    return one["kind"] in (Kind.KERNEL, Kind.SIMULATION) and one["verdict"] != Verdict.UNTESTABLE
 
 
 def _versions(reports: Reports) -> str:

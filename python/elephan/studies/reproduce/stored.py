@@ -152,9 +152,12 @@ def _beside(one: Mapping[str, Any]) -> str:
     return "-" if one["unusable"] else str(one["ours"]["text"])
 
 
-def heading(comparison: Mapping[str, Any]) -> str:
-    """The head of the column that holds what ours is compared with: our own theory is never called published."""
-    return "theory" if comparison["kind"] == Kind.THEORY else "published"
+def headings(comparison: Mapping[str, Any], engine: Engine) -> tuple[str, str]:
+    """The heads of the columns of a comparison: our own theory is never called published, nor a formula a simulation."""
+    return (
+        "theory" if comparison["kind"] == Kind.THEORY else "published",
+        "formula" if comparison["kind"] == Kind.FORMULA else NAMES[engine],
+    )
 
 
 def tables_of(report: dict[str, Any], others: Mapping[Engine, dict[str, Any]] | None = None) -> list[Table]:
@@ -164,11 +167,12 @@ def tables_of(report: dict[str, Any], others: Mapping[Engine, dict[str, Any]] | 
     for comparison in report["comparisons"]:
         # A number without a unit has none in its head.
         unit = "" if comparison["unit"] == "1" else comparison["unit"]
+        # A formula needs no engine.
+        elsewhere = beside if comparison["kind"] != Kind.FORMULA else {}
         head = [
             *text_heads("system"),
-            Head(heading(comparison), unit),
-            Head(NAMES[report.get("engine", "sim")], unit),
-            *(Head(NAMES[engine], unit) for engine in beside),
+            *(Head(name, unit) for name in headings(comparison, report.get("engine", "sim"))),
+            *(Head(NAMES[engine], unit) for engine in elsewhere),
             Head("deviation", "%"),
             *text_heads("verdict"),
         ]
@@ -177,7 +181,7 @@ def tables_of(report: dict[str, Any], others: Mapping[Engine, dict[str, Any]] | 
                 row["system"],
                 published_text(row),
                 ours_text(row),
-                *(rows_of.get((comparison["group"], row["system"]), "-") for rows_of in beside.values()),
+                *(rows_of.get((comparison["group"], row["system"]), "-") for rows_of in elsewhere.values()),
                 deviation(row["deviation"]),
                 AGREES[row["agrees"]],
             ]
