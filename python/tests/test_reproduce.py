@@ -193,7 +193,7 @@ def test_the_page_names_what_another_engine_does_otherwise(tmp_path, monkeypatch
     place.write_text(json.dumps(report | {"engine": "ns2", "differences": ["reno: it counts ACKs"]}))
     page = write_page(tmp_path, tmp_path / "page.md").read_text()
     assert "- In the column *ns-2*: reno: it counts ACKs" in (tmp_path / "page" / "li2006.md").read_text()
-    assert "*Second opinion*: ns-2: refuted; of the 1 places that it can run, 0 hold and 1 fail." in page
+    assert "*Second opinion*: ns-2: refuted. Of the 1 places that fail here, 1 fail there too." in page
 
 
 def test_theory_is_not_called_published_and_a_formula_is_no_simulation(tmp_path):

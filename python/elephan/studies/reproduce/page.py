@@ -247,16 +247,26 @@ def _failures(claim: dict[str, Any]) -> str:
 
 
 def _second_opinion(claim: dict[str, Any], elsewhere: Mapping[Engine, dict[str, Any]]) -> str:
-    """What the engines beside the simulator say of a claim: their verdicts, and at how many places it holds and fails."""
+    """What the engines beside the simulator say of a refuted claim: their verdicts, and what they found where it fails here."""
     said = [claim["oracle"]] if claim["oracle"] else []
-    for engine, found in elsewhere.items():
-        usable = [one["holds"] for each in found["sets"] for one in each["findings"] if not one["unusable"]]
-        if usable:
-            holds, fails = usable.count(True), usable.count(False)
+    fails = [(name, place) for name, place, one in _found(claim) if one["holds"] is False]
+    for engine, other in elsewhere.items():
+        there = {(name, place): one["holds"] for name, place, one in _found(other) if not one["unusable"]}
+        if there:
+            too = sum(there.get(place) is False for place in fails)
+            missing = sum(place not in there for place in fails)
+            cannot = f", and {missing} cannot be run" if missing else ""
             said.append(
-                f"{NAMES[engine]}: {found['verdict']}; of the {len(usable)} places that it can run, {holds} hold and {fails} fail."
+                f"{NAMES[engine]}: {other['verdict']}. Of the {len(fails)} places that fail here, {too} fail there too{cannot}."
             )
     return " ".join(said) or "None: it was run on the simulator only."
+
+
+def _found(claim: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The name of the set, the place, and what was found there, for all sets of a claim."""
+    for one in claim["sets"]:
+        for finding in one["findings"]:
+            yield one["name"], finding["place"], finding
 
 
 def _open(full: Reports, pages: str) -> list[str]:

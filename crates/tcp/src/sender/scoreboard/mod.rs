@@ -47,7 +47,7 @@ pub struct Delivered {
     pub lowest: u64,
 }
 
-/// The segments that an ACK delivered, as a governor is told of them.
+/// The segments that an ACK delivered, as they are reported to a governor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Arrivals {
     /// Segments newly acknowledged, cumulatively or selectively.
