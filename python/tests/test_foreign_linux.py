@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import POINTER, c_char_p, c_double, c_int64, c_uint32, c_uint64, c_void_p
@@ -475,6 +476,13 @@ def test_errors_say_what_was_expected(tmp_path, monkeypatch):
             linux.import_tree(path)
     monkeypatch.setattr(linux, "DEBIAN_SOURCES", tmp_path)
     assert linux.module("cubic") is None
+    package = tmp_path / "linux-source-6.1.tar.xz"
+    expected = f"linux-source-6.1: expected {package}, found none; apt-get install linux-source-6.1"
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        linux.import_tree("linux-source-6.1")
+    package.write_bytes(b"no archive")
+    with pytest.raises(ValueError, match=rf"{package}: expected a kernel's source"):
+        linux.import_tree("linux-source-6.1")
     monkeypatch.setenv("CC", "absent-compiler")
     (tmp_path / "a.c").write_text("int a;\n")
     with pytest.raises(ValueError, match="found absent-compiler"):

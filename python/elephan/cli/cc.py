@@ -63,10 +63,17 @@ def _outside(name: str) -> Entry | None:
 
 
 @app.command("import")
-def import_(path: Annotated[Path, typer.Argument(help="A kernel's source: a folder, or a tarball.")]) -> None:
+def import_(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="A kernel's tree, a tarball of one, or a Debian package with one, such as linux-source-6.1."
+        ),
+    ],
+) -> None:
     """Import the congestion control modules of a kernel's source, which the simulator then runs as linux:NAME.
 
-    Each is compiled once to see whether it can be. On Debian, `apt-get install linux-source-6.1` has a source in /usr/src.
+    Each is compiled once to see whether it can be.
     """
     rows: list[list[str]] = []
     try:

@@ -43,7 +43,7 @@ def run(
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        # One that crashed has no ears; the answer tells.
+        # A process that has crashed reads nothing; `_answer` finds that out.
         with suppress(BrokenPipeError):
             pickle.dump((scenario.to_json(), captures, threads), process.stdin)
             process.stdin.flush()

@@ -59,11 +59,11 @@ class Tree:
 
 
 def import_tree(path: str | Path) -> Tree:
-    """Copy what modules need from a kernel's source: a folder, or a tarball such as those of kernel.org and of Debian.
+    """Copy what modules need from a kernel's source: a folder, a tarball, or a package of Debian such as linux-source-6.1.
 
     It is the one that is used from now on. Raises `ValueError` if it has no congestion control module, and `OSError`.
     """
-    path = Path(path)
+    path = _place(str(path))
     if path.is_dir():
         files, makefile = _from_folder(path)
     else:
@@ -178,6 +178,18 @@ def _has_four_arguments(text: str) -> bool:
     member = re.search(r"\.cong_control\s*=\s*(?:\([^)]*\)\s*)?(\w+)", text)
     function = member and re.search(rf"\b{member[1]}\s*\(([^)]*)\)\s*\{{", text)
     return function is not None and function[1].count(",") == 3
+
+
+def _place(source: str) -> Path:
+    """The folder or tarball that the user means."""
+    path = Path(source)
+    if path.exists() or not re.fullmatch(r"linux-source-[\d.]+", source):
+        return path
+    found = [*DEBIAN_SOURCES.glob(f"{source}.tar.*"), *DEBIAN_SOURCES.glob(f"{source}/")]
+    if not found:
+        expected = DEBIAN_SOURCES / f"{source}.tar.xz"
+        raise ValueError(f"{source}: expected {expected}, found none; apt-get install {source}")
+    return found[0]
 
 
 def _from_folder(path: Path) -> tuple[dict[str, bytes], str]:

@@ -334,7 +334,7 @@ def _section(report: dict[str, Any], beside: Mapping[Engine, Reports], folder: P
     if report["scenario"]:
         yield from [f"Scenario: `python/elephan/studies/reproduce/scenarios/{report['scenario']}.toml`.", ""]
     for choice in report["choices"]:
-        yield f"- Not published: {choice}"
+        yield f"- Our choice: {choice}"
     for engine, other in others.items():
         for difference in other.get("differences", ()):
             yield f"- In the column *{NAMES[engine]}*: {markdown(difference)}"

@@ -220,7 +220,7 @@ def places_of(claim: dict[str, Any], others: Mapping[Engine, dict[str, Any]] | N
         *text_heads(*(["set of choices"] if named else []), "place"),
         Head("here"),
         *(Head(NAMES[engine]) for engine in beside),
-        *text_heads("unit", "bound", "here it"),
+        *text_heads("unit", "bound", "claim"),
         Head("repeats"),
     ]
     rows = [
