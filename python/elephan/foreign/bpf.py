@@ -58,4 +58,4 @@ def _of_selftests(path: Path, text: str, operations: str) -> Path:
     begins = f"static int el_begin(void)\n{{\n\treturn tcp_register_congestion_control(&{operations});\n}}\n"
     end = f"\n{clock}{begins}module_init(el_begin);\n"
     texts[f"{path.name.partition('.')[0]}.c"] = f"{begin}{text}{end}"
-    return build.shared([linux.HERE / "shim.c"], flags=linux.FLAGS, folders=(linux.HERE, path.parent), texts=texts)
+    return build.shared(linux.SHIM, flags=linux.FLAGS, folders=(linux.HERE, path.parent), texts=texts)

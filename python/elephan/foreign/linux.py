@@ -5,9 +5,9 @@
     linux.import_tree("/usr/src/linux-source-6.1.tar.xz")
     linux.module("illinois")
 
-`linux/linux.h` declares what modules use of their kernel, `linux/shim.c` makes each an algorithm of `elephan-cc.h`. What
-differs between versions of Linux is read from a module's text. An import copies `net/ipv4/tcp_*` into the cache; the newest
-import is used.
+`linux/linux.h` declares what modules use of their kernel, `linux/kernel.c` defines it, and `linux/shim.c` makes each an
+algorithm of `elephan-cc.h`. What differs between versions of Linux is read from a module's text. An import copies
+`net/ipv4/tcp_*` into the cache; the newest import is used.
 """
 
 import hashlib
@@ -25,6 +25,8 @@ from elephan.base.text import Terminal
 from elephan.foreign import build
 
 HERE = Path(__file__).parent / "linux"
+# What makes a module an algorithm. The last begins when the module's parameters are known.
+SHIM = (HERE / "kernel.c", HERE / "shim.c")
 DEBIAN_SOURCES = Path("/usr/src")
 DOCUMENT = "source.json"
 # What an import copies.
@@ -159,9 +161,7 @@ def _compiled(file: Path, version: str | None = None, flags: tuple[str, ...] = (
         flags += ("-DELEPHAN_NO_RATE",)
     if "sk_pacing_rate" not in text:
         flags += ("-DELEPHAN_NO_PACING_RATE",)
-    # The shim is the last: it begins when the module's parameters are known.
-    files = (file, HERE / "shim.c")
-    return build.shared(files, flags=(*FLAGS, *flags), folders=(HERE, file.parent), texts=texts)
+    return build.shared((file, *SHIM), flags=(*FLAGS, *flags), folders=(HERE, file.parent), texts=texts)
 
 
 def _helpers(file: Path, text: str) -> list[Path]:

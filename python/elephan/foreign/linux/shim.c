@@ -22,44 +22,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "elephan-cc.h"
-#include "linux.h"
+#include "shim.h"
 
 #define EXPORTED __attribute__((visibility("default")))
-/* Modules take a time of zero for none. The endpoint's clock begins here, too. */
-#define CLOCK_START_NS 1000000000ull
 #define MOST_PARAMETERS 64
 
 /* Flags of an ACK in net/ipv4/tcp_input.c, of which modules that define them for themselves get these. */
 enum { ACK_DATA_ACKED = 0x04, ACK_DATA_SACKED = 0x20, ACK_ECE = 0x40, ACK_SND_UNA_ADVANCED = 0x400 };
-
-/* Memory that a module allocated, in a circle with the others of its connection. */
-struct block {
-	struct block *next, *previous;
-	size_t size;
-} __attribute__((aligned(16)));
-
-/* The memory of a block follows it. */
-#define MEMORY(block) ((void *)((block) + 1))
-
-struct connection {
-	struct tcp_sock tp; /* first: it is the module's `struct sock` */
-	const struct elephan_cc *home; /* the table of the object that made it */
-	struct block blocks;
-	u64 now_ns;
-	u64 random;
-	u64 requests;
-	u32 timestamp_offset;
-	/* Samples of segments that were sent when `delivered` was in this range are application-limited, because the module said so. */
-	u32 limited_from, limited_to;
-	bool is_limited;
-	bool is_reducing; /* on_congestion was called, and the state that follows is not told yet */
-};
-
-/* The connection for which this thread calls the module, or called it last. */
-static _Thread_local struct connection *current;
-
-static struct tcp_congestion_ops *registered;
 
 EXPORTED struct elephan_cc elephan_cc;
 EXPORTED int elephan_linux_configure(const double *values);
@@ -241,7 +210,7 @@ static bool are_equal(const double *x, const double *y)
 /* The values of a copy, before its module begins. Returns what the module returns: 0, or an error if it refuses a value. */
 int elephan_linux_configure(const double *values)
 {
-	current = NULL;
+	elephan_current = NULL;
 	for (int i = 0; i < parameters; i++) {
 		configured[i] = values[i];
 		write_variable(i, values[i]);
@@ -350,206 +319,6 @@ static void count(const struct elephan_cc *table, int change)
 		return; \
 	}
 
-/* ---- What a module calls ---- */
-
-u64 elephan_clock_ns(void)
-{
-	return current ? current->now_ns : CLOCK_START_NS;
-}
-
-int elephan_message(const char *format, ...)
-{
-	(void)format;
-	return 0;
-}
-
-void *elephan_allocate(size_t count, size_t size)
-{
-	struct block *block;
-	size_t bytes;
-
-	if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - sizeof(*block))
-		return NULL;
-	block = calloc(1, sizeof(*block) + bytes);
-	if (block == NULL)
-		return NULL;
-	block->size = bytes;
-	block->next = block->previous = block;
-	if (current) {
-		block->next = current->blocks.next;
-		block->previous = &current->blocks;
-		block->next->previous = block;
-		block->previous->next = block;
-	}
-	return MEMORY(block);
-}
-
-void kfree(const void *memory)
-{
-	struct block *block;
-
-	if (memory == NULL)
-		return;
-	block = (struct block *)(uintptr_t)memory - 1;
-	block->previous->next = block->next;
-	block->next->previous = block->previous;
-	free(block);
-}
-
-/* Steele, Lea and Flood's SplitMix64. */
-static u64 next_random(void)
-{
-	static _Thread_local u64 without_connection;
-	u64 *state = current ? &current->random : &without_connection;
-	u64 z = *state += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
-
-u32 get_random_u32(void)
-{
-	return next_random() >> 32;
-}
-
-u32 get_random_u32_below(u32 bound)
-{
-	return (u64)get_random_u32() * bound >> 32;
-}
-
-void get_random_bytes(void *at, size_t count)
-{
-	for (u8 *byte = at; count-- > 0; byte++)
-		*byte = next_random() >> 56;
-}
-
-u64 int_sqrt64(u64 x)
-{
-	u64 root = 0;
-
-	for (int bit = 31; bit >= 0; bit--) {
-		u64 tried = root | 1ull << bit;
-
-		if (tried * tried <= x)
-			root = tried;
-	}
-	return root;
-}
-
-u32 minmax_reset(struct minmax *m, u32 t, u32 value)
-{
-	m->s[0] = m->s[1] = m->s[2] = (struct minmax_sample){ .t = t, .v = value };
-	return value;
-}
-
-/*
- * Kathleen Nichols' filter of an extreme over a window of time. A value that is at least as good as a stored one takes its place and
- * those after it. When the best is older than the window the next best follows. While no new value is better, the second and the
- * third are replaced after a quarter and half of the window, so that they are not as old as the best.
- */
-static u32 running(struct minmax *m, u32 window, u32 t, u32 value, bool is_max)
-{
-	const struct minmax_sample now = { .t = t, .v = value };
-	struct minmax_sample *s = m->s;
-
-#define IS_AS_GOOD(i) (is_max ? value >= s[i].v : value <= s[i].v)
-	if (IS_AS_GOOD(0) || t - s[2].t > window)
-		return minmax_reset(m, t, value);
-	if (IS_AS_GOOD(1))
-		s[1] = s[2] = now;
-	else if (IS_AS_GOOD(2))
-		s[2] = now;
-#undef IS_AS_GOOD
-	if (t - s[0].t > window) {
-		for (int passes = 0; passes < 2 && t - s[0].t > window; passes++) {
-			s[0] = s[1];
-			s[1] = s[2];
-			s[2] = now;
-		}
-	} else if (s[1].t == s[0].t && t - s[0].t > window / 4) {
-		s[1] = s[2] = now;
-	} else if (s[2].t == s[1].t && t - s[0].t > window / 2) {
-		s[2] = now;
-	}
-	return s[0].v;
-}
-
-u32 minmax_running_max(struct minmax *m, u32 window, u32 t, u32 value)
-{
-	return running(m, window, t, value, true);
-}
-
-u32 minmax_running_min(struct minmax *m, u32 window, u32 t, u32 value)
-{
-	return running(m, window, t, value, false);
-}
-
-/* Takes as many acknowledged segments as lead to the threshold, and returns the others. */
-u32 tcp_slow_start(struct tcp_sock *tp, u32 acked)
-{
-	u32 room = tp->snd_ssthresh - tp->snd_cwnd;
-	u32 taken = min(acked, room);
-
-	tp->snd_cwnd = min(tp->snd_cwnd + taken, tp->snd_cwnd_clamp);
-	return acked - taken;
-}
-
-/* A segment more for each `w` acknowledged segments. */
-void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
-{
-	/* What was counted for a larger `w` is worth one segment. */
-	if (tp->snd_cwnd_cnt >= w) {
-		tp->snd_cwnd_cnt = 0;
-		tp->snd_cwnd++;
-	}
-	tp->snd_cwnd_cnt += acked;
-	if (tp->snd_cwnd_cnt >= w) {
-		tp->snd_cwnd += tp->snd_cwnd_cnt / w;
-		tp->snd_cwnd_cnt %= w;
-	}
-	tp->snd_cwnd = min(tp->snd_cwnd, tp->snd_cwnd_clamp);
-}
-
-void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	(void)ack;
-	if (!tcp_is_cwnd_limited(sk))
-		return;
-	if (tcp_in_slow_start(tp))
-		acked = tcp_slow_start(tp, acked);
-	if (acked)
-		tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
-}
-
-u32 tcp_reno_ssthresh(struct sock *sk)
-{
-	return max(tcp_sk(sk)->snd_cwnd / 2, 2u);
-}
-
-u32 tcp_reno_undo_cwnd(struct sock *sk)
-{
-	return max(tcp_sk(sk)->snd_cwnd, tcp_sk(sk)->prior_cwnd);
-}
-
-/* The endpoint asks for the new threshold as soon as the module has returned. */
-void tcp_enter_cwr(struct sock *sk)
-{
-	container_of(tcp_sk(sk), struct connection, tp)->requests |= ELEPHAN_CC_REQUEST_CWR;
-}
-
-/* The first that a module registers; others are fallbacks to which it changes itself. */
-int tcp_register_congestion_control(struct tcp_congestion_ops *ops)
-{
-	if (!ops->ssthresh || !ops->undo_cwnd || !(ops->cong_avoid || ops->cong_control))
-		return -EINVAL;
-	if (registered == NULL)
-		registered = ops;
-	return 0;
-}
-
 /* ---- The connection before and after a call ---- */
 
 #define SK(c) (&(c)->tp.inet_conn.sk)
@@ -572,7 +341,7 @@ static void set_window(struct connection *c, const struct elephan_cc_window *win
 	tp->snd_cwnd = window->cwnd < 1 ? 1 : (u32)window->cwnd;
 	tp->snd_ssthresh = window->ssthresh < TCP_INFINITE_SSTHRESH ? (u32)window->ssthresh : TCP_INFINITE_SSTHRESH;
 	c->requests = 0;
-	current = c;
+	elephan_current = c;
 }
 
 static void set(struct connection *c, const struct elephan_cc_window *window, const struct elephan_cc_ack *ack)
@@ -689,17 +458,17 @@ static void *create(const double *values, uint64_t seed)
 	c->blocks.next = c->blocks.previous = &c->blocks;
 	/* A draw of its own, so that the module's draws do not depend on it. */
 	c->random = ~seed;
-	current = c;
+	elephan_current = c;
 	c->timestamp_offset = get_random_u32();
 	c->random = seed;
-	tp->inet_conn.icsk_ca_ops = registered;
+	tp->inet_conn.icsk_ca_ops = elephan_registered;
 	tp->inet_conn.sk.sk_max_pacing_rate = ~0ul;
 	tp->inet_conn.sk.sk_pacing_shift = 10;
 	tp->inet_conn.sk.sk_gso_max_size = GSO_LEGACY_MAX_SIZE;
 	tp->inet_conn.sk.sk_state = TCP_ESTABLISHED;
 	tp->snd_cwnd_clamp = ~0u;
 	tp->rtt_min.s[0].v = ~0u;
-	if (registered->flags & TCP_CONG_NEEDS_ECN)
+	if (elephan_registered->flags & TCP_CONG_NEEDS_ECN)
 		tp->ecn_flags = TCP_ECN_OK;
 	return c;
 }
@@ -714,11 +483,11 @@ static void destroy(void *state)
 		count(home, -1);
 		return;
 	}
-	current = c;
+	elephan_current = c;
 	CALL(c, release);
 	while (c->blocks.next != &c->blocks)
 		kfree(MEMORY(c->blocks.next));
-	current = NULL;
+	elephan_current = NULL;
 	free(c);
 }
 
@@ -749,7 +518,7 @@ static void *copied(const void *state)
 		return NULL;
 	*c = *from;
 	c->blocks.next = c->blocks.previous = &c->blocks;
-	current = c;
+	elephan_current = c;
 	for (const struct block *old = end->previous; old != end; old = old->previous) {
 		void *memory = elephan_allocate(1, old->size);
 
@@ -757,7 +526,7 @@ static void *copied(const void *state)
 			while (c->blocks.next != &c->blocks)
 				kfree(MEMORY(c->blocks.next));
 			free(c);
-			current = NULL;
+			elephan_current = NULL;
 			return NULL;
 		}
 		memcpy(memory, MEMORY(old), old->size);
@@ -768,7 +537,7 @@ static void *copied(const void *state)
 		for (struct block *other = c->blocks.next; other != &c->blocks; other = other->next)
 			redirect(MEMORY(other), other->size, old, new);
 	}
-	current = NULL;
+	elephan_current = NULL;
 	return c;
 }
 
@@ -953,14 +722,14 @@ static void __attribute__((constructor)) begin(void)
 	/* A copy begins when it has its values. */
 	if (is_copy())
 		return;
-	if (elephan_module_init() != 0 || registered == NULL)
+	if (elephan_module_init() != 0 || elephan_registered == NULL)
 		return;
-	elephan_cc.name = registered->name;
-	if (registered->cong_control)
+	elephan_cc.name = elephan_registered->name;
+	if (elephan_registered->cong_control)
 		elephan_cc.flags |= ELEPHAN_CC_GOVERNS_RECOVERY;
 #ifndef ELEPHAN_NO_RATE
 	elephan_cc.flags |= ELEPHAN_CC_NEEDS_RATE;
 #endif
-	if (registered->flags & TCP_CONG_NEEDS_ECN)
+	if (elephan_registered->flags & TCP_CONG_NEEDS_ECN)
 		elephan_cc.flags |= ELEPHAN_CC_NEEDS_ECN;
 }
