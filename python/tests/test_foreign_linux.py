@@ -552,6 +552,12 @@ def test_each_of_the_sixteen_uses_the_path(tree, name, buffer):
     assert summary.timeouts == 0
 
 
+def test_cdg_is_told_the_round_trip_time_of_the_handshake(tree):
+    # The first window's queue is no growth of the delay then. This is the threshold at which the kernel leaves slow start.
+    thresholds = simulated(tree, "cdg", duration="1 s", seed=2).flows["ssthresh_segments"].to_numpy()
+    assert thresholds[np.isfinite(thresholds)][0] == 266
+
+
 def test_runs_are_repeatable(tree):
     for name in ("bbr", "cdg"):
         first, again = (simulated(tree, name, duration="5 s") for _ in range(2))

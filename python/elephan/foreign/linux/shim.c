@@ -547,6 +547,13 @@ static void on_start(void *state, struct elephan_cc_window *window, const struct
 
 	PASS_ON(on_start, state, window, ack)
 	set(c, window, ack);
+	/* The SYN-ACK is processed before init, which sets the window. CDG keeps its round-trip time. */
+	if (ack->min_rtt_ns) {
+		struct ack_sample sample = { .pkts_acked = 1, .rtt_us = ack->min_rtt_ns / NSEC_PER_USEC };
+
+		CALL(c, pkts_acked, &sample);
+		set_window(c, window);
+	}
 	c->tp.delivered_mstamp = c->tp.tcp_mstamp;
 	update_pacing_rate(c);
 	CALL(c, init);
