@@ -324,6 +324,14 @@ def test_a_compiled_class_does_what_the_same_in_c_does(folder: Path):
     assert "Scalable.on_ack: expected what numba can compile" in refused("python:odd:Scalable")
 
 
+def test_a_compiled_class_has_rates_if_it_asks_for_them(folder: Path):
+    example = (EXAMPLES / "compiled.py").read_text()
+    text = example.replace("window.cwnd += ack.growth", "window.cwnd = 20 if ack.rate.interval_ns > 0 else 5")
+    for name, flags, window in (("with_rates", 2, 20), ("without", 0, 5)):
+        (folder / f"{name}.py").write_text(text.replace("    source", f"    flags = {flags}\n    source"))
+        assert windows(elephan.run(scenario(f"python:{name}:Scalable")))[-1] == window
+
+
 def test_the_structures_of_compiled_classes_are_those_of_the_header(folder: Path):
     from elephan.foreign import build, compiled
 

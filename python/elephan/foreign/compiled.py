@@ -112,7 +112,7 @@ def compiled(made: type) -> Compiled:
     """Compile a class whose functions are those of the C interface, without `self`: `on_ack(state, window, ack)` and so on.
 
     `window`, `ack` and their members are those of `elephan-cc.h`. `state` has the parameters of the class, `seed`, and what the
-    class declares: `state = {"epoch_ns": "i8"}`, all zero at first.
+    class declares: `state = {"epoch_ns": "i8"}`, all zero at first. `flags` is a sum of `enum elephan_cc_flag`.
 
     Needs numba. Raises `TypeError` for what numba cannot compile.
     """

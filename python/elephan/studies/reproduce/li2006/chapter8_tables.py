@@ -360,6 +360,7 @@ def table_8_4(lab: Lab) -> Report:
 def which_set(lab: Lab) -> Report:
     """Count the rows of the tables that agree under each set. No choice is made from this."""
     report = Report(lab)
+    fits: Counter[str] = Counter()
     for name in sets(lab):
         within: Counter[str] = Counter()
         count: Counter[str] = Counter()
@@ -379,7 +380,8 @@ def which_set(lab: Lab) -> Report:
                     count[label] += len(made.rows)
         tables = ", ".join(f"Table {label}: {within[label]} of {count[label]}" for label in count)
         defined = [label for label in count if label in TABLES]
-        report.notes.append(
-            f"*{name}*: {sum(within[t] for t in defined)} of {sum(count[t] for t in defined)} rows agree ({tables})."
-        )
+        fits[name] = sum(within[label] for label in defined)
+        report.notes.append(f"*{name}*: {fits[name]} of {sum(count[t] for t in defined)} rows agree ({tables}).")
+    most = [f"*{name}*" for name in fits if fits[name] == max(fits.values())]
+    report.notes.insert(0, f"The most rows agree under {' and '.join(most)}. No choice was made from this.")
     return report
