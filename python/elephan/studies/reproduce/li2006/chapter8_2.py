@@ -183,10 +183,10 @@ def claims_of_responses(lab: Lab, report: Report, names: tuple[str, ...]) -> Non
     report.test(
         Claim(
             "L11",
-            "Section 8.2.1, figure 8.1: H-TCP reaches a very high utilisation over the whole range of losses.",
+            "Section 8.2.1, figure 8.1: H-TCP reaches a higher utilisation than Standard TCP over the whole range of losses (the thesis: a very high one).",
             "loss rates of 1e-5 to 1e-2",
             "utilisation with H-TCP over that with Standard TCP at the same losses",
-            "1: the source gives no number for very high, so only the direction is tested",
+            "1: no higher. The source gives no number for very high",
             tried="Each of the four sets of choices.",
             means="H-TCP uses no more of the path than Standard TCP at some of these losses.",
         ),
@@ -352,7 +352,7 @@ def _fairness_by_queue(lab: Lab, report: Report) -> None:
     report.test(
         Claim(
             "L15",
-            "Section 8.2.2, figure 8.6(b): all algorithms but Scalable TCP are reasonably fair over the queue sizes.",
+            "Section 8.2.2, figure 8.6(b): over the queue sizes all other algorithms are fairer than Scalable TCP (the thesis: reasonably fair).",
             "five algorithms, queues of 5 to 100 %",
             "fairness, mean over the queue sizes, less that of Scalable TCP",
             "0: the source gives no number for reasonably fair; Scalable TCP is its example of what is not",
