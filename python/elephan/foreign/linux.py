@@ -16,6 +16,7 @@ import lzma
 import os
 import re
 import tarfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +91,8 @@ def import_tree(path: str | Path) -> Tree:
             (new / DOCUMENT).write_text(json.dumps(document) + "\n", encoding="utf-8")
 
     build.store_once(place / DOCUMENT, store)
-    os.utime(place / DOCUMENT)
+    # The kernel's own time of a change has steps of milliseconds.
+    os.utime(place / DOCUMENT, ns=(time.time_ns(), time.time_ns()))
     return _tree(place)
 
 
