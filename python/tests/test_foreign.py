@@ -266,6 +266,19 @@ def test_an_ebpf_file_in_the_form_of_the_selftests_runs(folder: Path):
     assert f"{folder}/mine.bpf.c:22: " in refused("bpf:./mine.bpf.c")
 
 
+def test_a_map_of_an_ebpf_file_has_nothing_of_a_socket(folder: Path):
+    """As in the selftests' bpf_dctcp.c, which reads what another program may have stored."""
+    sections = ("uint(type, BPF_MAP_TYPE_SK_STORAGE)", "type(key, int)", "type(value, int)")
+    kept = "\n".join(["struct {", *(f"__{section};" for section in sections), '} kept SEC(".maps");', ""])
+    asks = "\tif (bpf_sk_storage_get(&kept, tp, NULL, 0))\n\t\treturn;\n\tif (before("
+    text = SELFTEST.replace("extern", f"{kept}extern", 1).replace("\tif (before(", asks)
+    (folder / "mine.bpf.c").write_text(text)
+    run, ours = (elephan.run(scenario(cc)) for cc in ("bpf:./mine.bpf.c", "reno"))
+    assert run.summary.goodput_bit_s == pytest.approx(ours.summary.goodput_bit_s, rel=0.05)
+    (folder / "mine.bpf.c").write_text(text.replace("NULL, 0)", "NULL, 1)"))
+    assert "bpf_sk_storage_get() that stores a value is not supported" in refused("bpf:./mine.bpf.c")
+
+
 def test_a_class_is_asked_once_a_round_trip():
     run = elephan.run(scenario("python:mine:Aimd", {"name": "python:mine:Aimd", "gain": 5}))
     assert run.labels == ("python:mine.py:Aimd",) * 2
