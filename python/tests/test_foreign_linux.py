@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from elephan import ScenarioError
 from elephan.api.scenario import dumbbell, flow
 from elephan.engines.run import run
 from elephan.foreign import build, linux
@@ -248,6 +249,17 @@ def test_parameters_have_the_meaning_and_range_of_the_module(tree):
     assert (cdg["use_shadow"].value, cdg["use_shadow"].low, cdg["use_shadow"].high) == (1, 0, 1)
     # Those of Vegas, whose functions YeAH calls, are not YeAH's.
     assert not _parameters(_table(tree.modules()["yeah"]))
+
+
+def test_a_parameter_of_a_module_is_a_whole_number():
+    """The error names the key and the value, before anything is compiled."""
+    flows = [flow({"name": "linux:cubic", "beta": 717.5})]
+    with pytest.raises(ScenarioError, match=r"flow\.0\.cc\.beta: expected a whole number, found 717\.5"):
+        dumbbell(rate="10 Mbit/s", rtt="20 ms", duration="1 s", flows=flows)
+    with pytest.raises(ScenarioError, match=r"flow\.cc\.beta: expected a whole number, found 0\.5"):
+        dumbbell(rate="10 Mbit/s", rtt="20 ms", duration="1 s", flows=[flow("reno")]).with_settings(
+            {"flow.cc": "{ name = 'linux:cubic', beta = 0.5 }"}
+        )
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("bbr", "hybla", "lp")])

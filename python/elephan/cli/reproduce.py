@@ -52,7 +52,7 @@ def reproduce(
     ] = None,
     claim: Annotated[
         list[str] | None,
-        typer.Option(help="Test this claim only, such as K02, and keep the rest of the report. May be repeated."),
+        typer.Option(help="Test this claim only, such as K02, and keep the rest of a stored report. May be repeated."),
     ] = None,
     engine: Annotated[
         str,
@@ -202,7 +202,8 @@ class _Work:
         }
         self.tested.update(claim["claim"] for claim in report["claims"])
         if lab.claims:
-            if report["claims"]:
+            # A part of an experiment on the simulator is no report of it.
+            if report["claims"] and (lab.engine != "sim" or _place(self.folder, report).is_file()):
                 _write(_place(self.folder, report), _renewed(self.folder, report))
         else:
             _keep(self.folder, report, made.draw)

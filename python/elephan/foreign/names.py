@@ -80,7 +80,11 @@ def provide(
     for key, text in settings.items():
         every |= dict.fromkeys(named({key: _value(text)}), key)
     engines = _engines(whole, settings)
-    problems = []
+    set_ = {key: _value(text) for key, text in settings.items()}
+    problems = [
+        f"{file}: {key}: expected a whole number, found {value:g}"
+        for key, value in (*_fractions(whole), *_fractions(set_))
+    ]
     for name, key in every.items():
         if name.startswith(LINUX) and not _is_path(name):
             if "linux" in engines and kernel_has(name.removeprefix(LINUX)):
@@ -129,6 +133,20 @@ def _mapped(value: Any, key: str, change: Callable[[str, str], str]) -> Any:
     if isinstance(value, str) and value.startswith(KINDS) and _is_cc(key):
         return change(value, key.removesuffix(".name"))
     return value
+
+
+def _fractions(value: Any, key: str = "") -> Iterator[tuple[str, float]]:
+    """The parameters of Linux's modules in a document that are no whole numbers, by their keys."""
+    if isinstance(value, list):
+        for n, one in enumerate(value):
+            yield from _fractions(one, f"{key}.{n}")
+    elif isinstance(value, Mapping):
+        is_module = _is_cc(key) and str(value.get("name")).startswith(LINUX)
+        for name, inner in value.items():
+            below = f"{key}.{name}" if key else name
+            if is_module and isinstance(inner, float) and not inner.is_integer():
+                yield below, inner
+            yield from _fractions(inner, below)
 
 
 def _is_cc(key: str) -> bool:

@@ -69,7 +69,7 @@ struct elephan_cc_rate {
 
 /* The connection at an ACK, or at another event. */
 struct elephan_cc_ack {
-	uint64_t now_ns;
+	uint64_t now_ns;           /* jiffies of Linux at HZ = 1000 are now_ns / 1000000 */
 	int64_t rtt_ns;            /* round-trip time that this ACK measured; negative: none */
 	uint64_t min_rtt_ns;       /* smallest round-trip time so far; 0 before the first sample */
 	uint64_t srtt_ns;          /* smoothed round-trip time (RFC 6298); 0 before the first sample */

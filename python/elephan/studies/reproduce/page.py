@@ -342,7 +342,8 @@ def _section(report: dict[str, Any], beside: Mapping[Engine, Reports], folder: P
         yield ""
     yield from _pictures(report, folder, pages)
     for comparison, table in zip(report["comparisons"], tables_of(report, others), strict=True):
-        yield from _comparison(name, comparison, table)
+        has_cause = any(one["cause_of"] == comparison["group"] for one in report["comparisons"])
+        yield from _comparison(name, comparison, table, has_cause=has_cause)
     for claim in report["claims"]:
         yield from _claim(claim, _elsewhere(name, claim["claim"], beside))
     for note in report["notes"]:
@@ -361,7 +362,7 @@ def _pictures(report: dict[str, Any], folder: Path, pages: Path) -> Iterator[str
         yield from [f"![{report['title']}]({name}.png)", ""]
 
 
-def _comparison(name: str, comparison: dict[str, Any], table: Table) -> Iterator[str]:
+def _comparison(name: str, comparison: dict[str, Any], table: Table, *, has_cause: bool) -> Iterator[str]:
     lead = f'<a id="{anchor(name + " " + comparison["group"])}"></a>'
     if comparison["cause_of"]:
         yield from [f"**{markdown(table.title)}**", ""]
@@ -374,6 +375,8 @@ def _comparison(name: str, comparison: dict[str, Any], table: Table) -> Iterator
     yield ""
     if comparison["reason"] and comparison["verdict"] != Verdict.AGREES:
         yield from [f"Cause: {markdown(comparison['reason'])}", ""]
+    elif comparison["verdict"] in (Verdict.ORDERING, Verdict.DIFFERS) and not (has_cause or comparison["cause_of"]):
+        yield from ["Cause: not found.", ""]
     if comparison["cause_of"] and comparison["command"]:
         yield from [f"    {comparison['command']}", ""]
 
