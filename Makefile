@@ -64,7 +64,7 @@ bench-kernel: $(VENV)/built guest ## Measure the speed of the kernel engine, a f
 
 # The algorithms of Linux, and those of kernel/.
 LINUX := reno,cubic,vegas,linux:bic,linux:htcp,linux:scalable,highspeed,westwood,hybla,nv,lp,veno,yeah,illinois,dctcp,cdg,bbr
-OURS := hstcp,hstcp-fc,scalable,htcp,bic,fast,ltcp
+OURS := hstcp,hstcp-fc,scalable,htcp,bic,fast,ltcp,compound
 engines: $(VENV)/built guest ## Compare the simulator and a kernel's TCP, four minutes; needs an image (`elephan kernel build`). Writes docs/kernel.md.
 	$(BIN)/elephan compare-engines $(addprefix scenarios/engines/,one-20.toml one-100.toml two-20.toml two-100.toml) --cc $(LINUX),$(OURS) --markdown --force \
 	    | $(PYTHON) scripts/insert.py docs/kernel.md suite
