@@ -224,3 +224,14 @@ def test_a_sweep_of_loss_rates_shows_the_response_functions(tmp_path: Path) -> N
     assert theory.y[0] == pytest.approx(12.2, rel=0.15)
     assert simulated.y[0] == pytest.approx(theory.y[0], rel=0.4)
     assert len(json.loads(content.to_json())["runs"]["settings"]) == 8
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+def test_the_same_figure_has_the_same_bytes(tmp_path, kind):
+    def draw(name):
+        figure = Figure()
+        figure.subplots().plot([1, 2], [2, 3])
+        plots.save(figure, tmp_path / f"{name}.{kind}")
+        return (tmp_path / f"{name}.{kind}").read_bytes()
+
+    assert draw("one") == draw("two")
