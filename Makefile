@@ -63,7 +63,7 @@ bench-kernel: $(VENV)/built guest ## Measure the speed of the kernel engine, a f
 	$(BIN)/python scripts/bench_kernel.py | $(PYTHON) scripts/insert.py docs/kernel.md bench-kernel
 
 # The algorithms of Linux, and those of kernel/.
-LINUX := reno,cubic,vegas,linux:bic,linux:htcp,linux:scalable,highspeed,westwood,hybla,nv,lp,veno,yeah,illinois,dctcp,cdg,bbr
+LINUX := reno,cubic,vegas,linux:bic,linux:htcp,linux:scalable,highspeed,linux:westwood,hybla,nv,lp,linux:veno,linux:yeah,linux:illinois,linux:dctcp,cdg,bbr
 OURS := hstcp,hstcp-fc,scalable,htcp,bic,fast,ltcp,compound
 engines: $(VENV)/built guest ## Compare the simulator and a kernel's TCP, four minutes; needs an image (`elephan kernel build`). Writes docs/kernel.md.
 	$(BIN)/elephan compare-engines $(addprefix scenarios/engines/,one-20.toml one-100.toml two-20.toml two-100.toml) --cc $(LINUX),$(OURS) --markdown --force \

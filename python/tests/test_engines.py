@@ -96,10 +96,11 @@ def test_the_simulator_runs_the_algorithm_of_the_same_rule(monkeypatch, name, si
 
 
 def test_of_what_only_linux_has_the_module_of_an_imported_source_is_simulated(monkeypatch):
-    tree = SimpleNamespace(modules=lambda: {"bbr": "tcp_bbr.c", "htcp": "tcp_htcp.c"})
+    tree = SimpleNamespace(modules=lambda: dict.fromkeys(("bbr", "htcp", "veno"), "tcp.c"))
     monkeypatch.setattr(engines.source, "current", lambda: tree)
     assert [engines._same_rule(name) for name in ("bbr", "linux:bbr", "lp")] == ["linux:bbr", "linux:bbr", None]
     assert engines._same_rule("linux:htcp") == {"name": "htcp", "form": "linux"}
+    assert [engines._same_rule(name) for name in ("linux:veno", "veno")] == ["linux:veno", "veno"]
 
 
 def test_crowds_have_an_algorithm_too():

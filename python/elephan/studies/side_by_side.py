@@ -236,19 +236,19 @@ def _simulated(scenario: Scenario, large: bool) -> Scenario | None:
 def _same_rule(cc: Any) -> Any:
     """The simulator's algorithm of the same rule as the `cc` of a scenario for a kernel; None if it has none.
 
-    Where a kernel runs Linux's own file, that is the form of Linux, if the algorithm has one. Of an algorithm that only Linux
-    has it is the module of an imported source.
+    Where a kernel runs Linux's own file, that is the form of Linux, if the algorithm has one. Otherwise it is the module of an
+    imported source, for a name with `linux:` or an algorithm that only Linux has.
     """
     own = {entry.name: entry for entry in algorithms()}
     linux = {entry.name.removeprefix(LINUX) for entry in linux_algorithms()}
     if not isinstance(cc, str) or cc in files() or (plain := cc.removeprefix(LINUX)) not in linux:
         return cc
-    name = RENAMED.get(plain, plain)
-    if name not in own:
-        tree = source.current()
-        return f"{LINUX}{plain}" if tree is not None and plain in tree.modules() else None
-    has_form = any(parameter.name == "form" for parameter in own[name].parameters)
-    return {"name": name, "form": "linux"} if has_form else name
+    name, tree = RENAMED.get(plain, plain), source.current()
+    if name in own and any(parameter.name == "form" for parameter in own[name].parameters):
+        return {"name": name, "form": "linux"}
+    if (cc.startswith(LINUX) or name not in own) and tree is not None and plain in tree.modules():
+        return f"{LINUX}{plain}"
+    return name if name in own else None
 
 
 def table(pairs: Sequence[Pair]) -> Table:

@@ -307,7 +307,8 @@ class Lab:
             for one in waiting:
                 one.cancel()
             if isinstance(error, KeyboardInterrupt) and self.made + kept:
-                error.add_note(f"finished runs are kept in {self.folder}: {self.made + kept}")
+                # In place of the note on a run that was being written.
+                error.__notes__ = [f"finished runs are kept in {self.folder}: {self.made + kept}"]
             raise
         finally:
             local.shutdown(cancel_futures=True)
