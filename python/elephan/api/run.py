@@ -94,7 +94,9 @@ class Run:
     def _frame(self, name: str) -> "pl.DataFrame":
         import polars as pl  # noqa: PLC0415 - a run that is only written needs no frames
 
-        frame = pl.from_arrow(self.table(name))
+        # Polars reads the names of columns, which a damaged file may have altered, only now.
+        with damage(self.folder or Path(self.scenario.name)):
+            frame = pl.from_arrow(self.table(name))
         assert isinstance(frame, pl.DataFrame)
         return frame
 
