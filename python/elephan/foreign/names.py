@@ -76,14 +76,13 @@ def provide(
     """
     whole: dict[str, Any] = _mapped(document, "", lambda name, _: absolute(name, folder))
     settings = {key: _setting(key, text) for key, text in settings.items()}
-    every = named(whole)
-    for key, text in settings.items():
-        every |= dict.fromkeys(named({key: _value(text)}), key)
+    every, values = named(whole), {key: _value(text) for key, text in settings.items()}
+    for key, value in values.items():
+        every |= dict.fromkeys(named({key: value}), key)
     engines = _engines(whole, settings)
-    set_ = {key: _value(text) for key, text in settings.items()}
     problems = [
         f"{file}: {key}: expected a whole number, found {value:g}"
-        for key, value in (*_fractions(whole), *_fractions(set_))
+        for key, value in (*_fractions(whole), *_fractions(values))
     ]
     for name, key in every.items():
         if name.startswith(LINUX) and not _is_path(name):
