@@ -4,15 +4,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo guest wheel test fuzz lint audit pins memcheck mutants bench bench-emulator bench-kernel engines kernel-tools kernel-image bench-sweep bench-peers published web screenshots docs measured declared clean
+.PHONY: demo guest objects wheel test fuzz lint audit pins memcheck mutants bench bench-emulator bench-kernel engines kernel-tools kernel-image bench-sweep bench-transfer bench-peers coming-from published web screenshots gallery docs measured declared clean
 
 demo: $(VENV)/built ## Compare four algorithms: a table and plots, in half a minute.
-	$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --repeat 3 --out results/demo --force
-	@echo "next: open results/demo/cwnd.png, then try: $(BIN)/elephan run scenarios/examples/two-flows.toml"
+	@$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --out results/demo --force
+	@echo "pictures: results/demo/cwnd.png, results/demo/goodput.png; next: $(BIN)/elephan run two-flows"
 
 test: $(VENV)/built guest ## All tests.
 	cargo test --workspace --quiet
-	$(BIN)/pytest
+	$(BIN)/pytest -m "not alone" --numprocesses auto --dist worksteal
+	$(BIN)/pytest -m alone -rs
 
 fuzz: $(VENV)/built ## Fuzz tests: damaged scenarios and results, and segments in any order, for a quarter of an hour; then scenarios drawn from the schema, without end. FUZZ="--count 20000" limits them.
 	BOLERO_RANDOM_TEST_TIME_MS=300000 nice cargo test --quiet -p elephan-tcp --test it fuzz
@@ -23,8 +24,8 @@ fuzz: $(VENV)/built ## Fuzz tests: damaged scenarios and results, and segments i
 lint: $(VENV)/built ## Formatting, warnings as errors, spelling and usage.
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/ruff check python scripts
-	$(BIN)/ruff format --check python scripts
+	$(BIN)/ruff check python scripts docs/notebooks
+	$(BIN)/ruff format --check python scripts docs/notebooks
 	$(BIN)/mypy
 	$(BIN)/python scripts/declared.py --check
 	git ls-files -z '*.md' '*.py' '*.rs' '*.ts' '*.toml' | xargs -0 $(BIN)/codespell
@@ -66,9 +67,9 @@ bench-kernel: $(VENV)/built guest ## Measure the speed of the kernel engine, a f
 LINUX := reno,cubic,vegas,linux:bic,linux:htcp,linux:scalable,highspeed,linux:westwood,hybla,nv,lp,linux:veno,linux:yeah,linux:illinois,linux:dctcp,cdg,bbr
 OURS := hstcp,hstcp-fc,scalable,htcp,bic,fast,ltcp,compound
 engines: $(VENV)/built guest ## Compare the simulator and a kernel's TCP, four minutes; needs an image (`elephan kernel build`). Writes docs/kernel.md.
-	$(BIN)/elephan compare-engines $(addprefix scenarios/engines/,one-20.toml one-100.toml two-20.toml two-100.toml) --cc $(LINUX),$(OURS) --markdown --force \
+	$(BIN)/elephan compare-engines $(addprefix scenarios/engines/,one-20.toml one-100.toml two-20.toml two-100.toml) --cc $(LINUX),$(OURS) --format md --force \
 	    | $(PYTHON) scripts/insert.py docs/kernel.md suite
-	$(BIN)/elephan compare-engines scenarios/engines/gigabit-20.toml --cc $(LINUX),$(OURS) --markdown --force \
+	$(BIN)/elephan compare-engines scenarios/engines/gigabit-20.toml --cc $(LINUX),$(OURS) --format md --force \
 	    | $(PYTHON) scripts/insert.py docs/kernel.md suite-gigabit
 	$(BIN)/python scripts/engine_starts.py | $(PYTHON) scripts/insert.py docs/kernel.md starts
 
@@ -87,11 +88,21 @@ bench-sweep: $(VENV)/built ## Measure the overhead of a sweep of 10,000 short ru
 	$(BIN)/python scripts/bench_sweep.py | $(PYTHON) scripts/insert.py docs/sweeps.md bench-sweep
 	$(BIN)/python scripts/bench_sweep.py --dask 2 | $(PYTHON) scripts/insert.py docs/sweeps.md bench-dask
 
+bench-transfer: $(VENV)/built ## Measure transfers over loopback beside iperf3, openssl and cp, and threads beside io_uring, ten minutes. Writes docs/transfer.md.
+	$(BIN)/python scripts/bench_transfer.py | $(PYTHON) scripts/insert.py docs/transfer.md bench-transfer
+	cargo run --release --quiet -p elephan-transfer --example ways -- . | $(PYTHON) scripts/insert.py docs/transfer.md bench-ways
+
 bench-peers: ## Run the same dumbbells on Elephan, ns-2 and ns-3, ten minutes. Writes docs/speed.md.
 	@command -v ns >/dev/null && test -d /usr/include/ns3 || (apt-get update -qq && apt-get install -y -qq ns2 libns3-dev)
 	$(PYTHON) scripts/peers/compare.py | $(PYTHON) scripts/insert.py docs/speed.md peers
 
-wheel: $(VENV)/installed guest ## Build a wheel for release in dist/, optimised by the profile of example runs: ten minutes. Installs the compiler's llvm-tools.
+objects: $(VENV)/built ## Compile the algorithms of kernel/ for the running kernel, with clang; wheels have the objects.
+	$(BIN)/python scripts/objects.py
+
+coming-from: $(VENV)/built ## Carry out the experiment of docs/coming-from in ns-2, ns-3, iperf3 and flent, and in Elephan, five minutes. Writes these pages. Needs root, and an idle machine.
+	$(BIN)/python scripts/coming_from.py
+
+wheel: guest objects ## Build a wheel for release in dist/, optimised by the profile of example runs: ten minutes. Installs the compiler's llvm-tools.
 	rustup component add llvm-tools
 	$(BIN)/maturin build --pgo --quiet --out dist
 
@@ -106,9 +117,14 @@ web: ## Rebuild the page of reports and of `elephan ui` from web/. Needs Node 20
 screenshots: $(VENV)/built ## Retake the pictures of `elephan ui` in docs/. Needs the tools of `make web`, and chromium.
 	cd web && npm ci --silent --no-fund && ELEPHAN=$(CURDIR)/$(BIN)/elephan npm run --silent screenshots
 
-docs: $(VENV)/built $(VENV)/docs ## Build the documentation's site into site/, and check its links.
+gallery: $(VENV)/built ## Make the pictures of docs/gallery.md again, by its commands: half a minute.
+	$(BIN)/python scripts/docs/gallery.py
+
+docs: $(VENV)/built $(VENV)/docs ## Run the notebooks, a minute; build the documentation's site into site/, and check its links.
 	$(BIN)/python scripts/docs/pages.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	$(BIN)/python scripts/docs/notebooks.py
+	$(BIN)/python scripts/docs/navigation.py
+	NO_COLOR=1 $(BIN)/zensical build --clean --strict --config-file site.yml
 	@echo "open site/index.html"
 
 declared: $(VENV)/built ## Generate the parts of Python and of the documents that follow from the declarations in Rust.
@@ -119,11 +135,15 @@ measured: $(VENV)/built ## Measure every algorithm and queue for the documentati
 	$(BIN)/python scripts/docs/pages.py
 
 # The environment: pinned tools and libraries, and the package with its extension module, which is rebuilt when a source changes.
+# A command whose output is of interest only if it fails.
+silently = $(1) > $(VENV)/log 2>&1 || { cat $(VENV)/log; exit 1; }
+
 $(VENV)/installed: requirements.txt
-	$(PYTHON) -c 'import sys; sys.exit("Elephan needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
-	touch $@
+	@$(PYTHON) -c 'import sys; sys.exit("Elephan needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	@echo "installing the packages of requirements.txt into $(VENV), a minute or two"
+	@$(PYTHON) -m venv $(VENV)
+	@$(call silently,$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt)
+	@touch $@
 
 $(VENV)/audit: requirements-audit.txt
 	$(PYTHON) -m venv $@
@@ -135,14 +155,18 @@ $(VENV)/docs: $(VENV)/installed requirements-docs.txt
 	touch $@
 
 $(VENV)/built: $(VENV)/installed pyproject.toml Cargo.toml Cargo.lock $(shell find crates kernel -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile checkout --quiet
-	touch $@
+	@echo "building the extension module, a few minutes the first time"
+	@$(call silently,VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile checkout --quiet)
+	@touch $@
 
 # What runs in a guest kernel, for the engine `kernel`: its first program, without a library, and the links. For Linux on x86-64.
+# The host's C compiler will do: our C files call nothing of a C library but what all of them have.
 GUEST := python/elephan/kernel/guest
+guest: export CC_x86_64_unknown_linux_musl ?= cc
 guest:
 	@if [ "$$(uname -sm)" = "Linux x86_64" ]; then \
-	    cargo build --quiet --profile guest -p elephan-guest --bin elephan-init --target x86_64-unknown-linux-musl \
+	    { ! command -v rustup >/dev/null || rustup --quiet target add x86_64-unknown-linux-musl; } \
+	    && cargo build --quiet --profile guest -p elephan-guest --bin elephan-init --target x86_64-unknown-linux-musl \
 	    && cargo build --quiet --profile guest -p elephan-emulator \
 	    && mkdir -p $(GUEST) && cp target/x86_64-unknown-linux-musl/guest/elephan-init target/guest/libelephan_emulator.so $(GUEST); fi
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from elephan import dumbbell, load, run
 
-EXAMPLES = Path(__file__).parents[1] / "scenarios" / "examples"
+EXAMPLES = Path(__file__).parents[1] / "python/elephan/examples"
 
 
 def main() -> None:

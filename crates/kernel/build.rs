@@ -16,9 +16,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 fn main() {
     let variable = |name| PathBuf::from(std::env::var(name).expect("set by Cargo"));
-    let kernel = variable("CARGO_MANIFEST_DIR").join("../../kernel");
+    let folder = variable("CARGO_MANIFEST_DIR");
+    // Links to the folders of the repository, because a published crate has only what is in its own folder.
+    let [kernel, foreign] = ["sources", "foreign"].map(|name| folder.join(name));
     let mut build = cc::Build::new();
-    let foreign = kernel.join("../python/elephan/foreign");
     let interface = foreign.join("include");
     build
         .std("gnu11")

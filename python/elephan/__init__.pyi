@@ -9,7 +9,8 @@ True
 
 from . import cc, gym
 from ._core import ScenarioError, __version__
-from .api.metrics import impact
+from .api.metrics import Metric, impact
+from .api.own import MetricError, metric
 from .api.registry import Entry, Parameter, algorithms, linux_algorithms, queues, recoveries, slow_starts, traffic
 from .api.run import Run
 from .api.scenario import Scenario, dumbbell, flow, load, schema
@@ -34,6 +35,8 @@ __all__ = [
     "FlowSummary",
     "HostSummary",
     "LinkSummary",
+    "Metric",
+    "MetricError",
     "Parameter",
     "Run",
     "Scenario",
@@ -54,6 +57,7 @@ __all__ = [
     "impact",
     "linux_algorithms",
     "load",
+    "metric",
     "queues",
     "recoveries",
     "run",

@@ -6,6 +6,8 @@ from typing import Any
 
 __version__: str
 "The version of the package."
+TRANSFER_PORT: int
+"The port of a receiver, if none is named."
 EVENT_KINDS: list[str]
 "The kinds of events of a run, in the order of the numbers in `events.parquet`."
 
@@ -227,6 +229,26 @@ def linux_unsupported(scenario: str, guest: bool = False) -> list[str]:
     Raises `ScenarioError` where it cannot be run at all.
     """
 
+def read_captures(paths: Sequence[PathLike[str]]) -> list[dict[str, Any]]:
+    """The connections of a capture, or of several captures of the same time, each as a dict of what its packets show.
+
+    `data_*` are columns of the packets with data: `time_ns`, `offset` in the stream, `payload`, `bytes` of the IP
+    packet, `again` (0: new, 1: seen before, 2: fills a hole, 3: was acknowledged), `before_ns` (when the same data,
+    or the hole, was first seen). `ack_*` are columns of the acknowledgments: `time_ns`, `delivered` bytes,
+    `sent_ns` of the last data that it delivers (-1 for none that was sent once), `sent_offset` of its end,
+    `flight`, `window` (0 if unknown), `dsack`. `answer_*` are the times, and how long the sender's side took, from
+    the timestamps. `from`, `to` are the ends, `mss` and `handshake_ns` are None if they were not captured, and
+    `is_cut` tells whether a file ended within a packet. Raises `ScenarioError` for a file that is no capture of
+    TCP, and `OSError`.
+    """
+
+def measure_host(request: str) -> str:
+    """Carries out one measurement of this host (JSON), and returns what was measured (JSON).
+
+    Signal handlers run meanwhile; what they raise ends it. Raises `ScenarioError` for a value out of range,
+    `OSError` where the system refuses something. For Linux only.
+    """
+
 def run_packetdrill(
     text: str,
     file: str,
@@ -255,6 +277,14 @@ def run_linux(
     as in `run_many`. The commands, each a list of words, run meanwhile in the namespaces of the hosts that send and
     that receive. Raises `ScenarioError` with a line for each thing that the kernel cannot do, `OSError` where the
     system refuses.
+    """
+
+def hold_links(scenario: str, cancel: Cancel, ready: Callable[[int, int], object]) -> str:
+    """Connects two network namespaces by the links of a scenario (JSON), without its traffic, until `cancel` is set.
+
+    Calls `ready` with the file descriptors of this process for the near and the far host's namespace. Returns the
+    quality of the emulation as JSON, as in a run. Raises `ScenarioError` where the scenario cannot be run,
+    `OSError` where the system refuses.
     """
 
 def run_guest(
@@ -331,7 +361,8 @@ def impact(without: float, with_others: float) -> float:
 def describe_plan(scenario: str) -> str:
     """The names of the flows and links of a scenario (JSON), as JSON.
 
-    Flows have their labels, and links whether they have a rate. Raises `ScenarioError` where it cannot be run.
+    It also has the links' rates, the measuring window, and the longest round-trip time of a flow without queueing.
+    Raises `ScenarioError` where it cannot be run.
     """
 
 def to_toml(json: str) -> str:
@@ -339,6 +370,9 @@ def to_toml(json: str) -> str:
 
     Raises `ScenarioError` where TOML cannot say it.
     """
+
+def one_of(known: Sequence[str], found: str) -> str:
+    """What is expected in place of `found`, in words: all `known` names, or those of many that `found` is near to."""
 
 def vocabulary() -> str:
     """Everything that a scenario can name, as JSON: lists of entries by the key that names them.
@@ -526,3 +560,124 @@ def bits_per_second(text: str) -> float:
 
     Raises `ScenarioError` where the text is no rate.
     """
+
+def transfer_send(
+    host: str,
+    port: int,
+    token: str,
+    *,
+    path: str | PathLike[str] | None = None,
+    memory: int | None = None,
+    streams: int = 4,
+    plain: bool = False,
+    force: bool = False,
+    cc: str | None = None,
+    pace: float | None = None,
+    patience_s: float = 20.0,
+    progress: Callable[[int | None, int, float, str | None], object] | None = None,
+) -> dict[str, Any]:
+    """Sends a file or folder (`path`), or so many bytes of memory (`memory`), to the receiver that gave its `token`.
+
+    `cc` is the kernel's name of a congestion control, `pace` the highest rate of each stream in bit/s. The calling
+    thread calls `progress` every 50 ms, with the bytes of all (None until that is known), those that are stored,
+    the rate in bit/s, and what limits it (or None), and runs signal handlers. Returns the tables of the streams as
+    an engine does, and `told` (JSON): what was done. Raises `ScenarioError` for what does not work as it was asked
+    for, `OSError` for what ended the transfer.
+    """
+
+def transfer_receive(
+    at: str,
+    folder: str | PathLike[str] | None,
+    started: Callable[[int, str], object],
+    tell: Callable[[list[str], tuple[int, int] | None], object],
+    *,
+    once: bool = False,
+    patience_s: float = 20.0,
+) -> None:
+    """Receives transfers at an address (`host:port`), into `folder`; without it, memory alone.
+
+    Calls `started` with the port and the token, and then `tell` every 50 ms, with what has happened since (JSON
+    each) and the bytes that the current transfer has stored, and of how many (None if there is none). Goes on until
+    one of these raises; with `once`, until a transfer has come to its end. Raises `ScenarioError` for an address or
+    a folder that cannot be used.
+    """
+
+PROBE_PORT: int
+PROBE_HEADER: int
+
+class ProbeClient:
+    """A session with `elephan probe server`: it asks for one test after the other, and keeps to what was agreed on.
+
+    `host` is an IP address. The session costs at most `max_bytes` of IP packets in both directions together, lasts
+    at most `max_seconds`, and sends at no more than `max_rate` (bit/s). Raises `ScenarioError` for a wrong token,
+    `PermissionError` where the server refuses, `OSError` for all else.
+    """
+
+    def __new__(
+        cls, host: str, port: int, token: str, max_bytes: int, max_seconds: float, max_rate: int | None = None
+    ) -> ProbeClient: ...
+    def limits(self) -> tuple[int, float, int | None]:
+        """What was agreed on: bytes, seconds, and rate in bit/s (none: no limit)."""
+
+    def host(self) -> tuple[str, str, list[str]]:
+        """The server's host: name, kernel, and the congestion control that it permits."""
+
+    def is_v6(self) -> bool:
+        """Whether packets have the headers of IPv6."""
+
+    def spent(self) -> int:
+        """Bytes of IP packets so far, in both directions together, at most."""
+
+    def elapsed(self) -> float:
+        """Seconds since the session began."""
+
+    def stream(
+        self, sizes: Sequence[int], due_ns: Sequence[int], echo: bool = False, linger: float = 0.2
+    ) -> dict[str, Any]:
+        """Sends datagrams on a schedule, which the server perhaps echoes.
+
+        They have these sizes (bytes of IP packets), and each is due so long after the first (ns). Waits up to `linger`
+        seconds for the last. Returns a dict: `sent_ns` for each; `arrived`, `arrived_ns`, `echoed_ns`: sequence numbers
+        and times at the server; `back`, `back_ns`: those of echoes here; `stamped`: whether the kernel gave the times
+        of departure; `overflowed`, `overflowed_back`: datagrams that the sockets dropped; `bytes` of IP packets. Times
+        are ns since 1970 on the clock of their host; zero means that it did not happen.
+        """
+
+    def tcp(self, cc: str, down: bool, seconds: float, max_bytes: int) -> dict[str, Any]:
+        """Sends by TCP, or receives if `down`, for so many seconds, and at most so many bytes of IP packets.
+
+        Returns a dict: `tables`, the tables of a run from the sender's `TCP_INFO` each 100 ms (none if it was too short
+        for any), as `transfer_send` returns them; `received_ns` and `received`, what the receiver had received; `bytes`
+        of IP packets.
+        """
+
+    def finish(self) -> None:
+        """Ends the session."""
+
+class ProbeServer:
+    """A server that clients measure the path to; `bind` is an IP address (none: all addresses), and port 0 any port.
+
+    A session costs at most `max_bytes` and `max_seconds`, and sends at most at `max_rate` (bit/s); `clients` may
+    have one at a time. Raises `OSError` if it cannot listen.
+    """
+
+    def __new__(
+        cls,
+        bind: str | None,
+        port: int,
+        max_bytes: int,
+        max_seconds: float,
+        max_rate: int | None = None,
+        clients: int = 1,
+    ) -> ProbeServer: ...
+    def token(self) -> str:
+        """What a client needs to be admitted."""
+
+    def port(self) -> int:
+        """The port, of TCP and UDP."""
+
+    def run(self, tell: Callable[[str], object]) -> None:
+        """Serves until Ctrl-C.
+
+        `tell` gets a line for each thing that happens.
+        """

@@ -116,7 +116,7 @@ def test_mistakes_name_key_found_and_expected():
     with pytest.raises(elephan.ScenarioError) as error:
         small(rtt="20")
     assert str(error.value) == 'scenario: path.rtt: expected a time such as "82 ms", found "20"'
-    with pytest.raises(elephan.ScenarioError, match=r'flow\.0\.cc: expected one of tahoe, .*, found "fastest"'):
+    with pytest.raises(elephan.ScenarioError, match=r'flow\.0\.cc: expected fast, or another of \d+, found "fastest"'):
         small(flows=[elephan.flow("fastest")])
 
 
@@ -213,7 +213,7 @@ def test_models_are_those_of_the_simplest_algorithm_that_responds_alike():
 def test_the_schema_accepts_what_the_parser_accepts():
     jsonschema = pytest.importorskip("jsonschema")
     validator = jsonschema.Draft202012Validator(elephan.schema())
-    for path in Path("scenarios/examples").glob("*.toml"):
+    for path in Path("python/elephan/examples").glob("*.toml"):
         validator.validate(elephan.load(path).document)
     document = json.loads(small().to_json())
     for key, value in (("duration", "5"), ("colour", "red"), ("flow", [{"cc": "fastest"}])):

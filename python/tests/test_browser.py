@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.alone
+
 WEB = Path(__file__).parents[2] / "web"
 
 
 def _missing() -> str | None:
     if shutil.which("node") is None:
         return "node: expected it to be installed, found nothing"
-    if not (WEB / "node_modules" / "playwright-core").is_dir():
-        return "web/node_modules: expected playwright-core, found none; `npm ci` in web/ installs it"
+    for package in ("playwright-core", "axe-core"):
+        if not (WEB / "node_modules" / package).is_dir():
+            return f"web/node_modules: expected {package}, found none; `npm ci` in web/ installs it"
     if not Path(os.environ.get("CHROMIUM", "/usr/bin/chromium")).exists():
         return "/usr/bin/chromium: expected a browser, found none; CHROMIUM may name one"
     return None
@@ -30,7 +33,7 @@ def test_the_web_app_in_a_browser() -> None:
         env={**os.environ, "ELEPHAN": str(elephan)},
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=3600,
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr

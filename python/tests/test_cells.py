@@ -36,6 +36,12 @@ def test_an_estimate_has_digits_of_its_own_or_those_asked_for():
     assert Estimate.of([None]).text() == "never"
 
 
+def test_an_uncertainty_is_never_rounded_to_zero():
+    assert Estimate.of([48.0, 48.001]).text(1) == "48.0 ± 0.0064"
+    assert Estimate.of([4e-4, 4.001e-4]).text(4) == "0.0004 ± 6.4e-07"
+    assert Estimate.of([48.0, 48.0]).text(1) == "48.0"
+
+
 @pytest.mark.parametrize(
     ("share", "text"), [(0.1234, "+12.3"), (-0.1234, "-12.3"), (-0.0004, "+0.0"), (0.0, "+0.0"), (None, "-")]
 )

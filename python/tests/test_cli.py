@@ -1,5 +1,7 @@
 """The command line, as its users call it."""
 
+import csv
+import io
 import json
 import re
 import shutil
@@ -8,13 +10,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from elephan import ScenarioError, dumbbell, flow, load
-from elephan.cli import COMMANDS
+from elephan.api.scenario import Scenario
+from elephan.base.numbers import BARS
+from elephan.base.text import Terminal
+from elephan.cli import COMMANDS, GROUPS, app, progress
+from elephan.cli.complete import setting
 
-EXAMPLES = sorted(Path("scenarios/examples").glob("*.toml"))
+EXAMPLES = sorted(Path("python/elephan/examples").glob("*.toml"))
 SMALL = """
 duration = "3 s"
 path = { rate = "10 Mbit/s", rtt = "20 ms", buffer = "20 packets" }
@@ -47,7 +55,7 @@ def test_run_writes_a_folder_and_prints_tables(scenario: Path, tmp_path: Path):
     assert again.returncode == 2
     assert "--force" in again.stderr
     assert elephan("run", str(scenario), "--out", str(tmp_path / "out"), "--force").returncode == 0
-    assert elephan("plot", str(tmp_path / "out"), "--what", "queue").returncode == 0
+    assert elephan("plot", "queue", str(tmp_path / "out")).returncode == 0
     assert (tmp_path / "out" / "queue.png").exists()
 
 
@@ -68,7 +76,7 @@ def test_only_the_simulator_has_threads(scenario: Path, tmp_path: Path):
 
 def test_json_is_all_there_is_on_stdout(scenario: Path, tmp_path: Path):
     done = elephan(
-        "run", str(scenario), "--json", "--seed", "7", "--set", "path.rtt=40ms", "--out", str(tmp_path / "o")
+        "run", str(scenario), "--format", "json", "--seed", "7", "--set", "path.rtt=40ms", "--out", str(tmp_path / "o")
     )
     assert json.loads(done.stdout)["flows"][0]["label"] == "reno"
     assert json.loads((tmp_path / "o" / "run.json").read_text())["scenario"]["path"]["rtt"] == "40 ms"
@@ -116,18 +124,18 @@ def test_every_example_runs(path: Path, tmp_path: Path):
         (["run", "small.toml", "--trace", "all"], '--trace: expected "events", found "all"'),
         (["run", "small.toml", "--pcap", "x"], 'small.toml: trace.pcap: expected one of the links bottleneck'),
         (["run", "small.toml", "--colour"], "No such option"),
-        (["compare", "--cc", "warp"], "scenario: flow.0.cc: expected one of tahoe"),
-        (["compare", "--rate", "fast"], 'scenario: path.rate: expected a rate such as "250 Mbit/s", found "fast"'),
+        (["compare", "--cc", "warp"], "--cc: expected one of tahoe"),
+        (["compare", "--rate", "fast"], '--rate: expected a rate such as "250 Mbit/s", found "fast"'),
         (["cc", "show", "warp"], "cc: expected one of tahoe"),
         (["queue", "show", "warp"], "queue: expected one of droptail"),
         (
             ["run", "small.toml", "--set", "path.queue={ name = 'red', min_th = 9, max_th = 5 }"],
             "small.toml: path.queue.max_th: expected a number above min_th = 9, found 5",
         ),
-        (["plot", "nowhere"], "nowhere: expected a results folder with run.json, found none"),
+        (["plot", "cwnd", "nowhere"], "nowhere: expected the results of a run, a comparison or a sweep, found none of them"),
         (["run", "small.toml", "--set", "measure.interval=1ps"], "small.toml: measure.interval: expected at most 1e11 events"),
         (["sweep", "small.toml", "--set", "sweep.repeat=10000000"], "small.toml: sweep.repeat: expected at most 1e6 runs"),
-        (["compare", "--rate", "900 Tbit/s", "--rtt", "1 us"], "scenario: path.rate: expected at most 1e11 events"),
+        (["compare", "--rate", "900 Tbit/s", "--rtt", "1 us"], "--rate: expected at most 1e11 events"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_clear_line_and_exit_code_2(arguments: list[str], message: str, scenario: Path):
@@ -170,8 +178,22 @@ def test_queue_list_and_show():
     assert "automatic" in elephan("queue", "show", "red").stdout
 
 
+def test_examples_are_known_by_their_names_and_copied_with_what_they_need(tmp_path: Path):
+    done = elephan("scenario", "check", "cellular", cwd=tmp_path)
+    assert done.stdout.startswith("cellular: valid, 3 runs"), done.stderr
+    (tmp_path / "cellular").mkdir()  # a folder, of results for example, does not hide it
+    assert elephan("scenario", "check", "cellular", cwd=tmp_path).returncode == 0
+    done = elephan("scenario", "check", "celular", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("celular: expected a scenario file, or an example: cellular, or another of ")
+    shown = elephan("scenario", "examples", "--out", "mine", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert elephan("scenario", "check", "mine/cellular.toml", cwd=tmp_path).returncode == 0
+    assert elephan("scenario", "examples", "--out", "mine", cwd=tmp_path).returncode == 2
+
+
 def test_drops_have_reasons_and_classes_have_rows(tmp_path: Path):
-    done = elephan("run", "scenarios/examples/priority.toml", "--out", str(tmp_path / "o"))
+    done = elephan("run", "priority", "--out", str(tmp_path / "o"))
     assert done.returncode == 0, done.stderr
     assert "policed" in done.stdout
     assert "Classes of bottleneck" in done.stdout
@@ -200,7 +222,9 @@ def test_ctrl_c_leaves_nothing_behind(scenario: Path, tmp_path: Path):
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
-    assert stderr.strip() == f"interrupted; nothing was written to {folder}"
+    announced, told = stderr.strip().splitlines()
+    assert announced.startswith("1 run on 1 core: at most about")
+    assert told == f"interrupted; nothing was written to {folder}"
     assert list(tmp_path.iterdir()) == [scenario]
 
 
@@ -235,3 +259,198 @@ def test_a_run_imports_only_what_it_needs(scenario: Path, tmp_path: Path):
     )
     assert "elephan.cli.run" in imported
     assert not imported & RUN_NEEDS_NOT
+
+
+def test_identical_repeats_are_said(tmp_path):
+    ran = elephan(
+        *["compare", "--cc", "reno", "--flows", "1", "--duration", "25s", "--repeat", "2"], "--out", tmp_path / "out"
+    )
+    assert "the repeats of reno are identical" in " ".join(ran.stdout.split())
+    assert " ± " not in ran.stdout
+
+
+def test_estimates_are_numbers_in_csv_and_json(tmp_path):
+    options = ["--cc", "reno", "--duration", "25s", "--repeat", "2", "--columns", "goodput,fair_share", "--force"]
+    ran = [
+        elephan("compare", *options, "--format", form, "--out", tmp_path / "out", "--rate", "10Mbit/s")
+        for form in ("csv", "json")
+    ]
+    rows, records = list(csv.DictReader(io.StringIO(ran[0].stdout))), json.loads(ran[1].stdout)
+    assert [row["metric"] for row in rows] == [one["metric"] for one in records] == ["goodput", "fair share"]
+    for name in ("mean", "low", "high"):
+        assert float(rows[0][name]) == records[0][name]
+    assert records[0]["low"] <= records[0]["mean"] <= records[0]["high"]
+
+
+def test_a_column_that_only_other_runs_have_is_named(tmp_path):
+    ran = elephan(
+        "run", "two-flows", "--set", "duration=30s", "--out", tmp_path / "out", "--columns", "goodput,received"
+    )
+    assert ran.returncode == 0
+    assert ran.stderr.splitlines()[-1] == "--columns: this run has no received"
+
+
+def test_columns_choose_the_keys_of_the_json_of_a_run(tmp_path):
+    def printed(columns: str) -> Any:
+        ran = elephan(
+            *["run", "two-flows", "--set", "duration=30s", "--out", tmp_path / "out", "--force"],
+            *["--format", "json", "--columns", columns],
+        )
+        return json.loads(ran.stdout)
+
+    whole, part = printed("all"), printed("goodput,retransmitted,convergence,queue")
+    assert whole == json.loads((tmp_path / "out" / "summary.json").read_text())
+    flow = {"label", "goodput_bit_s", "convergence_s", "sent_bytes", "retransmitted_bytes"}
+    link = {"name", "queue_mean_packets", "queue_max_packets"}
+    assert part.keys() == {"from_s", "to_s", "goodput_bit_s", "convergence_s", "flows", "links"}
+    assert part["flows"] == [{key: one[key] for key in flow} for one in whole["flows"]]
+    assert part["links"] == [{key: one[key] for key in link} for one in whole["links"]]
+    assert printed("received") == {}
+
+
+def test_a_run_prints_its_metrics_and_draws_the_windows(tmp_path):
+    ran = elephan("run", "two-flows", "--set", "duration=30s", "--out", tmp_path / "out")
+    for head in ("fairness", "Jain's index", "stability", "convergence", "overhead"):
+        assert head in ran.stdout
+    lines = [line for line in ran.stdout.splitlines() if line.startswith("flow ") and line[-1] in BARS]
+    assert len(lines) == 2
+    assert all(set(line.removeprefix(f"flow {k}: htcp")) <= {" ", *BARS} for k, line in enumerate(lines, 1))
+    assert BARS[-1] in lines[0]
+
+
+def test_a_comparison_that_ends_before_all_flows_start_names_the_options():
+    ran = elephan("compare", "--cc", "reno", "--duration", "20s")
+    expected = '--duration: expected more than --start-within, "20 s", in which all flows start, found "20s"'
+    assert (ran.returncode, ran.stderr.strip()) == (2, expected)
+    assert elephan("compare", "--duration", "20").stderr.startswith("--duration: expected")
+
+
+@pytest.mark.parametrize("command", ["compare", "recommend", "model response", "model agreement"])
+def test_the_help_of_lists_is_whole_at_80_columns(command: str, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "…" not in elephan(*command.split(), "--help").stdout
+
+
+def test_help_is_in_groups_and_has_a_short_option():
+    for words in (["-h"], ["cc", "-h"], ["run", "-h"]):
+        ran = elephan(*words)
+        assert (ran.returncode, "-h" in ran.stdout) == (0, True)
+    heads = re.findall(r"─ ([A-Z][\w ,]+) ─", elephan("-h").stdout)
+    assert heads == ["Options", *GROUPS]
+
+
+def test_a_group_without_a_command_shows_its_help_and_no_empty_line_of_error():
+    ran = elephan("cc")
+    assert (ran.returncode, ran.stderr.strip()) == (2, "")
+
+
+@pytest.mark.parametrize(
+    "command", ["cc list", "cc show reno", "queue list", "model fairness --cc reno", "reproduce list"]
+)
+def test_every_format_of_a_table_is_alone_on_standard_output(command: str):
+    def printed(form: str) -> str:
+        done = CliRunner().invoke(app, [*command.split(), "--format", form])
+        assert (done.exit_code, done.stderr) == (0, ""), done.output
+        return done.stdout
+
+    assert json.loads(printed("json"))
+    tables = [list(csv.reader(io.StringIO(text))) for text in printed("csv").split("\n\n")]
+    assert all(len({len(row) for row in table}) == 1 for table in tables)
+    assert all(line.startswith("|") for line in printed("md").splitlines()[-1:])
+    assert printed("latex").endswith("\\end{tabular}\n")
+    assert not printed("table").startswith(("|", "{", "["))
+
+
+def test_an_unknown_format_is_named_with_those_there_are():
+    done = CliRunner().invoke(app, ["queue", "list", "--format", "markdown"])
+    assert str(done.exception) == "--format: expected one of table, csv, json, md, latex, found 'markdown'"
+
+
+def test_the_doctor_names_each_part_and_what_it_needs(monkeypatch: pytest.MonkeyPatch):
+    from elephan.studies import machine
+
+    done = elephan("doctor", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [row["part"] for row in told] == list(machine.PARTS)
+    assert all((row["works"] == "yes") == (row["needs"] == "") for row in told)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CC", raising=False)
+    lacks = {check.part: check.remedy for check in machine.checks() if not check.works}
+    assert lacks["C compiler, for algorithms in C"] == "apt-get install gcc"
+    assert lacks["ns-2, for reproduce --engine ns2"] == "apt-get install ns2"
+    assert "simulator" not in lacks
+
+    def closed() -> None:
+        raise PermissionError(13, "Permission denied", "/cache/kernels")
+
+    monkeypatch.setattr(machine.image, "images", closed)
+    (denied,) = (check for check in machine.checks() if check.part == "--engine kernel")
+    assert denied.found == "no access to /cache/kernels"
+    monkeypatch.setattr(machine, "run", lambda _: 1 / 0)
+    assert machine.checks()[0].remedy == "a defect: please report it"
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("elephan repr", {"reproduce"}),
+        ("elephan run two-f", {"two-flows"}),
+        ("elephan run x --set path.rt", {"path.rtt="}),
+        ("elephan compare --cc reno,ht", {"reno,htcp"}),
+        ("elephan reproduce kelly2003/figure", {"kelly2003/figure-3"}),
+        ("elephan queue show fq", {"fq-codel"}),
+        ("elephan table x --metric goodput,fair_", {"goodput,fair_share"}),
+        ("elephan run x --form", {"--format"}),
+    ],
+)
+def test_tab_completes_what_is_typed(typed: str, offered: set[str]):
+    words = typed.split()
+    asked = {"_ELEPHAN_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(words) - 1)}
+    done = CliRunner().invoke(app, [], env=asked, prog_name="elephan")
+    assert set(done.output.split()) == offered
+
+
+def test_a_value_after_a_key_is_completed_where_a_registry_names_it():
+    assert setting("flow.0.cc=htc") == ["flow.0.cc=htcp"]
+    assert setting("path.queue=fq") == ["path.queue=fq-codel"]
+    assert setting("path.rtt=8") == []
+
+
+def test_what_a_task_says_before_its_first_share_stands_alone(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    with progress.progress_bar("task") as move:
+        Terminal(stderr=True).message("about 8 s")
+        assert capsys.readouterr().err == "about 8 s\n"
+        move(0.5)
+    assert "task" in capsys.readouterr().err
+
+
+def test_progress_is_a_line_now_and_then_where_there_is_no_terminal(monkeypatch, capsys):
+    now_s = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now_s[0])
+    lines = progress.Lines("task")
+    for at_s, share in ((5, 0.1), (20, 0.25), (21, 0.3), (31, 0.5)):
+        now_s[0] = at_s
+        lines(share)
+    assert capsys.readouterr().err == "task: 25%, about 60 s left\ntask: 50%, about 31 s left\n"
+
+
+def test_only_long_runs_are_announced(scenario: Path, monkeypatch, capsys):
+    short = load(scenario)
+    progress.announce([short])
+    assert capsys.readouterr().err == ""
+    progress.announce([short], repeat=100_000, cores=1)
+    assert re.fullmatch(
+        r"100000 runs on 1 core: at most about \d+ (min|s) if nothing else runs\n", capsys.readouterr().err
+    )
+    monkeypatch.setattr(progress, "_event_s", lambda: 10 * progress.USUAL_EVENT_S)
+    progress.announce([short], repeat=10_000, cores=1)
+    slow = capsys.readouterr().err
+    monkeypatch.setattr(progress, "_event_s", lambda: progress.USUAL_EVENT_S)
+    progress.announce([short], repeat=100_000, cores=1)
+    assert slow == capsys.readouterr().err.replace("100000", "10000")
+    progress.announce([Scenario({**short.document, "engine": "model"})], repeat=100_000, cores=1)
+    progress.announce([Scenario({**short.document, "engine": "linux"})], repeat=40)
+    assert capsys.readouterr().err == "40 runs in real time: 2 min\n"

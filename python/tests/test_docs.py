@@ -1,6 +1,7 @@
 """Runs what the documentation shows."""
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -10,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
+import polars as pl
 import pytest
 import typer
 
@@ -17,7 +19,10 @@ import elephan
 from elephan.cli import app
 
 ELEPHAN = Path(sys.executable).with_name("elephan")
-PAGES = [Path("README.md"), *sorted(Path("docs").rglob("*.md")), Path("ARCHITECTURE.md"), Path("CONTRIBUTING.md")]
+# The pages of notebooks are made by the site's build, which runs them.
+NOTEBOOKS = {path.with_suffix(".md") for path in Path("docs/notebooks").glob("*.py")}
+WRITTEN = sorted({*Path("docs").rglob("*.md")} - NOTEBOOKS)
+PAGES = [Path("README.md"), *WRITTEN, Path("ARCHITECTURE.md"), Path("CONTRIBUTING.md")]
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
@@ -33,14 +38,17 @@ def test_scenarios_in_the_docs_can_be_run(page: str, text: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize(("page", "text"), blocks("python"))
-def test_python_in_the_docs_runs(page: str, text: str):
+def test_python_in_the_docs_runs(page: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "examples").symlink_to(Path("python/elephan/examples").resolve())
+    monkeypatch.chdir(tmp_path)
     exec(compile(text, page, "exec"), {})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_links_between_pages_lead_somewhere(page: Path):
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-        assert (page.parent / target).exists(), target
+        found = Path(os.path.normpath(page.parent / target))
+        assert found.exists() or found in NOTEBOOKS, target
 
 
 def command_lines() -> list[tuple[str, str]]:
@@ -67,9 +75,13 @@ def test_commands_in_the_docs_exist(page: str, line: str):  # noqa: ARG001 - the
 # Commands that are not carried out here, with the reason.
 NOT_RUN = (
     (r"\bFILE\b", "stands for any file"),
+    (r"^--install-completion", "changes the settings of the shell; test_cli.py completes"),
     (r"^ui\b", "goes on until it is stopped; test_ui.py starts it"),
     (r"^kernel\b|^compare-engines\b|--engine linux", "needs root and this kernel; test_kernel.py runs it"),
+    (r"^emulate\b", "needs root; test_emulate.py runs it"),
     (r"^packetdrill .*--kernel", "needs root; test_packetdrill.py runs it"),
+    (r"^probe\b", "needs two hosts; test_probe.py runs both on one"),
+    (r"^transfer\b", "needs two hosts; test_transfer.py runs both on one"),
     (r"\bSCRIPT\b", "stands for any script"),
     (r"^reproduce (?!list)", "takes minutes; CI repeats one, test_reproduce.py others"),
     (
@@ -78,6 +90,7 @@ NOT_RUN = (
     ),
     (r"^new\b", "changes a checkout; test_new.py runs it"),
     (r"\blinux:|^cc import", "needs a source of Linux; test_foreign_linux.py runs its modules"),
+    (r"^host (?!--quick)", "takes minutes; test_host.py has a short one"),
     (r"^recommend\b|^model agreement\b", "takes minutes; test_recommend.py and test_fluid.py have shorter ones"),
 )
 # The other commands run as shown, but shorter: fewer seconds, fewer repeats, and shorter runs of a sweep.
@@ -86,15 +99,22 @@ SHORTER = (
     (r"--repeat \S+", "--repeat 1"),
     (r"^sweep (.*)", r"sweep \1 --set duration=11s"),
 )
+# Pages that are carried out as a whole: the first needs two hosts, so test_paths.py runs it; the second has a test below.
+PATHS, TUTORIAL = "docs/paths.md", "docs/tutorial.md"
+# A scenario that a page asks to save under a name.
+SAVED = re.compile(r"`([\w-]+\.toml)`\)?:\n\n```toml\n(.*?)^```", re.DOTALL | re.MULTILINE)
 # Files that a page assumes to exist.
-BEFORE = {"docs/see.md": ["run scenarios/examples/two-flows.toml"]}
+BEFORE = {
+    "docs/see.md": ["run two-flows"],
+    "docs/recommend.md": ["run lossy-link --out measured", "fit measured --out path"],
+}
 
 
 def runnable() -> dict[str, list[str]]:
     """The commands of each page that are run, in order. Those of all pages of metrics are joined, each command once."""
     pages: dict[str, list[str]] = {}
     for page, line in command_lines():
-        if not any(re.search(pattern, line) for pattern, _ in NOT_RUN):
+        if page not in (PATHS, TUTORIAL) and not any(re.search(pattern, line) for pattern, _ in NOT_RUN):
             name = "docs/metrics" if page.startswith("docs/metrics/") else page
             lines = pages.setdefault(name, list(BEFORE.get(name, [])))
             if line not in lines:
@@ -102,20 +122,45 @@ def runnable() -> dict[str, list[str]]:
     return pages
 
 
+def carry_out(page: str, lines: list[str], folder: Path):
+    """Runs commands of a page in a folder that has the scenarios of a checkout, and those that the page asks to save."""
+    for name in ("scenarios", "kernel"):
+        (folder / name).symlink_to(Path(name).resolve())
+    if Path(page).is_file():
+        for name, text in SAVED.findall(Path(page).read_text()):
+            (folder / name).write_text(text)
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        ran = subprocess.run([ELEPHAN, *words], cwd=folder, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, f"elephan {line}\n{ran.stderr}"
+
+
 @pytest.mark.parametrize(("page", "lines"), runnable().items())
 def test_commands_in_the_docs_run(page: str, lines: list[str], tmp_path: Path):
-    for folder in ("scenarios", "packetdrill", "kernel"):
-        (tmp_path / folder).symlink_to(Path(folder).resolve())
-    if Path(page).is_file() and "`mine.toml`" in (text := Path(page).read_text()):
-        found = re.search(r"^```toml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-        assert found
-        (tmp_path / "mine.toml").write_text(found[1])
-    for line in lines:
-        for pattern, shorter in SHORTER:
-            line = re.sub(pattern, shorter, line)  # noqa: PLW2901 - replacements are applied in sequence
-        words = shlex.split(line, comments=True)
-        ran = subprocess.run([ELEPHAN, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert ran.returncode == 0, f"elephan {line}\n{ran.stderr}"
+    for pattern, shorter in SHORTER:
+        lines = [re.sub(pattern, shorter, line) for line in lines]
+    carry_out(page, lines, tmp_path)
+
+
+def test_the_tutorial_leads_to_its_finding(tmp_path: Path):
+    """Its commands as they are shown, and the numbers that its reader is told to see."""
+    carry_out(TUTORIAL, [line for page, line in command_lines() if page == TUTORIAL], tmp_path)
+    text, results = Path(TUTORIAL).read_text(), tmp_path / "results"
+    runs = [json.loads((results / name / "summary.json").read_text()) for name in ("first", "near", "scalable", "pie")]
+    told = re.findall(r"airness(?:\*\*)? (?:is |rises from [\d.]+ to )?(\d\.\d+)", text)
+    assert told == [f"{run['fairness']:.2f}" for run in runs]
+    table = re.findall(r"^\| (\w+)" + r" \| ([\d.]+)" * 4 + r" \|$", text, re.MULTILINE)
+    assert [row[0] for row in table] == ["DropTail", "RED", "CoDel", "PIE"]
+    sweep = elephan.Dataset(results / "question").runs().filter(pl.col("cc") == "scalable")
+    for queue, *numbers in table:
+        means = sweep.filter(pl.col("queue") == queue.lower()).select(
+            pl.col("fairness"), pl.col("utilisation") * 100, pl.col("synchronisation"), pl.col("queue_delay_mean") * 1e3
+        )
+        found = [
+            f"{mean:.{len(number.partition('.')[2])}f}"
+            for mean, number in zip(means.mean().row(0), numbers, strict=True)
+        ]
+        assert found == numbers, queue
 
 
 @pytest.mark.parametrize(
@@ -129,7 +174,7 @@ def test_commands_in_the_docs_run(page: str, lines: list[str], tmp_path: Path):
     ],
 )
 def test_examples_are_shown_as_they_are(page: str, name: str):
-    assert f"\n{Path('scenarios/examples/own', name).read_text()}```\n" in Path(f"docs/{page}.md").read_text()
+    assert f"\n{Path('python/elephan/examples/own', name).read_text()}```\n" in Path(f"docs/{page}.md").read_text()
 
 
 @pytest.fixture
@@ -141,6 +186,25 @@ def writer(monkeypatch: pytest.MonkeyPatch):
 
 def test_generated_parts_of_the_docs_are_as_they_would_be_written():
     subprocess.run([sys.executable, "scripts/docs/pages.py", "--check"], check=True)
+
+
+@pytest.mark.parametrize("page", sorted(Path("docs/coming-from").glob("*.md")), ids=lambda page: page.stem)
+def test_both_tools_find_what_the_page_says(page: Path, monkeypatch: pytest.MonkeyPatch):
+    """Elephan wherever the page has a table of both, and ns-2 where it is installed. The others take long, or real time."""
+    monkeypatch.syspath_prepend("scripts")
+    script, text = import_module("coming_from"), page.read_text()
+    if "<!-- results -->" in text:
+        assert script.ours(text) in text
+    if page.stem == "ns-2" and shutil.which("ns"):
+        assert script.theirs(page, text) in text
+
+
+def test_each_picture_of_the_gallery_has_its_command(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend("scripts/docs")
+    gallery = import_module("gallery")
+    text = gallery.PAGE.read_text()
+    shown = re.findall(r"\(images/gallery/(\S+)\)", text)
+    assert set(shown) == gallery.made(text) == {path.name for path in gallery.PICTURES.iterdir()}
 
 
 def test_every_page_of_what_is_declared_is_there_and_in_the_site(writer: SimpleNamespace):
@@ -161,6 +225,21 @@ def test_every_page_of_what_is_declared_is_there_and_in_the_site(writer: SimpleN
         assert found[: len(declared)] == declared
 
 
+def test_sites_of_several_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend("scripts/docs")
+    versions = import_module("versions")
+    for version in ("0.9.0", "0.10.0", "0.9.1"):
+        site = tmp_path / f"site-{version}"
+        site.mkdir()
+        (site / "index.html").write_text(version)
+        versions.add(site, tmp_path, version)
+    listed = json.loads((tmp_path / "versions.json").read_text())
+    assert [one["version"] for one in listed] == ["0.10.0", "0.9.1", "0.9.0"]
+    assert [one["aliases"] for one in listed] == [["latest"], [], []]
+    assert (tmp_path / "latest/index.html").read_text() == "0.10.0"
+    assert (tmp_path / "0.9.1/index.html").read_text() == "0.9.1"
+
+
 def test_what_nobody_has_measured_yet_is_shown_as_that(
     writer: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -178,6 +257,13 @@ def test_what_nobody_has_measured_yet_is_shown_as_that(
     for page in ("algorithms/index", "queues/index", "metrics/fairness"):
         assert "| not measured yet |" in (docs / f"{page}.md").read_text()
     assert "cc-htcp.svg" not in (docs / "algorithms/htcp.md").read_text()
+
+
+def test_every_notebook_is_in_the_site_and_in_its_list():
+    navigation, index = Path("mkdocs.yml").read_text(), Path("docs/notebooks/index.md").read_text()
+    for page in NOTEBOOKS:
+        assert f": notebooks/{page.name}\n" in navigation
+        assert f"]({page.name})" in index
 
 
 def test_a_page_that_is_missing_is_named(writer: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -172,7 +172,7 @@ def test_links_with_like_names_have_files_of_their_own():
 def test_force_replaces_results(made: Run, tmp_path: Path):
     out = tmp_path / "out"
     made.save(out)
-    with pytest.raises(FileExistsError, match=r"found one; --force replaces it"):
+    with pytest.raises(FileExistsError, match=r"found one with results; --force replaces it"):
         made.save(out)
     (out / "run.json").touch()
     made.save(out, force=True)
@@ -184,7 +184,7 @@ def test_everything_that_commands_write_is_known(one: Path, tmp_path: Path):
     out = tmp_path / "out"
     assert call("run", one, "--out", out, "--trace", "events", "--pcap", "bottleneck").returncode == 0
     for what in ("cwnd", "goodput", "srtt", "queue"):
-        assert call("plot", out, "--what", what).returncode == 0
+        assert call("plot", what, out).returncode == 0
     for kind in ("html", "md", "png", "svg", "pdf"):
         assert call("report", out, "--format", kind).returncode == 0
     done = call("run", one, "--out", out, "--force")
@@ -464,8 +464,8 @@ def test_a_damaged_document_is_one_line(text: str, made: Run, tmp_path: Path):
     made.save(out)
     for name in ("summary.json", "run.json"):
         (out / name).write_text(text)
-        for command in ("plot", "report"):
-            done = call(command, out) if text in ("", "[]") else None
+        for command in (("plot", "cwnd"), ("report",)):
+            done = call(*command, out) if text in ("", "[]") else None
             if done is not None:
                 refused(done, name if name == "run.json" or text == "" else "")
         with pytest.raises(elephan.ScenarioError) as caught:
@@ -473,10 +473,11 @@ def test_a_damaged_document_is_one_line(text: str, made: Run, tmp_path: Path):
         assert "\n" not in str(caught.value)
 
 
-def test_damaged_samples_of_a_run_are_one_line(made: Run, tmp_path: Path):
+@pytest.mark.parametrize(("table", "picture"), [("flows", "cwnd"), ("queues", "queue-window")])
+def test_damaged_samples_of_a_run_are_one_line(made: Run, tmp_path: Path, table: str, picture: str):
     made.save(tmp_path / "out")
-    (tmp_path / "out" / "flows.parquet").write_bytes(b"PAR1")
-    refused(call("plot", tmp_path / "out"), "out: expected whole results, found damaged ones")
+    (tmp_path / "out" / f"{table}.parquet").write_bytes(b"PAR1")
+    refused(call("plot", picture, tmp_path / "out"), "out: expected whole results, found damaged ones")
     refused(call("report", tmp_path / "out"), "out: expected whole results, found damaged ones")
 
 
@@ -639,3 +640,10 @@ def test_no_process_is_needed_to_tell_what_is_left(tmp_path: Path):
     with folders.new_folder(tmp_path / "out"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_an_error_of_a_full_disk_names_the_file(tmp_path: Path):
+    path = tmp_path / "picture.png"
+    with pytest.raises(OSError, match=r"No space left on device: .*picture\.png"), folders.new_file(path):
+        raise OSError(28, "No space left on device")
+    assert not path.exists()

@@ -125,7 +125,7 @@ struct tcp_congestion_ops mine = {
 	.name		= "bpf_mine",
 };
 """
-EXAMPLES = Path(__file__).parents[2] / "scenarios" / "examples" / "own"
+EXAMPLES = Path(__file__).parents[2] / "python/elephan/examples" / "own"
 
 
 @pytest.fixture(autouse=True)
@@ -295,6 +295,8 @@ def test_what_a_class_raises_is_the_cause_of_the_runs_error():
     ) as error:
         elephan.run(scenario("python:mine:Falls", "reno"))
     assert isinstance(error.value.__cause__, ZeroDivisionError)
+    line = 1 + next(number for number, text in enumerate(CLASSES.splitlines()) if "1 / 0" in text)
+    assert str(error.value).endswith(f"division by zero (mine.py, line {line})")
     with pytest.raises(elephan.ScenarioError, match="TypeError: expected a Decision or None, found 7"):
         elephan.run(scenario("python:mine:Answers"))
     with pytest.raises(elephan.ScenarioError, match="cwnd: expected 1 to 2\\^31 segments, found NaN"):

@@ -84,3 +84,22 @@ def test_a_window_is_the_connections_and_so_is_pacing():
     # Each in one run: the listening host has an address for each window.
     together = carry_out(flows=flows, rtt="100 ms", duration="2 s").transfers.sort("flow")["end_s"]
     assert together[0] > together[1] + 0.3
+
+
+def received(samples):
+    return samples["receive_rate_bit_s"].sum() * 0.1 / 8
+
+
+def test_what_reaches_the_listening_host_is_counted():
+    """Without losses it is what is delivered; with losses it is less than was sent."""
+    clean = carry_out(flows=[flow("cubic")], buffer="10000 packets", **(crowds() | {"duration": "4 s"}))
+    assert clean.summary.loss_rate == 0
+    # What is delivered is sampled a microsecond later.
+    assert received(clean.flows) == pytest.approx(clean.flows["delivered_bytes"].max(), abs=1500)
+    for crowd in (1, 2):
+        samples = clean.crowds.filter(clean.crowds["flow"] == crowd)
+        assert received(samples) == pytest.approx(samples["delivered_bytes"].max(), abs=1500)
+
+    lossy = carry_out(flows=[flow("cubic")], duration="5 s", path={"loss": {"name": "random", "probability": 0.01}})
+    delivered, sent = lossy.flows["delivered_bytes"].max(), lossy.flows["sent_bytes"].max()
+    assert delivered - 1500 <= received(lossy.flows) < sent - 5000

@@ -256,7 +256,7 @@ def test_the_docs_list_the_features():
 
 
 def test_the_example_trains_a_policy_that_runs(tmp_path: Path):
-    own = Path("scenarios/examples/own")
+    own = Path("python/elephan/examples/own")
     for name in ("train.py", "learned.py"):
         (tmp_path / name).write_text((own / name).read_text())
     words = ("train.py", "--generations", "1", "--episodes", "1")
@@ -267,7 +267,7 @@ def test_the_example_trains_a_policy_that_runs(tmp_path: Path):
 
 
 def test_the_policy_of_the_example_fills_the_path_without_loss():
-    learned = "python:scenarios/examples/own/learned.py:Learned"
+    learned = "python:python/elephan/examples/own/learned.py:Learned"
     flows = [elephan.flow(learned)]
     run = elephan.run(elephan.dumbbell(rate="50 Mbit/s", rtt="60 ms", buffer="20% bdp", flows=flows, duration="30 s"))
     assert run.summary.utilisation > 0.9

@@ -185,6 +185,7 @@ def test_a_reproduction_goes_on(shell: Shell, place: Path, moments: random.Rando
     assert not left(place)
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(bool(kernel.missing()), reason="; ".join(kernel.missing()))
 def test_a_run_on_the_kernel_is_there_as_a_whole_or_not_at_all(shell: Shell, place: Path, moments: random.Random):
     file = write(place / "one.toml", ONE.replace("10 s", "1 s").replace("50 Mbit/s", "10 Mbit/s"))
@@ -290,7 +291,7 @@ for words in (
     ("sweep", "grid.toml", "--out", disk / "sweep"),
     ("sweep", "grid.toml", "--out", disk / "new"),
     ("report", disk / "out"),
-    ("plot", disk / "out"),
+    ("plot", "cwnd", disk / "out"),
     ("reproduce", "ltcp2003/section-2", "--out", disk / "new"),
 ):
     assert call(*words) == 1, words

@@ -9,7 +9,7 @@ from elephan.studies.theory import FIGURES, MODELLED, Model, plot_response, simu
 
 
 def printed(*arguments):
-    result = CliRunner().invoke(app, ["model", *arguments, "--json"])
+    result = CliRunner().invoke(app, ["model", *arguments, "--format", "json"])
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
 
@@ -81,16 +81,16 @@ def test_a_figure_is_drawn(tmp_path):
         ("response --loss 1e-5,2", "--loss: expected a share between 0 and 1, found 2"),
         ("response --loss nan", "--loss: expected a share between 0 and 1, found nan"),
         ("response --loss x", "--loss: expected numbers separated by commas, found 'x'"),
-        ("response --loss 1e-5 --rtt 100", '--rtt: expected a time such as .*, found "100"'),
-        ("response --loss 1e-5 --rtt 0ms", '--rtt: expected a value above zero, found "0ms"'),
-        ("response --rate 1000", '--rate: expected a rate such as .*, found "1000"'),
+        ("response --loss 1e-5 --rtt 100", '--rtt: expected a time above zero such as .*, found "100"'),
+        ("response --loss 1e-5 --rtt 0ms", '--rtt: expected a time above zero such as 100ms, found "0ms"'),
+        ("response --rate 1000", '--rate: expected a rate above zero such as .*, found "1000"'),
         ("response --rate 1kbit/s", '--rate: expected at least one segment in each round trip, found "1kbit/s"'),
-        ("response", "expected either --loss or --rate"),
+        ("response", "--loss: expected this or --rate, found neither"),
         ("recovery --window 0", "--window: expected a segment or more, found 0"),
         ("recovery --window inf", "--window: expected a segment or more, found inf"),
-        ("recovery --rate 1Gbit", '--rate: expected a rate such as .*, found "1Gbit"'),
+        ("recovery --rate 1Gbit", '--rate: expected a rate above zero such as .*, found "1Gbit"'),
         ("fairness --loss 0", "--loss: expected a share between 0 and 1, found 0"),
-        ("fairness --rtt 1", '--rtt: expected a time such as .*, found "1"'),
+        ("fairness --rtt 1", '--rtt: expected a time above zero such as .*, found "1"'),
         ("utilisation --beta 2", "--beta: expected a share between 0 and 1, found 2"),
         ("utilisation --buffer -1", "--buffer: expected 0 or more, found -1"),
         ("stability --buffer 0", "--buffer: expected a number above 0, found 0"),
@@ -99,13 +99,13 @@ def test_a_figure_is_drawn(tmp_path):
         ("stability --queue red", '--queue: expected power, mm1b or excess, found "red"'),
         ("plot response --figure li-7", "--figure: expected one of kelly-3, li-8.1, .*, found 'li-7'"),
         ("plot response --cc vegas --points 0", 'cc: expected one of tahoe, .*, found "vegas"'),
-        ("plot response --most 5", '--most: expected a time such as .*, found "5"'),
-        ("plot response --to none/x.png", "--to: expected a file in an existing folder, found 'none/x.png'"),
+        ("plot response --most 5", '--most: expected a time above zero such as .*, found "5"'),
+        ("plot response --out none/x.png", "--out: expected a file in an existing folder, found 'none/x.png'"),
         (
             "agreement --flows 1 --rtts 10ms,20ms",
             "--flows: expected at least one for each of 2 round-trip times, found 1",
         ),
-        ("agreement --rtts 5", '--rtts: expected a time such as .*, found "5"'),
+        ("agreement --rtts 5", '--rtts: expected a time above zero such as .*, found "5"'),
     ],
 )
 def test_mistakes_of_commands_are_named(arguments, expected):
@@ -115,6 +115,6 @@ def test_mistakes_of_commands_are_named(arguments, expected):
 
 def test_a_figure_of_two_parts_is_two_pictures(tmp_path):
     arguments = ["model", "plot", "response", "--figure", "li-9.1", "--points", "0", "--cc", "reno"]
-    result = CliRunner().invoke(app, [*arguments, "--to", str(tmp_path / "nine.png")])
+    result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "nine.png")])
     assert result.exit_code == 0, result.output
     assert sorted(path.name for path in tmp_path.iterdir()) == ["nine-datatag.png", "nine-mbng.png"]

@@ -12,7 +12,9 @@ from elephan.base.errors import FailedError
 from elephan.cli.packetdrill import app
 from elephan.engines import packetdrill
 
-SCRIPTS = sorted((Path(__file__).parents[2] / "packetdrill").glob("*.pkt"))
+pytestmark = pytest.mark.alone
+
+SCRIPTS = sorted((Path(__file__).parents[2] / "python/elephan/examples/packetdrill").glob("*.pkt"))
 REQUIRED = os.environ.get("ELEPHAN_KERNEL") == "required"
 # A pause of the machine shifts the times of a script in real time.
 ATTEMPTS = 5
@@ -175,6 +177,19 @@ def test_the_command_reports_each_script_and_fails_if_one_fails(script, tmp_path
     assert "    expected . 1:1(0) ack 2 at 0.100000 s" in result.stdout
     assert result.stdout.splitlines()[-1] == "1 passed, 1 failed"
     assert CliRunner().invoke(app, [str(tmp_path / "good.pkt")]).exit_code == 0
+
+
+def test_scripts_that_come_with_elephan_are_known_by_their_names_unless_a_folder_has_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["handshake-active", "slow-start"])
+    assert [Path(line.split()[1]).name for line in result.stdout.splitlines()[:-1]] == [
+        "handshake-active.pkt",
+        "slow-start.pkt",
+    ]
+    (tmp_path / "slow-start").mkdir()
+    (tmp_path / "slow-start" / "mine.pkt").write_text(OPENING)
+    result = CliRunner().invoke(app, ["slow-start"])
+    assert result.stdout.splitlines() == ["passed  slow-start/mine.pkt", "1 passed"]
 
 
 def test_the_command_goes_on_after_a_script_that_it_cannot_read(script, tmp_path):

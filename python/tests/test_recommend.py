@@ -142,11 +142,12 @@ def test_the_command_takes_a_path_as_one_writes_it():
     assert result.exit_code == 0, result.output
     assert "±" in result.stdout
     assert "Li 2006, Table 10.1 recommends for such paths: bic, fast, htcp" in result.stdout
-    result = CliRunner().invoke(app, ["recommend", *path, "--repeat", "1", "--duration", "110 s", "--json"])
+    result = CliRunner().invoke(app, ["recommend", *path, "--repeat", "1", "--duration", "110 s", "--format", "json"])
     rows = json.loads(result.stdout)
     assert {row["cc"] for row in rows} == {"reno", "scalable"}
-    assert set(rows[0]["evidence"]) == {"utilisation, alone", "retransmitted, alone"}
-    assert rows[0]["score"]["ci95_half_width"] is None
+    names = ["score", "throughput", "overhead", "utilisation, alone", "retransmitted, alone"]
+    assert [row["metric"] for row in rows] == names * 2
+    assert (rows[0]["low"], rows[0]["high"], rows[0]["values"]) == (None, None, 1)
 
 
 @pytest.mark.parametrize(
@@ -154,9 +155,9 @@ def test_the_command_takes_a_path_as_one_writes_it():
     [
         (["--cc", "reno,nonesuch"], 'cc: expected one of .*, found "nonesuch"'),
         (["--cc", ","], "--cc: expected algorithms separated by commas, found ','"),
-        (["--rate", "1"], r"scenario: path\.rate: expected a rate such as .*found"),
-        (["--rtt", "120"], r'scenario: path\.rtt: expected a time such as .* found "120"'),
-        (["--buffer", "500"], r'scenario: path\.buffer: expected a size such as .* found "500"'),
+        (["--rate", "1"], r"--rate: expected a rate such as .*found"),
+        (["--rtt", "120"], r'--rtt: expected a time such as .* found "120"'),
+        (["--buffer", "500"], r'--buffer: expected a size such as .* found "500"'),
         (["--duration", "600"], '--duration: expected a time such as .*found "600"'),
         (["--weight", "fairness"], "--weight: expected CRITERION=WEIGHT, found 'fairness'"),
     ],

@@ -3,17 +3,26 @@
 import base64
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import elephan
+from elephan.api.pictures import draw
+from elephan.api.pictures.data import Chart, Line
+from elephan.api.pictures.kinds import KINDS
+from elephan.api.pictures.samples import edges, means
+from elephan.api.pictures.thin import thinned
 from elephan.base import plots
-from elephan.report import series
+from elephan.report import pictures as for_paper
 from elephan.report.read import read
 from elephan.report.write import write
 
@@ -57,14 +66,44 @@ def test_lines_are_the_samples(folders: dict[str, Path]) -> None:
     run = elephan.Run.load(folders["run"])
     (group,) = json.loads(read(folders["run"]).to_json())["groups"]
     charts = {chart["id"]: chart for chart in group["charts"]}
-    assert set(charts) == {"cwnd", "goodput", "srtt", "queue", "drops", "utilisation"}
+    assert set(charts) == {"cwnd", "goodput", "receive-rate", "srtt", "queue", "drops", "utilisation", "sequence"}
     second = run.flows.filter(run.flows["flow"] == 1)
-    np.testing.assert_array_equal(_numbers(charts["cwnd"]["x"]), second["time_s"].to_numpy())
+    np.testing.assert_array_equal(_numbers(charts["cwnd"]["time_s"]), second["time_s"].to_numpy())
     np.testing.assert_allclose(
         _numbers(charts["cwnd"]["lines"][1]["values"]), second["cwnd_segments"].to_numpy(), rtol=1e-6
     )
-    drops = _numbers(charts["drops"]["lines"][0]["values"])
-    assert drops.sum() == run.queues.filter(run.queues["link"] == "bottleneck")["dropped"].max()
+    # Means over a tenth of this run, which is shorter than ten seconds.
+    assert "Means over 0.6 s;" in charts["goodput"]["note"]
+    for kind, total in (
+        ("drops", run.queues.filter(run.queues["link"] == "bottleneck")["dropped"].max()),
+        ("goodput", run.flows.filter(run.flows["flow"] == 0)["delivered_bytes"].max() * 8e-6),
+    ):
+        values = _numbers(charts[kind]["lines"][0]["values"])
+        assert values.sum() * 0.6 == pytest.approx(total, rel=1e-5)
+
+
+def test_results_without_a_receive_rate_have_the_other_pictures(folders: dict[str, Path], tmp_path: Path) -> None:
+    """Results of older versions lack the column, and not every engine tells it."""
+    shutil.copytree(folders["run"], tmp_path / "older")
+    file = tmp_path / "older" / "flows.parquet"
+    samples = pq.read_table(file)
+    place = samples.column_names.index("receive_rate_bit_s")
+    untold = pa.array([np.nan] * samples.num_rows)
+    for without in (samples.remove_column(place), samples.set_column(place, "receive_rate_bit_s", untold)):
+        pq.write_table(without, file)
+        assert "receive-rate" not in {chart.id for chart in read(file.parent).groups[0].charts}
+        run = elephan.Run.load(file.parent)
+        assert run.plot("goodput").axes[0].get_ylabel() == "Goodput (Mbit/s,\napplication bytes)"
+        with pytest.raises(
+            elephan.ScenarioError, match=r"receive-rate: .* receive_rate_bit_s of flows.parquet, found none"
+        ):
+            run.plot("receive-rate")
+
+
+def test_the_lines_of_theory_differ(folders: dict[str, Path]) -> None:
+    lines = elephan.Run.load(folders["run"]).plot("phase").axes[0].lines
+    broken = {str(line.get_label()): line.get_linestyle() for line in lines if line.get_linestyle() in ("--", ":")}
+    assert broken == {"fairness": "--", "efficiency: both fill the path": ":"}
 
 
 def test_what_else_is_on_the_network_has_its_tables_and_its_goodput(tmp_path: Path) -> None:
@@ -86,9 +125,13 @@ def test_what_else_is_on_the_network_has_its_tables_and_its_goodput(tmp_path: Pa
     titles = [table.title for table in content.tables]
     assert titles[:4] == ["Flows", "Crowds of short flows", "Streams of datagrams", "Links"]
     charts = {chart.id: [line.name for line in chart.lines] for chart in content.groups[0].charts}
-    assert charts["goodput"] == ["reno", "web", "cbr"]
+    assert charts["goodput"] == charts["receive-rate"] == ["flow 1: reno", "web", "cbr"]
+    assert [chart.unit for chart in content.groups[0].charts[1:3]] == [
+        "Mbit/s, application bytes",
+        "Mbit/s, all payload",
+    ]
     # Only TCP flows with samples of their own have a window.
-    assert charts["cwnd"] == ["reno", "reno ssthresh"]
+    assert charts["cwnd"] == ["flow 1: reno", "flow 1: reno ssthresh"]
 
 
 def test_a_metric_that_is_undefined_is_shown_as_such(tmp_path: Path) -> None:
@@ -118,20 +161,35 @@ def test_a_run_on_a_kernel_says_which_and_how_well(folders: dict[str, Path], tmp
 
 
 def test_thinning_keeps_every_peak_and_says_what_it_did() -> None:
-    random = np.random.default_rng(1)
-    data = series.Aligned(np.arange(100_000) * 0.1, {"a": random.normal(size=100_000), "b": np.full(100_000, np.nan)})
+    values = np.random.default_rng(1).normal(size=100_000)
     peaks = [17, 50_000, 99_999]
-    data.lines["a"][peaks] = [50.0, -50.0, 60.0]
-    thinned = series.thin(data, "flows.parquet", most=4000)
-    assert sum(map(len, thinned.lines.values())) <= 4000
-    assert {50.0, -50.0, 60.0} <= set(thinned.lines["a"])
-    assert np.isnan(thinned.lines["b"]).all()
-    assert np.all(np.diff(thinned.time_s) >= 0)
-    assert thinned.note == (
+    values[peaks] = [50.0, -50.0, 60.0]
+    lines = [Line("a", values, 0), Line("b", np.full(100_000, np.nan), 1)]
+    chart = Chart("id", "title", "unit", "meaning", np.arange(100_000) * 0.1, lines)
+    found = thinned(chart, most=4000)
+    assert sum(len(line.values) for line in found.lines) <= 4000
+    assert {50.0, -50.0, 60.0} <= set(found.lines[0].values)
+    assert np.isnan(found.lines[1].values).all()
+    assert np.all(np.diff(found.time_s) >= 0)
+    assert found.note == (
         "Of 100,000 samples of each line this report has the minimum and the maximum of every 100 (2,000 values); "
-        "flows.parquet has all samples."
+        "the results folder has all samples."
     )
-    assert series.thin(data, "flows.parquet") is data
+    assert thinned(chart) is chart
+
+
+def test_means_are_over_whole_samples_and_keep_the_total() -> None:
+    times = np.arange(0, 10.05, 0.1)
+    bounds = edges(times, 0.96)
+    np.testing.assert_allclose(bounds, np.arange(11.0))
+    rates = np.random.default_rng(2).exponential(size=len(times))
+    found = means(times, rates, bounds)
+    np.testing.assert_allclose(found, [rates[10 * k + 1 : 10 * k + 11].mean() for k in range(10)])
+    # A line that begins later has no mean before, and its own mean in the interval in which it begins.
+    late = means(times[54:], rates[54:], bounds)
+    assert np.isnan(late[:5]).all()
+    assert late[5] == pytest.approx(rates[54:61].mean())
+    np.testing.assert_allclose(late[6:], found[6:])
 
 
 @pytest.mark.parametrize("kind", ["pdf", "png", "svg", "md"])
@@ -144,6 +202,35 @@ def test_papers_take_it_too(folders: dict[str, Path], tmp_path: Path, kind: str)
         text = out.read_text(encoding="utf-8")
         assert "| reno |" in text
         assert all((tmp_path / name).is_file() for name in re.findall(r"\((.*?\.png)\)", text))
+
+
+def test_a_paper_has_the_scenario_to_which_its_notes_refer(folders: dict[str, Path]) -> None:
+    content = read(folders["run"])
+    assert "scenario below" in " ".join(content.notes)
+    shown = "\n".join(page.texts[-1].get_text() for page in for_paper.of_scenario(content))
+    assert shown == content.scenario.rstrip("\n")
+
+
+def test_a_figure_at_column_width_has_room_for_its_labels_below_a_long_title(folders: dict[str, Path]) -> None:
+    for figure in for_paper.for_paper(read(folders["run"])):
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        (axes, *_), renderer = figure.axes, canvas.get_renderer()
+        label = axes.yaxis.label.get_window_extent(renderer)
+        assert label.y0 >= 0
+        for legend in figure.legends:
+            assert label.y1 <= legend.get_window_extent(renderer).y0, axes.get_ylabel()
+        if note := figure.get_supxlabel():
+            below = next(text for text in figure.texts if text.get_text() == note).get_window_extent(renderer)
+            assert below.y1 <= axes.xaxis.label.get_window_extent(renderer).y0, axes.get_xlabel()
+
+
+def test_the_flows_of_a_comparison_have_one_entry_each_in_the_legend(folders: dict[str, Path]) -> None:
+    run = elephan.Run.load(folders["run"])
+    picture = KINDS["delay-cdf"].of_run(run)
+    figure = draw.figure([("one", picture), ("other", picture)], "two algorithms")
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert named == ["flow 1", "flow 2", "without queueing"]
 
 
 def test_a_reproduction_shows_what_was_printed_beside_ours(tmp_path: Path) -> None:
@@ -216,7 +303,8 @@ def test_a_sweep_of_loss_rates_shows_the_response_functions(tmp_path: Path) -> N
     content = read(tmp_path / "sweep")
     assert content.runs is not None
     assert len(content.runs.values) == 8
-    (figure,) = content.figures
+    figure, load = content.figures
+    assert (figure.id, load.id) == ("response", "delay-load")
     assert [series.name for series in figure.series] == ["reno", "reno, theory", "scalable", "scalable, theory"]
     simulated, theory = figure.series[:2]
     assert simulated.x == [0.01, 0.03]

@@ -166,6 +166,7 @@ def test_a_reproduction_keeps_its_runs(tmp_path: Path) -> None:
     assert len(list(runs.iterdir())) == whole
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(os.geteuid() != 0 or bool(kernel.missing()), reason="needs root and a kernel with BTF")
 @pytest.mark.parametrize(
     "arguments", [(command, "scenario.toml", "--engine", "linux") for command in ("run", "compare-engines")]
@@ -184,6 +185,43 @@ def test_guests_stop(command: str, tmp_path: Path) -> None:
         assert stop(one, signal.SIGTERM) == (143, NOTHING)
 
 
+# The first of the runs computes when a signal comes, and the second one is just being started.
+STARTING = """
+import pathlib, time
+from concurrent.futures import ThreadPoolExecutor
+from elephan import Scenario, dumbbell, flow
+from elephan.engines.run import run_isolated
+from elephan.studies import side_by_side
+from elephan.studies.reproduce.lab import Lab
+
+start, begun = ThreadPoolExecutor.submit, []
+def submit(self, *arguments, **named):
+    if begun:
+        time.sleep(0.5)
+        raise KeyboardInterrupt
+    begun.append(start(self, *arguments, **named))
+    return begun[0]
+ThreadPoolExecutor.submit = submit
+endless = dumbbell(rate="1 Gbit/s", rtt="20 ms", flows=[flow("htcp")], duration="100000 s",
+                   measure={"interval": "100 s"}, trace={"interval": "100 s"})
+"""
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "list(side_by_side.pairs({'one': endless}))",
+        "run_isolated([endless, endless])",
+        "Lab(pathlib.Path('lab')).run([endless, endless.with_settings({'seed': '2'})])",
+    ],
+)
+def test_a_signal_while_runs_are_started_stops_those_that_go_on(work: str, tmp_path: Path) -> None:
+    program = [sys.executable, "-c", STARTING + work]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == -signal.SIGINT
+    assert done.stderr.strip().endswith("KeyboardInterrupt")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_page_ends_with_its_runs(number: int, tmp_path: Path) -> None:
     more = """
@@ -199,7 +237,7 @@ live_runs.LiveRuns.__init__ = with_a_run
 """
     with elephan(tmp_path, "ui", "--port", "0", "--no-browser", more=more) as one:
         wait_for(one, lambda: _listens(one.pid))
-        assert stop(one, number) == (128 + number, "interrupted; results are in results")
+        assert stop(one, number) == (128 + number, "interrupted; the page is closed, results are in results")
 
 
 def _listens(pid: int) -> bool:

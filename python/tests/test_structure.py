@@ -1,13 +1,20 @@
 """The structure of the package: each subpackage imports only from earlier ones, and no subpackage has an import cycle."""
 
 import ast
+import tomllib
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import yaml
+
 import elephan
 
-ROOMS = ("base", "foreign", "cc", "api", "kernel", "engines", "gym", "studies", "report", "ui", "cli")
+ROOMS = ("base", "foreign", "cc", "api", "kernel", "engines", "gym", "studies", "paths", "report", "ui", "cli")
 PACKAGE = Path(elephan.__file__).parent
+
+
+# What is shown for users to copy is no part of the package.
+FILES = sorted(set(PACKAGE.rglob("*.py")) - set((PACKAGE / "examples").rglob("*.py")))
 
 
 def name_of(path: Path) -> str:
@@ -16,9 +23,9 @@ def name_of(path: Path) -> str:
 
 def imports() -> dict[str, set[str]]:
     """The modules of the package that each module imports, including imports in functions."""
-    known = {name_of(path) for path in PACKAGE.rglob("*.py")}
+    known = {name_of(path) for path in FILES}
     found: dict[str, set[str]] = {}
-    for path in PACKAGE.rglob("*.py"):
+    for path in FILES:
         modules = found.setdefault(name_of(path), set())
         for line in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(line, ast.ImportFrom) and (line.module or "").startswith("elephan."):
@@ -40,3 +47,28 @@ def test_rooms_import_from_those_before_them():
 def test_no_circle_of_files():
     # A package and its own modules count as one.
     TopologicalSorter({module: others - {module} for module, others in imports().items()}).prepare()
+
+
+def test_one_version_everywhere():
+    def tables(file: str) -> dict:
+        return tomllib.loads(Path(file).read_text(encoding="utf-8"))
+
+    workspace = tables("Cargo.toml")["workspace"]
+    version = tables("pyproject.toml")["project"]["version"]
+    ours = [one for one in workspace["dependencies"].values() if isinstance(one, dict) and "path" in one]
+    assert {workspace["package"]["version"], *(one["version"] for one in ours)} == {version}
+    assert yaml.safe_load(Path("CITATION.cff").read_text())["version"] == version
+    assert yaml.safe_load(Path("recipe/recipe.yaml").read_text())["context"]["version"] == version
+    # What is promised of older compilers is what the pinned one has tested.
+    assert workspace["package"]["rust-version"] in tables("rust-toolchain.toml")["toolchain"]["channel"]
+
+
+def test_the_recipe_has_the_dependencies_of_the_package():
+    conda = {"matplotlib": "matplotlib-base"}
+    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    run = yaml.safe_load(Path("recipe/recipe.yaml").read_text())["requirements"]["run"]
+    needed = [f"python {project['requires-python']}"]
+    for one in project["dependencies"]:
+        name, _, least = one.partition(">=")
+        needed.append(f"{conda.get(name, name)} >={least}")
+    assert sorted(run) == sorted(needed)

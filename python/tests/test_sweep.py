@@ -34,7 +34,7 @@ def test_every_run_is_given_once_and_kept(tmp_path: Path):
     assert len({run.run for run in runs}) == len(runs) == 12
     assert {(run.point, run.repeat) for run in runs} == {(p, k) for p in range(1, 7) for k in range(2)}
     assert all(run.ok and not run.reused for run in runs)
-    frame = sweep.to_frame()
+    frame = sweep.to_polars()
     assert frame["rtt"].to_list() == ["10 ms"] * 4 + ["20 ms"] * 4 + ["40 ms"] * 4
     assert frame["seed"].to_list() == [1, 2] * 6
     last = next(run for run in runs if (run.point, run.repeat) == (6, 1))
@@ -51,12 +51,12 @@ def test_every_run_is_given_once_and_kept(tmp_path: Path):
 
 
 def test_a_second_sweep_runs_nothing_and_gives_the_same(grid: elephan.Sweep):
-    before = grid.to_frame()
+    before = grid.to_polars()
     again = elephan.sweep(small(), grid.folder)
     runs = list(again)
     assert (again.done, again.reused) == (12, 12)
     assert all(run.reused and run.summary.utilisation is not None for run in runs)
-    assert again.to_frame().equals(before)
+    assert again.to_polars().equals(before)
 
 
 def test_any_number_of_workers_gives_the_same(grid: elephan.Sweep, tmp_path: Path):
@@ -156,7 +156,7 @@ def test_repeats_are_added_until_the_interval_is_tight(tmp_path: Path):
     text = SMALL.replace('["10 ms", "20 ms", "40 ms"]', '["20 ms"]')
     scenario = elephan.load(_file(tmp_path, text))
     sweep = elephan.sweep(scenario, tmp_path / "out", until="ci(fairness) < 20%", max_repeat=30).run()
-    frame = sweep.to_frame()
+    frame = sweep.to_polars()
     from elephan.studies.statistics import Estimate
 
     for (point,), runs in frame.group_by("point"):
@@ -167,7 +167,7 @@ def test_repeats_are_added_until_the_interval_is_tight(tmp_path: Path):
     assert frame["repeat"].max() > 4
     # With any number of workers, and when it is resumed, the sweep requests the same repeats.
     again = elephan.sweep(scenario, tmp_path / "again", workers=1, until="ci(fairness) < 20%", max_repeat=30).run()
-    assert again.to_frame()["run"].to_list() == frame["run"].to_list()
+    assert again.to_polars()["run"].to_list() == frame["run"].to_list()
     assert counts(elephan.sweep(scenario, tmp_path / "out", until="ci(fairness) < 20%", max_repeat=30)) == (
         0,
         frame.height,
@@ -183,7 +183,7 @@ def test_repeats_are_added_until_the_interval_is_tight(tmp_path: Path):
         ("ci(fairness) < -1", 9, "--until: expected a condition"),
         ("ci(fairness) < 5%", None, "--until: expected --max-repeat with it, found none"),
         ("ci(fairness) < 5%", 0, "--max-repeat: expected 1 or more, found 0"),
-        ("ci(fairnes) < 5%", 9, "--until: ci(): expected one of .*fairness.*, found 'fairnes'"),
+        ("ci(fairnes) < 5%", 9, "--until: ci(): expected fairness, .*, found 'fairnes'"),
     ],
 )
 def test_a_condition_that_is_none_is_refused(until: str, most: int | None, message: str, tmp_path: Path):
@@ -292,12 +292,20 @@ def test_the_version_of_the_code_is_of_all_that_makes_results():
     """Every module of the package that a worker imports is hashed, or only shows results."""
     package = Path(worker.__file__).parents[2]
     shows = {
-        "api.charts",
+        "api.metrics",
+        "api.outline",
+        "api.pictures.data",
+        "api.pictures.draw",
+        "api.pictures.kinds",
+        "api.pictures.samples",
+        "base.cores",
         "base.documents",
         "base.errors",
         "base.folders",
+        "base.notebook",
         "base.numbers",
         "base.plots",
+        "base.table",
         # What these compile is part of a run's key.
         "foreign.bpf",
         "foreign.build",

@@ -146,7 +146,7 @@ def test_a_run_that_kills_its_workers_is_the_only_one_that_fails(tmp_path: Path,
         sweep = elephan.sweep(small(), tmp_path / "out", scheduler=address).run()
         assert sum(one.poll() is not None for one in workers) in (1, 2)
     assert (sweep.done, sweep.failed) == (12, 1)
-    bad = sweep.to_frame().filter(status="failed")
+    bad = sweep.to_polars().filter(status="failed")
     assert bad.select("point", "repeat").rows() == [(4, 1)]
     assert bad["error"][0].startswith("KilledWorker")
 

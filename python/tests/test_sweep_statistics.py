@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from elephan.studies.statistics import Estimate, Paired, Tight, holm, mser5
+from elephan.api.metrics import METRICS, bounds
+from elephan.studies.statistics import Estimate, Paired, Tight, holm, mser5, notable
 
 
 def test_student_by_hand():
@@ -114,3 +115,49 @@ def test_a_series_that_never_settles_has_no_steady_part():
     assert mser5(np.concatenate([np.zeros(300), np.full(50, 100.0)])) is None
     assert mser5(np.arange(10.0)) is None
     assert mser5(np.full(100, 3.0)) == 0
+
+
+def test_an_interval_stays_within_what_is_possible():
+    estimate = Estimate.of([0.7, 0.9], within=(0, 1))
+    assert (estimate.low, estimate.high) == (0.0, 1.0)
+    assert estimate.text(2) == "0.80 [0.00, 1.00]"
+    # Inside it is Student's, and so it is for what has no bounds.
+    assert Estimate.of([0.50, 0.51, 0.52], within=(0, 1)) == Estimate.of([0.50, 0.51, 0.52])
+    assert Estimate.of([-1.0, 1.0]).text(0) == "0 ± 13"
+
+
+def test_a_share_has_bounds_and_a_time_has_a_least_value():
+    assert [metric.within for metric in METRICS if metric.column in ("utilisation", "fairness")] == [(0, 100), (0, 1)]
+    assert bounds("loss_rate") == (0, 1)
+    assert bounds("convergence_s") == (0, math.inf)
+    assert bounds("path.rtt_s") == (-math.inf, math.inf)
+
+
+def test_values_that_are_all_the_same_have_no_interval():
+    same = Estimate.of([0.25, 0.25, 0.25])
+    assert (same.identical, same.text(2)) == (True, "0.25")
+    assert Estimate.of([0.25, 0.25, None]).text(2) == "0.25 (2/3)"
+    assert not Estimate.of([0.25]).identical
+
+
+def test_a_best_is_notable_only_where_it_is_apart_from_every_other():
+    apart = {
+        "a": dict(enumerate([10.0, 10.3, 9.8, 10.1, 10.2])),
+        "b": dict(enumerate([8.0, 8.1, 7.9, 8.2, 8.1])),
+        "c": dict(enumerate([7.0, 7.3, 6.8, 7.0, 7.2])),
+    }
+    assert notable(apart, "higher") == "a"
+    assert notable(apart, "lower") == "c"
+    assert notable(apart, "neither") is None
+    near = {**apart, "d": dict(enumerate([9.9, 10.4, 9.9, 10.0, 10.1]))}
+    assert notable(near, "higher") is None
+    # Neither a value that is missing, nor one repeat, nor repeats without any chance, make a best.
+    assert notable({**apart, "d": dict(enumerate([1.0, None, 1.0, 1.0, 1.0]))}, "higher") is None
+    assert notable({name: {0: one[0]} for name, one in apart.items()}, "higher") is None
+    assert notable({"a": {0: 2.0, 1: 2.0}, "b": {0: 1.0, 1: 1.0}}, "higher") is None
+    # Each of three comparisons has a p of 0.03: not enough after the correction for their number.
+    shifted = {0: 0.6, 1: 1.0, 2: 1.4, 3: 0.2, 4: 0.3}
+    first = dict.fromkeys(range(5), 10.0)
+    one = {"a": first, "b": {seed: 10 - by for seed, by in shifted.items()}}
+    assert notable(one, "higher") == "a"
+    assert notable({**one, "c": one["b"], "d": one["b"]}, "higher") is None

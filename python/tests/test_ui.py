@@ -44,11 +44,21 @@ def _saved(tmp_path: Path, run: elephan.Run) -> str:
     return "saved"
 
 
-def _wait(run: LiveRun, until: float = 20.0) -> None:
+# The speed, as a multiple of real time, of a run that is changed: it goes on for seconds, on a slow machine too.
+SLOWLY = 1.0
+
+
+def _wait(run: LiveRun, until: float = 60.0) -> None:
     end = time.monotonic() + until
     while not run.is_over and time.monotonic() < end:
         time.sleep(0.01)
     assert run.is_over, run.state
+
+
+def _reach(run: LiveRun, time_s: float) -> None:
+    while run.time_s < time_s:
+        assert not run.is_over, run.messages[-1]
+        time.sleep(0.005)
 
 
 def test_a_run_is_told_of_saved_and_the_same_as_on_the_command_line(client: TestClient, tmp_path: Path) -> None:
@@ -68,7 +78,7 @@ def test_a_run_is_told_of_saved_and_the_same_as_on_the_command_line(client: Test
     # A page that reconnects continues reading where it stopped.
     again = _messages(client, started.json()["id"], **{"last-event-id": str(len(messages) - 2)})
     assert again == messages[-1:]
-    assert [entry["name"] for entry in client.get("/api/results").json()] == [folder]
+    assert [entry["name"] for entry in client.get("/api/results").json()["results"]] == [folder]
     assert client.get("/api/content", params={"name": folder}).json()["kind"] == "run"
     report = client.get("/api/report", params={"name": folder})
     assert "attachment" in report.headers["content-disposition"]
@@ -82,9 +92,8 @@ def test_a_change_in_mid_run_keeps_what_was_drawn_and_is_in_the_scenario(tmp_pat
         saved.append(run)
         return "saved"
 
-    run = LiveRun({**DOCUMENT, "duration": "6 s"}, LIMITS, save, 20.0)
-    while run.time_s < 1.0:
-        time.sleep(0.005)
+    run = LiveRun({**DOCUMENT, "duration": "6 s"}, LIMITS, save, SLOWLY)
+    _reach(run, 1.0)
     run.control(pause=True)
     paused = run.time_s
     time.sleep(0.1)
@@ -139,10 +148,8 @@ def test_a_run_on_a_guest_kernel_is_watched_and_changed_like_a_simulation() -> N
         saved.append(run)
         return "saved"
 
-    run = LiveRun({**DOCUMENT, "engine": "kernel", "duration": "3 s"}, LIMITS, save, 2.0)
-    while run.time_s < 1.0:
-        assert not run.is_over, run.messages[-1]
-        time.sleep(0.005)
+    run = LiveRun({**DOCUMENT, "engine": "kernel", "duration": "3 s"}, LIMITS, save, 0.5 * SLOWLY)
+    _reach(run, 1.0)
     run.change(lambda document, now: document["flow"].append({"cc": "scalable", "start": now}))
     run.control(speed=0.0)
     _wait(run)
@@ -162,9 +169,8 @@ def test_a_link_is_changed_in_mid_run() -> None:
         saved.append(run)
         return "saved"
 
-    run = LiveRun({**DOCUMENT, "duration": "6 s"}, LIMITS, save, 20.0)
-    while run.time_s < 1.0:
-        time.sleep(0.005)
+    run = LiveRun({**DOCUMENT, "duration": "6 s"}, LIMITS, save, SLOWLY)
+    _reach(run, 1.0)
     with pytest.raises(elephan.ScenarioError, match=r"event\.0\.link: expected one of the links"):
         run.change(
             lambda document, now: document.setdefault("event", []).append({"at": now, "link": "x", "rate": "1 Mbit/s"})
@@ -183,10 +189,36 @@ def test_a_link_is_changed_in_mid_run() -> None:
     assert late < 1e6
 
 
+@pytest.mark.parametrize("measure", [{}, {"from": "2 s", "to": "5 s"}])
+def test_a_new_flow_does_not_move_the_measuring_window(measure: dict[str, str]) -> None:
+    saved: list[elephan.Run] = []
+
+    def save(run: elephan.Run) -> str:
+        saved.append(run)
+        return "saved"
+
+    document = {**DOCUMENT, "duration": "6 s", **({"measure": measure} if measure else {})}
+    run = LiveRun(document, LIMITS, save, SLOWLY)
+    # Two flows, because the second change must not start from what the first one has moved.
+    for time_s in (0.5, 1.0):
+        _reach(run, time_s)
+        run.change(lambda document, now: document["flow"].append({"cc": "scalable", "start": now}))
+    run.control(speed=0.0)
+    _wait(run)
+    told = [m for m in map(json.loads, run.messages) if m["type"] in ("start", "changed")]
+    window = (told[0]["from_s"], told[0]["to_s"])
+    assert [(m["from_s"], m["to_s"]) for m in told] == [window] * 3
+    summary = saved[0].summary
+    assert (summary.from_s, summary.to_s) == window
+    # A file with the same flows, and without a window, is measured from the last start on.
+    silent = {key: value for key, value in run.document.items() if key != "measure"}
+    described = json.loads(elephan._core.describe_plan(elephan.Scenario(silent).to_json()))
+    assert described["from_s"] != window[0]
+
+
 def test_a_change_that_reaches_back_makes_the_run_anew_and_says_so(tmp_path: Path) -> None:
-    run = LiveRun(DOCUMENT, LIMITS, lambda run: _saved(tmp_path, run), 20.0)
-    while run.time_s < 0.5:
-        time.sleep(0.005)
+    run = LiveRun(DOCUMENT, LIMITS, lambda run: _saved(tmp_path, run), SLOWLY)
+    _reach(run, 0.5)
     run.change(lambda document, now: document["flow"].append({"cc": "reno", "start": now, "rtt": "10 ms"}))
     run.control(speed=0.0)
     _wait(run)
@@ -278,7 +310,7 @@ def test_cancelling_acts_at_once_and_frees_the_slot_when_the_run_has_ended(tmp_p
     # The thread may have ended already.
     assert run.state in ("cancelling", "cancelled")
     assert run.is_over == (run.state == "cancelled")
-    _wait(run, 2.0)
+    _wait(run)
     assert run.state == "cancelled"
     told = [m for m in map(json.loads, run.messages) if m["type"] != "samples"]
     assert [(m["type"], m.get("state")) for m in told] == [
@@ -309,7 +341,7 @@ def test_a_change_takes_effect_where_no_sample_comes() -> None:
 
 def test_the_time_limit_acts_where_simulated_time_does_not_advance() -> None:
     run = LiveRun(SILENT, Limits(events=10**12, computing_s=0.3), lambda _: "saved", 0.0)
-    _wait(run, 2.5)
+    _wait(run)
     assert json.loads(run.messages[-1])["text"].startswith("expected at most 0.3 s of computing")
 
 
@@ -410,13 +442,18 @@ def test_runs_stand_beside_each_other(client: TestClient) -> None:
         names.append(_messages(client, key)[-1]["folder"])
     content = client.get("/api/content", params={"name": names}).json()
     assert [row[0] for row in content["tables"][0]["rows"]] == names
-    assert [line["name"] for line in content["groups"][0]["charts"][0]["lines"]] == ["reno-1: reno", "htcp-1: htcp"]
+    assert [line["name"] for line in content["groups"][0]["charts"][0]["lines"]] == [
+        "reno-1: flow 1: reno",
+        "htcp-1: flow 1: htcp",
+    ]
 
 
 def test_a_sweep_of_the_command_line_is_listed_and_opened(client: TestClient, tmp_path: Path) -> None:
     scenario = elephan.Scenario({**DOCUMENT, "sweep": {"path.rtt": ["10 ms", "20 ms"]}})
     elephan.sweep(elephan.load(_file(tmp_path, scenario)), tmp_path / "results" / "grid").run()
-    assert [(entry["name"], entry["kind"]) for entry in client.get("/api/results").json()] == [("grid", "sweep")]
+    assert [(entry["name"], entry["kind"]) for entry in client.get("/api/results").json()["results"]] == [
+        ("grid", "sweep")
+    ]
     content = client.get("/api/content", params={"name": "grid"}).json()
     assert [row[0] for row in content["tables"][0]["rows"]] == ["10 ms", "20 ms"]
 

@@ -26,13 +26,18 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 import elephan
+from elephan.base.folders import check_new, only_writer
 from elephan.cli import app as command_line
 from elephan.ui import connections
 from elephan.ui.library import Library
 from elephan.ui.limits import Limits
 from elephan.ui.server import application
 
+pytestmark = pytest.mark.alone
+
 HOST = "127.0.0.1:8765"
+# How long something may take on the slowest machine. Costs are measured as processor time, which is the same under load.
+PATIENCE_S = 60.0
 PATH = {"rate": "5 Mbit/s", "rtt": "20 ms", "buffer": "50% bdp"}
 DOCUMENT: dict[str, Any] = {"name": "tried", "duration": "1 s", "path": PATH, "flow": [{"cc": "htcp"}]}
 HEAD = 'duration = "1 s"\npath = { rate = "5 Mbit/s", rtt = "20 ms" }\n'
@@ -109,12 +114,12 @@ def test_three_million_flows_are_not_made(client: TestClient, kind: str, key: st
         f"{HEAD}{kind} = [{{ {key} = 3_000_000 }}, {{ {key} = -3_000_000 }}]\n",
         f'{HEAD}{kind} = [{{ "{key}" = 3_000_000, "c\u03bfunt" = 1 }}]\n',
     ]
-    begun = time.monotonic()
+    begun = time.process_time()
     for text in bombs:
         answer = client.post("/api/open", json={"text": text})
         assert answer.status_code == 422
         assert kind in {mistake["key"] for mistake in answer.json()["mistakes"]}, answer.text
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5
     # Also as a document. The last of duplicate keys counts, for the check and the loader alike.
     text = json.dumps({"document": {**DOCUMENT, kind: [{"cc": "reno"}]}})
     text = text.replace('"cc": "reno"', f'"{key}": 1, "{key}": 3000000')
@@ -156,13 +161,13 @@ from pathlib import Path
 from test_ui_hostile import BOMBS, DOCUMENT, JSON, client_of
 with client_of(Path(sys.argv[1])) as client:
     assert client.post("/api/check", json={"document": DOCUMENT}).status_code == 200
-    begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     slowest, codes = 0.0, set()
     for bomb in BOMBS:
         for path in ("/api/open", "/api/check", "/api/runs", "/api/file"):
-            start = time.monotonic()
+            start = time.process_time()
             answer = client.post(path, content=bomb, headers=JSON)
-            slowest = max(slowest, time.monotonic() - start)
+            slowest = max(slowest, time.process_time() - start)
             codes.add(answer.status_code)
             assert answer.json()["mistakes"], bomb[:100]
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -173,7 +178,7 @@ with client_of(Path(sys.argv[1])) as client:
 def test_checking_what_is_hostile_costs_little(tmp_path: Path) -> None:
     """Many times what it takes here: 0.2 s for the slowest, and 30 MB."""
     command = [sys.executable, "-c", CHECKING, str(tmp_path)]
-    ran = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=120, check=False)
+    ran = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=600, check=False)
     assert ran.returncode == 0, ran.stderr
     told = json.loads(ran.stdout)
     assert set(told["codes"]) <= {413, 422}, told
@@ -192,7 +197,7 @@ def test_checking_what_is_hostile_costs_little(tmp_path: Path) -> None:
         ("GET", "/api/report?name=" + "x" * 5_000, {}, 404),
         ("GET", "/api/content?name=run&name=run", {}, 422),
         ("GET", "/api/content?name=run&name=./run", {}, 422),
-        ("GET", "/api/content?name=run&name=sweep", {}, 422),
+        ("GET", "/api/content?name=run&name=reproduction", {}, 422),
         ("GET", "/api/content?name=%00", {}, 404),
         ("GET", "/api/content?name=%ed%a0%80", {}, 404),
         ("GET", "/api/content", {}, 404),
@@ -523,6 +528,59 @@ def test_a_foreign_part_is_no_part(results: Path, tmp_path: Path) -> None:
     assert subprocess_free(["query", str(folder)]).exit_code == 0
 
 
+def test_results_are_tagged_deleted_and_restored(results: Path, tmp_path: Path) -> None:
+    root = tmp_path / "results"
+    shutil.copytree(results, root)
+
+    def post(client: TestClient, what: str, **body: object) -> tuple[int, dict[str, Any]]:
+        answer = client.post(f"/api/results/{what}", json=body)
+        return answer.status_code, answer.json()
+
+    def listed(client: TestClient) -> dict[str, list[str]]:
+        return {entry["name"]: entry["tags"] for entry in client.get("/api/results").json()["results"]}
+
+    with client_of(root) as client:
+        assert post(client, "tags", name="sweep", tags=["for the paper", "draft"])[0] == 200
+        for tags in (["x" * 31], ["a\nb"], [""], ["x"] * 9, [1], "x"):
+            assert post(client, "tags", name="sweep", tags=tags)[0] == 422
+        before = listed(client)
+        assert before["sweep"] == ["for the paper", "draft"]
+        status, told = post(client, "delete", name="sweep")
+        assert status == 200
+        assert listed(client) == {name: tags for name, tags in before.items() if name != "sweep"}
+        assert client.get("/api/results").json()["trash"] == [{"key": told["key"], "name": "sweep"}]
+        # Nothing that the list does not have: a part of a result, and what is in the trash already.
+        inner = next((root / "comparison" / "runs").iterdir()).relative_to(root)
+        for name in (str(inner), f".elephan-trash/{told['key']}/results", "..", "", "none", 7):
+            assert post(client, "delete", name=name)[0] == 404, name
+        for key in ("none", "0" * 16, f"../.elephan-trash/{told['key']}", None):
+            assert post(client, "restore", key=key)[0] == 422, key
+        (root / "sweep").mkdir()
+        status, refused = post(client, "restore", key=told["key"])
+        assert (status, "expected no such results" in refused["mistakes"][0]["problem"]) == (422, True)
+        (root / "sweep").rmdir()
+        assert post(client, "restore", key=told["key"]) == (200, {"name": "sweep"})
+        assert listed(client) == before
+        with only_writer(root / "sweep", "sweep"):
+            assert post(client, "delete", name="sweep")[0] == 422
+        assert listed(client) == before
+    # Tags are no obstacle to a command that replaces results.
+    Library(root).tag(root / "run", ["old"])
+    check_new(root / "run", force=True)
+
+
+def test_a_run_a_comparison_and_a_sweep_stand_beside_each_other(results: Path) -> None:
+    with client_of(results) as client:
+        content = client.get("/api/content", params={"name": ["run", "comparison", "sweep"]}).json()
+        assert client.get("/api/content", params={"name": ["run", "reproduction"]}).status_code == 422
+    runs = content["runs"]
+    assert [key["name"] for key in runs["keys"]] == ["result", "cc", "seed", "path.rtt"]
+    assert [row[0] for row in runs["settings"]] == ["run", "comparison", "comparison", "sweep", "sweep"]
+    assert [table["title"] for table in content["tables"]] == [
+        f"{name}: Metrics" for name in ("run", "comparison", "sweep")
+    ]
+
+
 def test_two_runs_of_one_name_stand_beside_each_other(results: Path, tmp_path: Path) -> None:
     for group in ("a", "b"):
         shutil.copytree(results / "run", tmp_path / "results" / group / "run")
@@ -579,20 +637,20 @@ def served(results: Path) -> Iterator[int]:
         yield listener.getsockname()[1]
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(PATIENCE_S)
         listener.close()
 
 
 def _about(port: int) -> int:
     request = Request(f"http://127.0.0.1:{port}/api/about", headers={"cookie": f"elephan-{port}=secret"})
-    with urlopen(request, timeout=10) as answer:
+    with urlopen(request, timeout=PATIENCE_S) as answer:
         status: int = answer.status
     return status
 
 
-def _closed(one: socket.socket, within_s: float) -> bool:
+def _closed(one: socket.socket) -> bool:
     """Whether the other end closes, whatever it sends before."""
-    one.settimeout(within_s)
+    one.settimeout(PATIENCE_S)
     try:
         while one.recv(4096):
             pass
@@ -609,36 +667,34 @@ def test_half_open_connections_are_closed_and_shut_nobody_out(tmp_path: Path, mo
         half = [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\nX: "]
         opened = []
         for number in range(300):
-            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S))
             one.sendall(half[number % len(half)])
             opened.append(one)
-        begun = time.monotonic()
         assert _about(port) == 200
-        assert time.monotonic() - begun < 5
         # Sending single bytes slowly does not extend the time limit.
         for _ in range(6):
             with contextlib.suppress(OSError):
                 opened[-1].sendall(b"x")
             time.sleep(0.25)
-        assert all(_closed(one, 5) for one in opened)
+        assert all(_closed(one) for one in opened)
         assert _about(port) == 200
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
-    with served(tmp_path) as port, socket.create_connection(("127.0.0.1", port), timeout=10) as one:
+    with served(tmp_path) as port, socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as one:
         head = "POST /api/check HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
         one.sendall(f"{head}Cookie: elephan-{port}=secret\r\n\r\n{{".encode())
         assert one.recv(4096).startswith(b"HTTP/1.1 408 ")
-        assert _closed(one, 10)
+        assert _closed(one)
 
 
 def test_a_second_request_that_never_ends_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEAD_S", 0.5)
-    with served(tmp_path) as port, socket.create_connection(("127.0.0.1", port), timeout=10) as one:
+    with served(tmp_path) as port, socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as one:
         one.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         assert one.recv(4096).startswith(b"HTTP/1.1 401 ")
         one.sendall(b"GET / HT")
-        assert _closed(one, 4)
+        assert _closed(one)
 
 
 def test_a_browser_is_shown_the_token_in_a_private_file_only(tmp_path: Path) -> None:
@@ -656,7 +712,7 @@ def test_a_browser_is_shown_the_token_in_a_private_file_only(tmp_path: Path) -> 
             printed = re.search(r"http://\S+", process.stdout.readline())
             assert printed is not None
             url, token = printed[0].split("?token=")
-            end = time.monotonic() + 20
+            end = time.monotonic() + PATIENCE_S
             while not told.exists() and time.monotonic() < end:
                 time.sleep(0.05)
             argument, mode, *page = told.read_text().splitlines()
@@ -669,5 +725,5 @@ def test_a_browser_is_shown_the_token_in_a_private_file_only(tmp_path: Path) -> 
                     break
         finally:
             process.send_signal(signal.SIGINT)
-            process.wait(10)
+            process.wait(PATIENCE_S)
     assert not Path(argument).exists()

@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 from measures import MEASURES, QUEUE_MEASURES
 
 import elephan
-from elephan.api.charts import CHARTS
 from elephan.api.metrics import METRICS, Metric
+from elephan.api.pictures.draw import draw
 from elephan.api.registry import queues as known_queues
-from elephan.base.plots import STYLE, Line, draw_lines
+from elephan.base.plots import STYLE
 from elephan.studies.statistics import Estimate
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -130,9 +130,10 @@ def sawtooth(run: elephan.Run) -> Figure:
     with mpl.rc_context({**STYLE, "svg.hashsalt": "elephan"}):
         figure = Figure(figsize=(7.5, 3.4))
         window, queue = figure.subplots(2, 1, sharex=True, height_ratios=[2.2, 1])
-        for axes, what in ((window, "cwnd"), (queue, "queue")):
-            lines = [Line(*line) for line in run.lines(what)]
-            draw_lines(axes, lines, CHARTS[what].label, run.summary.to_s)
+        # The titles of whole pictures are longer than these axes.
+        for axes, what, unit in ((window, "cwnd", "segments"), (queue, "queue", "packets")):
+            draw(axes, run.picture(what))
+            axes.set(xlabel="", ylabel=f"{what} ({unit})")
         for line in queue.lines:
             line.set_color("#888888")
         queue.set_xlabel("time (s)")
@@ -175,11 +176,11 @@ def examples() -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     def keep(page: str, file: str, values: Values) -> None:
-        command = f"elephan run scenarios/examples/{file}.toml"
+        command = f"elephan run {file}"
         found[page] = {"command": command, "values": [list(value) for value in values]}
 
     def run(file: str) -> elephan.Summary:
-        return elephan.run(elephan.load(DOCS.parent / "scenarios" / "examples" / f"{file}.toml")).summary
+        return elephan.run(elephan.load(file)).summary
 
     two = run("two-flows")
     for metric in METRICS:

@@ -1,10 +1,13 @@
 """The site's navigation: `folder/*.md` in mkdocs.yml stands for the pages of that folder that are not named there.
 
-So the page of a new algorithm, queue discipline or metric needs no line of its own. Called by mkdocs, and by tests.
+So the page of a new algorithm, queue discipline or metric needs no line of its own. `make docs` builds the site from site.yml,
+which this writes: mkdocs.yml with all pages.
 """
 
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 import elephan
 from elephan.api.metrics import METRICS
@@ -57,7 +60,13 @@ def title(page: Path) -> str:
     return page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
 
 
-def on_config(config: Any) -> Any:
-    """Expand the navigation; mkdocs calls this function by its name."""
-    config.nav = expanded(config.nav, Path(config.docs_dir), named(config.nav))
-    return config
+def main() -> None:
+    """Write site.yml."""
+    root = Path(__file__).parents[2]
+    config = yaml.safe_load((root / "mkdocs.yml").read_text(encoding="utf-8"))
+    config["nav"] = expanded(config["nav"], root / config["docs_dir"], named(config["nav"]))
+    (root / "site.yml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -17,13 +17,14 @@ from measures import MEASURES, QUEUE_MEASURES
 import elephan
 from elephan.api.metrics import Metric
 from elephan.api.registry import queues
+from elephan.base import numbers
 from elephan.base.table import of_markdown, text_heads
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 CAPTION = (
-    "*One flow on 100 Mbit/s and 82 ms with a buffer of half the bandwidth-delay product, simulated for 120 s; below it, the "
-    "queue at the bottleneck.*"
+    "*One flow on 100 Mbit/s and 82 ms with a buffer of half the bandwidth-delay product, simulated for 120 s. Dotted: the "
+    "slow-start threshold. Below: the queue at the bottleneck.*"
 )
 
 
@@ -84,8 +85,8 @@ def lower(title: str) -> str:
 
 
 def uncertain(metric: Metric, estimate: dict[str, Any]) -> str:
-    """A mean, and half of its interval."""
-    half = "" if estimate["half"] is None else f" ± {metric.text(estimate['half'])}"
+    """A mean, and half of its interval; equal repeats have none."""
+    half = f" ± {numbers.uncertain(estimate['half'], metric.digits)}" if estimate["half"] else ""
     return metric.text(estimate["mean"]) + half
 
 

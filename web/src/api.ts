@@ -1,5 +1,7 @@
 // Requests to the server, and its responses. Errors use the words of the command line.
 
+import type { Table as Shown } from "./content";
+
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type Table = { [key: string]: Json };
 
@@ -24,6 +26,16 @@ export interface ChartEntry {
   /** Empty if the page computes it from several columns. */
   column: string;
   factor: number;
+  /** Whether means are drawn, not samples. */
+  mean: boolean;
+}
+
+/** A figure of a run, as text. */
+export interface Tile {
+  name: string;
+  value: string;
+  unit: string;
+  meaning: string;
 }
 
 export interface About {
@@ -42,6 +54,7 @@ export interface RunState {
   state: "running" | "paused" | "cancelling" | "done" | "cancelled" | "failed";
   time_s: number;
   duration_s: number;
+  is_saved: boolean;
 }
 
 export interface ResultEntry {
@@ -51,6 +64,23 @@ export interface ResultEntry {
   written: string;
   /** The reason why it cannot be read; empty if it can. */
   problem: string;
+  tags: string[];
+}
+
+/** A comparison or a sweep. */
+export interface StudyState {
+  id: string;
+  kind: string;
+  name: string;
+  state: "running" | "cancelling" | "saving" | "done" | "cancelled" | "failed";
+  /** Runs; of a run in progress, its share. */
+  done: number;
+  total: number;
+  elapsed_s: number;
+  left_s: number | null;
+  folder: string | null;
+  text: string;
+  table: Shown | null;
 }
 
 /** The errors of a refused request, line by line. */
@@ -81,10 +111,17 @@ export const api = {
   file: async (document: Table) => (await ask("/api/file", { document })).text(),
   open: (text: string) => json<{ document: Table }>("/api/open", { text }),
   runs: () => json<RunState[]>("/api/runs"),
-  start: (document: Table, speed: number) => json<RunState>("/api/runs", { document, speed }),
+  start: (document: Table, speed: number, save = true) => json<RunState>("/api/runs", { document, speed, save }),
   control: (id: string, what: { pause?: boolean; speed?: number; cancel?: boolean }) => json<RunState>(`/api/runs/${id}/control`, what),
   change: (id: string, what: Table) => json<{ document: Table }>(`/api/runs/${id}/change`, what),
-  results: () => json<ResultEntry[]>("/api/results"),
+  studies: () => json<StudyState[]>("/api/studies"),
+  study: (id: string) => json<StudyState>(`/api/studies/${id}`),
+  startStudy: (what: Table) => json<StudyState>("/api/studies", what),
+  cancelStudy: (id: string) => json<StudyState>(`/api/studies/${id}/cancel`, {}),
+  results: () => json<{ results: ResultEntry[]; trash: { key: string; name: string }[] }>("/api/results"),
+  remove: (name: string) => json<{ key: string }>("/api/results/delete", { name }),
+  restore: (key: string) => json<{ name: string }>("/api/results/restore", { key }),
+  tag: (name: string, tags: string[]) => json<{ tags: string[] }>("/api/results/tags", { name, tags }),
   content: <T>(names: string[]) => json<T>(`/api/content?${names.map((name) => `name=${encodeURIComponent(name)}`).join("&")}`),
   reportUrl: (name: string) => `/api/report?name=${encodeURIComponent(name)}`,
 };

@@ -5,40 +5,79 @@ import "./app.css";
 import { api, type About } from "./api";
 import { h } from "./dom";
 import { Explore } from "./explore";
+import { listen, type Keys } from "./keys";
 import { mistakesOf } from "./live";
-import { resultsList, resultsPage } from "./results";
+import { ResultsList, resultsPage } from "./results";
+import { Studies } from "./study";
 import { isDark, setTheme } from "./theme";
 
 const THEME = "elephan-theme";
-const main = h("main", { class: "wide" });
+const main = h("main", {});
+const TABS: [string, string][] = [["/#/", "Explore"], ["/#/study", "Studies"], ["/#/results", "Results"]];
 
-function header(about: About): HTMLElement {
-  const toggle = h("button", { type: "button", class: "quiet" }, "light / dark");
-  toggle.addEventListener("click", () => {
-    const theme = isDark() ? "light" : "dark";
-    localStorage.setItem(THEME, theme);
-    setTheme(theme);
-  });
-  const link = (to: string, text: string) => h("a", { href: to, class: "tab" }, text);
-  return h("nav", { class: "bar", "aria-label": "Pages" }, h("strong", {}, "Elephan"), link("#/", "Explore"), link("#/results", "Results"), h("span", { class: "grow" }), h("span", { class: "version" }, about.version), toggle);
+/** The tab of each kind of address. */
+const PAGES: Record<string, string> = { "": "/#/", run: "/#/", study: "/#/study", results: "/#/results", compare: "/#/results" };
+
+function toggleTheme(): void {
+  const theme = isDark() ? "light" : "dark";
+  localStorage.setItem(THEME, theme);
+  setTheme(theme);
+}
+
+function header(about: About, help: () => void): HTMLElement {
+  return h(
+    "nav",
+    { class: "bar", "aria-label": "Pages" },
+    h("strong", {}, "Elephan"),
+    ...TABS.map(([to, text]) => h("a", { href: to, class: "tab" }, text)),
+    h("span", { class: "grow" }),
+    h("span", { class: "version" }, about.version),
+    h("button", { type: "button", class: "quiet", onclick: help, "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts" }, "?"),
+    h("button", { type: "button", class: "quiet", onclick: toggleTheme, "aria-label": "light / dark", title: "light / dark" }, "◐"),
+  );
 }
 
 let explore: Explore | null = null;
+let studies: Studies | null = null;
+/** What single keys do on the page that is shown. */
+let keys: Keys = {};
+
+function unknown(address: string): HTMLElement {
+  return h("section", { class: "empty" }, h("h1", {}, "No page at this address"), h("p", {}, h("code", {}, address)), h("p", {}, ...TABS.flatMap(([to, text]) => [h("a", { href: to, class: "chip" }, text)])));
+}
 
 async function show(about: About): Promise<void> {
-  const [kind = "", ...rest] = location.hash.replace(/^#\//, "").split("/");
-  const names = rest.map(decodeURIComponent);
+  const [kind = "", ...rest] = location.hash.replace(/^#\/?/, "").split("/");
+  const names = rest.map((name) => decodeURIComponent(name));
   for (const tab of document.querySelectorAll(".tab")) {
-    const here = tab.getAttribute("href") === (kind === "results" || kind === "compare" ? "#/results" : "#/");
-    tab.toggleAttribute("aria-current", here);
+    const here = tab.getAttribute("href") === (location.pathname === "/" && PAGES[kind]);
+    if (here) tab.setAttribute("aria-current", "page");
+    else tab.removeAttribute("aria-current");
   }
-  if (kind === "results") main.replaceChildren(names.length ? await resultsPage([names.join("/")]) : await resultsList());
-  else if (kind === "compare") main.replaceChildren(await resultsPage(names));
-  else {
+  keys = {};
+  if (location.pathname !== "/") main.replaceChildren(unknown(location.pathname));
+  else if (kind === "results" && names.length > 0) main.replaceChildren(await resultsPage([names.join("/")]));
+  else if (kind === "results") {
+    const list = await new ResultsList().begin();
+    keys = list.keys;
+    main.replaceChildren(list.element);
+  }
+  else if (kind === "study" && names.length <= 1) {
+    // Its fields follow the scenario of Explore until a study is watched.
+    if (!names[0] && studies?.isIdle !== false) studies = new Studies(about);
+    studies ??= new Studies(about);
+    keys = studies.keys;
+    main.replaceChildren(studies.element);
+    if (names[0]) void studies.watch(names[0]);
+    else void studies.begin();
+  } else if (kind === "compare" && names.length > 0) main.replaceChildren(await resultsPage(names));
+  else if ((kind === "" && names.length === 0) || (kind === "run" && names.length === 1)) {
     explore ??= new Explore(about);
-    if (kind === "run" && names[0]) explore.watch(names[0]);
+    keys = explore.keys;
+    if (names[0]) explore.watch(names[0]);
+    else void explore.begin();
     main.replaceChildren(explore.element);
-  }
+  } else main.replaceChildren(unknown(location.hash));
   if (document.activeElement === document.body) scrollTo(0, 0);
 }
 
@@ -47,12 +86,14 @@ async function begin(): Promise<void> {
   if (theme === "light" || theme === "dark") setTheme(theme);
 
   const about = await api.about();
-  document.body.append(header(about), main);
+  const go = (to: string) => () => (location.href = to);
+  const help = listen({ e: ["Explore", go("/#/")], v: ["Studies", go("/#/study")], r: ["Results", go("/#/results")], t: ["light or dark", toggleTheme] }, () => keys);
+  document.body.prepend(header(about, help.open), main);
   addEventListener("hashchange", () => void show(about));
   await show(about);
   document.documentElement.dataset.ready = "true";
 }
 
 begin().catch((error: unknown) => {
-  document.body.append(h("main", {}, h("section", { class: "empty" }, h("h2", {}, "The server refused this page"), ...mistakesOf(error).map(({ problem }) => h("p", {}, problem)))));
+  document.body.append(h("main", {}, h("section", { class: "empty" }, h("h1", {}, "The server refused this page"), ...mistakesOf(error).map(({ problem }) => h("p", {}, problem)))));
 });

@@ -20,11 +20,22 @@ export interface TimeSpec {
   unit: string;
   /** What is measured, and what it counts. */
   meaning: string;
-  x: Packed;
+  time_s: Packed;
   lines: Line[];
-  /** What thinning did, and what is not shown. */
+  /** What thinning did, what was averaged, and what is not shown. */
   note: string;
+  /** Whether a value holds from the time before until its own. */
   steps?: boolean;
+  until_s: number;
+  /** The measuring window. */
+  window: [number, number] | null;
+  marks: Mark[];
+}
+
+/** Something that happened at a time, such as a new rate of a link. */
+export interface Mark {
+  time_s: number;
+  text: string;
 }
 
 /** Charts that are zoomed together. */
@@ -39,6 +50,8 @@ export interface Table {
   head: { text: string; unit?: string; numeric?: boolean }[];
   rows: string[][];
   note?: string;
+  /** Row and column of the cells that are notably the best; the note says what that means. */
+  marked?: [number, number][];
 }
 
 /** Runs with their settings and metrics, which can be plotted along any of their keys. */
@@ -56,19 +69,36 @@ export interface Runs {
   t95: number[];
 }
 
-/** Lines and points, with theory over simulation. */
-export interface XySpec {
+/** A value for each pair of settings; rows from the top. */
+export interface CellsSpec {
+  kind: "cells";
   id: string;
   title: string;
-  x: { label: string; log?: boolean; ticks?: [number, string][] };
+  x: string;
+  columns: string[];
+  y: string;
+  rows: string[];
+  values: (number | null)[][];
+  unit: string;
+  note: string;
+}
+
+/** Lines and points, with theory over simulation. */
+export interface XySpec {
+  kind?: "points";
+  id: string;
+  title: string;
+  x: { label: string; log?: boolean; zero?: boolean; ticks?: [number, string][] };
   y: { label: string; log?: boolean; zero?: boolean };
-  series: { name: string; colour: number; x: number[]; y: (number | null)[]; low?: (number | null)[]; high?: (number | null)[]; line?: boolean; points?: boolean; dashed?: boolean }[];
+  /** Whether both axes have one scale, of the same length. */
+  equal?: boolean;
+  series: { name: string; colour: number; x: number[]; y: (number | null)[]; low?: (number | null)[]; high?: (number | null)[]; line?: boolean; points?: boolean; dash?: "" | "dashed" | "dotted" }[];
   note: string;
 }
 
 /** The entire content. */
 export interface Content {
-  kind: "run" | "comparison" | "sweep" | "reproduction";
+  kind: "run" | "comparison" | "sweep" | "reproduction" | "path";
   title: string;
   subtitle: string;
   facts: [string, string][];
@@ -77,7 +107,7 @@ export interface Content {
   tables: Table[];
   groups: TimeGroup[];
   runs: Runs | null;
-  figures: XySpec[];
+  figures: (XySpec | CellsSpec)[];
   /** Existing pictures, and their data as CSV. */
   pictures: { title: string; url: string; csv: string }[];
   notes: string[];

@@ -38,6 +38,20 @@ function give(element: Element, attributes: Attributes): void {
   }
 }
 
+/** A wide element that scrolls, and a hint while a part of it is out of sight on the right. */
+export function scrolling(label: string, inner: HTMLElement): HTMLElement[] {
+  const box = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, inner);
+  const hint = h("p", { class: "hint", hidden: true, "aria-hidden": "true" }, "scroll for more columns →");
+  const look = () => {
+    const isCut = box.scrollWidth > box.clientWidth + 1;
+    box.classList.toggle("cut", isCut && box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
+    hint.hidden = !isCut;
+  };
+  box.addEventListener("scroll", look, { passive: true });
+  new ResizeObserver(look).observe(box);
+  return [box, hint];
+}
+
 /** Offers a text as a file to download. */
 export function download(name: string, text: string, type = "text/csv"): void {
   const url = URL.createObjectURL(new Blob([text], { type }));
@@ -60,7 +74,7 @@ export function number(value: number | null | undefined, digits = 4): string {
   if (value === 0) return "0";
   const size = Math.abs(value);
   if (size >= 1e7 || size < 1e-4) return value.toExponential(2).replace("e+", "e");
-  return size >= 10 ** (digits - 1) ? Math.round(value).toLocaleString("en").replaceAll(",", " ") : String(+value.toPrecision(digits));
+  return size >= 10 ** (digits - 1) ? Math.round(value).toLocaleString("en").replaceAll(",", "\u00a0") : String(+value.toPrecision(digits));
 }
 
 /** A valid name of a file. */

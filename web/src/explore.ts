@@ -3,13 +3,18 @@
 import { api, type About, type Json, type Mistake, type Table } from "./api";
 import { download, fileName, h } from "./dom";
 import { Form } from "./form";
-import { LiveRun, mistakesOf } from "./live";
-import { PRESETS } from "./presets";
+import { LiveRun, mistakesOf, type Connection } from "./live";
+import { tiles, updateTiles } from "./page";
+import { PRESETS, storedScenario, storeScenario } from "./presets";
+import { present } from "./present";
 import { Shapes, type Shape } from "./schema";
 import { Linked, TimeChart } from "./timechart";
+import { nameOf, Topology } from "./topology";
 
 const SPEEDS: [string, string][] = [["1", "real time"], ["2", "2 ×"], ["5", "5 ×"], ["10", "10 ×"], ["50", "50 ×"], ["0", "as fast as possible"]];
-const STORED = "elephan-scenario";
+/** Shortest time between two updates of the figures and of the drawing, in milliseconds: more cannot be read. */
+const FIGURES_MS = 120;
+const STATES: Record<string, string> = { running: "running", paused: "paused", cancelling: "cancelling", saving: "saving", done: "finished", cancelled: "cancelled", failed: "failed" };
 
 const copy = (value: Table): Table => JSON.parse(JSON.stringify(value)) as Table;
 
@@ -22,6 +27,8 @@ export class Explore {
   private readonly general = h("div", { class: "errors", role: "alert" });
   private readonly bar = h("section", { class: "runbar", "aria-label": "Run" });
   private readonly banner = h("div", { class: "banner", role: "status", hidden: true });
+  private readonly outcome = h("div", { class: "outcome" });
+  private readonly figures = tiles([]);
   private readonly area = h("div", { class: "charts" });
   private readonly going = h("div", { class: "going" });
   private run: LiveRun | null = null;
@@ -30,12 +37,15 @@ export class Explore {
   private speed = "10";
   private checking: ReturnType<typeof setTimeout> | undefined;
   private drawn = "";
-  private linkForm: { run: string; element: HTMLElement } | null = null;
+  private linkForm: { shown: string; element: HTMLElement } | null = null;
+  private linkChosen = "";
+  private topology = new Topology();
+  private painted = 0;
+  private isExample = false;
 
   constructor(private readonly about: About) {
     this.scenario = new Shapes(about.schema).scenario;
-    const stored = localStorage.getItem(STORED);
-    this.load(stored ? (JSON.parse(stored) as Table) : copy(PRESETS[0]!.document));
+    this.load(storedScenario());
     this.controls.addEventListener("submit", (event) => {
       event.preventDefault();
       void this.start();
@@ -44,10 +54,9 @@ export class Explore {
       "div",
       { class: "explore" },
       this.controls,
-      h("div", { class: "stage" }, this.going, this.bar, this.banner, this.area),
+      h("div", { class: "stage" }, this.going, this.bar, this.banner, this.outcome, h("h2", { class: "unseen" }, "Figures and charts"), h("div", { class: "live" }, this.figures), this.area),
     );
     this.paintBar();
-    this.paintEmpty();
     void this.listGoing();
     setInterval(() => document.hidden || !this.element.isConnected || void this.listGoing(), 4000);
   }
@@ -61,7 +70,7 @@ export class Explore {
   }
 
   private edited(): void {
-    localStorage.setItem(STORED, JSON.stringify(this.form.document));
+    storeScenario(this.form.document);
     clearTimeout(this.checking);
     this.checking = setTimeout(() => void this.check(), 200);
   }
@@ -91,10 +100,7 @@ export class Explore {
     preset.addEventListener("change", () => preset.value !== "" && this.load(copy(PRESETS[+preset.value]!.document)));
     const first = ["rate", "rtt", "buffer", "queue", "loss"];
     const flowFirst = ["cc", "start", "stop", "rtt", "size"];
-    const label = (value: Json, number: number) => {
-      const cc = (value as Table)["cc"];
-      return `flow ${number + 1}: ${typeof cc === "object" && cc ? String((cc as Table)["name"]) : String(cc)}`;
-    };
+    const label = (value: Json, number: number) => `flow ${number + 1}: ${nameOf((value as Table)["cc"])}`;
     const section = (title: string, ...children: (HTMLElement | null)[]) => h("section", {}, h("h2", {}, title), ...children);
     const known = new Set(["path", "flow", "link", "duration", "seed", "name", "sweep", "engine", "kernel", "event"]);
     this.controls.replaceChildren(
@@ -169,30 +175,56 @@ export class Explore {
     }
   }
 
-  /** Watches a run of the server from its beginning. */
-  watch(id: string): void {
+  /** Shows the newest run of this server, or an example if it has none: a page without a run has nothing to look at. */
+  async begin(): Promise<void> {
+    if (this.run) return;
+    this.paintMessage("Loading", "The newest run of this server, or an example.");
+    try {
+      const newest = (await api.runs())[0];
+      const run = newest ?? (await api.start(PRESETS[0]!.document, 0, false));
+      if (this.run === null) this.watch(run.id, run.is_saved);
+    } catch (error) {
+      this.paintMessage("No run yet", "Choose a path and flows, and press Start.", ...mistakesOf(error).map(({ problem }) => problem));
+    }
+  }
+
+  /** Watches a run of the server from its beginning. A run that is not saved is the example. */
+  watch(id: string, isSaved = true): void {
     if (this.run?.id === id) return;
     this.run?.close();
     this.banner.hidden = true;
     this.drawn = "";
+    this.linkChosen = "";
+    this.isExample = !isSaved;
     this.linked = new Linked();
     this.charts = [];
+    this.topology = new Topology();
+    updateTiles(this.figures, []);
     this.run = new LiveRun(
       id,
       this.about,
       () => this.moved(),
       (state) => this.connection(state),
     );
-    this.area.replaceChildren();
+    this.paintMessage("Loading", "Waiting for the run's first samples.");
     this.paintBar();
     void this.listGoing();
   }
 
-  private connection(state: "good" | "lost" | "shut" | "restarted"): void {
-    this.banner.hidden = state === "good";
+  private connection(state: Connection): void {
+    this.banner.hidden = state === "good" || state === "unknown";
     this.banner.className = "banner bad";
+    // What is known of the run is as old as the last contact.
+    if (state === "good") this.paintBar();
+    else for (const pill of this.bar.querySelectorAll<HTMLElement>(".state")) Object.assign(pill, { textContent: "no contact" }).dataset["state"] = "lost";
     if (state === "lost") this.banner.replaceChildren("The server does not respond. Retrying; the data received so far stays here.");
     if (state === "shut") this.banner.replaceChildren("The server was restarted. Open the address that it printed; the data received so far stays here.");
+    if (state === "unknown") {
+      this.run?.close();
+      this.run = null;
+      this.paintBar();
+      this.paintMessage("No run at this address", "The server keeps the last few of its runs. Results has those that were saved.", h("a", { href: "#/results" }, "Results"));
+    }
     if (state === "restarted") {
       const again = h("button", { type: "button" }, "repeat the run");
       again.addEventListener("click", () => {
@@ -212,17 +244,27 @@ export class Explore {
     const data = run.charts();
     if (this.charts.length === 0 && run.document) {
       this.charts = data.map((chart) => new TimeChart(chart, this.linked, run.name));
-      this.area.replaceChildren(...this.charts.map((chart) => chart.element));
+      this.area.replaceChildren(this.topology.element, ...this.charts.map((chart) => chart.element));
     } else {
       this.charts.forEach((chart, k) => chart.update(data[k]!));
     }
-    const shown = `${run.state} ${run.speed} ${run.folder} ${run.labels.length} ${JSON.stringify(run.document)}`;
+    this.paintFigures();
+    const shown = `${run.state} ${run.speed} ${run.folder} ${run.labels.length} ${JSON.stringify([run.document, run.document && present(run.document, this.linkChosen || run.linkNames[0] || "", run.time)])}`;
     if (shown !== this.drawn) {
       this.drawn = shown;
       this.paintBar();
       void this.listGoing();
     }
     this.progress();
+  }
+
+  /** The figures and the drawing of the network. */
+  private paintFigures(): void {
+    const run = this.run!;
+    if (!run.document || (!run.isOver && performance.now() - this.painted < FIGURES_MS)) return;
+    this.painted = performance.now();
+    updateTiles(this.figures, run.figures());
+    this.topology.update(run.document, run.flowNames, run.moment());
   }
 
   private progress(): void {
@@ -237,7 +279,9 @@ export class Explore {
 
   private paintBar(): void {
     const run = this.run;
-    const active = run !== null && (run.state === "running" || run.state === "paused");
+    // Until its first message, nothing is known of a run.
+    const isKnown = run !== null && run.document !== null;
+    const active = isKnown && (run.state === "running" || run.state === "paused");
     const button = (text: string, act: () => void, kind = "", extra: Record<string, unknown> = {}) => h("button", { type: "button", class: kind || undefined, onclick: act, ...extra }, text);
     const speeds = h("select", { "aria-label": "Speed" }, ...SPEEDS.map(([value, text]) => h("option", { value, selected: value === this.speed }, text)));
     speeds.addEventListener("change", () => {
@@ -245,9 +289,9 @@ export class Explore {
       if (active) void this.attempt(api.control(run.id, { speed: Number(this.speed) }));
     });
     const focused = document.activeElement instanceof HTMLElement && this.bar.contains(document.activeElement) ? document.activeElement.textContent : null;
-    const states: Record<string, string> = { running: "running", paused: "paused", cancelling: "cancelling", done: "finished", cancelled: "cancelled", failed: "failed" };
     const parts = [
-      button(run === null ? "Start" : "Restart", () => void this.start(), active ? "plain" : "", { id: "start" }),
+      h("h1", {}, run?.name || "Explore"),
+      button("Start", () => void this.start(), active ? "plain" : "", { id: "start" }),
       ...(active
         ? [
             button(run.state === "paused" ? "Resume" : "Pause", () => void this.attempt(api.control(run.id, { pause: run.state !== "paused" })), "", { id: "pause" }),
@@ -255,19 +299,31 @@ export class Explore {
           ]
         : []),
       speeds,
-      h("span", { class: "state", "data-state": run?.state ?? "none", role: "status" }, run ? states[run.state]! : ""),
-      run && h("progress", { "aria-label": "Simulated time", max: 1, value: 0 }),
-      run && h("span", { class: "time" }),
+      h("span", { class: "state", "data-state": isKnown ? run.state : "none", role: "status" }, isKnown ? (STATES[run.state] ?? run.state) : run ? "loading" : ""),
+      isKnown ? h("span", { class: "time" }) : null,
       h("span", { class: "grow" }),
       button("Export scenario", () => void this.exportFile(), "quiet", { id: "export", title: run ? "The scenario file that repeats this run" : "The scenario as a file" }),
-      ...(run?.folder ? [h("a", { class: "button quiet", href: api.reportUrl(run.folder), download: "" }, "Report"), h("a", { class: "button quiet", href: `#/results/${run.folder}` }, "Results")] : []),
     ];
+    if (isKnown) parts.push(h("progress", { "aria-label": "Simulated time", max: 1, value: 0 }));
     this.bar.replaceChildren(...parts.filter((part) => part !== null));
     if (active) this.bar.append(this.changes(run));
-    if (run?.state === "failed" && run.text) this.bar.append(h("p", { class: "error" }, run.text));
-    else if (run?.text) this.bar.append(h("p", { class: "note" }, run.text));
+    this.paintOutcome();
     if (focused) [...this.bar.querySelectorAll("button")].find((one) => one.textContent === focused || (["Pause", "Resume"].includes(focused) && one.id === "pause"))?.focus();
     this.progress();
+  }
+
+  /** How the run ended, or why it was repeated. */
+  private paintOutcome(): void {
+    const run = this.run;
+    const say = (kind: string, ...parts: (HTMLElement | string)[]) => this.outcome.replaceChildren(h("div", { class: `banner ${kind}`, role: "status" }, ...parts));
+    if (!run) this.outcome.replaceChildren();
+    else if (run.state === "failed") say("bad", h("strong", {}, "The run failed."), h("span", {}, run.text));
+    else if (run.state === "cancelled") say("", h("strong", {}, `Cancelled at ${run.time.toFixed(1)} s.`), h("span", {}, "Nothing was saved. Export scenario gives the file that repeats it."));
+    else if (run.state === "paused") say("", h("strong", {}, `Paused at ${run.time.toFixed(1)} s.`), h("span", {}, "Add or stop a flow, or change a link: it takes effect from here."));
+    else if (run.state === "done" && this.isExample) say("", h("strong", {}, "An example, just simulated:"), h("span", {}, "two H-TCP flows on one path, the second from 17 s on. Change the scenario, and press Start."));
+    else if (run.state === "done" && run.folder) say("good", h("strong", {}, "Finished."), h("span", {}, `Saved as ${run.folder}. The figures are those of its report.`), h("a", { href: `#/results/${run.folder}` }, "Results"), h("a", { href: api.reportUrl(run.folder), download: "" }, "Report"));
+    else if (run.text) say("", run.text);
+    else this.outcome.replaceChildren();
   }
 
   /** The controls for changes during a run. */
@@ -288,30 +344,37 @@ export class Explore {
     );
   }
 
-  /** The form for changing a link. It keeps its input while its run is in progress. */
+  /** The form for changing a link, with its present values. It keeps its input until these change. */
   private linkChange(run: LiveRun): HTMLElement | null {
     const event = this.scenario.fields.find(([name]) => name === "event")?.[1].item;
-    if (!event || run.linkNames.length === 0) return null;
-    if (this.linkForm?.run === run.id) return this.linkForm.element;
-    const form = new Form({ link: run.linkNames[0]! }, () => undefined);
-    const link = h("select", { "aria-label": "Link to change" }, ...run.linkNames.map((name) => h("option", {}, name)));
-    link.addEventListener("change", () => form.set("link", link.value));
+    if (!event || !run.document || run.linkNames.length === 0) return null;
+    this.linkChosen ||= run.linkNames[0]!;
+    const now = present(run.document, this.linkChosen, run.time);
+    const shown = JSON.stringify([run.id, this.linkChosen, now]);
+    if (this.linkForm?.shown === shown) return this.linkForm.element;
+    const form = new Form({ ...now }, () => undefined);
+    const link = h("select", { "aria-label": "Link to change" }, ...run.linkNames.map((name) => h("option", { selected: name === this.linkChosen }, name)));
+    link.addEventListener("change", () => {
+      this.linkChosen = link.value;
+      this.paintBar();
+    });
     const send = async () => {
       form.show([]);
+      general.replaceChildren();
+      const differs = Object.entries(form.document).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(now[key]));
       try {
-        await api.change(run.id, { event: form.document });
+        await api.change(run.id, { event: { link: this.linkChosen, ...Object.fromEntries(differs) } });
       } catch (error) {
         const told = mistakesOf(error).map(({ key, problem }) => ({ key: key.replace(/^event\.\d+\.?/, ""), problem }));
         const rest = form.show(told);
         general.replaceChildren(...rest.map(({ key, problem }) => h("p", {}, key ? `${key}: ${problem}` : problem)));
-        return;
       }
-      general.replaceChildren();
     };
     const general = h("div", { class: "errors", role: "alert" });
-    const now = h("button", { type: "button", class: "plain", id: "change-now", onclick: () => void send() }, "change link now");
-    const element = h("details", { class: "link-change" }, h("summary", {}, "change a link"), general, h("div", { class: "fields" }, h("div", { class: "field" }, h("span", {}, "link"), link), ...form.others("", event, ["at", "link", "weights"])), now);
-    this.linkForm = { run: run.id, element };
+    const act = h("button", { type: "button", class: "plain", id: "change-now", onclick: () => void send() }, "change link now");
+    const fields = h("div", { class: "fields" }, h("div", { class: "field" }, h("span", {}, "link"), link), ...form.others("", event, ["at", "link", "weights"]));
+    const element = h("details", { class: "link-change", open: this.linkForm?.element.hasAttribute("open") }, h("summary", {}, "change a link"), general, fields, act);
+    this.linkForm = { shown, element };
     return element;
   }
 
@@ -349,14 +412,24 @@ export class Explore {
     );
   }
 
-  private paintEmpty(): void {
-    this.area.replaceChildren(
-      h(
-        "section",
-        { class: "empty" },
-        h("h2", {}, "No run yet"),
-        h("p", {}, "Choose a path and flows, and press Start. Windows, goodput and queues are plotted during the simulation. You can add and stop flows during the run, and export the file that repeats it."),
-      ),
-    );
+  /** What the page says where charts will be. */
+  private paintMessage(title: string, ...parts: (HTMLElement | string)[]): void {
+    this.outcome.replaceChildren();
+    updateTiles(this.figures, []);
+    this.area.replaceChildren(h("section", { class: "empty" }, h("h2", {}, title), ...parts.map((part) => h("p", {}, part))));
+  }
+
+  // ---- Keys ----
+
+  /** What single keys do here. */
+  get keys(): Record<string, [string, () => void]> {
+    const press = (id: string) => () => this.element.querySelector<HTMLElement>(`#${id}`)?.click();
+    return {
+      s: ["start a run", press("start")],
+      p: ["pause, or resume", press("pause")],
+      x: ["cancel the run", press("cancel")],
+      f: ["add a flow now", press("add-now")],
+      d: ["export the scenario", press("export")],
+    };
   }
 }

@@ -24,9 +24,23 @@ export interface HeatSpec {
   values: (number | null)[][];
   unit: string;
   note: string;
+  /** The values of the first and of the last colour; by default, the least and the most of the values. */
+  scale?: [number, number];
+}
+
+/** The least and the most of the values that are known. */
+export function extremes(values: (number | null)[]): [number, number] {
+  const known = values.filter((value) => value !== null);
+  return [Math.min(...known), Math.max(...known)];
 }
 
 const MARGIN = { left: 62, right: 14, top: 12, bottom: 42 };
+
+// The dashes of a broken line; a dot is the round end of next to nothing.
+const BROKEN = { dashed: [5, 4], dotted: [0.1, 5] };
+
+// More points than this are drawn small.
+const MOST_LARGE = 100;
 
 interface Scale {
   (value: number): number;
@@ -83,7 +97,7 @@ function scale(values: number[], log: boolean, zero: boolean, from: number, to: 
 function frame(
   spec: { id: string; title: string; note: string },
   name: string,
-  legend: { name: string; colour: number; dashed?: boolean }[],
+  legend: { name: string; colour: number; dash?: "" | "dashed" | "dotted"; line?: boolean }[],
   data: () => (string | number | null)[][],
   draw: (width: number, height: number) => SVGElement,
   height = 280,
@@ -95,7 +109,7 @@ function frame(
     if (width > 0) area.replaceChildren(draw(width, height));
     swatches.replaceChildren(
       ...legend.map((entry) => {
-        const swatch = h("i", { class: entry.dashed ? "swatch dashed" : "swatch" });
+        const swatch = h("i", { class: entry.dash ? `swatch ${entry.dash}` : entry.line === false ? "swatch dot" : "swatch" });
         swatch.style.setProperty("--line", colour(entry.colour));
         return h("li", {}, h("span", {}, swatch, entry.name));
       }),
@@ -120,9 +134,12 @@ function frame(
   );
 }
 
-function text(x: number, y: number, content: string, attributes: Record<string, unknown> = {}): SVGElement {
-  return s("text", { x, y, fill: css("--ink-2"), "font-size": 12, ...attributes }, content);
+function text(x: number, y: number, content: string, attributes: Record<string, unknown> = {}, whole = content): SVGElement {
+  return s("text", { x, y, fill: css("--ink-2"), "font-size": 12, ...attributes }, content, ...(whole === content ? [] : [s("title", {}, whole)]));
 }
+
+/** A name, shortened to the width that it has. */
+const fit = (name: string, width: number): string => (name.length * 7 <= width ? name : `${name.slice(0, Math.max(1, Math.floor(width / 7) - 1))}…`);
 
 function axes(svg: SVGElement, width: number, height: number, x: Scale | null, y: Scale, labels: { x: string; y: string }, named?: [number, string][]): void {
   const [bottom, right] = [height - MARGIN.bottom, width - MARGIN.right];
@@ -157,8 +174,15 @@ export function xyFigure(spec: XySpec, name: string): HTMLElement {
   return frame(spec, name, spec.series, data, (width, height) => {
     const svg = canvas(width, height, `${spec.title}: ${spec.y.label} against ${spec.x.label} for ${spec.series.map((one) => one.name).join(", ")}`);
     const numbers = (values: (number | null | undefined)[]) => values.filter((value): value is number => value !== null && value !== undefined);
-    const x = scale(spec.series.flatMap((one) => one.x), spec.x.log ?? false, false, MARGIN.left, width - MARGIN.right);
+    const across = spec.series.flatMap((one) => one.x);
     const all = spec.series.flatMap((one) => [...numbers(one.y), ...numbers(one.low ?? []), ...numbers(one.high ?? [])]);
+    if (spec.equal) {
+      width = Math.min(width, height - MARGIN.top - MARGIN.bottom + MARGIN.left + MARGIN.right);
+      height = width - MARGIN.left - MARGIN.right + MARGIN.top + MARGIN.bottom;
+      all.push(...across);
+      across.push(...all);
+    }
+    const x = scale(across, spec.x.log ?? false, spec.kind === "points" && (spec.x.zero ?? true), MARGIN.left, width - MARGIN.right);
     const y = scale(all, spec.y.log ?? false, spec.y.zero ?? true, height - MARGIN.bottom, MARGIN.top);
     axes(svg, width, height, x, y, { x: spec.x.label, y: spec.y.label }, spec.x.ticks);
     const drawable = (value: number | null | undefined): value is number => value !== null && value !== undefined && Number.isFinite(value) && (!spec.y.log || value > 0);
@@ -170,10 +194,11 @@ export function xyFigure(spec: XySpec, name: string): HTMLElement {
           const value = series.y[k];
           if (drawable(value)) path += `${path && drawable(series.y[k - 1]) ? "L" : "M"}${x(at).toFixed(1)},${y(value).toFixed(1)}`;
         });
-        const dashes = series.dashed ? [5, 4] : dash(series.colour);
-        svg.append(s("path", { d: path, fill: "none", stroke, "stroke-width": series.dashed ? 1.3 : 1.8, "stroke-dasharray": dashes.join(" ") || undefined }));
+        const dashes = series.dash ? BROKEN[series.dash] : dash(series.colour);
+        svg.append(s("path", { d: path, fill: "none", stroke, "stroke-width": series.dash === "dashed" ? 1.3 : 1.8, "stroke-linecap": series.dash === "dotted" ? "round" : undefined, "stroke-dasharray": dashes.join(" ") || undefined }));
       }
       if (series.points ?? true) {
+        const radius = series.x.length > MOST_LARGE ? 1.7 : 4;
         series.x.forEach((at, k) => {
           const [value, low, high] = [series.y[k], series.low?.[k], series.high?.[k]];
           if (!drawable(value)) return;
@@ -183,12 +208,12 @@ export function xyFigure(spec: XySpec, name: string): HTMLElement {
           }
           const interval = drawable(low) && drawable(high) ? `, 95 % interval ${number(low)} to ${number(high)}` : "";
           const tip = s("title", {}, `${series.name}: ${number(value)} at ${number(at)}${interval}`);
-          svg.append(s("circle", { cx: x(at), cy: y(value), r: 4, fill: stroke, stroke: css("--paper"), "stroke-width": 1.2 }, tip));
+          svg.append(s("circle", { cx: x(at), cy: y(value), r: radius, fill: stroke, stroke: css("--paper"), "stroke-width": radius > 2 ? 1.2 : 0 }, tip));
         });
       }
     }
     return svg;
-  });
+  }, spec.equal ? 380 : undefined);
 }
 
 function quantile(sorted: number[], share: number): number {
@@ -209,7 +234,7 @@ export function boxFigure(spec: BoxSpec, name: string): HTMLElement {
     const box = Math.min(46, (room * 0.8) / spec.series.length);
     spec.groups.forEach((group, g) => {
       const middle = MARGIN.left + room * (g + 0.5);
-      svg.append(text(middle, height - MARGIN.bottom + 17, group, { "text-anchor": "middle" }));
+      svg.append(text(middle, height - MARGIN.bottom + 17, fit(group, room - 6), { "text-anchor": "middle" }, group));
       spec.series.forEach((series, k) => {
         const values = series.values[g]!.filter((value): value is number => value !== null).sort((a, b) => a - b);
         if (values.length === 0) return;
@@ -247,13 +272,14 @@ export function heatFigure(spec: HeatSpec, name: string): HTMLElement {
   const height = Math.max(140, 40 * spec.y.names.length + 60);
   return frame(spec, name, [], data, (width) => {
     const svg = canvas(width, height, `${spec.title}: a heat map of ${spec.y.label} and ${spec.x.label}`);
-    const all = spec.values.flat().filter((value): value is number => value !== null);
-    const [low, high] = [Math.min(...all), Math.max(...all)];
+    const [low, high] = spec.scale ?? extremes(spec.values.flat());
+    // Three digits of the largest, and as many decimals for all.
+    const decimals = Math.max(0, Math.min(4, 2 - Math.floor(Math.log10(Math.max(Math.abs(low), Math.abs(high)) || 1))));
     const left = Math.min(150, 24 + 7.2 * Math.max(...spec.y.names.map((label) => label.length)));
     const [cellWidth, cellHeight] = [(width - left - 12) / spec.x.names.length, (height - 54) / spec.y.names.length];
     spec.y.names.forEach((row, r) => {
       const top = 8 + r * cellHeight;
-      svg.append(text(left - 8, top + cellHeight / 2 + 4, row, { "text-anchor": "end" }));
+      svg.append(text(left - 8, top + cellHeight / 2 + 4, fit(row, left - 12), { "text-anchor": "end" }, row));
       spec.x.names.forEach((column, c) => {
         const value = spec.values[r]![c] ?? null;
         const x = left + c * cellWidth;
@@ -262,11 +288,11 @@ export function heatFigure(spec: HeatSpec, name: string): HTMLElement {
         svg.append(s("rect", { x: x + 1, y: top + 1, width: Math.max(1, cellWidth - 2), height: cellHeight - 2, rx: 3, fill: `rgb(${red} ${green} ${blue})` }, tip));
         if (cellWidth > 38) {
           const light = value !== null && 0.3 * red! + 0.6 * green! + 0.1 * blue! < 130;
-          svg.append(text(x + cellWidth / 2, top + cellHeight / 2 + 4, number(value, 3), { "text-anchor": "middle", fill: light ? "#fff" : "#111", "pointer-events": "none" }));
+          svg.append(text(x + cellWidth / 2, top + cellHeight / 2 + 4, value === null ? "–" : value.toFixed(decimals), { "text-anchor": "middle", fill: light ? "#fff" : "#111", "pointer-events": "none" }));
         }
       });
     });
-    spec.x.names.forEach((column, c) => svg.append(text(left + (c + 0.5) * cellWidth, height - 28, column, { "text-anchor": "middle" })));
+    spec.x.names.forEach((column, c) => svg.append(text(left + (c + 0.5) * cellWidth, height - 28, fit(column, cellWidth), { "text-anchor": "middle" }, column)));
     svg.append(text(left + (width - left - 12) / 2, height - 8, spec.x.label, { "text-anchor": "middle" }));
     return svg;
   }, height);

@@ -2,6 +2,7 @@
 
 import type { Json, Mistake, Table } from "./api";
 import { h } from "./dom";
+import { quantity, rateText, shareText, timeText } from "./quantity";
 import type { Shape } from "./schema";
 
 /** The range of a slider, as numbers in its unit, on a logarithmic scale. */
@@ -12,28 +13,10 @@ interface Range {
   read: (text: string) => number | null;
 }
 
-const units: Record<string, number> = { ps: 1e-12, ns: 1e-9, us: 1e-6, µs: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600 };
-const rates: Record<string, number> = { "": 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12 };
-
-const round = (value: number): number => +value.toPrecision(value >= 100 ? 3 : 2);
-const seconds = (text: string): number | null => {
-  const found = /^([0-9._]+) ?(ps|ns|us|µs|ms|s|min|h)$/.exec(text.trim());
-  return found ? Number(found[1]!.replaceAll("_", "")) * units[found[2]!]! : null;
-};
-const time = (value: number): string => (value < 1 ? `${round(value * 1e3)} ms` : `${round(value)} s`);
-
 const RANGES: Record<string, Range> = {
-  Rate: {
-    from: 1e6,
-    to: 1e10,
-    read: (text) => {
-      const found = /^([0-9._]+) ?([kMGT]?)(bit\/s|bps)$/.exec(text.trim());
-      return found ? Number(found[1]!.replaceAll("_", "")) * rates[found[2]!]! : null;
-    },
-    write: (value) => (value >= 1e9 ? `${round(value / 1e9)} Gbit/s` : `${round(value / 1e6)} Mbit/s`),
-  },
-  rtt: { from: 1e-3, to: 1, read: seconds, write: time },
-  duration: { from: 1, to: 600, read: seconds, write: time },
+  Rate: { from: 1e6, to: 1e10, read: quantity, write: rateText },
+  rtt: { from: 1e-3, to: 1, read: quantity, write: timeText },
+  duration: { from: 1, to: 600, read: quantity, write: timeText },
   Buffer: {
     from: 1,
     to: 400,
@@ -41,7 +24,7 @@ const RANGES: Record<string, Range> = {
       const found = /^([0-9.]+) ?% ?bdp$/.exec(text.trim());
       return found ? Number(found[1]) : null;
     },
-    write: (value) => `${round(value)}% bdp`,
+    write: shareText,
   },
 };
 
@@ -283,7 +266,17 @@ export class Form {
             this.set(key, values.filter((_, other) => other !== number));
             paint();
           });
-          return h("fieldset", { class: "item" }, h("legend", {}, title(value, number)), remove, ...draw(`${key}.${number}`));
+          const legend = h("legend", {}, title(value, number));
+          const item = h("fieldset", { class: "item" }, legend, remove, ...draw(`${key}.${number}`));
+          // The title names what is chosen within. The listeners of the controls run first.
+          const follow = () => {
+            const now = title(((this.get(key) as Json[] | undefined) ?? [])[number] ?? value, number);
+            legend.textContent = now;
+            remove.setAttribute("aria-label", `Remove ${now}`);
+          };
+          item.addEventListener("input", follow);
+          item.addEventListener("change", follow);
+          return item;
         }),
       );
       const more = h("button", { type: "button", class: "plain" }, add);

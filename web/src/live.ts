@@ -1,10 +1,16 @@
 // A run in progress: turns messages of the server into growing lines.
 
-import type { About, ChartEntry, Mistake, Table } from "./api";
+import type { About, ChartEntry, Mistake, Table, Tile } from "./api";
 import { api, Refusal } from "./api";
+import type { Mark } from "./content";
+import { number } from "./dom";
 import type { ChartData, ChartLine } from "./timechart";
+import type { Moment } from "./topology";
 
 export const MOST_LINES = 8;
+
+/** Whether the server answers: it does, does not, has a new token, has forgotten the run, or never had it. */
+export type Connection = "good" | "lost" | "shut" | "restarted" | "unknown";
 
 /** Columns of new samples; the rows of one time arrive together. */
 type Rows = Record<string, (number | null)[]>;
@@ -20,6 +26,11 @@ interface Message {
   labels?: string[];
   links?: { name: string; rate_bit_s: number | null }[];
   bottleneck?: number;
+  /** The measuring window, the time over which means are drawn, and what is known to happen. */
+  from_s?: number;
+  to_s?: number;
+  mean_s?: number;
+  marks?: Mark[];
   time_s?: number;
   flows?: Rows;
   queues?: Rows;
@@ -27,12 +38,46 @@ interface Message {
   folder?: string;
   text?: string;
   wall_s?: number;
+  tiles?: Tile[];
+}
+
+/** Simulated seconds that the figures of a run in progress cover. */
+const RECENT_S = 10;
+
+/** The samples of one time. */
+interface Sample {
+  goodput: Map<number, number>;
+  srtt: Map<number, number>;
+  /** Of the bottleneck. */
+  utilisation: number;
+  gone: number;
 }
 
 /** Lines over common times; gaps are NaN. */
 class Grid {
   x: number[] = [];
   lines: number[][] = [];
+  /** For each line, the sum and the number of values in the interval of a mean that is not over. */
+  private sums: [number, number][] = [];
+  private interval = 0;
+
+  /** Adds rates to means over intervals of `length`, each at its middle, or at its end for steps. */
+  average(length: number, steps: boolean, times: (number | null)[], which: (row: number) => number, values: (row: number) => number): void {
+    times.forEach((time, row) => {
+      const [line, value] = [which(row), values(row)];
+      // A sample at an edge belongs to the interval before.
+      const interval = Math.ceil(time! / length - 1e-6);
+      if (line < 0 || line >= this.lines.length || interval < 1 || !Number.isFinite(value)) return;
+      if (interval !== this.interval) {
+        this.interval = interval;
+        this.sums = [];
+      }
+      const [sum, count] = this.sums[line] ?? [0, 0];
+      this.sums[line] = [sum + value, count + 1];
+      const at = (interval - (steps ? 0 : 0.5)) * length;
+      this.add([at], () => line, () => (sum + value) / (count + 1));
+    });
+  }
 
   width(count: number): void {
     while (this.lines.length < count) this.lines.push(new Array<number>(this.x.length).fill(NaN));
@@ -66,12 +111,25 @@ export class LiveRun {
   folder: string | null = null;
   text = "";
   wall: number | null = null;
+  /** The figures of the finished run, over its measuring window. */
+  tiles: Tile[] = [];
   labels: string[] = [];
+  private bottleneck = 0;
+  /** By time, in its order. */
+  private recent = new Map<number, Sample>();
+  private newest = 0;
+  private queues = new Map<number, { packets: number; most: number; drops: boolean }>();
   /** The numbers of the links that are shown. */
   private shown: number[] = [];
   private links: { name: string; rate_bit_s: number | null }[] = [];
   private readonly grids = new Map<string, Grid>();
   private totals = new Map<number, number>();
+  /** Of each link, the time of the last sample and the packets marked until then. */
+  private counted = new Map<number, [number, number]>();
+  /** The time over which means are drawn. */
+  private meanS = 1;
+  private window: [number, number] | null = null;
+  private marks: Mark[] = [];
   private source: EventSource | null = null;
   private stopped = false;
 
@@ -79,7 +137,7 @@ export class LiveRun {
     readonly id: string,
     private readonly about: About,
     private readonly changed: () => void,
-    private readonly connection: (state: "good" | "lost" | "shut" | "restarted") => void,
+    private readonly connection: (state: Connection) => void,
   ) {
     this.clear();
     this.connect();
@@ -88,6 +146,11 @@ export class LiveRun {
   /** The links that have a rate. */
   get linkNames(): string[] {
     return this.links.filter((link) => link.rate_bit_s !== null).map((link) => link.name);
+  }
+
+  /** The names of the flows, as in reports. */
+  get flowNames(): string[] {
+    return this.labels.map((label, k) => `flow ${k + 1}: ${label}`);
   }
 
   get isOver(): boolean {
@@ -102,6 +165,10 @@ export class LiveRun {
   private clear(): void {
     for (const { id } of this.about.charts) this.grids.set(id, new Grid());
     this.totals.clear();
+    this.counted.clear();
+    this.queues.clear();
+    this.recent.clear();
+    this.newest = 0;
   }
 
   private connect(): void {
@@ -129,7 +196,10 @@ export class LiveRun {
       });
       if (about === null) continue;
       if (about.boot === this.about.boot) {
-        this.connect();
+        const runs = await api.runs().catch(() => null);
+        if (runs === null) continue;
+        if (runs.some((run) => run.id === this.id)) this.connect();
+        else this.connection("unknown");
       } else {
         this.state = "failed";
         this.text = `The server was restarted and does not have this run, which had reached ${this.time.toFixed(1)} s.`;
@@ -152,6 +222,10 @@ export class LiveRun {
       this.duration = message.duration_s!;
       this.labels = message.labels!;
       this.links = message.links!;
+      this.bottleneck = message.bottleneck!;
+      if (message.type === "start") this.meanS = message.mean_s!;
+      this.window = [message.from_s!, message.to_s!];
+      this.marks = message.marks!;
       const rated = this.links.map((_, k) => k).filter((k) => this.links[k]!.rate_bit_s !== null && !this.links[k]!.name.endsWith(".reverse"));
       this.shown = [message.bottleneck!, ...rated.filter((k) => k !== message.bottleneck)].slice(0, MOST_LINES);
       this.widen();
@@ -165,6 +239,7 @@ export class LiveRun {
       this.state = message.type;
       this.folder = message.folder ?? null;
       this.wall = message.wall_s ?? null;
+      this.tiles = message.tiles ?? [];
       if (message.text) this.text = message.text;
       this.source?.close();
     }
@@ -176,40 +251,107 @@ export class LiveRun {
     for (const { id, of } of this.about.charts) this.grids.get(id)!.width(of === "flows" ? flows : this.shown.length);
   }
 
+  /** The sample of a time; null if it is older than what the figures cover. */
+  private sample(time: number): Sample | null {
+    this.newest = Math.max(this.newest, time);
+    if (time < this.newest - RECENT_S) return null;
+    let sample = this.recent.get(time);
+    if (!sample) {
+      sample = { goodput: new Map(), srtt: new Map(), utilisation: NaN, gone: 0 };
+      this.recent.set(time, sample);
+      for (const old of this.recent.keys()) {
+        if (old >= this.newest - RECENT_S) break;
+        this.recent.delete(old);
+      }
+    }
+    return sample;
+  }
+
+  /** Figures of the last simulated seconds, from the samples of all flows and of the bottleneck. */
+  figures(): Tile[] {
+    if (this.tiles.length > 0) return this.tiles;
+    const samples = [...this.recent.values()];
+    const span = `the last ${Math.min(RECENT_S, Math.max(1, Math.round(this.newest)))} s`;
+    const sum = (values: number[]) => values.reduce((all, value) => all + value, 0);
+    const mean = (values: number[]) => (values.length > 0 ? sum(values) / values.length : NaN);
+    const flows = new Map<number, number[]>();
+    for (const { goodput } of samples) for (const [flow, value] of goodput) flows.set(flow, [...(flows.get(flow) ?? []), value]);
+    const goodput = sum([...flows.values()].flat()) / samples.length;
+    const sending = [...flows.values()].map(mean).filter((value) => value > 0);
+    const text = (value: number, digits: number) => (Number.isFinite(value) ? value.toFixed(digits) : "–");
+    const srtt = samples.flatMap(({ srtt }) => [...srtt.values()].filter((value) => value > 0));
+    return [
+      { name: "goodput", value: text(goodput / 1e6, 1), unit: "Mbit/s", meaning: `Application bytes delivered in order over ${span}, all flows together.` },
+      { name: "utilisation", value: text(100 * mean(samples.map((one) => one.utilisation).filter(Number.isFinite)), 1), unit: "%", meaning: `IP packets that the bottleneck transmitted over ${span}, as a share of what its rate allows.` },
+      { name: "fairness", value: text(sending.length > 1 ? Math.min(...sending) / Math.max(...sending) : NaN, 2), unit: "least/most", meaning: `Minimum of the flows' goodputs over their maximum, over ${span}, of the flows that sent in it.` },
+      { name: "loss", value: text(sum(samples.map((one) => one.gone)), 0), unit: "packets", meaning: `Packets dropped or lost at the bottleneck in ${span}.` },
+      { name: "mean RTT", value: text(1e3 * mean(srtt), 1), unit: "ms", meaning: `Mean of the flows' smoothed round-trip times over ${span}.` },
+    ];
+  }
+
+  /** What moves in the drawing of the network. */
+  moment(): Moment {
+    const last = [...this.recent.values()].reverse().find((one) => one.goodput.size > 0);
+    return {
+      queues: new Map([...this.queues].map(([link, queue]) => [this.links[link]!.name, queue])),
+      goodput: this.labels.map((_, flow) => last?.goodput.get(flow)),
+    };
+  }
+
   private takeFlows(rows: Rows): void {
-    for (const { id, column, factor } of this.chartsOf("flows")) {
-      const values = rows[column]!;
-      const hides = id === "srtt";
-      this.grids.get(id)!.add(rows["time_s"]!, (row) => rows["flow"]![row]!, (row) => (hides && !values[row] ? NaN : (values[row] ?? NaN) * factor));
+    rows["time_s"]!.forEach((time, row) => {
+      const sample = this.sample(time!);
+      sample?.goodput.set(rows["flow"]![row]!, rows["goodput_bit_s"]![row] ?? NaN);
+      sample?.srtt.set(rows["flow"]![row]!, rows["srtt_s"]![row] ?? 0);
+    });
+    for (const entry of this.chartsOf("flows")) {
+      const values = rows[entry.column]!;
+      const hides = entry.id === "srtt";
+      this.put(entry, rows["time_s"]!, (row) => rows["flow"]![row]!, (row) => (hides && !values[row] ? NaN : (values[row] ?? NaN) * entry.factor));
     }
   }
 
   private takeQueues(rows: Rows): void {
     const place = new Map(this.shown.map((link, line) => [link, line]));
     const line = (row: number) => place.get(rows["link"]![row]!) ?? -1;
-    const gone = rows["link"]!.map((link, row) => {
+    const rates: number[] = [];
+    rows["link"]!.forEach((link, row) => {
       const total = rows["dropped"]![row]! + rows["lost"]![row]!;
       const since = total - (this.totals.get(link!) ?? 0);
+      const marked = rows["marked"]![row]!;
+      const [before, markedBefore] = this.counted.get(link!) ?? [0, 0];
+      const time = rows["time_s"]![row]!;
+      rates.push(time > before ? (since + marked - markedBefore) / (time - before) : NaN);
+      this.counted.set(link!, [time, marked]);
       this.totals.set(link!, total);
-      return since;
+      const packets = rows["packets"]![row]!;
+      this.queues.set(link!, { packets, most: Math.max(packets, this.queues.get(link!)?.most ?? 0), drops: since > 0 });
+      const sample = link === this.bottleneck ? this.sample(rows["time_s"]![row]!) : null;
+      if (sample) Object.assign(sample, { utilisation: rows["utilisation"]![row] ?? NaN, gone: since });
     });
-    for (const { id, column, factor } of this.chartsOf("links")) {
-      const values = id === "drops" ? gone : rows[column]!;
-      this.grids.get(id)!.add(rows["time_s"]!, line, (row) => (values[row] ?? NaN) * factor);
+    for (const entry of this.chartsOf("links")) {
+      const values = entry.id === "drops" ? rates : rows[entry.column]!;
+      this.put(entry, rows["time_s"]!, line, (row) => (values[row] ?? NaN) * entry.factor);
     }
+  }
+
+  private put({ id, mean }: ChartEntry, times: (number | null)[], which: (row: number) => number, values: (row: number) => number): void {
+    const grid = this.grids.get(id)!;
+    if (mean) grid.average(this.meanS, id === "drops", times, which, values);
+    else grid.add(times, which, values);
   }
 
   /** The charts in their current state. */
   charts(): ChartData[] {
-    const alike = new Set(this.labels).size < this.labels.length;
-    const flows = this.labels.slice(0, MOST_LINES).map((label, k) => (alike ? `${label} ${k + 1}` : label));
+    const flows = this.flowNames.slice(0, MOST_LINES);
     const more = this.labels.length > MOST_LINES ? `The first ${MOST_LINES} of ${this.labels.length} flows.` : "";
     const links = this.shown.map((link) => this.links[link]!.name);
-    const make = ({ id, of, title, unit, meaning }: ChartEntry): ChartData => {
+    const make = ({ id, of, title, unit, meaning, mean }: ChartEntry): ChartData => {
       const grid = this.grids.get(id)!;
       const names = of === "flows" ? flows : links;
+      const note = [of === "flows" ? more : "", mean ? `Means over ${number(this.meanS)} s.` : ""].filter(Boolean).join(" ");
       const lines: ChartLine[] = names.map((name, k) => ({ name, colour: k, values: grid.lines[k] ?? [] }));
-      return { id, title, unit, meaning, note: of === "flows" ? more : "", steps: id === "drops", x: grid.x, lines };
+      return { id, title, unit, meaning, note, steps: id === "drops", x: grid.x, lines, marks: this.marks, window: this.window };
     };
     return [...this.about.charts].sort((a, b) => ORDER.indexOf(a.id) - ORDER.indexOf(b.id)).map(make);
   }

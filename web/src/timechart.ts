@@ -2,6 +2,7 @@
 
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import type { Mark } from "./content";
 import { csv, download, fileName, h, number } from "./dom";
 import { colour, css, dash, onTheme } from "./theme";
 import { lowerBound, thin, type Column } from "./thin";
@@ -24,6 +25,9 @@ export interface ChartData {
   steps?: boolean;
   x: Column;
   lines: ChartLine[];
+  marks?: Mark[];
+  /** The measuring window; the rest is shaded. */
+  window?: [number, number] | null;
 }
 
 /** Charts that share the time axis: zooming one zooms all. */
@@ -83,6 +87,8 @@ export class Linked {
 const HEIGHT = 210;
 // A line with at least this many samples has an overview.
 const MANY = 40_000;
+// More marks than this are ticks without texts.
+const MOST_TEXTS = 8;
 // Maximum number of minor lines with a legend entry each.
 const MOST_MINOR = 2;
 
@@ -156,7 +162,8 @@ export class TimeChart {
     }
     if (together) this.entry(minor, lines[minor[0]!]!.name.split(" ").at(-1)!, css("--ink-2"));
     const names = this.data.lines.map((line) => line.name).join(", ");
-    this.area.setAttribute("aria-label", `${this.data.title} (${this.data.unit}) over time: ${names}. ${this.data.meaning}`);
+    const marks = (this.data.marks ?? []).slice(0, MOST_TEXTS).map((mark) => ` At ${number(mark.time_s)} s: ${mark.text}.`);
+    this.area.setAttribute("aria-label", `${this.data.title} (${this.data.unit}) over time: ${names}. ${this.data.meaning}${marks.join("")}`);
   }
 
   /** A legend entry, which shows or hides lines; returns the element for their value. */
@@ -214,7 +221,7 @@ export class TimeChart {
       },
       scales: {
         x: { time: false, range: () => this.linked.shown() },
-        y: { range: (_, __, most) => [0, most > 0 ? most * 1.06 : 1] },
+        y: { range: (_, __, most) => [0, most > 0 ? most * this.room() : 1] },
       },
       axes: [
         { ...axis, size: 26, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
@@ -244,9 +251,77 @@ export class TimeChart {
           },
         ],
         setCursor: [(plot) => this.read(plot)],
+        drawClear: [(plot) => this.shade(plot)],
+        draw: [(plot) => this.mark(plot)],
       },
     };
     this.plot = new uPlot(options, this.points(), this.area);
+  }
+
+  /** Room above the highest line: more if marks have texts there. */
+  private room(): number {
+    const marks = this.data.marks?.length ?? 0;
+    return marks > 0 && marks <= MOST_TEXTS ? 1.2 : 1.06;
+  }
+
+  /** Shades what lies outside the measuring window. */
+  private shade(plot: uPlot): void {
+    const { window } = this.data;
+    if (!window) return;
+    const { left, top, width, height } = plot.bbox;
+    const place = (time: number) => Math.min(left + width, Math.max(left, plot.valToPos(time, "x", true)));
+    plot.ctx.save();
+    plot.ctx.fillStyle = css("--ink-2");
+    plot.ctx.globalAlpha = 0.09;
+    plot.ctx.fillRect(left, top, place(window[0]) - left, height);
+    plot.ctx.fillRect(place(window[1]), top, left + width - place(window[1]), height);
+    plot.ctx.restore();
+  }
+
+  /** Draws a thin line for each mark and its text beside it; ticks if there are many in view. */
+  private mark(plot: uPlot): void {
+    const { left, top, width, height } = plot.bbox;
+    const [from, to] = this.linked.shown();
+    const marks = (this.data.marks ?? []).filter((mark) => mark.time_s >= from && mark.time_s <= to);
+    const { ctx } = plot;
+    const dpr = devicePixelRatio;
+    ctx.save();
+    ctx.strokeStyle = ctx.fillStyle = css("--ink-2");
+    ctx.lineWidth = dpr;
+    ctx.font = `${10.5 * dpr}px system-ui, sans-serif`;
+    ctx.textBaseline = "top";
+    ctx.textAlign = "left";
+    const many = marks.length > MOST_TEXTS;
+    ctx.setLineDash(many ? [] : [4 * dpr, 3 * dpr]);
+    const places = marks.map((mark) => Math.round(plot.valToPos(mark.time_s, "x", true)));
+    ctx.globalAlpha = 0.6;
+    for (const x of places) {
+      ctx.beginPath();
+      ctx.moveTo(x, top);
+      ctx.lineTo(x, top + (many ? 6 * dpr : height));
+      ctx.stroke();
+    }
+    ctx.globalAlpha = 1;
+    // Texts are outlined, because lines pass below them.
+    ctx.setLineDash([]);
+    ctx.strokeStyle = css("--paper");
+    ctx.lineWidth = 4 * dpr;
+    ctx.lineJoin = "round";
+    // The right ends of the texts in each row.
+    const ends: number[] = [];
+    for (const [number, mark] of many ? [] : marks.entries()) {
+      const x = places[number]!;
+      const length = ctx.measureText(mark.text).width + 8 * dpr;
+      const begins = x + length > left + width ? Math.max(left, x - length) : x;
+      const row = ends.findIndex((end) => end <= begins);
+      const at = row < 0 ? ends.length : row;
+      if (at > 2) continue;
+      ends[at] = begins + length;
+      const [textX, textY] = [begins + 4 * dpr, top + (2 + 13 * at) * dpr];
+      ctx.strokeText(mark.text, textX, textY);
+      ctx.fillText(mark.text, textX, textY);
+    }
+    ctx.restore();
   }
 
   /** Shows the values under the cursor in the legend. */

@@ -4,6 +4,9 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 
+/** How long a step may take, in milliseconds, on the slowest machine: far more than on most. */
+export const PATIENCE_MS = 180_000;
+
 /** A server on `results`; `port` 0 selects a free one. */
 export async function serve(results, port = 0) {
   const elephan = process.env.ELEPHAN ?? "elephan";

@@ -69,7 +69,7 @@ impl Algorithm for Ltcp {
         if k == 1.0 {
             return reno::decrease(event);
         }
-        // Equation 6: half of the last layer's step, and up to half of this one's within the layer.
+        // Equation 6: half of the last layer's step where this layer begins, half of this one's where it ends.
         let last_step = step / self.alpha;
         window.cwnd - (last_step / 2.0 + (1.0 - 1.0 / self.alpha) * (window.cwnd - from) / 2.0)
     }

@@ -23,7 +23,7 @@ const CA_CWR: u8 = 2;
 const CA_LOSS: u8 = 4;
 
 /// The sending host.
-const SENDER: u8 = 0;
+pub const SENDER: u8 = 0;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;

@@ -7,7 +7,7 @@ use elephan_units::Time;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::events::{Events, Window};
+use crate::events::{Events, SENDER, Window};
 
 /// The fate of a packet.
 pub trait Kernel {
@@ -150,6 +150,9 @@ impl<K: Kernel> Driver for Links<K> {
         let _ = self.lateness.record(self.now.since(due).picos() / 1000);
         if let Some(events) = &mut self.events {
             events.gone(parcel, Some((EventKind::Receive, None)), self.now);
+        }
+        if parcel.direction == SENDER {
+            self.network.count(usize::from(parcel.flow), parcel.payload());
         }
         self.kernel.deliver(parcel);
     }

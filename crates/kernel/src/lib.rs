@@ -70,13 +70,13 @@ macro_rules! algorithms {
 
         /// The sources, for the loader.
         pub const SOURCES: &[Source] = &[
-            Source { name: "elephan.h", text: include_str!("../../../kernel/elephan.h") },
-            Source { name: "hstcp.h", text: include_str!("../../../kernel/hstcp.h") },
-            Source { name: "logarithm.h", text: include_str!("../../../kernel/logarithm.h") },
-            Source { name: "round.h", text: include_str!("../../../kernel/round.h") },
+            Source { name: "elephan.h", text: include_str!("../sources/elephan.h") },
+            Source { name: "hstcp.h", text: include_str!("../sources/hstcp.h") },
+            Source { name: "logarithm.h", text: include_str!("../sources/logarithm.h") },
+            Source { name: "round.h", text: include_str!("../sources/round.h") },
             $( Source {
                 name: concat!(stringify!($file), ".bpf.c"),
-                text: include_str!(concat!("../../../kernel/", stringify!($file), ".bpf.c")),
+                text: include_str!(concat!("../sources/", stringify!($file), ".bpf.c")),
             }, )+
         ];
     };

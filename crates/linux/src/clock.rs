@@ -68,7 +68,7 @@ fn monotonic_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Time on the clock that the kernel uses for receive timestamps, in nanoseconds.
+/// Time on the clock of the kernel's time stamps of packets, ns since 1970.
 pub fn wall_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }

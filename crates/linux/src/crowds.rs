@@ -103,6 +103,7 @@ impl Samples {
                 finished: connections.finished,
                 delivered_bytes: delivered,
                 goodput_bit_s: if span > 0.0 { since as f64 * 8.0 / span } else { 0.0 },
+                receive_rate_bit_s: f64::NAN,
             });
         }
     }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::ioctl::{Updater, ioctl};
@@ -20,6 +20,8 @@ const DEVICE_QUEUE: u32 = 32_767;
 const IFLA_GSO_MAX_SEGS: u16 = 40;
 /// Initial window of the connections on a route. Not in `libc` (include/uapi/linux/rtnetlink.h).
 const RTAX_INITCWND: u16 = 11;
+/// The other end of a pair of virtual Ethernet devices. Not in `libc` (include/uapi/linux/veth.h).
+const VETH_INFO_PEER: u16 = 1;
 
 /// Kernel counters of a device for losses that the emulator cannot see.
 #[derive(Clone, Copy, Debug, Default)]
@@ -121,9 +123,33 @@ impl Device {
     }
 }
 
-/// An attribute of a message; `value` is a multiple of four bytes.
+/// An attribute of a message, filled up to a multiple of four bytes.
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-    [&(4 + value.len() as u16).to_ne_bytes(), &kind.to_ne_bytes(), value].concat()
+    let filling = vec![0; value.len().next_multiple_of(4) - value.len()];
+    [&(4 + value.len() as u16).to_ne_bytes(), &kind.to_ne_bytes(), value, &filling].concat()
+}
+
+/// Makes a pair of virtual Ethernet devices: `own` in the calling thread's namespace, and `peer` in the
+/// namespace of a descriptor.
+pub fn veth(own: &str, peer: &str, namespace: RawFd) -> io::Result<()> {
+    let name = |name: &str| attribute(libc::IFLA_IFNAME, format!("{name}\0").as_bytes());
+    let into = attribute(libc::IFLA_NET_NS_FD, &namespace.to_ne_bytes());
+    // struct ifinfomsg: nothing is known of devices that do not exist.
+    let new = [0; 16];
+    let other = attribute(VETH_INFO_PEER, &[new.as_slice(), &name(peer), &into].concat());
+    let kind = [attribute(libc::IFLA_INFO_KIND, b"veth"), attribute(libc::IFLA_INFO_DATA, &other)].concat();
+    let netlink = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+    let attributes = [(libc::IFLA_IFNAME, format!("{own}\0").into_bytes()), (libc::IFLA_LINKINFO, kind)];
+    let device = Device { netlink, index: 0 };
+    device.ask(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &new, &attributes)
+}
+
+/// Gives a device of the calling thread's namespace its address, that of the other end and its MTU, and brings it up.
+pub fn configure_veth(name: &str, own: Ipv4Addr, peer: Ipv4Addr, mtu: u32) -> io::Result<()> {
+    let device = Device::by_name(name)?;
+    device.set(&[(libc::IFLA_MTU, mtu)])?;
+    device.address(own, peer)?;
+    device.up()
 }
 
 /// Brings up the loopback device of the calling thread's namespace.

@@ -302,6 +302,8 @@ impl Driver for Emulator {
         let to = &self.devices[1 - usize::from(parcel.direction)];
         if write(to, packet).is_err() {
             self.refused += 1;
+        } else if parcel.direction == 0 {
+            self.network.count(usize::from(parcel.flow), parcel.payload());
         }
         self.free.push(parcel.place as u32);
     }

@@ -17,6 +17,7 @@ mod commands;
 mod crowds;
 pub mod device;
 mod emulator;
+mod hold;
 mod hosts;
 mod listener;
 mod namespace;
@@ -40,8 +41,9 @@ use elephan_scenario::Plan;
 use elephan_units::Time;
 use serde::{Deserialize, Serialize};
 
-pub use clock::{Clock, Urgency, make_urgent};
+pub use clock::{Clock, Urgency, make_urgent, wall_ns};
 pub use device::DEVICE;
+pub use hold::hold;
 pub use namespace::Namespace;
 pub use path::{Emulated, Host, Lateness, Path, RealTime};
 pub use quality::Quality;
@@ -122,13 +124,8 @@ pub fn run_over(
     options: &Options,
     control: &dyn Control,
 ) -> Result<Measured, Error> {
-    let [sending, listening] = [(); 2].map(|()| Namespace::new().map_err(refused("a network namespace")));
-    let (sending, listening) = (sending?, listening?);
+    let [sending, listening] = equip(&mut path, plan, options)?;
     socket::allow_many();
-    for (namespace, host) in [(&sending, Host::Sender), (&listening, Host::Listener)] {
-        namespace.set(&stack(plan)).map_err(refused("settings of a namespace"))?;
-        namespace.within(|| connect(&mut path, host, plan, options)).map_err(refused("a network device"))?;
-    }
     let shared: Vec<Shared> = groups(plan).map(|_| Shared::default()).collect();
     let streams: Vec<Mutex<Progress>> = plan.streams.iter().map(|_| Progress::new()).collect();
     let arrivals = listening.within(|| streams::listen(plan)).map_err(refused("a socket for datagrams"))?;
@@ -180,8 +177,19 @@ pub fn run_over(
         let drops = [sending, listening].map(|host| host.within(|| device_drops(DEVICE)).unwrap_or_default());
         let told = std::mem::take(&mut *occurrences.lock().expect("nobody panics with it"));
         let quality = quality::quality(plan, &emulated, drops, limited);
-        Ok(measured(emulated, sampler, told, quality))
+        Ok(measured(plan, emulated, sampler, told, quality))
     })
+}
+
+/// Makes the namespaces of the sending and of the listening host, each with its device.
+fn equip(path: &mut impl Path, plan: &Plan, options: &Options) -> Result<[Namespace; 2], Error> {
+    let [sending, listening] = [(); 2].map(|()| Namespace::new().map_err(refused("a network namespace")));
+    let hosts = [sending?, listening?];
+    for (namespace, host) in hosts.iter().zip([Host::Sender, Host::Listener]) {
+        namespace.set(&stack(plan)).map_err(refused("settings of a namespace"))?;
+        namespace.within(|| connect(path, host, plan, options)).map_err(refused("a network device"))?;
+    }
+    Ok(hosts)
 }
 
 /// Makes and configures the device of a host, in whose namespace the calling thread is.
@@ -269,9 +277,22 @@ fn stack(plan: &Plan) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn measured(emulated: Emulated, sampler: Sampler<'_>, told: Vec<Occurrence>, quality: Quality) -> Measured {
-    let Sampled { mut collector, flows, kernel, crowds, streams, transfers, segments_delivered } =
+fn measured(
+    plan: &Plan,
+    emulated: Emulated,
+    sampler: Sampler<'_>,
+    told: Vec<Occurrence>,
+    quality: Quality,
+) -> Measured {
+    let Sampled { mut collector, mut flows, kernel, mut crowds, streams, transfers, segments_delivered } =
         sampler.finish(told);
+    // A socket tells what it received in order; the links know what they handed to its host.
+    let received =
+        |flow: u32, time_s: f64| emulated.recorded.receive_rate_bit_s(flow, time_s, plan.trace.interval);
+    flows.receive_rate_bit_s =
+        flows.flow.iter().zip(&flows.time_s).map(|(&flow, &time_s)| received(flow, time_s)).collect();
+    crowds.receive_rate_bit_s =
+        crowds.flow.iter().zip(&crowds.time_s).map(|(&crowd, &time_s)| received(crowd, time_s)).collect();
     for link in emulated.recorded.links {
         collector.link(link);
     }

@@ -7,7 +7,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
@@ -30,6 +30,11 @@ impl Namespace {
             File::open("/proc/thread-self/ns/net")
         });
         Ok(Self(made.join().expect("it does not panic")?))
+    }
+
+    /// Its file descriptor in this process.
+    pub fn descriptor(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 
     /// Moves the calling thread into it permanently. To be called at the start of a separate thread.

@@ -14,7 +14,7 @@ use elephan_units::Time;
 use crate::crowds;
 use crate::hosts::{Common, Occurrence, Shared, Totals, groups};
 use crate::streams::{self, Progress};
-use crate::tcp_info::{CA_CWR, CA_LOSS, INFINITE_SSTHRESH, TcpInfo, tcp_info};
+use crate::tcp_info::{TcpInfo, tcp_info};
 
 /// Number of samples per round trip at which a recovery state of a sender, which lasts a round trip, is not
 /// missed.
@@ -196,18 +196,16 @@ impl<'a> Sampler<'a> {
         };
         let known = &mut self.known[number];
         known.totals = info.map_or(before, |info| before.and(&info));
-        let state = info.map_or(0, |info| info.ca_state);
-        // A window is reduced when its sender begins recovery or responds to a mark, or when its timer
-        // expires.
-        let expired = state == CA_LOSS && known.ca_state < CA_LOSS;
-        if expired && info.is_some_and(|info| info.timeouts().is_none()) {
-            known.seen_timeouts += 1;
+        let ca_state = std::mem::replace(&mut known.ca_state, info.map_or(0, |info| info.ca_state));
+        if let Some(info) = info {
+            if info.expired_since(ca_state) && info.timeouts().is_none() {
+                known.seen_timeouts += 1;
+            }
+            if info.reduced_since(ca_state) {
+                known.congestion_events += 1;
+                self.collector.congestion(number as u32, now);
+            }
         }
-        if (state >= CA_CWR && known.ca_state < CA_CWR) || expired {
-            known.congestion_events += 1;
-            self.collector.congestion(number as u32, now);
-        }
-        known.ca_state = state;
         let delivered_bytes = shared.delivered.load(Ordering::Relaxed);
         known.sample = FlowSample {
             delivered_bytes,
@@ -231,35 +229,20 @@ impl<'a> Sampler<'a> {
             let (true, Some(info)) = (known.started, self.infos[number]) else { continue };
             let delivered = known.sample.delivered_bytes;
             let since = delivered - std::mem::replace(&mut known.traced_bytes, delivered);
-            let in_flight = (info.unacked + info.retrans).saturating_sub(info.sacked + info.lost);
             self.flows.push(FlowRow {
-                time_s: now.secs_f64(),
-                flow: number as u32,
-                cwnd_segments: f64::from(info.snd_cwnd),
-                ssthresh_segments: match info.snd_ssthresh {
-                    INFINITE_SSTHRESH.. => f64::INFINITY,
-                    segments => f64::from(segments),
-                },
-                srtt_s: f64::from(info.rtt) * 1e-6,
-                rto_s: f64::from(info.rto) * 1e-6,
-                pipe_bytes: u64::from(in_flight) * u64::from(info.snd_mss),
                 goodput_bit_s: if span > 0.0 { since as f64 * 8.0 / span } else { 0.0 },
                 delivered_bytes: delivered,
                 sent_bytes: known.totals.bytes_sent,
                 retransmits: known.totals.total_retrans,
                 timeouts: known.counters.timeouts as u32,
                 congestion_events: known.congestion_events as u32,
+                ..info.flow_row(now, number as u32)
             });
             self.kernel.push(KernelRow {
-                pacing_rate_bit_s: match info.pacing_rate {
-                    u64::MAX => f64::INFINITY,
-                    bytes => bytes as f64 * 8.0,
-                },
-                min_rtt_s: f64::from(info.min_rtt) * 1e-6,
-                delivery_rate_bit_s: info.delivery_rate as f64 * 8.0,
                 busy_s: known.totals.busy_us as f64 * 1e-6,
                 rwnd_limited_s: known.totals.rwnd_limited_us as f64 * 1e-6,
                 sndbuf_limited_s: known.totals.sndbuf_limited_us as f64 * 1e-6,
+                ..info.kernel_row()
             });
         }
         self.crowds.trace(self.common.plan, self.common.shared, now, span);

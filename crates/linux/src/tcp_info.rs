@@ -4,6 +4,9 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use elephan_metrics::trace::{FlowRow, KernelRow};
+use elephan_units::Time;
+
 /// `struct tcp_info`; an older kernel fills only a part of it, and the rest is zero.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -72,11 +75,11 @@ pub struct TcpInfo {
 
 /// The kernel's states of a sender: open, disorder; in this state and all later ones the window is being
 /// reduced.
-pub const CA_CWR: u8 = 2;
+const CA_CWR: u8 = 2;
 /// The state after the retransmission timer has expired.
-pub const CA_LOSS: u8 = 4;
+const CA_LOSS: u8 = 4;
 /// `TCP_INFINITE_SSTHRESH`.
-pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 /// The number of timeouts on kernels before 6.7, which do not report it.
 const UNKNOWN: u16 = u16::MAX;
@@ -85,6 +88,56 @@ impl TcpInfo {
     /// Timeouts of the connection; `None` if the kernel does not report them.
     pub fn timeouts(&self) -> Option<u64> {
         (self.total_rto < UNKNOWN).then_some(u64::from(self.total_rto))
+    }
+
+    /// Whether the retransmission timer has expired since the sender was in this state.
+    pub fn expired_since(&self, ca_state: u8) -> bool {
+        self.ca_state == CA_LOSS && ca_state < CA_LOSS
+    }
+
+    /// Whether the window was reduced since the sender was in this state: it began recovery or responded to a mark, or its
+    /// timer expired.
+    pub fn reduced_since(&self, ca_state: u8) -> bool {
+        (self.ca_state >= CA_CWR && ca_state < CA_CWR) || self.expired_since(ca_state)
+    }
+
+    /// A sample of a flow that has this connection only. What needs earlier samples is zero: goodput and reductions.
+    pub fn flow_row(&self, at: Time, flow: u32) -> FlowRow {
+        let in_flight = (self.unacked + self.retrans).saturating_sub(self.sacked + self.lost);
+        FlowRow {
+            time_s: at.secs_f64(),
+            flow,
+            cwnd_segments: f64::from(self.snd_cwnd),
+            ssthresh_segments: match self.snd_ssthresh {
+                INFINITE_SSTHRESH.. => f64::INFINITY,
+                segments => f64::from(segments),
+            },
+            srtt_s: f64::from(self.rtt) * 1e-6,
+            rto_s: f64::from(self.rto) * 1e-6,
+            pipe_bytes: u64::from(in_flight) * u64::from(self.snd_mss),
+            goodput_bit_s: 0.0,
+            receive_rate_bit_s: f64::NAN,
+            delivered_bytes: self.bytes_acked,
+            sent_bytes: self.bytes_sent,
+            retransmits: u64::from(self.total_retrans),
+            timeouts: self.timeouts().unwrap_or(0) as u32,
+            congestion_events: 0,
+        }
+    }
+
+    /// The kernel's own columns of that sample.
+    pub fn kernel_row(&self) -> KernelRow {
+        KernelRow {
+            pacing_rate_bit_s: match self.pacing_rate {
+                u64::MAX => f64::INFINITY,
+                bytes => bytes as f64 * 8.0,
+            },
+            min_rtt_s: f64::from(self.min_rtt) * 1e-6,
+            delivery_rate_bit_s: self.delivery_rate as f64 * 8.0,
+            busy_s: self.busy_time as f64 * 1e-6,
+            rwnd_limited_s: self.rwnd_limited as f64 * 1e-6,
+            sndbuf_limited_s: self.sndbuf_limited as f64 * 1e-6,
+        }
     }
 }
 

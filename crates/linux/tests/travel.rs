@@ -34,6 +34,7 @@ fn outcome() -> Outcome {
         rto_s: 0.3,
         pipe_bytes: 14_480,
         goodput_bit_s: f64::NEG_INFINITY,
+        receive_rate_bit_s: f64::NAN,
         delivered_bytes: u64::MAX,
         sent_bytes: 1 << 40,
         retransmits: 0,

@@ -14,6 +14,8 @@ pub struct Field {
     pub meaning: &'static str,
     /// Where it is defined; empty where nothing needs to be cited.
     pub source: &'static str,
+    /// Its greatest value, if it has one: 1 for shares. No figure is negative.
+    pub most: Option<f64>,
     /// How tables show it; none for what they leave out.
     pub shown: Option<Shown>,
 }
@@ -55,15 +57,15 @@ impl Better {
 
 /// Declares a part of a summary: a struct, and the description of each field.
 ///
-/// A field is `name: type, "unit", "title";` after its meaning, with `["source"]` where one is cited and
-/// `=> Better "unit in tables" factor digits` where tables show it.
+/// A field is `name: type, "unit", "title";` after its meaning, with `<= 1.0` where it has a greatest value, `["source"]` where one
+/// is cited, and `=> Better "unit in tables" factor digits` where tables show it.
 macro_rules! summary {
     (
         $(#[doc = $doc:literal])+
         pub struct $summary:ident {
             $(
                 $(#[doc = $meaning:literal])+
-                $field:ident : $type:ty, $unit:literal, $title:literal $([$source:literal])?
+                $field:ident : $type:ty, $unit:literal, $title:literal $(<= $most:literal)? $([$source:literal])?
                 $(=> $better:ident $shown:literal $factor:literal $digits:literal)? ;
             )+
         }
@@ -80,6 +82,7 @@ macro_rules! summary {
                 unit: $unit,
                 meaning: concat!($($meaning),+),
                 source: concat!("" $(, $source)?),
+                most: [$( Some($most), )? None][0],
                 shown: [
                     $( Some($crate::field::Shown {
                         better: $crate::field::Better::$better,

@@ -12,11 +12,11 @@ summary! {
         /// Application bytes delivered in order over the measuring window, all flows together.
         goodput_bit_s: f64, "bit/s", "goodput" ["RFC 5166, section 2.1.1"] => Higher "Mbit/s, application bytes" 1e-6 1;
         /// IP packets that the bottleneck transmitted, as a share of what its rate allows.
-        utilisation: Option<f64>, "1", "utilisation" => Higher "%, IP packets" 100.0 1;
+        utilisation: Option<f64>, "1", "utilisation" <= 1.0 => Higher "%, IP packets" 100.0 1;
         /// Minimum of the flows' goodputs over their maximum.
-        fairness: Option<f64>, "1", "fairness" ["Li 2006, equation 7.9"] => Higher "least/most" 1.0 2;
+        fairness: Option<f64>, "1", "fairness" <= 1.0 ["Li 2006, equation 7.9"] => Higher "least/most" 1.0 2;
         /// Jain's index of the flows' goodputs.
-        jain: Option<f64>, "1", "Jain's index" ["Jain, Chiu and Hawe 1984"];
+        jain: Option<f64>, "1", "Jain's index" <= 1.0 ["Jain, Chiu and Hawe 1984"];
         /// Standard deviation of a flow's goodput over its mean, averaged over the flows; samples of `measure.interval`.
         stability: Option<f64>, "1", "stability" ["Li 2006, equations 7.4 and 7.5"] => Lower "std/mean, 1 s" 1.0 3;
         /// Time from the start of the newest flow until its goodput is within a factor of 0.8 of its own average.
@@ -28,13 +28,13 @@ summary! {
         /// The same over the whole run, slow start included: from the start of the first flow to the end of the measuring window.
         overhead_whole_s_bit: Option<f64>, "s/bit", "overhead, whole run";
         /// Packets dropped or lost at the bottleneck, as a share of those offered to it.
-        loss_rate: Option<f64>, "1", "loss" => Lower "% of packets" 100.0 4;
+        loss_rate: Option<f64>, "1", "loss" <= 1.0 => Lower "% of packets" 100.0 4;
         /// Mean time between arrival and start of service at the bottleneck.
         queue_delay_mean_s: f64, "s", "queueing" => Lower "ms, mean" 1e3 1;
         /// Congestion epochs: groups of window reductions within one round-trip time.
         congestion_epochs: u64, "1", "congestion epochs";
         /// Mean share of the active flows that reduce their window in a congestion epoch.
-        synchronisation: Option<f64>, "1", "synchronisation";
+        synchronisation: Option<f64>, "1", "synchronisation" <= 1.0;
         /// Metrics of each flow.
         flows: Vec<FlowSummary>, "", "flows";
         /// Metrics of each crowd of short flows.
@@ -82,7 +82,7 @@ summary! {
     /// The host of a flow's sender over the measuring window.
     pub struct HostSummary {
         /// Share of the time in which the processor was busy.
-        busy: f64, "1", "processor busy" => Neither "%" 100.0 1;
+        busy: f64, "1", "processor busy" <= 1.0 => Neither "%" 100.0 1;
         /// Packets dropped because the backlog was full.
         dropped: u64, "1", "dropped" => Lower "by backlog" 1.0 0;
         /// Maximum backlog since the run began.
@@ -154,7 +154,7 @@ summary! {
         /// Name.
         name: String, "", "link";
         /// IP packets transmitted, as a share of the rate.
-        utilisation: Option<f64>, "1", "utilisation" => Higher "%" 100.0 1;
+        utilisation: Option<f64>, "1", "utilisation" <= 1.0 => Higher "%" 100.0 1;
         /// Packets offered.
         offered: u64, "1", "offered" => Neither "packets" 1.0 0;
         /// Of those offered, packets dropped, for one of the four reasons below.

@@ -23,6 +23,9 @@ table! {
         pipe_bytes: u64, "B", "bytes in flight";
         /// Application bytes delivered in order since the previous sample, as a rate.
         goodput_bit_s: f64, "bit/s", "goodput", live;
+        /// Payload of the data segments that reached the receiver's network layer since the previous sample, in any order and
+        /// duplicates included, as a rate; NaN where the receiver is not seen.
+        receive_rate_bit_s: f64, "bit/s", "receive rate";
         /// Application bytes delivered in order since the flow began.
         delivered_bytes: u64, "B", "bytes delivered";
         /// Payload bytes sent since the flow began, retransmissions included.
@@ -119,6 +122,9 @@ table! {
         delivered_bytes: u64, "B", "bytes delivered";
         /// Application bytes delivered in order since the previous sample, as a rate.
         goodput_bit_s: f64, "bit/s", "goodput";
+        /// Payload of the data segments that reached the receivers' network layer since the previous sample, in any order and
+        /// duplicates included, as a rate; NaN where the receivers are not seen.
+        receive_rate_bit_s: f64, "bit/s", "receive rate";
     }
 }
 

@@ -12,8 +12,8 @@
 //! climbs of more than a few round trips.
 
 use elephan_cc::registry::{self, AnyParameters};
-use elephan_units::Mistake;
 use elephan_units::entry::Value;
+use elephan_units::{Mistake, OneOf};
 
 use crate::bic::Bic;
 use crate::cubic::Cubic;
@@ -87,7 +87,7 @@ impl Algorithm {
         let parameters = parameters.map_err(|mistake| Error::Refused(mistake.below("cc")))?;
         parameters.and_then(|parameters| Self::of(&parameters)).ok_or_else(|| {
             let names = registry::ALL.iter().map(|entry| entry.name).filter(|name| modelled(name).is_some());
-            let expected = format!("one of {}", names.collect::<Vec<_>>().join(", "));
+            let expected = OneOf { known: &names.collect::<Vec<_>>(), found: name };
             Error::Refused(Mistake::new("cc", expected, format_args!("\"{name}\"")))
         })
     }

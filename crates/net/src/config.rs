@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::policer::Policer;
 use crate::queue::Queue;
+use crate::schedule::Schedule;
 use crate::waiting::Limit;
 
 /// How a link loses packets on the wire.
@@ -157,6 +158,9 @@ pub struct LinkConfig {
     pub loss: Option<Loss>,
     /// Variation of the delay.
     pub vary: Option<Delay>,
+    /// When it serves, if that is known beforehand: in place of the rate, which then is a nominal one. Packets then wait in the
+    /// queue as they do with `changes`.
+    pub schedule: Option<Schedule>,
     /// Whether the rate or the state (up, down) changes during the run. Packets then wait in the queue until
     /// they are served, whatever the discipline.
     pub changes: bool,

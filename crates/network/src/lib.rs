@@ -5,6 +5,7 @@
 //! emulator in real time. The path of a packet from link to link is implemented once, in [`Driver::arrive`]
 //! and [`Driver::send`].
 
+mod changes;
 mod driver;
 mod events;
 mod network;

@@ -1,12 +1,12 @@
 //! Links, the routes over them, and the changes of links during a run.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use elephan_net::{Packet, View};
 use elephan_scenario::plan::{Change, Plan};
 use elephan_units::Time;
 
+use crate::changes::Changes;
 use crate::part::{End, Outgoing, Part};
 use crate::paths::Paths;
 use crate::record::{Recorded, Recorder};
@@ -18,8 +18,7 @@ pub struct Network<P> {
     paths: Arc<Paths>,
     /// For each part, the links to others.
     between: Vec<Vec<Outgoing>>,
-    /// Pending changes, in order of time.
-    changes: VecDeque<Change>,
+    changes: Changes,
     recorder: Option<Recorder>,
 }
 
@@ -47,7 +46,7 @@ impl<P: Packet> Network<P> {
             between: parts.iter().map(|part| part.outgoing().collect()).collect(),
             parts,
             paths,
-            changes: plan.changes.iter().cloned().collect(),
+            changes: Changes::new(plan),
             recorder: None,
         };
         network.recorder = Some(Recorder::new(plan, &mut network));
@@ -105,13 +104,13 @@ impl<P: Packet> Network<P> {
 
     /// When a link next changes, `Time::MAX` for never.
     pub fn next_change(&self) -> Time {
-        self.changes.front().map_or(Time::MAX, |change| change.at)
+        self.changes.next_at()
     }
 
     /// Applies the next change if it is due by `now`; returns the near end of its link, for
     /// [`crate::Driver::tell_gone`].
     pub fn change(&mut self, now: Time) -> Option<End> {
-        let change = self.changes.pop_front_if(|change| change.at <= now)?;
+        let change = self.changes.take(now)?;
         apply(&change, &mut self.view(change.link), now);
         let [near, far] = self.paths.places[change.link as usize];
         self.parts[far.part as usize].reschedule(far.number as usize);
@@ -127,6 +126,13 @@ impl<P: Packet> Network<P> {
     /// measuring window.
     pub fn record(&mut self, now: Time) {
         self.with_recorder(|recorder, network| recorder.record(network, now));
+    }
+
+    /// A host has received payload of a flow, or of a crowd, which are numbered after the flows.
+    pub fn count(&mut self, number: usize, bytes: u32) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.count(number, bytes);
+        }
     }
 
     /// The records so far.

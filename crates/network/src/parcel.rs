@@ -16,6 +16,8 @@ pub struct Parcel {
     pub place: usize,
     /// Its length, bytes.
     pub bytes: u32,
+    /// The part of it that is headers of IP and of TCP or UDP, bytes.
+    pub headers: u8,
     /// Its position on its route.
     pub position: u32,
     /// The header's second byte: codepoint and ECN field.
@@ -50,7 +52,15 @@ impl Routes {
         let routes = self.0.get(flow).or(self.0.first()).copied().unwrap_or_default();
         let position = routes[usize::from(from_listener)];
         let (service, flow) = (header[1], flow as u16);
-        Some(Parcel { place, bytes, position, service, changed: false, direction, flow })
+        let headers = headers(header);
+        Some(Parcel { place, bytes, headers, position, service, changed: false, direction, flow })
+    }
+}
+
+impl Parcel {
+    /// Bytes of its payload.
+    pub fn payload(&self) -> u32 {
+        self.bytes.saturating_sub(u32::from(self.headers))
     }
 }
 
@@ -105,6 +115,14 @@ fn classify(packet: &[u8], from_listener: bool) -> Option<usize> {
     Some(usize::from(port.wrapping_sub(FIRST_PORT)))
 }
 
+/// The length of an IPv4 packet's headers, of IP and of TCP or UDP, bytes.
+fn headers(packet: &[u8]) -> u8 {
+    const UDP_HEADER: u8 = 8;
+    let of_ip = (packet[0] & 15) * 4;
+    let offset = packet.get(usize::from(of_ip) + 12).copied().unwrap_or_default();
+    of_ip + if packet[9] == 6 { (offset >> 4) * 4 } else { UDP_HEADER }
+}
+
 /// Writes the second byte of an IPv4 header, and updates its checksum (RFC 1624).
 pub fn set_service(packet: &mut [u8], service: u8) {
     let before = u16::from_be_bytes([packet[0], packet[1]]);
@@ -142,6 +160,24 @@ mod tests {
             set_service(&mut packet, service);
             assert_eq!((packet[1], checksum(&packet)), (service, 0));
         }
+    }
+
+    #[test]
+    fn payload_is_what_follows_the_headers() {
+        let payload =
+            |packet: &[u8], bytes| Parcel { bytes, headers: headers(packet), ..Parcel::default() }.payload();
+        let mut packet = [HEADER.as_slice(), &[0; 16]].concat();
+        // A TCP header of 32 bytes, behind one of IP without options, and with 40 bytes of them.
+        packet[32] = 0x80;
+        assert_eq!(payload(&packet, 1500), 1448);
+        packet.splice(20..20, [0; 40]);
+        packet[0] = 0x4f;
+        assert_eq!(payload(&packet, 1500), 1408);
+        // UDP.
+        packet[9] = 17;
+        assert_eq!(payload(&packet, 1500), 1432);
+        // An acknowledgment, and what is not a whole packet.
+        assert_eq!((payload(&packet, 68), payload(&packet[..24], 24)), (0, 0));
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub(crate) struct Far<P> {
     near: u32,
     /// Whether the near end is here, and keeps packets until their service begins.
     is_kept_for: bool,
+    /// Whether the near end is here, and may keep packets while none is in service, because its schedule serves none.
+    is_scheduled: bool,
 }
 
 /// The ends of links that advance together, and their wires. A link of which one end is elsewhere has a wire at
@@ -81,9 +83,10 @@ impl<P: Packet> Part<P> {
             if follows {
                 head.keep_lost();
             }
+            let is_scheduled = both && link.config.schedule.is_some();
             let is_kept_for = both && self.nears[near as usize].tail.keeps_packets();
             let near = if both { near } else { ELSEWHERE };
-            self.fars.push(Far { head, link: number, wire, near, is_kept_for });
+            self.fars.push(Far { head, link: number, wire, near, is_kept_for, is_scheduled });
             self.arrivals.add();
         }
     }
@@ -127,7 +130,11 @@ impl<P: Packet> Part<P> {
         let was_idle = wire.is_empty();
         let accepted = near.tail.send(bytes, make, wire, now);
         if was_idle && accepted && near.far != ELSEWHERE {
-            let next = fars[near.far as usize].head.next_event(wire);
+            let far = &fars[near.far as usize];
+            let mut next = far.head.next_event(wire);
+            if far.is_scheduled && wire.is_empty() {
+                next = next.min(near.tail.next_service());
+            }
             arrivals.schedule(near.far as usize, next);
         }
         accepted
@@ -139,11 +146,24 @@ impl<P: Packet> Part<P> {
         self.arrivals.next_but(far)
     }
 
-    /// When a packet next reaches a far end.
+    /// When a packet next reaches a far end, or, if none is on the way there, is next taken out of the queue before it.
     #[inline]
     pub fn next_at(&self, number: usize) -> Time {
         let far = &self.fars[number];
-        far.head.next_event(&self.wires[far.wire as usize])
+        let wire = &self.wires[far.wire as usize];
+        let next = far.head.next_event(wire);
+        if far.is_scheduled && wire.is_empty() {
+            return next.min(self.nears[far.near as usize].tail.next_service());
+        }
+        next
+    }
+
+    /// How many packets have come off the wire to a far end, and how many have reached it since; `None` unless its near end is here
+    /// and has a schedule. If it stays the same in an event, the event only took packets out of a queue.
+    #[inline]
+    pub fn progress(&self, number: usize) -> Option<u64> {
+        let far = &self.fars[number];
+        far.is_scheduled.then(|| far.head.progress())
     }
 
     /// Lends the first packets on the wire to a far end whose near end is elsewhere; see [`Head::lend`].

@@ -16,6 +16,25 @@ pub struct Recorded {
     pub queues: QueueTrace,
     /// Summaries of these links for the measuring window, in their order; empty until it ends.
     pub links: Vec<LinkSample>,
+    /// At each sample, the payload that each flow, and then each crowd, had received since the run began, bytes: as counted by
+    /// [`Network::count`]. Those at the end of a row that had received nothing are not in it.
+    pub arrived: Vec<Vec<u64>>,
+}
+
+impl Recorded {
+    /// The mean rate at which a flow, or a crowd after the flows, received payload in the interval before a sample, bit/s; zero at
+    /// the beginning of the run, NaN where there is no sample.
+    pub fn receive_rate_bit_s(&self, number: u32, time_s: f64, interval: Time) -> f64 {
+        let bytes = |row: &Vec<u64>| row.get(number as usize).copied().unwrap_or(0);
+        let row = (time_s / interval.secs_f64()).round() as usize;
+        match (row.checked_sub(1), self.arrived.get(row)) {
+            (None, _) => 0.0,
+            (Some(before), Some(now)) => {
+                (bytes(now) - bytes(&self.arrived[before])) as f64 * 8.0 / interval.secs_f64()
+            }
+            (_, None) => f64::NAN,
+        }
+    }
 }
 
 /// Records the links of a run. In real time it may be called late, and then records what was due.
@@ -30,6 +49,9 @@ pub(crate) struct Recorder {
     /// When the next sample is due, and when the next end of the measuring window is.
     next_sample: Time,
     next_edge: Time,
+    /// Number of flows and crowds, and the payload that those have received that have received any.
+    groups: usize,
+    arrived: Vec<u64>,
     recorded: Recorded,
 }
 
@@ -45,6 +67,8 @@ impl Recorder {
             links: vec![LinkRecord::default(); plan.links.len()],
             next_sample: Time::ZERO,
             next_edge: plan.measure.from,
+            groups: plan.flows.len() + plan.crowds.len(),
+            arrived: Vec::new(),
             recorded: Recorded::default(),
         };
         // A window that starts with the run includes its first instant.
@@ -71,6 +95,7 @@ impl Recorder {
                     &mut self.recorded.queues,
                 );
             }
+            self.recorded.arrived.push(self.arrived.clone());
             let next = self.next_sample.saturating_add(self.interval);
             self.next_sample = if next <= self.duration { next } else { Time::MAX };
         }
@@ -81,6 +106,14 @@ impl Recorder {
             self.open_window(network, now);
         } else {
             self.close_window(network, now);
+        }
+    }
+
+    /// A flow or crowd has received this payload.
+    pub fn count(&mut self, number: usize, bytes: u32) {
+        if number < self.groups {
+            self.arrived.resize(self.arrived.len().max(number + 1), 0);
+            self.arrived[number] += u64::from(bytes);
         }
     }
 
@@ -259,5 +292,22 @@ fn class_summary(
             .map(|guaranteed| formula::qos_efficiency(throughput_bit_s, guaranteed))
             .filter(|factor| factor.is_finite()),
         queue_delay_mean_s: (served > 0).then(|| delay / served as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receive_rate_is_between_two_samples() {
+        let arrived = vec![vec![], vec![], vec![1000, 500], vec![4000, 500]];
+        let recorded = Recorded { arrived, ..Recorded::default() };
+        let rate = |number, time_s| recorded.receive_rate_bit_s(number, time_s, Time::from_millis(125));
+        let rates: Vec<f64> = [0.0, 0.125, 0.25, 0.375].map(|time_s| rate(0, time_s)).to_vec();
+        assert_eq!(rates, [0.0, 0.0, 64_000.0, 192_000.0]);
+        assert_eq!((rate(1, 0.25), rate(1, 0.375), rate(2, 0.375)), (32_000.0, 0.0, 0.0));
+        // A run that ended before its time has no sample there.
+        assert!(rate(0, 0.5).is_nan());
     }
 }

@@ -1,14 +1,20 @@
 //! The Python extension module `elephan._core`: converts and forwards. Its callers are in `python/elephan`.
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
+mod capture;
 mod estimate;
 mod foreign;
+mod host;
 mod linux;
 mod live;
 mod model;
 mod packetdrill;
+#[cfg(target_os = "linux")]
+mod probe;
 mod sweep;
 mod tables;
+#[cfg(target_os = "linux")]
+mod transfer;
 mod vocabulary;
 mod watch;
 
@@ -147,13 +153,24 @@ fn run_many(
 }
 
 fn convert<'py>(py: Python<'py>, outcome: Outcome, plan: &Plan) -> PyResult<Bound<'py, PyDict>> {
-    let result = PyDict::new(py);
-    let summary = serde_json::to_string(&outcome.summary).expect("a summary is always JSON");
-    result.set_item("summary", summary)?;
-    result.set_item("links", plan.links.iter().map(|link| link.name.clone()).collect::<Vec<_>>())?;
+    let links = plan.links.iter().map(|link| link.name.clone()).collect();
     let streams = plan.streams.iter().map(|stream| stream.label.clone());
     let flows = plan.flows.iter().chain(plan.crowds.iter().map(|crowd| &crowd.flow));
     let labels: Vec<String> = flows.map(|flow| flow.label.clone()).chain(streams).collect();
+    tables_of(py, outcome, links, labels)
+}
+
+/// The summary and the tables of a run, with the names of its links and the labels of its flows and streams.
+pub(crate) fn tables_of(
+    py: Python<'_>,
+    outcome: Outcome,
+    links: Vec<String>,
+    labels: Vec<String>,
+) -> PyResult<Bound<'_, PyDict>> {
+    let result = PyDict::new(py);
+    let summary = serde_json::to_string(&outcome.summary).expect("a summary is always JSON");
+    result.set_item("summary", summary)?;
+    result.set_item("links", links)?;
     result.set_item("labels", labels)?;
     result.set_item(FlowTrace::NAME, columns(py, outcome.flows)?)?;
     result.set_item(QueueTrace::NAME, columns(py, outcome.queues)?)?;
@@ -279,12 +296,19 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(live::run_live, module)?,
         wrap_pyfunction!(live::describe_plan, module)?,
         wrap_pyfunction!(vocabulary::vocabulary, module)?,
+        wrap_pyfunction!(vocabulary::one_of, module)?,
     ] {
         module.add_function(function)?;
     }
     foreign::register(module)?;
+    host::register(module)?;
     linux::register(module)?;
+    capture::register(module)?;
     packetdrill::register(module)?;
+    #[cfg(target_os = "linux")]
+    probe::register(module)?;
     tables::register(module)?;
+    #[cfg(target_os = "linux")]
+    transfer::register(module)?;
     model::register(module)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use elephan_scenario::plan::Cc;
+use elephan_units::OneOf;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Value, json};
@@ -12,7 +13,8 @@ use crate::{ScenarioError, plan};
 fn known(name: &str) -> PyResult<&'static elephan_kernel::Entry> {
     elephan_kernel::find(name).ok_or_else(|| {
         let names: Vec<&str> = elephan_kernel::ALL.iter().map(|entry| entry.cc).collect();
-        ScenarioError::new_err(format!("kernel: expected one of {}, found \"{name}\"", names.join(", ")))
+        let expected = OneOf { known: &names, found: name };
+        ScenarioError::new_err(format!("kernel: expected {expected}, found \"{name}\""))
     })
 }
 
@@ -76,12 +78,14 @@ mod engine {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use elephan_guest::{Job, Launch, Load};
-    use elephan_linux::{Error, Measured, Options};
+    use elephan_linux::{Error, Measured, Options, Quality};
     use elephan_metrics::{Control, SoFar};
     use elephan_scenario::Plan;
     use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 
-    use super::{Py, PyAny, PyDict, PyDictMethods, PyResult, Python, ScenarioError, json, plan, pyfunction};
+    use super::{
+        Py, PyAny, PyDict, PyDictMethods, PyResult, Python, ScenarioError, Value, json, plan, pyfunction,
+    };
     use crate::convert;
     use crate::tables::columns;
     use crate::watch::{Cancel, watch};
@@ -164,11 +168,7 @@ mod engine {
         let measured = watch(py, &control.cancel, control.tell(progress.as_ref()), || {
             elephan_linux::run(&plan, &options, &control)
         })?;
-        let measured = measured.map_err(|error| match error {
-            Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
-            Error::Kernel(_, ref cause) => PyOSError::new_err((cause.raw_os_error(), error.to_string())),
-        })?;
-        result(py, measured, &plan)
+        result(py, measured.map_err(refused)?, &plan)
     }
 
     /// Runs a scenario (JSON) on the kernel `image`, which runs as a process.
@@ -206,13 +206,52 @@ mod engine {
         result(py, measured, &plan)
     }
 
+    /// Connects two network namespaces by the links of a scenario (JSON), without its traffic, until `cancel` is set. Calls `ready`
+    /// with the file descriptors of this process for the near and the far host's namespace. Returns the quality of the emulation as
+    /// JSON, as in a run. Raises `ScenarioError` where the scenario cannot be run, `OSError` where the system refuses.
+    #[pyfunction]
+    pub fn hold_links(
+        py: Python<'_>,
+        scenario: &str,
+        cancel: Py<Cancel>,
+        ready: Py<PyAny>,
+    ) -> PyResult<String> {
+        let plan = plan(scenario)?;
+        let cancel = cancel.get();
+        let mut failed = None;
+        let held = py.detach(|| {
+            let tell = |[near, far]: [i32; 2]| {
+                failed = Python::attach(|py| ready.call1(py, (near, far))).err();
+                if failed.is_some() {
+                    cancel.set();
+                }
+            };
+            elephan_linux::hold(&plan, tell, || cancel.is_set())
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        Ok(judged(&held.map_err(refused)?).to_string())
+    }
+
+    fn refused(error: Error) -> pyo3::PyErr {
+        match error {
+            Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
+            Error::Kernel(_, ref cause) => PyOSError::new_err((cause.raw_os_error(), error.to_string())),
+        }
+    }
+
+    fn judged(quality: &Quality) -> Value {
+        let mut judged = serde_json::to_value(quality).expect("numbers and texts");
+        judged["valid"] = json!(quality.invalid_because.is_empty());
+        judged
+    }
+
     fn result<'py>(py: Python<'py>, measured: Measured, plan: &Plan) -> PyResult<pyo3::Bound<'py, PyDict>> {
         let Measured { outcome, kernel, quality } = measured;
         let result = convert(py, outcome, plan)?;
         result.set_item("kernel", columns(py, kernel)?)?;
-        let mut quality = serde_json::to_value(&quality).expect("numbers and texts");
-        quality["valid"] = json!(quality["invalid_because"].as_array().is_some_and(Vec::is_empty));
-        result.set_item("quality", quality.to_string())?;
+        result.set_item("quality", judged(&quality).to_string())?;
         Ok(result)
     }
 }
@@ -228,6 +267,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     {
         module.add_function(wrap_pyfunction!(engine::linux_unsupported, module)?)?;
         module.add_function(wrap_pyfunction!(engine::run_linux, module)?)?;
+        module.add_function(wrap_pyfunction!(engine::hold_links, module)?)?;
         module.add_function(wrap_pyfunction!(engine::run_guest, module)?)?;
     }
     Ok(())

@@ -49,8 +49,8 @@ impl Control for Watched<'_> {
     }
 }
 
-/// The names of the flows and links of a scenario (JSON), as JSON. Flows have their labels, and links whether they have a
-/// rate. Raises `ScenarioError` where it cannot be run.
+/// The names of the flows and links of a scenario (JSON), as JSON. It also has the links' rates, the measuring window, and the
+/// longest round-trip time of a flow without queueing. Raises `ScenarioError` where it cannot be run.
 #[pyfunction]
 pub fn describe_plan(scenario: &str) -> PyResult<String> {
     let plan = crate::plan(scenario)?;
@@ -60,7 +60,16 @@ pub fn describe_plan(scenario: &str) -> PyResult<String> {
         .map(|link| json!({ "name": link.name, "rate_bit_s": link.config.rate.map(Rate::bits_per_sec) }))
         .collect();
     let labels: Vec<_> = plan.flows.iter().map(|flow| &flow.label).collect();
-    Ok(json!({ "labels": labels, "links": links, "bottleneck": plan.bottleneck }).to_string())
+    let base_rtt = plan.flows.iter().map(|flow| flow.rtt).max().unwrap_or(Time::ZERO);
+    Ok(json!({
+        "labels": labels,
+        "links": links,
+        "bottleneck": plan.bottleneck,
+        "from_s": plan.measure.from.secs_f64(),
+        "to_s": plan.measure.to.secs_f64(),
+        "base_rtt_s": base_rtt.secs_f64(),
+    })
+    .to_string())
 }
 
 /// Runs a scenario (JSON) and hands over its samples as they come. It calls `callback(time_s, flows, queues)` every

@@ -204,6 +204,17 @@ fn fluid_plan(scenario: &str) -> PyResult<String> {
         bad(format!("scenario: {key}: engine \"model\": expected {expected}, found {found}"))
     };
     let plan = crate::plan(scenario)?;
+    let replayed = plan.replays.iter().map(|replay| replay.link as usize);
+    let scheduled = plan.links.iter().position(|link| link.config.schedule.is_some());
+    if let Some(link) = replayed.chain(scheduled).min() {
+        let name = plan.links[link].name.as_str();
+        let key = match name {
+            "bottleneck" => "path.trace",
+            "bottleneck.reverse" => "path.reverse.trace",
+            _ => "link.trace",
+        };
+        return Err(refuse(key, "links that do not change", &format!("a trace of {name}")));
+    }
     let bottleneck = &plan.links[plan.bottleneck as usize];
     let Some(rate) = bottleneck.config.rate else {
         return Err(refuse("path.rate", "a bottleneck with a rate", "none"));

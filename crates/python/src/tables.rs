@@ -64,6 +64,7 @@ fn field(part: &str, field: &Field) -> Value {
         "unit": field.unit,
         "meaning": field.meaning.trim(),
         "source": field.source,
+        "most": field.most,
         "shown": shown,
     })
 }

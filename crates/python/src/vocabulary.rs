@@ -4,7 +4,7 @@ use elephan_cc::{registry, slow_start};
 use elephan_net::DISCIPLINES;
 use elephan_scenario::TRAFFIC;
 use elephan_tcp::RECOVERIES;
-use elephan_units::Entry;
+use elephan_units::{Entry, OneOf};
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -34,6 +34,13 @@ pub fn vocabulary() -> String {
     .map(|(key, entries)| (key.to_owned(), entries))
     .collect();
     Value::Object(all).to_string()
+}
+
+/// What is expected in place of `found`, in words: all `known` names, or those of many that `found` is near to.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "a list of Python becomes a vector")]
+pub fn one_of(known: Vec<String>, found: &str) -> String {
+    OneOf { known: &known, found }.to_string()
 }
 
 fn described<M>(entries: &[Entry<M>]) -> Value {

@@ -4,7 +4,7 @@ use elephan_cc::{registry, slow_start};
 use elephan_kernel::{linux, registered};
 use elephan_tcp::Profile;
 use elephan_units::entry::{self, Parameter, Value, choice_schema};
-use elephan_units::{Choice, Entry, Mistake, read_choice, refuse};
+use elephan_units::{Choice, Entry, Mistake, OneOf, read_choice, refuse};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeSeed, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -79,7 +79,7 @@ fn one_of(known: &[Entry], name: &str) -> Found {
     let found = known.iter().find(|entry| entry.name == name);
     found.map(|entry| (entry.name, (entry.parameters)())).ok_or_else(|| {
         let names: Vec<&str> = known.iter().map(|entry| entry.name).collect();
-        format!("one of {}", names.join(", "))
+        OneOf { known: &names, found: name }.to_string()
     })
 }
 
@@ -91,8 +91,8 @@ fn algorithm(name: &str) -> Found {
         if let Some(entry) = linux::find(name) {
             return Ok((entry.name, (entry.parameters)()));
         }
-        return one_of(linux::ALL, name)
-            .map_err(|expected| format!("{expected}, or another of an {IMPORTED}"));
+        let names: Vec<&str> = linux::ALL.iter().map(|entry| entry.name).collect();
+        return Err(format!("one of {}, or another of an {IMPORTED}", names.join(", ")));
     }
     if registered::is_foreign(name) {
         return Err("an algorithm that is registered, as are those that a scenario file names".to_owned());

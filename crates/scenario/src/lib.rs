@@ -13,6 +13,7 @@ pub mod estimate;
 mod file;
 pub mod plan;
 mod read;
+mod replay;
 mod resolve;
 mod show;
 mod start;
@@ -29,7 +30,7 @@ pub use error::{Error, Mistake};
 pub use estimate::Estimate;
 pub use file::{
     ArrivalsFile, CbrFile, Engine, EventFile, FlowFile, KernelFile, LinkFile, MeasureFile, OnOffFile, Path,
-    Reverse, Scenario, SizesFile, TRAFFIC, TraceFile, Transfers, Version, WebFile,
+    ReplayFile, Reverse, Scenario, SizesFile, StepFile, TRAFFIC, TraceFile, Transfers, Version, WebFile,
 };
 pub use plan::Plan;
 pub use start::StartFile;
@@ -62,6 +63,7 @@ impl Scenario {
         }
         document::printable(&document, "").map_err(error)?;
         csv::inline(&mut document, file, files)?;
+        replay::inline(&mut document, file, files)?;
         read::typed(document, "").map_err(error)
     }
 

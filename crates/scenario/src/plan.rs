@@ -32,6 +32,8 @@ pub struct Plan {
     pub streams: Vec<Stream>,
     /// What changes during the run, in order of time.
     pub changes: Vec<Change>,
+    /// Delays and losses of links that change as a trace has them. Rates are in [`LinkConfig::schedule`].
+    pub replays: Vec<Replay>,
     /// The link that utilisation, loss rate and queueing delay are reported of first:
     /// the dumbbell's bottleneck, or the slowest link that most flows cross.
     pub bottleneck: u32,
@@ -42,6 +44,22 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Every propagation delay that a link gets during the run.
+    pub fn new_delays(&self, link: u32) -> impl Iterator<Item = Time> {
+        let changes = self.changes.iter().filter(move |change| change.link == link);
+        changes.filter_map(|change| change.delay).chain(self.replayed(link).filter_map(|step| step.delay))
+    }
+
+    /// Every kind of losses that a link gets during the run.
+    pub fn new_losses(&self, link: u32) -> impl Iterator<Item = Loss> {
+        let changes = self.changes.iter().filter(move |change| change.link == link);
+        changes.filter_map(|change| change.loss).chain(self.replayed(link).filter_map(|step| step.loss))
+    }
+
+    fn replayed(&self, link: u32) -> impl Iterator<Item = &ReplayStep> {
+        self.replays.iter().filter(move |replay| replay.link == link).flat_map(|replay| replay.steps.iter())
+    }
+
     /// A buffer for everything that the path of this flow can hold, several times over, in bytes: that of sockets
     /// whose scenario sets none. A kernel counts its own overhead too.
     pub fn buffer(&self, flow: &Flow) -> u64 {
@@ -101,6 +119,28 @@ pub struct Change {
     pub weights: BTreeMap<String, f64>,
     /// Whether it goes down or comes up.
     pub up: Option<bool>,
+}
+
+/// Delays and losses of a link over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// The link.
+    pub link: u32,
+    /// What changes, in order of time from zero on.
+    pub steps: Arc<[ReplayStep]>,
+    /// After this time, which is later than all of them, they begin again.
+    pub period: Option<Time>,
+}
+
+/// A change of a link's delay or losses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReplayStep {
+    /// Time of the change.
+    pub at: Time,
+    /// The new propagation delay.
+    pub delay: Option<Time>,
+    /// The new losses on the wire.
+    pub loss: Option<Loss>,
 }
 
 /// A flow.

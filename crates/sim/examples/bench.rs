@@ -182,7 +182,7 @@ fn register_object() {
     let object = folder.path().join("scalable.so");
     let mut compiler = Command::new("cc");
     compiler.args(["-O2", "-shared", "-fPIC", "-I"]).arg(here.join("../../python/elephan/foreign/include"));
-    compiler.arg(here.join("../../scenarios/examples/own/scalable.c")).arg("-o").arg(&object);
+    compiler.arg(here.join("../../python/elephan/examples/own/scalable.c")).arg("-o").arg(&object);
     assert!(compiler.status().expect("a C compiler").success(), "{compiler:?}");
     let object = Object::open(&object).unwrap_or_else(|mistake| panic!("{mistake}"));
     let description = object.description().clone();

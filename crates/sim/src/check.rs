@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use elephan_metrics::Outcome;
 use elephan_scenario::Plan;
+use elephan_units::Time;
 
 /// Number of bits by which the count may exceed what a link's rate allows: a packet of the largest size,
 /// which the link began to serve before its rate fell.
@@ -36,11 +37,35 @@ fn amounts(name: &str, column: &[f64]) -> Result<(), String> {
     need(wrong.is_none(), || format!("{name} of {wrong:?}"))
 }
 
+/// Checks that what is delivered has arrived: since the beginning of the run, as much or more.
+fn received(
+    plan: &Plan,
+    what: &str,
+    who: &[u32],
+    time_s: &[f64],
+    [goodputs, rates]: [&[f64]; 2],
+) -> Result<(), String> {
+    amounts("receive_rate_bit_s", rates)?;
+    let interval_s = plan.trace.interval.secs_f64();
+    let mut sums: BTreeMap<u32, [f64; 3]> = BTreeMap::new();
+    for (row, &who) in who.iter().enumerate() {
+        let [last, delivered, arrived] = sums.entry(who).or_insert([time_s[row] - interval_s, 0.0, 0.0]);
+        let span = time_s[row] - std::mem::replace(last, time_s[row]);
+        *delivered += goodputs[row] * span;
+        *arrived += rates[row] * span;
+        // Sums of rates are exact to less than a byte.
+        need(*delivered <= *arrived + 8.0, || {
+            format!("{what} {who}: {delivered} bits delivered of {arrived} arrived")
+        })?;
+    }
+    Ok(())
+}
+
 /// Returns the violated invariant of an outcome, in one line; [`crate::run`] checks it in debug builds.
 pub fn check(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
     outcome.summary.check()?;
     flows(plan, outcome)?;
-    others(outcome)?;
+    others(plan, outcome)?;
     links(plan, outcome)?;
     let order = outcome.events.time_s.windows(2).position(|pair| pair[0] > pair[1]);
     need(order.is_none(), || format!("events out of order at row {order:?}"))
@@ -58,6 +83,7 @@ fn flows(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
     amounts("srtt_s", &trace.srtt_s)?;
     amounts("rto_s", &trace.rto_s)?;
     amounts("goodput_bit_s of flow", &trace.goodput_bit_s)?;
+    received(plan, "flow", &trace.flow, &trace.time_s, [&trace.goodput_bit_s, &trace.receive_rate_bit_s])?;
     let threshold = trace.ssthresh_segments.iter().find(|value| value.is_nan() || **value < 0.0);
     need(threshold.is_none(), || format!("ssthresh_segments of {threshold:?}"))?;
     // No more data can have been delivered since the beginning of the run than the bottleneck's rate allowed.
@@ -66,6 +92,7 @@ fn flows(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
         plan.changes.iter().filter(|change| change.link == bottleneck).filter_map(|change| change.rate);
     let link = plan.links.get(bottleneck as usize);
     let rate = link.and_then(|link| link.config.rate).map(|rate| rates.fold(rate, Ord::max));
+    let schedule = link.and_then(|link| link.config.schedule.as_ref());
     let mut through = BTreeMap::<u32, u64>::new();
     for (row, &flow) in trace.flow.iter().enumerate() {
         let (sent, delivered) = (trace.sent_bytes[row], trace.delivered_bytes[row]);
@@ -76,7 +103,10 @@ fn flows(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
         let is_last = trace.time_s.get(row + 1).is_none_or(|&next| next > trace.time_s[row]);
         if let (true, Some(rate)) = (is_last, rate) {
             let bits = through.values().map(|&bytes| bytes as f64 * 8.0).sum::<f64>();
-            let allowed = rate.bits_per_sec() as f64 * trace.time_s[row] * (1.0 + 1e-9);
+            let allowed = schedule.map_or_else(
+                || rate.bits_per_sec() as f64 * trace.time_s[row],
+                |schedule| schedule.allowed(Time::from_secs_f64(trace.time_s[row])) as f64 * 1e-12,
+            ) * (1.0 + 1e-9);
             need(bits <= allowed + LARGEST_PACKET_BITS, || {
                 format!("{bits} bits delivered by {} s through {rate}", trace.time_s[row])
             })?;
@@ -85,13 +115,14 @@ fn flows(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
     Ok(())
 }
 
-fn others(outcome: &Outcome) -> Result<(), String> {
+fn others(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
     let trace = &outcome.crowds;
     grows("time_s of crowd", &trace.flow, &trace.time_s)?;
     grows("opened of crowd", &trace.flow, &trace.opened)?;
     grows("finished of crowd", &trace.flow, &trace.finished)?;
     grows("delivered_bytes of crowd", &trace.flow, &trace.delivered_bytes)?;
     amounts("goodput_bit_s of crowd", &trace.goodput_bit_s)?;
+    received(plan, "crowd", &trace.flow, &trace.time_s, [&trace.goodput_bit_s, &trace.receive_rate_bit_s])?;
     for (opened, finished) in trace.opened.iter().zip(&trace.finished) {
         need(finished <= opened, || format!("a crowd: {finished} finished of {opened} opened"))?;
     }
@@ -142,7 +173,8 @@ fn links(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
             format!("link {link}: {} dropped, for {sum} reasons", trace.dropped[row])
         })?;
         // If the rate changes, the share is relative to the average rate.
-        let changes = plan.changes.iter().any(|change| change.link == link);
+        let changes = plan.changes.iter().any(|change| change.link == link)
+            || plan.links[link as usize].config.schedule.is_some();
         let span = trace.time_s[row] - std::mem::replace(&mut last[link as usize], trace.time_s[row]);
         if let (false, Some(rate)) = (changes, plan.links[link as usize].config.rate) {
             let ahead = (trace.utilisation[row] - 1.0) * rate.bits_per_sec() as f64 * span;

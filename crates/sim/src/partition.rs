@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use elephan_net::Schedule;
 use elephan_scenario::Plan;
 use elephan_scenario::plan::{Flow, Members};
 use elephan_traffic::Demand;
@@ -85,14 +86,8 @@ fn shortest_round(plan: &Plan) -> Time {
 
 /// The least propagation delay of each link over the run.
 fn least_delays(plan: &Plan) -> Vec<Time> {
-    let mut delays: Vec<Time> = plan.links.iter().map(|link| link.config.delay).collect();
-    for change in &plan.changes {
-        if let Some(delay) = change.delay {
-            let least = &mut delays[change.link as usize];
-            *least = delay.min(*least);
-        }
-    }
-    delays
+    let links = (0u32..).zip(&plan.links);
+    links.map(|(number, link)| plan.new_delays(number).fold(link.config.delay, Ord::min)).collect()
 }
 
 /// Whether connections of a flow can close: then the sending end removes the receiving end at once.
@@ -152,7 +147,10 @@ impl Places {
             fastest
         });
         for (number, (link, &delay)) in plan.links.iter().zip(delays).enumerate() {
-            let rate = link.config.rate.map(|rate| fastest.get(&number).map_or(rate, |&then| then.max(rate)));
+            let rate = link.config.rate.map(|rate| {
+                let scheduled = link.config.schedule.as_ref().and_then(Schedule::fastest);
+                fastest.get(&number).copied().into_iter().chain(scheduled).fold(rate, Ord::max)
+            });
             if delay == Time::ZERO && rate.is_none_or(|rate| rate.bits_per_sec() > FASTEST) {
                 places.join([2 * number, 2 * number + 1]);
             }

@@ -10,6 +10,7 @@
 mod bytes;
 mod choice;
 pub mod entry;
+mod known;
 mod mistake;
 mod parse;
 mod rate;
@@ -19,6 +20,7 @@ mod time;
 pub use bytes::Bytes;
 pub use choice::{Choice, read_choice};
 pub use entry::Entry;
+pub use known::OneOf;
 pub use mistake::{Mistake, refuse};
 pub use rate::Rate;
 pub use seed::{Seed, Stream};

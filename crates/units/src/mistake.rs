@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::de::{self, Expected, Unexpected};
 
+use crate::OneOf;
+
 /// One mistake in a file, a setting or an argument. As text: `KEY: expected EXPECTED, found FOUND`.
 ///
 /// It is also a serde error, so that a reader of files gives each mistake its key, and a text that can be
@@ -72,12 +74,16 @@ impl de::Error for Mistake {
     }
 
     fn unknown_variant(name: &str, known: &'static [&'static str]) -> Self {
-        Self::new("", format_args!("one of {}", known.join(", ")), format_args!("\"{name}\""))
+        Self::new("", OneOf { known, found: name }, format_args!("\"{name}\""))
     }
 
     fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {
-        let known = known.join(", ");
-        Self::new(name, format_args!("one of the keys {known}"), format_args!("\"{name}\""))
+        let near = OneOf { known, found: name }.to_string();
+        let expected = match near.strip_prefix("one of ") {
+            Some(all) => format!("one of the keys {all}"),
+            None => format!("the key {near}"),
+        };
+        Self::new(name, expected, format_args!("\"{name}\""))
     }
 
     fn missing_field(name: &'static str) -> Self {

@@ -1,6 +1,7 @@
 """Metrics: how tables, plots and reports show figures. Those of a summary are declared in crates/metrics/src/summary.rs."""
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -32,7 +33,8 @@ class Metric:
     """A figure in its displayed form: title, unit, and number of decimals.
 
     A value times `factor` is in the unit. The value is that of `column`, or the result of `reading` for a summary, a part of it
-    or a run. `meaning`, `source` and which values are `better` are set if a summary declares it.
+    or a run. `meaning`, `source` and which values are `better` are set if a summary declares it; `bounds` are the least and the
+    greatest possible value, of one that no summary declares.
     """
 
     name: str
@@ -44,6 +46,20 @@ class Metric:
     meaning: str = ""
     source: str = ""
     better: Literal["higher", "lower", "neither"] = "neither"
+    bounds: tuple[float, float] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Metric {self.head.line}>"
+
+    def __call__(self, part: Any) -> float | None:
+        """As `read`: a function that `metric` has made a metric of can still be called."""
+        return self.read(part)
+
+    @property
+    def within(self) -> tuple[float, float]:
+        """The least and the greatest possible value, in the metric's unit; infinite where there is none."""
+        low, high = bounds(self.column) if self.bounds is None else self.bounds
+        return low * self.factor, high * self.factor
 
     @property
     def head(self) -> Head:
@@ -63,7 +79,7 @@ class Metric:
     @property
     def label(self) -> str:
         """Title and unit, for an axis."""
-        return f"{self.name} ({self.short_unit})"
+        return f"{self.name} ({self.short_unit})" if self.unit else self.name
 
     def value(self, part: Any) -> float | None:
         """The metric of a summary, a part of it or a run, in SI units; none if it is undefined."""
@@ -92,6 +108,17 @@ class Metric:
     def cell(self, part: Any) -> str:
         """The metric of a summary, a part of it or a run, as text."""
         return self.text(self.read(part))
+
+
+@cache
+def _bounds() -> dict[str, tuple[float, float]]:
+    fields = json.loads(_core.declared_fields())
+    return {field["name"]: (0.0, math.inf if field["most"] is None else field["most"]) for field in fields}
+
+
+def bounds(column: str) -> tuple[float, float]:
+    """The least and the greatest possible value of a figure of a summary, in SI units; infinite for anything else."""
+    return _bounds().get(column, (-math.inf, math.inf))
 
 
 @cache

@@ -1,8 +1,12 @@
 """What the parts of a summary have in common; the parts themselves are generated, in `summary`."""
 
-from typing import Any, Self
+from functools import cache
+from typing import Any, Self, get_args, get_type_hints
 
 import msgspec
+
+# Values that the one line of a part shows.
+FIRST = 8
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,7 +20,44 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         except msgspec.ValidationError as error:
             raise ValueError(f"summary: {error}") from error
 
+    def __repr__(self) -> str:
+        """Its first values, in SI units to four digits, and how many parts it has of each kind."""
+        values = [f"{name}={_short(value)}" for name, value in self.scalars().items() if value is not None]
+        lists = [
+            f"{len(each)} {name}"
+            for name in self.__struct_fields__
+            if (each := getattr(self, name)) and isinstance(each, tuple)
+        ]
+        return (
+            f"<{type(self).__name__} {', '.join([*values[:FIRST], *(['...'] if len(values) > FIRST else []), *lists])}>"
+        )
+
+    def scalars(self) -> dict[str, Any]:
+        """Every single value, in the order of declaration; names of nested parts are joined by `_`. Lists are left out."""
+        flat: dict[str, Any] = {}
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if isinstance(value, Part):
+                flat |= {f"{name}_{inner}": one for inner, one in value.scalars().items()}
+            elif not isinstance(value, tuple) and not (value is None and name in _nested(type(self))):
+                flat[name] = value
+        return flat
+
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and lists, for JSON."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
+
+
+@cache
+def _nested(kind: type[Part]) -> set[str]:
+    """The fields of a part that are parts themselves, which need not be there."""
+    return {
+        name
+        for name, of in get_type_hints(kind).items()
+        if any(isinstance(one, type) and issubclass(one, Part) for one in get_args(of)) and type(None) in get_args(of)
+    }
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else repr(value)

@@ -22,6 +22,9 @@ class Parameter:
     default: Any
     range: str
 
+    def __repr__(self) -> str:
+        return f"<Parameter {self.name} = {self.default!r}{self.unit and f' {self.unit}'}>"
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -39,6 +42,9 @@ class Entry:
     parameters: tuple[Parameter, ...]
     model: str | None = None
     kernel: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<Entry {self.name}: {self.title}, {len(self.parameters)} parameters>"
 
 
 def _entry(found: dict[str, Any]) -> Entry:

@@ -18,15 +18,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elephan import _core
-from elephan.api.charts import CHARTS, OF_LINKS
+from elephan.api.metrics import METRICS, Metric, declared, metrics_of
+from elephan.api.pictures.data import Picture
+from elephan.api.pictures.kinds import kind_named
+from elephan.api.pictures.samples import describe
 from elephan.api.scenario import Scenario
 from elephan.api.summary import Summary
+from elephan.base import notebook
 from elephan.base.documents import damage, inside, read_json
 from elephan.base.folders import new_folder, read_document
+from elephan.base.table import Table, text_heads
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.figure import Figure
+
+    from elephan.base.plots import Figure
 
 # Columns that are not the extension module's own: the label of a flow stands beside its number.
 LABEL = {"unit": "1", "meaning": "label of the flow"}
@@ -34,6 +40,9 @@ NO_LINK = 2**32 - 1
 
 # What `run.json` has besides, where a run was on a kernel.
 LINUX_KEYS = ("kernel", "quality")
+
+# The metrics of its one line.
+SHOWN = (declared("Summary", "utilisation"), declared("Summary", "fairness"))
 
 # The frames of a run. Those of the second row are written only where there is something in them.
 TABLES = ("flows", "queues", "transfers", "crowds", "streams", "events")
@@ -74,17 +83,43 @@ class Run:
     columns: Mapping[str, Mapping[str, Any]] = field(repr=False, default_factory=dict)
     folder: Path | None = None
 
-    def table(self, name: str) -> pa.Table:
-        """The samples `name`, one of `TABLES`, as Arrow columns with unit and meaning in their metadata."""
+    def __repr__(self) -> str:
+        figures = _figures(self.summary, SHOWN)
+        return f"<Run {self.scenario.name}: {self.scenario.outline}; {', '.join(figures)}>"
+
+    def _repr_html_(self) -> str:
+        figures = [one for one in METRICS if one.read(self.summary) is not None]
+        together = Table("", [one.head for one in figures], [[one.cell(self.summary) for one in figures]])
+        each = metrics_of("FlowSummary")
+        rows = [
+            [str(number), label, *(one.cell(flow) for one in each)]
+            for number, (label, flow) in enumerate(zip(self.labels, self.summary.flows, strict=True), 1)
+        ]
+        flows = Table("", [*text_heads("flow", "label"), *(one.head for one in each)], rows)
+        parts = [flows.to_html(), notebook.picture(self.plot(), "Congestion windows over time")] if rows else []
+        facts = [self.scenario.outline, f"seed {self.scenario.document['seed']}"]
+        return notebook.shown(self.scenario.name, facts, together.to_html(), *parts)
+
+    def table(self, name: str, only: Sequence[str] | None = None) -> pa.Table:
+        """The samples `name`, one of `TABLES`, as Arrow columns with unit and meaning in their metadata.
+
+        `only` selects columns; those that the table lacks are left out.
+        """
         if self.folder is not None:
             path = inside(self.folder, f"{name}.parquet")
             with damage(self.folder):
-                return pq.read_table(path) if path.exists() else pa.table({})
+                if not path.exists():
+                    return pa.table({})
+                with pq.ParquetFile(path) as file:
+                    there = file.schema_arrow.names
+                    return file.read(None if only is None else [column for column in only if column in there])
         names: dict[str, Sequence[str]] = {"link": self.links, "kind": _core.EVENT_KINDS}
         columns: dict[str, pa.Array] = {}
         for column, values in self.columns.get(name, {}).items():
+            if only is not None and column not in only:
+                continue
             columns[column] = _names(names[column], values) if column in names else pa.array(values)
-            if column == "flow" and name != "events":
+            if column == "flow" and name != "events" and (only is None or "label" in only):
                 columns["label"] = _names(self.labels, values)
         return pa.Table.from_arrays(
             list(columns.values()),
@@ -130,28 +165,16 @@ class Run:
         """Every event, if the scenario's `trace.events` is set; otherwise empty."""
         return self._frame("events")
 
-    def lines(self, what: str) -> list[tuple[str, np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
-        """The samples of one of `CHARTS` as lines: name, times in s, values in its unit; of each flow or of the first link.
+    def picture(self, kind: str) -> Picture:
+        """The data of a picture of one of `KINDS`. Raises `ScenarioError` for another kind, or if this run lacks them."""
+        return kind_named(kind).of_run(self)
 
-        Raises `ScenarioError` for another quantity.
-        """
-        if what not in CHARTS:
-            raise _core.ScenarioError(f"plot: expected one of {', '.join(CHARTS)}, found {what!r}")
-        frame = self.table("queues" if what in OF_LINKS else "flows")
-        if what in OF_LINKS:
-            chosen = [(link.name, frame["link"].to_numpy() == link.name) for link in self.summary.links[:1]]
-        else:
-            flow = frame["flow"].to_numpy()
-            chosen = [(f"{label} ({number})", flow == number) for number, label in enumerate(self.labels)]
-        time_s, values = frame["time_s"].to_numpy(), frame[CHARTS[what].column].to_numpy() * CHARTS[what].factor
-        return [(name, time_s[rows], values[rows]) for name, rows in chosen]
+    def plot(self, kind: str = "cwnd") -> "Figure":
+        """Draw a picture of one of `KINDS`: `cwnd`, `goodput`, ... Raises as `picture` does."""
+        from elephan.api.pictures import draw  # noqa: PLC0415 - matplotlib takes half a second to import
 
-    def plot(self, what: str = "cwnd") -> "Figure":
-        """Plot one of `CHARTS` over time: `cwnd`, `goodput`, `srtt`, `queue` or `utilisation`."""
-        from elephan.base import plots  # noqa: PLC0415 - matplotlib takes half a second to import
-
-        lines = [plots.Line(*line) for line in self.lines(what)]
-        return plots.over_time(lines, CHARTS[what].label, self.summary.to_s, self.scenario.name)
+        picture = self.picture(kind)
+        return draw.figure([(picture.title, picture)], describe(self))
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
         """Write the results folder; an existing one is kept unless `force` is set. Raises as `new_folder` does."""
@@ -195,6 +218,13 @@ class Run:
                 provenance={key: description[key] for key in (*keys, *LINUX_KEYS) if key in description},
                 folder=folder,
             )
+
+
+def _figures(summary: Summary, metrics: Sequence[Metric]) -> list[str]:
+    """Metrics of a run with their units, as text."""
+    return [
+        f"{one.name} {one.cell(summary)} {one.short_unit}".rstrip() for one in metrics if one.read(summary) is not None
+    ]
 
 
 def write_json(path: Path, value: object) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan import _core
+from elephan.api.outline import html, outline
 from elephan.foreign import names
 
 
@@ -18,6 +19,17 @@ class Scenario:
     """
 
     document: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return f"<Scenario {self.name}: {self.outline}>"
+
+    def _repr_html_(self) -> str:
+        return html(self.name, self.outline, self.document)
+
+    @property
+    def outline(self) -> str:
+        """Path, traffic, duration and engine on one line."""
+        return outline(self.document)
 
     @property
     def name(self) -> str:
@@ -61,13 +73,33 @@ def _checked(text: str, file: str, settings: Mapping[str, str], *, as_json: bool
     return Scenario(json.loads(document))
 
 
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def examples() -> dict[str, Path]:
+    """The scenarios that come with Elephan: their names and files."""
+    return {file.stem: file for file in sorted(EXAMPLES.glob("*.toml"))}
+
+
+def _found(path: Path) -> Path:
+    """The file of a path, or else of an example with this name. Raises `ScenarioError` for the name of neither."""
+    if len(path.parts) != 1 or path.suffix or path.is_file():
+        return path
+    known = examples()
+    if path.name not in known:
+        raise _core.ScenarioError(
+            f"{path}: expected a scenario file, or an example: {_core.one_of(list(known), path.name)}; found neither"
+        )
+    return known[path.name]
+
+
 def load(path: str | Path, settings: Mapping[str, str] | None = None, *, large: bool = False) -> Scenario:
-    """Read a scenario file (TOML, or JSON by its suffix), with other values for some keys.
+    """Read a scenario file (TOML, or JSON by its suffix) or an example by its name, with other values for some keys.
 
     A scenario that needs more events, rows or memory than the limits allow is refused unless `large` is set. Raises
     `ScenarioError` for an invalid file, and `OSError` for one that cannot be read.
     """
-    path = Path(path)
+    path = _found(Path(path))
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

@@ -1,9 +1,12 @@
 """Numbers as text in table cells, on the terminal and in reports."""
 
 import math
+from collections.abc import Sequence
 
 # Significant digits of a number, and of its uncertainty.
 DIGITS, UNCERTAIN = 4, 2
+# Heights of a sparkline.
+BARS = "▁▂▃▄▅▆▇█"
 
 
 def number(value: float | None, factor: float = 1, digits: int = 2) -> str:
@@ -28,9 +31,26 @@ def measured(value: float, uncertainty: float | None) -> str:
     decimals = (
         min(_decimals(uncertainty, UNCERTAIN), _decimals(value, DIGITS)) if value else _decimals(uncertainty, UNCERTAIN)
     )
-    shown = f"{uncertainty:,.{decimals}f}"
-    # An uncertainty that rounds to zero at these decimals is shown with its own digits.
-    return f"{value:,.{decimals}f} ± {shown if float(shown.replace(',', '')) else significant(uncertainty, UNCERTAIN)}"
+    return f"{value:,.{decimals}f} ± {uncertain(uncertainty, decimals)}"
+
+
+def uncertain(uncertainty: float, decimals: int) -> str:
+    """An uncertainty with these decimals; with digits of its own where it would be rounded to zero."""
+    text = f"{uncertainty:,.{decimals}f}"
+    return text if float(text.replace(",", "")) else significant(uncertainty, UNCERTAIN)
+
+
+def sparkline(places: Sequence[int], values: Sequence[float], room: int, most: float) -> str:
+    """A line of `room` characters whose heights are the means of the values at each place, as shares of `most`.
+
+    A place without a value is empty.
+    """
+    sums, counts = [0.0] * room, [0] * room
+    for place, value in zip(places, values, strict=True):
+        sums[place] += value
+        counts[place] += 1
+    means = [None if not count else total / count for total, count in zip(sums, counts, strict=True)]
+    return "".join(" " if mean is None else BARS[min(int(mean / most * len(BARS)), len(BARS) - 1)] for mean in means)
 
 
 def _decimals(value: float, digits: int) -> int:

@@ -1,23 +1,25 @@
 """Figures: one style for all of them."""
 
 import contextlib
+import io
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib as mpl
+import matplotlib.figure
 import numpy as np
 import polars as pl
 from cycler import cycler
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
+from elephan import _core
 from elephan.base.folders import new_file
-from elephan.base.text import Terminal, drawn, visible
+from elephan.base.text import Terminal, visible
 
 # The colours of Okabe and Ito, which colour-blind readers can distinguish.
-COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A7A00"]
 
 STYLE: Any = {
     "axes.edgecolor": "#666666",
@@ -39,6 +41,9 @@ STYLE: Any = {
     "ytick.color": "#666666",
 }
 
+# Fonts of a PDF are embedded as TrueType: journals refuse matplotlib's default, Type 3.
+EMBEDDED: Any = {"pdf.fonttype": 42}
+
 # Maximum points of a line: more than a screen has columns. The extremes of each bin are kept.
 MOST_POINTS = 2000
 
@@ -51,6 +56,34 @@ def any_letters() -> Iterator[None]:
         yield
 
 
+class Figure(matplotlib.figure.Figure):
+    """A figure that a notebook shows where it is a cell's value, with or without `%matplotlib inline`."""
+
+    def png(self, scale: float = 1.0) -> bytes:
+        """The figure as PNG, with `scale` pixels for each of its own."""
+        made = io.BytesIO()
+        with any_letters():
+            self.savefig(made, format="png", dpi=scale * self.dpi)
+        return made.getvalue()
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        # Twice the pixels, for screens of high density, in the size of once. IPython calls this unless `%matplotlib inline`
+        # has registered a way for all figures, which then comes first.
+        width, height = (round(inches * self.dpi) for inches in self.get_size_inches())
+        return self.png(2.0), {"width": width, "height": height}
+
+
+FORMATS = ("png", "svg", "pdf")
+
+
+def check_format(path: Path) -> None:
+    """Raise `ScenarioError` unless the file's name ends in one of `FORMATS`, or has no suffix."""
+    if path.suffix and path.suffix[1:] not in FORMATS:
+        raise _core.ScenarioError(
+            f"--out: expected a name that ends in one of {', '.join(FORMATS)}, found {path.name!r}"
+        )
+
+
 def save(figure: Figure, path: Path) -> None:
     """Write a picture in the format of the file name's suffix, PNG without a suffix; completely or not at all."""
     with new_file(path) as place:
@@ -60,7 +93,7 @@ def save(figure: Figure, path: Path) -> None:
 def write(figure: Figure, place: Path, kind: str) -> None:
     """Write a picture of this format to a temporary place: the same figure in the same bytes, without its date."""
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    with any_letters(), mpl.rc_context({"svg.hashsalt": "elephan"}):
+    with any_letters(), mpl.rc_context({"svg.hashsalt": "elephan", **EMBEDDED}):
         figure.savefig(place, format=kind, metadata=undated.get(kind))
 
 
@@ -91,41 +124,11 @@ def thin(time: np.ndarray[Any, Any], value: np.ndarray[Any, Any]) -> tuple[np.nd
     return time[keep], value[keep]
 
 
-class Line(NamedTuple):
-    """A line over time: times in s, and values in the unit of the axis."""
-
-    name: str
-    time_s: np.ndarray[Any, Any]
-    values: np.ndarray[Any, Any]
-
-
-def draw_lines(axes: Axes, lines: Sequence[Line], label: str, until_s: float) -> None:
-    """Draw lines over time from 0 to `until_s`, with this y label. Lines beyond the number of `COLOURS` are left out."""
-    for line in lines[: len(COLOURS)]:
-        time, value = thin(line.time_s, line.values)
-        axes.plot(time, value, label=drawn(line.name))
-    axes.set_ylabel(label)
-    axes.set_ylim(bottom=0)
-    axes.set_xlim(0, until_s)
-
-
 def legend(axes: Axes, most: int, letters: int, **style: Any) -> None:
     """A legend with at most `most` columns, and fewer if the axes are too narrow for their labels."""
     labels = axes.get_legend_handles_labels()[1]
     longest = max(map(len, labels), default=0) + 5
     axes.legend(ncols=max(1, min(most, letters // longest)), **style)
-
-
-def over_time(lines: Sequence[Line], label: str, until_s: float, title: str) -> Figure:
-    """Draw lines over time on one pair of axes."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.5, 3.2))
-        axes = figure.subplots()
-        draw_lines(axes, lines, label, until_s)
-        axes.set_xlabel("time (s)")
-        axes.set_title(drawn(title, 80))
-        legend(axes, 4, 110, loc="upper right")
-        return figure
 
 
 def data_of(figure: Figure) -> pl.DataFrame:

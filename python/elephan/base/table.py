@@ -2,22 +2,26 @@
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
+from rich.box import HEAVY_HEAD
 from rich.cells import cell_len
 from rich.console import Group
 from rich.table import Table as Boxed
+from rich.text import Text
 
 from elephan.base.numbers import significant
-from elephan.base.text import Markdown, latex, markdown, spreadsheet, visible
+from elephan.base.text import Markdown, latex, literal, markdown, spreadsheet, visible
 
 # The content of a cell: text, a number of any size, or None if it is undefined.
 Cell = str | float | None
 # A longer word is broken, so that a single word does not determine the layout of a table on the terminal.
 MOST_WORD = 40
+# Rows of a table in HTML.
+MOST_ROWS = 50
 
 
 @dataclass(frozen=True)
@@ -52,45 +56,129 @@ class Table:
     head: Sequence[Head]
     rows: Sequence[Sequence[Cell]]
     note: str = ""
+    # Row and column of each cell that is marked, and what the mark means.
+    marked: frozenset[tuple[int, int]] = frozenset()
+    mark: str = ""
 
     @property
     def texts(self) -> list[list[str]]:
         """The rows as text."""
         return [[_text(cell) for cell in row] for row in self.rows]
 
-    def to_terminal(self, width: int, most_rows: int | None = None) -> Group:
-        """The table in a box, `width` characters wide, for `Terminal.print`. Rows beyond `most_rows` are only counted.
+    def to_terminal(self, width: int, most_rows: int | None = None, *, boxed: bool = True) -> Group:
+        """The table, at most `width` characters wide, for `Terminal.print`. Rows beyond `most_rows` are only counted.
 
         Units are on a second line. If the table is too wide, heads and texts wrap, but numbers do not. If that is not
-        enough, the columns continue in further tables below, each of which repeats the leading text columns.
+        enough, rows and columns change places. Where that is too wide, too, the columns continue in further tables below,
+        each of which repeats the leading text columns.
         """
         rows = self.texts[:most_rows]
         left_out = len(self.rows) - len(rows)
-        notes = [f"{left_out} more rows"] if left_out else []
-        note = "; ".join([*notes, *([self.note] if self.note else [])])
-        widths = [_Width.of(head, [row[k] for row in rows], width - 4) for k, head in enumerate(self.head)]
+        told = [f"{left_out} more rows" if left_out else "", self._explained("bold" if boxed else "*"), self.note]
+        note = "; ".join(part for part in told if part)
+        if not boxed:
+            rows = [[self._starred(k, n, cell) for n, cell in enumerate(row)] for k, row in enumerate(rows)]
+        if len(_parts(self.head, self._widths(rows, width), width)) > 1 and left_out == 0:
+            turned = self._turned()
+            if len(_parts(turned.head, turned._widths(turned.texts, width), width)) == 1:
+                return turned.to_terminal(width, boxed=boxed)
+        widths = self._widths(rows, width)
         parts = _parts(self.head, widths, width)
         boxes = []
         for number, part in enumerate(parts):
-            boxed = Boxed(
+            made = Boxed(
                 title=(self.title or None) if number == 0 else None,
                 title_justify="left",
                 caption=(note or None) if number == len(parts) - 1 else None,
                 caption_justify="left",
+                show_header=any(self.head[index].text for index in part),
+                box=HEAVY_HEAD if boxed else None,
+                pad_edge=boxed,
+                padding=(0, 1) if boxed else (0, 2, 0, 0),
             )
             for index, fitted in zip(part, _fitted([widths[index] for index in part], width), strict=True):
                 head = self.head[index]
-                boxed.add_column(head.lines, justify="right" if head.numeric else "left", overflow="fold", width=fitted)
-            for row in rows:
-                boxed.add_row(*(row[index] for index in part))
-            boxes.append(boxed)
+                made.add_column(head.lines, justify="right" if head.numeric else "left", overflow="fold", width=fitted)
+            for place, row in enumerate(rows):
+                strong = [boxed and (place, index) in self.marked for index in part]
+                cells = [row[index] for index in part]
+                made.add_row(
+                    *(
+                        Text(visible(cell), style="bold") if mark else cell
+                        for cell, mark in zip(cells, strong, strict=True)
+                    )
+                )
+            boxes.append(made)
         return Group(*boxes)
+
+    def _widths(self, rows: Sequence[Sequence[str]], width: int) -> list["_Width"]:
+        return [_Width.of(head, [row[k] for row in rows], width - 4) for k, head in enumerate(self.head)]
+
+    def _turned(self) -> "Table":
+        """The table with a row for each column of numbers, and a column for each row, under the texts that identify it."""
+        named = len(_named(self.head))
+        above = [Head("\n".join(cell for cell in row[:named] if cell)) for row in self.texts]
+        rows = [[head.line, *(row[named + k] for row in self.texts)] for k, head in enumerate(self.head[named:])]
+        corner = Head(" ".join(head.text for head in self.head[:named]), numeric=False)
+        marked = frozenset((column - named, 1 + row) for row, column in self.marked)
+        return Table(self.title, [corner, *above], rows, self.note, marked, self.mark)
+
+    def _explained(self, mark: str) -> str:
+        return f"{mark}: {self.mark}" if self.marked else ""
+
+    def _starred(self, row: int, column: int, cell: str) -> str:
+        return f"{cell} *" if (row, column) in self.marked else cell
+
+    def only(self, columns: Sequence[int]) -> "Table":
+        """The table with these columns, in this order."""
+        places = {column: place for place, column in enumerate(columns)}
+        return replace(
+            self,
+            head=[self.head[column] for column in columns],
+            rows=[[row[column] for column in columns] for row in self.rows],
+            marked=frozenset((row, places[column]) for row, column in self.marked if column in places),
+        )
+
+    def __repr__(self) -> str:
+        return f"<Table{f' {self.title}' if self.title else ''}: {len(self.rows)} rows, {len(self.head)} columns>"
+
+    def to_html(self) -> str:
+        """The table as HTML without colours of its own, with title and note; rows beyond `MOST_ROWS` are only counted."""
+
+        def cell(tag: str, head: Head, inside: str) -> str:
+            style = "text-align: right; white-space: nowrap" if head.numeric else "text-align: left"
+            return f'<{tag} style="{style}">{inside}</{tag}>'
+
+        def inside(row: int, column: int, text: str) -> str:
+            return f"<strong>{literal(text)}</strong>" if (row, column) in self.marked else literal(text)
+
+        units = [f"<br><small>{literal(head.unit)}</small>" if head.unit else "" for head in self.head]
+        heads = "".join(
+            cell("th", head, literal(head.text) + unit) for head, unit in zip(self.head, units, strict=True)
+        )
+        rows = [
+            "".join(cell("td", head, inside(k, n, row[n])) for n, head in enumerate(self.head))
+            for k, row in enumerate(self.texts[:MOST_ROWS])
+        ]
+        more = len(self.rows) - len(rows)
+        notes = [one for one in (f"{more} more rows" if more else "", self._explained("bold"), self.note) if one]
+        title = f"<caption>{literal(self.title)}</caption>" if self.title else ""
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        note = f"<p><small>{literal('; '.join(notes))}</small></p>" if notes else ""
+        table = f"<table>{title}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+        return f'<div style="overflow-x: auto">{table}</div>{note}'
+
+    _repr_html_ = to_html
 
     def to_markdown(self) -> str:
         """The table as Markdown, without its title and its note."""
         heads = [markdown(head.line) for head in self.head]
         rule = ["---:" if head.numeric else "---" for head in self.head]
-        lines = [heads, rule, *([markdown(cell) for cell in row] for row in self.texts)]
+        rows = [
+            [f"**{markdown(cell)}**" if (k, n) in self.marked else markdown(cell) for n, cell in enumerate(row)]
+            for k, row in enumerate(self.texts)
+        ]
+        lines = [heads, rule, *rows]
         return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
     def to_csv(self) -> str:
@@ -102,11 +190,25 @@ class Table:
 
     def to_latex(self) -> str:
         """The table as LaTeX, for the package `booktabs`."""
-        lines = [" & ".join(map(latex, line)) + r" \\" for line in ([head.line for head in self.head], *self.texts)]
+        cells = [
+            [rf"\textbf{{{latex(cell)}}}" if (k, n) in self.marked else latex(cell) for n, cell in enumerate(row)]
+            for k, row in enumerate(self.texts)
+        ]
+        lines = [" & ".join(line) + r" \\" for line in ([latex(head.line) for head in self.head], *cells)]
         columns = "".join("r" if head.numeric else "l" for head in self.head)
         body = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
         comment = [f"% {visible(self.title)}"] if self.title else []
         return "\n".join([*comment, rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}"]) + "\n"
+
+    def written(self, form: str) -> str:
+        """The table as `csv`, as `latex` with its title, or as `md`, Markdown with title and note."""
+        if form == "csv":
+            return self.to_csv()
+        if form == "latex":
+            return self.to_latex()
+        told = "; ".join(part for part in (self._explained("bold"), self.note) if part)
+        title, note = (f"{markdown(text)}\n" if text else "" for text in (self.title, told))
+        return "\n".join(part for part in (title, self.to_markdown(), note) if part)
 
     def to_dicts(self) -> list[dict[str, Cell]]:
         """The rows for JSON: the cells of each row by head and unit, numbers with all digits."""
@@ -116,7 +218,17 @@ class Table:
     def to_page(self) -> dict[str, Any]:
         """The data from which the page of reports makes HTML (`Table` in web/src/content.ts)."""
         head = [{"text": one.text, "unit": one.unit, "numeric": one.numeric} for one in self.head]
-        return {"title": self.title, "head": head, "rows": self.texts, "note": self.note}
+        note = " ".join(part for part in (f"{self._explained('Bold')}." if self.marked else "", self.note) if part)
+        return {"title": self.title, "head": head, "rows": self.texts, "note": note, "marked": sorted(self.marked)}
+
+
+def of_records(found: Sequence[Mapping[str, Any]]) -> Table:
+    """Records with the same keys as a table, with all digits."""
+
+    def text(value: Any) -> str:
+        return "" if value is None else value if isinstance(value, str) else repr(value)
+
+    return Table("", text_heads(*(found[0] if found else ())), [[*map(text, one.values())] for one in found])
 
 
 def of_markdown(head: Sequence[Head], rows: Sequence[Sequence[str]]) -> Table:
@@ -152,9 +264,15 @@ def _taken(widths: Iterable[int]) -> int:
     return sum(width + 3 for width in widths) + 1
 
 
+def _named(head: Sequence[Head]) -> list[int]:
+    """The leading columns of text, which identify a row; in a table of text alone the first."""
+    texts = list(takewhile(lambda number: not head[number].numeric, range(len(head))))
+    return texts if len(texts) < len(head) else texts[:1]
+
+
 def _parts(head: Sequence[Head], widths: Sequence[_Width], room: int) -> list[list[int]]:
     """The column numbers of each of the tables into which a table is divided for this width; one table if all columns fit."""
-    first = list(takewhile(lambda number: not head[number].numeric, range(len(head))))
+    first = _named(head)
     # If the text columns alone leave no room, they are not repeated.
     repeated = first if 2 * _taken(widths[number].least for number in first) < room else []
     parts: list[list[int]] = [[]]

@@ -9,10 +9,11 @@ import io
 import re
 import sys
 import unicodedata
-from typing import Any
+from html import escape
+from typing import Any, Protocol
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 # Joiners connect the letters of some scripts, and the parts of some emoji.
@@ -45,6 +46,13 @@ LATEX = str.maketrans(
 )
 
 
+class Shown(Protocol):
+    """What can be shown on a terminal: `Table`."""
+
+    def to_terminal(self, width: int, most_rows: int | None = None, *, boxed: bool = True) -> RenderableType:
+        """It, at most `width` characters wide."""
+
+
 class Markdown(str):
     """A text that is already trusted Markdown: `markdown` leaves it unchanged."""
 
@@ -54,6 +62,11 @@ class Markdown(str):
 def visible(text: str) -> str:
     r"""A text on one line, in which nothing acts: control and formatting characters are written as `\x1b`, `\u202e`, `\n`."""
     return text if text.isprintable() else "".join(map(_letter, text))
+
+
+def literal(text: str) -> str:
+    """A text within HTML, shown as it is."""
+    return escape(visible(text))
 
 
 def _letter(letter: str) -> str:
@@ -122,13 +135,18 @@ class Terminal(Console):
         """Convert a string that is printed, including the cells and titles of tables."""
         return super().render_str(_lines(text), **{**options, "markup": False, "emoji": False})
 
+    def show(self, table: Shown, most_rows: int | None = None) -> None:
+        """Print a table, as wide as this terminal; without a box where the output goes to a file or to another program."""
+        self.print(table.to_terminal(self.width, most_rows, boxed=self.is_terminal))
+
     def message(self, text: str) -> None:
         """Print a message on one line, whatever its length."""
         self.print(text, highlight=False, soft_wrap=True)
 
     def strong(self, text: str, rest: str) -> None:
-        """Print a message with an emphasised beginning."""
-        self.print(Text.assemble(self.render_str(text, style="bold"), self.render_str(rest)), highlight=False)
+        """Print a message on one line with an emphasised beginning."""
+        whole = Text.assemble(self.render_str(text, style="bold"), self.render_str(rest))
+        self.print(whole, highlight=False, soft_wrap=True)
 
 
 def echo(text: str) -> None:

@@ -1,6 +1,7 @@
 """The command line. Each command is a module of this package, which is imported when the command is called."""
 
 import os
+import re
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -18,29 +19,58 @@ from elephan.cli import signals
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 BAD_INPUT, FAILED = 2, 1
-
-# Every command and its help.
-COMMANDS = {
-    "run": "Run a scenario file, print the results, and write a results folder.",
-    "compare": "Compare algorithms on one path: a table with 95 % confidence intervals, and plots.",
-    "compare-engines": "Run scenarios on the simulator and on a kernel's TCP, and show the differences.",
-    "sweep": "Run all points of a scenario's sweep that its folder does not have yet.",
-    "table": "Show a sweep's metrics for each setting, with 95 % confidence intervals over repeats.",
-    "paired": "Compare two settings of a sweep with common random numbers: difference, effect size and p-values.",
-    "query": "Query a sweep with SQL; without a query, list its tables and columns.",
-    "recommend": "Rank the algorithms for a path, by experiments and the ordered criteria of Li 2006, Table 2.2.",
-    "reproduce": "Reproduce published experiments, and compare the results with the published numbers and claims.",
-    "model": "Evaluate theory: response functions, recovery, fairness, stability.",
-    "kernel": "Load the published algorithms into the running Linux kernel; build kernels that run as a process.",
-    "packetdrill": "Run packetdrill scripts on the simulator's TCP, or on the running kernel's.",
-    "plot": "Plot a quantity over time from a results folder.",
-    "report": "Write the results of a run, a comparison, a sweep or a reproduction as one file.",
-    "ui": "Open a local web page: start runs, watch and change them live, view results.",
-    "scenario": "Check scenario files, or print their JSON Schema.",
-    "cc": "List and describe congestion control algorithms and slow starts.",
-    "queue": "List and describe queue disciplines.",
-    "new": "Create the files of a new algorithm, queue discipline, metric or published experiment, in a checkout.",
+# What was expected and found where the system could not open a file.
+OTHERWISE = {
+    FileNotFoundError: ("a file", "none"),
+    IsADirectoryError: ("a file", "a folder"),
+    NotADirectoryError: ("a folder", "a file"),
 }
+# Subcommands inherit it.
+HELP = {"help_option_names": ["-h", "--help"]}
+
+# Every command and its help, in groups, in the order of use.
+GROUPS = {
+    "Run and compare": {
+        "run": "Run a scenario file, print the results, and write a results folder.",
+        "compare": "Compare algorithms on one path: a table with 95 % confidence intervals, and plots.",
+        "compare-engines": "Run scenarios on the simulator and on a kernel's TCP, and show the differences.",
+    },
+    "Sweep": {
+        "sweep": "Run all points of a scenario's sweep that its folder does not have yet.",
+        "table": "Show a sweep's metrics for each setting, with 95 % confidence intervals over repeats.",
+        "paired": "Compare two settings of a sweep with common random numbers: difference, effect size and p-values.",
+        "query": "Query a sweep with SQL; without a query, list its tables and columns.",
+    },
+    "Real paths and transfers": {
+        "probe": "Measure the path between two hosts, and write a scenario of it.",
+        "host": "Measure what this host can do, and what of it limits a transfer.",
+        "recommend": "Rank the algorithms for a path, by experiments and the ordered criteria of Li 2006, Table 2.2.",
+        "transfer": "Move memory, files and folders to another host, and watch the streams.",
+        "fit": "Estimate rate, base delay, buffer and loss of a path from a transfer, and compare with a simulation of it.",
+        "emulate": "Connect two namespaces by a scenario's links, without its traffic, for programs of your own.",
+    },
+    "Theory and published experiments": {
+        "model": "Evaluate theory: response functions, recovery, fairness, stability.",
+        "reproduce": "Reproduce published experiments, and compare the results with the published numbers and claims.",
+    },
+    "Kernels": {
+        "kernel": "Load the published algorithms into the running Linux kernel; build kernels that run as a process.",
+        "packetdrill": "Run packetdrill scripts on the simulator's TCP, or on the running kernel's.",
+    },
+    "Look at results": {
+        "plot": "Draw one picture of results: a quantity over time, a distribution, a map.",
+        "report": "Write the results of a run, a comparison, a sweep, a reproduction or a path as one file.",
+        "ui": "Open a local web page: start runs, watch and change them live, view results.",
+    },
+    "Look up, check and add": {
+        "doctor": "Show what works on this machine, and what to install for the rest.",
+        "scenario": "Check, show and list scenario files, or print their JSON Schema.",
+        "cc": "List and describe congestion control algorithms and slow starts.",
+        "queue": "List and describe queue disciplines.",
+        "new": "Create the files of a new algorithm, queue discipline, metric or published experiment, in a checkout.",
+    },
+}
+COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 # The extra that installs an optional package.
 EXTRAS = {
     "duckdb": "sweep",
@@ -56,8 +86,9 @@ class Commands(TyperGroup):
 
     def __init__(self, **keys: Any) -> None:
         super().__init__(**keys)
-        for name, text in COMMANDS.items():
-            self.add_command(get_command(_named(name, text)), name)
+        for group, commands in GROUPS.items():
+            for name, text in commands.items():
+                self.add_command(get_command(_named(name, text, group)), name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the arguments name, with its options."""
@@ -65,22 +96,36 @@ class Commands(TyperGroup):
             command = get_command(import_module(f"elephan.cli.{args[0].replace('-', '_')}").app)
             command.name = args[0]
             command.help = command.help or COMMANDS[args[0]]
-            self.add_command(command, args[0])
+            self.add_command(_plain(command), args[0])
         return super().resolve_command(ctx, args)
 
 
-def _named(name: str, text: str) -> typer.Typer:
+def _named(name: str, text: str, group: str) -> typer.Typer:
     app = typer.Typer()
-    app.command(name, help=text)(lambda: None)
+    app.command(name, help=text, rich_help_panel=group)(lambda: None)
     return app
+
+
+def _plain(command: Any) -> Any:
+    """A command, and those below it, whose help shows arguments in capitals and no type of what is on or off."""
+    # The first paragraph alone would be filled.
+    command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "")
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            parameter.metavar = parameter.metavar or parameter.name.upper()
+        elif parameter.is_flag:
+            parameter.metavar = ""
+    for below in getattr(command, "commands", {}).values():
+        _plain(below)
+    return command
 
 
 app = typer.Typer(
     cls=Commands,
     help="A laboratory for congestion control on long fat networks.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings=HELP,
 )
 
 
@@ -97,6 +142,19 @@ def _root(
     ] = False,
 ) -> None:
     pass
+
+
+def _wrong_value(error: Exception) -> str:
+    """What typer tells of a value that an option or an argument cannot have, in our words; empty for another error."""
+    try:
+        (wrong,) = error.__cause__.errors()  # type: ignore[union-attr]
+        parameter = error.param  # type: ignore[attr-defined]
+    except (AttributeError, ValueError):
+        return ""
+    expected = wrong["msg"].removeprefix("Input should be ").partition(", unable")[0].removeprefix("a valid ")
+    expected = expected.replace("greater than or equal to ", "at least ").replace("less than or equal to ", "at most ")
+    expected = {"integer": "a whole number", "number": "a number"}.get(expected, expected)
+    return f"{parameter.opts[-1]}: expected {expected}, found {wrong['input']!r}"
 
 
 def main() -> None:
@@ -116,8 +174,9 @@ def main() -> None:
     except FailedError as error:
         err.message(str(error))
         code = FAILED
-    except FileNotFoundError as error:
-        err.message(f"{error.filename}: expected a file, found none")
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+        expected, found = OTHERWISE[type(error)]
+        err.message(f"{error.filename}: expected {expected}, found {found}" if error.filename else str(error))
         code = BAD_INPUT
     except OSError as error:
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
@@ -130,10 +189,11 @@ def main() -> None:
         err.message(f"{package}: expected it to be installed, found none; `pip install 'elephan[{EXTRAS[package]}]'`")
         code = FAILED
     except Exception as error:
-        # Errors of typer itself: unknown options, values out of range.
-        if hasattr(error, "format_message"):
-            err.message(f"elephan: {error.format_message()}")
-        elif signals.stopped() is None:
+        # Errors of typer itself: unknown options, values out of range. A group without a command has shown its help.
+        told = getattr(error, "format_message", None)
+        if told is not None and told():
+            err.message(_wrong_value(error) or f"elephan: {told()}")
+        elif told is None and signals.stopped() is None:
             raise
         code = BAD_INPUT
     # Not caught above: typer turns it into an exit code, and a library into an error of its own.

@@ -16,40 +16,53 @@ from elephan.api.registry import (
     slow_starts,
 )
 from elephan.base.table import Table, text_heads
-from elephan.cli.entries import implied, out, print_list, print_one
+from elephan.cli import complete
+from elephan.cli.entries import implied, out, print_one, table_of
 from elephan.cli.options import command_line
+from elephan.cli.output import Form, show
 from elephan.foreign import build, linux, names
 
 app = command_line(group=True)
 
 
 @app.command("list")
-def list_() -> None:
+def list_(form: Form = "table") -> None:
     """List the congestion control algorithms, slow starts and loss recoveries."""
-    print_list("congestion control (cc)", algorithms())
-    print_list("Linux's own (cc, with the engines kernel and linux)", linux_algorithms())
+    parts = {
+        "congestion control (cc)": algorithms(),
+        "Linux's own (cc, with the engines kernel and linux)": linux_algorithms(),
+        "slow start (slow_start)": slow_starts(),
+        "loss recovery (tcp.recovery, by default sack)": recoveries(),
+    }
+    show([table_of(title, entries) for title, entries in parts.items()], form)
+    if form != "table":
+        return
     for tree in linux.trees()[:1]:
         modules = ", ".join(f"linux:{name}" for name in tree.modules())
-        out.message(f"Of Linux {tree.version}, imported from {tree.source}, the simulator can run {modules}.")
-    print_list("slow start (slow_start)", slow_starts())
-    print_list("loss recovery (tcp.recovery, by default sack)", recoveries())
+        known = f"Of Linux {tree.version}, imported from {tree.source}, the simulator can run {modules}."
+        out.print(known, highlight=False)
     own = ", ".join(f"{one.name} implies {implied(one)}" for one in algorithms() if one.implies)
-    out.message(
-        f"An algorithm determines the window; tcp.recovery is independent of it. Unless a scenario sets it, {own}."
-    )
+    rule = f"An algorithm determines the window; tcp.recovery is independent of it. Unless a scenario sets it, {own}."
+    out.print(rule, highlight=False)
 
 
 @app.command("show")
-def show(name: Annotated[str, typer.Argument(help="Name of an algorithm or slow start.")]) -> None:
+def show_(
+    name: Annotated[
+        str,
+        typer.Argument(help="Name of an algorithm or slow start.", autocompletion=complete.one_of(complete.cc_names)),
+    ],
+    form: Form = "table",
+) -> None:
     """Show the parameters of an algorithm or slow start: defaults, ranges and sources.
 
     Algorithms from outside have names such as linux:bbr, lib:./mine.so, bpf:./mine.bpf.c and python:mine:Mine.
     """
     known = [*algorithms(), *linux_algorithms(), *slow_starts()]
     if name.startswith(names.KINDS):
-        print_one("cc", [*([one] if (one := _outside(name)) else []), *known], one.name if one else name)
+        print_one("cc", [*([one] if (one := _outside(name)) else []), *known], one.name if one else name, form)
         return
-    print_one("cc", known, name)
+    print_one("cc", known, name, form)
 
 
 def _outside(name: str) -> Entry | None:
@@ -70,6 +83,7 @@ def import_(
             help="A kernel's tree, a tarball of one, or a Debian package with one, such as linux-source-6.1."
         ),
     ],
+    form: Form = "table",
 ) -> None:
     """Import the congestion control modules of a kernel's source, which the simulator then runs as linux:NAME.
 
@@ -86,7 +100,7 @@ def import_(
     except ValueError as error:
         raise _core.ScenarioError(str(error)) from error
     title = f"Linux {tree.version}, imported from {tree.source}"
-    out.print(Table(title, text_heads("name", "time (s)", "result"), rows).to_terminal(out.width))
+    show([Table(title, text_heads("name", "time (s)", "result"), rows)], form)
 
 
 @app.command("include")

@@ -1,18 +1,32 @@
 """`elephan compare`."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from elephan import _core
+from elephan.api.metrics import METRICS
+from elephan.api.scenario import dumbbell, flow
 from elephan.base.folders import default, new_folder
 from elephan.base.text import Terminal
-from elephan.cli.options import Force, Isolate, Large, command_line, words
-from elephan.cli.progress import progress_bar
-from elephan.studies.compare import compare as run_comparison
+from elephan.cli import complete
+from elephan.cli.options import Force, Isolate, Large, command_line, given_as, words
+from elephan.cli.output import Columns, Form, chosen, named, show_estimates, told
+from elephan.cli.progress import announce, progress_bar
 
 FAILED = 1
+# The metrics that are shown where they differ, unless others are asked for.
+USUAL = ("goodput", "fairness", "stability", "convergence", "loss", "queueing")
+# What gives the keys of the scenarios.
+OPTIONS = {
+    "path.rate": "--rate",
+    "path.rtt": "--rtt",
+    "path.buffer": "--buffer",
+    "flow.cc": "--cc",
+    "duration": "--duration",
+    "seed": "--seed",
+}
 
 app = command_line()
 out = Terminal()
@@ -22,8 +36,8 @@ err = Terminal(stderr=True)
 @app.command()
 def compare(
     cc: Annotated[
-        str, typer.Option(help="Algorithms, separated by commas.")
-    ] = "reno,hstcp,scalable,htcp,bic,fast,ltcp",
+        str, typer.Option(help="Algorithms, separated by commas.", autocompletion=complete.list_of(complete.cc_names))
+    ] = "reno, hstcp, scalable, htcp, bic, fast, ltcp",
     rate: Annotated[str, typer.Option(help="Rate of the bottleneck, counting IP packets.")] = "250 Mbit/s",
     rtt: Annotated[str, typer.Option(help="Round-trip time without queueing.")] = "82 ms",
     buffer: Annotated[
@@ -35,17 +49,35 @@ def compare(
     seed: Annotated[int, typer.Option(min=0, help="First seed.")] = 1,
     start_within: Annotated[str, typer.Option(help="Flows after the first start at random within this time.")] = "20 s",
     out_dir: Annotated[
-        Path | None, typer.Option("--out", help="Results folder. [default: results/compare-...]")
+        Path | None, typer.Option("--out", help="Results folder.", show_default="results/compare-...")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print only the estimates, as JSON.")] = False,
+    columns: Columns = None,
+    form: Form = "table",
     isolate: Isolate = False,
     large: Large = False,
     force: Force = False,
 ) -> None:
     """Compare algorithms on one path: a table with 95 % confidence intervals, and plots."""
+    # Completion waits for the import of this module, and matplotlib takes a second.
+    from elephan.studies.compare import compare as run_comparison  # noqa: PLC0415
+
     names = words(cc)
+    if not names:
+        raise _core.ScenarioError(f"--cc: expected algorithms separated by commas, found {cc!r}")
+    _last(duration, start_within, flows)
+    wanted = named(columns, [metric.head for metric in METRICS])
+    with given_as(OPTIONS):
+        first = [
+            dumbbell(rate=rate, rtt=rtt, buffer=buffer, duration=duration, flows=[flow(name, count=flows)], large=large)
+            for name in names
+        ]
+    announce(first, repeat)
     folder = out_dir or default(f"compare-{rate}-{rtt}-{buffer}-{flows}-flows-{duration}-seed-{seed}")
-    with new_folder(folder, force=force) as place, progress_bar(f"{len(names)} algorithms x {repeat} runs") as progress:
+    with (
+        given_as(OPTIONS),
+        new_folder(folder, force=force) as place,
+        progress_bar(f"{', '.join(names)}: {repeat * len(names)} runs") as progress,
+    ):
         result = run_comparison(
             cc=names,
             rate=rate,
@@ -65,13 +97,26 @@ def compare(
     for error in dict.fromkeys(error for errors in result.failed.values() for error in errors):
         err.message(error)
     code = FAILED if result.failed else 0
-    if as_json:
-        typer.echo(json.dumps(result.to_frame().to_dicts(), indent=2))
-        raise typer.Exit(code)
     plural = "flow" if flows == 1 else "flows"
-    title = (
-        f"{flows} {plural}, {rate}, {rtt}, buffer {buffer}, {duration}, {repeat} runs each; ±: 95 % confidence interval"
-    )
-    out.print(result.table(title).to_terminal(out.width))
-    out.print(f"results, table and plots in {folder}")
+    title = f"{flows} {plural}, {rate}, {rtt}, buffer {buffer}, {duration}, {repeat} runs each"
+    note = "±, or the numbers in brackets: 95 % confidence interval" if repeat > 1 else ""
+    table = result.table(title, note)
+    table = told(table, USUAL) if wanted is None else chosen([table], wanted)[0]
+    show_estimates(table, result.to_polars("estimates").to_dicts(), form, wanted)
+    if form == "table":
+        out.message(f"results, table and plots in {folder}")
     raise typer.Exit(code)
+
+
+def _last(duration: str, start_within: str, flows: int) -> None:
+    """Refuse runs that end before all flows have started: measured is from then on."""
+    seconds = {}
+    for option, text in (("--duration", duration), ("--start-within", start_within)):
+        try:
+            seconds[option] = _core.seconds(text)
+        except _core.ScenarioError as error:
+            raise _core.ScenarioError(f"{option}: {error}") from error
+    if flows > 1 and seconds["--duration"] <= seconds["--start-within"]:
+        raise _core.ScenarioError(
+            f'--duration: expected more than --start-within, "{start_within}", in which all flows start, found "{duration}"'
+        )

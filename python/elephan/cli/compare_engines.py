@@ -8,8 +8,11 @@ import typer
 from elephan import _core
 from elephan.api.scenario import Scenario, load
 from elephan.base.folders import check_new, default, file_names, new_folder
-from elephan.base.text import Terminal, echo
+from elephan.base.text import Terminal
+from elephan.cli import complete
 from elephan.cli.options import Force, Large, Settings, assignments, command_line, words
+from elephan.cli.output import Form, show
+from elephan.cli.progress import announce
 from elephan.studies import side_by_side
 
 app = command_line()
@@ -19,8 +22,20 @@ err = Terminal(stderr=True)
 
 @app.command()
 def compare_engines(
-    files: Annotated[list[Path], typer.Argument(help="Scenario files.")],
-    cc: Annotated[str | None, typer.Option(help="Algorithms for all flows, separated by commas, one run each.")] = None,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Scenario files, or names of examples.",
+            autocompletion=complete.files(".toml", complete.scenario_names),
+        ),
+    ],
+    cc: Annotated[
+        str | None,
+        typer.Option(
+            help="Algorithms for all flows, separated by commas, one run each.",
+            autocompletion=complete.list_of(complete.cc_names),
+        ),
+    ] = None,
     settings: Settings = None,
     engine: Annotated[
         str, typer.Option(help="The kernel: kernel (in virtual time; needs an image), or linux (this one; needs root).")
@@ -28,8 +43,10 @@ def compare_engines(
     repeat: Annotated[
         int, typer.Option(min=1, help="Number of runs with --engine linux, which vary; the median is reported.")
     ] = 1,
-    out_dir: Annotated[Path | None, typer.Option("--out", help="Results folder. [default: results/engines]")] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print only the table, as Markdown.")] = False,
+    out_dir: Annotated[
+        Path | None, typer.Option("--out", help="Results folder.", show_default="results/engines")
+    ] = None,
+    form: Form = "table",
     large: Large = False,
     force: Force = False,
 ) -> None:
@@ -52,6 +69,7 @@ def compare_engines(
     places = file_names(todo)
     for name in todo:
         check_new(folder / places[name], force=force)
+    announce([*todo.values()], repeat, cores=1)
     made: list[side_by_side.Pair] = []
     try:
         for pair in side_by_side.pairs(todo, engine=engine, repeat=repeat, large=large):
@@ -64,9 +82,6 @@ def compare_engines(
         if made:
             error.add_note(f"{len(made)} of {len(todo)} scenarios are in {folder}")
         raise
-    table = side_by_side.table(made)
-    if markdown:
-        echo(table.to_markdown() + "\n")
-        return
-    out.print(table.to_terminal(out.width))
-    out.print(f"results and figures in {folder}")
+    show([side_by_side.table(made)], form, side_by_side.records(made))
+    if form == "table":
+        out.message(f"results and figures in {folder}")

@@ -13,6 +13,7 @@ from elephan.base.numbers import number
 from elephan.base.table import Head, Table, text_heads
 from elephan.base.text import Terminal
 from elephan.cli.options import Settings, assignments, command_line, parameter
+from elephan.cli.output import Form, show
 from elephan.cli.progress import progress_bar
 from elephan.kernel import build, image, libbpf
 from elephan.kernel.loader import BTF, known
@@ -20,6 +21,7 @@ from elephan.studies.iperf3 import check
 
 app = command_line(group=True)
 out = Terminal()
+err = Terminal(stderr=True)
 
 Name = Annotated[str, typer.Argument(help="Name of the algorithm, as in `elephan cc list`.")]
 
@@ -43,20 +45,21 @@ def unload(name: Name) -> None:
 
 
 @app.command("list")
-def list_() -> None:
+def list_(form: Form = "table") -> None:
     """List the algorithms, and show which are loaded."""
     there = kernel.available()
     rows = [
         [entry.name, entry.title, entry.registered, "yes" if entry.registered in there else "no"]
         for entry in kernel.algorithms().values()
     ]
-    out.print(Table("", text_heads("name", "title", "registered name", "loaded"), rows).to_terminal(out.width))
+    show([Table("", text_heads("name", "title", "registered name", "loaded"), rows)], form)
 
 
 @app.command("iperf3")
 def iperf3(
     file: Annotated[Path, typer.Argument(help="Scenario file with unlimited flows of one algorithm.")],
     settings: Settings = None,
+    form: Form = "table",
 ) -> None:
     """Run a scenario with Elephan's traffic, then with iperf3's over the same links, as an independent check. Needs root."""
     found = check(load_scenario(file, assignments(settings)))
@@ -68,17 +71,17 @@ def iperf3(
         ["segments retransmitted", f"{found.own_retransmits}", f"{found.retransmits}"],
     ]
     title = f"{found.own.scenario.name}: measured by Elephan, and by iperf3"
-    out.print(Table(title, [*text_heads(""), Head("Elephan"), Head("iperf3")], rows).to_terminal(out.width))
+    show([Table(title, [*text_heads("quantity"), Head("Elephan"), Head("iperf3")], rows)], form)
     for who, run in (("Elephan", found.own), ("iperf3", found.links)):
         for reason in run.provenance["quality"]["invalid_because"]:
-            out.print(f"with {who}'s traffic the run is not valid: {reason}")
+            err.message(f"with {who}'s traffic the run is not valid: {reason}")
 
 
 @app.command("status")
 def status() -> None:
     """Show what this machine supports and lacks, and which algorithms are loaded and in use."""
     out.print(f"kernel {platform.release()}, BTF {'yes' if BTF.exists() else 'no'}", highlight=False)
-    out.print(f"clang {build.clang() or 'none'}, objects in {build.cache()}", highlight=False)
+    out.print(f"clang {build.clang() or 'none'}, objects in {build.shipped() or build.cache()}", highlight=False)
     try:
         out.print(f"libbpf {libbpf.version()}", highlight=False)
     except kernel.KernelError:
@@ -89,7 +92,7 @@ def status() -> None:
     if lines:
         raise typer.Exit(1)
     rows = [[entry.registered, str(entry.users)] for entry in kernel.loaded()]
-    out.print(Table("loaded", [*text_heads("name"), Head("connections, about")], rows).to_terminal(out.width))
+    out.show(Table("loaded", [*text_heads("name"), Head("connections, about")], rows))
 
 
 @app.command("build")
@@ -109,7 +112,7 @@ def build_(
 
 
 @app.command("images")
-def images() -> None:
+def images(form: Form = "table") -> None:
     """List the images that `--engine kernel` can run."""
     rows = [
         [one.version, "outdated: build it again" if one.outdated else "yes", one.built, one.compiler, str(one.path)]
@@ -117,4 +120,4 @@ def images() -> None:
     ]
     if not rows:
         image.find()
-    out.print(Table("", text_heads("version", "usable", "built", "compiler", "file"), rows).to_terminal(out.width))
+    show([Table("", text_heads("version", "usable", "built", "compiler", "file"), rows)], form)

@@ -1,18 +1,24 @@
 """The commands `elephan model ...`: analytical models."""
 
-import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from elephan import _core
+from elephan.api.run import Run
+from elephan.api.scenario import Scenario
 from elephan.base import plots
 from elephan.base.table import Cell, Head, Table, text_heads
 from elephan.base.text import Terminal
-from elephan.cli.options import assignments, command_line, parameter, words
+from elephan.cli import complete
+from elephan.cli.options import assignments, command_line, given_as, parameter, rate_of, seconds_of, words
+from elephan.cli.output import Form, show
+from elephan.cli.progress import announce, progress_bar
+from elephan.engines.run import run_many
 from elephan.studies import theory
 from elephan.studies.theory import FIGURES, MODELLED, Model, plot_response
 
@@ -21,12 +27,18 @@ plot_app = command_line(group=True, help="Plot theoretical figures with simulate
 app.add_typer(plot_app, name="plot")
 out = Terminal()
 
-EVERY = ",".join(MODELLED)
-CcOption = Annotated[str, typer.Option("--cc", help=f"Algorithms, separated by commas: {', '.join(MODELLED)}.")]
+EVERY = ", ".join(MODELLED)
+CcOption = Annotated[
+    str,
+    typer.Option(
+        "--cc",
+        help=f"Algorithms, separated by commas: {', '.join(MODELLED)}.",
+        autocompletion=complete.list_of(lambda: MODELLED),
+    ),
+]
 RttOption = Annotated[str, typer.Option(help="Round-trip time.")]
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="Set a parameter of one algorithm: KEY=VALUE.")]
 PacketOption = Annotated[int, typer.Option("--packet", min=41, help="Size of an IP packet in bytes.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print only JSON.")]
 
 
 def _models(cc: str, settings: list[str] | None) -> dict[str, Model]:
@@ -36,7 +48,8 @@ def _models(cc: str, settings: list[str] | None) -> dict[str, Model]:
         raise _core.ScenarioError(f"--set: expected a single algorithm, found {len(names)}")
     if not names:
         raise _core.ScenarioError(f"--cc: expected algorithms separated by commas, found {cc!r}")
-    return {name: Model({"name": name, **values}) for name in names}
+    with given_as({"cc": "--cc"}):
+        return {name: Model({"name": name, **values}) for name in names}
 
 
 Limits = Callable[[float], bool]
@@ -62,23 +75,8 @@ def _numbers(text: str, option: str, expected: tuple[str, Limits]) -> list[float
     return [_within(value, option, expected) for value in values]
 
 
-def _quantity(text: str, option: str, read: Callable[[str], float]) -> float:
-    """A time or a rate above zero."""
-    try:
-        value = read(text)
-    except _core.ScenarioError as error:
-        raise _core.ScenarioError(f"{option}: {error}") from error
-    if value <= 0:
-        raise _core.ScenarioError(f'{option}: expected a value above zero, found "{text}"')
-    return value
-
-
-def _seconds(text: str, option: str = "--rtt") -> float:
-    return _quantity(text, option, _core.seconds)
-
-
 def _packets_s(text: str, packet: int) -> float:
-    return _quantity(text, "--rate", _core.bits_per_second) / (8 * packet)
+    return rate_of(text, "--rate") / (8 * packet)
 
 
 def _window(text: str, packet: int, rtt_s: float) -> float:
@@ -89,13 +87,6 @@ def _window(text: str, packet: int, rtt_s: float) -> float:
     return window
 
 
-def _print(table: Table, *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(table.to_dicts(), indent=2))
-    else:
-        out.print(table.to_terminal(out.width))
-
-
 @app.command()
 def response(
     cc: CcOption = EVERY,
@@ -104,12 +95,12 @@ def response(
     rtt: RttOption = "100 ms",
     packet: PacketOption = 1500,
     settings: SetOption = None,
-    as_json: JsonOption = False,
+    form: Form = "table",
 ) -> None:
     """Compute the mean window and rate of an algorithm at a loss rate, or the loss rate for a throughput."""
     if (loss is None) == (rate is None):
-        raise _core.ScenarioError("expected either --loss or --rate")
-    seconds, models = _seconds(rtt), _models(cc, settings)
+        raise _core.ScenarioError(f"--loss: expected this or --rate, found {'neither' if loss is None else 'both'}")
+    seconds, models = seconds_of(rtt, "--rtt"), _models(cc, settings)
     window = None if rate is None else _window(rate, packet, seconds)
     given = [] if loss is None else _numbers(loss, "--loss", SHARE)
     rows: list[list[Cell]] = []
@@ -128,7 +119,7 @@ def response(
         Head("rate", "Mbit/s"),
     ]
     title = f"response at {rtt}; windows in segments, rate of IP packets of {packet} bytes"
-    _print(Table(title, heads, rows), as_json=as_json)
+    show([Table(title, heads, rows)], form)
 
 
 @app.command()
@@ -139,12 +130,12 @@ def recovery(
     rtt: RttOption = "200 ms",
     packet: PacketOption = 1500,
     settings: SetOption = None,
-    as_json: JsonOption = False,
+    form: Form = "table",
 ) -> None:
     """Compute the effect of one loss: time to recover, to double and to halve, variation of the rate, supporting loss rate."""
     if (window is None) == (rate is None):
-        raise _core.ScenarioError("expected either --window or --rate")
-    seconds = _seconds(rtt)
+        raise _core.ScenarioError(f"--window: expected this or --rate, found {'neither' if window is None else 'both'}")
+    seconds = seconds_of(rtt, "--rtt")
     if rate is not None:
         windows = [_window(part.strip(), packet, seconds) for part in rate.split(",")]
     else:
@@ -177,7 +168,7 @@ def recovery(
         Head("CoV, one sawtooth"),
         Head("supporting loss rate"),
     ]
-    _print(Table(f"one loss at {rtt}", heads, rows), as_json=as_json)
+    show([Table(f"one loss at {rtt}", heads, rows)], form)
 
 
 @app.command()
@@ -186,10 +177,10 @@ def fairness(
     loss: Annotated[float, typer.Option(help="Loss rate.")] = 1e-5,
     rtt: RttOption = "100 ms",
     settings: SetOption = None,
-    as_json: JsonOption = False,
+    form: Form = "table",
 ) -> None:
     """Compute RTT unfairness: the exponent n of rate_1/rate_2 = (rtt_2/rtt_1)^n."""
-    seconds = _seconds(rtt)
+    seconds = seconds_of(rtt, "--rtt")
     _within(loss, "--loss", SHARE)
     rows: list[list[Cell]] = [
         [name, *model.core.rtt_unfairness(loss, seconds)] for name, model in _models(cc, settings).items()
@@ -199,7 +190,7 @@ def fairness(
         *(Head(text) for text in ("d of w = c T^e/p^d", "e", "n, independent losses", "n, losses together")),
     ]
     title = f"unfairness by round-trip time, about {rtt} and loss rate {loss:g}"
-    _print(Table(title, heads, rows), as_json=as_json)
+    show([Table(title, heads, rows)], form)
 
 
 @app.command()
@@ -210,7 +201,7 @@ def utilisation(
     buffer: Annotated[
         str, typer.Option(help="Buffers in bandwidth-delay products, separated by commas.")
     ] = "0,0.05,0.1,0.2,0.5,1",
-    as_json: JsonOption = False,
+    form: Form = "table",
 ) -> None:
     """Compute the utilisation of a link by a single flow for buffer sizes (thesis, equation 5.6)."""
     gammas = _numbers(buffer, "--buffer", FROM_0)
@@ -218,7 +209,7 @@ def utilisation(
         [f"{b:g}", *(_core.utilisation_of(b, g) for g in gammas)] for b in _numbers(beta, "--beta", SHARE)
     ]
     heads = [*text_heads("beta"), *(Head(f"buffer {g:g}") for g in gammas)]
-    _print(Table("utilisation", heads, rows), as_json=as_json)
+    show([Table("utilisation", heads, rows)], form)
 
 
 @app.command()
@@ -231,10 +222,10 @@ def stability(
     a: Annotated[float, typer.Option(help="Scalable TCP's increase.")] = 0.01,
     b: Annotated[float, typer.Option(help="Scalable TCP's decrease.")] = 0.125,
     packet: PacketOption = 1500,
-    as_json: JsonOption = False,
+    form: Form = "table",
 ) -> None:
     """Check local stability of Scalable TCP on a link: a < p/(y p'(y)) (Kelly 2003, equation 3). Sufficient, not necessary."""
-    seconds, packets_s = _seconds(rtt), _packets_s(rate, packet)
+    seconds, packets_s = seconds_of(rtt, "--rtt"), _packets_s(rate, packet)
     for value, option, expected in ((a, "--a", POSITIVE), (b, "--b", SHARE), (flows, "--flows", POSITIVE)):
         _within(value, option, expected)
     rows: list[list[Cell]] = []
@@ -245,12 +236,12 @@ def stability(
         Head("buffer", "packets", numeric=False),
         *(Head(text) for text in ("load", "loss rate", "a must be less than", f"a = {a:g}")),
     ]
-    _print(Table(f"{flows:g} flows, {rate}, {rtt}, loss by {queue}", heads, rows), as_json=as_json)
+    show([Table(f"{flows:g} flows, {rate}, {rtt}, loss by {queue}", heads, rows)], form)
 
 
 @app.command()
 def agreement(
-    cc: CcOption = "reno,hstcp,scalable,htcp,bic,ltcp,cubic",
+    cc: CcOption = "reno, hstcp, scalable, htcp, bic, ltcp, cubic",
     flows: Annotated[int, typer.Option(min=1, help="Number of flows.")] = 100,
     rate: Annotated[str, typer.Option(help="Rate of the link.")] = "1 Gbit/s",
     rtts: Annotated[
@@ -261,7 +252,7 @@ def agreement(
         str, typer.Option(help="droptail, or red with thresholds of 100 and 600 packets and max_p 0.02.")
     ] = "red",
     duration: Annotated[str, typer.Option(help="Duration; metrics cover the second half.")] = "80 s",
-    as_json: JsonOption = False,
+    form: Form = "table",
 ) -> None:
     """Compare the fluid model with the packet simulator: the same scenario on both engines."""
     red = {"name": "red", "min_th": 100, "max_th": 600, "max_p": 0.02, "ecn": False}
@@ -273,18 +264,23 @@ def agreement(
             f"--flows: expected at least one for each of {len(paths)} round-trip times, found {flows}"
         )
     for text, option in ((duration, "--duration"), *((t, "--rtts") for t in paths)):
-        _seconds(text, option)
-    rows: list[list[Cell]] = []
-    for name in words(cc):
-        found = theory.agreement(
-            name, flows=flows, rate=rate, rtts=paths, buffer=buffer,
-            queue=red if queue == "red" else queue, duration=duration,
-        )  # fmt: skip
-        for what, simulated, model in found:
-            share = 100 * (model / simulated - 1) if simulated else None
-            rows.append([name, what, simulated, model, share])
+        seconds_of(text, option)
+    found = theory.agreement(
+        words(cc), flows=flows, rate=rate, rtts=paths, buffer=buffer,
+        queue=red if queue == "red" else queue, duration=duration, run=partial(_run, "both engines"),
+    )  # fmt: skip
+    rows: list[list[Cell]] = [
+        [name, what, simulated, model, 100 * (model / simulated - 1) if simulated else None]
+        for name, what, simulated, model in found
+    ]
     heads = [*text_heads("cc", "quantity"), Head("simulated"), Head("model"), Head("deviation", "%")]
-    _print(Table(f"{flows} flows, {rate}, {rtts}, buffer {buffer}, {queue}", heads, rows), as_json=as_json)
+    show([Table(f"{flows} flows, {rate}, {rtts}, buffer {buffer}, {queue}", heads, rows)], form)
+
+
+def _run(what: str, scenarios: Sequence[Scenario]) -> list[Run]:
+    announce(scenarios)
+    with progress_bar(what) as progress:
+        return run_many(scenarios, progress=progress)
 
 
 @plot_app.command("response")
@@ -292,20 +288,29 @@ def plot(
     figure: Annotated[
         str, typer.Option(help=f"One of {', '.join(FIGURES)}; li-9.1 selects both of its parts.")
     ] = "li-8.1",
-    cc: Annotated[str | None, typer.Option("--cc", help="Algorithms. [default: the figure's]")] = None,
+    cc: Annotated[str | None, typer.Option("--cc", help="Algorithms.", show_default="the figure's")] = None,
     points: Annotated[int, typer.Option(min=0, help="Number of simulated points for each algorithm; 0 for none.")] = 7,
     most: Annotated[str, typer.Option(help="Maximum simulated time for a point.")] = "200 s",
-    to: Annotated[Path | None, typer.Option("--to", help="Output file. [default: response-FIGURE.png]")] = None,
+    out_file: Annotated[
+        Path | None, typer.Option("--out", help="Output file.", show_default="results/response-FIGURE.png")
+    ] = None,
 ) -> None:
-    """Plot published response functions (Kelly's figure 3, the thesis' 8.1 and 9.1) with simulated points on the curves."""
+    """Plot published response functions (Kelly's figure 3, the thesis' 8.1 and 9.1) with simulated points on the curves.
+
+    The points of a figure take about 20 s of processor time, those of li-9.1 40 s; --most 50s takes a quarter of that.
+    """
     parts = [key for key in FIGURES if key == figure or key.startswith(f"{figure}-")]
     if not parts:
         raise _core.ScenarioError(f"--figure: expected one of {', '.join(FIGURES)}, found {figure!r}")
-    picture, most_s = to or Path(f"response-{figure}.png"), _seconds(most, "--most")
-    if not picture.parent.is_dir():
-        raise _core.ScenarioError(f"--to: expected a file in an existing folder, found {str(picture)!r}")
+    picture, most_s = out_file or Path("results", f"response-{figure}.png"), seconds_of(most, "--most")
+    if out_file is not None and not picture.parent.is_dir():
+        raise _core.ScenarioError(f"--out: expected a file in an existing folder, found {str(picture)!r}")
+    plots.check_format(picture)
+    picture.parent.mkdir(exist_ok=True)
     for key in parts:
         names = words(cc) or list(FIGURES[key].cc)
         place = picture.with_stem(picture.stem + key.removeprefix(figure))
-        plots.save(plot_response(FIGURES[key], names, points, most_s=most_s), place)
+        plots.save(
+            plot_response(FIGURES[key], names, points, most_s=most_s, run=partial(_run, f"points of {key}")), place
+        )
         out.print(f"{place}")

@@ -2,7 +2,9 @@
 
 import ipaddress
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -11,9 +13,23 @@ import typer
 
 from elephan import _core
 from elephan.base.text import Terminal
+from elephan.cli import complete
 
+# Quantities are counted in integers of 64 bits.
+MOST = 2**62
 # Options of several commands.
-Settings = Annotated[list[str] | None, typer.Option("--set", help="Set a key: KEY=VALUE, such as path.rtt=162ms.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Set a key: KEY=VALUE, such as path.rtt=162ms.", autocompletion=complete.setting),
+]
+ScenarioFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="Scenario file, or the name of an example.",
+        autocompletion=complete.files(".toml", complete.scenario_names),
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing results folder.")]
 Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler: tls://host:8786.")]
 Tls = Annotated[Path | None, typer.Option(help="TLS for a cluster: folder with ca.pem, cert.pem and key.pem.")]
@@ -40,6 +56,46 @@ def assignments(texts: Sequence[str] | None, option: str = "--set", form: str = 
             raise _core.ScenarioError(f"{option}: expected {form}, found {text!r}")
         found[key.strip()] = value.strip()
     return found
+
+
+@contextmanager
+def given_as(options: Mapping[str, str]) -> Iterator[None]:
+    """Let errors name the options that gave a value, in place of its keys: `{"path.rate": "--rate"}`.
+
+    Numbers in keys do not count: `flow.cc` is the key of every flow.
+    """
+    try:
+        yield
+    except _core.ScenarioError as error:
+        key, _, rest = str(error).removeprefix("scenario: ").partition(": ")
+        option = options.get(re.sub(r"\.\d+", "", key))
+        if option is None or type(error) is not _core.ScenarioError:
+            raise
+        raise _core.ScenarioError(f"{option}: {rest}") from error
+
+
+def rate_of(text: str, option: str, *, least_bit_s: float = 0.0) -> float:
+    """A rate such as `500 Mbit/s`, in bit/s. Raises `ScenarioError`."""
+    least = f"of {least_bit_s:g} bit/s or more" if least_bit_s else "above zero"
+    return _quantity(text, option, "bit_s", f"a rate {least} such as 500Mbit/s", least_bit_s)
+
+
+def seconds_of(text: str, option: str) -> float:
+    """A time such as `100 ms`, in s. Raises `ScenarioError`."""
+    return _quantity(text, option, "s", "a time above zero such as 100ms")
+
+
+def bytes_of(text: str, option: str) -> int:
+    """A number of bytes such as `10 GB`. Raises `ScenarioError`."""
+    return int(_quantity(text, option, "bytes", "a number of bytes above zero such as 10GB"))
+
+
+def _quantity(text: str, option: str, unit: str, example: str, least: float = 0.0) -> float:
+    """A value above zero, and not below the least one, as a scenario file writes it."""
+    found = _core.quantity(text)
+    if found is None or found[1] != unit or found[0] < least or not 0 < found[0] < MOST:
+        raise _core.ScenarioError(f'{option}: expected {example}, found "{text}"')
+    return found[0]
 
 
 def words(text: str | None) -> list[str]:

@@ -8,9 +8,12 @@ from typing import Annotated
 import typer
 
 from elephan import _core
+from elephan.api.scenario import EXAMPLES
+from elephan.base.table import Head, Table, text_heads
 from elephan.base.text import Terminal
-from elephan.cli import BAD_INPUT, FAILED
+from elephan.cli import BAD_INPUT, FAILED, complete
 from elephan.cli.options import assignments, command_line
+from elephan.cli.output import Form, show
 from elephan.engines.packetdrill import Report, check, run
 
 app = command_line()
@@ -20,7 +23,14 @@ err = Terminal(stderr=True)
 
 @app.command()
 def packetdrill(
-    scripts: Annotated[list[Path], typer.Argument(help="Scripts, or folders with scripts (*.pkt).")],
+    scripts: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Scripts, folders with scripts (*.pkt), or names of scripts that come with Elephan.",
+            show_default="all that come with Elephan",
+            autocompletion=complete.files(".pkt", lambda: list(_ours())),
+        ),
+    ] = None,
     on_kernel: Annotated[
         bool, typer.Option("--kernel", help="Run them on this kernel's TCP, in real time; needs root.")
     ] = False,
@@ -28,6 +38,7 @@ def packetdrill(
         list[str] | None,
         typer.Option("--set", help="Set the simulated stack: KEY=VALUE, such as tcp.recovery=newreno or cc=cubic."),
     ] = None,
+    form: Form = "table",
 ) -> None:
     """Run packetdrill scripts on the simulator's TCP, or on the running kernel's.
 
@@ -39,25 +50,44 @@ def packetdrill(
         raise _core.ScenarioError("--set: expected no settings with --kernel, whose stack only scripts set, found some")
     check(keys)
     count: Counter[str] = Counter()
-    for path in list(_files(scripts)):
+    reports: list[Report] = []
+    for path in list(_files(scripts or list(_ours().values()))):
         try:
             report = run(path, keys, on_kernel=on_kernel)
         except _core.ScenarioError as error:
             err.message(str(error))
             count["unreadable"] += 1
             continue
-        _show(report)
+        if form == "table":
+            _show(report)
+        reports.append(report)
         count[report.outcome] += 1
+    if form != "table":
+        show([_table(reports)], form)
     names = [name for name in ("passed", "failed", "skipped", "unreadable") if count[name]]
-    out.message(", ".join(f"{count[name]} {name}" for name in names))
+    (out if form == "table" else err).message(", ".join(f"{count[name]} {name}" for name in names))
     if count["unreadable"]:
         raise typer.Exit(BAD_INPUT)
     if count["failed"]:
         raise typer.Exit(FAILED)
 
 
+def _ours() -> dict[str, Path]:
+    """The scripts that come with Elephan: their names and files."""
+    return {file.stem: file for file in sorted((EXAMPLES / "packetdrill").glob("*.pkt"))}
+
+
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
+        if not path.exists() and path.name == str(path) and not path.suffix:
+            known = _ours()
+            if path.name not in known:
+                ours = _core.one_of(list(known), path.name)
+                raise _core.ScenarioError(
+                    f"{path}: expected a script, a folder, or a script that comes with Elephan: {ours}; found neither"
+                )
+            yield known[path.name]
+            continue
         if not path.is_dir():
             yield path
             continue
@@ -65,6 +95,15 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
         if not found:
             raise _core.ScenarioError(f"{path}: expected scripts (*.pkt) in this folder, found none")
         yield from found
+
+
+def _table(reports: Sequence[Report]) -> Table:
+    heads = [*text_heads("script", "outcome"), Head("line"), *text_heads("what", "expected", "seen")]
+    return Table(
+        "",
+        heads,
+        [[one.file, one.outcome, one.line or None, one.text or one.reason, one.expected, one.seen] for one in reports],
+    )
 
 
 def _show(report: Report) -> None:

@@ -6,9 +6,11 @@ import typer
 
 from elephan import _core
 from elephan.base.documents import damage
-from elephan.cli.grids import Folder, Form, Where, known_form, missing, print_tables
+from elephan.cli import complete
+from elephan.cli.grids import Folder, Where, missing
 from elephan.cli.options import assignments, command_line, words
-from elephan.studies.sweeps import tables
+from elephan.cli.output import Form, show_estimates
+from elephan.studies.sweeps.tables import Pairs
 
 app = command_line()
 
@@ -17,9 +19,11 @@ app = command_line()
 def paired_command(
     folder: Folder,
     between: Annotated[str, typer.Option(help="Two values of a key to compare: flow.cc=htcp,scalable.")],
-    metric: Annotated[str, typer.Option(help="Metric.")] = "goodput",
+    metric: Annotated[
+        str, typer.Option(help="Metric.", autocompletion=complete.one_of(complete.metric_names))
+    ] = "goodput",
     where: Where = None,
-    form: Form = "text",
+    form: Form = "table",
 ) -> None:
     """Compare two settings of a sweep with common random numbers: difference, effect size and p-values."""
     key, equals, values = between.partition("=")
@@ -27,8 +31,6 @@ def paired_command(
     if not equals or len(both) != 2:
         raise _core.ScenarioError(f"--between: expected KEY=FIRST,SECOND, found {between!r}")
     with damage(folder):
-        compared = tables.paired(
-            folder, key=key, first=both[0], second=both[1], metric=metric, where=assignments(where, "--where")
-        )
-        print_tables([compared], known_form(form))
+        compared = Pairs.of(folder, key, (both[0], both[1]), metric, assignments(where, "--where"))
+        show_estimates(compared.table(), compared.records(), form)
         missing(folder)

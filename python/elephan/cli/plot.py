@@ -5,26 +5,37 @@ from typing import Annotated
 
 import typer
 
-from elephan import _core
-from elephan.api.charts import CHARTS
-from elephan.api.run import Run
+from elephan.api.pictures.kinds import KINDS, kind_named
 from elephan.base import plots
+from elephan.base.documents import damage
 from elephan.base.text import Terminal
+from elephan.cli import complete
 from elephan.cli.options import command_line
+from elephan.report.picture import picture_of
 
 app = command_line()
-out = Terminal()
 
 
 @app.command()
 def plot(
-    folder: Annotated[Path, typer.Argument(help="Results folder of a run.")],
-    what: Annotated[str, typer.Option(help=f"Quantity: {', '.join(CHARTS)}.")] = "cwnd",
-    to: Annotated[Path | None, typer.Option("--to", help="Output file. [default: FOLDER/WHAT.png]")] = None,
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help=f"Kind of picture: {', '.join(KINDS)}.",
+            autocompletion=complete.one_of(lambda: list(KINDS)),
+        ),
+    ],
+    folder: Annotated[
+        Path, typer.Argument(metavar="RESULTS", help="Results folder of a run, a comparison or a sweep.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Picture file: png, svg or pdf.", show_default="RESULTS/KIND.png")
+    ] = None,
 ) -> None:
-    """Plot a quantity over time from a results folder."""
-    if not (folder / "run.json").is_file():
-        raise _core.ScenarioError(f"{folder}: expected a results folder with run.json, found none")
-    picture = to or folder / f"{what}.png"
-    plots.save(Run.load(folder).plot(what), picture)
-    out.print(f"{picture}")
+    """Draw one picture of results: a quantity over time, a distribution, a map."""
+    target = out or folder / f"{kind_named(kind).name}.png"
+    plots.check_format(target)
+    with damage(folder):
+        plots.save(picture_of(folder, kind), target)
+    Terminal().message(f"{target}")

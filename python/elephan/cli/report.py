@@ -18,14 +18,19 @@ app = command_line()
 def report(
     folder: Annotated[
         Path,
-        typer.Argument(metavar="RESULTS", help="Results folder of a run, a comparison, a sweep or a reproduction."),
+        typer.Argument(
+            metavar="RESULTS", help="Results folder of a run, a comparison, a sweep, a reproduction or a path."
+        ),
     ],
-    out: Annotated[Path | None, typer.Option("--out", help="Output file. [default: RESULTS/report.FORMAT]")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Output file.", show_default="RESULTS/report.FORMAT")
+    ] = None,
     kind: Annotated[
-        str | None, typer.Option("--format", help="html, pdf, png, svg or md. [default: the suffix of --out, or html]")
+        str | None,
+        typer.Option("--format", help="html, pdf, png, svg or md.", show_default="the suffix of --out, or html"),
     ] = None,
 ) -> None:
-    """Write the results of a run, a comparison, a sweep or a reproduction as one file."""
+    """Write the results of a run, a comparison, a sweep, a reproduction or a path as one file."""
     kind = kind or (out.suffix.lstrip(".") if out is not None and out.suffix else "html")
     target = out or folder / f"report.{kind}"
     with damage(folder):

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,16 +13,19 @@ from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
-from matplotlib.figure import Figure
 
 from elephan import _core
 from elephan.base import plots
+from elephan.base.cores import core_count
 from elephan.base.documents import damage, read_json
 from elephan.base.folders import new_file, only_writer
+from elephan.base.plots import Figure
 from elephan.base.table import Table, text_heads
 from elephan.base.text import Terminal
+from elephan.cli import complete
 from elephan.cli.options import Scheduler, Tls, check_tls, command_line
-from elephan.cli.progress import progress_bar
+from elephan.cli.output import Form, show
+from elephan.cli.progress import progress_bar, span
 from elephan.studies.reproduce.catalogue import EXPERIMENTS
 from elephan.studies.reproduce.lab import SCENARIOS, SOURCES, Engine, Experiment, Lab, claims
 from elephan.studies.reproduce.page import write_page
@@ -42,13 +44,21 @@ COSTS = SCENARIOS / "costs.csv"
 
 @app.command()
 def reproduce(
-    name: Annotated[str, typer.Argument(help="`list`, `all`, `page`, a source, or SOURCE/EXPERIMENT.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="`list`, `all`, `page`, a source, or SOURCE/EXPERIMENT.",
+            autocompletion=complete.one_of(complete.experiments),
+        ),
+    ],
     quick: Annotated[
         bool, typer.Option("--quick", help="Use fewer and shorter runs: minutes for all. Their verdicts do not count.")
     ] = False,
     looks: Annotated[
         int | None,
-        typer.Option(min=1, help="Judge after at most this many looks at growing numbers of repeats. [default: all]"),
+        typer.Option(
+            min=1, help="Judge after at most this many looks at growing numbers of repeats.", show_default="all"
+        ),
     ] = None,
     claim: Annotated[
         list[str] | None,
@@ -69,7 +79,8 @@ def reproduce(
     out_dir: Annotated[
         Path, typer.Option("--out", help="Folder for runs and reports; finished runs are reused.")
     ] = Path("results/reproduce"),
-    page: Annotated[Path | None, typer.Option(help=f"Page to write. [default: {PAGE} for `page`]")] = None,
+    form: Form = "table",
+    page: Annotated[Path | None, typer.Option(help="Page to write.", show_default=f"{PAGE} for `page`")] = None,
 ) -> None:
     """Reproduce published experiments, and compare the results with the published numbers and claims.
 
@@ -78,7 +89,7 @@ def reproduce(
     """
     engines = [_engine("--engine", engine), *([_engine("--against", against)] if against is not None else [])]
     if name == "list":
-        _list()
+        show([_list()], form)
         return
     if name == "page":
         with damage(out_dir):
@@ -99,18 +110,21 @@ def reproduce(
             Lab(out_dir / "runs", quick=quick, engine=one, most_looks=looks, claims=asked, executor=executor)
             for one in dict.fromkeys(engines)
         ]
-        work = _Work(chosen, labs, out_dir, _costs(quick=quick))
+        work = _Work(chosen, labs, out_dir, _costs(quick=quick), form=form)
         err.message(work.announcement())
         for one in chosen:
             counts.update(work.do(one))
     if untested := sorted(asked - work.tested):
         raise _core.ScenarioError(f"--claim: expected a claim that {name} tests, found {', '.join(untested)}")
-    out.print(f"{_counted(len(chosen))}: " + ", ".join(f"{n} {what}" for what, n in sorted(counts.items())))
+    tell = out.message if form == "table" else err.message
+    if form != "table":
+        show(work.tables, form, work.reports)
+    tell(f"{_counted(len(chosen))}: " + ", ".join(f"{n} {what}" for what, n in sorted(counts.items())))
     if quick:
-        out.print("These verdicts are from fewer and shorter runs (--quick); the page does not count them.")
+        tell("These verdicts are from fewer and shorter runs (--quick); the page does not count them.")
     if page is not None:
         with damage(out_dir):
-            out.print(f"{write_page(out_dir, page)}")
+            tell(f"{write_page(out_dir, page)}")
 
 
 def _engine(option: str, name: str) -> Engine:
@@ -156,31 +170,42 @@ class _Work:
     costs: dict[str, float]
     # The claims that were tested.
     tested: set[str] = field(default_factory=set)
+    form: str = "table"
+    tables: list[Table] = field(default_factory=list)
+    reports: list[dict[str, Any]] = field(default_factory=list)
 
     def announcement(self) -> str:
         """What will be done, and how long it takes if nothing is there yet."""
         known = sum(self.costs.get(one.name, 0.0) for one in self.chosen)
-        cores = len(os.sched_getaffinity(0))
+        cores = core_count()
         text = f"{_counted(len(self.chosen))}; runs that are in {self.folder / 'runs'} are reused"
         if known:
             # Experiments share runs.
-            most = "at most" if len(self.chosen) > 1 else "about"
-            text += f"; the simulations take {most} {_span(known)} of processor time, {_span(known / cores)} on {cores} cores"
+            most = "at most " if len(self.chosen) > 1 else ""
+            took = f"{span(known)} of processor time, {span(known / cores)} on {cores} cores"
+            text += f"; where it was measured, they took {most}{took}"
         return text
 
     def do(self, one: Experiment) -> Counter[str]:
-        """Do an experiment on every engine, store the reports, print them; returns the verdicts of the first engine."""
+        """Do an experiment on every engine and store the reports; returns the verdicts of the first engine.
+
+        Tables and verdicts are printed at once, other formats when all experiments are done.
+        """
         reports = [self._report(one, lab) for lab in self.labs]
         first, others = reports[0], {lab.engine: report for lab, report in zip(self.labs[1:], reports[1:], strict=True)}
-        for table in tables_of(first, others):
-            out.print(table.to_terminal(out.width))
+        self.reports += reports
+        tables = tables_of(first, others)
+        if self.form != "table":
+            self.tables += tables
+            return verdicts_of(first)
+        show(tables, self.form)
         beside = {engine: {claim["claim"]: claim for claim in other["claims"]} for engine, other in others.items()}
         for claim in first["claims"]:
             out.strong(f"{claim['claim']} {claim['verdict']}", f": {claim['sentence']}")
             same = {engine: found[claim["claim"]] for engine, found in beside.items() if claim["claim"] in found}
             places = places_of(claim, same)
             if places is not None:
-                out.print(places.to_terminal(out.width))
+                out.show(places)
         return verdicts_of(first)
 
     def _report(self, one: Experiment, lab: Lab) -> dict[str, Any]:
@@ -248,19 +273,12 @@ def _counted(experiments: int) -> str:
     return "1 experiment" if experiments == 1 else f"{experiments} experiments"
 
 
-def _span(seconds: float) -> str:
-    minutes = seconds / 60
-    if minutes < 1.5:
-        return f"{max(1, round(seconds))} s"
-    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
-
-
-def _list() -> None:
+def _list() -> Table:
     rows = [
         [one.name, one.title, one.scenario or "formulas", "yes" if one.quick else ""] for one in EXPERIMENTS.values()
     ]
     head = text_heads("name", "what", "scenario", "in --quick")
-    out.print(Table("published experiments", head, rows).to_terminal(out.width))
+    return Table("published experiments", head, rows)
 
 
 def _write(place: Path, report: dict[str, Any]) -> None:

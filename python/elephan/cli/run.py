@@ -1,19 +1,25 @@
 """`elephan run`."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
+from rich.cells import cell_len
 
 from elephan import _core
+from elephan.api.pictures.over_time import chart
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, load
-from elephan.api.tables import of_run
+from elephan.api.tables import figures, heads, of_run, together
 from elephan.base.folders import default, file_names, new_folder
+from elephan.base.numbers import sparkline
 from elephan.base.text import Terminal
-from elephan.cli.options import Force, Isolate, Large, Settings, assignments, command_line
-from elephan.cli.progress import progress_bar
+from elephan.cli.options import Force, Isolate, Large, ScenarioFile, Settings, assignments, command_line
+from elephan.cli.output import ALL, Columns, Form, chosen, named, show
+from elephan.cli.progress import announce, progress_bar
 from elephan.engines.run import run as simulate
 
 app = command_line()
@@ -21,13 +27,15 @@ out = Terminal()
 err = Terminal(stderr=True)
 # Maximum rows of a table on the terminal; reports have more.
 MOST_ROWS = 50
+# Windows of so many flows are drawn, in lines of so many characters.
+MOST_DRAWN, MOST_ROOM = 8, 100
 # The default of `trace.interval` up to 1000 flows.
 USUAL_INTERVAL = "100 ms"
 
 
 @app.command()
 def run(
-    file: Annotated[Path, typer.Argument(help="Scenario file.")],
+    file: ScenarioFile,
     settings: Settings = None,
     seed: Annotated[int | None, typer.Option(help="Seed; overrides the file's.")] = None,
     engine: Annotated[
@@ -37,8 +45,9 @@ def run(
             "or linux (this kernel's TCP; needs root)."
         ),
     ] = None,
-    out_dir: Annotated[Path | None, typer.Option("--out", help="Results folder. [default: results/NAME]")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print only the summary, as JSON.")] = False,
+    out_dir: Annotated[Path | None, typer.Option("--out", help="Results folder.", show_default="results/NAME")] = None,
+    columns: Columns = None,
+    form: Form = "table",
     threads: Annotated[
         int, typer.Option(min=0, help="Threads of the simulator; 0: one for each core. Results are the same.")
     ] = 1,
@@ -60,6 +69,7 @@ def run(
         changes["trace.events"] = "true"
     if pcap:
         changes["trace.pcap"] = json.dumps(pcap)
+    names = named(columns, heads())
     scenario = load(file, changes, large=large)
     folder = out_dir or default(scenario.name)
     if scenario.document.get("sweep"):
@@ -67,29 +77,55 @@ def run(
     with new_folder(folder, force=force) as place:
         result = _run_one(scenario, place, threads, isolate=isolate)
     # The results are stored; an error while showing them does not lose them.
-    _show(result, folder, as_json=as_json)
+    _show(result, folder, form, names)
+
+
+def _draw(result: Run) -> None:
+    """Draw the windows over time, a line for each flow."""
+    picture = chart(result, "cwnd")
+    lines = [line for line in picture.lines if not line.minor]
+    most, end_s = max((float(np.nanmax(line.values)) for line in lines), default=0.0), result.summary.to_s
+    if not 1 <= len(lines) <= MOST_DRAWN or not most > 0:
+        return
+    named = max(cell_len(line.name) for line in lines)
+    room = max(min(out.width, MOST_ROOM) - named - 1, 1)
+    out.print()
+    out.message(f"cwnd from 0 s to {end_s:g} s, the highest {most:,.0f} segments")
+    for line in lines:
+        known = np.isfinite(line.values)
+        places = np.minimum(picture.time_s[known] / end_s * room, room - 1).astype(int)
+        shown = sparkline(places.tolist(), line.values[known].tolist(), room, most)
+        out.message(f"{line.name}{' ' * (named - cell_len(line.name))} {shown}")
 
 
 def _run_one(scenario: Scenario, place: Path, threads: int, *, isolate: bool) -> Run:
     files = file_names(scenario.document["trace"]["pcap"])
     captures = {link: str(place / f"{file}.pcap") for link, file in files.items()}
+    announce([scenario])
     with progress_bar(scenario.name) as progress:
         result = simulate(scenario, progress=progress, captures=captures, threads=threads, isolate=isolate)
     result.write_into(place)
     return result
 
 
-def _show(result: Run, folder: Path, *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(result.summary.to_dict(), indent=2))
-        return
+def _show(result: Run, folder: Path, form: str, names: Sequence[str] | None) -> None:
     summary = result.summary
-    out.message(f"{result.scenario.name}, from {summary.from_s:g} s to {summary.to_s:g} s")
-    for table in of_run(result):
-        out.print(table.to_terminal(out.width, MOST_ROWS))
+    if form == "table":
+        out.message(f"{result.scenario.name}, from {summary.from_s:g} s to {summary.to_s:g} s")
+    tables = [together(result), *of_run(result)]
+    document = summary.to_dict()
+    if names is not None and ALL not in names:
+        document = figures(summary, [name.replace("_", " ") for name in names])
+    show(tables if names is None else chosen(tables, names), form, document, MOST_ROWS)
+    lacks = [name for name in names or () if name != ALL and not chosen(tables, [name])]
+    if lacks:
+        err.message(f"--columns: this run has no {', '.join(lacks)}")
+    for reason in result.provenance.get("quality", {}).get("invalid_because", ()):
+        err.message(f"invalid run: {reason}")
+    if form != "table":
+        return
+    _draw(result)
     interval = result.scenario.trace_interval
     if interval != USUAL_INTERVAL and "interval" not in result.scenario.document["trace"]:
         out.message(f"sampled every {interval}, because there are many flows; --set trace.interval=100ms shows more")
-    for reason in result.provenance.get("quality", {}).get("invalid_because", ()):
-        err.message(f"invalid run: {reason}")
-    out.message(f"results in {folder}; `elephan plot {folder}` plots them")
+    out.message(f"results in {folder}; `elephan plot cwnd {folder}` plots them")

@@ -1,15 +1,19 @@
-"""`elephan scenario check`, `elephan scenario show` and `elephan scenario schema`."""
+"""`elephan scenario check`, `show`, `examples` and `schema`."""
 
+import itertools
 import json
+import re
+import shutil
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from elephan import _core
-from elephan.api.scenario import load, schema
+from elephan.api.scenario import EXAMPLES, examples, load, schema
+from elephan.base.table import Table, text_heads
 from elephan.base.text import Terminal, echo
-from elephan.cli.options import Large, Settings, assignments, command_line
+from elephan.cli.options import Large, ScenarioFile, Settings, assignments, command_line
 
 app = command_line(group=True)
 out = Terminal()
@@ -17,7 +21,7 @@ out = Terminal()
 
 @app.command("check")
 def check(
-    file: Annotated[Path, typer.Argument(help="Scenario file.")],
+    file: ScenarioFile,
     settings: Settings = None,
     large: Large = False,
 ) -> None:
@@ -37,12 +41,36 @@ def check(
 
 @app.command("show")
 def show(
-    file: Annotated[Path, typer.Argument(help="Scenario file.")],
+    file: ScenarioFile,
     settings: Settings = None,
 ) -> None:
     """Print a scenario as TOML with every key of its stack: the defaults, and those that `tcp.profile` sets."""
     table = _core.to_toml(_core.shown(load(file, assignments(settings)).to_json()))
     echo(table)
+
+
+@app.command("examples")
+def examples_(
+    copy: Annotated[
+        Path | None,
+        typer.Option("--out", help="Copy them into this new folder, with traces, algorithms and packetdrill scripts."),
+    ] = None,
+) -> None:
+    """List the scenarios that come with Elephan. Every command that takes a scenario file also takes their names."""
+    if copy is not None:
+        if copy.exists():
+            raise FileExistsError(f"{copy}: expected no such folder, found one")
+        shutil.copytree(EXAMPLES, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        out.print(f"examples in {copy}", soft_wrap=True)
+        return
+    rows = [[name, _purpose(file)] for name, file in examples().items()]
+    out.show(Table("", text_heads("name", "what it shows"), rows))
+
+
+def _purpose(file: Path) -> str:
+    """The first sentence of the comment that a file begins with."""
+    lines = itertools.takewhile(lambda line: line.startswith("#"), file.read_text(encoding="utf-8").splitlines())
+    return re.split(r"(?<=[.?]) ", " ".join(line.removeprefix("#").strip() for line in lines))[0].rstrip(".")
 
 
 @app.command("schema")

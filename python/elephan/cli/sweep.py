@@ -1,5 +1,6 @@
 """`elephan sweep`."""
 
+import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,8 +13,18 @@ from elephan.api.scenario import load
 from elephan.base.folders import default, own_or_empty
 from elephan.base.text import Terminal
 from elephan.cli.grids import tell
-from elephan.cli.options import Isolate, Large, Scheduler, Settings, Tls, assignments, check_tls, command_line
-from elephan.cli.progress import NameColumn
+from elephan.cli.options import (
+    Isolate,
+    Large,
+    ScenarioFile,
+    Scheduler,
+    Settings,
+    Tls,
+    assignments,
+    check_tls,
+    command_line,
+)
+from elephan.cli.progress import Lines, NameColumn, announce
 from elephan.studies.sweeps.dataset import DESCRIPTION, Dataset, named
 from elephan.studies.sweeps.loop import Sweep, SweepRun, sweep
 from elephan.studies.sweeps.schedulers import connect
@@ -28,10 +39,12 @@ err = Terminal(stderr=True)
 
 @app.command("sweep")
 def sweep_command(
-    file: Annotated[Path, typer.Argument(help="Scenario file.")],
-    folder: Annotated[Path | None, typer.Option("--out", help="Folder of the sweep. [default: results/NAME]")] = None,
+    file: ScenarioFile,
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the sweep.", show_default="results/NAME")
+    ] = None,
     settings: Settings = None,
-    workers: Annotated[int, typer.Option(min=0, help="Number of threads on this machine. [default: all cores]")] = 0,
+    workers: Annotated[int, typer.Option(min=0, help="Number of threads on this machine; 0: all cores.")] = 0,
     scheduler: Scheduler = None,
     tls: Tls = None,
     slurm: Annotated[str | None, typer.Option(help='Run as Slurm jobs with these options: "--partition=cpu".')] = None,
@@ -53,6 +66,9 @@ def sweep_command(
     if len(systems) + (scheduler is not None) > 1:
         raise _core.ScenarioError("sweep: expected one of --scheduler, --slurm, --pbs and --htcondor, found more")
     check_tls(tls, scheduler=scheduler, jobs=bool(systems))
+    if not systems and scheduler is None:
+        expansion = _core.Expansion(scenario.to_json())
+        announce([scenario], expansion.points * expansion.repeats, workers)
     with ExitStack() as stack:
         where: Any = None if scheduler is None else stack.enter_context(connect(scheduler, tls))
         for kind, text in systems:
@@ -99,16 +115,20 @@ def run_sweep(one: Sweep) -> None:
         bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
         # The sweep is closed first: it writes the finished runs.
         with bar as progress, closing(iter(one)) as runs:
+            started = time.monotonic()
             task = progress.add_task(one.scenario.name, total=None, rate="")
+            lines = None if err.is_terminal else Lines(one.scenario.name)
             for run in runs:
                 tell(named(one.losses, "their runs are repeated"))
                 one.losses = []
                 if not run.ok and len(failures) < SHOWN_FAILURES:
                     failures.append(run)
-                seconds = progress.tasks[0].elapsed or 0
+                seconds = time.monotonic() - started
                 rate = (one.done - one.reused) / seconds if seconds else 0
                 text = f"{rate:.3g} runs/s" + (f", {one.failed} failed" if one.failed else "")
                 progress.update(task, total=one.total, completed=one.done, rate=text)
+                if lines is not None:
+                    lines(one.done / one.total, f", {one.done} of {one.total} runs, {text}")
     except KeyboardInterrupt as stopped:
         if one.total:
             # More may have been written than was counted.

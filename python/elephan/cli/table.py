@@ -6,9 +6,12 @@ import typer
 
 from elephan import _core
 from elephan.base.documents import damage
-from elephan.base.text import Terminal, echo
-from elephan.cli.grids import Folder, Form, Where, known_form, missing, print_tables
+from elephan.base.table import of_records
+from elephan.base.text import Terminal
+from elephan.cli import complete
+from elephan.cli.grids import Folder, Where, missing
 from elephan.cli.options import assignments, command_line, words
+from elephan.cli.output import Form, show
 from elephan.studies.sweeps import tables
 
 app = command_line()
@@ -19,14 +22,25 @@ err = Terminal(stderr=True)
 def table_command(
     folder: Folder,
     rows: Annotated[
-        str | None, typer.Option(help="Keys of the sweep, separated by commas. [default: all that are not columns]")
+        str | None,
+        typer.Option(help="Keys of the sweep, separated by commas.", show_default="all that are not columns"),
     ] = None,
     cols: Annotated[str | None, typer.Option(help="Keys of the sweep; without keys, the columns are metrics.")] = None,
-    metric: Annotated[str | None, typer.Option(help="Metrics, separated by commas.")] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            "--metric",
+            "--columns",
+            autocompletion=complete.list_of(complete.metric_names),
+            help="Metrics, separated by commas: names as `elephan query RESULTS` lists.",
+        ),
+    ] = None,
     where: Where = None,
     stat: Annotated[str, typer.Option(help="mean or median (with a bootstrap interval).")] = "mean",
-    interval: Annotated[str | None, typer.Option(help="t (Student) or bootstrap. [default: t]")] = None,
-    form: Form = "text",
+    interval: Annotated[
+        str | None, typer.Option(help="t (Student) or bootstrap.", show_default="t; for medians bootstrap")
+    ] = None,
+    form: Form = "table",
 ) -> None:
     """Show a sweep's metrics for each setting, with 95 % confidence intervals over repeats."""
     if stat not in ("mean", "median"):
@@ -43,10 +57,11 @@ def table_command(
         "centre": stat,
     }
     with damage(folder):
-        if known_form(form) == "csv":
-            echo(tables.long_csv(folder, **options))
+        if form in ("csv", "json"):
+            estimates = tables.records(folder, **options)
+            show([of_records(estimates)], form, estimates)
         else:
-            print_tables(tables.table(folder, **options), form)
+            show(tables.table(folder, **options), form)
         failed = tables.Selection.of(folder, options["where"]).failed
         missing(folder)
     if failed:

@@ -31,12 +31,16 @@ def ui(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
 ) -> None:
     """Open a local web page: start runs, watch and change them live, view results."""
+    if results.exists() and not results.is_dir():
+        raise _core.ScenarioError(f"--results: expected a folder, found the file {results}")
     # Other users of this machine can reach the loopback interface.
     token = secrets.token_urlsafe(24)
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        # From here on the kernel accepts connections, so that the address can be opened as soon as it is printed.
+        listener.listen()
     except (OSError, OverflowError) as error:
         raise _core.ScenarioError(f"--host {host} --port {port}: expected a free address, found: {error}") from error
     port = listener.getsockname()[1]
@@ -59,7 +63,7 @@ def ui(
         try:
             _ends_at_logout(server).run(sockets=[listener])
         except KeyboardInterrupt as stopped:
-            stopped.add_note(f"results are in {results}")
+            stopped.add_note(f"the page is closed, results are in {results}")
             raise
 
 

@@ -110,6 +110,7 @@ def _columns(
             "rto_s": np.zeros(len(flow)),
             "pipe_bytes": whole(flat(course.windows) * mss),
             "goodput_bit_s": flat(goodput),
+            "receive_rate_bit_s": flat(goodput),
             "delivered_bytes": whole(flat(np.cumsum(goodput, axis=0) * step / 8)),
             "sent_bytes": whole(flat(np.cumsum(course.rates, axis=0) * step * mss)),
             "retransmits": whole(flat(lost)),

@@ -15,6 +15,7 @@ from typing import IO, Any
 from elephan import _core
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario
+from elephan.base.cores import core_count
 from elephan.engines.run import run as simulate
 from elephan.engines.sim import Progress
 from elephan.foreign import names
@@ -97,9 +98,9 @@ def run_many(scenarios: Sequence[Scenario], threads: int, progress: Progress | N
         except Exception as error:
             return error
 
-    with ThreadPoolExecutor(threads or len(os.sched_getaffinity(0))) as pool:
-        left = futures = [pool.submit(one, number) for number in range(len(scenarios))]
+    with ThreadPoolExecutor(threads or core_count()) as pool:
         try:
+            left = futures = [pool.submit(one, number) for number in range(len(scenarios))]
             while left:
                 left = list(wait(left, LISTENS_S).not_done)
                 if progress is not None:

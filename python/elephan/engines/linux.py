@@ -77,7 +77,10 @@ def run(
 
 
 def from_columns(scenario: Scenario, result: dict[str, Any], engine: str, system: str, wall_s: float) -> Run:
-    """Make a run from the data of the extension module. `system` names the kernel on which the engine ran it."""
+    """Make a run from the data of the extension module. `system` names the kernel on which the engine ran it.
+
+    The quality of the links is known only where they are the engine's own.
+    """
     columns = {name: result[name] for name in TABLES}
     columns["flows"] = {**columns["flows"], **result["kernel"]}
     return Run(
@@ -93,6 +96,6 @@ def from_columns(scenario: Scenario, result: dict[str, Any], engine: str, system
             "wall_time_s": wall_s,
             "segments_delivered": result["segments_delivered"],
             "events_handled": result["events_handled"],
-            "quality": json.loads(result["quality"]),
+            **({"quality": json.loads(result["quality"])} if "quality" in result else {}),
         },
     )

@@ -1,11 +1,13 @@
 """Runs scenarios, each on its engine."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib import import_module
 
 from elephan import _core
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario
+from elephan.base.notebook import watched
 from elephan.engines import sim
 from elephan.engines.sim import Progress
 
@@ -31,25 +33,26 @@ def run(
     """Run a scenario, and return its results.
 
     The interpreter lock is released during the run. `progress` is called every 50 ms with the completed share; an exception
-    from it, or from a signal handler, ends the run at once. `captures` gives the output file for each link that the
-    scenario's `trace.pcap` names. `cancel`, instead of `progress`, lets another thread stop the run, which then raises
-    `KeyboardInterrupt`. The simulator divides the run among `threads` threads (0: one for each core); the results are the
-    same. `isolate` gives the run a process of its own: an algorithm in C that crashes is then an `AlgorithmError` here. A
-    sweep has several runs: use `sweep` for it.
+    from it, or from a signal handler, ends the run at once. Without it, a notebook and Python's prompt show a bar if the run
+    takes more than a second. `captures` gives the output file for each link that the scenario's `trace.pcap` names. `cancel`,
+    instead of `progress`, lets another thread stop the run, which then raises `KeyboardInterrupt`. The simulator divides the
+    run among `threads` threads (0: one for each core); the results are the same. `isolate` gives the run a process of its own:
+    an algorithm in C that crashes is then an `AlgorithmError` here. A sweep has several runs: use `sweep` for it.
     """
     if scenario.document.get("sweep"):
         raise _core.ScenarioError("scenario: sweep: expected none for a single run, found one; use sweep()")
-    if isolate:
-        alone: Run = import_module(ISOLATED).run(
-            scenario, progress=progress, captures=captures, cancel=cancel, threads=threads
-        )
-        return alone
-    if (name := scenario.document["engine"]) != "sim":
-        if threads != 1:
-            raise _core.ScenarioError(f"threads: expected 1 with the engine {name}, found {threads}")
-        made: Run = import_module(OTHERS[name]).run(scenario, progress=progress or _heeds(cancel))
-        return made
-    return sim.run_all([scenario], threads, progress, captures, cancel)[0]
+    with watched(scenario.name, progress) if cancel is None else nullcontext(progress) as told:
+        if isolate:
+            alone: Run = import_module(ISOLATED).run(
+                scenario, progress=told, captures=captures, cancel=cancel, threads=threads
+            )
+            return alone
+        if (name := scenario.document["engine"]) != "sim":
+            if threads != 1:
+                raise _core.ScenarioError(f"threads: expected 1 with the engine {name}, found {threads}")
+            made: Run = import_module(OTHERS[name]).run(scenario, progress=told or _heeds(cancel))
+            return made
+        return sim.run_all([scenario], threads, told, captures, cancel)[0]
 
 
 def run_many(
@@ -58,16 +61,19 @@ def run_many(
     """Run scenarios on all cores (or on `threads`); results come in the same order, and equal those of `run`.
 
     On engines other than the simulator they run in sequence. `isolate` is as for `run`. An error of a run is raised.
+    `progress` is called with the completed share; without it, a bar is shown as by `run`.
     """
-    if isolate:
-        outcomes = run_isolated(scenarios, threads=threads, progress=progress)
-        for outcome in outcomes:
-            if isinstance(outcome, Exception):
-                raise outcome
-        return [outcome for outcome in outcomes if isinstance(outcome, Run)]
-    if any(scenario.document["engine"] != "sim" for scenario in scenarios):
-        return [run(scenario, progress=progress) for scenario in scenarios]
-    return sim.run_all(scenarios, threads, progress)
+    count = len(scenarios)
+    with watched(f"{count} runs", progress) as told:
+        if isolate:
+            outcomes = run_isolated(scenarios, threads=threads, progress=told)
+            for outcome in outcomes:
+                if isinstance(outcome, Exception):
+                    raise outcome
+            return [outcome for outcome in outcomes if isinstance(outcome, Run)]
+        if any(scenario.document["engine"] != "sim" for scenario in scenarios):
+            return [run(one, progress=told and _part(told, done, count)) for done, one in enumerate(scenarios)]
+        return sim.run_all(scenarios, threads, told)
 
 
 def run_isolated(
@@ -78,6 +84,11 @@ def run_isolated(
         threads = 1
     outcomes: list[Run | Exception] = import_module(ISOLATED).run_many(scenarios, threads, progress)
     return outcomes
+
+
+def _part(progress: Progress, done: int, count: int) -> Progress:
+    """The progress of one of `count` runs in sequence, of which `done` are over."""
+    return lambda share: progress((done + share) / count)
 
 
 def _heeds(cancel: _core.Cancel | None) -> Progress | None:

@@ -2,7 +2,9 @@
 
 import json
 import time
+import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from elephan import _core
@@ -22,9 +24,19 @@ def run_all(
 ) -> list[Run]:
     """Run scenarios on `threads` (0: on all cores), with results in the same order."""
     started = time.perf_counter()
-    results = _core.run_many([scenario.to_json() for scenario in scenarios], threads, progress, captures, cancel)
+    try:
+        results = _core.run_many([scenario.to_json() for scenario in scenarios], threads, progress, captures, cancel)
+    except _core.AlgorithmError as error:
+        raise _core.AlgorithmError(f"{error}{_line_of(error.__cause__)}") from error.__cause__
     wall = time.perf_counter() - started
     return [from_columns(scenario, result, wall) for scenario, result in zip(scenarios, results, strict=True)]
+
+
+def _line_of(raised: BaseException | None) -> str:
+    """Where a class of the user's raised an error, in the file of the method that was called; empty if no class did."""
+    frames = traceback.extract_tb(raised.__traceback__) if raised is not None else []
+    own = [frame for frame in frames if frame.filename == frames[0].filename]
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
 
 
 def from_columns(scenario: Scenario, result: dict[str, Any], wall_s: float) -> Run:

@@ -92,8 +92,11 @@ def provide(
                 continue
         try:
             register(name)
-        except (ValueError, OSError) as error:
+        except ValueError as error:
             problems.append(f"{file}: {key}: {error}")
+        except OSError as error:
+            told = f"{error.filename}: {error.strerror}" if error.filename is not None else f"{error}"
+            problems.append(f"{file}: {key}: {told}")
     if problems:
         raise _core.ScenarioError("\n".join(problems))
     return whole, settings

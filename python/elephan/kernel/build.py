@@ -1,6 +1,7 @@
 """Makes an object that registers an algorithm under a given name: the source is compiled once, then the object is renamed.
 
-clang compiles for eBPF, once for all kernels. The loader relocates fields to their offsets in the running kernel.
+clang compiles for eBPF, once for all kernels. The loader relocates fields to their offsets in the running kernel. So a wheel
+has the objects of `kernel/`, and clang is needed only for a user's own files.
 """
 
 import hashlib
@@ -17,6 +18,9 @@ from elephan.kernel.errors import KernelError
 
 FLAGS = ("-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3", "-c")
 
+# What `make objects` puts here: the objects, and the digest of their sources.
+SHIPPED = Path(__file__).with_name("objects")
+KEY = "sources.sha256"
 # TCP_CA_NAME_MAX of the kernel.
 NAME_BYTES = 16
 REGISTERED = re.compile(r'\.name\s*=\s*"(\w{1,15})"')
@@ -33,22 +37,40 @@ def cache() -> Path:
     return Path(base) / "elephan" / "kernel"
 
 
-def compiled(source: str) -> bytes:
-    """The object of a source file of `kernel/`, from the cache if possible. A cached file begins with a digest of the object.
-
-    Raises `KernelError` if there is no clang, or if it refuses the file.
-    """
+def key() -> str:
+    """A digest of all files of `kernel/` and of the flags, in hexadecimal digits."""
     sources = _core.kernel_sources()
     digest = hashlib.sha256("\0".join(f"{name}\0{text}" for name, text in sorted(sources.items())).encode())
     digest.update(" ".join(FLAGS).encode())
-    folder = cache() / digest.hexdigest()[:16]
-    kept = folder / source.replace(".bpf.c", ".bpf.o")
+    return digest.hexdigest()
+
+
+def shipped() -> Path | None:
+    """The folder of the objects that came with this package; None if it has none, or those of other sources."""
+    file = SHIPPED / KEY
+    return SHIPPED if file.is_file() and file.read_text(encoding="ascii") == key() else None
+
+
+def object_name(source: str) -> str:
+    """The name of the object of a source file."""
+    return source.replace(".bpf.c", ".bpf.o")
+
+
+def compiled(source: str) -> bytes:
+    """The object of a source file of `kernel/`: that of the package, or else of the cache, if the sources are the same.
+
+    A cached file begins with a digest of the object. Raises `KernelError` if there is no clang, or if it refuses the file.
+    """
+    if (ready := shipped()) is not None:
+        return (ready / object_name(source)).read_bytes()
+    folder = cache() / key()[:16]
+    kept = folder / object_name(source)
     if kept.is_file():
         digest_kept, data = kept.read_bytes().partition(b"\n")[::2]
         if digest_kept.decode("ascii", "replace") == hashlib.sha256(data).hexdigest():
             return data
         # The cached file is damaged, so the source is compiled again.
-    data = _made(source)
+    data = made(source)
     folder.mkdir(parents=True, exist_ok=True)
     with new_file(kept) as new:
         new.write_bytes(hashlib.sha256(data).hexdigest().encode() + b"\n" + data)
@@ -57,7 +79,7 @@ def compiled(source: str) -> bytes:
 
 def compiled_file(path: Path) -> bytes:
     """The object of a user's file in the form of those of `kernel/`. Raises as `compiled`."""
-    return _made(str(path))
+    return made(str(path))
 
 
 def registered_name(path: Path) -> str:
@@ -70,7 +92,7 @@ def registered_name(path: Path) -> str:
     return found[1]
 
 
-def _made(source: str) -> bytes:
+def made(source: str) -> bytes:
     """The object of a file of `kernel/`, or of the file with this absolute path, as clang compiles it now."""
     compiler = clang()
     if compiler is None:
@@ -78,12 +100,12 @@ def _made(source: str) -> bytes:
     with tempfile.TemporaryDirectory() as place:
         for name, text in _core.kernel_sources().items():
             (Path(place) / name).write_text(text, encoding="utf-8")
-        made = Path(place) / "out.o"
-        command = [compiler, *FLAGS, f"-I{place}", str(Path(place) / source), "-o", str(made)]
+        output = Path(place) / "out.o"
+        command = [compiler, *FLAGS, f"-I{place}", str(Path(place) / source), "-o", str(output)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise KernelError(f"{source}: clang refused it:\n{done.stderr.strip()}")
-        return made.read_bytes()
+        return output.read_bytes()
 
 
 def renamed(data: bytes, registered: str, name: str) -> bytes:

@@ -26,6 +26,7 @@ from functools import cache
 from pathlib import Path
 
 from elephan import _core
+from elephan.base.cores import core_count
 from elephan.base.folders import new_folder
 from elephan.kernel import build as objects
 from elephan.kernel.errors import KernelError
@@ -315,7 +316,7 @@ def _source(source: str) -> Path:
     if re.fullmatch(r"linux-source-[\d.]+", source):
         expected = DEBIAN_SOURCES / f"{source}.tar.xz"
         raise KernelError(f"{source}: expected {expected}, found none; apt-get install {source}")
-    raise KernelError(
+    raise _core.ScenarioError(
         f"{source}: expected a kernel's tree, a tarball of one, or a package such as {DEFAULT}, found none"
     )
 
@@ -415,7 +416,7 @@ def _compile(tree: Path, version: str, progress: Progress) -> None:
         done += line.startswith(("  CC ", "  AS "))
         progress(min(done / OBJECTS, 0.99))
 
-    _make(tree, version, f"-j{len(os.sched_getaffinity(0))}", PROGRAM, heard=count)
+    _make(tree, version, f"-j{core_count()}", PROGRAM, heard=count)
     try:
         found = _output([str(tree / PROGRAM), "--version"]).strip()
     except OSError as error:

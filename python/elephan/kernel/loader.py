@@ -58,7 +58,7 @@ def missing() -> list[str]:
         libbpf.library()
     except KernelError as error:
         lines.append(str(error))
-    if build.clang() is None and not list(build.cache().glob("*/*.bpf.o")):
+    if build.clang() is None and build.shipped() is None and not list(build.cache().glob("*/*.bpf.o")):
         lines.append("clang: expected it to be installed (apt-get install clang), found none")
     return lines
 
@@ -73,7 +73,7 @@ def known(name: str) -> Algorithm:
     """The algorithm with this name. Raises `ScenarioError` if there is none."""
     found = algorithms().get(name)
     if found is None:
-        raise _core.ScenarioError(f"kernel: expected one of {', '.join(algorithms())}, found {name!r}")
+        raise _core.ScenarioError(f"kernel: expected {_core.one_of(list(algorithms()), name)}, found {name!r}")
     return found
 
 

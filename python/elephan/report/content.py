@@ -1,39 +1,16 @@
 """The content of a report. The page that shows it has the same types in web/src/content.ts."""
 
+import base64
 import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 from scipy.special import stdtrit
 
-from elephan import _core
 from elephan.api.metrics import METRICS
+from elephan.api.pictures.data import Cells, Chart, Numbers, Points, Runs
 from elephan.base.table import Table
-from elephan.report import series
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line over time. Lines of one flow share the number of their colour."""
-
-    name: str
-    values: series.Numbers
-    colour: int
-    minor: bool = False
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Lines over the same times."""
-
-    id: str
-    title: str
-    unit: str
-    meaning: str
-    time_s: series.Numbers
-    lines: list[Line]
-    note: str = ""
-    steps: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,75 +32,12 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Runs:
-    """Runs with their settings and metrics: one row each."""
-
-    title: str
-    keys: list[str]
-    settings: list[list[Any]]
-    values: list[list[float | None]]
-
-    def axis(self) -> list[list[float | None]]:
-        """The settings as numbers in SI units; None if they are words."""
-        return [
-            [(_core.quantity(value) or (None,))[0] if isinstance(value, str) else _float(value) for value in row]
-            for row in self.settings
-        ]
-
-    def numeric(self) -> list[bool]:
-        """For each key, whether all its values are numbers."""
-        axis = self.axis()
-        return [all(row[k] is not None for row in axis) for k in range(len(self.keys))]
-
-
-@dataclass(frozen=True)
-class Series:
-    """Points with their intervals."""
-
-    name: str
-    colour: int
-    x: list[float]
-    y: list[float | None]
-    low: list[float | None] | None = None
-    high: list[float | None] | None = None
-    line: bool = True
-    points: bool = True
-    dashed: bool = False
-
-
-@dataclass(frozen=True)
-class Axis:
-    """An axis of a figure."""
-
-    label: str
-    log: bool = False
-    zero: bool = True
-
-
-@dataclass(frozen=True)
-class Points:
-    """Lines and points over a quantity other than time."""
-
-    id: str
-    title: str
-    x: Axis
-    y: Axis
-    series: list[Series]
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class Picture:
     """An existing picture as a data URL, and its data as CSV."""
 
     title: str
     url: str
     csv: str = ""
-
-
-def sentences(*parts: str) -> str:
-    """Join the sentences of a note; empty ones are left out."""
-    return " ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True)
@@ -140,38 +54,14 @@ class Content:
     tables: list[Table] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
     runs: Runs | None = None
-    figures: list[Points] = field(default_factory=list)
+    figures: list[Points | Cells] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
         """The JSON that the page reads."""
         charts = [
-            {
-                "title": group.title,
-                "charts": [
-                    {
-                        "id": chart.id,
-                        "title": chart.title,
-                        "unit": chart.unit,
-                        "meaning": chart.meaning,
-                        "note": chart.note,
-                        "steps": chart.steps,
-                        "x": series.packed(chart.time_s, exact=True),
-                        "lines": [
-                            {
-                                "name": line.name,
-                                "colour": line.colour,
-                                "minor": line.minor,
-                                "values": series.packed(line.values),
-                            }
-                            for line in chart.lines
-                        ],
-                    }
-                    for chart in group.charts
-                ],
-            }
-            for group in self.groups
+            {"title": group.title, "charts": [_chart_json(chart) for chart in group.charts]} for group in self.groups
         ]
         plain = {
             "kind": self.kind,
@@ -184,11 +74,26 @@ class Content:
             "tables": [table.to_page() for table in self.tables],
             "groups": charts,
             "runs": None if self.runs is None else _runs_json(self.runs),
-            "figures": [asdict(figure) for figure in self.figures],
+            "figures": [{"kind": type(figure).__name__.lower(), **asdict(figure)} for figure in self.figures],
             "pictures": [asdict(picture) for picture in self.pictures],
             "notes": self.notes,
         }
         return json.dumps(_finite(plain), allow_nan=False)
+
+
+def _chart_json(chart: Chart) -> dict[str, Any]:
+    lines = [
+        {"name": line.name, "colour": line.colour, "minor": line.minor, "values": _packed(line.values)}
+        for line in chart.lines
+    ]
+    marks = [asdict(mark) for mark in chart.marks]
+    return {**vars(chart), "time_s": _packed(chart.time_s, exact=True), "lines": lines, "marks": marks}
+
+
+def _packed(values: Numbers, *, exact: bool = False) -> dict[str, str]:
+    """Numbers as little-endian floats in base64: 32 bits, which is more than a picture shows, or 64 for times."""
+    kind, name = ("<f8", "f64") if exact else ("<f4", "f32")
+    return {name: base64.b64encode(np.asarray(values).astype(kind).tobytes()).decode()}
 
 
 def _runs_json(runs: Runs) -> dict[str, Any]:
@@ -202,10 +107,6 @@ def _runs_json(runs: Runs) -> dict[str, Any]:
         "values": runs.values,
         "t95": [float(stdtrit(n, 0.975)) for n in range(1, min(most, 200))],
     }
-
-
-def _float(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _finite(value: Any) -> Any:

@@ -1,88 +1,159 @@
 """The figures and pages of a report, with matplotlib."""
 
 import textwrap
-from collections.abc import Sequence
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from elephan.api.metrics import METRICS
-from elephan.base.plots import COLOURS, STYLE, legend, thin
-from elephan.base.table import Table
+from elephan.api.pictures import draw
+from elephan.api.pictures.data import Runs
+from elephan.base.plots import COLOURS, STYLE, Figure
+from elephan.base.table import Table, text_heads
 from elephan.base.text import drawn, visible
-from elephan.report.content import Chart, Content, Group, Points, Runs
+from elephan.report.content import Content, Group
 from elephan.studies.statistics import Estimate
 
-# A page of a report in inches: A4, upright.
-PAGE = (8.27, 11.69)
+# Width of the pages of a paper's file in inches, and the room for text beside its figures.
+WIDTH, MARGIN = draw.WIDTH, 0.15
+# Heights of a line of text and of a row of a table in inches, and rows of a table on a page.
+LINE, ROW, MOST_ROWS = 0.135, 0.19, 45
+# Letters of 6.5 point in an inch, as wide as the widest words are.
+LETTERS = 17
+# Lines of a scenario on a page.
+MOST_LINES = 70
 
 
 def of_content(content: Content) -> list[Figure]:
     """The figures of a report: one for each group of charts, the metrics, and figures not over time."""
     with mpl.rc_context(STYLE):
-        figures = [_xy(figure) for figure in content.figures]
+        figures = [
+            draw.figure([(figure.title, figure)], f"{content.title}: {figure.title}") for figure in content.figures
+        ]
         if content.runs is not None:
             figures.append(_metrics(content.runs))
         return [*figures, *(_group(group, content.title) for group in content.groups)]
 
 
-def of_tables(content: Content) -> list[Figure]:
-    """The text of a report as pages: the scenario, and the tables."""
+def for_paper(content: Content) -> list[Figure]:
+    """The figures of a report at the width of one column, those of many panels at that of a page, each with its caption."""
+    seeds = [f"; {fact} {value}" for fact, value in content.facts if fact in ("seed", "seeds")]
+    about = f"{content.title}: {content.subtitle}{''.join(seeds)}"
+    found = [draw.figure([("", one)], f"{one.title}. {about}", draw.COLUMN) for one in content.figures]
+    for group in content.groups:
+        # Charts of one quantity, as of a comparison, are panels with one scale.
+        if len({chart.meaning for chart in group.charts}) == 1:
+            quantity = group.title.partition(",")[0]
+            panels = [(chart.title, replace(chart, title=quantity)) for chart in group.charts]
+            found.append(draw.figure(panels, f"{group.title}. {about}"))
+        else:
+            found += [draw.figure([("", one)], f"{one.title}. {about}", draw.COLUMN) for one in group.charts]
     with mpl.rc_context(STYLE):
-        first = Figure(figsize=PAGE)
-        first.set_layout_engine("none")
-        lines = [content.subtitle, "", *(f"{fact}: {value}" for fact, value in content.facts), "", *content.notes]
-        if content.command:
-            lines += ["", *_wrapped(content.command, 95)]
-        first.text(0.08, 0.94, drawn(content.title, 60), fontsize=15, weight="bold", va="top")
-        text = "\n".join(line for long in lines for line in _wrapped(long, 105))
-        first.text(0.08, 0.91, text, fontsize=8.5, va="top", linespacing=1.5)
-        tiles = [[tile.name, tile.value, tile.unit] for tile in content.tiles]
-        if tiles:
-            _cells(first, (0.08, 0.3, 0.5, 0.3), ["metric", "value", "unit"], tiles)
-        tables = []
-        for table in content.tables:
-            for start in range(0, max(len(table.rows), 1), 45):
-                tables.append(_table_page(table, start))
-        return [first, *tables]
+        return [*found, *([_metrics(content.runs)] if content.runs is not None else [])]
+
+
+def of_tables(content: Content) -> list[Figure]:
+    """The text of a report as pages of the width of a journal's page, each as long as what is on it."""
+    lines = [content.subtitle, "", *(f"{fact}: {value}" for fact, value in content.facts), "", *content.notes]
+    if content.command:
+        lines += ["", content.command]
+    text = [line for long in lines for line in _wrapped(long, 110)]
+    with mpl.rc_context(STYLE):
+        first = _page(0.5 + LINE * len(text))
+        height = first.get_figheight()
+        first.text(MARGIN / WIDTH, 1 - 0.1 / height, drawn(content.title, 60), fontsize=12, weight="bold", va="top")
+        first.text(MARGIN / WIDTH, 1 - 0.38 / height, "\n".join(text), fontsize=7, va="top", linespacing=1.35)
+        tables = [
+            Table("Metrics", text_heads("metric", "value", "unit"), [[t.name, t.value, t.unit] for t in content.tiles])
+        ]
+        return [first, *(page for table in [*tables, *content.tables] if table.rows for page in _tables(table))]
+
+
+def of_scenario(content: Content) -> list[Figure]:
+    """The scenario of a report as pages, to which its notes refer."""
+    lines = [part for line in content.scenario.splitlines() for part in _wrapped(line, 120)]
+    with mpl.rc_context(STYLE):
+        return [_code("Scenario", lines[start : start + MOST_LINES]) for start in range(0, len(lines), MOST_LINES)]
+
+
+def _code(title: str, lines: list[str]) -> Figure:
+    page = _page(0.5 + LINE * len(lines))
+    height = page.get_figheight()
+    page.text(MARGIN / WIDTH, 1 - 0.08 / height, title, fontsize=9, weight="bold", va="top")
+    place = (MARGIN / WIDTH, 1 - 0.35 / height)
+    page.text(*place, "\n".join(lines), fontsize=6.5, family="monospace", va="top", linespacing=1.35)
+    return page
+
+
+def _page(height: float) -> Figure:
+    page = Figure(figsize=(WIDTH, height))
+    page.set_layout_engine("none")
+    return page
 
 
 def _wrapped(text: str, width: int) -> list[str]:
     return [drawn(line, width) for line in textwrap.wrap(visible(text), width)] or [""]
 
 
-def _cells(
-    figure: Figure, where: tuple[float, float, float, float], head: list[str], rows: Sequence[Sequence[str]]
-) -> None:
-    axes = figure.add_axes(where)
-    axes.axis("off")
-    shown = [[drawn(cell) for cell in row] for row in rows]
-    cells = axes.table(shown, colLabels=head, loc="upper left", cellLoc="right", edges="horizontal")
-    cells.auto_set_font_size(False)
-    cells.set_fontsize(6.5 if len(head) > 8 else 8)
-    cells.auto_set_column_width(list(range(len(head))))
-    deepest = max(text.count("\n") for text in head) + 1
-    for (row, _), cell in cells.get_celld().items():
-        cell.set_edgecolor("#dddddd")
-        if row == 0:
-            cell.set_height(cell.get_height() * deepest)
-            cell.set_text_props(color="#555555")
-
-
-def _table_page(table: Table, start: int) -> Figure:
-    # Wide tables use landscape pages.
-    figure = Figure(figsize=PAGE[::-1] if len(table.head) > 6 else PAGE)
-    figure.set_layout_engine("none")
-    figure.text(0.06, 0.94, drawn(table.title, 80), fontsize=12, weight="bold", va="top")
+def _tables(table: Table) -> list[Figure]:
+    """A table on pages: its columns in parts that fit, each part with the first column; then its rows."""
     heads = [
-        f"{drawn(head.text)}\n{head.unit.replace(', ', chr(10))}" if head.unit else drawn(head.text)
+        [*_wrapped(head.text, 14), *_wrapped(head.unit, 14)] if head.unit else _wrapped(head.text, 14)
         for head in table.head
     ]
-    _cells(figure, (0.06, 0.1, 0.88, 0.78), heads, table.texts[start : start + 45])
-    figure.text(0.06, 0.9, "\n".join(_wrapped(table.note, 120)), fontsize=7.5, va="top")
-    return figure
+    shown = [[drawn(cell, 60) for cell in row] for row in table.texts]
+    widths = [max(map(len, [*head, *(row[k] for row in shown)])) / LETTERS + 0.14 for k, head in enumerate(heads)]
+    parts: list[list[int]] = []
+    for column in range(1, len(widths)) or [0]:
+        room = WIDTH - 2 * MARGIN - sum(widths[k] for k in (parts[-1] if parts else ()))
+        if not parts or widths[column] > room:
+            parts.append([0])
+        if column not in parts[-1]:
+            parts[-1].append(column)
+    return [
+        _part(
+            table,
+            [heads[k] for k in part],
+            [[row[k] for k in part] for row in shown[start : start + MOST_ROWS]],
+            part,
+            widths,
+        )
+        for start in range(0, len(shown), MOST_ROWS)
+        for part in parts
+    ]
+
+
+def _part(table: Table, heads: list[list[str]], rows: list[list[str]], part: list[int], widths: list[float]) -> Figure:
+    """A part of a table, with its title above and its note below."""
+    note = _wrapped(table.note, 125) if table.note else []
+    deep = max(map(len, heads))
+    height = 0.4 + LINE * deep + ROW * len(rows) + LINE * len(note) + 0.15
+    page = _page(height)
+    page.text(MARGIN / WIDTH, 1 - 0.08 / height, drawn(table.title, 80), fontsize=9, weight="bold", va="top")
+    right = MARGIN
+    top = 1 - 0.32 / height
+    below = top - (LINE * deep + 0.04) / height
+    for place, column in enumerate(part):
+        numeric = table.head[column].numeric
+        left, right = right, right + widths[column]
+        x, side = ((right - 0.07) / WIDTH, "right") if numeric else (left / WIDTH, "left")
+        page.text(x, top, "\n".join(heads[place]), fontsize=6.5, color="#555555", va="top", ha=side, linespacing=1.3)
+        for number, row in enumerate(rows):
+            page.text(x, below - (number + 0.5) * ROW / height, row[place], fontsize=6.5, va="center", ha=side)
+    for number in range(len(rows) + 1):
+        y = below - number * ROW / height
+        page.add_artist(Line2D([MARGIN / WIDTH, right / WIDTH], [y, y], color="#cccccc", linewidth=0.5))
+    page.text(
+        MARGIN / WIDTH,
+        below - (len(rows) * ROW + 0.06) / height,
+        "\n".join(note),
+        fontsize=6,
+        color="#777777",
+        va="top",
+    )
+    return page
 
 
 def _group(group: Group, title: str) -> Figure:
@@ -93,25 +164,14 @@ def _group(group: Group, title: str) -> Figure:
     figure = Figure(figsize=(7.5, 1.75 * rows + 0.5))
     grid = figure.subplots(rows, columns, sharex=True, squeeze=False)
     for axes, chart in zip(grid.flat, charts, strict=False):
-        _over_time(axes, chart)
+        draw.draw(axes, chart)
+        axes.set_title(f"{drawn(chart.title)} ({chart.unit})", fontsize=9)
     for axes in list(grid.flat)[len(charts) :]:
         axes.set_visible(False)
     figure.supxlabel("time (s)", fontsize=9)
     figure.set_label(f"{title}: {group.title.lower()}")
     figure.suptitle(f"{drawn(title, 60)}: {group.title.lower()}", fontsize=10, x=0.01, ha="left")
     return figure
-
-
-def _over_time(axes: Axes, chart: Chart) -> None:
-    for line in chart.lines:
-        time, value = thin(chart.time_s, line.values)
-        style = {"linestyle": ":", "linewidth": 0.7} if line.minor else {"label": drawn(line.name)}
-        drawstyle = "steps-pre" if chart.steps else "default"
-        axes.plot(time, value, color=COLOURS[line.colour % len(COLOURS)], drawstyle=drawstyle, **style)
-    axes.set_title(f"{drawn(chart.title)} ({chart.unit})", fontsize=9)
-    axes.set_ylim(0, axes.get_ylim()[1] * 1.03)
-    if len(chart.lines) > 1:
-        legend(axes, 8, 140, loc="lower right", bbox_to_anchor=(1, 0.98), fontsize=7, borderpad=0)
 
 
 def _metrics(runs: Runs) -> Figure:
@@ -131,14 +191,17 @@ def _metrics(runs: Runs) -> Figure:
             chosen = [r for r, row in enumerate(runs.settings) if by is None or str(row[by]) == name]
             places = sorted({axis[r][along] or 0.0 for r in chosen}) if along is not None else [float(number)]
             values = [
-                Estimate.of([runs.values[r][m] for r in chosen if along is None or (axis[r][along] or 0.0) == place])
+                Estimate.of(
+                    [runs.values[r][m] for r in chosen if along is None or (axis[r][along] or 0.0) == place],
+                    within=metric.within,
+                )
                 for place in places
             ]
             kept = [(place, value) for place, value in zip(places, values, strict=True) if value.mean is not None]
             axes.errorbar(
                 [place for place, _ in kept],
                 [value.mean for _, value in kept],
-                yerr=[value.half_width or 0.0 for _, value in kept],
+                yerr=np.transpose([value.beside for _, value in kept]) if kept else None,
                 marker="o",
                 markersize=3.5,
                 capsize=2.5,
@@ -159,28 +222,4 @@ def _metrics(runs: Runs) -> Figure:
         handles, labels = grid.flat[0].get_legend_handles_labels()
         columns = max(1, min(6, 110 // (max(map(len, labels)) + 5)))
         figure.legend(handles, labels, loc="outside lower center", ncols=columns)
-    return figure
-
-
-def _xy(spec: Points) -> Figure:
-    figure = Figure(figsize=(7.5, 4))
-    axes = figure.subplots()
-    for one in spec.series:
-        y = np.array([np.nan if value is None else value for value in one.y])
-        line = ("--" if one.dashed else "-") if one.line else ""
-        axes.plot(
-            one.x,
-            y,
-            line,
-            marker="o" if one.points else "",
-            markersize=3.5,
-            color=COLOURS[one.colour % 8],
-            label=drawn(one.name),
-        )
-    axes.set_xscale("log" if spec.x.log else "linear")
-    axes.set_yscale("log" if spec.y.log else "linear")
-    axes.set_xlabel(spec.x.label)
-    axes.set_ylabel(spec.y.label)
-    axes.set_title(drawn(spec.title, 80))
-    axes.legend()
     return figure

@@ -1,30 +1,42 @@
 """Reads a results folder into the content of a report."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from elephan import _core
 from elephan.api import tables
 from elephan.api.metrics import METRICS, Metric
+from elephan.api.own import restored
+from elephan.api.pictures.data import Cells, Chart, LackingError, Line, Points, Runs
+from elephan.api.pictures.kinds import KINDS
+from elephan.api.pictures.over_time import QUANTITIES, chart
+from elephan.api.pictures.samples import MOST_LINES, experiment, numbered
+from elephan.api.pictures.thin import MOST_VALUES, thinned
 from elephan.api.run import Run
+from elephan.api.summary import Summary
 from elephan.base.documents import damage, inside
 from elephan.base.folders import read_document
 from elephan.base.table import Table, text_heads
 from elephan.base.text import file_name
-from elephan.report import reproduction, series
-from elephan.report.charts import MOST_LINES, charts
-from elephan.report.content import Chart, Content, Group, Line, Runs, Tile, sentences
-from elephan.report.sweep import read_sweep
+from elephan.report import path, reproduction
+from elephan.report.content import Content, Group, Tile
+from elephan.report.sweep import figures_of, read_sweep
 from elephan.studies.compare import Comparison, run_path
 from elephan.studies.statistics import Estimate
 
 
 def kind_of(folder: Path) -> str | None:
-    """The kind of results in a folder: a run, a comparison, a sweep or a reproduction; None if it has no results."""
-    for file, kind in (("run.json", "run"), ("comparison.json", "comparison"), ("sweep.json", "sweep")):
+    """The kind of results in a folder: a run, a comparison, a sweep, a reproduction or a path; None if it has no results."""
+    for file, kind in (
+        ("run.json", "run"),
+        ("comparison.json", "comparison"),
+        ("sweep.json", "sweep"),
+        ("path.json", "path"),
+    ):
         if (folder / file).is_file():
             return kind
     return "reproduction" if reproduction.experiments(folder) else None
@@ -33,11 +45,17 @@ def kind_of(folder: Path) -> str | None:
 def read(folder: str | Path) -> Content:
     """Read a results folder of any kind. Raises `ScenarioError` if it has no results, or damaged ones."""
     folder = Path(folder)
-    readers = {"run": _run, "comparison": _comparison, "sweep": read_sweep, "reproduction": reproduction.read}
+    readers = {
+        "run": _run,
+        "comparison": _comparison,
+        "sweep": read_sweep,
+        "reproduction": reproduction.read,
+        "path": path.read,
+    }
     kind = kind_of(folder)
     if kind is None:
         raise _core.ScenarioError(
-            f"{folder}: expected the results of a run, a comparison, a sweep or a reproduction, found none of them"
+            f"{folder}: expected the results of a run, a comparison, a sweep, a reproduction or a path, found none of them"
         )
     with damage(folder):
         return readers[kind](folder)
@@ -51,13 +69,14 @@ def _run(folder: Path) -> Content:
     return Content(
         kind="run",
         title=run.scenario.name,
-        subtitle=f"{_network(document)}; measuring window {window}",
+        subtitle=f"{experiment(document)}; measuring window {window}",
         facts=[*_engine(run), ("measuring window", window), *_versions(folder)],
         command=f"elephan run {file_name(run.scenario.name)}.toml",
         scenario=_core.to_toml(run.scenario.to_json()),
-        tiles=[_tile(metric, metric.read(summary)) for metric in METRICS],
+        tiles=tiles(summary),
         tables=tables.of_run(run),
-        groups=[Group("Over time", charts(folder, run))],
+        figures=figures(run),
+        groups=[Group("Over time", charts(run))],
         notes=[
             *_repeatable(run),
             "Goodput counts application bytes; rates and utilisation count IP packets. 1 Mbit is 10^6 bits.",
@@ -65,18 +84,31 @@ def _run(folder: Path) -> Content:
     )
 
 
+def tiles(summary: Summary) -> list[Tile]:
+    """The headline numbers of a run."""
+    return [_tile(metric, metric.read(summary)) for metric in METRICS]
+
+
 def _tile(metric: Metric, value: float | None) -> Tile:
     undefined = " Undefined in this run." if value is None else ""
     return Tile(metric.name, metric.text(value), metric.short_unit, f"{metric.unit}. {metric.meaning}{undefined}")
+
+
+# Engines by name, as a report says them.
+ENGINES = {
+    "sim": "sim, packet by packet",
+    "model": "model, fluid equations",
+    "transfer": "none: a transfer between two hosts",
+}
 
 
 def _engine(run: Run) -> list[tuple[str, str]]:
     """The engine of a run, and its quality: a kernel is less exact than a simulator."""
     engine, told = str(run.provenance["engine"]), run.provenance
     facts = [
-        ("engine", {"sim": "sim, packet by packet", "model": "model, fluid equations"}.get(engine, engine)),
+        ("engine", ENGINES.get(engine, engine)),
         ("seed", str(run.scenario.document["seed"])),
-        ("real time" if engine == "linux" else "simulated time", str(run.scenario.document["duration"])),
+        ("real time" if engine in ("linux", "transfer") else "simulated time", str(run.scenario.document["duration"])),
         ("segments delivered", f"{told['segments_delivered']:,}"),
         ("wall time", f"{told['wall_time_s']:.2f} s"),
     ]
@@ -100,6 +132,11 @@ def _repeatable(run: Run) -> list[str]:
                 *reasons,
                 f"{file} It runs on this kernel's TCP in real time, as root; results vary from run to run.",
             ]
+        case "transfer":
+            return [
+                f"{file} It has the streams of this transfer, on a path of which the rate is the highest that they reached and "
+                "the round-trip time the shortest that they measured, unless the sender was given the path."
+            ]
         case "kernel":
             return [f"{file} The same image of the kernel and the same version of Elephan give bit-identical results."]
         case "model":
@@ -108,17 +145,27 @@ def _repeatable(run: Run) -> list[str]:
             return [f"{file} The same version of Elephan gives bit-identical results."]
 
 
+def load_comparison(folder: Path) -> Comparison:
+    """The runs of a comparison, and the user's metrics of them. Raises `ScenarioError` if one is damaged."""
+    document = read_document(folder / "comparison.json")
+    runs = {
+        name: [Run.load(inside(folder, run_path(name, k))) for k in range(len(seeds))]
+        for name, seeds in document["runs"].items()
+    }
+    own = (restored(one, runs) for one in document.get("metrics", ()))
+    return Comparison(runs, metrics=(*METRICS, *own))
+
+
 def _comparison(folder: Path) -> Content:
-    names: dict[str, list[int]] = read_document(folder / "comparison.json")["runs"]
-    folders = {name: [inside(folder, run_path(name, k)) for k in range(len(seeds))] for name, seeds in names.items()}
-    result = Comparison({name: [Run.load(one) for one in ones] for name, ones in folders.items()})
+    result = load_comparison(folder)
+    names = {name: [int(run.scenario.document["seed"]) for run in runs] for name, runs in result.runs.items()}
     first = next(iter(result.runs.values()))[0]
     document = first.scenario.document
     repeats = len(next(iter(names.values())))
     table = result.table(
         "Metrics",
-        f"Means over {repeats} runs; ± is the half-width of the 95 % confidence interval (Student's t). "
-        "(2/3) says that a metric is defined in two of three.",
+        f"Means over {repeats} runs; ± or brackets: 95 % confidence interval (Student's t). "
+        "(2/3) says that a metric is defined in two of three",
     )
     later = [flow["start"]["uniform"][1] for flow in document["flow"] if isinstance(flow.get("start"), Mapping)]
     path = document["path"]
@@ -131,23 +178,25 @@ def _comparison(folder: Path) -> Content:
     return Content(
         kind="comparison",
         title=f"{', '.join(names)}",
-        subtitle=f"{_network(document)}, {document['duration']}, {repeats} runs of each",
+        subtitle=f"{experiment(document)}, {document['duration']}, {repeats} runs of each",
         facts=[
             ("engine", str(first.provenance["engine"])),
             ("seeds", _list(seeds)),
-            *_versions(folders[next(iter(names))][0]),
+            *_versions(inside(folder, run_path(next(iter(names)), 0))),
         ],
         command=command,
         scenario=_core.to_toml(first.scenario.to_json()),
         tables=[table],
-        runs=Runs(
-            "Metrics over repeats",
-            ["cc", "seed"],
-            [[name, seed] for name, seeds in names.items() for seed in seeds],
-            [[metric.read(run.summary) for metric in METRICS] for runs in result.runs.values() for run in runs],
-        ),
+        runs=result.table_of_runs(),
+        figures=figures_of(result.table_of_runs()),
         groups=[
-            Group(title, _side_by_side({name: ones[0] for name, ones in folders.items()}, result, what))
+            Group(
+                title,
+                [
+                    replace(thinned(numbered(chart(ones[0], what)), MOST_VALUES // 4), id=f"{what}-{name}", title=name)
+                    for name, ones in result.runs.items()
+                ],
+            )
             for what, title in (
                 ("cwnd", "Windows, first run of each algorithm"),
                 ("goodput", "Goodput, first run of each algorithm"),
@@ -157,36 +206,80 @@ def _comparison(folder: Path) -> Content:
     )
 
 
-def _side_by_side(folders: Mapping[str, Path], result: Comparison, what: str) -> list[Chart]:
+def figures(run: Run) -> list[Points | Cells]:
+    """The pictures of a run that are not over time, without those for which it lacks something, such as a second flow."""
     found = []
-    for name, folder in folders.items():
-        chart = next(
-            chart for chart in charts(folder, result.runs[name][0], most=series.MOST_VALUES // 4) if chart.id == what
-        )
-        lines = [
-            Line(f"flow {k + 1}" if not line.minor else line.name, line.values, line.colour, line.minor)
-            for k, line in enumerate(chart.lines)
-            if not line.minor
-        ]
-        found.append(Chart(f"{what}-{name}", name, chart.unit, chart.meaning, chart.time_s, lines, chart.note))
-    return found
+    for kind in KINDS.values():
+        if kind.run is not None and kind.name not in QUANTITIES:
+            with contextlib.suppress(LackingError):
+                found.append(kind.of_run(run))
+    return [one for one in found if not isinstance(one, Chart)]
+
+
+def charts(run: Run) -> list[Chart]:
+    """The charts over time of a run that have lines, without those for which it lacks the samples."""
+    found = []
+    for name in QUANTITIES:
+        with contextlib.suppress(LackingError):
+            found.append(thinned(chart(run, name)))
+    return [made for made in found if made.lines]
 
 
 def read_beside(folders: Mapping[str, Path]) -> Content:
-    """Several runs side by side, by name. Raises `ScenarioError` if one of the results is not a single run, or is damaged."""
-    for name, folder in folders.items():
-        if not (folder / "run.json").is_file():
-            raise _core.ScenarioError(f"{name}: expected the results of a single run, found another kind")
+    """Several results side by side, by name: runs with their charts, or any runs, comparisons and sweeps with their metrics.
+
+    Raises `ScenarioError` if one of the results is of another kind, or is damaged.
+    """
+    if any(kind_of(folder) != "run" for folder in folders.values()):
+        return _together({name: read(folder) for name, folder in folders.items()}, folders)
     runs = {name: Run.load(folder) for name, folder in folders.items()}
     with damage(Path(" and ".join(folders))):
         return _beside(runs, folders)
+
+
+def _together(contents: Mapping[str, Content], folders: Mapping[str, Path]) -> Content:
+    """The runs of all results in one figure, by their settings and by the result that has them; the tables one by one."""
+    found: dict[str, Runs] = {}
+    shown: dict[str, Table] = {}
+    for name, content in contents.items():
+        if content.kind == "run":
+            run = Run.load(folders[name])
+            values = [metric.read(run.summary) for metric in METRICS]
+            cc = " + ".join(dict.fromkeys(run.labels))
+            found[name] = Runs("", ["cc"], [[cc]], [values])
+            cells = [metric.text(value) for metric, value in zip(METRICS, values, strict=True)]
+            shown[name] = Table("Metrics", [*text_heads("cc"), *(metric.head for metric in METRICS)], [[cc, *cells]])
+        elif content.runs is not None:
+            found[name] = content.runs
+            shown[name] = content.tables[0]
+        else:
+            raise _core.ScenarioError(f"{name}: expected a run, a comparison or a sweep, found a {content.kind}")
+    keys = list(dict.fromkeys(key for runs in found.values() for key in runs.keys))
+    settings = [
+        [name, *(dict(zip(runs.keys, row, strict=True)).get(key) for key in keys)]
+        for name, runs in found.items()
+        for row in runs.settings
+    ]
+    count = len(settings)
+    return Content(
+        kind="comparison",
+        title=" beside ".join(contents),
+        subtitle=f"{len(contents)} results with {count} runs; metrics cover each run's measuring window",
+        facts=[(name, f"{content.kind}: {content.subtitle}") for name, content in contents.items()],
+        command="",
+        scenario="",
+        tables=[replace(table, title=f"{name}: {table.title}") for name, table in shown.items()],
+        runs=Runs(
+            "Metrics of all", ["result", *keys], settings, [row for runs in found.values() for row in runs.values]
+        ),
+    )
 
 
 def _beside(runs: Mapping[str, Run], folders: Mapping[str, Path]) -> Content:
     rows = [
         [
             name,
-            _network(run.scenario.document),
+            experiment(run.scenario.document),
             *(metric.text(Estimate.of([metric.read(run.summary)])) for metric in METRICS),
         ]
         for name, run in runs.items()
@@ -194,10 +287,10 @@ def _beside(runs: Mapping[str, Run], folders: Mapping[str, Path]) -> Content:
     head = [*text_heads("run", "of"), *(metric.head for metric in METRICS)]
     lines: dict[str, list[tuple[str, Chart, Line]]] = {}
     for name, run in runs.items():
-        for chart in charts(folders[name], run):
-            for line in chart.lines:
+        for one in charts(run):
+            for line in one.lines:
                 if not line.minor:
-                    lines.setdefault(chart.id, []).append((name, chart, line))
+                    lines.setdefault(one.id, []).append((name, one, line))
     first = next(iter(runs.values()))
     return Content(
         kind="comparison",
@@ -213,30 +306,18 @@ def _beside(runs: Mapping[str, Run], folders: Mapping[str, Path]) -> Content:
 
 
 def _overlaid(found: Sequence[tuple[str, Chart, Line]]) -> Chart:
-    """The lines of several charts on the union of their times."""
+    """The lines of several charts on the union of their times. Each run has its own changes and window: neither is marked."""
     shown = found[:MOST_LINES]
-    times = np.unique(np.concatenate([chart.time_s for _, chart, _ in shown]))
+    times = np.unique(np.concatenate([one.time_s for _, one, _ in shown]))
     lines = []
-    for colour, (name, chart, line) in enumerate(shown):
+    for colour, (name, one, line) in enumerate(shown):
         values = np.full(len(times), np.nan)
-        values[np.searchsorted(times, chart.time_s)] = line.values
-        lines.append((f"{name}: {line.name}", values, colour))
-    first = shown[0][1]
+        values[np.searchsorted(times, one.time_s)] = line.values
+        lines.append(Line(f"{name}: {line.name}", values, colour))
     more = f"The first {MOST_LINES} of {len(found)} lines." if len(found) > MOST_LINES else ""
-    kept = series.thin(series.Aligned(times, {name: values for name, values, _ in lines}), "flows.parquet")
-    drawn = [Line(name, values, colour) for colour, (name, values) in enumerate(kept.lines.items())]
-    return Chart(
-        first.id, first.title, first.unit, first.meaning, kept.time_s, drawn, sentences(more, kept.note), first.steps
-    )
-
-
-def _network(document: Mapping[str, Any]) -> str:
-    flows = sum(int(flow.get("count", 1)) for flow in document["flow"])
-    plural = "flow" if flows == 1 else "flows"
-    path = document.get("path")
-    if path is None:
-        return f"{flows} {plural} over {len(document['link'])} links"
-    return f"{flows} {plural}, {path['rate']}, {path['rtt']}, buffer {path['buffer']}"
+    until_s = max(one.until_s for _, one, _ in shown)
+    first = shown[0][1]
+    return thinned(replace(first, time_s=times, lines=lines, note=more, until_s=until_s, window=None, marks=[]))
 
 
 def _versions(folder: Path) -> list[tuple[str, str]]:

@@ -1,7 +1,9 @@
 """Reads a sweep into the content of a report."""
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,15 @@ import polars as pl
 
 from elephan import _core
 from elephan.api import tables
-from elephan.api.metrics import METRICS
+from elephan.api.metrics import METRICS, bounds
+from elephan.api.pictures.data import Axis, Cells, Chart, LackingError, Points, Runs, Series, sentences
+from elephan.api.pictures.kinds import KINDS
 from elephan.base.table import Table, text_heads
 from elephan.base.text import file_name
-from elephan.report.content import Axis, Content, Points, Runs, Series, sentences
+from elephan.report.content import Content
 from elephan.studies.statistics import Estimate
 from elephan.studies.sweeps.dataset import Dataset, named
+from elephan.studies.sweeps.tables import runs_of
 from elephan.studies.theory import MODELLED, Model
 
 # Maximum points of a sweep in a table: a longer table is not readable.
@@ -31,8 +36,8 @@ def read_sweep(folder: Path) -> Content:
     index = every.filter(pl.col("status") == "ok")
     failed = every.height - index.height
     keys = [*description["settings"], "repeat"]
-    values = [_values(row) for row in index.iter_rows(named=True)]
-    varied = [key for key in keys if index[key].n_unique() > 1 or key == keys[0]]
+    runs = runs_of(index, description["settings"])
+    varied, values = runs.keys, runs.values
     by_point = [key for key in varied if key not in ("seed", "repeat")]
     points: dict[tuple[Any, ...], list[list[float | None]]] = {}
     for row, metrics in zip(index.iter_rows(named=True), values, strict=True):
@@ -43,7 +48,10 @@ def read_sweep(folder: Path) -> Content:
         rows=[
             [
                 *(str(value) for value in point),
-                *(metric.text(Estimate.of([row[k] for row in rows])) for k, metric in enumerate(METRICS)),
+                *(
+                    metric.text(Estimate.of([row[k] for row in rows], within=metric.within))
+                    for k, metric in enumerate(METRICS)
+                ),
             ]
             for point, rows in list(points.items())[:MOST_POINTS]
         ],
@@ -51,7 +59,7 @@ def read_sweep(folder: Path) -> Content:
             f"The first {MOST_POINTS} of {len(points):,} points; index.parquet has all points."
             if len(points) > MOST_POINTS
             else "",
-            "Means over repeats; ± is the half-width of the 95 % confidence interval (Student's t).",
+            "Means over repeats; ± or brackets: 95 % confidence interval (Student's t).",
         ),
     )
     return Content(
@@ -66,14 +74,23 @@ def read_sweep(folder: Path) -> Content:
         command=f"elephan sweep {file_name(description['name'])}.toml",
         scenario=_core.to_toml(json.dumps(description["scenario"])),
         tables=[table, *_failures(every, keys)],
-        runs=Runs(
-            "Metrics over the sweep",
-            varied,
-            [[row[key] for key in varied] for row in index.iter_rows(named=True)],
-            values,
-        ),
-        figures=_responses(description["scenario"], data),
+        runs=runs,
+        figures=[*_responses(description["scenario"], data), *figures_of(runs)],
     )
+
+
+def figures_of(runs: Runs) -> list[Points | Cells]:
+    """The pictures of many runs, without those for which this sweep lacks something, such as a second key."""
+    found: list[Points | Cells] = []
+    for kind in KINDS.values():
+        if kind.runs is not None:
+            with contextlib.suppress(LackingError):
+                for name, one in kind.of_runs(runs):
+                    # A single flow is always fair: such a map has one value.
+                    plain = isinstance(one, Cells) and len({value for row in one.values for value in row}) < 2
+                    if not isinstance(one, Chart) and not plain:
+                        found.append(replace(one, title=f"{one.title}: {name}" if name else one.title))
+    return found
 
 
 def _failures(index: pl.DataFrame, keys: Sequence[str]) -> list[Table]:
@@ -112,30 +129,23 @@ def _responses(scenario: Mapping[str, Any], data: Dataset) -> list[Points]:
     found = []
     for colour, (cc, points) in enumerate(windows.items()):
         losses = sorted(points)
-        estimates = [Estimate.of(points[loss]) for loss in losses]
-        bounds = [
-            (e.mean, e.half_width) if e.mean is not None and e.half_width is not None else None for e in estimates
-        ]
+        within = bounds("cwnd_mean_segments")
+        estimates = [Estimate.of(points[loss], within=within) for loss in losses]
         found.append(
             Series(
                 cc,
                 colour,
                 losses,
                 [e.mean for e in estimates],
-                [None if b is None else b[0] - b[1] for b in bounds],
-                [None if b is None else b[0] + b[1] for b in bounds],
+                [e.low for e in estimates],
+                [e.high for e in estimates],
                 line=False,
             )
         )
         if cc in MODELLED and len(rtts) == 1:
             fine = [float(loss) for loss in np.geomspace(losses[0], losses[-1], 60)]
             theory = [Model(cc).response(loss, float(rtts[0])).window for loss in fine]
-            found.append(Series(f"{cc}, theory", colour, fine, [*theory], points=False, dashed=True))
+            found.append(Series(f"{cc}, theory", colour, fine, [*theory], points=False, dash="dashed"))
     note = "Points: simulation, with 95 % confidence intervals over repeats. Dashed: the response function, unlimited path."
     axes = Axis("loss rate", log=True), Axis("mean window (segments)", log=True)
     return [Points("response", "Response functions", *axes, found, note)]
-
-
-def _values(row: Mapping[str, Any]) -> list[float | None]:
-    """The metrics of a row of a sweep's index."""
-    return [metric.scaled(row.get(metric.column)) for metric in METRICS]

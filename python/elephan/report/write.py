@@ -7,6 +7,7 @@ from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
 
+import matplotlib as mpl
 from matplotlib.backends.backend_pdf import PdfPages
 
 from elephan import _core
@@ -84,8 +85,9 @@ def _markdown(content: Content, place: Path, out: Path) -> None:
 def _pdf(content: Content, place: Path, _: Path) -> None:
 
     metadata = {"Title": visible(content.title), "Creator": f"Elephan {_core.__version__}"}
-    with plots.any_letters(), place.open("wb") as file, PdfPages(file, metadata=metadata) as pages:
-        for figure in [*pictures.of_tables(content), *pictures.of_content(content)]:
+    embedded = mpl.rc_context(plots.EMBEDDED)
+    with plots.any_letters(), embedded, place.open("wb") as file, PdfPages(file, metadata=metadata) as pages:
+        for figure in [*pictures.of_tables(content), *pictures.for_paper(content), *pictures.of_scenario(content)]:
             pages.savefig(figure)
 
 

@@ -1,26 +1,37 @@
 """Comparison of algorithms on one path, with confidence intervals over repeats."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import matplotlib as mpl
 import polars as pl
-from matplotlib.figure import Figure
 
 from elephan import _core
-from elephan.api.charts import CHARTS
-from elephan.api.metrics import METRICS
+from elephan.api.metrics import METRICS, Metric
+from elephan.api.outline import network
+from elephan.api.own import Reading, of_run, own_metrics, stored
+from elephan.api.pictures.data import Runs
+from elephan.api.pictures.draw import figure
+from elephan.api.pictures.kinds import kind_named
+from elephan.api.pictures.samples import experiment
 from elephan.api.run import Run, write_json
 from elephan.api.scenario import Scenario, dumbbell, flow
+from elephan.api.summary import Summary
+from elephan.base import notebook
 from elephan.base.folders import new_folder
-from elephan.base.plots import STYLE, Line, draw_lines, save_beside
+from elephan.base.frames import as_pandas
+from elephan.base.notebook import watched
+from elephan.base.plots import Figure, save_beside
 from elephan.base.table import Table, text_heads
-from elephan.base.text import drawn, file_name
+from elephan.base.text import file_name, short
 from elephan.engines.run import run_isolated, run_many
-from elephan.studies.statistics import Estimate
+from elephan.studies import intervals
+from elephan.studies.statistics import NOTABLE, Estimate, notable
+
+# What a row of a comparison's frame is.
+Rows = Literal["runs", "flows", "estimates"]
 
 
 @dataclass(frozen=True)
@@ -32,17 +43,62 @@ class Comparison:
 
     runs: dict[str, list[Run]]
     failed: dict[str, list[str]] = field(default_factory=dict)
+    metrics: tuple[Metric, ...] = METRICS
+
+    def __repr__(self) -> str:
+        count = max(map(len, self.runs.values()), default=0)
+        return f"<Comparison of {', '.join(self.runs)}: {count} {'run' if count == 1 else 'runs'} each>"
+
+    def _repr_html_(self) -> str:
+        document = next(iter(self.runs.values()))[0].scenario.document
+        facts = [repr(self)[1:-1], network(document), document["duration"]]
+        picture = notebook.picture(self.plot("metrics"), "Metrics of each algorithm, with their intervals")
+        return notebook.shown("Comparison", facts, self.table().to_html(), picture)
+
+    @cached_property
+    def values(self) -> dict[str, dict[str, list[float | None]]]:
+        """For each algorithm and each metric, its value in each repeat, in the metric's unit. Raises `MetricError`."""
+        return {
+            name: {metric.name: [of_run(metric, run) for run in runs] for metric in self.metrics}
+            for name, runs in self.runs.items()
+        }
 
     def estimates(self) -> dict[str, dict[str, Estimate]]:
         """For each algorithm and each metric, the mean over repeats and its confidence interval."""
         return {
-            name: {metric.name: Estimate.of([metric.read(run.summary) for run in runs]) for metric in METRICS}
-            for name, runs in self.runs.items()
+            name: {metric.name: Estimate.of(values[metric.name], within=metric.within) for metric in self.metrics}
+            for name, values in self.values.items()
         }
 
-    def to_frame(self) -> pl.DataFrame:
-        """One row for each algorithm and metric: mean, half-width of the confidence interval, number of values, repeats."""
-        units = {metric.name: metric.unit for metric in METRICS}
+    def to_polars(self, rows: Rows = "runs") -> pl.DataFrame:
+        """The results as a frame: a row for each run, for each of its flows, or for each estimate.
+
+        `runs` and `flows` have the algorithm as `cc`, the repeat, the seed, and the figures of a summary or of a flow, whose
+        names have the units and whose meanings are in docs/results.md. `runs` also has the user's own metrics, in their
+        units. Flows count from 0. `estimates` has for each algorithm and metric: unit, mean, ends of its 95 % confidence
+        interval, number of values, repeats.
+        """
+        if rows == "estimates":
+            return self._estimates()
+        own = [metric for metric in self.metrics if metric.reading is not None]
+        found = [
+            {
+                **{"cc": cc, "repeat": repeat, "seed": run.scenario.document["seed"]},
+                **part,
+                **({metric.name: self.values[cc][metric.name][repeat] for metric in own} if rows == "runs" else {}),
+            }
+            for cc, runs in self.runs.items()
+            for repeat, run in enumerate(runs)
+            for part in _parts(run.summary, rows)
+        ]
+        return pl.DataFrame(found, infer_schema_length=None)
+
+    def to_pandas(self, rows: Rows = "runs") -> Any:
+        """As `to_polars`, for pandas, which has to be installed. Raises `FailedError` if it is not."""
+        return as_pandas(self.to_polars(rows))
+
+    def _estimates(self) -> pl.DataFrame:
+        units = {metric.name: metric.unit for metric in self.metrics}
         return pl.DataFrame(
             [
                 {
@@ -50,31 +106,52 @@ class Comparison:
                     "metric": name,
                     "unit": units[name],
                     "mean": estimate.mean,
-                    "ci95_half_width": estimate.half_width,
+                    "low": estimate.low,
+                    "high": estimate.high,
                     "values": estimate.values,
                     "repeats": estimate.repeats,
                 }
                 for cc, estimates in self.estimates().items()
                 for name, estimate in estimates.items()
             ],
-            schema_overrides={"mean": pl.Float64, "ci95_half_width": pl.Float64},
+            schema_overrides={"mean": pl.Float64, "low": pl.Float64, "high": pl.Float64},
         )
 
     def table(self, title: str = "", note: str = "") -> Table:
         """A row for each algorithm, a column for each metric."""
-        head = [*text_heads("cc"), *(metric.head for metric in METRICS)]
+        head = [*text_heads("cc"), *(metric.head for metric in self.metrics)]
         # The label of a flow has no more of a path than the file's name.
         labels = {name: runs[0].labels[0] for name, runs in self.runs.items()}
         if len({*labels.values()}) < len(labels):
             labels = {name: name for name in self.runs}
+        found = self.estimates()
         rows = [
-            [labels[name], *(metric.text(estimates[metric.name]) for metric in METRICS)]
-            for name, estimates in self.estimates().items()
+            [labels[name], *(metric.text(one[metric.name]) for metric in self.metrics)] for name, one in found.items()
         ]
-        return Table(title, head, rows, note)
+        notes = [*([note] if note else []), *_identical({labels[name]: one for name, one in found.items()})]
+        best = {metric.name: notable(self._by_seed(metric), metric.better) for metric in self.metrics}
+        marked = frozenset(
+            (row, 1 + column)
+            for row, name in enumerate(found)
+            for column, metric in enumerate(self.metrics)
+            if best[metric.name] == name
+        )
+        return Table(title, head, rows, "; ".join(notes), marked, NOTABLE)
+
+    def _by_seed(self, metric: Metric) -> dict[str, dict[int, float | None]]:
+        return {
+            name: {
+                run.scenario.document["seed"]: value
+                for run, value in zip(runs, self.values[name][metric.name], strict=True)
+            }
+            for name, runs in self.runs.items()
+        }
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
-        """Write one results folder for each run, the table, and plots of cwnd and goodput over time."""
+        """Write one results folder for each run, the table, and plots of cwnd and goodput over time.
+
+        Of the user's metrics the values are kept, so that reports show them; their functions are not.
+        """
         with new_folder(folder, force=force) as place:
             self.write_into(place)
         self.draw(Path(folder))
@@ -87,32 +164,68 @@ class Comparison:
                 inner = place / run_path(name, repeat)
                 inner.mkdir(parents=True)
                 run.write_into(inner)
-        self.to_frame().write_csv(place / "table.csv")
+        self.to_polars("estimates").write_csv(place / "table.csv")
         (place / "table.md").write_text(self.table().to_markdown(), encoding="utf-8")
         names = {name: [run.scenario.document["seed"] for run in runs] for name, runs in self.runs.items()}
-        write_json(place / "comparison.json", {"elephan": _core.__version__, "runs": names})
+        own = [
+            stored(metric, {name: values[metric.name] for name, values in self.values.items()})
+            for metric in self.metrics
+            if metric.reading is not None
+        ]
+        write_json(
+            place / "comparison.json",
+            {"elephan": _core.__version__, "runs": names, **({"metrics": own} if own else {})},
+        )
 
     def draw(self, folder: Path) -> None:
         """Plot cwnd and goodput over time into this comparison's folder. A failed plot is one line on standard error."""
         save_beside(folder, {what: partial(self.plot, what) for what in ("cwnd", "goodput")})
 
-    def plot(self, what: str = "cwnd") -> Figure:
-        """Plot one quantity over time for the first repeat of each algorithm."""
-        names = list(self.runs)
-        columns = 2 if len(names) > 1 else 1
-        rows = -(-len(names) // columns)
-        with mpl.rc_context(STYLE):
-            figure = Figure(figsize=(4.6 * columns, 1.7 * rows + 0.4))
-            grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-            for axes, name in zip(grid.flat, names, strict=False):
-                run = self.runs[name][0]
-                draw_lines(axes, [Line(*line) for line in run.lines(what)], "", run.summary.to_s)
-                axes.set_title(drawn(name))
-            for axes in list(grid.flat)[len(names) :]:
-                axes.set_visible(False)
-            figure.supxlabel("time (s)", fontsize=9)
-            figure.supylabel(CHARTS[what].label, fontsize=9)
-            return figure
+    def plot(self, kind: str = "cwnd") -> Figure:
+        """Draw a picture of a kind for the first repeat of each algorithm. Raises `ScenarioError` for another kind.
+
+        Where a point stands for a run (`delay-load`), it has all runs.
+        `metrics` draws all `metrics` instead, with their intervals.
+        """
+        if kind == "metrics":
+            return intervals.figure(self.estimates(), self.metrics)
+        first = next(iter(self.runs.values()))
+        document, repeats = first[0].scenario.document, len(first)
+        title = f"{short(', '.join(self.runs), 60)}: {experiment(document)}"
+        if kind_named(kind).runs is not None:
+            return figure(kind_named(kind).of_runs(self.table_of_runs()), f"{title}, {repeats} runs of each")
+        panels = [(name, runs[0].picture(kind)) for name, runs in self.runs.items()]
+        return figure(
+            panels, f"{title}, seed {document['seed']}{f', the first of {repeats} repeats' if repeats > 1 else ''}"
+        )
+
+    def table_of_runs(self) -> Runs:
+        """The runs with their metrics: one row each."""
+        every = [(name, run) for name, runs in self.runs.items() for run in runs]
+        return Runs(
+            "Metrics over repeats",
+            ["cc", "seed"],
+            [[name, run.scenario.document["seed"]] for name, run in every],
+            [[metric.read(run.summary) for metric in METRICS] for _, run in every],
+        )
+
+
+def _parts(summary: Summary, rows: Rows) -> list[dict[str, Any]]:
+    if rows == "flows":
+        return [{"flow": number, **flow.scalars()} for number, flow in enumerate(summary.flows)]
+    return [summary.scalars()]
+
+
+def _identical(found: Mapping[str, Mapping[str, Estimate]]) -> list[str]:
+    """What to say of repeats that gave the same values."""
+    every = {name: [one for one in estimates.values() if one.values > 1] for name, estimates in found.items()}
+    names = [name for name, estimates in every.items() if estimates and all(one.identical for one in estimates)]
+    if names:
+        return [
+            f"the repeats of {', '.join(names)} are identical, because nothing in these runs is random: one is enough"
+        ]
+    some = any(one.identical for estimates in every.values() for one in estimates)
+    return ["without an interval: the same value in all repeats"] if some else []
 
 
 def run_path(name: str, repeat: int) -> str:
@@ -175,6 +288,7 @@ def compare(
     large: bool = False,
     progress: Callable[[float], object] | None = None,
     isolate: bool = False,
+    metrics: Sequence[Metric | Reading] = (),
     **keys: Any,
 ) -> Comparison:
     """Compare algorithms on one path: `flows` flows of each, `repeat` times, on all cores.
@@ -182,8 +296,11 @@ def compare(
     The first flow starts at once and the others at random times within `start_within`, so that they start at any phase of its
     congestion epoch (Li 2006, section 8.1.3). The measuring window is from then to the end. `keys` are further tables of the
     scenario file, such as `tcp={"initial_window": 2}`; `large` is as for `load`. With `isolate` each run has a process of
-    its own, as in `run`; algorithms with a run that failed are left out, unless all have one.
+    its own, as in `run`; algorithms with a run that failed are left out, unless all have one. `metrics` are functions of a run
+    that give a number, which tables, frames and plots show beside the metrics of a summary; `elephan.metric` gives them a unit.
+    A metric that fails raises `MetricError`. `progress` and the bar are as for `run`.
     """
+    own = own_metrics(metrics)
     made = scenarios(
         cc=cc,
         rate=rate,
@@ -198,11 +315,17 @@ def compare(
         large=large,
     )
     every = [scenario for repeats in made.values() for scenario in repeats]
-    if not isolate:
-        runs = iter(run_many(every, threads=threads, progress=progress))
-        return Comparison({name: [next(runs) for _ in repeats] for name, repeats in made.items()})
-    outcomes = iter(run_isolated(every, threads=threads, progress=progress))
-    return _without_failed({name: [next(outcomes) for _ in repeats] for name, repeats in made.items()})
+    with watched(f"{len(made)} algorithms x {repeat} runs", progress) as told:
+        if isolate:
+            outcomes = iter(run_isolated(every, threads=threads, progress=told))
+            found = _without_failed({name: [next(outcomes) for _ in repeats] for name, repeats in made.items()})
+        else:
+            runs = iter(run_many(every, threads=threads, progress=told))
+            found = Comparison({name: [next(runs) for _ in repeats] for name, repeats in made.items()})
+    found = replace(found, metrics=(*METRICS, *own))
+    # A metric that fails does so here, and not where the results are shown.
+    found.values  # noqa: B018
+    return found
 
 
 def _without_failed(outcomes: dict[str, list[Run | Exception]]) -> Comparison:

@@ -118,7 +118,8 @@ def weights_of(shared: str, weights: Mapping[str, float]) -> dict[str, float]:
     return counted
 
 
-def _evidence(shared: str, counted: Mapping[str, float]) -> list[Evidence]:
+def evidence_of(shared: str, counted: Mapping[str, float]) -> list[Evidence]:
+    """What is measured for the criteria that count on a kind of path."""
     # Who weighs fairness or convergence on a circuit of his own asks what happens when it is shared.
     kind = "dedicated-shared" if shared == "dedicated" and {"fairness", "convergence"} & counted.keys() else shared
     return [e for e in EVIDENCE if e.criterion in counted and e.experiment in EXPERIMENTS[kind]]
@@ -149,16 +150,18 @@ def recommend(
     weights: Mapping[str, float] | None = None,
     cc: Sequence[str] = MODELLED,
     duration: str | None = None,
-    repeats: int = 3,
+    repeats: int = 5,
     progress: Callable[[float], object] | None = None,
+    starting: Callable[[Sequence[Scenario]], object] | None = None,
 ) -> list[Recommendation]:
     """Run the experiments for the criteria of the path with every algorithm; the best is first.
 
-    `duration` is that of every run; by default each is as long as its first flow needs on this path. Raises `ScenarioError` if
+    `duration` is that of every run; by default each is as long as its first flow needs on this path. `starting` is called
+    with the scenarios before they are run. Raises `ScenarioError` if
     it is too short, for an invalid path, and for an algorithm without a model.
     """
     counted = weights_of(shared, weights or {})
-    asked = _evidence(shared, counted)
+    asked = evidence_of(shared, counted)
     experiments = list(dict.fromkeys(evidence.experiment for evidence in asked))
     pairs = {(name, key): "reno" if key == "friendly" else name for name in dict.fromkeys(cc) for key in experiments}
     firsts = {name: _first(name, rate, rtt, buffer) for name in dict.fromkeys(pairs.values())}
@@ -200,6 +203,8 @@ def recommend(
     made = {(*pair, seed): scenario(*pair, seed) for pair in pairs for seed in seeds[pair[1]]}
     # Standard TCP beside Standard TCP is the same run twice.
     different = {one.to_json(): one for one in made.values()}
+    if starting is not None:
+        starting(list(different.values()))
     done = dict(zip(different, run_many(list(different.values()), progress=progress), strict=True))
     runs = {key: done[one.to_json()] for key, one in made.items()}
     ranked = [

@@ -10,19 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-
 from elephan import _core
-from elephan.api.charts import CHARTS
 from elephan.api.metrics import Metric, declared
+from elephan.api.pictures.draw import figure
+from elephan.api.pictures.samples import describe
 from elephan.api.registry import algorithms, linux_algorithms
 from elephan.api.run import Run, write_json
 from elephan.api.scenario import Scenario
 from elephan.base.folders import new_folder
-from elephan.base.plots import STYLE, Line, draw_lines, save_beside
+from elephan.base.plots import Figure, save_beside
 from elephan.base.table import Head, Table, text_heads
-from elephan.base.text import drawn
 from elephan.engines.run import run
 from elephan.foreign import linux as source
 from elephan.kernel.loader import algorithms as files
@@ -139,17 +136,7 @@ class Pair:
         """Plot the windows over time: the simulator's above, the kernel's below."""
         runs = [("simulator", self.sim)] if self.sim else []
         runs.append(("kernel", self.counted[0]))
-        with mpl.rc_context(STYLE):
-            figure = Figure(figsize=(7.2, 2.3 * len(runs)))
-            places = figure.subplots(len(runs), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-            for place, (title, made) in zip(places, runs, strict=True):
-                lines = [Line(*line) for line in made.lines("cwnd")]
-                draw_lines(place, lines, CHARTS["cwnd"].label, made.summary.to_s)
-                place.set_title(f"{drawn(self.name, 80)}: {title}")
-            places[-1].set_xlabel("time (s)")
-            if len(self.counted[0].labels) > 1:
-                places[0].legend()
-            return figure
+        return figure([(title, run.picture("cwnd")) for title, run in runs], describe(self.counted[0]))
 
     def save(self, folder: str | Path, *, force: bool = False) -> Path:
         """Write the results of all runs, the figures and the differences."""
@@ -197,8 +184,8 @@ def pairs(
         def start(scenario: Scenario) -> Future[Run]:
             return pool.submit(run, scenario, cancel=cancel)
 
-        started = [(name, start(simulated) if simulated else None, start(real)) for name, simulated, real in todo]
         try:
+            started = [(name, start(simulated) if simulated else None, start(real)) for name, simulated, real in todo]
             while started:
                 name, sim, kernel = started.pop(0)
                 yield Pair(name, engine, sim.result() if sim else None, (kernel.result(),))
@@ -251,6 +238,27 @@ def _same_rule(cc: Any) -> Any:
     return name if name in own else None
 
 
+def records(pairs: Sequence[Pair]) -> list[dict[str, Any]]:
+    """For programs: of each pair and quantity, both values, and how far the simulator's is from the kernel's, as a share."""
+    found = []
+    for one in pairs:
+        for quantity in QUANTITIES:
+            sim, kernel = one.values(quantity)
+            apart = one.apart(quantity)
+            found.append(
+                {
+                    "scenario": one.name,
+                    "quantity": quantity.name,
+                    "unit": quantity.unit,
+                    "simulator": sim,
+                    "kernel": kernel,
+                    "apart": apart,
+                    "valid": one.validity,
+                }
+            )
+    return found
+
+
 def table(pairs: Sequence[Pair]) -> Table:
     """A row for each pair: of each quantity, the simulator's, the kernel's, and how far the simulator's is from it.
 
@@ -268,6 +276,6 @@ def table(pairs: Sequence[Pair]) -> Table:
             row.append(text)
         rows.append([*row, one.validity])
     aims = {quantity: f", aim {100 * aim:.0f} %" for quantity, aim in AIMS.items()}
-    heads = [Head(one.name, one.unit + aims.get(one, ""), numeric=False) for one in QUANTITIES]
+    heads = [Head(one.name, one.unit + aims.get(one, "")) for one in QUANTITIES]
     title = "simulator / kernel (difference; ! beyond the aim)"
     return Table(title, [*text_heads("scenario"), *heads, *text_heads("valid")], rows)

@@ -4,13 +4,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from scipy.special import stdtrit
 
 from elephan._core import ScenarioError
-from elephan.base.numbers import measured, significant
+from elephan.base.numbers import measured, significant, uncertain
 
 LEVEL = 0.95
 # Resamples of a bootstrap interval: Efron and Tibshirani 1993, section 14.3, want 1000 or more; the order of the last
@@ -20,6 +20,7 @@ BATCH = 5
 
 Interval = Literal["t", "bootstrap"]
 Samples = Sequence[float | None]
+Named = TypeVar("Named")
 
 
 def defined(samples: Samples) -> list[float]:
@@ -44,8 +45,17 @@ class Estimate:
     repeats: int
 
     @classmethod
-    def of(cls, samples: Samples, interval: Interval = "t", centre: Literal["mean", "median"] = "mean") -> "Estimate":
+    def of(
+        cls,
+        samples: Samples,
+        interval: Interval = "t",
+        centre: Literal["mean", "median"] = "mean",
+        within: tuple[float, float] = (-math.inf, math.inf),
+    ) -> "Estimate":
         """Estimate from one sample for each repeat.
+
+        `within` bounds what a sample can be. The interval is cut there, which excludes no possible mean, so that its coverage
+        stays; an interval that never leaves the samples' range, such as a bootstrap of two, would cover too seldom.
 
         `t` is Student's interval of the mean, for samples that are about normal. `bootstrap` is the bias-corrected and
         accelerated one (Efron 1987) of the mean or the median, from 9999 resamples with a fixed seed.
@@ -64,13 +74,25 @@ class Estimate:
             raise ScenarioError("interval: expected bootstrap for a median, found t")
         else:
             half = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * error
-            low, high = mean - half, mean + half
+            low, high = max(mean - half, within[0]), min(mean + half, within[1])
         return cls(mean, median, error, low, high, n, repeats)
 
     @property
     def half_width(self) -> float | None:
         """Half of the width of the interval."""
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
+
+    @property
+    def beside(self) -> tuple[float, float]:
+        """How far the interval goes below and above the mean, for error bars; zero if there is none."""
+        if self.mean is None or self.low is None or self.high is None:
+            return 0.0, 0.0
+        return self.mean - self.low, self.high - self.mean
+
+    @property
+    def identical(self) -> bool:
+        """Whether several repeats gave the same value: then their number tells nothing of the uncertainty."""
+        return self.values > 1 and self.standard_error == 0
 
     def scaled(self, factor: float) -> "Estimate":
         """The estimate in another unit."""
@@ -91,8 +113,8 @@ class Estimate:
     def text(self, digits: int | None = None, centre: Literal["mean", "median"] = "mean") -> str:
         """The estimate as `207.6 ± 1.3`, with the number of repeats in which it is defined where that is not all.
 
-        With `digits` after the point, or as many as fit its size. A median, whose interval is not symmetric, is
-        `207.6 [206.0, 209.1]`.
+        With `digits` after the point, or as many as fit its size. An interval that is not symmetric, as that of a median or
+        at the end of a share's range, is `207.6 [206.0, 209.1]`. Values that are all the same have none.
         """
         value = self.mean if centre == "mean" else self.median
         if value is None:
@@ -101,12 +123,15 @@ class Estimate:
         def shown(number: float | None) -> str:
             return significant(number or 0.0) if digits is None else f"{number:.{digits}f}"
 
-        if self.half_width is None:
+        half = self.half_width
+        if half is None or self.identical:
             text = shown(value)
-        elif centre == "median":
+        elif centre == "median" or not math.isclose(
+            (self.low or 0.0) + half, value, rel_tol=1e-9, abs_tol=1e-12 * half
+        ):
             text = f"{shown(value)} [{shown(self.low)}, {shown(self.high)}]"
         else:
-            text = measured(value, self.half_width) if digits is None else f"{shown(value)} ± {shown(self.half_width)}"
+            text = measured(value, half) if digits is None else f"{shown(value)} ± {uncertain(half, digits)}"
         return text if self.values == self.repeats else f"{text} ({self.values}/{self.repeats})"
 
 
@@ -184,6 +209,26 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         largest = max(largest, min(1.0, (len(order) - rank) * p))
         adjusted[index] = largest
     return adjusted
+
+
+# What is said of a best that `notable` finds.
+NOTABLE = "better than each other algorithm (paired t-tests over the repeats, adjusted by Holm, p < 0.05)"
+
+
+def notable(samples: Mapping[Named, Mapping[int, float | None]], better: str) -> Named | None:
+    """The name whose mean is best, if it differs from that of each other name; None where that is not certain.
+
+    A sample belongs to a seed: the names are compared by the t-test of pairs with the same seed, adjusted for their number
+    (Holm), at 5 %. `better` is `higher` or `lower`; for another word nothing is best. There is none either where a sample is
+    undefined, with fewer than two repeats, and where all differences are the same.
+    """
+    sign = {"higher": 1.0, "lower": -1.0}.get(better)
+    values = {name: defined(list(one.values())) for name, one in samples.items()}
+    if sign is None or len(samples) < 2 or any(not v or len(v) < len(samples[name]) for name, v in values.items()):
+        return None
+    best = max(values, key=lambda name: sign * sum(values[name]) / len(values[name]))
+    adjusted = holm([Paired.of(samples[best], one).p_t for name, one in samples.items() if name != best])
+    return best if all(p is not None and p < 1 - LEVEL for p in adjusted) else None
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,13 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
 
 from elephan import _core
 from elephan.api.metrics import Metric, declared
 from elephan.api.registry import modelled
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, dumbbell, flow
-from elephan.base.plots import COLOURS, STYLE
+from elephan.base.plots import COLOURS, STYLE, Figure
 from elephan.engines.run import run_many
 from elephan.foreign.names import KINDS
 
@@ -237,32 +236,47 @@ def plot_response(
 
 
 def agreement(
-    cc: str, *, flows: int, rate: str, rtts: Sequence[str], buffer: str, queue: str | Mapping[str, Any], duration: str
-) -> list[tuple[str, float, float]]:
-    """Goodput (Mbit/s), queue (packets), loss (%) and Jain's index of the same scenario, simulated and by the fluid model."""
+    cc: Sequence[str],
+    *,
+    flows: int,
+    rate: str,
+    rtts: Sequence[str],
+    buffer: str,
+    queue: str | Mapping[str, Any],
+    duration: str,
+    run: Callable[[Sequence[Scenario]], list[Run]] = run_many,
+) -> list[tuple[str, str, float, float]]:
+    """Goodput (Mbit/s), queue (packets), loss (%) and Jain's index of each algorithm, simulated and by the fluid model."""
     half = f"{_core.seconds(duration) / 2:.3f} s"
-    summaries = []
-    for engine in ("sim", "model"):
-        scenario = dumbbell(
+    scenarios = [
+        dumbbell(
             rate=rate,
             rtt=rtts[0],
             buffer=buffer,
-            flows=[flow(cc, count=flows // len(rtts), rtt=rtt, start={"uniform": ["0 s", "4 s"]}) for rtt in rtts],
+            flows=[flow(name, count=flows // len(rtts), rtt=rtt, start={"uniform": ["0 s", "4 s"]}) for rtt in rtts],
             duration=duration,
             engine=engine,
             path={"queue": queue},
             tcp={"delayed_ack": {"segments": 1}},
             measure={"from": half},
         )
-        summaries.append(run_many([scenario])[0].summary)
-    simulated, model = summaries
+        for name in cc
+        for engine in ("sim", "model")
+    ]
     compared = (
         declared("Summary", "goodput_bit_s"),
         declared("LinkSummary", "queue_mean_packets", reading=lambda summary: summary.links[0].queue_mean_packets),
         declared("Summary", "loss_rate", unit="%"),
         Metric("Jain's index", "", column="jain"),
     )
+    summaries = [one.summary for one in run(scenarios)]
     return [
-        (f"{metric.name}, {metric.short_unit}".removesuffix(", "), metric.read(simulated) or 0, metric.read(model) or 0)
+        (
+            name,
+            f"{metric.name}, {metric.short_unit}".removesuffix(", "),
+            metric.read(simulated) or 0,
+            metric.read(model) or 0,
+        )
+        for name, simulated, model in zip(cc, summaries[::2], summaries[1::2], strict=True)
         for metric in compared
     ]

@@ -13,15 +13,19 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from elephan import _core
+from elephan.api.pictures.marks import planned
+from elephan.api.pictures.samples import mean_s
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario
 from elephan.engines import kernel
 from elephan.engines.sim import from_columns
+from elephan.report.read import tiles
 from elephan.ui.limits import Limits, amount, checked
 
 # Minimum time between messages: a screen cannot show more.
@@ -37,9 +41,11 @@ LIVE = {
 
 
 class LiveRun:
-    """A run in progress, and the messages that it has sent."""
+    """A run in progress, and the messages that it has sent. Without `save`, its results are only shown."""
 
-    def __init__(self, document: Mapping[str, Any], limits: Limits, save: Callable[[Run], str], speed: float) -> None:
+    def __init__(
+        self, document: Mapping[str, Any], limits: Limits, save: Callable[[Run], str] | None, speed: float
+    ) -> None:
         self.id = secrets.token_urlsafe(9)
         self.document = copy.deepcopy(dict(document))
         self.limits = limits
@@ -92,6 +98,7 @@ class LiveRun:
             "state": self.state,
             "time_s": self.time_s,
             "duration_s": amount(self.scenario.document["duration"]),
+            "is_saved": self._save is not None,
         }
 
     # ---- Control ----
@@ -118,6 +125,8 @@ class LiveRun:
             if not self.goes_on:
                 raise _core.ScenarioError("scenario: expected a run that goes on, found one that is over")
             document = copy.deepcopy(self.document)
+            # A new flow does not move the measuring window, which begins with the latest start unless the file says otherwise.
+            document["measure"] = {"from": f"{self._described['from_s']:.9g} s", **(document.get("measure") or {})}
             make(document, f"{self.time_s + self._interval():.9g} s")
             self.scenario = checked(document, self.limits)
             self.document = document
@@ -198,11 +207,14 @@ class LiveRun:
 
     def _finish(self, run: Run) -> None:
         try:
-            folder = self._save(run)
+            folder = None if self._save is None else self._save(run)
         except OSError as error:
-            self._fail(f"{error.filename or 'results'}: {error.strerror}; nothing was written")
+            # An error that Elephan raised has its own words and no number.
+            why = f"{error}" if error.errno is None else f"{error.filename or 'results'}: {error.strerror}"
+            self._fail(f"{why}; nothing was written")
             return
-        self._end("done", folder=folder, wall_s=run.provenance["wall_time_s"])
+        shown = [asdict(tile) for tile in tiles(run.summary)]
+        self._end("done", folder=folder, tiles=shown, wall_s=run.provenance["wall_time_s"])
 
     def _fail(self, text: str) -> None:
         self._end("failed", text=text)
@@ -257,17 +269,20 @@ class LiveRun:
             self._tell({"type": "samples", "time_s": self.time_s, **told})
 
     def _introduce(self, kind: str) -> None:
-        description = json.loads(_core.describe_plan(self.scenario.to_json()))
+        self._described = json.loads(_core.describe_plan(self.scenario.to_json()))
+        duration_s = amount(self.scenario.document["duration"])
         self._tell(
             {
                 "type": kind,
                 "id": self.id,
                 "name": self.scenario.name,
                 "document": self.document,
-                "duration_s": amount(self.scenario.document["duration"]),
+                "duration_s": duration_s,
                 "speed": self.speed,
                 "state": self.state,
-                **description,
+                "mean_s": mean_s(self._described["base_rtt_s"], duration_s),
+                "marks": [asdict(mark) for mark in planned(self.scenario.document)],
+                **self._described,
             }
         )
 

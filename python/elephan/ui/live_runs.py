@@ -30,7 +30,7 @@ class LiveRuns:
         self._runs: dict[str, LiveRun] = {}
         self._lock = threading.Lock()
 
-    def start(self, document: Mapping[str, Any], speed: float) -> LiveRun:
+    def start(self, document: Mapping[str, Any], speed: float, *, save: bool = True) -> LiveRun:
         """Start a run. Raises `ScenarioError`, and `TooManyError` if the maximum number of runs is in progress."""
         with self._lock:
             going = [run for run in self._runs.values() if not run.is_over]
@@ -38,7 +38,7 @@ class LiveRuns:
                 raise TooManyError(
                     f"expected at most {self._limits.runs} runs at a time, found {len(going)} going on; cancel one, or wait"
                 )
-            run = LiveRun(document, self._limits, self._save, speed)
+            run = LiveRun(document, self._limits, self._save if save else None, speed)
             over = [key for key, one in self._runs.items() if one.is_over]
             for key in over[: max(0, len(over) - 8)]:
                 del self._runs[key]

@@ -26,7 +26,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from elephan import _core
-from elephan.api.charts import DROPS, OF_FLOWS, OF_LINKS
+from elephan.api.pictures.over_time import QUANTITIES
 from elephan.api.registry import algorithms, slow_starts
 from elephan.api.scenario import schema
 from elephan.base.documents import damage
@@ -36,6 +36,7 @@ from elephan.ui.library import Library
 from elephan.ui.limits import Limits, checked, loaded, mistakes
 from elephan.ui.live import LiveRun
 from elephan.ui.live_runs import LiveRuns, TooManyError
+from elephan.ui.studies import Studies, Study
 
 # Only from this page: no frames, no scripts or connections elsewhere.
 POLICY = (
@@ -62,13 +63,14 @@ def application(results: Path, *, token: str, hosts: frozenset[str], limits: Lim
     accepted values of the Host header; if it is empty, all are accepted.
     """
     limits = limits or Limits()
-    api = _Api(LiveRuns(limits, results), Library(results), limits)
+    api = _Api(LiveRuns(limits, results), Studies(limits, results), Library(results), limits)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        api.runs.cancel_all()
-        await run_in_threadpool(api.runs.join)
+        for going in (api.runs, api.studies):
+            going.cancel_all()
+            await run_in_threadpool(going.join)
 
     static = resources.files("elephan.ui") / "static"
     routes = [
@@ -83,16 +85,23 @@ def application(results: Path, *, token: str, hosts: frozenset[str], limits: Lim
         Route("/api/runs/{id}/messages", api.messages),
         Route("/api/runs/{id}/control", api.control, methods=["POST"]),
         Route("/api/runs/{id}/change", api.change, methods=["POST"]),
+        Route("/api/studies", api.list_studies),
+        Route("/api/studies", api.start_study, methods=["POST"]),
+        Route("/api/studies/{id}", api.study),
+        Route("/api/studies/{id}/cancel", api.cancel_study, methods=["POST"]),
         Route("/api/results", api.list_results),
+        Route("/api/results/delete", api.delete, methods=["POST"]),
+        Route("/api/results/restore", api.restore, methods=["POST"]),
+        Route("/api/results/tags", api.tag, methods=["POST"]),
         Route("/api/content", api.content),
         Route("/api/report", api.report),
     ]
     handlers: Any = {
         _core.ScenarioError: lambda _, error: JSONResponse({"mistakes": mistakes(error)}, status_code=422),
         # Errors of the results folder. A run that cannot be saved reports the error itself.
-        OSError: lambda _, error: _error(422, f"results: expected files that can be read, found {error.strerror}"),
+        OSError: lambda _, error: _error(422, f"results: {_os_error(error)}"),
         TooManyError: lambda _, error: _error(429, str(error)),
-        HTTPException: lambda _, error: _error(error.status_code, f"request: {error.detail}"),
+        HTTPException: _not_there,
     }
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     return _Guard(app, hosts, token, limits)
@@ -195,6 +204,26 @@ def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
+def _os_error(error: Exception) -> str:
+    """An error of the file system; one that Elephan raised has its own words and no number."""
+    assert isinstance(error, OSError)
+    return str(error) if error.errno is None else f"expected files that can be read, found {error.strerror}"
+
+
+def _page(status: int) -> Response:
+    """The page, which shows what its address says."""
+    return HTMLResponse((resources.files("elephan.ui") / "static" / "index.html").read_text(encoding="utf-8"), status)
+
+
+def _not_there(request: Request, error: Exception) -> Response:
+    """The page for a browser that opens an unknown address, and an error for scripts."""
+    assert isinstance(error, HTTPException)
+    is_opened = request.method == "GET" and "text/html" in request.headers.get("accept", "")
+    if error.status_code == 404 and is_opened and not request.url.path.startswith("/api/"):
+        return _page(404)
+    return _error(error.status_code, f"request: {error.detail}")
+
+
 def _error(status: int, text: str) -> Response:
     return JSONResponse({"mistakes": [{"key": "", "problem": text}]}, status_code=status)
 
@@ -234,21 +263,16 @@ def _speed(body: Mapping[str, Any], default: float | None) -> float | None:
 class _Api:
     """The routes of the API."""
 
-    def __init__(self, runs: LiveRuns, library: Library, limits: Limits) -> None:
-        self.runs, self.library, self.limits = runs, library, limits
+    def __init__(self, runs: LiveRuns, studies: Studies, library: Library, limits: Limits) -> None:
+        self.runs, self.studies, self.library, self.limits = runs, studies, library, limits
         # Shows a page whether it still talks to the same server.
         self.boot = secrets.token_hex(8)
 
     async def home(self, _: Request) -> Response:
-        page = (resources.files("elephan.ui") / "static" / "index.html").read_text(encoding="utf-8")
-        return HTMLResponse(page)
+        return _page(200)
 
     async def about(self, _: Request) -> Response:
         """All data from which the page makes its controls."""
-        charts = [
-            *(("flows", name, metric) for name, metric in OF_FLOWS.items()),
-            *(("links", name, metric) for name, metric in {**OF_LINKS, "drops": DROPS}.items()),
-        ]
 
         def entries(found: Any) -> list[dict[str, Any]]:
             return [{"name": e.name, "title": e.title, "source": e.source} for e in found]
@@ -262,15 +286,17 @@ class _Api:
                 "slow_starts": entries(slow_starts()),
                 "charts": [
                     {
-                        "of": of,
+                        "of": quantity.of,
                         "id": name,
-                        "title": metric.title,
-                        "unit": metric.unit,
-                        "meaning": metric.meaning,
-                        "column": metric.column,
-                        "factor": metric.factor,
+                        "title": quantity.metric.title,
+                        "unit": quantity.metric.unit,
+                        "meaning": quantity.metric.meaning,
+                        "column": quantity.metric.column,
+                        "factor": quantity.metric.factor,
+                        "mean": quantity.mean,
                     }
-                    for of, name, metric in charts
+                    for name, quantity in QUANTITIES.items()
+                    if quantity.is_live
                 ],
                 "limits": self.limits.to_dict(),
             }
@@ -302,8 +328,10 @@ class _Api:
 
     async def start(self, request: Request) -> Response:
         body = await _body(request)
-        speed = _speed(body, 0.0) or 0.0
-        run = await run_in_threadpool(self.runs.start, _part(body, "document"), speed)
+        speed, save = _speed(body, 0.0) or 0.0, body.get("save", True)
+        if not isinstance(save, bool):
+            raise _core.ScenarioError("save: expected true or false, found something else")
+        run = await run_in_threadpool(self.runs.start, _part(body, "document"), speed, save=save)
         return JSONResponse(run.describe(), status_code=201)
 
     def _run(self, request: Request) -> LiveRun:
@@ -339,8 +367,61 @@ class _Api:
         headers = {"X-Accel-Buffering": "no"}
         return StreamingResponse(_follow(run, start), media_type="text/event-stream", headers=headers)
 
+    async def list_studies(self, _: Request) -> Response:
+        return JSONResponse([study.describe(table=False) for study in self.studies.all()])
+
+    async def start_study(self, request: Request) -> Response:
+        """Start a comparison or a sweep."""
+        study = await run_in_threadpool(self.studies.start, await _body(request))
+        return JSONResponse(study.describe(), status_code=201)
+
+    def _study(self, request: Request) -> Study:
+        study = self.studies.get(request.path_params["id"])
+        if study is None:
+            raise HTTPException(404, "expected one of this server's studies, found none; it may have been restarted")
+        return study
+
+    async def study(self, request: Request) -> Response:
+        return JSONResponse(self._study(request).describe())
+
+    async def cancel_study(self, request: Request) -> Response:
+        """End a study after the runs in progress."""
+        study = self._study(request)
+        study.cancel()
+        return JSONResponse(study.describe())
+
     async def list_results(self, _: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(self.library.all))
+        """All results, and those in the trash."""
+        results = await run_in_threadpool(self.library.all)
+        return JSONResponse({"results": results, "trash": await run_in_threadpool(self.library.trash)})
+
+    def _listed(self, body: Mapping[str, Any]) -> Path:
+        name = body.get("name")
+        folder = self.library.listed(name) if isinstance(name, str) else None
+        if folder is None:
+            raise HTTPException(404, "expected the name of a result in the list, found another or none")
+        return folder
+
+    async def delete(self, request: Request) -> Response:
+        """Move a result into the trash."""
+        folder = self._listed(await _body(request))
+        return JSONResponse({"key": await run_in_threadpool(self.library.delete, folder)})
+
+    async def restore(self, request: Request) -> Response:
+        """Move a result back from the trash."""
+        key = (await _body(request)).get("key")
+        if not isinstance(key, str):
+            raise _core.ScenarioError("key: expected that of deleted results, found none")
+        return JSONResponse({"name": await run_in_threadpool(self.library.restore, key)})
+
+    async def tag(self, request: Request) -> Response:
+        """Replace the tags of a result."""
+        body = await _body(request)
+        folder, tags = self._listed(body), body.get("tags")
+        if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+            raise _core.ScenarioError("tags: expected a list of texts, found something else")
+        await run_in_threadpool(self.library.tag, folder, tags)
+        return JSONResponse({"tags": tags})
 
     async def content(self, request: Request) -> Response:
         """The content of a result, or of several runs side by side."""

@@ -129,6 +129,11 @@ impl<P: Copy> Head<P> {
         self.delivered + self.lost + self.varied.as_ref().map_or(0, |varied| varied.len()) as u64
     }
 
+    /// How many packets have come off the wire, and how many have reached the far end since: it grows with either.
+    pub fn progress(&self) -> u64 {
+        self.number() + self.delivered
+    }
+
     /// Whether packet `number` was offered before the measuring window.
     pub(super) fn is_earlier(&self, wire: &Wire<P>, number: u64) -> bool {
         number < self.earlier || wire.earlier.binary_search(&number).is_ok()

@@ -11,6 +11,7 @@ use crate::packet::Packet;
 use crate::packet_queue::PacketQueue;
 use crate::policer::Bucket;
 use crate::queue::EnqueueAqm;
+use crate::schedule::Server;
 use crate::serializer::Serializer;
 use crate::statistics::QueueStatistics;
 use crate::verdict::{Moment, Verdict};
@@ -48,6 +49,8 @@ pub struct Tail<P> {
     pub(super) queue: Option<Box<PacketQueue<P>>>,
     pub(super) ingress: Option<Box<Ingress>>,
     pub(super) serializer: Option<Serializer>,
+    /// In place of the serializer.
+    pub(super) server: Option<Box<Server>>,
     pub(super) statistics: QueueStatistics,
     pub(super) ledger: Ledger<P>,
     /// Number of packets given to the wire since the link last went down, on top of those counted then.
@@ -69,7 +72,8 @@ impl<P: Packet> Tail<P> {
     /// The near end of link number `index` of a run.
     pub fn new(config: LinkConfig, seed: Seed, index: u64) -> Self {
         let rate = config.rate.unwrap_or(Rate::from_bits_per_sec(u64::MAX));
-        let keeps_packets = config.changes || PacketQueue::<P>::is_needed(&config.queue);
+        let keeps_packets =
+            config.changes || config.schedule.is_some() || PacketQueue::<P>::is_needed(&config.queue);
         let queue =
             keeps_packets.then(|| Box::new(PacketQueue::new(&config.queue, config.limit, rate, seed, index)));
         let aqm = if keeps_packets {
@@ -89,6 +93,7 @@ impl<P: Packet> Tail<P> {
             queue,
             ingress,
             serializer: config.rate.map(Serializer::new),
+            server: config.schedule.clone().map(|schedule| Box::new(Server::new(schedule))),
             statistics: QueueStatistics::default(),
             ledger: Ledger::new(),
             entered: 0,
@@ -195,10 +200,11 @@ impl<P: Packet> Tail<P> {
     #[inline(never)]
     fn keep(&mut self, packet: P, wire: &mut Wire<P>, now: Time) -> bool {
         self.advance(wire, now);
+        self.follow_schedule(now);
         let Some(queue) = &mut self.queue else { return false };
-        if self.waiting.packets == 0 {
-            // Idle until now, unless the transmitter is still busy.
-            self.free_at = self.free_at.max(now);
+        if self.waiting.packets == 0 && self.free_at <= now {
+            // Idle until now.
+            self.free_at = self.server.as_mut().map_or(now, |server| server.begin(now));
         }
         let accepted = queue.enqueue(packet, now, &mut self.ledger);
         if accepted {
@@ -216,22 +222,40 @@ impl<P: Packet> Tail<P> {
         if self.free_at > now {
             return;
         }
-        let Some(queue) = &mut self.queue else { return };
         while self.free_at <= now && self.waiting.packets > 0 {
+            if self.server.is_some() {
+                self.follow_schedule(self.free_at);
+            }
+            let Some(queue) = &mut self.queue else { return };
             let stored = queue.dequeue(self.free_at, &mut self.ledger);
             self.waiting = queue.waiting();
             let Some(stored) = stored else { return };
             let start = self.free_at;
             let bytes = stored.packet.bytes();
-            let service = self.serializer.as_mut().map_or(Time::ZERO, |serializer| serializer.next(bytes));
-            let finish = start.saturating_add(service);
+            let (finish, free_at) = if let Some(server) = &mut self.server {
+                server.serve(start, bytes)
+            } else {
+                let service =
+                    self.serializer.as_mut().map_or(Time::ZERO, |serializer| serializer.next(bytes));
+                let finish = start.saturating_add(service);
+                (finish, finish)
+            };
             self.statistics.record(start.since(stored.arrived), 0, stored.arrived);
             if self.ledger.is_earlier(stored.arrived) {
                 wire.earlier.push(self.entered);
             }
-            (self.free_at, self.next_start, self.service_rate) = (finish, finish, self.config.rate);
+            (self.free_at, self.next_start, self.service_rate) = (free_at, finish, self.config.rate);
             self.entered += 1;
             wire.push(finish, stored.packet);
+        }
+    }
+
+    /// Tells the queue the rate that the schedule has at `now`.
+    fn follow_schedule(&mut self, now: Time) {
+        let Some(rate) = self.server.as_mut().and_then(|server| server.new_rate(now)) else { return };
+        self.config.rate = Some(rate);
+        if let Some(queue) = &mut self.queue {
+            queue.tune(rate);
         }
     }
 

@@ -22,6 +22,7 @@ fn config(limit: u64) -> LinkConfig {
         police: Vec::new(),
         loss: None,
         vary: None,
+        schedule: None,
         changes: false,
     }
 }

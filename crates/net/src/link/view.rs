@@ -38,6 +38,9 @@ impl<P: Packet> View<'_, P> {
         tail.serve(self.wire, now);
         let counters = &tail.ledger.counters;
         let begun = counters.bytes_accepted - counters.bytes_discarded - tail.waiting.bytes;
+        if let Some(server) = &tail.server {
+            return begun - server.unsent(now);
+        }
         let Some(rate) = tail.service_rate else { return begun };
         let left = u128::from(tail.next_start.since(now).picos()) * u128::from(rate.bits_per_sec());
         begun - ((left + PICOS_BITS / 2) / PICOS_BITS) as u64
@@ -74,6 +77,10 @@ impl<P: Packet> View<'_, P> {
 
     fn allowed_since_change(&self, now: Time) -> u128 {
         let is_up = self.tail.ingress.as_ref().is_none_or(|ingress| !ingress.down);
+        if let Some(schedule) = &self.tail.config.schedule {
+            let allowed = schedule.allowed(now).saturating_sub(schedule.allowed(self.tail.allowed_until));
+            return if is_up { allowed } else { 0 };
+        }
         let rate = self.tail.config.rate.filter(|_| is_up).map_or(0, Rate::bits_per_sec);
         u128::from(now.since(self.tail.allowed_until).picos()) * u128::from(rate)
     }
@@ -120,7 +127,7 @@ impl<P: Packet> View<'_, P> {
 
 /// The link must be configured for them beforehand, by [`LinkConfig::changes`].
 impl<P: Packet> View<'_, P> {
-    /// A new rate: the packet in service keeps the old one.
+    /// A new rate: the packet in service keeps the old one. A link with a schedule does not have one.
     pub fn set_rate(&mut self, rate: Rate, now: Time) {
         self.begin_change(now);
         self.tail.config.rate = Some(rate);
@@ -196,7 +203,8 @@ impl<P: Packet> View<'_, P> {
                 drops.push((now, packet));
             }
         }
-        (tail.free_at, tail.next_start, tail.entered) = (now, now, head.number());
+        let free_at = tail.server.as_mut().map_or(now, |server| server.clear(now));
+        (tail.free_at, tail.next_start, tail.entered) = (free_at, now, head.number());
         head.earlier = 0;
         let discarded = self.transmitted(now) - transmitted;
         self.tail.ledger.counters.bytes_discarded += discarded;

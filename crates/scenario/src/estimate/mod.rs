@@ -213,7 +213,13 @@ impl<'p> Estimator<'p> {
             None => 0.0,
         };
         let configs = || plan.links.iter().map(|link| &link.config);
-        let mut rates: Vec<_> = configs().map(|config| (rate(config.rate), None)).collect();
+        let seconds = plan.duration.secs_f64();
+        // What a schedule lets through in the run is known.
+        let mean = |config: &LinkConfig| {
+            config.schedule.as_ref().map(|schedule| schedule.allowed(plan.duration) as f64 * 1e-12 / seconds)
+        };
+        let mut rates: Vec<_> =
+            configs().map(|config| (mean(config).unwrap_or_else(|| rate(config.rate)), None)).collect();
         let mut delays: Vec<_> = configs()
             .map(|config| (config.delay.secs_f64(), config.delay.secs_f64() + longest(config)))
             .collect();
@@ -224,10 +230,12 @@ impl<'p> Estimator<'p> {
                     scenario.event.iter().position(|event| event.rate == Some(new) && event.at == change.at);
                 rates[link] = (rate(Some(new)), event);
             }
-            if let Some(new) = change.delay {
-                let more = longest(&plan.links[link].config);
-                delays[link].0 = delays[link].0.min(new.secs_f64());
-                delays[link].1 = delays[link].1.max(new.secs_f64() + more);
+        }
+        for ((number, link), (least, most)) in (0u32..).zip(&plan.links).zip(&mut delays) {
+            let more = longest(&link.config);
+            for new in plan.new_delays(number) {
+                *least = least.min(new.secs_f64());
+                *most = most.max(new.secs_f64() + more);
             }
         }
         let both = |(number, link): (usize, &crate::file::LinkFile)| {
@@ -239,7 +247,7 @@ impl<'p> Estimator<'p> {
             rates,
             delays,
             tables: scenario.link.iter().enumerate().flat_map(both).collect(),
-            seconds: plan.duration.secs_f64(),
+            seconds,
             events: Parts::default(),
             rows: Parts::default(),
             bytes: scenario.members_bytes(),

@@ -54,6 +54,11 @@ impl Estimator<'_> {
             self.bytes.add("trace.events", traced * ROW_BYTES);
         }
         self.events.add("event", plan.changes.len() as f64);
+        for replay in &plan.replays {
+            let periods = replay.period.map_or(1.0, |period| self.seconds / period.secs_f64() + 1.0);
+            let key = format!("{}.trace", self.link_key(replay.link as usize));
+            self.events.add(key, periods * replay.steps.len() as f64);
+        }
         self.events.add("duration", REPORTS);
     }
 

@@ -96,9 +96,8 @@ impl<'p> Estimator<'p> {
     /// Events that a packet makes on some links: one on each, and one where it is held back for a delay of its own.
     pub(super) fn visits(&self, links: &[u32]) -> f64 {
         let held = |link: u32| {
-            let changes =
-                self.plan.changes.iter().any(|change| change.link == link && change.delay.is_some());
-            changes || self.plan.links[link as usize].config.vary.is_some()
+            self.plan.new_delays(link).next().is_some()
+                || self.plan.links[link as usize].config.vary.is_some()
         };
         links.iter().map(|&link| if held(link) { 2.0 } else { 1.0 }).sum()
     }
@@ -205,9 +204,7 @@ impl<'p> Estimator<'p> {
     pub(super) fn loss(&self, flow: &Flow) -> f64 {
         let links = self.route(flow.forward).iter().chain(self.route(flow.reverse));
         let kept = |&link: &u32| {
-            let changes = self.plan.changes.iter().filter(|change| change.link == link);
-            let losses =
-                changes.filter_map(|change| change.loss).chain(self.plan.links[link as usize].config.loss);
+            let losses = self.plan.new_losses(link).chain(self.plan.links[link as usize].config.loss);
             1.0 - losses.map(share_lost).fold(0.0, f64::max)
         };
         1.0 - links.map(kept).product::<f64>()

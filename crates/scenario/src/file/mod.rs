@@ -5,6 +5,7 @@ mod event;
 mod host;
 mod kernel;
 mod kinds;
+mod replay;
 mod streams;
 mod traffic;
 
@@ -26,6 +27,7 @@ pub use event::EventFile;
 pub use host::Host;
 pub use kernel::{KernelFile, Version};
 pub use kinds::TRAFFIC;
+pub use replay::{ReplayFile, StepFile};
 pub(crate) use streams::StreamFile;
 pub use streams::{CbrFile, OnOffFile};
 pub(crate) use traffic::Place;
@@ -152,6 +154,10 @@ pub struct Path {
     /// Variation of the delay, in the direction of the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vary: Option<Delay>,
+    /// Rate, delay and losses over time, in the direction of the data: a file, or a table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "replay::schema")]
+    pub trace: Option<ReplayFile>,
     /// Rate of a separate access link for each sender and each receiver; none means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_rate: Option<Rate>,
@@ -178,6 +184,10 @@ pub struct Reverse {
     /// Variation of the delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vary: Option<Delay>,
+    /// Rate, delay and losses over time: a file, or a table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "replay::schema")]
+    pub trace: Option<ReplayFile>,
 }
 
 /// A link of a topology other than a dumbbell.
@@ -210,7 +220,11 @@ pub struct LinkFile {
     /// Variation of the delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vary: Option<Delay>,
-    /// Whether to add the same link in the reverse direction, named `NAME.reverse`, without loss and delay variation.
+    /// Rate, delay and losses over time: a file, or a table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "replay::schema")]
+    pub trace: Option<ReplayFile>,
+    /// Whether to add the same link in the reverse direction, named `NAME.reverse`, without loss, delay variation and trace.
     #[serde(default = "yes")]
     pub both_ways: bool,
 }

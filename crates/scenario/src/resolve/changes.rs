@@ -23,6 +23,7 @@ impl Scenario {
                 continue;
             };
             check(event, link, &key, network);
+            self.check_replayed(event, &key, network);
             if event.rate.is_some() || event.up.is_some() {
                 network.links[link].config.changes = true;
             }

@@ -4,6 +4,7 @@ mod changes;
 mod crowds;
 mod hosts;
 mod network;
+mod replays;
 mod routes;
 mod streams;
 mod topology;
@@ -50,6 +51,7 @@ impl Scenario {
         }
         positive(&mut network.mistakes, "trace.interval", self.trace_interval());
         let measure = self.measure(&flows, &crowds, &streams, &mut network);
+        let replays = self.replays(&mut network);
         let changes = self.changes(&mut network);
         for name in &self.trace.pcap {
             if !network.links.iter().any(|link| link.name == *name) {
@@ -72,6 +74,7 @@ impl Scenario {
             crowds,
             streams,
             changes,
+            replays,
             measure,
             trace,
         };

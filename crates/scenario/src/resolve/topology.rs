@@ -110,6 +110,7 @@ impl<'a> Dumbbell<'a> {
             police: Vec::new(),
             loss,
             vary,
+            schedule: None,
             changes: false,
         };
         let mut data = side(path.buffer, path.rate, &path.queue, path.loss, path.vary);
@@ -245,6 +246,7 @@ fn delay_only(delay: Time) -> LinkConfig {
         police: Vec::new(),
         loss: None,
         vary: None,
+        schedule: None,
         changes: false,
     }
 }
@@ -273,6 +275,7 @@ fn link_config(link: &LinkFile, packet: u64) -> LinkConfig {
         police: link.police.clone(),
         loss: link.loss,
         vary: link.vary,
+        schedule: None,
         changes: false,
     }
 }

@@ -4,6 +4,7 @@ mod bad_input;
 mod fuzz;
 mod limits;
 mod sampling;
+mod traces;
 mod untrusted;
 
 use std::path::{Path, PathBuf};
@@ -11,7 +12,11 @@ use std::path::{Path, PathBuf};
 /// Every scenario of the project: the examples, and those that reproduce what was published.
 fn project_scenarios() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut folders = vec![root.join("scenarios"), root.join("python/elephan/studies/reproduce/scenarios")];
+    let mut folders = vec![
+        root.join("scenarios"),
+        root.join("python/elephan/examples"),
+        root.join("python/elephan/studies/reproduce/scenarios"),
+    ];
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).expect("the project's scenarios") {

@@ -108,7 +108,10 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
                 half.receive(&packet.segment, packet.is_marked(), now);
                 self.site.sinks[place].connection = Some(half);
             }
-            _ => return false,
+            _ => {
+                sink.arrived_late(packet.segment.len.into());
+                return false;
+            }
         }
         if DETAILED {
             self.tell_of_slot(EventKind::Receive, packet.flow, Some(&packet.segment), now);

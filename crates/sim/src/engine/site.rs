@@ -61,7 +61,9 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             }
             match rank {
                 Rank::Arrival(_) => {
+                    let before = self.part.progress(far);
                     self.arrive(far, arrival);
+                    self.count_progress(far, before);
                 }
                 Rank::Timer(timer) => self.fire(timer, now),
             }
@@ -74,6 +76,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     fn arrivals(&mut self, far: usize, until: Time) -> Result<(), Error> {
         let link = self.part.link_of(far);
         let first = self.part.next_at(far);
+        let mut before = self.part.progress(far);
         self.site.current = Key { at: first, rank: Rank::Arrival(link) };
         self.begin_event(link, first)?;
         loop {
@@ -88,6 +91,9 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             }
             let (now, next) = (self.site.current.at, self.part.next_at(far));
             if next > now {
+                if before.is_some() {
+                    before = self.count_progress(far, before);
+                }
                 if self.is_interrupted(far, next, until) {
                     self.part.reschedule(far);
                     return Ok(());
@@ -95,6 +101,16 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
                 self.begin_event(link, next)?;
             }
         }
+    }
+
+    /// An event in which no packet left the wire is none: where the near end is in another site, there is no such event.
+    #[inline]
+    fn count_progress(&mut self, far: usize, before: Option<u64>) -> Option<u64> {
+        let after = self.part.progress(far);
+        if after.is_some() && after == before {
+            self.site.handled -= 1;
+        }
+        after
     }
 
     /// A packet has been forwarded: checks whether the run stops, if it is time.

@@ -12,7 +12,7 @@ fn plan(text: &str) -> Plan {
 }
 
 /// Name and scenario, and the numbers of sites and of groups.
-const PLANS: [(&str, &str, u32, usize); 9] = [
+const PLANS: [(&str, &str, u32, usize); 13] = [
     (
         "one hop",
         r#"duration = "4 s"
@@ -88,6 +88,50 @@ const PLANS: [(&str, &str, u32, usize); 9] = [
         "delays of less than some packets",
         r#"duration = "2 s"
         path = { rate = "1 Mbit/s", rtt = "20 ms" }
+        flow = [{ cc = "reno", count = 2 }]"#,
+        1,
+        1,
+    ),
+    (
+        "a link that follows rates, delays and losses",
+        r#"duration = "6 s"
+        path = { rate = "20 Mbit/s", rtt = "40 ms", trace = { steps = [
+            { time = "0 s", rate = "20 Mbit/s", delay = "20 ms", loss = 0 }, { time = "300 ms", rate = "3 Mbit/s", delay = "35 ms" },
+            { time = "700 ms", rate = "0 bit/s", delay = "12 ms" }, { time = "800 ms", rate = "30 Mbit/s", loss = 0.01 },
+            { time = "1100 ms" },
+        ] } }
+        flow = [{ cc = "cubic", count = 3 }]"#,
+        2,
+        1,
+    ),
+    (
+        "opportunities both ways, and a queue that decides when packets leave",
+        r#"duration = "6 s"
+        path.rate = "12 Mbit/s"
+        path.rtt = "60 ms"
+        path.queue = "fq-codel"
+        path.trace.opportunities = [0, 1, 1, 5, 6, 6, 6, 20, 22, 22, 23, 90, 91, 95, 110]
+        path.reverse.trace.opportunities = [3, 3, 17, 18, 19, 40]
+        flow = [{ cc = "cubic", count = 3 }]
+        cbr = [{ rate = "300 kbit/s" }]"#,
+        2,
+        1,
+    ),
+    (
+        "opportunities before a far end without delay, which is a site of its own",
+        r#"duration = "6 s"
+        link = [
+            { name = "a", from = "0", to = "1", rate = "3 Mbit/s", delay = "0 s", buffer = "20 packets", trace.opportunities = [2, 2, 7, 8, 8, 8, 13, 90] },
+            { name = "b", from = "1", to = "2", rate = "3 Mbit/s", delay = "70 ms", buffer = "20 packets", vary = { name = "jitter", max = "4 ms" } },
+        ]
+        flow = [{ cc = "cubic", from = "0", to = "2" }]"#,
+        4,
+        3,
+    ),
+    (
+        "opportunities on a link with both ends in one site",
+        r#"duration = "6 s"
+        path = { rate = "1 Mbit/s", rtt = "20 ms", buffer = "20 packets", trace = { opportunities = [3, 3, 17, 18, 19, 140] } }
         flow = [{ cc = "reno", count = 2 }]"#,
         1,
         1,

@@ -13,10 +13,10 @@ pub struct Samples {
     pub crowds: CrowdTrace,
     /// Samples of the streams that have started.
     pub streams: StreamTrace,
-    /// Bytes delivered of each flow at its last sample.
-    flow_bytes: Vec<u64>,
-    /// Bytes delivered of each crowd at its last sample.
-    crowd_bytes: Vec<u64>,
+    /// Bytes delivered, and payload arrived, of each flow at its last sample.
+    flow_bytes: Vec<[u64; 2]>,
+    /// The same of each crowd.
+    crowd_bytes: Vec<[u64; 2]>,
     /// Packets received of each stream at its last sample.
     stream_packets: Vec<u64>,
     last: Time,
@@ -29,8 +29,8 @@ impl Samples {
             flows: FlowTrace::with_capacity(flow_rows),
             crowds: CrowdTrace::default(),
             streams: StreamTrace::default(),
-            flow_bytes: vec![0; state.plan.flows.len()],
-            crowd_bytes: vec![0; state.plan.crowds.len()],
+            flow_bytes: vec![[0; 2]; state.plan.flows.len()],
+            crowd_bytes: vec![[0; 2]; state.plan.crowds.len()],
             stream_packets: vec![0; state.plan.streams.len()],
             last: Time::ZERO,
         }
@@ -50,7 +50,8 @@ impl Samples {
             let Some(sender) = flow.slot.sender() else { continue };
             let (snapshot, counters) = (sender.snapshot(), flow.counters());
             let delivered = counters.bytes_delivered;
-            let since = delivered - std::mem::replace(&mut self.flow_bytes[number], delivered);
+            let [goodput_bit_s, receive_rate_bit_s] =
+                rates(&mut self.flow_bytes[number], [delivered, flow.arrived], span);
             self.flows.push(FlowRow {
                 time_s: now.secs_f64(),
                 flow: number as u32,
@@ -59,7 +60,8 @@ impl Samples {
                 srtt_s: snapshot.srtt.secs_f64(),
                 rto_s: snapshot.rto.secs_f64(),
                 pipe_bytes: snapshot.pipe,
-                goodput_bit_s: if span > 0.0 { since as f64 * 8.0 / span } else { 0.0 },
+                goodput_bit_s,
+                receive_rate_bit_s,
                 delivered_bytes: delivered,
                 sent_bytes: counters.bytes_sent,
                 retransmits: counters.segments_retransmitted,
@@ -72,7 +74,8 @@ impl Samples {
     fn take_crowds(&mut self, state: &State<'_>, now: Time, span: f64) {
         for (number, (crowd, counters)) in state.crowds().enumerate() {
             let delivered = counters.bytes_delivered;
-            let since = delivered - std::mem::replace(&mut self.crowd_bytes[number], delivered);
+            let [goodput_bit_s, receive_rate_bit_s] =
+                rates(&mut self.crowd_bytes[number], [delivered, state.arrived_of(number, crowd)], span);
             self.crowds.push(CrowdRow {
                 time_s: now.secs_f64(),
                 flow: (state.plan.flows.len() + number) as u32,
@@ -80,7 +83,8 @@ impl Samples {
                 opened: crowd.opened,
                 finished: crowd.finished,
                 delivered_bytes: delivered,
-                goodput_bit_s: if span > 0.0 { since as f64 * 8.0 / span } else { 0.0 },
+                goodput_bit_s,
+                receive_rate_bit_s,
             });
         }
     }
@@ -105,4 +109,11 @@ impl Samples {
             });
         }
     }
+}
+
+/// What counters of bytes grew by since the last sample, `span` seconds ago, in bit/s; they are now those of the last sample.
+fn rates(last: &mut [u64; 2], now: [u64; 2], span: f64) -> [f64; 2] {
+    let before = std::mem::replace(last, now);
+    let rate = |now: u64, before: u64| if span > 0.0 { (now - before) as f64 * 8.0 / span } else { 0.0 };
+    [rate(now[0], before[0]), rate(now[1], before[1])]
 }

@@ -101,6 +101,7 @@ impl<'a> State<'a> {
         Running {
             slot: &from.slots[place],
             delivered: sink.delivered(),
+            arrived: sink.arrived(),
             host: from.hosts.get(place).and_then(Option::as_deref),
         }
     }
@@ -119,6 +120,13 @@ impl<'a> State<'a> {
             });
             (crowd, counters)
         })
+    }
+
+    /// Payload that has arrived so far at the receivers of a crowd, duplicates included.
+    pub fn arrived_of(&self, number: usize, crowd: &Crowd) -> u64 {
+        let [_, to] = sites_of(self.network.paths(), &self.plan.crowds[number].flow);
+        let site = &self.sites[to as usize];
+        crowd.slots.iter().filter_map(|&slot| site.sinks.get(site.place(slot))).map(Sink::arrived).sum()
     }
 
     /// The slots of the senders of a crowd.
@@ -156,6 +164,8 @@ pub struct Running<'s> {
     pub slot: &'s Slot,
     /// Bytes delivered so far.
     pub delivered: u64,
+    /// Payload that has arrived so far, duplicates included.
+    pub arrived: u64,
     /// Its sending host, if processing takes time there.
     pub host: Option<&'s Host>,
 }

@@ -92,17 +92,19 @@ pub struct Sink {
     pub closed: u64,
     /// Bytes delivered by these.
     before: u64,
+    /// Payload that has arrived for these, also after they were closed.
+    arrived_before: u64,
 }
 
 impl Sink {
     /// A slot without any connection so far.
     pub fn new(crowd: Option<u32>) -> Self {
-        Self { crowd, connection: None, closed: 0, before: 0 }
+        Self { crowd, connection: None, closed: 0, before: 0, arrived_before: 0 }
     }
 
     /// The current connection is closed, even if no packet of it has arrived.
     pub fn close(&mut self) {
-        self.before = self.delivered();
+        (self.before, self.arrived_before) = (self.delivered(), self.arrived());
         self.connection = None;
         self.closed += 1;
     }
@@ -111,6 +113,17 @@ impl Sink {
     pub fn delivered(&self) -> u64 {
         let current = self.connection.as_ref();
         self.before + current.map_or(0, |half| half.endpoint.bytes_delivered())
+    }
+
+    /// Payload that has arrived for all its connections, duplicates included.
+    pub fn arrived(&self) -> u64 {
+        let current = self.connection.as_ref();
+        self.arrived_before + current.map_or(0, |half| half.endpoint.bytes_arrived())
+    }
+
+    /// Payload has arrived for a connection that is closed.
+    pub fn arrived_late(&mut self, bytes: u32) {
+        self.arrived_before += u64::from(bytes);
     }
 }
 

@@ -195,3 +195,64 @@ fn a_route_over_three_links_has_their_delays() {
     let first = outcome.flows.srtt_s.iter().copied().find(|&srtt| srtt > 0.0).unwrap();
     assert!((0.060..0.2).contains(&first), "{first}");
 }
+
+/// Payload of a flow that its receive rate tells of, bytes, up to its last sample.
+fn arrived(outcome: &Outcome, flow: u32) -> f64 {
+    let trace = &outcome.flows;
+    let rates = trace.flow.iter().zip(&trace.receive_rate_bit_s).filter(|&(&number, _)| number == flow);
+    rates.map(|(_, rate)| rate * 0.1 / 8.0).sum()
+}
+
+fn last_of(outcome: &Outcome, column: &[u64], flow: u32) -> f64 {
+    let trace = &outcome.flows;
+    (0..column.len()).rev().find(|&row| trace.flow[row] == flow).map_or(0.0, |row| column[row] as f64)
+}
+
+#[test]
+fn on_a_path_that_loses_nothing_data_arrive_as_they_are_delivered() {
+    let outcome = outcome(
+        r#"duration = "10 s"
+        path = { rate = "20 Mbit/s", rtt = "40 ms", buffer = "10000 packets" }
+        flow = [{ cc = "cubic", count = 2, start = { uniform = ["0 s", "1 s"] } }, { cc = "reno", size = "30 kB", transfers = "repeat" }]
+        arrivals = [{ cc = "reno", per_second = 5, size = "20 kB" }]"#,
+    );
+    assert!(outcome.flows.delivered_bytes.iter().max() > Some(&1_000_000));
+    assert_eq!(outcome.flows.receive_rate_bit_s, outcome.flows.goodput_bit_s);
+    assert!(outcome.crowds.goodput_bit_s.iter().any(|&rate| rate > 0.0));
+    assert_eq!(outcome.crowds.receive_rate_bit_s, outcome.crowds.goodput_bit_s);
+}
+
+#[test]
+fn what_arrives_is_what_the_links_deliver() {
+    // Losses, reordering and retransmissions: each segment that reaches the receiver counts when it does.
+    let outcome = outcome(
+        r#"duration = "20 s"
+        path = { rate = "20 Mbit/s", rtt = "40 ms", buffer = "20 packets", loss = { name = "random", probability = 0.002 }, vary = { name = "reorder", probability = 0.01, extra = "5 ms" } }
+        flow = [{ cc = "sack", count = 3 }]
+        trace = { events = true }"#,
+    );
+    for flow in 0..3 {
+        let events = &outcome.events;
+        let of_flow = (0..events.kind.len()).filter(|&row| events.flow[row] == flow);
+        let received = of_flow.filter(|&row| events.kind[row] == EventKind::Receive as u8);
+        let payload: u64 = received.map(|row| u64::from(events.bytes[row])).sum();
+        assert!((arrived(&outcome, flow) - payload as f64).abs() < 1.0, "flow {flow}: {payload}");
+        assert!(last_of(&outcome, &outcome.flows.retransmits, flow) > 10.0);
+    }
+}
+
+#[test]
+fn spurious_retransmissions_arrive_and_are_not_delivered() {
+    // Nothing is lost and the order is kept, but the delay grows until timers expire: what is retransmitted arrives twice.
+    let outcome = outcome(
+        r#"duration = "20 s"
+        path = { rate = "10 Mbit/s", rtt = "20 ms", buffer = "10000 packets" }
+        flow = [{ cc = "reno" }]
+        event = [{ at = "500 ms", link = "bottleneck", delay = "2 s" }]"#,
+    );
+    assert_eq!(outcome.summary.loss_rate, Some(0.0));
+    let last = |column: &[u64]| last_of(&outcome, column, 0);
+    let twice = arrived(&outcome, 0) - last(&outcome.flows.delivered_bytes);
+    let again = last(&outcome.flows.retransmits) * 1448.0;
+    assert!(twice > 1000.0 && twice < again + 1.0, "{twice} of {again}");
+}

@@ -16,3 +16,4 @@ mod queues;
 mod regression;
 mod stacks;
 mod steady_state;
+mod traces;

@@ -302,6 +302,12 @@ impl Endpoint {
         self.receiver.delivered()
     }
 
+    /// Payload bytes of all data segments that have arrived from the peer: in any order, duplicates and discarded ones included.
+    #[inline]
+    pub fn bytes_arrived(&self) -> u64 {
+        self.receiver.arrived()
+    }
+
     /// The counters.
     #[inline]
     pub fn counters(&self) -> Counters {

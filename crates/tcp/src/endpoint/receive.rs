@@ -84,6 +84,7 @@ impl Endpoint {
     /// What [`Endpoint::on_segment`] does, by the rules for any segment.
     #[inline(never)]
     pub(super) fn on_any_segment(&mut self, segment: &Segment, congestion_experienced: bool, now: Time) {
+        self.receiver.count(segment.len.into());
         if segment.flags.contains(Flags::RST) {
             self.on_reset(segment, now);
             return;

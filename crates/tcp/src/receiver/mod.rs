@@ -33,8 +33,8 @@ pub struct Receiver {
     beyond: Option<Box<Beyond>>,
     /// Offset of the peer's FIN; `u64::MAX` before it arrives.
     fin: u64,
-    /// Payload handed to the application.
-    delivered: u64,
+    /// Payload of all segments that have arrived, duplicates included.
+    arrived: u64,
     /// Whether the application reads arriving data at once.
     reading: bool,
     /// Payload received in order that the application has not read.
@@ -84,7 +84,7 @@ impl Receiver {
             next: 0,
             beyond: None,
             fin: u64::MAX,
-            delivered: 0,
+            arrived: 0,
             reading: true,
             unread: 0,
             advertised: u64::from(window.min(threshold).min(MAX_UNSCALED_WINDOW)),
@@ -161,9 +161,20 @@ impl Receiver {
         self.next
     }
 
-    /// Payload bytes handed to the application.
+    /// Payload bytes handed to the application: what is in order, less what it has not read.
+    #[inline]
     pub fn delivered(&self) -> u64 {
-        self.delivered
+        self.next - u64::from(self.next > self.fin) - u64::from(self.unread)
+    }
+
+    /// Payload bytes of all segments that have arrived, duplicates included.
+    pub fn arrived(&self) -> u64 {
+        self.arrived
+    }
+
+    /// A segment with `len` bytes of payload arrived, to be kept or discarded; [`Receiver::receive_next`] counts its own.
+    pub fn count(&mut self, len: u32) {
+        self.arrived += u64::from(len);
     }
 
     /// Whether everything up to and including the peer's FIN has arrived.
@@ -239,7 +250,6 @@ impl Receiver {
     /// The application reads at most this number of bytes, and gets the number that it read.
     pub fn read(&mut self, most: u64) -> u64 {
         let taken = most.min(self.unread());
-        self.delivered += taken;
         self.unread -= taken as u32;
         // A window that had less than a full segment has opened: the sender waits for this update.
         let was_closed = self.advertised < self.next + u64::from(self.mss);
@@ -309,9 +319,7 @@ impl Receiver {
         }
         let past_fin = u64::from(self.next > self.fin);
         let payload = self.next - before - past_fin;
-        if self.reading {
-            self.delivered += payload;
-        } else {
+        if !self.reading {
             self.unread += payload as u32;
         }
         self.unacknowledged = self.unacknowledged.saturating_add((right - before) as u32);

@@ -20,7 +20,7 @@ impl Receiver {
             return false;
         }
         self.next = next;
-        self.delivered += len;
+        self.arrived += len;
         self.unacknowledged = self.unacknowledged.saturating_add(len as u32);
         self.acknowledge(false, now);
         self.right_size(echo, now);
@@ -45,9 +45,10 @@ impl Receiver {
     /// Data arrived, with an echoed timestamp of this age: the window follows the rate of reading, if it is tuned.
     #[inline(always)]
     pub(super) fn right_size(&mut self, echo: Option<Time>, now: Time) {
+        let delivered = self.delivered();
         if let Some(sizing) = &mut self.right_sizing {
             let window = u64::from(self.window);
-            let asked = sizing.on_data(echo, [self.next, self.delivered], window, self.mss, now);
+            let asked = sizing.on_data(echo, [self.next, delivered], window, self.mss, now);
             self.window = window.max(asked.min(u64::from(self.buffer))) as u32;
         }
     }

@@ -385,3 +385,36 @@ fn a_first_window_below_the_unit_of_the_scale_is_rounded_up() {
     tcp.write(1);
     assert_eq!(tcp.take_data()[0].window, 1);
 }
+
+#[test]
+fn what_arrives_counts_each_time() {
+    let mut tcp = Script::receiver(eager());
+    let counted = |tcp: &Script| (tcp.end.bytes_arrived(), tcp.end.bytes_delivered());
+    tcp.data(0).data(1);
+    assert_eq!(counted(&tcp), (2000, 2000));
+    // Beyond a hole, twice; then the hole is filled, and filled again.
+    tcp.data(3).data(3);
+    assert_eq!(counted(&tcp), (4000, 2000));
+    tcp.data(2).data(2);
+    assert_eq!(counted(&tcp), (6000, 4000));
+    // An application that does not read has arrived data, too.
+    tcp.end.set_reading(false);
+    tcp.data(4);
+    assert_eq!(counted(&tcp), (7000, 4000));
+    assert_eq!((tcp.end.unread(), tcp.end.read(400), tcp.end.unread()), (1000, 400, 600));
+    assert_eq!(counted(&tcp), (7000, 4400));
+    // Data beyond the window is discarded, and an acknowledgment has no payload.
+    tcp.data(100_000);
+    tcp.receive(tcp.bare_segment());
+    assert_eq!(counted(&tcp), (8000, 4400));
+}
+
+#[test]
+fn a_fin_is_not_payload() {
+    let mut tcp = Script::receiver(eager());
+    tcp.data(0);
+    let fin = Segment { seq: tcp.bare_segment().seq.wrapping_add(1000), ..tcp.bare_segment() };
+    tcp.receive(Segment { flags: Flags::FIN | Flags::ACK, ..fin });
+    assert!(tcp.end.peer_is_finished());
+    assert_eq!((tcp.end.bytes_arrived(), tcp.end.bytes_delivered()), (1000, 1000));
+}

@@ -44,15 +44,18 @@ class Verdict(StrEnum):
     DEPENDENT = "dependent on an unpublished choice"
     UNDECIDED = "undecided"
     UNTESTABLE = "untestable here"
+    # Numbers of two machines: neither can be wrong about the other.
+    BESIDE = "side by side"
 
 
 class Kind(StrEnum):
-    """What is compared with what. The four kinds are counted apart."""
+    """What is compared with what. The kinds are counted apart."""
 
     FORMULA = "formula"
     THEORY = "theory"
     SIMULATION = "simulation"
     KERNEL = "kernel"
+    HARDWARE = "hardware"
 
 
 KINDS = {
@@ -60,6 +63,7 @@ KINDS = {
     Kind.THEORY: "theory against our simulation",
     Kind.SIMULATION: "simulation against printed measurement",
     Kind.KERNEL: "kernel against printed measurement",
+    Kind.HARDWARE: "this machine beside the printed one",
 }
 
 
@@ -112,6 +116,11 @@ class Place:
     unit: str = ""
     statistic: Statistic = "mean"
     may_collapse: tuple[int, ...] = ()
+
+    @classmethod
+    def sampled(cls, name: str, above: float | None = None, below: float | None = None, unit: str = "") -> "Place":
+        """A place whose samples were taken without runs."""
+        return cls(name, (), lambda: None, above, below, unit)
 
     @classmethod
     def exact(
@@ -268,8 +277,8 @@ class Finding:
 
 
 def judged(place: Place, samples: Sequence[Sample], looks: int, places: int, *, same: bool = False) -> Finding:
-    """Judge one place of `places` by its samples; `same` as for `interval`."""
-    if not place.arms:
+    """Judge one place of `places` by its samples; `same` as for `interval`. Without arms and samples its value is exact."""
+    if not place.arms and not samples:
         samples, same = [place.read()], True
 
     def side(alpha: float) -> bool | None:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
-from matplotlib.figure import Figure
 
 from elephan.api.run import Run
 from elephan.base.numbers import significant
+from elephan.base.plots import Figure
 from elephan.engines import integrate
 from elephan.studies.reproduce.judge import Arm, Claim, Kind, Place, Quantity
 from elephan.studies.reproduce.lab import Lab, Report, UnsuitableError, experiment, figures

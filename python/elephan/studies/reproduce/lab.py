@@ -1,21 +1,20 @@
 """The parts of an experiment: the published data, a laboratory that runs scenarios, and the report that it fills."""
 
 import csv
-import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from matplotlib.figure import Figure
-
 from elephan import _core
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, load
+from elephan.base.cores import core_count
+from elephan.base.plots import Figure
 from elephan.engines.run import run
 from elephan.studies.reproduce.judge import (
     Arm,
@@ -174,6 +173,18 @@ class Report:
         self.judgements.append(made)
         return made
 
+    def beside(self, group: str, unit: str, rows: Sequence[Row], reason: str) -> None:
+        """Keep printed numbers beside those of this machine, which is another: there is no verdict, for the `reason`."""
+        if not self.lab.claims:
+            made = Comparison(group, unit, Kind.HARDWARE, 0.0, tuple(rows), Verdict.BESIDE, reason)
+            self.comparisons.append(made)
+
+    def measured(self, claim: Claim, findings: Sequence[Finding]) -> None:
+        """Keep a claim of which samples were taken without runs."""
+        if self.lab.asks(claim.id):
+            verdict = decided(findings, claim.rule)
+            self.judgements.append(Judgement(claim, verdict, {ONLY: tuple(findings)}, {ONLY: verdict}))
+
     def untestable(self, claim: str, why: str) -> None:
         """Keep a claim that cannot be tested here, with the reason."""
         if not self.lab.asks(claim):
@@ -292,9 +303,11 @@ class Lab:
         local = ThreadPoolExecutor(self._at_once())
         pool = local if self.executor is None else self.executor
         cancels = (cancel,) if self.executor is None else ()
-        waiting = {pool.submit(_made, s, self.engine, code_version(), *cancels): p for p, s in missing.items()}
+        waiting: dict[Future[Run], Path] = {}
         kept, spent_s = 0, self.cost_s
         try:
+            for place, scenario in missing.items():
+                waiting[pool.submit(_made, scenario, self.engine, code_version(), *cancels)] = place
             for one in as_completed(waiting):
                 made = one.result()
                 made.save(waiting[one], force=True)
@@ -314,7 +327,7 @@ class Lab:
             local.shutdown(cancel_futures=True)
 
     def _at_once(self) -> int:
-        cores = len(os.sched_getaffinity(0))
+        cores = core_count()
         return cores if self.engine == "sim" else int(_other(self.engine).at_once(cores, self.engine))
 
     def compare(

@@ -7,11 +7,10 @@ from itertools import pairwise
 
 import matplotlib as mpl
 import polars as pl
-from matplotlib.figure import Figure
 
 from elephan import _core
 from elephan.api.run import Run
-from elephan.base.plots import STYLE
+from elephan.base.plots import STYLE, Figure
 from elephan.studies.reproduce.judge import ALPHA, Arm, Claim, Kind, Place, Quantity, Time, interval
 from elephan.studies.reproduce.lab import Lab, Report, experiment, figures
 from elephan.studies.theory import Model

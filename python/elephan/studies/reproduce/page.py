@@ -42,6 +42,7 @@ MEANINGS = {
     Verdict.DEPENDENT: "it holds under one plausible set of choices that the source leaves open, and fails under another",
     Verdict.UNDECIDED: "the intervals did not decide within the stated number of repeats",
     Verdict.UNTESTABLE: "no engine of Elephan can run what it takes",
+    Verdict.BESIDE: "numbers of two machines, which need not agree",
 }
 
 
@@ -107,7 +108,7 @@ def _counts(full: Reports, beside: Mapping[Engine, Reports]) -> list[str]:
         for kind, text in KINDS.items():
             reports = kernels if kind == Kind.KERNEL else list(full.values())
             found = Counter(one["verdict"] for report in reports for one in report[key] if _is_of_kind(one, kind))
-            if found:
+            if any(found[verdict] for verdict in verdicts):
                 rows.append([text, *(str(found[verdict]) for verdict in verdicts)])
         total = Table("", [*text_heads(f"{what}, by kind"), *map(Head, verdicts)], rows)
         lines += [total.to_markdown().rstrip(), ""]

@@ -6,10 +6,9 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from elephan.base.plots import COLOURS, STYLE
+from elephan.base.plots import COLOURS, STYLE, Figure
 from elephan.base.text import drawn
 from elephan.studies.reproduce.judge import Verdict
 
@@ -23,6 +22,7 @@ MARKS = {
     Verdict.DEPENDENT: ("#CC79A7", "p"),
     Verdict.UNDECIDED: ("#E6B800", "?"),
     Verdict.UNTESTABLE: ("#BBBBBB", "-"),
+    Verdict.BESIDE: ("#BBBBBB", "s"),
 }
 # Squares in a row of the overview.
 ACROSS = 40

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 import matplotlib as mpl
 import numpy as np
 import polars as pl
-from matplotlib.figure import Figure
 
 from elephan import _core
 from elephan.api.run import Run
 from elephan.api.summary import FlowSummary
-from elephan.base.plots import STYLE
+from elephan.base.plots import STYLE, Figure
 from elephan.studies.reproduce.judge import Arm, Claim, Kind, Place, Quantity
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
 

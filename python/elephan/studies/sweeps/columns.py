@@ -24,7 +24,14 @@ def kind_of(values: list[Any]) -> Callable[[Any], Any]:
         return int
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         return float
-    return lambda value: value if isinstance(value, str) else json.dumps(value)
+    return _as_text
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, dict) and "source" in value:
+        # A trace of a link, with all that its file has.
+        return str(value["source"]) + ("" if value.get("loop", True) else " once")
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def described(

@@ -93,6 +93,9 @@ class Dataset:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
 
+    def __repr__(self) -> str:
+        return f"<Dataset {self.folder}>"
+
     def description(self) -> dict[str, Any]:
         """The description of the sweep. Raises `SweepError` if the folder does not belong to a sweep."""
         try:

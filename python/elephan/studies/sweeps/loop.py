@@ -9,14 +9,19 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
 from elephan import _core
 from elephan.api.scenario import Scenario, load
 from elephan.api.summary import Summary
+from elephan.base import notebook
 from elephan.base.folders import default
+from elephan.base.frames import as_pandas
+from elephan.base.notebook import watched
+from elephan.base.plots import Figure
+from elephan.base.table import Table
 from elephan.kernel import image
 from elephan.studies.statistics import Estimate, Tight
 from elephan.studies.sweeps import names
@@ -24,6 +29,7 @@ from elephan.studies.sweeps.batches import PlannedRun, Waiting, work_s
 from elephan.studies.sweeps.columns import described, kind_of, values_of
 from elephan.studies.sweeps.dataset import Dataset, Loss, SweepError, span
 from elephan.studies.sweeps.schedulers import fatal, scheduler
+from elephan.studies.sweeps.tables import plot, table
 from elephan.studies.sweeps.worker import Batch, code_version, identity
 from elephan.studies.sweeps.writer import Writer, writer
 
@@ -130,6 +136,19 @@ class Sweep:
         self._samples: dict[int, dict[str, dict[int, Any]]] = {}
         self._open: dict[int, int] = {}
         self._wanted: dict[int, int] = {}
+
+    def __repr__(self) -> str:
+        done = f"{self.done} of {self.total} runs done" if self.total else "not begun"
+        return f"<Sweep of {', '.join(self._settings)}: {self.points} points in {self.folder}, {done}>"
+
+    def _repr_html_(self) -> str:
+        if not self.done:
+            return notebook.shown(self.scenario.name, [repr(self)[1:-1], self.scenario.outline])
+        parts = [
+            *(table.to_html() for table in self.tables()),
+            notebook.picture(self.plot(), "Goodput over the first key"),
+        ]
+        return notebook.shown(self.scenario.name, [repr(self)[1:-1], self.scenario.outline], *parts)
 
     @property
     def points(self) -> int:
@@ -335,21 +354,61 @@ class Sweep:
         return taken
 
     def run(self, progress: Callable[["Sweep"], object] | None = None) -> "Sweep":
-        """Run what is missing. `progress` is called after each run."""
-        with closing(iter(self)) as runs:
+        """Run what is missing. `progress` is called after each run; without it, a bar is shown as by `elephan.run`."""
+        with (
+            watched(self.scenario.name, None if progress is None else lambda _: None) as told,
+            closing(iter(self)) as runs,
+        ):
             for _ in runs:
                 if progress is not None:
                     progress(self)
+                elif told is not None:
+                    told(self.done / self.total)
         return self
 
     # The results.
 
-    def to_frame(self) -> pl.DataFrame:
-        """A row for each run, in the order of the points. Columns have short names, as in `elephan query`."""
-        return Dataset(self.folder).runs()
+    def to_polars(self, rows: Literal["runs", "flows"] = "runs") -> pl.DataFrame:
+        """A row for each run, or for each flow of each run, in the order of the points.
+
+        Columns of runs have short names, as in `elephan query`; values are in SI units. Those of flows are the settings and the
+        figures of a flow, whose names have the units. Flows count from 0.
+        """
+        data = Dataset(self.folder)
+        if rows == "runs":
+            return data.runs()
+        index = data.index(long=True).filter(status="ok")
+        return pl.DataFrame(
+            [
+                {
+                    **{key: row[key] for key in ("run", "point", "repeat", "seed", *self._settings)},
+                    "flow": number,
+                    **flow.scalars(),
+                }
+                for row in index.iter_rows(named=True)
+                for number, flow in enumerate(Summary.from_dict(json.loads(row["summary"])).flows)
+            ],
+            infer_schema_length=None,
+        )
+
+    def to_pandas(self, rows: Literal["runs", "flows"] = "runs") -> Any:
+        """As `to_polars`, for pandas, which has to be installed. Raises `FailedError` if it is not."""
+        return as_pandas(self.to_polars(rows))
+
+    def tables(self, **chosen: Any) -> list[Table]:
+        """Estimates over repeats by setting, as tables; `chosen` is as for `elephan.studies.sweeps.table`."""
+        return table(self.folder, **chosen)
+
+    def plot(self, metric: str = "goodput", over: str | None = None, where: Mapping[str, str] | None = None) -> Figure:
+        """Plot a metric over the values of one key, with its intervals over repeats, and a line for each value of the others.
+
+        Without `over` it is the first key of the sweep that is a number. `where` keeps the runs with these settings. In place
+        of a metric, `fairness-map` and `delay-load` are kinds of pictures of many runs.
+        """
+        return plot(self.folder, metric, over, where)
 
     def samples(self, name: str = "flows") -> pl.LazyFrame:
-        """The samples of all runs: `flows`, `queues`, `transfers`, ... Join them to `to_frame()` on `run`."""
+        """The samples of all runs: `flows`, `queues`, `transfers`, ... Join them to `to_polars()` on `run`."""
         paths = Dataset(self.folder).samples(name)
         if not paths:
             return pl.LazyFrame(schema={"run": pl.String})

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from elephan._core import ScenarioError
+from elephan._core import ScenarioError, one_of
 
 # The suffix of a column's name, and its unit.
 UNITS = {"_bit_s": "bit/s", "_s_bit": "s/bit", "_segments": "segments", "_packets": "packets", "_bytes": "B", "_s": "s"}
@@ -73,7 +73,7 @@ def find(wanted: str, names: dict[str, str], what: str) -> str:
         for column, name in names.items():
             if name == candidate:
                 return column
-    raise ScenarioError(f"{what}: expected one of {', '.join(names.values())}, found {wanted!r}")
+    raise ScenarioError(f"{what}: expected {one_of(list(names.values()), wanted)}, found {wanted!r}")
 
 
 def shown(value: Any) -> str:

@@ -1,6 +1,8 @@
 """SQL queries on a sweep, by DuckDB."""
 
+import json
 import re
+from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
@@ -8,16 +10,22 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from elephan import _core
 from elephan._core import ScenarioError
 from elephan.api.run import TABLES
+from elephan.studies.sweeps import names
 from elephan.studies.sweeps.dataset import Dataset, SweepError
 
+# Aggregates whose results have the unit of their column.
+KEEPS_UNIT = re.compile(r"(?:avg|mean|median|min|max|sum|stddev|stddev_samp)\((\w+)\)")
 # Columns that are shown without a query.
 COLUMNS = "select table_name, column_name, data_type from information_schema.columns order by all"
 
 
 def query(folder: str | Path, sql: str | None = None) -> pa.Table:
-    """The result of a query as an Arrow table; without a query, the tables and their columns.
+    """The result of a query as an Arrow table; without a query, the tables and their columns, with units.
+
+    Columns of numbers have their unit in their metadata, where it is that of a column of the sweep or of an aggregate of one.
 
     `runs` has a row for each run, with short names; `summaries` has its scenario and summary as JSON; `flows`, `queues`, ...
     have the samples. Raises `ScenarioError` for SQL that cannot be run, and `SweepError` if a part cannot be read.
@@ -36,12 +44,50 @@ def query(folder: str | Path, sql: str | None = None) -> pa.Table:
                     _view(connection, name, "*", data.samples(name))
             if sql is None or "summaries" in sql:
                 _view(connection, "summaries", "run, scenario, summary", data.index_parts())
-            found = connection.sql(sql or COLUMNS)
-            return pa.table({}) if found is None else found.to_arrow_table()
+            if sql is None:
+                listed = connection.sql(COLUMNS).to_arrow_table()
+                units = {table: _units(data, table) for table in (*wanted, "runs", "summaries")}
+                rows = zip(*(column.to_pylist() for column in listed.columns), strict=True)
+                listed_units = [
+                    None if kind == "VARCHAR" else units[table].get(name, "1") for table, name, kind in rows
+                ]
+                return listed.append_column("unit", pa.array(listed_units, pa.string()))
+            found = connection.sql(sql)
+            if found is None:
+                return pa.table({})
+            return _with_units(found.to_arrow_table(), _units(data, *wanted, "runs"), _aliases(connection, sql))
     except duckdb.Error as error:
         for name in wanted:
             _whole(data, name)
         raise ScenarioError(f"query: {error}") from error
+
+
+def _units(data: Dataset, *tables: str) -> dict[str, str]:
+    """The unit of each column of these tables."""
+    declared = json.loads(_core.declared_columns())
+    units = {one["name"]: one["unit"] for one in declared if one["table"] in tables}
+    if "runs" in tables:
+        of_runs = {column: column for column in names.OF_A_RUN} | data.short_names(data.index())
+        units |= {name: names.unit(column) for column, name in of_runs.items()}
+    return units
+
+
+def _aliases(connection: duckdb.DuckDBPyConnection, sql: str) -> set[str]:
+    """The names that a query gives. A column with one of them may be anything."""
+    found = connection.execute("select json_serialize_sql(?)", [sql]).fetchone()
+    return set(re.findall(r'"alias(?:es)?":\s*\[?"([^"]+)"', found[0])) if found else set()
+
+
+def _with_units(found: pa.Table, units: Mapping[str, str], aliases: set[str]) -> pa.Table:
+    """The table with the unit of each number in the metadata of its column, where it is that of a column of the sweep."""
+    fields = []
+    for one in found.schema:
+        match = KEEPS_UNIT.fullmatch(one.name)
+        name = match[1] if match else one.name
+        known = name not in aliases and one.name not in aliases and pa.types.is_primitive(one.type)
+        unit = units.get(name, "1") if known else "1"
+        fields.append(one if unit == "1" else one.with_metadata({"unit": unit}))
+    return found.cast(pa.schema(fields))
 
 
 def _view(connection: duckdb.DuckDBPyConnection, name: str, columns: str, paths: list[Path]) -> None:

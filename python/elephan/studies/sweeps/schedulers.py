@@ -3,7 +3,6 @@
 Both take batches, and return them as they finish. They do not depend on what a batch contains.
 """
 
-import os
 import ssl
 import time
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from elephan import _core
+from elephan.base.cores import core_count
 from elephan.studies.sweeps import worker
 from elephan.studies.sweeps.dataset import SweepError
 from elephan.studies.sweeps.worker import Batch, VersionMismatchError, code_version, compute
@@ -51,7 +51,7 @@ class Local:
 
     def __init__(self, workers: int = 0, *, isolate: bool = False) -> None:
         self._isolate = isolate
-        self._workers = workers or len(os.sched_getaffinity(0))
+        self._workers = workers or core_count()
         self._pool = ThreadPoolExecutor(self._workers, "elephan")
         self._cancel = _core.Cancel()
         self._numbers: dict[Future[Batch], int] = {}

@@ -1,25 +1,30 @@
-"""Tables of a sweep: estimates over repeats by setting, and paired comparisons; as text, CSV, Markdown or LaTeX."""
+"""Tables of a sweep: estimates over repeats by setting, and paired comparisons."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Self
 
 import polars as pl
 
 from elephan._core import ScenarioError
-from elephan.api.metrics import METRICS, Centre, Metric
+from elephan.api.metrics import METRICS, Centre, Metric, bounds
+from elephan.api.pictures.data import Runs
+from elephan.api.pictures.draw import figure
+from elephan.api.pictures.kinds import KINDS
 from elephan.base.numbers import number
+from elephan.base.plots import Figure
 from elephan.base.table import Head, Table, text_heads
-from elephan.studies.statistics import Estimate, Interval, Paired, holm
+from elephan.studies import intervals
+from elephan.studies.statistics import NOTABLE, Estimate, Interval, Paired, holm, notable
 from elephan.studies.sweeps import names
 from elephan.studies.sweeps.dataset import Dataset, SweepError
 
-Format = Literal["text", "csv", "markdown", "latex"]
-FORMATS = ("text", "csv", "markdown", "latex")
 # The metrics of a table if none is requested.
 USUAL = ("goodput_bit_s", "utilisation", "fairness", "loss_rate", "queue_delay_mean_s")
+# What records tell of an estimate.
+FIGURES = ("mean", "median", "standard_error", "low", "high", "values", "repeats")
 # Units that are easier to read: those of the metrics of a run.
 SCALES = {
     unit: (metric.factor, metric.short_unit)
@@ -27,6 +32,10 @@ SCALES = {
     for unit in [names.unit(metric.column)]
     if unit not in ("1", "s")
 }
+
+
+# A cell: the values of the rows' keys and of the columns', and a metric.
+Place = tuple[tuple[Any, ...], tuple[Any, ...], str]
 
 
 @dataclass(frozen=True)
@@ -133,21 +142,57 @@ def table(
         found = cells.get((row, col, column))
         return "" if found is None else shown[column].text(shown[column].estimated(found), centre)
 
+    best = _best(chosen, row_keys, col_keys, columns) if centre == "mean" else set()
     row_values = list(dict.fromkeys(row for row, _, _ in cells))
     col_values = list(dict.fromkeys(col for _, col, _ in cells))
     left = text_heads(*row_keys)
     if not col_keys:
         lines = [[*map(names.shown, row), *(text(row, (), metric) for metric in columns)] for row in row_values]
-        return [Table("", [*left, *(metric.head for metric in shown.values())], lines)]
+        marked = frozenset(
+            (k, len(left) + n)
+            for k, row in enumerate(row_values)
+            for n, metric in enumerate(columns)
+            if (row, (), metric) in best
+        )
+        return [Table("", [*left, *(metric.head for metric in shown.values())], lines, "", marked, NOTABLE)]
     above = [Head(" ".join(map(names.shown, col))) for col in col_values]
     return [
         Table(
             f"{shown[metric].head.line} by {', '.join(row_keys)} and {', '.join(col_keys)}",
             [*left, *above],
             [[*map(names.shown, row), *(text(row, col, metric) for col in col_values)] for row in row_values],
+            "",
+            frozenset(
+                (k, len(left) + n)
+                for k, row in enumerate(row_values)
+                for n, col in enumerate(col_values)
+                if (row, col, metric) in best
+            ),
+            NOTABLE,
         )
         for metric in columns
     ]
+
+
+def _best(chosen: Selection, row_keys: list[str], col_keys: list[str], metrics: Sequence[str]) -> set[Place]:
+    """The cells of the notable algorithm of each metric: among those that differ in nothing else."""
+    keys = [*row_keys, *col_keys]
+    of_cc = [key for key in keys if key.rsplit(".", 1)[-1] == "cc"]
+    if len(of_cc) != 1 or "seed" not in chosen.frame.columns:
+        return set()
+    better = {metric.column: metric.better for metric in METRICS}
+    others = [key for key in keys if key != of_cc[0]]
+    groups = chosen.frame.group_by(others, maintain_order=True) if others else [((), chosen.frame)]
+    found: set[Place] = set()
+    for _, group in groups:
+        for metric in metrics:
+            samples: dict[tuple[Any, ...], dict[int, Any]] = {}
+            for *place, seed, value in group.select(*keys, "seed", metric).iter_rows():
+                samples.setdefault(tuple(place), {})[seed] = value
+            best = notable(samples, better.get(metric, "neither"))
+            if best is not None:
+                found.add((best[: len(row_keys)], best[len(row_keys) :], metric))
+    return found
 
 
 def _keys(chosen: Selection, rows: Sequence[str], cols: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -175,12 +220,47 @@ def estimates(
     found = {}
     for values, group in groups:
         for metric in columns:
-            estimate = Estimate.of(group[metric].to_list(), interval, centre)
+            estimate = Estimate.of(group[metric].to_list(), interval, centre, bounds(metric))
             found[tuple(values[: len(row_keys)]), tuple(values[len(row_keys) :]), metric] = estimate
     return found
 
 
-def long_csv(
+def runs_of(frame: pl.DataFrame, settings: Sequence[str]) -> Runs:
+    """The runs of an index with their metrics, by the keys that vary: the first key, and any other with several values."""
+    keys = [*settings, "repeat"]
+    varied = [key for key in keys if frame[key].n_unique() > 1 or key == keys[0]]
+    rows = list(frame.iter_rows(named=True))
+    values = [[metric.scaled(row.get(metric.column)) for metric in METRICS] for row in rows]
+    return Runs("Metrics over the sweep", varied, [[row[key] for key in varied] for row in rows], values)
+
+
+def plot(
+    folder: str | Path, metric: str = "goodput", over: str | None = None, where: Mapping[str, str] | None = None
+) -> Figure:
+    """A picture of a metric over the values of one key, with intervals; a line for each setting of the other keys.
+
+    Without `over` it is the first key whose values are numbers, or the first of all. The name of a kind of picture that many
+    runs have, such as `fairness-map`, gives that. Raises `ScenarioError` for a wrong name.
+    """
+    chosen = Selection.of(folder, where)
+    if metric in KINDS and KINDS[metric].runs is not None:
+        runs = runs_of(chosen.frame, chosen.settings)
+        return figure(KINDS[metric].of_runs(runs), f"{len(runs.settings):,} runs over {', '.join(runs.keys)}")
+    keys = [key for key in chosen.settings if key != "seed"]
+    numeric = [key for key in keys if intervals.are_numbers(chosen.frame[key].unique().to_list())]
+    across = chosen.column(over, "over") if over is not None else next(iter([*numeric, *keys]), None)
+    if across is None:
+        raise ScenarioError("plot: expected a sweep of other keys than the seed, found none")
+    others = [key for key in keys if key != across and chosen.frame[key].n_unique() > 1]
+    found: dict[str, dict[Any, Estimate]] = {}
+    cells = estimates(chosen, [across], others, [metric])
+    shown = _metric(next(iter(cells))[2] if cells else metric, [estimate.mean for estimate in cells.values()])
+    for ((value,), other, _), estimate in cells.items():
+        found.setdefault(", ".join(map(names.shown, other)), {})[value] = shown.estimated(estimate)
+    return intervals.over(found, across, shown, ", ".join(others), names.shown)
+
+
+def records(
     folder: str | Path,
     *,
     rows: Sequence[str] = (),
@@ -189,17 +269,99 @@ def long_csv(
     where: Mapping[str, str] | None = None,
     interval: Interval = "t",
     centre: Centre = "mean",
-) -> str:
-    """The same estimates as CSV for programs: a line for each cell and metric, in SI units, with all digits."""
+) -> list[dict[str, Any]]:
+    """The same estimates for programs: one for each cell and metric, in SI units, with the keys of the cell as text."""
     chosen = Selection.of(folder, where)
-    row_keys, col_keys = _keys(chosen, rows, cols)
-    fields = ("mean", "median", "standard_error", "low", "high", "values", "repeats")
-    lines = [
-        [*map(str, row), *map(str, col), names.short_metric(metric), names.unit(metric)]
-        + ["" if (value := getattr(estimate, name)) is None else repr(value) for name in fields]
+    keys = [key for part in _keys(chosen, rows, cols) for key in part]
+    return [
+        {
+            **dict(zip(keys, map(str, (*row, *col)), strict=True)),
+            "metric": names.short_metric(metric),
+            "unit": names.unit(metric),
+            **{name: getattr(estimate, name) for name in FIGURES},
+        }
         for (row, col, metric), estimate in estimates(chosen, rows, cols, metrics, interval, centre).items()
     ]
-    return Table("", text_heads(*row_keys, *col_keys, "metric", "unit", *fields), lines).to_csv()
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Two values of a key compared by a metric: a paired comparison for each of the other settings, and its p-value by Holm."""
+
+    metric: str
+    others: Sequence[str]
+    both: tuple[str, str]
+    found: Sequence[tuple[tuple[Any, ...], Paired, float | None]]
+
+    @classmethod
+    def of(
+        cls, folder: str | Path, key: str, both: tuple[str, str], metric: str, where: Mapping[str, str] | None
+    ) -> Self:
+        """Compare the runs that have the same seed."""
+        chosen = Selection.of(folder, where)
+        column = chosen.column(key, "--between")
+        (measured,) = chosen.metrics([metric])
+        known = [names.shown(one) for one in chosen.frame[column].unique(maintain_order=True)]
+        for value in both:
+            if value not in known:
+                raise ScenarioError(f"--between: {key}: expected one of {', '.join(known)}, found {value!r}")
+        others = [one for one in chosen.settings if one not in (column, "seed")]
+        groups = chosen.frame.group_by(others, maintain_order=True) if others else [((), chosen.frame)]
+        compared = []
+        for values, group in groups:
+            samples: dict[str, dict[int, Any]] = {value: {} for value in both}
+            for value, seed, sample in group.select(column, "seed", measured).iter_rows():
+                if names.shown(value) in samples:
+                    samples[names.shown(value)][seed] = sample
+            compared.append((values, Paired.of(*(samples[value] for value in both))))
+        adjusted = holm([pair.p_t for _, pair in compared])
+        return cls(
+            measured, others, both, [(values, pair, p) for (values, pair), p in zip(compared, adjusted, strict=True)]
+        )
+
+    def table(self) -> Table:
+        """The comparisons for people, a row each."""
+        shown = _metric(self.metric, [one for _, pair, _ in self.found for one in (pair.first, pair.second)])
+        lines = [
+            [
+                *map(names.shown, values),
+                str(pair.pairs),
+                number(pair.first, shown.factor, shown.digits),
+                number(pair.second, shown.factor, shown.digits),
+                shown.text(shown.estimated(pair.difference)),
+                number(pair.effect),
+                _p(pair.p_t),
+                _p(holm_p),
+                _p(pair.p_wilcoxon),
+            ]
+            for values, pair, holm_p in self.found
+        ]
+        heads = ("pairs", *self.both, "difference", "Cohen's d", "p (t)", "p (t, Holm)", "p (Wilcoxon)")
+        title = f"{shown.head.line}: {' against '.join(self.both)}, paired by seed"
+        return Table(title, [*text_heads(*self.others), *map(Head, heads)], lines)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The comparisons for programs, in SI units: means of both, and of their difference with its 95 % interval."""
+        return [
+            {
+                **dict(zip(self.others, map(str, values), strict=True)),
+                "metric": names.short_metric(self.metric),
+                "unit": names.unit(self.metric),
+                "pairs": pair.pairs,
+                "first": self.both[0],
+                "second": self.both[1],
+                "first_mean": pair.first,
+                "second_mean": pair.second,
+                "difference": pair.difference.mean,
+                "low": pair.difference.low,
+                "high": pair.difference.high,
+                "cohens_d": pair.effect,
+                "p_t": pair.p_t,
+                "p_t_holm": holm_p,
+                "p_wilcoxon": pair.p_wilcoxon,
+            }
+            for values, pair, holm_p in self.found
+        ]
 
 
 def paired(
@@ -209,41 +371,7 @@ def paired(
 
     The p-values are those of the paired t-test, adjusted for the number of lines (Holm), and of Wilcoxon's signed-rank test.
     """
-    chosen = Selection.of(folder, where)
-    column = chosen.column(key, "--between")
-    (measured,) = chosen.metrics([metric])
-    known = [names.shown(one) for one in chosen.frame[column].unique(maintain_order=True)]
-    for value in (first, second):
-        if value not in known:
-            raise ScenarioError(f"--between: {key}: expected one of {', '.join(known)}, found {value!r}")
-    others = [one for one in chosen.settings if one not in (column, "seed")]
-    groups = chosen.frame.group_by(others, maintain_order=True) if others else [((), chosen.frame)]
-    compared = []
-    for values, group in groups:
-        samples: dict[str, dict[int, Any]] = {first: {}, second: {}}
-        for value, seed, sample in group.select(column, "seed", measured).iter_rows():
-            if names.shown(value) in samples:
-                samples[names.shown(value)][seed] = sample
-        compared.append((values, Paired.of(samples[first], samples[second])))
-    shown = _metric(measured, [one for _, pair in compared for one in (pair.first, pair.second)])
-    adjusted = holm([pair.p_t for _, pair in compared])
-    lines = [
-        [
-            *map(names.shown, values),
-            str(pair.pairs),
-            number(pair.first, shown.factor, shown.digits),
-            number(pair.second, shown.factor, shown.digits),
-            shown.text(shown.estimated(pair.difference)),
-            number(pair.effect),
-            _p(pair.p_t),
-            _p(holm_p),
-            _p(pair.p_wilcoxon),
-        ]
-        for (values, pair), holm_p in zip(compared, adjusted, strict=True)
-    ]
-    heads = ("pairs", first, second, "difference", "Cohen's d", "p (t)", "p (t, Holm)", "p (Wilcoxon)")
-    title = f"{shown.head.line}: {names.shown(first)} against {names.shown(second)}, paired by seed"
-    return Table(title, [*text_heads(*others), *map(Head, heads)], lines)
+    return Pairs.of(folder, key, (first, second), metric, where).table()
 
 
 def _p(value: float | None) -> str:

@@ -4,19 +4,17 @@ import functools
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from elephan import _core
-from elephan.api.part import Part
 from elephan.api.run import OPTIONAL, TABLES, Run
 from elephan.api.scenario import Scenario
-from elephan.api.summary import Summary
 from elephan.engines.run import run as simulate
 from elephan.foreign import names
 from elephan.studies.statistics import mser5
@@ -122,7 +120,6 @@ def compute(
         except BaseException as error:
             rows.append({"run": run_identity, "status": "failed", "error": str(error) or type(error).__name__})
             continue
-        summary = run.summary.to_dict()
         rows.append(
             {
                 "run": run_identity,
@@ -130,9 +127,9 @@ def compute(
                 "error": None,
                 "wall_s": time.perf_counter() - wall,
                 "cpu_s": None if isolate else time.thread_time() - cpu,
-                **scalars(summary),
+                **run.summary.scalars(),
                 **steady(run),
-                "summary": json.dumps(summary),
+                "summary": json.dumps(run.summary.to_dict()),
             }
         )
         for name in TABLES:
@@ -147,25 +144,6 @@ def _joined(tables: Sequence[tuple[str, pa.Table]]) -> pa.Table:
     column = pa.DictionaryArray.from_arrays(runs, pa.array([identity for identity, _ in tables], pa.string()))
     table = pa.concat_tables([table for _, table in tables]).combine_chunks()
     return table.add_column(0, pa.field("run", column.type), column)
-
-
-# Tables within a summary, which a run need not have.
-INNER = {
-    name
-    for name, kind in get_type_hints(Summary).items()
-    if any(isinstance(one, type) and issubclass(one, Part) for one in get_args(kind)) and type(None) in get_args(kind)
-}
-
-
-def scalars(summary: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Every metric of a summary that is a single value; names of nested tables are joined by `_`. Lists stay in the summary."""
-    flat: dict[str, Any] = {}
-    for key, value in summary.items():
-        if isinstance(value, Mapping):
-            flat |= scalars(value, f"{before}{key}_")
-        elif not isinstance(value, list | tuple) and not (value is None and key in INNER):
-            flat[before + key] = value
-    return flat
 
 
 def steady(run: Run) -> dict[str, float | None]:

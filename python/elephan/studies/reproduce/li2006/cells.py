@@ -6,10 +6,9 @@ from statistics import fmean
 
 import matplotlib as mpl
 import polars as pl
-from matplotlib.figure import Figure
 
 from elephan.api.run import Run
-from elephan.base.plots import STYLE
+from elephan.base.plots import STYLE, Figure
 from elephan.studies.reproduce.judge import Arm, Place, Time
 from elephan.studies.reproduce.lab import Lab
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, METRICS, SETS, cc_of

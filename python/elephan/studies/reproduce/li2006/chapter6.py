@@ -7,11 +7,10 @@ from itertools import pairwise
 import matplotlib as mpl
 import numpy as np
 import polars as pl
-from matplotlib.figure import Figure
 
-from elephan.api.charts import CHARTS
+from elephan.api.pictures.over_time import QUANTITIES
 from elephan.api.run import Run
-from elephan.base.plots import STYLE
+from elephan.base.plots import STYLE, Figure
 from elephan.studies.reproduce.judge import Arm, Claim, Kind, Place, Quantity
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
 from elephan.studies.reproduce.li2006.systems import SYSTEMS, listed
@@ -198,7 +197,7 @@ def figure_6_1(lab: Lab) -> Report:
                 axes.plot(run.flows["time_s"], run.flows["cwnd_segments"])
                 axes.set_title(name)
             figure.supxlabel("time (s)", fontsize=9)
-            figure.supylabel(CHARTS["cwnd"].label, fontsize=9)
+            figure.supylabel(QUANTITIES["cwnd"].metric.label, fontsize=9)
             return figure
 
     report.draw = draw

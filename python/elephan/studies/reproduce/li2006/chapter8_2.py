@@ -5,11 +5,10 @@ from itertools import product
 from statistics import fmean
 
 import matplotlib as mpl
-from matplotlib.figure import Figure
 
 from elephan import _core
 from elephan.api.run import Run
-from elephan.base.plots import STYLE
+from elephan.base.plots import STYLE, Figure
 from elephan.studies.reproduce.judge import Arm, Claim, Kind, Place, Quantity
 from elephan.studies.reproduce.lab import Lab, Report, experiment
 from elephan.studies.reproduce.li2006.cells import (

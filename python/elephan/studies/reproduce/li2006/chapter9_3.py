@@ -1,4 +1,4 @@
-"""Li 2006, section 9.3, Internet paths as models, and appendix A, hardware."""
+"""Li 2006, section 9.3, Internet paths as models."""
 
 import math
 
@@ -175,12 +175,3 @@ def _ratios(report: Report) -> None:
         [Quantity(n, decade, None, (_arm(n, AMERICA), _arm(STANDARD, AMERICA)), decades) for n in NEW],
         looks=LOOKS,
     )
-
-
-@experiment("li2006/appendix-a", "Disks and network cards")
-def appendix_a(lab: Lab) -> Report:
-    """Hardware."""
-    report = Report(lab)
-    report.untestable("L72", "a benchmark of disks")
-    report.untestable("L73", "a benchmark of network cards")
-    return report

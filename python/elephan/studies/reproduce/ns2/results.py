@@ -53,7 +53,7 @@ def read(folder: Path, flows: int) -> Samples:
 
 
 def columns(plan: Mapping[str, Any], flows: list[Flow], samples: Samples) -> dict[str, dict[str, Any]]:
-    """The columns of a simulated run. A flow has rows from its start on; what ns-2 does not tell is zero."""
+    """The columns of a simulated run. A flow has rows from its start on; what ns-2 does not tell is zero, or NaN for a rate."""
     every = [samples.flow("t", number) for number in range(len(flows))]
     every = [rows[rows[:, 0] > flow.start_s] for rows, flow in zip(every, flows, strict=True)]
     mss = np.concatenate([np.full(len(rows), flow.mss) for rows, flow in zip(every, flows, strict=True)])
@@ -76,6 +76,7 @@ def columns(plan: Mapping[str, Any], flows: list[Flow], samples: Samples) -> dic
             "rto_s": np.zeros(len(rows)),
             "pipe_bytes": np.zeros(len(rows), np.uint64),
             "goodput_bit_s": np.concatenate(goodput)[order],
+            "receive_rate_bit_s": np.full(len(rows), np.nan),
             "delivered_bytes": np.concatenate(delivered)[order].astype(np.uint64),
             "sent_bytes": (rows[:, 5] * mss).astype(np.uint64),
             "retransmits": rows[:, 6].astype(np.uint64),

@@ -1,0 +1,148 @@
+"""What a picture consists of: lines over time, lines and points over another quantity, or cells."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from elephan import _core
+
+
+class LackingError(_core.ScenarioError):
+    """Results that are sound lack what a picture needs."""
+
+
+Numbers = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line over time. Lines of one flow share the number of their colour."""
+
+    name: str
+    values: Numbers
+    colour: int
+    minor: bool = False
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that happened at a time, such as a new rate of a link."""
+
+    time_s: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines over the same times, up to `until_s`. Gaps are NaN.
+
+    `window` is the measuring window in s. With `steps`, a value holds from the time before until its own.
+    """
+
+    id: str
+    title: str
+    unit: str
+    meaning: str
+    time_s: Numbers
+    lines: list[Line]
+    note: str = ""
+    steps: bool = False
+    until_s: float = 0.0
+    window: tuple[float, float] | None = None
+    marks: list[Mark] = field(default_factory=list)
+
+
+# How a line is broken: "" is solid.
+Dash = Literal["", "dashed", "dotted"]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points with their intervals."""
+
+    name: str
+    colour: int
+    x: list[float]
+    y: list[float | None]
+    low: list[float | None] | None = None
+    high: list[float | None] | None = None
+    line: bool = True
+    points: bool = True
+    dash: Dash = ""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of a figure."""
+
+    label: str
+    log: bool = False
+    zero: bool = True
+
+
+@dataclass(frozen=True)
+class Points:
+    """Lines and points over a quantity other than time; `equal` gives both axes one scale."""
+
+    id: str
+    title: str
+    x: Axis
+    y: Axis
+    series: list[Series]
+    note: str = ""
+    equal: bool = False
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A heat map: a value for each pair of settings, in rows from the top. None where there is none."""
+
+    id: str
+    title: str
+    x: str
+    columns: list[str]
+    y: str
+    rows: list[str]
+    values: list[list[float | None]]
+    unit: str = ""
+    note: str = ""
+
+
+Picture = Chart | Points | Cells
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs with their settings and metrics: one row each, with the values of `METRICS` in their units."""
+
+    title: str
+    keys: list[str]
+    settings: list[list[Any]]
+    values: list[list[float | None]]
+
+    def axis(self) -> list[list[float | None]]:
+        """The settings as numbers in SI units; None if they are words."""
+        return [
+            [(_core.quantity(value) or (None,))[0] if isinstance(value, str) else _float(value) for value in row]
+            for row in self.settings
+        ]
+
+    def numeric(self) -> list[bool]:
+        """For each key, whether all its values are numbers."""
+        axis = self.axis()
+        return [all(row[k] is not None for row in axis) for k in range(len(self.keys))]
+
+
+def _float(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def label(title: str, unit: str) -> str:
+    """A quantity with its unit, for an axis."""
+    return f"{title} ({unit})" if unit else title
+
+
+def sentences(*parts: str) -> str:
+    """Join the sentences of a note; empty ones are left out."""
+    return " ".join(part for part in parts if part)

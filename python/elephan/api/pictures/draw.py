@@ -1,0 +1,281 @@
+"""Pictures drawn by matplotlib."""
+
+import textwrap
+from collections.abc import Sequence
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.transforms import blended_transform_factory
+
+from elephan.api.pictures.data import Cells, Chart, Mark, Numbers, Picture, Points, label
+from elephan.api.pictures.samples import numbered, numbered_points
+from elephan.base.plots import COLOURS, STYLE, Figure, thin
+from elephan.base.text import drawn, visible
+
+# Widths of a figure in inches: of a journal's page with two columns (IEEE, ACM), and of one of them.
+WIDTH, COLUMN = 7.16, 3.5
+# More marks than this are drawn without their texts, and as ticks.
+MOST_TEXTS = 8
+# Rows of these texts, one above the other where they would overlap; further ones are left out.
+MARK_ROWS = 3
+# Height of a line of small text in inches: a row of the legend, or of a map.
+ROW = 0.17
+# Height of a line of the title or of the note.
+LINE = 0.14
+GREY, SHADE = "#777777", "#f0f0f0"
+
+
+def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WIDTH, *, caption: bool = True) -> Figure:
+    """Draw pictures of one kind as panels with one scale, each with its name; below them is the note of the first."""
+    pictures = [_numbered(one) if len(panels) > 1 else one for _, one in panels]
+    first = pictures[0]
+    narrow = width < WIDTH
+    size = 8 if narrow else 9
+    with mpl.rc_context({**STYLE, "font.size": size}):
+        columns = 1 if len(panels) == 1 or narrow else 2
+        rows = -(-len(panels) // columns)
+        square = isinstance(first, Points) and first.equal
+        if square:
+            width = min(width, 4.6 * columns)
+        tall = (
+            width
+            / columns
+            * ((1.05 if narrow else 0.9) if square else 0.6 if narrow else 0.42 if columns == 1 else 0.5)
+        )
+        if isinstance(first, Cells):
+            tall = max(tall, ROW * len(first.rows) + 1)
+        head = _wrapped(title, int(width * 15))
+        note = _wrapped(first.note, int(width * 21)) if caption else ""
+        # Further lines of the title and of the note make a figure longer: they take nothing from its axes.
+        more = LINE * (head.count("\n") + note.count("\n"))
+        made = Figure(figsize=(width, tall * rows + 0.5 + more))
+        grid = made.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+        shown = list(grid.flat)[: len(panels)]
+        for axes in list(grid.flat)[len(panels) :]:
+            axes.set_visible(False)
+        for axes, (name, _), picture in zip(shown, panels, pictures, strict=True):
+            draw(axes, picture)
+            axes.label_outer()
+            if len(panels) > 1:
+                axes.set_title(drawn(name, 60))
+                axes.set_ylabel("")
+        if len(panels) > 1:
+            made.supylabel(y_label(first), fontsize=size)
+            # A panel above an empty place is the lowest of its column.
+            for axes in shown[-columns:]:
+                axes.xaxis.set_tick_params(labelbottom=True)
+                axes.set_xlabel(x_label(first))
+        _one_scale(made, shown, pictures)
+        _head(made, shown, head, size)
+        if note:
+            made.supxlabel(note, fontsize=6, color=GREY, x=0.01, ha="left")
+        return made
+
+
+def _numbered(picture: Picture) -> Picture:
+    match picture:
+        case Chart():
+            return numbered(picture)
+        case Points():
+            return numbered_points(picture)
+        case Cells():
+            return picture
+
+
+def _wrapped(text: str, letters: int) -> str:
+    """At most four lines: more would leave no room for the picture."""
+    lines = textwrap.wrap(visible(text), letters, max_lines=4, placeholder="…")
+    return "\n".join(drawn(line, letters) for line in lines)
+
+
+def _head(made: Figure, shown: Sequence[Axes], title: str, size: int) -> None:
+    """The title, and below it the lines of all panels, each name once."""
+    named = {name: line for axes in shown for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    if not named:
+        made.suptitle(title, fontsize=size, x=0.01, ha="left")
+        return
+    columns = max(1, min(len(named), int(made.get_figwidth() * 16) // (max(map(len, named)) + 5)))
+    made.set_figheight(made.get_figheight() + ROW * (-(-len(named) // columns) - 1))
+    # The title is the legend's own: matplotlib keeps room for a title and a legend above the axes, but at the same place.
+    made.legend(
+        named.values(),
+        named.keys(),
+        title=title,
+        alignment="left",
+        title_fontsize=size,
+        loc="outside upper left",
+        ncols=columns,
+        fontsize=7,
+        borderaxespad=0.2,
+    )
+
+
+def x_label(picture: Picture) -> str:
+    """The label of the horizontal axis."""
+    match picture:
+        case Chart():
+            return "time (s)"
+        case Points():
+            return picture.x.label
+        case Cells():
+            return drawn(picture.x)
+
+
+def y_label(picture: Picture) -> str:
+    """The label of the vertical axis."""
+    match picture:
+        case Chart():
+            # What is counted has a line of its own: a figure of a column's width is less than two inches high.
+            return label(picture.title, picture.unit).replace(", ", ",\n")
+        case Points():
+            return picture.y.label
+        case Cells():
+            return drawn(picture.y)
+
+
+def draw(axes: Axes, picture: Picture, *, texts: bool = True) -> None:
+    """Draw a picture with its labels; `texts` says whether marks have theirs."""
+    match picture:
+        case Chart():
+            _chart(axes, picture, texts=texts)
+        case Points():
+            _points(axes, picture)
+        case Cells():
+            _cells(axes, picture)
+    axes.set_xlabel(x_label(picture))
+    axes.set_ylabel(y_label(picture))
+
+
+def _one_scale(made: Figure, shown: Sequence[Axes], pictures: Sequence[Picture]) -> None:
+    """Charts that share their axes reach from zero to the longest and the highest of them; maps share their colours."""
+    maps = [picture for picture in pictures if isinstance(picture, Cells)]
+    if maps:
+        _one_colour_scale(made, shown, maps)
+    if all(isinstance(picture, Chart) for picture in pictures):
+        tops = [axes.get_ylim()[1] for axes in shown]
+        highest = max(
+            (
+                float(np.nanmax(line.values))
+                for one in pictures
+                if isinstance(one, Chart)
+                for line in one.lines
+                if not line.minor
+            ),
+            default=0.0,
+        )
+        shown[0].set_ylim(0, max([*tops, highest * 1.05]))
+        shown[0].set_xlim(0, max(picture.until_s for picture in pictures if isinstance(picture, Chart)))
+
+
+def _chart(axes: Axes, chart: Chart, *, texts: bool) -> None:
+    highest = 0.0
+    for line in chart.lines:
+        known = np.isfinite(line.values)
+        time, value = thin(chart.time_s[known], line.values[known])
+        style = {"linestyle": ":", "linewidth": 0.7} if line.minor else {"label": drawn(line.name)}
+        drawstyle = "steps-pre" if chart.steps else "default"
+        axes.plot(time, value, color=COLOURS[line.colour % len(COLOURS)], drawstyle=drawstyle, **style)
+        # A threshold far above all windows does not determine the scale.
+        highest = max([highest, *([] if line.minor else value)])
+    end_s = chart.until_s or 1.0
+    if chart.window is not None:
+        for low, high in ((0.0, chart.window[0]), (chart.window[1], end_s)):
+            if high > low:
+                axes.axvspan(low, high, color=SHADE, linewidth=0, zorder=0)
+    rows = _mark(axes, chart.marks, end_s, texts=texts)
+    axes.set_xlim(0, end_s)
+    axes.set_ylim(0, (highest or 1.0) * (1.05 + 0.07 * rows))
+
+
+def _mark(axes: Axes, marks: Sequence[Mark], end_s: float, *, texts: bool) -> int:
+    """A thin line for each mark, and its text at the top; only ticks if there are many. Returns the rows of texts."""
+    at_top = blended_transform_factory(axes.transData, axes.transAxes)
+    if len(marks) > MOST_TEXTS:
+        axes.plot([mark.time_s for mark in marks], [1.0] * len(marks), "|", color=GREY, transform=at_top, clip_on=False)
+        return 0
+    figure, grid = axes.get_figure(root=True), axes.get_gridspec()
+    inches = figure.get_figwidth() / grid.ncols - 0.8 if figure is not None and grid is not None else 5.0
+    ends: list[float] = []
+    for mark in marks:
+        axes.axvline(mark.time_s, color=GREY, linewidth=0.7, linestyle=(0, (4, 2)), zorder=1)
+        length_s = (len(mark.text) + 2) * 0.048 / max(inches, 0.5) * end_s
+        left = mark.time_s + length_s > end_s
+        begins = mark.time_s - length_s if left else mark.time_s
+        row = next((k for k, end in enumerate(ends) if end <= begins), len(ends))
+        if not texts or row >= MARK_ROWS:
+            continue
+        ends[row : row + 1] = [begins + length_s]
+        axes.annotate(
+            drawn(mark.text),
+            (mark.time_s, 0.995 - row * 0.065),
+            (-3 if left else 3, 0),
+            xycoords=at_top,
+            textcoords="offset points",
+            fontsize=6,
+            color=GREY,
+            va="top",
+            ha="right" if left else "left",
+            # Lines pass below the text.
+            bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5},
+        )
+    return len(ends)
+
+
+def _points(axes: Axes, spec: Points) -> None:
+    for one in spec.series:
+        y = np.array([np.nan if value is None else value for value in one.y])
+        style = one.dash or "solid" if one.line else "none"
+        colour = COLOURS[one.colour % len(COLOURS)]
+        axes.plot(
+            one.x,
+            y,
+            linestyle=style,
+            marker="o" if one.points else "",
+            markersize=3.5 if len(one.x) < 100 else 1.5,
+            # Dots of a thin line are hard to see.
+            linewidth=1.3 if one.dash == "dotted" else 0.9,
+            color=colour,
+            label=drawn(one.name),
+        )
+        if one.low is not None and one.high is not None:
+            beside = [
+                [middle - (low or middle), (high or middle) - middle]
+                for middle, low, high in zip(y, one.low, one.high, strict=True)
+            ]
+            axes.errorbar(one.x, y, yerr=np.transpose(beside), fmt="none", ecolor=colour, elinewidth=0.8, capsize=2.5)
+    axes.set_xscale("log" if spec.x.log else "linear")
+    axes.set_yscale("log" if spec.y.log else "linear")
+    if spec.x.zero and not spec.x.log:
+        axes.set_xlim(left=0)
+    if spec.y.zero and not spec.y.log:
+        axes.set_ylim(bottom=0)
+    if spec.equal:
+        most = max(axes.get_xlim()[1], axes.get_ylim()[1])
+        axes.set_xlim(0, most)
+        axes.set_ylim(0, most)
+        axes.set_aspect("equal")
+
+
+def _cells(axes: Axes, cells: Cells) -> None:
+    axes.imshow(_array(cells), cmap="cividis", aspect="auto")
+    axes.grid(visible=False)
+    axes.set_xticks(range(len(cells.columns)), [drawn(name, 20) for name in cells.columns], fontsize=7)
+    axes.set_yticks(range(len(cells.rows)), [drawn(name, 20) for name in cells.rows], fontsize=7)
+
+
+def _array(cells: Cells) -> Numbers:
+    return np.array([[np.nan if value is None else value for value in row] for row in cells.values], float)
+
+
+def _one_colour_scale(made: Figure, shown: Sequence[Axes], maps: Sequence[Cells]) -> None:
+    """One scale of colours for all maps, beside them, and the numbers in the cells."""
+    every = np.concatenate([_array(cells).ravel() for cells in maps])
+    low, high = (float(np.nanmin(every)), float(np.nanmax(every)))
+    for axes, cells in zip(shown, maps, strict=True):
+        axes.images[0].set_clim(low, high)
+        for (row, column), value in np.ndenumerate(_array(cells)):
+            if np.isfinite(value):
+                shade = "white" if value < (low + high) / 2 else "black"
+                axes.text(column, row, f"{value:#.3g}".rstrip("."), ha="center", va="center", fontsize=7, color=shade)
+    made.colorbar(shown[0].images[0], ax=list(shown), label=label(maps[0].title, maps[0].unit), fraction=0.05)

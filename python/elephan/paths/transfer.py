@@ -1,0 +1,196 @@
+"""Transfers between two hosts: memory, files and folders over several TCP connections, recorded as a run.
+
+A stream is a flow of that run. Goodput counts what its connection has delivered, with the heads of blocks and of TLS records.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from platform import release
+from typing import Any
+
+from elephan import _core, kernel
+from elephan.api.registry import algorithms
+from elephan.api.run import Run
+from elephan.api.scenario import Scenario, dumbbell, flow
+from elephan.engines.linux import from_columns
+from elephan.paths.scenario import bytes_text, rate_text, time_text
+
+# A peer that says nothing for so long is gone.
+PATIENCE_S = 20.0
+STREAMS = 4
+# The kernel's congestion control where none is asked for.
+DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+# The largest IP packet, and the fewest packets of an assumed buffer.
+LARGEST = 65_535
+FEWEST = 100
+
+# Called with the bytes of all (none until that is known), the bytes that are stored, the rate in bit/s, and what limits it.
+Progress = Callable[[int | None, int, float, str | None], object]
+
+
+@dataclass(frozen=True)
+class Left:
+    """A file that was left out, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A transfer that has come to its end.
+
+    - `run`: the streams, as any run;
+    - `files`: files that are in place, of which `skipped` were there and equal;
+    - `bytes`: bytes that arrived in this transfer, without holes;
+    - `seconds`: from the first data until everything was in place;
+    - `blake3`: the hash of a single file that is longer than a block (4 MiB);
+    - `left`: what was left out, of which there were `left_count`; at most the first 100 at the receiver are told.
+    """
+
+    run: Run
+    files: int
+    skipped: int
+    bytes: int
+    seconds: float
+    blake3: str | None
+    left: tuple[Left, ...]
+    left_count: int
+
+
+def send(
+    host: str,
+    token: str,
+    *,
+    path: Path | None = None,
+    memory: int | None = None,
+    port: int = _core.TRANSFER_PORT,
+    streams: int = STREAMS,
+    cc: str | None = None,
+    load: bool = False,
+    plain: bool = False,
+    force: bool = False,
+    pace_bit_s: float | None = None,
+    patience_s: float = PATIENCE_S,
+    scenario: Scenario | None = None,
+    progress: Progress | None = None,
+) -> Sent:
+    """Send a file or a folder, or so many bytes of memory, to a receiver.
+
+    `cc` is the kernel's name of a congestion control; with `load` it is an algorithm of Elephan, which is loaded for this
+    transfer. `scenario` describes the path for the recorded run; without it, the run has what its streams have measured.
+
+    Raises `ScenarioError` for what cannot be done as it was asked for, `KernelError` if an algorithm cannot be loaded, and
+    `OSError` if the transfer fails. What has arrived stays, and the same call goes on with it.
+    """
+    if load and cc is None:
+        raise _core.ScenarioError("--load: expected a name in --cc, found none")
+    started = time.perf_counter()
+    with kernel.hold() if load else nullcontext() as held:
+        name = cc if held is None or cc is None else held.name_of(cc)
+        result = _core.transfer_send(
+            host,
+            port,
+            token,
+            path=path,
+            memory=memory,
+            streams=streams,
+            plain=plain,
+            force=force,
+            cc=name,
+            pace=pace_bit_s,
+            patience_s=patience_s,
+            progress=progress,
+        )
+    told = json.loads(result["told"])
+    done = told["done"]
+    wall_s = time.perf_counter() - started
+    kernels = cc or DEFAULT.read_text(encoding="ascii").strip()
+    described = _described(result, kernels if load else _named(kernels), scenario)
+    left = [Left(**one) for one in [*told["left"], *done["left"]]]
+    return Sent(
+        run=from_columns(described, dict(result), "transfer", release(), wall_s),
+        files=done["files"],
+        skipped=done["skipped"],
+        bytes=done["bytes"],
+        seconds=result["duration_s"],
+        blake3=done["hash"],
+        left=tuple(left),
+        left_count=len(told["left"]) + done["left_count"],
+    )
+
+
+def _named(name: str) -> str:
+    """The name in a scenario of an algorithm of the kernel.
+
+    It is that of the algorithm itself: a module of Linux (`linux:cubic`) would need its source wherever results are read.
+    """
+    ours = {one.registered: one.name for one in kernel.algorithms().values()}
+    # One that nobody here knows is recorded as Standard TCP; the windows in the samples are its own.
+    return ours.get(name, name if name in {entry.name for entry in algorithms()} else "reno")
+
+
+def _described(result: Mapping[str, Any], cc: str, path: Scenario | None) -> Scenario:
+    """The scenario of a transfer: the streams on the given path, or on one of which nothing is known but what they saw.
+
+    Its rate is then the highest at which they delivered, a lower bound, and its round-trip time their shortest.
+    """
+    streams = [flow(cc, label=label) for label in result["labels"]]
+    duration = f"{result['duration_s']:.9f} s"
+    # A window holds at least an interval, and a short transfer is over before its second sample.
+    interval = time_text(min(result["interval_s"], result["duration_s"]))
+    keys: dict[str, Any] = {"measure": {"from": "0 s", "interval": interval}, "trace": {"interval": interval}}
+    if path is not None:
+        document = {**path.document, "name": "transfer", "duration": duration, "flow": streams, "sweep": None, **keys}
+        return dumbbell_of(document)
+    packet = min(result["packet_bytes"], LARGEST)
+    return dumbbell(
+        name="transfer",
+        rate=rate_text(result["fastest_bit_s"]),
+        rtt=time_text(result["min_rtt_s"]),
+        # Nothing is known of it: one bandwidth-delay product, where that is more than some packets.
+        buffer=f"{max(round(result['fastest_bit_s'] * result['min_rtt_s'] / 8 / packet), FEWEST)} packets",
+        flows=streams,
+        duration=duration,
+        tcp={"profile": "linux-6", "packet": bytes_text(packet)},
+        large=True,
+        **keys,
+    )
+
+
+def dumbbell_of(document: Mapping[str, Any]) -> Scenario:
+    """A scenario of a document, without the tables that are none."""
+    text = json.dumps({key: value for key, value in document.items() if value is not None})
+    return Scenario(json.loads(_core.load_scenario(text, "path", [], json=True, large=True)))
+
+
+def recorded(result: Mapping[str, Any], cc: str, path: Scenario | None, wall_s: float) -> Run:
+    """Make a run from the tables of connections that `cc`, by the kernel's name, has controlled."""
+    return from_columns(_described(result, _named(cc), path), dict(result), "transfer", release(), wall_s)
+
+
+def receive(
+    folder: Path | None,
+    started: Callable[[int, str], object],
+    tell: Callable[[list[dict[str, Any]], tuple[int, int] | None], object],
+    *,
+    address: str = "0.0.0.0",
+    port: int = _core.TRANSFER_PORT,
+    once: bool = False,
+    patience_s: float = PATIENCE_S,
+) -> None:
+    """Receive transfers into a folder, or of memory alone without one, until interrupted; with `once`, until one is complete.
+
+    Calls `started` with the port and the token, and `tell` twenty times a second, with what has happened and with the bytes
+    that the current transfer has stored, and of how many. Raises `ScenarioError` for an unusable address or folder.
+    """
+    at = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+    def told(events: list[str], incoming: tuple[int, int] | None) -> None:
+        tell([json.loads(event) for event in events], incoming)
+
+    _core.transfer_receive(at, folder, started, told, once=once, patience_s=patience_s)

@@ -1,0 +1,201 @@
+"""`elephan recommend --path`: ways to send over a measured path, with the uncertainty of the measurement."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+import elephan
+from elephan.cli import app
+from elephan.paths import predict, scenario
+from elephan.paths.estimates import Estimates, Value
+from elephan.paths.recommend import Way, cost, read_path, recommend, ways
+
+
+def path(folder: Path, **keys: Any) -> Path:
+    """A measured path of 20 Mbit/s and 40 ms."""
+    found = Estimates(
+        made_by="fit",
+        source="here",
+        rate_bit_s=Value(unit="bit/s", value=20e6, low=19.5e6, high=20.5e6),
+        base_rtt_s=Value(unit="s", value=0.04, low=0.039, high=0.041),
+        buffer_bytes=keys.pop("buffer_bytes", Value(unit="B", value=60_000, low=55_000, high=65_000)),
+        loss=Value(unit="1", value=0.0, low=0.0, high=1e-5),
+        **keys,
+    )
+    scenario.write(folder, found)
+    return folder / scenario.FILE
+
+
+def test_the_intervals_count_where_the_file_has_the_measured_values(tmp_path: Path) -> None:
+    file = path(tmp_path)
+    found, _ = read_path(file)
+    assert found.rate_bit_s.low == 19.5e6
+    assert found.loss is not None
+    assert found.loss.high == 1e-5
+    file.write_text(file.read_text().replace("20 Mbit/s", "30 Mbit/s", 2).replace('rate = "20', 'rate = "30'))
+    found, _ = read_path(file)
+    assert (found.rate_bit_s.value, found.rate_bit_s.low) == (30e6, None)
+    assert found.base_rtt_s.low == 0.039
+    assert "path.toml has other values than path.json, which count as exact: rate_bit_s" in found.notes
+    file = path(tmp_path, buffer_bytes=Value(unit="B", low=7_000, absent="never full"))
+    found, _ = read_path(file)
+    assert found.buffer_bytes is not None
+    assert found.buffer_bytes.low == 7_000
+    assert found.notes == []
+    (tmp_path / "path.json").unlink()
+    found, _ = read_path(file)
+    assert found.base_rtt_s.low is None
+    assert "there is no path.json" in found.notes[0]
+
+
+def test_a_transfer_that_is_simulated_whole_ends_when_a_run_of_it_ends(tmp_path: Path) -> None:
+    found, _ = read_path(path(tmp_path))
+    advice = recommend(found, 10e6, [Way("cubic", 1)], draws=1)
+    assert not advice.is_extrapolated
+    assert advice.ways[0].finish_s.low is None
+    flow = elephan.flow({"name": "cubic", "form": "linux"}, slow_start="hystart", size="10 MB")
+    tcp = {"profile": "linux-6"}
+    run = elephan.run(
+        elephan.dumbbell(rate="20 Mbit/s", rtt="40 ms", buffer="60 kB", flows=[flow], duration="20 s", tcp=tcp)
+    )
+    assert run.transfers["end_s"][0] == pytest.approx(advice.ways[0].finish_s.value, abs=0.15)
+
+
+def test_a_long_transfer_takes_what_its_steady_state_gives(tmp_path: Path) -> None:
+    found, _ = read_path(path(tmp_path))
+    advice = recommend(found, 1e11, ways(["reno", "cubic"], [1, 4]), draws=4)
+    assert advice.is_extrapolated
+    assert any("extrapolated" in note for note in advice.notes)
+    for one in advice.ways:
+        assert one.finish_s.value is not None
+        assert one.finish_s.low is not None
+        assert one.finish_s.high is not None
+        # Payload is 1448 of 1500 bytes of what the path carries; the draws move the rate by 2.5 %.
+        least = 1e11 * 8 / 20e6 * 1500 / 1448
+        assert one.finish_s.low < one.finish_s.value < one.finish_s.high
+        assert least * 0.96 < one.finish_s.value < least * 1.4
+        assert 0 <= (one.others_lose or 0) <= 1
+        assert one.buffer_bytes > 100e3
+    best = advice.ways[0]
+    assert (best.finish_s.value or 0) <= 1.05 * min(one.finish_s.value or 0 for one in advice.ways)
+    # More streams take more from others.
+    lose = {one.way.streams: one.others_lose for one in advice.ways if one.way.cc == "cubic" and not one.way.paced}
+    if len(lose) == 2:
+        assert (lose[4] or 0) > (lose[1] or 0)
+
+
+def test_losses_on_the_wire_ask_for_more_than_one_stream_of_standard_tcp(tmp_path: Path) -> None:
+    loss = Value(unit="1", value=2e-3, low=1.9e-3, high=2.1e-3)
+    found, _ = read_path(path(tmp_path))
+    found = msgspec.structs.replace(found, loss=loss)
+    advice = recommend(found, 1e10, ways(["reno"], [1, 8]), draws=2)
+    assert advice.ways[0].way.streams == 8
+    times = {one.way.streams: one.finish_s.value for one in advice.ways}
+    # One stream gets what Mathis et al. 1997 say, eight of them up to eight times as much.
+    assert (times[1] or 0) > 2 * (times[8] or 0)
+
+
+def test_algorithms_of_ours_are_loaded(tmp_path: Path) -> None:
+    found, _ = read_path(path(tmp_path))
+    advice = recommend(found, 1e7, [Way("scalable", 2, paced=True)], draws=1)
+    command = advice.command("far")
+    assert command == 'elephan transfer send DIR far --cc scalable --load --streams 2 --pace "20 Mbit/s"'
+
+
+def test_the_same_seed_gives_the_same_advice(tmp_path: Path) -> None:
+    found, _ = read_path(path(tmp_path))
+    one, two = (recommend(found, 1e8, ways(["cubic"], [1]), draws=3) for _ in range(2))
+    assert one == two
+
+
+def test_the_cost_grows_with_what_is_asked(tmp_path: Path) -> None:
+    found, _ = read_path(path(tmp_path))
+    _, duration_s, core_s = cost(found, 1e12, 4, 5)
+    assert cost(found, 1e12, 8, 5)[2] > core_s > cost(found, 1e12, 4, 2)[2]
+    assert cost(found, 1e5, 4, 5)[1] < duration_s
+
+
+def test_the_progress_is_of_as_many_simulations_as_were_announced(tmp_path: Path) -> None:
+    found, _ = read_path(path(tmp_path))
+    shares: list[float] = []
+    candidates = ways(["reno", "cubic"], [1])
+    recommend(found, 1e5, candidates, draws=2, progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    assert cost(found, 1e5, len(candidates), 2)[0] == 4 + 4 * 2 + 1
+
+
+def test_the_command(tmp_path: Path) -> None:
+    file = path(tmp_path)
+    arguments = [
+        "recommend",
+        "--path",
+        str(file),
+        "--size",
+        "1GB",
+        "--cc",
+        "reno,bbr",
+        "--streams",
+        "1",
+        "--draws",
+        "2",
+    ]
+    done = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "simulations of" in done.output
+    assert "elephan transfer send DIR HOST --cc" in done.output
+    assert predict.read(tmp_path).size_bytes == 1e9
+    stored = json.loads((tmp_path / "recommendation.json").read_text())
+    assert {way["cc"] for way in stored["ways"]} == {"reno", "bbr"}
+    other = tmp_path / "other"
+    done = CliRunner().invoke(app, [*arguments, "--out", str(other), "--format", "json"])
+    assert json.loads(done.output)["command"] == stored["command"]
+    assert {one.name for one in other.iterdir()} == {"path.toml", "path.json", "prediction.json", "recommendation.json"}
+    done = CliRunner().invoke(app, [*arguments, "--out", str(other)])
+    assert isinstance(done.exception, FileExistsError)
+    assert CliRunner().invoke(app, [*arguments, "--out", str(other), "--force"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--size", "7"], "--size: expected an amount of data"),
+        (["--size", "7 s"], "--size: expected an amount of data"),
+        ([], "--size: expected an amount of data"),
+        (["--size", "1GB", "--streams", "0"], "--streams: expected numbers from 1 to 256"),
+        (["--size", "1GB", "--streams", "x"], "--streams: expected numbers from 1 to 256"),
+        (["--size", "1GB", "--cc", "none"], "expected"),
+    ],
+)
+def test_mistakes_are_named(more: list[str], message: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["recommend", "--path", str(path(tmp_path)), *more])
+    assert isinstance(done.exception, elephan.ScenarioError)
+    assert message in str(done.exception)
+
+
+def test_options_of_a_path_need_one() -> None:
+    done = CliRunner().invoke(app, ["recommend", "--size", "1GB"])
+    assert "--size: expected --path with it" in str(done.exception)
+
+
+def test_the_table_of_elephan_host_counts_and_is_not_that_of_others(tmp_path: Path) -> None:
+    file = path(tmp_path)
+    free = recommend(read_path(file)[0], 10e6, [Way("cubic", 1)], draws=1)
+    assert free.path.hosts == []
+    # What `cat host/host.toml >> path/path.toml` leaves: 2 ms for a packet and 2 ms for an ACK, fewer than 500 packets/s.
+    file.write_text(file.read_text() + '\n[host]\ndata = "2 ms"\nack = "2 ms"\nmax_backlog = 256\n')
+    slow = recommend(read_path(file)[0], 10e6, [Way("cubic", 1)], draws=1)
+    assert free.ways[0].finish_s.value is not None
+    assert slow.ways[0].finish_s.value is not None
+    assert free.ways[0].finish_s.value < 5
+    assert slow.ways[0].finish_s.value > 10e6 / 1448 / 500
+    # A sender that is held back by its host leaves most of the path to others, whose hosts are not this one.
+    assert free.ways[0].others_lose is not None
+    assert slow.ways[0].others_lose is not None
+    assert slow.ways[0].others_lose < free.ways[0].others_lose
+    # Without the table there is no host again.
+    assert read_path(path(tmp_path))[0].hosts == []

@@ -1,0 +1,347 @@
+"""Transfers between processes on loopback: the commands, what is recorded, kills at any moment, a full disk."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from elephan import ScenarioError, kernel
+from elephan.api.run import Run
+from elephan.api.scenario import dumbbell, flow
+from elephan.engines.emulate import FAR, Links, links
+from elephan.paths import transfer
+
+pytestmark = pytest.mark.alone
+
+ELEPHAN = Path(sys.executable).with_name("elephan")
+LINE = re.compile(r"port (\d+), token (\S+)")
+BLOCK = 4 << 20
+WAIT_S = 60.0
+
+
+@dataclass
+class Server:
+    """A receiver that runs."""
+
+    process: subprocess.Popen[str]
+    port: str
+    token: str
+    before: tuple[str, ...] = ()
+
+    def send(self, *arguments: object, wait: bool = True, **more: str) -> subprocess.Popen[str]:
+        """Start a sender; by default wait for its end."""
+        environment = {**os.environ, "ELEPHAN_TOKEN": self.token, **more}
+        words = [*self.before, str(ELEPHAN), "transfer", "send", *map(str, arguments), "--port", self.port]
+        process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if wait:
+            process.wait(WAIT_S)
+        return process
+
+
+@contextmanager
+def server(*arguments: object, over: Links | None = None) -> Iterator[Server]:
+    """A receiver, on loopback or at the far end of links, whose sender then is at the near one."""
+    far, near, address = (over.far, over.near, FAR) if over is not None else ((), (), "127.0.0.1")
+    words = [*far, str(ELEPHAN), "transfer", "receive", *map(str, arguments), "--port", "0", "--address", address]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        found = LINE.search(process.stdout.readline())
+        assert found, process.communicate()
+        yield Server(process, found[1], found[2], near)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    """What a program wrote, which has ended well."""
+    out, err = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 0, err
+    return out + err
+
+
+def make_tree(root: Path, seed: int) -> None:
+    source = random.Random(seed)
+    for number in range(60):
+        path = root / f"d{number % 7}" / f"f{number}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(source.randbytes(source.choice([0, 1, 5000, 300_000])))
+    for number in range(3):
+        (root / f"long{number}").write_bytes(source.randbytes(3 * BLOCK + source.randrange(BLOCK)))
+
+
+def contents(root: Path) -> dict[str, tuple[bytes, int]]:
+    files = [path for path in root.rglob("*") if path.is_file()]
+    return {str(path.relative_to(root)): (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+
+
+def test_memory_is_recorded_as_a_run(tmp_path: Path) -> None:
+    with server() as receiver:
+        folder = tmp_path / "out"
+        text = said(
+            receiver.send("127.0.0.1", "--memory", "60MB", "--streams", "3", "--pace", "60Mbit/s", "--out", folder)
+        )
+    assert re.search(r"^60 MB in [\d.]+ s, [\d,]+ Mbit/s", text)
+    run = Run.load(folder)
+    assert run.provenance["engine"] == "transfer"
+    assert run.labels == ("stream 1", "stream 2", "stream 3")
+    assert 60e6 <= run.transfers["bytes"].sum() < 62e6
+    assert run.flows["flow"].n_unique() == 3
+    # Three streams at the pace; TLS adds less than a percent.
+    assert 140e6 < run.summary.goodput_bit_s < 182e6
+    assert 0 < run.flows["min_rtt_s"].max() < 0.1
+    for command in (["plot", "cwnd", folder], ["report", folder, "--format", "md"]):
+        done = subprocess.run([ELEPHAN, *map(str, command)], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert "none: a transfer between two hosts" in next(folder.glob("report*.md")).read_text()
+
+
+def test_a_tree_arrives_and_the_receiver_ends(tmp_path: Path) -> None:
+    make_tree(tmp_path / "tree", 1)
+    (tmp_path / "tree/link").symlink_to("long0")
+    (tmp_path / "to").mkdir()
+    with server(tmp_path / "to", "--once") as receiver:
+        process = receiver.send(tmp_path / "tree", "127.0.0.1", "--plain")
+        out, err = process.communicate()
+        # A link is not sent, which is said, and seen by the exit status.
+        assert process.returncode == 1
+        assert err == "left out: tree/link: a symbolic link, which is not sent\n"
+        assert out.startswith("63 files, ")
+        assert receiver.process.wait(WAIT_S) == 0
+    (tmp_path / "tree/link").unlink()
+    assert contents(tmp_path / "tree") == contents(tmp_path / "to/tree")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kills_of_either_side_lose_nothing(seed: int, tmp_path: Path) -> None:
+    """Each attempt is killed at a random moment, sometimes the sender and sometimes the receiver, until one succeeds."""
+    source = random.Random(seed)
+    make_tree(tmp_path / "tree", seed)
+    (tmp_path / "to").mkdir()
+    kills = 0
+    # Slow enough that a kill meets it somewhere: 13 MB and more at 2 streams of 4 MB/s.
+    arguments = (tmp_path / "tree", "127.0.0.1", "--streams", 2, "--pace", "32Mbit/s", *(["--plain"] * (seed % 2)))
+    for _ in range(6):
+        with server(tmp_path / "to") as receiver:
+            sender = receiver.send(*arguments, wait=False)
+            time.sleep(source.uniform(0.3, 2.5))
+            victim = source.choice([sender, receiver.process])
+            ended = sender.poll() is not None
+            victim.kill()
+            sender.wait(WAIT_S)
+            sender.communicate()
+            kills += not ended
+        # Whatever has its name is whole.
+        there, whole = contents(tmp_path / "to"), contents(tmp_path / "tree")
+        finished = {name for name in there if not name.startswith(".elephan-partial")}
+        assert all(there[name] == whole[name.removeprefix("tree/")] for name in finished), f"seed {seed}"
+    with server(tmp_path / "to") as receiver:
+        said(receiver.send(tmp_path / "tree", "127.0.0.1"))
+    assert kills > 0
+    assert contents(tmp_path / "tree") == contents(tmp_path / "to/tree"), f"seed {seed}"
+    assert [path.name for path in (tmp_path / "to").iterdir()] == ["tree"]
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(range(256)) * (8 * BLOCK // 256))
+    (tmp_path / "to").mkdir()
+    with server(tmp_path / "to") as receiver:
+        sender = receiver.send(tmp_path / "file", "127.0.0.1", "--pace", "8Mbit/s", wait=False)
+        time.sleep(4)
+        sender.send_signal(signal.SIGINT)
+        _, err = sender.communicate(timeout=WAIT_S)
+        assert sender.returncode == 130
+        last = "interrupted; the receiver keeps what has arrived; run the same command again to go on\n"
+        assert err.endswith(last)
+        receiver.process.send_signal(signal.SIGINT)
+        _, err = receiver.process.communicate(timeout=WAIT_S)
+        assert "the sender's next attempt goes on with them" in err
+
+
+def test_a_full_disk_is_one_line_and_the_next_attempt_goes_on(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount a small file system")
+    (tmp_path / "file").write_bytes(random.Random(4).randbytes(6 * BLOCK))
+    to = tmp_path / "to"
+    to.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={4 * BLOCK}", "tmpfs", to], check=True)
+    try:
+        with server(to) as receiver:
+            sender = receiver.send(tmp_path / "file", "127.0.0.1", "--streams", "1", "--pace", "100Mbit/s")
+            out, err = sender.communicate()
+            assert sender.returncode == 1
+            assert out == ""
+            assert "No space left on device" in err
+            assert err.count("\n") == 1
+            subprocess.run(["mount", "-o", f"remount,size={16 * BLOCK}", to], check=True)
+            text = said(receiver.send(tmp_path / "file", "127.0.0.1"))
+        sent = re.search(r"1 files, ([\d.]+) MB", text)
+        assert sent
+        assert float(sent[1]) < 6 * BLOCK / 1e6 - 4
+        assert (to / "file").read_bytes() == (tmp_path / "file").read_bytes()
+    finally:
+        subprocess.run(["umount", to], check=True)
+
+
+def test_files_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to be somebody else")
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "open").write_text("open")
+    (tree / "secret").write_text("secret")
+    (tree / "secret").chmod(0o600)
+    to = tmp_path / "to"
+    to.mkdir()
+    for folder in [tmp_path, *list(tmp_path.parents)[:3]]:
+        folder.chmod(folder.stat().st_mode | 0o055)
+    with server(to) as receiver:
+        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", ELEPHAN, "transfer", "send", tree]
+        environment = {**os.environ, "ELEPHAN_TOKEN": receiver.token, "HOME": "/nonexistent"}
+        done = subprocess.run(
+            [*map(str, words), "127.0.0.1", "--port", receiver.port],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1, done.stderr
+    assert done.stderr == "left out: tree/secret: Permission denied (os error 13)\n"
+    assert [path.name for path in (to / "tree").iterdir()] == ["open"]
+
+
+def resident_kb(process: subprocess.Popen[str]) -> int:
+    """The largest memory of a process so far."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
+    assert found
+    return int(found[1])
+
+
+def test_memory_use_does_not_depend_on_the_size(tmp_path: Path) -> None:
+    most = {}
+    for blocks in (20, 160):
+        path = tmp_path / f"file{blocks}"
+        with path.open("wb") as file:
+            for _ in range(blocks):
+                file.write(os.urandom(BLOCK))
+        to = tmp_path / f"to{blocks}"
+        to.mkdir()
+        with server(to) as receiver:
+            said(receiver.send(path, "127.0.0.1", "--streams", "2"))
+            most[blocks] = resident_kb(receiver.process)
+        path.unlink()
+    # Eight times the data, which are half a gigabyte more; buffers of 2 streams are 24 MiB.
+    assert most[160] < most[20] + 30_000, most
+
+
+def test_what_is_asked_for_wrongly_is_one_line(tmp_path: Path) -> None:
+    with server() as receiver:
+        for arguments, line in (
+            (
+                ("127.0.0.1", "--memory", "10 packets"),
+                '--memory: expected a number of bytes above zero such as 10GB, found "10 packets"',
+            ),
+            (
+                ("127.0.0.1", "--memory", "1MB", "--pace", "fast"),
+                '--pace: expected a rate of 8 bit/s or more such as 500Mbit/s, found "fast"',
+            ),
+            (
+                ("127.0.0.1", "--memory", "1MB", "--pace", "7bit/s"),
+                '--pace: expected a rate of 8 bit/s or more such as 500Mbit/s, found "7bit/s"',
+            ),
+            (
+                ("127.0.0.1", "--memory", "1MB", "--cc", "none"),
+                '--cc: expected a name that the kernel has, found "none"',
+            ),
+            ((tmp_path / "none", "127.0.0.1"), "none: No such file or directory"),
+            (("127.0.0.1",), "expected a path and a host, or a host and --memory; found one of them"),
+            ((tmp_path, "127.0.0.1"), "expected memory, because it was started without a folder; found files"),
+        ):
+            process = receiver.send(*arguments)
+            _, err = process.communicate()
+            assert process.returncode in (1, 2)
+            assert line in err
+            assert err.count("\n") == 1, err
+        process = receiver.send("127.0.0.1", "--memory", "1MB", ELEPHAN_TOKEN="el1_x")
+        assert "token: expected the text that the server printed" in process.communicate()[1]
+
+
+def test_python_gets_the_run_and_its_path() -> None:
+    path = dumbbell(rate="100 Mbit/s", rtt="20 ms", flows=[flow("cubic")], duration="5 s")
+    seen = []
+    with server() as receiver:
+        sent = transfer.send(
+            "127.0.0.1",
+            receiver.token,
+            port=int(receiver.port),
+            memory=50_000_000,
+            pace_bit_s=400e6,
+            streams=1,
+            cc="reno",
+            scenario=path,
+            progress=lambda *now: seen.append(now),
+        )
+    assert sent.bytes == 50_000_000
+    assert sent.run.scenario.document["path"]["rtt"] == "20 ms"
+    assert sent.run.scenario.document["flow"][0]["cc"] == "reno"
+    assert seen[-1][1] <= seen[-1][0] == 50_000_000
+    with pytest.raises(ScenarioError, match="--load: expected a name"):
+        transfer.send("127.0.0.1", receiver.token, memory=1, load=True)
+
+
+def test_a_lossy_path_is_recorded_as_it_is(tmp_path: Path) -> None:
+    """Over links that are known: the shortest round-trip time is theirs, and no more arrives than they carry."""
+    if os.geteuid() != 0 or not Path("/dev/net/tun").exists():
+        pytest.skip("expected root and /dev/net/tun, found them not")
+    path = dumbbell(
+        rate="40 Mbit/s",
+        rtt="30 ms",
+        flows=[flow("cubic")],
+        duration="60 s",
+        path={"loss": {"name": "random", "probability": 0.002}},
+    )
+    make_tree(tmp_path / "tree", 5)
+    (tmp_path / "to").mkdir()
+    with links(path) as held, server(tmp_path / "to", over=held) as receiver:
+        out = tmp_path / "out"
+        said(receiver.send(tmp_path / "tree", FAR, "--cc", "cubic", "--streams", "2", "--out", out))
+    assert contents(tmp_path / "tree") == contents(tmp_path / "to/tree")
+    run = Run.load(out)
+    rtt_s = run.flows["min_rtt_s"].min()
+    # Links that fell behind can only be slower.
+    assert 0.030 <= rtt_s < (0.033 if held.quality["valid"] else 1.0)
+    assert run.summary.goodput_bit_s < 40e6
+    assert run.flows["retransmits"].max() > 0
+    assert run.scenario.document["path"]["rtt"] == transfer.time_text(rtt_s)
+
+
+def test_a_receiver_that_stops_is_noticed() -> None:
+    with server() as receiver:
+        sender = receiver.send("127.0.0.1", "--memory", "1GB", "--pace", "10Mbit/s", "--patience", "3", wait=False)
+        time.sleep(3)
+        receiver.process.send_signal(signal.SIGSTOP)
+        out, err = sender.communicate(timeout=WAIT_S)
+        receiver.process.send_signal(signal.SIGCONT)
+    assert (out, sender.returncode) == ("", 1)
+    assert err.endswith("peer: expected an answer within 3 s, found none\n")
+
+
+def test_an_algorithm_of_elephan_is_loaded_for_a_transfer(tmp_path: Path) -> None:
+    if lines := kernel.missing():
+        pytest.skip(lines[0])
+    before = kernel.available()
+    with server() as receiver:
+        out = tmp_path / "out"
+        said(receiver.send("127.0.0.1", "--memory", "100MB", "--cc", "htcp", "--load", "--out", out))
+    assert Run.load(out).scenario.document["flow"][0]["cc"] == "htcp"
+    assert kernel.available() == before
