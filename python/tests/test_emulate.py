@@ -72,9 +72,10 @@ def test_programs_see_the_delay_and_the_rate_of_the_links(undisturbed):
 
     held, client = undisturbed(echoed, lambda found: [found[0].quality])
     assert held.quality["packets"] >= 40
-    # The shortest of twenty is late by no more than half of the packets were, and by the programs' own time.
+    # The shortest of twenty is late by no more than half of the packets were, and by the programs' own time: processors that
+    # sleep between two packets, and those of a virtual machine above all, wake up to half a millisecond late, at both hosts.
     late_ms = 2e3 * held.quality["lateness_p50_s"]
-    assert ROUND_TRIP_MS <= float(client.stdout) <= ROUND_TRIP_MS + late_ms + 0.5
+    assert ROUND_TRIP_MS <= float(client.stdout) <= ROUND_TRIP_MS + late_ms + 2
 
 
 @pytest.mark.usefixtures("root")

@@ -110,7 +110,7 @@ def test_damaged_estimates_give_one_line(change: dict[str, object], message: str
 @settings(deadline=None, max_examples=50)
 @given(
     rate=st.floats(1e4, 1e12), rtt=st.floats(1e-5, 10), buffer=st.none() | st.floats(1, 1e9), loss=st.floats(0, 0.5),
-    cross=st.floats(0, 1e6), jitter=st.floats(0, 1e-3), source=st.text(max_size=20),
+    burst=st.none() | st.floats(0, 1e8), cross=st.floats(0, 1e6), jitter=st.floats(0, 1e-3), source=st.text(max_size=20),
 )  # fmt: skip
 def test_any_estimates_make_a_scenario(
     tmp_path_factory: pytest.TempPathFactory,
@@ -118,6 +118,7 @@ def test_any_estimates_make_a_scenario(
     rtt: float,
     buffer: float | None,
     loss: float,
+    burst: float | None,
     cross: float,
     jitter: float,
     source: str,
@@ -130,6 +131,8 @@ def test_any_estimates_make_a_scenario(
         buffer_bytes=absent("B", "not tried") if buffer is None else Value(unit="B", value=buffer),
         loss=Value(unit="1", value=loss),
         cross_bit_s=Value(unit="bit/s", value=cross),
+        links_bit_s=Value(unit="bit/s", value=2 * rate),
+        burst_bytes=None if burst is None else Value(unit="B", value=burst),
         jitter_s=Value(unit="s", value=jitter),
     )
     scenario.write(folder, found, duration="10 ms")

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import elephan
 from elephan.cli import app
 from elephan.paths import predict, scenario
-from elephan.paths.estimates import Estimates, Value
+from elephan.paths.estimates import Estimates, Value, absent, read
 from elephan.paths.recommend import Way, cost, read_path, recommend, ways
 
 
@@ -50,6 +50,39 @@ def test_the_intervals_count_where_the_file_has_the_measured_values(tmp_path: Pa
     found, _ = read_path(file)
     assert found.base_rtt_s.low is None
     assert "there is no path.json" in found.notes[0]
+
+
+def policed(folder: Path) -> Path:
+    """A path whose links carry 100 Mbit/s, and which polices them to 20 Mbit/s."""
+    links = Value(unit="bit/s", value=100e6, low=99e6, high=101e6)
+    burst = Value(unit="B", value=30_000, low=29_000, high=31_000)
+    return path(folder, buffer_bytes=absent("B", "policed"), links_bit_s=links, burst_bytes=burst)
+
+
+def test_a_policer_is_in_the_scenario_and_its_intervals_count(tmp_path: Path) -> None:
+    file = policed(tmp_path)
+    document = elephan.load(file).document["path"]
+    policer = {"rate": "20 Mbit/s", "burst": "30 kB", "exceed": "drop"}
+    assert (document["rate"], document["police"]) == ("100 Mbit/s", [policer])
+    found, _ = read_path(file)
+    assert found == msgspec.structs.replace(read(tmp_path), mtu_bytes=found.mtu_bytes)
+    file.write_text(file.read_text().replace("30000 B", "60000 B"))
+    found, _ = read_path(file)
+    assert found.burst_bytes == Value(unit="B", value=60_000, method="from path.toml")
+    assert (found.rate_bit_s.low, found.links_bit_s.low) == (19.5e6, 99e6)
+    # Without the policer, or with one of another kind, the path is that of its links.
+    for other in ("", ', exceed = "cs1"'):
+        lines = [line for line in file.read_text().splitlines() if other or not line.startswith("police")]
+        (tmp_path / "other.toml").write_text("\n".join(lines).replace('"60000 B" }', f'"60000 B"{other} }}'))
+        found, _ = read_path(tmp_path / "other.toml")
+        assert (found.rate_bit_s.value, found.burst_bytes, found.links_bit_s) == (100e6, None, None)
+
+
+def test_a_policed_path_carries_what_the_policer_passes(tmp_path: Path) -> None:
+    advice = recommend(read_path(policed(tmp_path))[0], 20e6, [Way("cubic", 1), Way("cubic", 1, paced=True)], draws=2)
+    assert 0.5 < advice.ways[0].goodput_bit_s / 20e6 < 1
+    assert max(one.retransmitted for one in advice.ways) > 0
+    assert "20 Mbit/s" in (tmp_path / "path.toml").read_text()
 
 
 def test_a_transfer_that_is_simulated_whole_ends_when_a_run_of_it_ends(tmp_path: Path) -> None:

@@ -473,12 +473,18 @@ REASON = {
 def test_over_links_without_a_plain_queue_the_buffer_is_absent_and_the_rest_right(tmp_path, undisturbed, kind):
     path = {**MANAGED[kind], "rtt": '"10 ms"'}
     options = ("--max-bytes", "30MB", "--max-seconds", 12, "--cc", "")
-    _, found, quality = undisturbed_over_links(undisturbed, tmp_path, path, *options)
+    folder, found, quality = undisturbed_over_links(undisturbed, tmp_path, path, *options)
     assert found.rate_bit_s.value == pytest.approx(50e6, rel=0.03)
     assert found.base_rtt_s.value == pytest.approx(10e-3, rel=0.01, abs=4 * quality["lateness_p50_s"])
     assert found.loss.low == 0
     assert found.buffer_bytes.best is None
     assert REASON[kind] in found.buffer_bytes.absent
+    assert ("police" in load(folder / "path.toml").document["path"]) == (kind == "policer")
+    if kind == "policer":
+        assert found.links_bit_s.value == pytest.approx(200e6, rel=0.03)
+        # What is late comes to the bucket at once.
+        late_bytes = quality["lateness_p99_s"] * 200e6 / 8
+        assert found.burst_bytes.value == pytest.approx(30e3, rel=0.15, abs=late_bytes)
 
 
 @pytest.mark.usefixtures("root")

@@ -268,6 +268,9 @@ def test_a_policer_is_told_from_the_rate_of_the_link(probed, rate, burst):
     found = probed(Path(DropTail(500_000), rate=rate, policer=Policer(RATE, burst)))
     right(found)
     assert found.rate_bit_s.low <= RATE <= found.rate_bit_s.high
+    assert found.links_bit_s.value == pytest.approx(rate, rel=0.03)
+    assert found.burst_bytes.value == pytest.approx(burst, rel=0.05, abs=MTU)
+    assert found.burst_bytes.low <= burst <= found.burst_bytes.high
     assert found.buffer_bytes.best is None
     assert "polices its rate" in found.buffer_bytes.absent
     assert found.cross_bit_s.best is None

@@ -113,6 +113,8 @@ def resolved(text: str) -> tuple[str, int]:
 NAMES = {
     "rate_bit_s": "rate",
     "base_rtt_s": "base RTT",
+    "burst_bytes": "policer's burst",
+    "links_bit_s": "links' rate",
     "buffer_bytes": "buffer",
     "loss": "random loss",
     "jitter_s": "jitter",

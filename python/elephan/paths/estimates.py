@@ -105,8 +105,10 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Estimates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is known of a path in the direction of the data. A field that is none was not measured at all.
 
-    - `rate_bit_s`: rate of the bottleneck, counting IP packets;
+    - `rate_bit_s`: rate of the bottleneck, counting IP packets; of a policer, the rate of its token bucket;
     - `base_rtt_s`: round-trip time without queueing and serialisation; `forward_s`, `backward_s`: its one-way parts;
+    - `burst_bytes`, `links_bit_s`: of a path with a policer, what its full bucket lets pass beyond that rate, and the rate of
+      the links;
     - `buffer_bytes`: what the bottleneck's queue holds, without the packet in service;
     - `loss`: share of packets lost for other reasons than a full queue;
     - `jitter_s`: 99th percentile of a packet's additional delay without load of our own;
@@ -121,6 +123,8 @@ class Estimates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     source: str
     rate_bit_s: Value
     base_rtt_s: Value
+    burst_bytes: Value | None = None
+    links_bit_s: Value | None = None
     buffer_bytes: Value | None = None
     loss: Value | None = None
     jitter_s: Value | None = None
@@ -135,6 +139,12 @@ class Estimates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     notes: list[str] = []
     form: str = FORM
     version: int = VERSION
+
+    @property
+    def policer(self) -> tuple[float, float] | None:
+        """Rate of the links in bit/s, and the policer's burst in bytes; none without a policer, or if either is not known."""
+        links, burst = (None if one is None else one.best for one in (self.links_bit_s, self.burst_bytes))
+        return (links, burst) if links and burst else None
 
     @property
     def packet_bytes(self) -> float:

@@ -120,12 +120,14 @@ def read_path(file: Path) -> tuple[Estimates, Scenario]:
     chance = loss.get("probability", 0.0) if loss.get("name") == "random" else None
     product = rate[0] * rtt[0] / 8
     told = {
-        "rate_bit_s": (rate[0], "bit/s"),
+        **_rates(path, rate[0]),
         "base_rtt_s": (rtt[0], "s"),
         "buffer_bytes": (_buffer(str(path["buffer"]), product, packet), "B"),
         **({"loss": (chance, "1")} if chance is not None else {}),
         "mtu_bytes": (packet, "B"),
     }
+    if "links_bit_s" not in told:
+        found = msgspec.structs.replace(found, burst_bytes=None, links_bit_s=None)
     buffer = found.buffer_bytes
     if (
         buffer is not None
@@ -146,6 +148,17 @@ def read_path(file: Path) -> tuple[Estimates, Scenario]:
         )
     exact = {key: Value(unit=told[key][1], value=told[key][0], method=f"from {file.name}") for key in changed}
     return with_costs(msgspec.structs.replace(found, **exact), made.document.get("host", {})), made
+
+
+def _rates(path: Mapping[str, Any], links_bit_s: float) -> dict[str, tuple[float, str]]:
+    """The rate of the path, and its policer and links if it has one policer that drops packets of all classes."""
+    police = path.get("police", [])
+    if len(police) != 1 or "dscp" in police[0] or police[0].get("exceed", "drop") != "drop":
+        return {"rate_bit_s": (links_bit_s, "bit/s")}
+    rate, burst = (_core.quantity(police[0][key]) for key in ("rate", "burst"))
+    assert rate is not None
+    assert burst is not None
+    return {"rate_bit_s": (rate[0], "bit/s"), "burst_bytes": (burst[0], "B"), "links_bit_s": (links_bit_s, "bit/s")}
 
 
 def with_costs(found: Estimates, costs: Mapping[str, Any]) -> Estimates:

@@ -45,16 +45,21 @@ def of_path(found: Estimates) -> Table:
     """The table `[path]` of the estimates. A rate or a delay of which only a bound is known is taken at that bound.
 
     A buffer of which only a lower bound is known is taken at that, or at one bandwidth-delay product if that is more: a
-    smaller one would lose packets that the measurement did not see lost. It has room for at least one packet.
+    smaller one would lose packets that the measurement did not see lost. It has room for at least one packet. A path with a
+    policer has its token bucket before a link of the links' rate.
 
     Raises `ScenarioError` if nothing is known of the rate or the round-trip time.
     """
-    table: Table = {
-        "rate": rate_text(_known(found.rate_bit_s, "rate_bit_s")),
-        "rtt": time_text(_known(found.base_rtt_s, "base_rtt_s")),
-        "buffer": ASSUMED_BUFFER,
-    }
-    product = _known(found.rate_bit_s, "rate_bit_s") * _known(found.base_rtt_s, "base_rtt_s") / 8
+    rate, rtt = _known(found.rate_bit_s, "rate_bit_s"), _known(found.base_rtt_s, "base_rtt_s")
+    links = rate
+    table: Table = {}
+    if found.policer is not None:
+        links, burst = found.policer
+        # A packet that is larger than the bucket would never pass.
+        burst = max(burst, found.packet_bytes)
+        table["police"] = [{"rate": rate_text(rate), "burst": bytes_text(burst)}]
+    table = {"rate": rate_text(links), "rtt": time_text(rtt), "buffer": ASSUMED_BUFFER, **table}
+    product = links * rtt / 8
     buffer = found.buffer_bytes
     if buffer is not None and buffer.best is not None and (buffer.value is not None or buffer.best > product):
         table["buffer"] = bytes_text(max(buffer.best, found.packet_bytes))
@@ -115,15 +120,16 @@ def _text(made: Table, found: Estimates) -> str:
     """The file. Each value of the path is preceded by what was found, with its interval and how it was estimated."""
     values = found.values()
     comments = {
-        ("path", "rate"): "rate_bit_s",
-        ("path", "rtt"): "base_rtt_s",
-        ("path", "buffer"): "buffer_bytes",
-        ("path", "loss"): "loss",
-        ("path", "vary"): "jitter_s",
-        ("tcp", "packet"): "mtu_bytes",
-        ("cbr", "rate"): "cross_bit_s",
+        ("path", "rate"): ["rate_bit_s" if found.policer is None else "links_bit_s"],
+        ("path", "rtt"): ["base_rtt_s"],
+        ("path", "buffer"): ["buffer_bytes"],
+        ("path", "police"): ["rate_bit_s", "burst_bytes"],
+        ("path", "loss"): ["loss"],
+        ("path", "vary"): ["jitter_s"],
+        ("tcp", "packet"): ["mtu_bytes"],
+        ("cbr", "rate"): ["cross_bit_s"],
     }
-    written = {key for (table, entry), key in comments.items() if entry in _first(made.get(table, {}))}
+    written = {key for (table, entry), keys in comments.items() if entry in _first(made.get(table, {})) for key in keys}
     lines = [
         _comment(f"The path of {found.source}, by elephan {found.made_by}. Values in brackets are 95 % intervals; "),
         _comment("path.json has the same for programs."),
@@ -137,8 +143,7 @@ def _text(made: Table, found: Estimates) -> str:
         for entries in content if isinstance(content, list) else [content]:
             lines += ["", f"[[{table}]]" if isinstance(content, list) else f"[{table}]"]
             for key, entry in entries.items():
-                told = comments.get((table, key))
-                if told is not None:
+                for told in comments.get((table, key), []):
                     known = values.get(told)
                     said = [] if known is None else [_said(known)]
                     if known is None or (

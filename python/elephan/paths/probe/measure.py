@@ -75,6 +75,8 @@ def measure(session: Session, shares: dict[str, Share], algorithms: Sequence[str
         source=source,
         rate_bit_s=found.rate,
         base_rtt_s=delay.round_trip,
+        burst_bytes=found.burst,
+        links_bit_s=found.links,
         buffer_bytes=found.held,
         loss=found.lost,
         jitter_s=delay.jitter,
@@ -102,6 +104,8 @@ class _Bottleneck:
     points: list[curve.Point]
     figures: dict[str, Value]
     notes: list[str]
+    burst: Value | None = None
+    links: Value | None = None
 
 
 def _bottleneck(
@@ -121,31 +125,34 @@ def _bottleneck(
 
     notes: list[str] = []
     held: Value = absent("B", "the rate is not known, so it cannot be exceeded for certain")
+    bucket = None
     if polices:
         tell("policer")
-        rate = policer.measure(session, shares["buffer"], packet, rate)
+        bucket = policer.measure(session, shares["buffer"], packet, rate)
     elif rate.value is not None:
         tell("buffer")
         held, notes = buffer.measure(session, shares["buffer"], packet, rate)
         test, last = session.streams[-1]
-        polices = test == "buffer" and policer.by_overload(last, rate)
-        rate = policer.of_series(last, rate) if polices else rate
+        if test == "buffer" and policer.by_overload(last, rate):
+            bucket = policer.of_series(last, rate)
     session.rest(session.round_trip + 0.2)
-    if not polices:
+    if bucket is None:
         overloads = [seen for test, seen in session.streams if test in ("curve", "buffer")]
         held = buffer.managed(overloads, held, rate, lost)
         return _Bottleneck(rate, held, lost, cross, found.points, figures, notes)
 
+    rate = bucket.rate
     assert rate.value is not None
     if rate.value < curve.OVER * loss.LOAD * guess:
         lost = absent("1", "the path polices its rate to less than the load of this test")
     held = absent("B", "the path polices its rate: what exceeds it is dropped without a queue")
     cross = absent("bit/s", "the path polices its rate, so what it leaves tells nothing of others")
-    note = (
-        f"the path carries trains of packets at {train.text}, and polices what is sent for longer to {rate.text}: the scenario"
-        " has a link of that rate, and no policer"
-    )
-    return _Bottleneck(rate, held, lost, cross, found.points, figures | {"saturated_bit_s": rate}, [note])
+    note = f"the path carries trains of packets at {train.text}, and polices what is sent for longer to {rate.text}"
+    if bucket.burst.value is None:
+        note += f": the scenario has a link of that rate, and no policer, because {bucket.burst.absent}"
+    links = policer.links([seen for test, seen in session.streams if test == "trains"], train)
+    figures |= {"saturated_bit_s": rate}
+    return _Bottleneck(rate, held, lost, cross, found.points, figures, [note], bucket.burst, links)
 
 
 def _transfers(
