@@ -291,7 +291,7 @@ def test_a_class_is_asked_once_a_round_trip():
 
 def test_what_a_class_raises_is_the_cause_of_the_runs_error():
     with pytest.raises(
-        elephan.cc.AlgorithmError, match=r"flow 0 .* at 2.0.*on_report raised ZeroDivisionError: div"
+        elephan.cc.AlgorithmError, match=r"flow 1 .* at 2.0.*on_report raised ZeroDivisionError: div"
     ) as error:
         elephan.run(scenario("python:mine:Falls", "reno"))
     assert isinstance(error.value.__cause__, ZeroDivisionError)

@@ -155,7 +155,7 @@ def test_nothing_is_left_of_an_episode_that_is_closed_or_forgotten():
 def test_a_bad_action_is_told_with_flow_and_time(action: Any):
     env = gym.Environment([scenario("reno", gym.AGENT)])
     env.reset()
-    told = r"flow 1 \(python:elephan.gym:Agent\) at 0\.08\d* s: expected an action of one number from -1 to 1, found "
+    told = r"flow 2 \(python:elephan.gym:Agent\) at 0\.08\d* s: expected an action of one number from -1 to 1, found "
     with pytest.raises(elephan.cc.AlgorithmError, match=told):
         env.step(np.array(action) if action is not None else None)
     # The episode goes on.
@@ -171,7 +171,7 @@ def test_a_scenario_that_cannot_be_run_is_an_error_of_reset():
     for wrong, found in (
         (scenario("reno"), "found 0 on sim"),
         (scenario(gym.AGENT, gym.AGENT), "found 2 on sim"),
-        (scenario(duration="50 ms"), "expected a round trip of flow 0, found none"),
+        (scenario(duration="50 ms"), "expected a round trip of flow 1, found none"),
     ):
         with pytest.raises(elephan.ScenarioError, match=found):
             gym.Environment([wrong]).reset()
@@ -190,7 +190,7 @@ def test_an_error_of_another_algorithm_is_raised_by_step(tmp_path: Path):
     )
     env = gym.Environment([scenario(gym.AGENT, f"python:{tmp_path}/falls.py:Falls")])
     env.reset()
-    told = r"flow 1 .* at 1\.\d* s: .* ZeroDivisionError"
+    told = r"flow 2 .* at 1\.\d* s: .* ZeroDivisionError"
     with pytest.raises(elephan.cc.AlgorithmError, match=told):  # noqa: PT012
         for _ in range(100):
             env.step(np.array([0.0]))

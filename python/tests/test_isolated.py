@@ -114,7 +114,7 @@ def test_an_exception_keeps_its_kind_and_cause(tmp_path: Path):
     (tmp_path / "mine.py").write_text(
         "from elephan.cc import Controller\nclass Falls(Controller):\n    def on_report(self, report):\n        return 1 / 0\n"
     )
-    with pytest.raises(elephan.cc.AlgorithmError, match=r"flow 0 .*ZeroDivisionError") as error:
+    with pytest.raises(elephan.cc.AlgorithmError, match=r"flow 1 .*ZeroDivisionError") as error:
         elephan.run(scenario(f"python:{tmp_path}/mine.py:Falls"), isolate=True)
     assert isinstance(error.value.__cause__, ZeroDivisionError)
     with pytest.raises(elephan.ScenarioError, match="scenario: x: expected one of the keys name"):

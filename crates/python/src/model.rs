@@ -224,7 +224,7 @@ fn fluid_plan(scenario: &str) -> PyResult<String> {
     let mut classes: Vec<(usize, u64, f64)> = Vec::new();
     let mut members = Vec::with_capacity(plan.flows.len());
     for (number, flow) in plan.flows.iter().enumerate() {
-        let key = format!("flow {number}");
+        let key = format!("flow.{number}");
         if flow.demand != Demand::Unlimited {
             return Err(refuse(&key, "data without end", "transfers"));
         }

@@ -96,7 +96,7 @@ fn flows(plan: &Plan, outcome: &Outcome) -> Result<(), String> {
     let mut through = BTreeMap::<u32, u64>::new();
     for (row, &flow) in trace.flow.iter().enumerate() {
         let (sent, delivered) = (trace.sent_bytes[row], trace.delivered_bytes[row]);
-        need(delivered <= sent, || format!("flow {flow}: {delivered} bytes delivered of {sent} sent"))?;
+        need(delivered <= sent, || format!("flow {}: {delivered} bytes delivered of {sent} sent", flow + 1))?;
         if plan.routes[plan.flows[flow as usize].forward as usize].contains(&bottleneck) {
             through.insert(flow, delivered);
         }

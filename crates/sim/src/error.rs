@@ -14,9 +14,9 @@ pub enum Error {
     #[error("{}: {_1}", _0.display())]
     Pcap(PathBuf, std::io::Error),
     /// The congestion control of a flow, which is not one of Elephan's own, failed.
-    #[error("flow {flow} ({name}) at {at}: {text}")]
+    #[error("flow {} ({name}) at {at}: {text}", flow + 1)]
     Fault {
-        /// The flow's number; that of a crowd follows those of the flows.
+        /// The flow's number, from 0 on; that of a crowd follows those of the flows. Messages count from 1.
         flow: u32,
         /// The name of the algorithm in the scenario.
         name: &'static str,

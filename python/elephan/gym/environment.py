@@ -145,7 +145,7 @@ class Environment(gymnasium.Env[Observation, np.ndarray[Any, Any]]):
         try:
             first = self._episode.first()
             if isinstance(first, Run):
-                raise _core.ScenarioError(f"{scenario.name}: expected a round trip of flow {self._flow}, found none")
+                raise _core.ScenarioError(f"{scenario.name}: expected a round trip of flow {self._flow + 1}, found none")
         except BaseException:
             self.close()
             raise
@@ -184,7 +184,7 @@ class Environment(gymnasium.Env[Observation, np.ndarray[Any, Any]]):
             return float(values[0])
         expected = f"an action of one number from {self._action.low:g} to {self._action.high:g}"
         raise AlgorithmError(
-            f"flow {self._flow} ({AGENT}) at {report.time_s:.9g} s: expected {expected}, found {action!r}"
+            f"flow {self._flow + 1} ({AGENT}) at {report.time_s:.9g} s: expected {expected}, found {action!r}"
         )
 
     def close(self) -> None:

@@ -91,7 +91,7 @@ fn the_earliest_fault_ends_the_run() {
         assert_eq!(error.to_string(), errors[0].to_string());
     }
     let text = errors[0].to_string();
-    assert!(text.starts_with("flow 3 (lib:/standard.so) at 3."), "{text}");
+    assert!(text.starts_with("flow 4 (lib:/standard.so) at 3."), "{text}");
 }
 
 /// A connection that is closed when the round ends is not forgotten.
