@@ -12,7 +12,7 @@ from elephan.kernel import KernelError, image
 STOLEN_SHARE = 0.1
 ATTEMPTS = 3
 # No attempt begins after this time.
-PATIENCE_S = 30.0
+PATIENCE_S = 15.0
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def stolen_and_passed():
 def undisturbed():
     """`undisturbed(attempt)` returns the result of an attempt in real time that the machine and its host left alone.
 
-    A disturbed attempt is repeated, twice or for half a minute. If all are disturbed nothing can be said, and the test is
+    A disturbed attempt is repeated, twice or for a quarter of a minute. If all are disturbed nothing can be said, and the test is
     skipped. `qualities` returns how well the links of a result kept to their schedule; a result is a run unless it is given.
     """
 

@@ -246,7 +246,7 @@ def test_what_is_no_algorithm_is_told_by_key(folder: Path):
 def test_a_window_out_of_range_ends_the_run(what: str, text: str):
     body = f"if (ack->now_ns > 3000000000ull) {{ window->cwnd = {what}; return; }}"
     Path("wrong.c").write_text(MINE.replace("window->cwnd += window", f"{body}\n\twindow->cwnd += window", 1))
-    with pytest.raises(elephan.cc.AlgorithmError, match=r"flow 1 \(lib:.*/wrong.c\) at 2.0") as error:
+    with pytest.raises(elephan.cc.AlgorithmError, match=r"flow 2 \(lib:.*/wrong.c\) at 2.0") as error:
         elephan.run(scenario("reno", "lib:./wrong.c"))
     assert text in str(error.value)
 
