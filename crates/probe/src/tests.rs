@@ -139,6 +139,23 @@ fn the_smaller_limits_hold_on_both_sides() {
     assert!(client.spent() < 60_000, "{}", client.spent());
 }
 
+/// The client's host may stand still. What it measured within its time is not lost by that.
+#[test]
+fn a_client_that_is_late_gets_its_arrivals() {
+    let serving = Serving::v4();
+    let millis = 1000;
+    let mut client = serving.client(Limits { millis, ..LIMITS }).expect("admitted");
+    let stalls = || {
+        thread::sleep(Duration::from_millis(millis));
+        false
+    };
+    let seen = client.stream(&[100; 2], &[0, 1_000_000], false, LINGER, &stalls).expect("a stream");
+    assert_eq!(seen.arrived.sequence, [0, 1]);
+    // But nothing new begins.
+    let next = client.stream(&[100; 2], &[0, 1_000_000], false, LINGER, &go);
+    assert!(matches!(next, Err(Error::Budget { unit: "ms", .. })), "{next:?}");
+}
+
 fn at_rate(count: u64, gap_ns: u64) -> Vec<u64> {
     (0..count).map(|index| index * gap_ns).collect()
 }
