@@ -145,7 +145,9 @@ class Environment(gymnasium.Env[Observation, np.ndarray[Any, Any]]):
         try:
             first = self._episode.first()
             if isinstance(first, Run):
-                raise _core.ScenarioError(f"{scenario.name}: expected a round trip of flow {self._flow + 1}, found none")
+                raise _core.ScenarioError(
+                    f"{scenario.name}: expected a round trip of flow {self._flow + 1}, found none"
+                )
         except BaseException:
             self.close()
             raise
