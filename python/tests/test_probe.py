@@ -481,10 +481,11 @@ def test_over_links_without_a_plain_queue_the_buffer_is_absent_and_the_rest_righ
     assert REASON[kind] in found.buffer_bytes.absent
     assert ("police" in load(folder / "path.toml").document["path"]) == (kind == "policer")
     if kind == "policer":
-        assert found.links_bit_s.value == pytest.approx(200e6, rel=0.03)
+        # Twenty packets of each train pass the bucket, in 1.2 ms; the emulator's sleeps have a resolution of 60 us.
+        assert found.links_bit_s.value == pytest.approx(200e6, rel=0.1)
         # What is late comes to the bucket at once.
         late_bytes = quality["lateness_p99_s"] * 200e6 / 8
-        assert found.burst_bytes.value == pytest.approx(30e3, rel=0.15, abs=late_bytes)
+        assert found.burst_bytes.value == pytest.approx(30e3, abs=4.5e3 + late_bytes)
 
 
 @pytest.mark.usefixtures("root")
