@@ -36,8 +36,8 @@ def stolen_and_passed():
 def undisturbed():
     """`undisturbed(attempt)` returns the result of an attempt in real time that the machine and its host left alone.
 
-    A disturbed attempt is repeated, twice or for a quarter of a minute. If all are disturbed nothing can be said, and the test is
-    skipped. `qualities` returns how well the links of a result kept to their schedule; a result is a run unless it is given.
+    A disturbed attempt is repeated, twice or for a quarter of a minute. If all are disturbed nothing can be said, and the test
+    is skipped. `qualities` returns how well the links of a result kept to their schedule; a result is a run unless it is given.
     """
 
     def repeated(attempt, qualities=lambda run: [run.provenance["quality"]]):
