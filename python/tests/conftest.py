@@ -33,7 +33,7 @@ def stolen_and_passed():
 
 
 @pytest.fixture
-def undisturbed():
+def undisturbed(request):
     """`undisturbed(attempt)` returns the result of an attempt in real time that the machine and its host left alone.
 
     A disturbed attempt is repeated, twice or for a quarter of a minute. If all are disturbed nothing can be said, and the test
@@ -54,6 +54,7 @@ def undisturbed():
                 return found
             if time.monotonic() - began > PATIENCE_S:
                 break
-        pytest.skip(f"undecided: the machine was too busy each time; {'; '.join(dict.fromkeys(reasons))}")
+        told = "; ".join(dict.fromkeys(reasons))
+        pytest.skip(f"{request.node.name} is undecided: the machine was too busy each time; {told}")
 
     return repeated
