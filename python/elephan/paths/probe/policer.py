@@ -135,7 +135,7 @@ def _burst(seen: Seen, rate: Value) -> Value:
     assert rate.high is not None
     empty = np.flatnonzero(plateau(seen))[:ENOUGH]
     passed = np.cumsum(np.where(seen.has_arrived, seen.sizes, 0))[empty]
-    filled_s = seen.sent[empty] - seen.sent[0]
+    filled_s = seen.sent[empty] - np.nanmin(seen.sent)
     size = float(np.median(seen.sizes))
     value = float(np.median(passed - filled_s * rate.value / 8)) + size / 2
     low = float(np.min(passed - filled_s * rate.high / 8))
