@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from elephan import ScenarioError, _core
@@ -334,6 +334,7 @@ def test_the_mtu_is_found_exactly(longest):
 
 
 @given(st.integers(576, 9_000), st.floats(0, 0.8), st.floats(0, 0.1))
+@example(576, 0.0, 0.09375)
 @patient
 def test_an_outage_is_not_taken_for_an_mtu(longest, start, lasts):
     assert mtu_of(Passing(longest, (start, start + lasts))) == ((longest,) * 3, True)

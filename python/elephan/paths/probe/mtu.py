@@ -28,7 +28,7 @@ def measure(session: Session, share: Share) -> tuple[int, Value, list[str]]:
     before = session.client.spent()
     passed, failed = 0, NONE_FAILED
     sizes = [size for size in USUAL if size >= session.least_size]
-    local = confirmed = False
+    local = confirmed = again = False
     while sizes:
         # All sizes in turn, so that an outage of some milliseconds does not hit every packet of one size.
         wanted = np.tile(sizes, TRIES)
@@ -38,6 +38,10 @@ def measure(session: Session, share: Share) -> tuple[int, Value, list[str]]:
         seen = session.stream("mtu", wanted, np.full(len(wanted), GAP_S))
         there = {int(size) for size in seen.sizes[seen.has_arrived]}
         passed = max([passed, *there])
+        if passed == 0 and not again:
+            # An outage hits all packets of one size, if it is the only one that passes.
+            again = True
+            continue
         if passed >= failed:
             # What failed before arrives now: it was lost for another reason, and the search goes on above it.
             failed, confirmed = NONE_FAILED, False
