@@ -4,6 +4,7 @@ import json
 import re
 import struct
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -346,6 +347,15 @@ def test_damaged_captures_give_a_line_or_a_path(data: st.DataObject, plain: list
     path = tmp_path / "damaged.pcap"
     path.write_bytes(bytes(content))
     assert "\n" not in outcome(path)
+
+
+def test_waiting_while_nothing_arrives_is_no_rate(plain: list[Path]) -> None:
+    """As the times of a damaged capture may show it."""
+    seen = fit.observe(plain)
+    delivered = np.minimum(seen.delivered_bytes, np.quantile(seen.delivered_bytes, 0.1))
+    found = infer(replace(seen, delivered_bytes=delivered))
+    assert found.rate_bit_s.value is None
+    assert "never saturated" in found.rate_bit_s.absent
 
 
 # Logs of `ss`.

@@ -166,6 +166,9 @@ def _rate(seen: Observed, waits_s: Array, rate: float) -> tuple[_Span | None, fl
     middle = slopes[order][np.searchsorted(np.cumsum(spans[order]), spans.sum() / 2)]
     same = np.abs(slopes - middle) <= SAME_RATE * middle
     value = float((slopes * spans)[same].sum() / spans[same].sum())
+    if not value > 0:
+        # What waits while nothing arrives shows no rate: a stall, or times that are wrong.
+        return None, 0.0
     n = int(same.sum())
     spread = math.sqrt(float(np.average((slopes[same] - value) ** 2, weights=spans[same])))
     half = spread / math.sqrt(max(n - 1, 1)) * (float(stdtrit(n - 1, 0.975)) if n > 1 else 12.7)
