@@ -69,6 +69,23 @@ impl Link {
         self.head.receive(&mut self.wire, now)
     }
 
+    /// Sends packets, each so many us after the one before it and with so many bytes. Returns the last time, and what was seen:
+    /// arrivals by their names, and after each packet what waits, with one more if it was accepted, and what was transmitted.
+    pub fn watched(&mut self, packets: &[(u64, u32)]) -> (Time, Vec<(Time, u64)>) {
+        let (mut now, mut seen) = (Time::ZERO, Vec::new());
+        for (id, &(gap, bytes)) in packets.iter().enumerate() {
+            now += Time::from_micros(gap);
+            while self.next_event() <= now {
+                let at = self.next_event();
+                seen.extend(self.receive(at).map(|packet| (at, packet.id)));
+            }
+            let accepted = self.send(Parcel { bytes, ..parcel(id as u64) }, now);
+            seen.push((now, self.view().waiting(now).bytes + u64::from(accepted)));
+            seen.push((now, self.view().transmitted(now)));
+        }
+        (now, seen)
+    }
+
     pub fn next_event(&self) -> Time {
         self.head.next_event(&self.wire)
     }

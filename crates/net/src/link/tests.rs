@@ -258,17 +258,7 @@ proptest! {
     ) {
         let run = |changes: bool| {
             let mut link = Link::new(LinkConfig { changes, ..config(limit) }, Seed::new(1), 0);
-            let (mut now, mut seen) = (Time::ZERO, Vec::new());
-            for (id, &(gap, bytes)) in gaps.iter().enumerate() {
-                now += Time::from_micros(gap);
-                while link.next_event() <= now {
-                    let at = link.next_event();
-                    seen.extend(link.receive(at).map(|packet| (at, packet.id)));
-                }
-                let accepted = link.send(Parcel { bytes, ..parcel(id as u64) }, now);
-                seen.push((now, link.view().waiting(now).bytes + u64::from(accepted)));
-                seen.push((now, link.view().transmitted(now)));
-            }
+            let (_, mut seen) = link.watched(&gaps);
             seen.extend(arrivals(&mut link).into_iter().map(|(ms, id)| (Time::from_millis(ms), id)));
             let view = link.view();
             let (counters, statistics) = (view.counters(), view.statistics());

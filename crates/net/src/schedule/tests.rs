@@ -203,17 +203,7 @@ proptest! {
         let run = |schedule: Option<Schedule>| {
             let mut link = Link::new(
                 LinkConfig { rate: Some(rate), limit: Limit::Packets(5), ..config(schedule) }, Seed::new(1), 0);
-            let (mut now, mut seen) = (Time::ZERO, Vec::new());
-            for (id, &(gap, bytes)) in packets.iter().enumerate() {
-                now += Time::from_micros(gap);
-                while link.next_event() <= now {
-                    let at = link.next_event();
-                    seen.extend(link.receive(at).map(|packet| (at, packet.id)));
-                }
-                let accepted = link.send(Parcel { bytes, ..parcel(id as u64) }, now);
-                seen.push((now, link.view().waiting(now).bytes + u64::from(accepted)));
-                seen.push((now, link.view().transmitted(now)));
-            }
+            let (now, seen) = link.watched(&packets);
             let allowed = link.view().allowed_bits(now);
             (seen, allowed, link.view().counters())
         };
