@@ -3,10 +3,16 @@
 import time
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from elephan.engines.kernel import INIT, LINKS
 from elephan.kernel import KernelError, image
+
+# The gate draws the same cases each time. `make slow` draws afresh (`--hypothesis-profile fresh`); a failure prints how to repeat it.
+hypothesis.settings.register_profile("gate", derandomize=True, deadline=None, database=None)
+hypothesis.settings.register_profile("fresh", deadline=None, database=None, print_blob=True)
+hypothesis.settings.load_profile("gate")
 
 # Of the processors' time; the emulator of links holds one of two processors, its programs the other.
 STOLEN_SHARE = 0.1

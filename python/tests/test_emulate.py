@@ -13,7 +13,7 @@ from elephan import ScenarioError, kernel
 from elephan.api.scenario import Scenario, dumbbell, flow
 from elephan.engines.emulate import FAR, links
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.realtime
 
 ELEPHAN = Path(sys.executable).with_name("elephan")
 # A server that sends back what comes, and a client that prints the shortest of twenty round-trip times, in ms.

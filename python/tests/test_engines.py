@@ -12,7 +12,7 @@ from elephan.cli.compare_engines import app
 from elephan.engines.run import run as simulate
 from elephan.studies import side_by_side as engines
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.realtime
 
 
 @pytest.fixture

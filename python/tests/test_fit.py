@@ -453,7 +453,7 @@ def test_draws_stay_near_their_intervals(value: float, down: float, up: float, s
         assert one.base_rtt_s.value == 0.1
 
 
-@pytest.mark.alone
+@pytest.mark.realtime
 def test_a_path_comes_back_from_the_kernel_of_this_machine(
     tmp_path: Path, undisturbed: Callable[..., elephan.Run]
 ) -> None:

@@ -25,7 +25,7 @@ from elephan.paths.settings import Demand, Interface, device_settings, kernel_se
 from elephan.studies import bench
 from elephan.studies.statistics import Estimate
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.realtime
 
 LONG = Demand(10e9, 82e-3)
 STORED = {

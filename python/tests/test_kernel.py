@@ -22,7 +22,7 @@ from elephan.kernel import build, libbpf
 from elephan.kernel import names as names_of
 from elephan.studies import iperf3
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.realtime
 
 # `.ci/run` sets this on machines that support these tests; a missing requirement is then a failure.
 REQUIRED = os.environ.get("ELEPHAN_KERNEL") == "required"

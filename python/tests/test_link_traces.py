@@ -13,7 +13,7 @@ from elephan.engines import linux
 from elephan.engines.run import run
 from elephan.studies.sweeps.columns import described, kind_of
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.realtime
 
 EXAMPLES = Path("python/elephan/examples")
 TOML = """

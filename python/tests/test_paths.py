@@ -11,7 +11,7 @@ import pytest
 from elephan.api.scenario import load
 from elephan.paths.estimates import read
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.realtime
 
 ELEPHAN = Path(sys.executable).with_name("elephan")
 PAGE = Path("docs/paths.md")

@@ -26,7 +26,7 @@ from elephan.paths.probe import budget, buffer, curve, delays, loss, mtu, tcp, t
 from elephan.paths.probe.figures import drift, median, share
 from elephan.paths.probe.session import Seen
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.realtime
 
 ELEPHAN = Path(sys.executable).with_name("elephan")
 MBIT = 1e6

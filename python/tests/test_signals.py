@@ -166,7 +166,7 @@ def test_a_reproduction_keeps_its_runs(tmp_path: Path) -> None:
     assert len(list(runs.iterdir())) == whole
 
 
-@pytest.mark.alone
+@pytest.mark.realtime
 @pytest.mark.skipif(os.geteuid() != 0 or bool(kernel.missing()), reason="needs root and a kernel with BTF")
 @pytest.mark.parametrize(
     "arguments", [(command, "scenario.toml", "--engine", "linux") for command in ("run", "compare-engines")]

@@ -20,7 +20,7 @@ from elephan.api.scenario import dumbbell, flow
 from elephan.engines.emulate import FAR, Links, links
 from elephan.paths import transfer
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.realtime
 
 ELEPHAN = Path(sys.executable).with_name("elephan")
 LINE = re.compile(r"port (\d+), token (\S+)")
