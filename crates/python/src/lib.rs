@@ -1,20 +1,15 @@
 //! The Python extension module `elephan._core`: converts and forwards. Its callers are in `python/elephan`.
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
-mod capture;
 mod estimate;
 mod foreign;
-mod host;
-mod linux;
+#[cfg(feature = "hosts")]
+mod hosts;
+mod kernel;
 mod live;
 mod model;
-mod packetdrill;
-#[cfg(target_os = "linux")]
-mod probe;
 mod sweep;
 mod tables;
-#[cfg(target_os = "linux")]
-mod transfer;
 mod vocabulary;
 mod watch;
 
@@ -273,6 +268,18 @@ fn to_toml(json: &str) -> PyResult<String> {
     toml::to_string_pretty(&value).map_err(|e| error(e.to_string()))
 }
 
+/// What a build without the feature `hosts` says of the names that it lacks (PEP 562). Raises `ImportError`; `AttributeError` for the names of
+/// Python itself, which the import system asks for.
+#[cfg(not(feature = "hosts"))]
+#[pyfunction]
+fn __getattr__(name: &str) -> PyResult<()> {
+    if name.starts_with("__") {
+        return Err(pyo3::exceptions::PyAttributeError::new_err(name.to_owned()));
+    }
+    let text = format!("{name}: this build has the simulator alone; `make all` builds what deals with hosts");
+    Err(pyo3::exceptions::PyImportError::new_err(text))
+}
+
 /// The module.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -301,14 +308,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add_function(function)?;
     }
     foreign::register(module)?;
-    host::register(module)?;
-    linux::register(module)?;
-    capture::register(module)?;
-    packetdrill::register(module)?;
-    #[cfg(target_os = "linux")]
-    probe::register(module)?;
+    kernel::register(module)?;
     tables::register(module)?;
-    #[cfg(target_os = "linux")]
-    transfer::register(module)?;
-    model::register(module)
+    model::register(module)?;
+    #[cfg(feature = "hosts")]
+    hosts::register(module)?;
+    #[cfg(not(feature = "hosts"))]
+    module.add_function(wrap_pyfunction!(__getattr__, module)?)?;
+    Ok(())
 }

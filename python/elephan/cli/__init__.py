@@ -188,6 +188,12 @@ def main() -> None:
             raise
         err.message(f"{package}: expected it to be installed, found none; `pip install 'elephan[{EXTRAS[package]}]'`")
         code = FAILED
+    except ImportError as error:
+        # A first build of a checkout lacks what deals with hosts, and says how to get it.
+        if error.name or error.path:
+            raise
+        err.message(str(error))
+        code = FAILED
     except Exception as error:
         # Errors of typer itself: unknown options, values out of range. A group without a command has shown its help.
         told = getattr(error, "format_message", None)

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::ScenarioError;
-use crate::transfer::tables;
+use super::transfer::tables;
 use crate::watch::{Cancel, watch};
 
 fn failed(error: Error) -> PyErr {

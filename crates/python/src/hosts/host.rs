@@ -1,20 +1,16 @@
 //! What a host can do.
 
-#[cfg(target_os = "linux")]
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
 
-#[cfg(target_os = "linux")]
 use crate::ScenarioError;
-#[cfg(target_os = "linux")]
 use crate::watch::{Cancel, watch};
 
 /// Carries out one measurement of this host (JSON), and returns what was measured (JSON).
 ///
 /// Signal handlers run meanwhile; what they raise ends it. Raises `ScenarioError` for a value out of range, `OSError` where the system
-/// refuses something. For Linux only.
+/// refuses something.
 #[pyfunction]
-#[cfg(target_os = "linux")]
 fn measure_host(py: Python<'_>, request: &str) -> PyResult<String> {
     use elephan_host::{Error, measure};
 
@@ -37,8 +33,5 @@ fn measure_host(py: Python<'_>, request: &str) -> PyResult<String> {
 
 /// Adds this module's function.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    #[cfg(target_os = "linux")]
-    module.add_function(wrap_pyfunction!(measure_host, module)?)?;
-    let _ = module;
-    Ok(())
+        module.add_function(wrap_pyfunction!(measure_host, module)?)
 }
