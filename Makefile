@@ -1,28 +1,69 @@
-# The tasks of users and developers. Needs only Rust and Python 3.11 or newer.
+# The tasks of users and developers. Needs only Rust and Python 3.11 or newer. `make help` lists them.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo guest objects wheel test fuzz lint audit pins memcheck mutants bench bench-emulator bench-kernel engines kernel-tools kernel-image bench-sweep bench-transfer bench-peers coming-from published web screenshots gallery docs measured declared clean
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-demo: $(VENV)/built ## Compare four algorithms: a table and plots, in half a minute.
+.DEFAULT_GOAL := all
+.PHONY: all help demo test slow slow-rust slow-python slow-package slow-docs realtime fmt instructions guest objects wheel fuzz lint audit pins memcheck mutants bench bench-emulator bench-kernel engines kernel-tools kernel-image bench-sweep bench-transfer bench-peers coming-from published web screenshots gallery docs measured declared reproduction clean
+
+all: $(VENV)/built ## Build all that a checkout uses: the simulator, and what deals with hosts (`elephan probe`, `transfer`, kernels as engines).
+
+help: ## List the tasks.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/simulator ## Compare four algorithms: a table and plots. The first time this builds the simulator.
 	@$(BIN)/elephan compare --cc reno,hstcp,scalable,htcp --duration 120s --out results/demo --force
-	@echo "pictures: results/demo/cwnd.png, results/demo/goodput.png; next: $(BIN)/elephan run two-flows"
+	@echo "pictures: results/demo/cwnd.png, results/demo/goodput.png; next: $(BIN)/elephan run two-flows; make all builds the rest"
 
-# A test of real time may fail once, by a machine that others share; it runs again, twice at most, and the summary names it.
-test: $(VENV)/built guest ## All tests.
-	cargo test --workspace --quiet
-	$(BIN)/pytest -m "not alone" --numprocesses auto --dist worksteal
-	$(BIN)/pytest -m alone -rsR --reruns 2
+# Three tiers of tests. The gate gives the same answer on any machine: virtual time, fixed cases, and nothing but Rust and Python.
+test: $(VENV)/dev $(BIN)/elephan ## The gate: every rule, without a clock, in ten minutes on two cores.
+	cargo test --workspace --quiet --tests
+	cargo test --workspace --quiet --doc
+	@$(gate)
+	PYTHONPATH=$(GATE) $(BIN)/pytest --numprocesses auto --dist worksteal
 
-fuzz: $(VENV)/built ## Fuzz tests: damaged scenarios and results, and segments in any order, for a quarter of an hour; then scenarios drawn from the schema, without end. FUZZ="--count 20000" limits them.
-	BOLERO_RANDOM_TEST_TIME_MS=300000 nice cargo test --quiet -p elephan-tcp --test it fuzz
-	BOLERO_RANDOM_TEST_TIME_MS=300000 nice cargo test --quiet -p elephan-scenario --test it fuzz
-	FUZZ_EXAMPLES=3000 nice $(BIN)/pytest python/tests/test_damaged.py
+slow: $(VENV)/built $(VENV)/dev guest ## What needs an image, a browser, ns-2 or a wheel, and fresh cases: others for each commit.
+	$(MAKE) --jobs 2 --output-sync=target slow-rust slow-python slow-package slow-docs audit
+
+# A commit has cases of its own, and the same on every machine.
+SEED := $(shell printf '%d' 0x$$(git rev-parse --short=8 HEAD 2>/dev/null || echo 1))
+slow-rust:
+	@echo "cases of this commit: SEED=$(SEED)"
+	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --quiet --tests
+	cargo run --quiet -p elephan-sim --example fuzz -- --seed $(SEED) --count 200
+	$(MAKE) instructions
+
+slow-python:
+	$(MAKE) kernel-image || echo "the image of a kernel: not built; its tests are skipped"
+	$(BIN)/pytest -m slow -rs --hypothesis-profile fresh --hypothesis-seed $(SEED)
+	FUZZ_EXAMPLES=200 $(BIN)/pytest python/tests/test_damaged.py --hypothesis-profile fresh --hypothesis-seed $(SEED)
+
+slow-package:
+	! command -v clang >/dev/null || $(MAKE) objects
+	$(BIN)/maturin build --profile checkout --quiet --out target/package
+	$(PYTHON) scripts/package.py "$$(ls -t target/package/*.whl | head -1)"
+
+slow-docs: docs
+	$(BIN)/elephan reproduce kelly2003 --quick --out results/reproduce-quick | tail -1
+
+realtime: $(VENV)/built $(VENV)/dev guest ## What the clock of this machine decides, each test five times: probe, transfer, emulate, host, the engine linux. For quiet machines and releases.
+	$(BIN)/pytest -m realtime -rsR
+	for attempt in 1 2 3 4 5; do cargo test --quiet $(addprefix -p elephan-,host linux probe session transfer) -- --ignored || exit 1; done
+
+fuzz: $(VENV)/built $(VENV)/dev ## Fuzz tests: damaged scenarios and results, and segments in any order, for a quarter of an hour; then scenarios drawn from the schema, without end. FUZZ="--count 20000" limits them.
+	BOLERO_RANDOM_TEST_TIME_MS=300000 nice cargo test --quiet -p elephan-tcp -p elephan-scenario --test it fuzz -- --ignored
+	FUZZ_EXAMPLES=3000 nice $(BIN)/pytest python/tests/test_damaged.py --hypothesis-profile fresh
 	nice cargo run --quiet -p elephan-sim --example fuzz -- $(FUZZ)
 
-lint: $(VENV)/built ## Formatting, warnings as errors, spelling and usage.
+fmt: $(VENV)/dev ## Format all sources, and mend what the linters can.
+	cargo fmt
+	$(BIN)/ruff check --quiet --fix python scripts docs/notebooks
+	$(BIN)/ruff format --quiet python scripts docs/notebooks
+
+lint: $(VENV)/built $(VENV)/dev ## Formatting, warnings as errors, spelling and usage.
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff check python scripts docs/notebooks
@@ -39,8 +80,9 @@ audit: $(VENV)/audit ## Check advisories, licences and sources of the dependenci
 PINS := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(UPGRADE)
 pins: export UV_CUSTOM_COMPILE_COMMAND := make pins
 pins: $(VENV)/audit ## Rewrite the pinned requirements, with their hashes.
-	$(VENV)/audit/bin/$(PINS) --extra all pyproject.toml requirements-dev.in -o requirements.txt
-	$(VENV)/audit/bin/$(PINS) --constraint requirements.txt requirements-docs.in -o requirements-docs.txt
+	$(VENV)/audit/bin/$(PINS) pyproject.toml requirements.in -o requirements.txt
+	$(VENV)/audit/bin/$(PINS) --constraint requirements.txt --extra all pyproject.toml requirements-dev.in -o requirements-dev.txt
+	$(VENV)/audit/bin/$(PINS) --constraint requirements-dev.txt requirements-docs.in -o requirements-docs.txt
 	$(VENV)/audit/bin/$(PINS) requirements-audit.in -o requirements-audit.txt
 
 memcheck: ## Run the C code of the kernel's algorithms, and the Rust code that calls it, under valgrind: four minutes. Miri cannot call C.
@@ -49,6 +91,10 @@ memcheck: ## Run the C code of the kernel's algorithms, and the Rust code that c
 mutants: ## Check that the tests detect changed rules: mutants of cc, tcp and net, an hour or two; MUTANTS="--shard 0/10" or "-f FILE" takes less time.
 	@command -v cargo-mutants >/dev/null || cargo install --quiet --locked cargo-mutants@27.1.0
 	PROPTEST_MAX_SHRINK_ITERS=0 cargo mutants -p elephan-cc -p elephan-tcp -p elephan-net $(MUTANTS)
+
+instructions: ## Count the instructions of a simulated segment under valgrind, two minutes: more than 2 % above scripts/instructions.toml fails.
+	cargo build --quiet --profile checkout -p elephan-sim --example bench
+	$(PYTHON) scripts/instructions.py
 
 bench: ## Measure the speed and memory of the simulator; BENCH="--seconds 10" takes less time, BENCH="--repeat 5" gives medians.
 	cargo run --release --quiet -p elephan-sim --example bench -- $(BENCH)
@@ -135,15 +181,22 @@ measured: $(VENV)/built ## Measure every algorithm and queue for the documentati
 	$(BIN)/python scripts/docs/measure.py $(ONLY)
 	$(BIN)/python scripts/docs/pages.py
 
-# The environment: pinned tools and libraries, and the package with its extension module, which is rebuilt when a source changes.
+# The environment: pinned packages, and the package with its extension module, which is rebuilt when a source changes.
+SOURCES := pyproject.toml Cargo.toml Cargo.lock $(shell find crates kernel -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)
 # A command whose output is of interest only if it fails.
 silently = $(1) > $(VENV)/log 2>&1 || { cat $(VENV)/log; exit 1; }
+install = $(call silently,$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(1))
 
 $(VENV)/installed: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Elephan needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
-	@echo "installing the packages of requirements.txt into $(VENV), a minute or two"
+	@echo "installing the packages of requirements.txt into $(VENV), and compiling the simulator, two minutes the first time"
 	@$(PYTHON) -m venv $(VENV)
-	@$(call silently,$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt)
+	@cargo build --quiet --profile checkout -p elephan-sim -p elephan-model & $(call install,requirements.txt); wait
+	@touch $@
+
+$(VENV)/dev: $(VENV)/installed requirements-dev.txt
+	@echo "installing the packages of requirements-dev.txt, which the tests need"
+	@$(call install,requirements-dev.txt)
 	@touch $@
 
 $(VENV)/audit: requirements-audit.txt
@@ -151,14 +204,29 @@ $(VENV)/audit: requirements-audit.txt
 	$@/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-audit.txt
 	touch $@
 
-$(VENV)/docs: $(VENV)/installed requirements-docs.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.txt
-	touch $@
-
-$(VENV)/built: $(VENV)/installed pyproject.toml Cargo.toml Cargo.lock $(shell find crates kernel -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)
-	@echo "building the extension module, a few minutes the first time"
-	@$(call silently,VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile checkout --quiet)
+$(VENV)/docs: $(VENV)/dev requirements-docs.txt
+	@$(call install,requirements-docs.txt)
 	@touch $@
+
+# The extension with the simulator alone, which is all that a first comparison needs, unless the whole was built before.
+develop = $(call silently,VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile checkout --quiet $(1))
+$(VENV)/simulator: $(VENV)/installed $(SOURCES)
+	@$(call develop,$(if $(wildcard $(VENV)/built),,--no-default-features))
+	@touch $@
+
+$(VENV)/built: $(VENV)/installed $(SOURCES)
+	@echo "building the extension module with all that deals with hosts, a minute the first time"
+	@$(call develop,)
+	@touch $(VENV)/simulator $@
+
+# The command, which the tests start as a process; it is not made again when a source changes.
+$(BIN)/elephan:
+	@$(MAKE) $(VENV)/simulator
+
+# The extension of the gate: as `cargo test` compiles it, with overflow checks and the invariants of every run. `sitecustomize.py` puts it
+# before the one of the checkout in each process of Python.
+GATE := target/gate
+gate = mkdir -p $(GATE) && cp -f target/debug/deps/lib_core.so $(GATE)/_core.abi3.so && cp -f scripts/sitecustomize.py $(GATE)
 
 # What runs in a guest kernel, for the engine `kernel`: its first program, without a library, and the links. For Linux on x86-64.
 # The host's C compiler will do: our C files call nothing of a C library but what all of them have.
