@@ -1,4 +1,4 @@
-"""Runs what the documentation shows."""
+"""What the documentation shows: in the gate that it exists and is of this version, in `make slow` that all of it runs."""
 
 import json
 import os
@@ -11,17 +11,20 @@ from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
+import command_line
 import polars as pl
 import pytest
-import typer
 
 import elephan
-from elephan.cli import app
+from elephan.cli import parse
+from elephan.studies.reproduce.page import commands
 
 ELEPHAN = Path(sys.executable).with_name("elephan")
 # The pages of notebooks are made by the site's build, which runs them.
 NOTEBOOKS = {path.with_suffix(".md") for path in Path("docs/notebooks").glob("*.py")}
 WRITTEN = sorted({*Path("docs").rglob("*.md")} - NOTEBOOKS)
+# Written from reports by `elephan reproduce page`, which checks their commands.
+VERDICTS = sorted(Path("docs/reproduction").glob("*.md"))
 PAGES = [Path("README.md"), *WRITTEN, Path("ARCHITECTURE.md"), Path("CONTRIBUTING.md")]
 
 
@@ -51,25 +54,46 @@ def test_links_between_pages_lead_somewhere(page: Path):
         assert found.exists() or found in NOTEBOOKS, target
 
 
-def command_lines() -> list[tuple[str, str]]:
+def command_lines(page: Path) -> list[str]:
     """Every `elephan ...` that a page shows, with continued lines joined."""
     pattern = re.compile(r"^(?: {4}|(?=elephan ))elephan (.*?)$", re.MULTILINE)
-    return [(str(page), line) for page in PAGES for line in pattern.findall(re.sub(r"\\\n\s*", " ", page.read_text()))]
+    return pattern.findall(re.sub(r"\\\n\s*", " ", page.read_text()))
 
 
-@pytest.mark.parametrize(("page", "line"), command_lines())
-def test_commands_in_the_docs_exist(page: str, line: str):  # noqa: ARG001 - the page names the test
-    """The command and its options exist; it is not carried out."""
-    words = shlex.split(
-        line.split("  #", maxsplit=1)[0].split(" | ", maxsplit=1)[0].split(" > ", maxsplit=1)[0], comments=True
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in VERDICTS and command_lines(page)], ids=str)
+def test_commands_in_the_docs_exist(page: Path):
+    """Each command and its options exist; it is not carried out."""
+    for line in command_lines(page):
+        parse(f"elephan {line}")
+
+
+def test_commands_of_the_verdicts_exist():
+    lines = {line for page in VERDICTS for line in command_lines(page)}
+    assert lines
+    for line in sorted(lines):
+        parse(f"elephan {line}")
+
+
+def test_a_new_page_of_verdicts_has_commands_of_this_version(tmp_path: Path):
+    comparison = {"cause_of": "", "command": "elephan run two-flows --sett duration=1s"}
+    report = {"name": "kelly2003/table-1", "looks": 2, "comparisons": [comparison]}
+    for folder in ("full", "quick"):
+        place = tmp_path / folder / "kelly2003/table-1.json"
+        place.parent.mkdir(parents=True)
+        place.write_text(json.dumps(report | {"quick": folder == "quick"}))
+    assert list(commands(tmp_path)) == [
+        "elephan reproduce kelly2003/table-1 --looks 2",
+        "elephan reproduce kelly2003/table-1 --quick --looks 2",
+    ]
+    comparison["cause_of"] = "windows"
+    place.write_text(json.dumps(report | {"quick": True}))
+    done = command_line.elephan("reproduce", "page", "--out", tmp_path, "--page", tmp_path / "page.md")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "expected a command line of this version, found 'elephan run two-flows --sett duration=1s': "
+        "No such option: --sett (Possible options: --seed, --set)\n"
     )
-    command, context = typer.main.get_command(app), None
-    while hasattr(command, "resolve_command"):
-        context = command.make_context("elephan", list(words), parent=context, resilient_parsing=True)
-        if not words or words[0].startswith("-"):
-            return
-        _, command, words = command.resolve_command(context, words)
-    command.make_context(command.name, list(words), parent=context)
+    assert not (tmp_path / "page.md").exists()
 
 
 # Commands that are not carried out here, with the reason.
@@ -110,41 +134,83 @@ BEFORE = {
 }
 
 
-def runnable() -> dict[str, list[str]]:
+# Commands that run in a kernel as a process.
+IN_GUEST = re.compile(r"--engine kernel\b")
+
+
+def runnable(*, in_guest: bool) -> dict[str, list[str]]:
     """The commands of each page that are run, in order. Those of all pages of metrics are joined, each command once."""
     pages: dict[str, list[str]] = {}
-    for page, line in command_lines():
-        if page not in (PATHS, TUTORIAL) and not any(re.search(pattern, line) for pattern, _ in NOT_RUN):
-            name = "docs/metrics" if page.startswith("docs/metrics/") else page
-            lines = pages.setdefault(name, list(BEFORE.get(name, [])))
-            if line not in lines:
-                lines.append(line)
+    for page in map(str, PAGES):
+        if page in (PATHS, TUTORIAL):
+            continue
+        name = "docs/metrics" if page.startswith("docs/metrics/") else page
+        for line in command_lines(Path(page)):
+            is_run = not any(re.search(pattern, line) for pattern, _ in NOT_RUN)
+            if is_run and bool(IN_GUEST.search(line)) == in_guest:
+                lines = pages.setdefault(name, list(BEFORE.get(name, [])))
+                if line not in lines:
+                    lines.append(line)
     return pages
 
 
-def carry_out(page: str, lines: list[str], folder: Path):
-    """Runs commands of a page in a folder that has the scenarios of a checkout, and those that the page asks to save."""
+def prepare(page: str, folder: Path):
+    """Give a folder the scenarios of a checkout, and those that the page asks to save."""
     for name in ("scenarios", "kernel"):
         (folder / name).symlink_to(Path(name).resolve())
     if Path(page).is_file():
         for name, text in SAVED.findall(Path(page).read_text()):
             (folder / name).write_text(text)
+
+
+def carry_out(page: str, lines: list[str], folder: Path):
+    """Run commands of a page in a folder, each as a process, as its reader does."""
+    prepare(page, folder)
     for line in lines:
         words = shlex.split(line, comments=True)
         ran = subprocess.run([ELEPHAN, *words], cwd=folder, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, f"elephan {line}\n{ran.stderr}"
 
 
-@pytest.mark.parametrize(("page", "lines"), runnable().items())
-def test_commands_in_the_docs_run(page: str, lines: list[str], tmp_path: Path):
+def shortened(line: str) -> str:
     for pattern, shorter in SHORTER:
-        lines = [re.sub(pattern, shorter, line) for line in lines]
-    carry_out(page, lines, tmp_path)
+        line = re.sub(pattern, shorter, line)
+    return line
 
 
+def test_the_first_commands_of_a_reader_run(tmp_path: Path):
+    """README's and the tutorial's. The other commands are carried out by `make slow`."""
+    first = re.sub(r"--rate \S+", "--rate 10Mbit/s", shortened(command_lines(Path("README.md"))[0]))
+    done = command_line.elephan(*shlex.split(first), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "hstcp-fc" in done.stdout
+    prepare(TUTORIAL, tmp_path)
+    run, plot, *_ = command_lines(Path(TUTORIAL))
+    for line in (run, plot):
+        done = command_line.elephan(*shlex.split(line), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    summary = json.loads((tmp_path / "results/first/summary.json").read_text())
+    assert f"- **goodput** is {summary['goodput_bit_s'] / 1e6:.1f} Mbit/s" in Path(TUTORIAL).read_text()
+    assert (tmp_path / "first.png").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "lines"), runnable(in_guest=False).items())
+def test_commands_in_the_docs_run(page: str, lines: list[str], tmp_path: Path):
+    carry_out(page, [shortened(line) for line in lines], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("guest")
+@pytest.mark.parametrize(("page", "lines"), runnable(in_guest=True).items())
+def test_commands_in_the_docs_run_in_a_guest(page: str, lines: list[str], tmp_path: Path):
+    carry_out(page, [shortened(line) for line in lines], tmp_path)
+
+
+@pytest.mark.slow
 def test_the_tutorial_leads_to_its_finding(tmp_path: Path):
     """Its commands as they are shown, and the numbers that its reader is told to see."""
-    carry_out(TUTORIAL, [line for page, line in command_lines() if page == TUTORIAL], tmp_path)
+    carry_out(TUTORIAL, command_lines(Path(TUTORIAL)), tmp_path)
     text, results = Path(TUTORIAL).read_text(), tmp_path / "results"
     runs = [json.loads((results / name / "summary.json").read_text()) for name in ("first", "near", "scalable", "pie")]
     told = re.findall(r"airness(?:\*\*)? (?:is |rises from [\d.]+ to )?(\d\.\d+)", text)
@@ -184,10 +250,14 @@ def writer(monkeypatch: pytest.MonkeyPatch):
     return SimpleNamespace(pages=import_module("pages"), navigation=import_module("navigation"))
 
 
-def test_generated_parts_of_the_docs_are_as_they_would_be_written():
-    subprocess.run([sys.executable, "scripts/docs/pages.py", "--check"], check=True)
+def test_generated_parts_of_the_docs_are_as_they_would_be_written(
+    writer: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sys, "argv", ["pages.py", "--check"])
+    writer.pages.main()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", sorted(Path("docs/coming-from").glob("*.md")), ids=lambda page: page.stem)
 def test_both_tools_find_what_the_page_says(page: Path, monkeypatch: pytest.MonkeyPatch):
     """Elephan wherever the page has a table of both, and ns-2 where it is installed. The others take long, or real time."""

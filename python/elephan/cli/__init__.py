@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -142,6 +143,31 @@ def _root(
     ] = False,
 ) -> None:
     pass
+
+
+def parse(line: str) -> None:
+    """Check a command line that a page shows: the command, its options and their values exist. It is not carried out.
+
+    Raises `ScenarioError`. Comments, and what a shell would do with the output, are no part of it.
+    """
+    of_shell = r"  #.*| [|>] .*"
+    words = shlex.split(re.sub(of_shell, "", line), comments=True)
+    if words[:1] != ["elephan"]:
+        raise _core.ScenarioError(f"expected a command that begins with elephan, found {line!r}")
+    command: Any = get_command(app)
+    context, words = None, words[1:]
+    try:
+        while isinstance(command, TyperGroup):
+            context = command.make_context("elephan", list(words), parent=context, resilient_parsing=True)
+            if not words or words[0].startswith("-"):
+                return
+            _, command, words = command.resolve_command(context, words)
+        command.make_context(command.name, list(words), parent=context)
+    except typer.Exit:
+        return
+    except Exception as error:
+        told = getattr(error, "format_message", error.__str__)()
+        raise _core.ScenarioError(f"expected a command line of this version, found {line!r}: {told}") from error
 
 
 def _wrong_value(error: Exception) -> str:

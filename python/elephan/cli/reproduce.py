@@ -22,13 +22,13 @@ from elephan.base.folders import new_file, only_writer
 from elephan.base.plots import Figure
 from elephan.base.table import Table, text_heads
 from elephan.base.text import Terminal
-from elephan.cli import complete
+from elephan.cli import complete, parse
 from elephan.cli.options import Scheduler, Tls, check_tls, command_line
 from elephan.cli.output import Form, show
 from elephan.cli.progress import progress_bar, span
 from elephan.studies.reproduce.catalogue import EXPERIMENTS
 from elephan.studies.reproduce.lab import SCENARIOS, SOURCES, Engine, Experiment, Lab, claims
-from elephan.studies.reproduce.page import write_page
+from elephan.studies.reproduce.page import commands, write_page
 from elephan.studies.reproduce.stored import places_of, report_of, report_place, tables_of, verdicts_of
 from elephan.studies.sweeps.schedulers import connect
 from elephan.studies.sweeps.worker import code_version
@@ -92,8 +92,7 @@ def reproduce(
         show([_list()], form)
         return
     if name == "page":
-        with damage(out_dir):
-            out.print(f"{write_page(out_dir, page or PAGE)}")
+        out.print(f"{_page(out_dir, page or PAGE)}")
         return
     chosen = _chosen(name, quick=quick)
     asked = frozenset(claim or ())
@@ -123,8 +122,15 @@ def reproduce(
     if quick:
         tell("These verdicts are from fewer and shorter runs (--quick); the page does not count them.")
     if page is not None:
-        with damage(out_dir):
-            tell(f"{write_page(out_dir, page)}")
+        tell(f"{_page(out_dir, page)}")
+
+
+def _page(folder: Path, page: Path) -> Path:
+    """Write the page, unless a report by another version has a command that this one does not know."""
+    with damage(folder):
+        for line in commands(folder):
+            parse(line)
+        return write_page(folder, page)
 
 
 def _engine(option: str, name: str) -> Engine:

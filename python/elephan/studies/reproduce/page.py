@@ -1,5 +1,6 @@
 """The page that shows all experiments, and a page for each source, made from stored reports."""
 
+import shlex
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,6 +63,25 @@ def write_page(folder: Path, page: Path) -> Path:
         with new_file(pages / f"{source}.md") as new:
             new.write_text("\n".join(_source(source, reports, beside, folder, pages)) + "\n", encoding="utf-8")
     return page
+
+
+def commands(folder: Path) -> Iterator[str]:
+    """Every command line that the pages of these reports show."""
+    for quick in (False, True):
+        for report in read_reports(folder, quick=quick).values():
+            yield _command(report)
+            yield from filter(None, map(_command_of_cause, report["comparisons"]))
+
+
+def _command(report: dict[str, Any]) -> str:
+    """The command that makes a report."""
+    looks = ["--looks", str(report["looks"])] if report.get("looks") else []
+    return shlex.join(["elephan", "reproduce", report["name"], *(["--quick"] if report["quick"] else []), *looks])
+
+
+def _command_of_cause(comparison: dict[str, Any]) -> str:
+    """The command that runs the first scenario of a comparison that explains another, and otherwise nothing."""
+    return str(comparison["command"]) if comparison["cause_of"] else ""
 
 
 def coloured(verdict: str) -> Markdown:
@@ -322,12 +342,10 @@ def _source(
 def _section(report: dict[str, Any], beside: Mapping[Engine, Reports], folder: Path, pages: Path) -> Iterator[str]:
     name = report["name"]
     others = {engine: found[name] for engine, found in beside.items() if name in found}
-    quick = " --quick" if report["quick"] else ""
-    looks = f" --looks {report['looks']}" if report.get("looks") else ""
     yield from [
         f'## <a id="{anchor(name)}"></a>{name}: {report["title"]}',
         "",
-        f"    elephan reproduce {name}{quick}{looks}",
+        f"    {_command(report)}",
         "",
     ]
     if report["quick"]:
@@ -378,8 +396,8 @@ def _comparison(name: str, comparison: dict[str, Any], table: Table, *, has_caus
         yield from [f"Cause: {markdown(comparison['reason'])}", ""]
     elif comparison["verdict"] in (Verdict.ORDERING, Verdict.DIFFERS) and not (has_cause or comparison["cause_of"]):
         yield from ["Cause: not found.", ""]
-    if comparison["cause_of"] and comparison["command"]:
-        yield from [f"    {comparison['command']}", ""]
+    if command := _command_of_cause(comparison):
+        yield from [f"    {command}", ""]
 
 
 def _claim(claim: dict[str, Any], others: Mapping[Engine, dict[str, Any]]) -> Iterator[str]:
