@@ -9,17 +9,18 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import command_line
 import polars as pl
 import pytest
+from command_line import Done
 
 import elephan
 from elephan import _core
 from elephan.base import plots, text
-from elephan.cli import main, signals
 from elephan.cli.reproduce import _keep
 from elephan.report import write
 from elephan.studies import compare
@@ -40,7 +41,7 @@ HOSTILE = [
     "\u202etxt.exe\u202c \u2066x\u2069 \u200b\ufeff",
     "\N{ELEPHANT} \u6f22\u5b57 e\u0301 \u05d0\u05d1",
     "../../escaped",
-    "long " + 1000 * "name ",
+    "long " + 60 * "name ",
 ]
 COMPARE = ["compare", "--cc", "reno", "--duration", "2s", "--repeat", "2", "--start-within", "1s", "--rate", "5Mbit/s"]
 # Characters that neither a terminal nor a picture may receive: controls except the line end, and controls of text direction.
@@ -51,36 +52,18 @@ SMALL = {
     "path": {"rate": "5 Mbit/s", "rtt": "20 ms", "buffer": "20 packets"},
     "flow": [{"cc": "reno"}],
 }
+# The formats of a report that `reported` does not cover.
+DRAWN = [kind for kind in write.FORMATS if kind != "md"]
 CONTROLS = ["a\x1b[31mb", "bell\a", "back\rwards", "two\nlines", "nul\x00", "c1\x9b31m", "tab\tbed"]
 
 
-@dataclass
-class Done:
-    """The results of a command."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-
 @pytest.fixture
-def elephan_(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Iterator[Callable[..., Done]]:
+def elephan_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Done]]:
     """The command line in `tmp_path`. What would be a warning on the terminal is an error here."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(signals, "heed", lambda: None)
-
-    def call(*arguments: str | Path) -> Done:
-        monkeypatch.setattr(sys, "argv", ["elephan", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        found = capfd.readouterr()
-        return Done(int(stop.value.code or 0), found.out, found.err)
-
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        yield call
+        yield command_line.elephan
 
 
 def hostile(*names: str) -> dict[str, Any]:
@@ -94,19 +77,33 @@ def hostile(*names: str) -> dict[str, Any]:
     return {
         "name": names[0],
         "duration": "1 s",
-        "link": [{"name": name, **ends[name], **shared, "queue": queue} for name in names],
+        "link": [
+            {"name": name, **ends[name], **shared, **({} if k else {"queue": queue})} for k, name in enumerate(names)
+        ],
         "flow": [{"cc": "reno", "label": name, **ends[name], "dscp": 8} for name in names],
         "cbr": [{"rate": "1 Mbit/s", "label": name, **ends[name]} for name in names],
         "web": [{"users": 2, "label": name, **ends[name], "start": "0 s"} for name in names],
         "host": {"ack": "1 us"},
-        "event": [{"at": "500 ms", "link": name, "weights": {name: 2}} for name in names],
+        "event": [
+            {"at": "500 ms", "link": names[0], "weights": dict.fromkeys(names, 2)},
+            *({"at": "500 ms", "link": name, "rate": "9 Mbit/s"} for name in names[1:]),
+        ],
         "trace": {"pcap": [*names]},
     }
 
 
+def reported(call: Callable[..., Done], folder: Path) -> str:
+    """A report in Markdown. Its pictures are not drawn: those of the format `png` are the same."""
+    with mock.patch.object(plots, "save", lambda _, path: path.touch()):
+        quiet(call("report", folder, "--format", "md"))
+    page = (folder / "report.md").read_text(encoding="utf-8")
+    assert_markdown(page)
+    return page
+
+
 def quiet(done: Done, code: int = 0) -> str:
     """The output of a command that succeeded and wrote only text to the terminal."""
-    assert done.code == code, done.stderr
+    assert done.returncode == code, done.stderr
     for stream in (done.stdout, done.stderr):
         found = RAW.search(stream)
         assert found is None, ascii(stream[max(found.start() - 40, 0) : found.end() + 40])
@@ -130,11 +127,11 @@ def test_hostile_names_are_text_in_every_command(half: int, tmp_path: Path, elep
     assert set(pl.read_parquet(folder / "flows.parquet")["label"]) == {*names}
     assert set(pl.read_parquet(folder / "queues.parquet")["link"]) >= {*names}
     quiet(elephan_("plot", "queue", "out"))
-    for kind in write.FORMATS:
+    for kind in DRAWN:
         quiet(elephan_("report", "out", "--format", kind))
         assert (folder / f"report.{kind}").stat().st_size > 1000
     assert (folder / "report.html").read_text(encoding="utf-8").count("<script>alert") == 0
-    assert_markdown((folder / "report.md").read_text(encoding="utf-8"))
+    assert len(reported(elephan_, folder)) > 1000
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "s.json"]
 
 
@@ -147,8 +144,7 @@ def test_a_hostile_name_of_a_scenario(name: str, tmp_path: Path, elephan_: Calla
     quiet(elephan_("plot", "cwnd", folder))
     assert (folder / "cwnd.png").exists()
     assert json.loads((folder / "run.json").read_text())["scenario"]["name"] == name
-    quiet(elephan_("report", folder, "--format", "md"))
-    assert_markdown((folder / "report.md").read_text(encoding="utf-8"))
+    reported(elephan_, folder)
     assert [path.name for path in tmp_path.rglob("*.toml")] == []
 
 
@@ -194,7 +190,7 @@ def test_hostile_values_of_a_sweep_in_every_format(tmp_path: Path, elephan_: Cal
         query = elephan_("query", "out", sql, "--format", form)
         for done in (table, paired, query):
             if form == "csv":
-                assert done.code == 0
+                assert done.returncode == 0
                 rows = list(csv.reader(io.StringIO(done.stdout)))
                 assert len({len(row) for row in rows}) == 1
                 labels = {row[0] for row in rows[1:]}
@@ -211,8 +207,9 @@ def test_hostile_values_of_a_sweep_in_every_format(tmp_path: Path, elephan_: Cal
                 body = done.stdout.split(r"\midrule")[1].split(r"\bottomrule")[0]
                 assert not re.search(r"\\\\\s*[\[*]|^[\[*]", body.strip(), re.MULTILINE)
                 assert r"\input" not in body
-    for kind in write.FORMATS:
+    for kind in DRAWN:
         quiet(elephan_("report", "out", "--format", kind))
+    reported(elephan_, tmp_path / "out")
     between = elephan_("paired", "out", "--between", "label=[/foo],```", "--format", "table")
     assert "[/foo]" in quiet(between)
 
@@ -253,7 +250,7 @@ def test_messages_reach_the_terminal_as_text(tmp_path: Path, elephan_: Callable[
         ("run", f"--{evil}"),
     ):
         done = elephan_(*arguments)
-        assert done.code == 2, (arguments, done.stderr)
+        assert done.returncode == 2, (arguments, done.stderr)
         quiet(done, 2)
         assert done.stderr
 
@@ -269,11 +266,9 @@ def test_results_with_controls_from_elsewhere_are_shown_as_text(tmp_path: Path, 
         )
     for what in ("cwnd", "queue"):
         quiet(elephan_("plot", what, "out"))
-    for kind in write.FORMATS:
+    for kind in DRAWN:
         quiet(elephan_("report", "out", "--format", kind))
-    page = (folder / "report.md").read_text()
-    assert RAW.search(page) is None
-    assert_markdown(page)
+    assert RAW.search(reported(elephan_, folder)) is None
 
 
 def test_a_plot_that_fails_is_one_line_and_the_results_stand(
@@ -285,7 +280,7 @@ def test_a_plot_that_fails_is_one_line_and_the_results_stand(
     monkeypatch.setattr(compare, "figure", broken)
     (tmp_path / "s.json").write_text(json.dumps(SMALL))
     done = elephan_(*COMPARE, "--out", "compared")
-    assert done.code == 0
+    assert done.returncode == 0
     assert (tmp_path / "compared" / "comparison.json").is_file()
     assert "goodput" in done.stdout
     lines = done.stderr.splitlines()
