@@ -2,12 +2,14 @@
 
 import contextlib
 import io
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
 from elephan import cli
-from elephan.cli import signals
+from elephan._core import __version__
+from elephan.cli import progress, signals
 
 
 @dataclass
@@ -19,23 +21,36 @@ class Done:
     stderr: str
 
 
-def elephan(*arguments: str | Path, cwd: Path | None = None) -> Done:
-    """Carry out a command as `elephan` does, with files in place of a terminal. Signals stay those of the tests."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+def elephan(*arguments: str | Path, cwd: Path | None = None, encoding: str = "utf-8") -> Done:
+    """Carry out a command as `elephan` does, with files in place of a terminal. Signals stay those of the tests.
+
+    Lines on progress, which come after some time, are left out.
+    """
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding) for _ in range(2))
     with (
         contextlib.chdir(cwd or Path.cwd()),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         mock.patch("sys.argv", ["elephan", *map(str, arguments)]),
+        # Its name in the usage is `elephan`, however the tests were started.
+        mock.patch("__main__.__package__", None),
         mock.patch.object(signals, "heed"),
+        mock.patch.object(progress, "LINES_S", math.inf),
     ):
         try:
             cli.main()
         except SystemExit as stop:
             code = int(stop.code or 0)
-    return Done(code, *(_text(stream) for stream in (out, err)))
+    return Done(code, *(_written(stream) for stream in (out, err)))
 
 
-def _text(stream: io.TextIOWrapper) -> str:
+def shown(text: str, folder: Path) -> str:
+    """A text for a snapshot: without what another machine has otherwise, and without the spaces at the ends of its lines."""
+    for place, name in ((folder, "FOLDER"), (Path(cli.__file__).parents[1], "PACKAGE"), (__version__, "VERSION")):
+        text = text.replace(str(place), name)
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def _written(stream: io.TextIOWrapper) -> str:
     stream.flush()
-    return stream.buffer.getvalue().decode()
+    return stream.buffer.getvalue().decode(stream.encoding)
