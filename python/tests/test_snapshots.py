@@ -76,6 +76,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page of 80 columns without colours, whatever the terminal and the CI service are."""
     for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(rich_utils, "FORCE_TERMINAL", False)
     monkeypatch.setattr(rich_utils, "MAX_WIDTH", 80)
 
