@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
+from matplotlib import pyplot
+
 from elephan import cli
 from elephan._core import __version__
 from elephan.cli import progress, signals
@@ -21,7 +23,7 @@ class Done:
     stderr: str
 
 
-def elephan(*arguments: str | Path, cwd: Path | None = None, encoding: str = "utf-8") -> Done:
+def call(*arguments: str | Path, cwd: Path | None = None, encoding: str = "utf-8") -> Done:
     """Carry out a command as `elephan` does, with files in place of a terminal. Signals stay those of the tests.
 
     Lines on progress, which come after some time, are left out.
@@ -41,6 +43,8 @@ def elephan(*arguments: str | Path, cwd: Path | None = None, encoding: str = "ut
             cli.main()
         except SystemExit as stop:
             code = int(stop.code or 0)
+        finally:
+            pyplot.close("all")
     return Done(code, *(_written(stream) for stream in (out, err)))
 
 

@@ -2,26 +2,23 @@
 
 import fcntl
 import functools
-import io
 import json
 import multiprocessing
 import os
 import subprocess
-import sys
 import threading
 import time
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
 import pytest
-from matplotlib import pyplot
+from command_line import call
 from sweep_scenarios import SMALL, small
 
 import elephan
 from elephan.api.run import Run
 from elephan.base import folders
-from elephan.cli import main
 from elephan.report.read import read
 
 ONE = """
@@ -29,22 +26,6 @@ duration = "1 s"
 path = { rate = "10 Mbit/s", rtt = "20 ms", buffer = "20 packets" }
 flow = [{ cc = "reno" }]
 """
-
-
-def call(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """The command line as its users call it, but in this process, because a new one takes seconds to import."""
-    words = ["elephan", *map(str, arguments)]
-    stdout, stderr, code = io.StringIO(), io.StringIO(), 0
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(stdout), redirect_stderr(stderr):
-        patch.setattr(sys, "argv", words)
-        patch.chdir(cwd or Path.cwd())
-        try:
-            main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        finally:
-            pyplot.close("all")
-    return subprocess.CompletedProcess(words, code, stdout.getvalue(), stderr.getvalue())
 
 
 def refused(done: subprocess.CompletedProcess[str], *found: str, code: int = 2) -> None:
