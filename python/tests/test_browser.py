@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.realtime
+pytestmark = pytest.mark.slow
 
 WEB = Path(__file__).parents[2] / "web"
 

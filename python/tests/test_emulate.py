@@ -13,8 +13,6 @@ from elephan import ScenarioError, kernel
 from elephan.api.scenario import Scenario, dumbbell, flow
 from elephan.engines.emulate import FAR, links
 
-pytestmark = pytest.mark.realtime
-
 ELEPHAN = Path(sys.executable).with_name("elephan")
 # A server that sends back what comes, and a client that prints the shortest of twenty round-trip times, in ms.
 ECHO = "import socket; s = socket.socket(type=2); s.bind(('', 7)); print(flush=True)\nwhile True: s.sendto(*s.recvfrom(2048))"
@@ -54,6 +52,7 @@ def test_a_sweep_is_no_path():
         pass
 
 
+@pytest.mark.realtime
 @pytest.mark.usefixtures("root")
 def test_programs_see_the_delay_and_the_rate_of_the_links(undisturbed):
     def echoed():
@@ -78,6 +77,7 @@ def test_programs_see_the_delay_and_the_rate_of_the_links(undisturbed):
     assert ROUND_TRIP_MS <= float(client.stdout) <= ROUND_TRIP_MS + late_ms + 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("root")
 def test_an_error_within_the_block_ends_the_links():
     entered = []
@@ -92,6 +92,7 @@ def test_an_error_within_the_block_ends_the_links():
     assert entered[0].st_ino not in [file.stat().st_ino for file in Path("/proc/self/fd").iterdir() if file.exists()]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("root")
 def test_the_command_line_gives_the_exit_code_and_ends_at_ctrl_c(tmp_path):
     file = tmp_path / "path.json"

@@ -12,8 +12,6 @@ from elephan.cli.compare_engines import app
 from elephan.engines.run import run as simulate
 from elephan.studies import side_by_side as engines
 
-pytestmark = pytest.mark.realtime
-
 
 @pytest.fixture
 def kernel(monkeypatch):

@@ -7,7 +7,7 @@ from elephan import kernel
 from elephan.api.scenario import dumbbell, flow
 from elephan.engines.run import run
 
-pytestmark = pytest.mark.usefixtures("guest")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("guest")]
 
 PUBLISHED = {entry.name: entry.parameters[0] for entry in elephan.algorithms() if entry.name in kernel.algorithms()}
 

@@ -6,7 +6,7 @@ import pytest
 from elephan.api.scenario import dumbbell, flow
 from elephan.engines.run import run
 
-pytestmark = pytest.mark.usefixtures("guest")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("guest")]
 
 RTT = 0.1
 

@@ -5,7 +5,7 @@ import pytest
 from elephan.api.scenario import dumbbell, flow
 from elephan.engines.run import run
 
-pytestmark = pytest.mark.usefixtures("guest")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("guest")]
 
 # The resolution of a sleep, and what a kernel adds to a packet's way.
 EXACT_S = 5e-6

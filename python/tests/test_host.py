@@ -25,8 +25,6 @@ from elephan.paths.settings import Demand, Interface, device_settings, kernel_se
 from elephan.studies import bench
 from elephan.studies.statistics import Estimate
 
-pytestmark = pytest.mark.realtime
-
 LONG = Demand(10e9, 82e-3)
 STORED = {
     "net.ipv4.tcp_rmem": "4096 131072 6291456",
@@ -244,6 +242,7 @@ def writing(folder, size):
     return one
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("which", [signal.SIGKILL, signal.SIGINT])
 def test_nothing_is_left_when_a_test_of_writing_ends_by_a_signal(tmp_path, which):
@@ -259,6 +258,7 @@ def test_nothing_is_left_when_a_test_of_writing_ends_by_a_signal(tmp_path, which
         assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.skipif(not os.access("/dev/loop-control", os.W_OK), reason="needs root and loop devices")
 def test_a_killed_test_of_read_ahead_leaves_no_device_and_no_file(tmp_path):
@@ -334,6 +334,7 @@ def test_ctrl_c_ends_the_command_within_a_second(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.realtime
 @linux
 @pytest.mark.skipif(
     not shutil.which("setpriv") or os.geteuid() != 0, reason="needs root and setpriv, to give up privileges"

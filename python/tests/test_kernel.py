@@ -22,8 +22,6 @@ from elephan.kernel import build, libbpf
 from elephan.kernel import names as names_of
 from elephan.studies import iperf3
 
-pytestmark = pytest.mark.realtime
-
 # `.ci/run` sets this on machines that support these tests; a missing requirement is then a failure.
 REQUIRED = os.environ.get("ELEPHAN_KERNEL") == "required"
 LACKS = kernel.missing()
@@ -156,6 +154,7 @@ def test_without_btf_there_is_one_clear_line(monkeypatch, tmp_path):
 # ---- With root, BTF, clang and libbpf ----
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("machine")
 def test_every_algorithm_loads_is_chosen_by_a_socket_and_goes_while_it_is_in_use():
     before = names()
@@ -179,6 +178,7 @@ def test_every_algorithm_loads_is_chosen_by_a_socket_and_goes_while_it_is_in_use
     assert names() == before
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("machine")
 def test_what_the_verifier_refuses_is_told_with_its_words(monkeypatch, tmp_path):
     text = _core.kernel_sources()
@@ -194,6 +194,7 @@ def test_what_the_verifier_refuses_is_told_with_its_words(monkeypatch, tmp_path)
     assert "el_reno" not in names()
 
 
+@pytest.mark.realtime
 @pytest.mark.usefixtures("machine")
 def test_a_file_of_the_user_is_loaded_for_a_run(tmp_path):
     text, before = _core.kernel_sources()["scalable.bpf.c"], names()
@@ -207,6 +208,7 @@ def test_a_file_of_the_user_is_loaded_for_a_run(tmp_path):
         simulate(path(f"bpf:{tmp_path}/mine.bpf.c", duration="2 s"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("machine")
 def test_the_kernel_has_the_values_of_the_parameters():
     """The maps of constants that loading adds: one with parameters, whose rows agree with the registry."""
@@ -233,6 +235,7 @@ def test_the_kernel_has_the_values_of_the_parameters():
             }
 
 
+@pytest.mark.realtime
 @pytest.mark.usefixtures("machine")
 def test_parameters_reach_the_kernel(undisturbed):
     """Scalable with b = 1/2 instead of 1/8 reduces its window more, and so carries less with a small buffer."""
@@ -243,6 +246,7 @@ def test_parameters_reach_the_kernel(undisturbed):
     assert gentle.summary.flows[0].cwnd_mean_segments > harsh.summary.flows[0].cwnd_mean_segments
 
 
+@pytest.mark.realtime
 @pytest.mark.usefixtures("machine")
 def test_a_run_has_the_results_of_a_simulation_and_the_kernels_own_columns(tmp_path, undisturbed):
     run = undisturbed(lambda: linux.run(path("htcp", duration="4 s", measure={"from": "1 s"})))
@@ -263,6 +267,7 @@ def test_a_run_has_the_results_of_a_simulation_and_the_kernels_own_columns(tmp_p
     assert again.flows.equals(frame)
 
 
+@pytest.mark.realtime
 @pytest.mark.usefixtures("machine")
 def test_flows_with_round_trips_and_transfers_of_their_own(undisturbed):
     flows = [flow("reno"), flow("reno", rtt="60 ms"), flow("reno", size="100 kB", transfers=3, start="1 s")]
@@ -276,6 +281,7 @@ def test_flows_with_round_trips_and_transfers_of_their_own(undisturbed):
     assert (transfers["end_s"] > transfers["start_s"]).all()
 
 
+@pytest.mark.realtime
 @pytest.mark.usefixtures("machine")
 def test_connections_have_settings_of_their_own(undisturbed):
     """70 segments take, after the handshake, two round trips of 100 ms with a window of 40, and seven with one of 1."""
@@ -293,6 +299,7 @@ def test_connections_have_settings_of_their_own(undisturbed):
         assert {pipe % mss for pipe in pipes if pipe > 1000} == {0}
 
 
+@pytest.mark.realtime
 @pytest.mark.usefixtures("machine")
 def test_pacing_spreads_a_window(undisturbed):
     """A window of 40 segments leaves at once, or within half a round trip."""
@@ -307,6 +314,7 @@ def test_pacing_spreads_a_window(undisturbed):
     assert queue(pacing=True) < 15
 
 
+@pytest.mark.realtime
 @pytest.mark.usefixtures("machine")
 def test_what_reaches_the_listening_host_is_counted(undisturbed):
     """The emulator may end before the run, by the pauses that the machine imposed on it."""
@@ -318,6 +326,7 @@ def test_what_reaches_the_listening_host_is_counted(undisturbed):
     assert received == pytest.approx(told["delivered_bytes"].max(), rel=0.05)
 
 
+@pytest.mark.realtime
 @pytest.mark.usefixtures("machine")
 def test_crowds_make_the_requests_of_a_simulation(undisturbed):
     """Times and sizes of requests are the simulator's; their outcome is the kernel's."""
@@ -353,6 +362,7 @@ def test_crowds_make_the_requests_of_a_simulation(undisturbed):
     assert set(run.streams["flow"]) == {3}
 
 
+@pytest.mark.realtime
 @pytest.mark.usefixtures("machine")
 def test_datagrams_cross_the_link_evenly_and_are_timed(undisturbed):
     """10 Mbit/s of datagrams with 10 ms one-way delay: all arrive, and none is early by more than the emulator's resolution."""
@@ -369,6 +379,7 @@ def test_datagrams_cross_the_link_evenly_and_are_timed(undisturbed):
     assert run.streams["received"].to_list()[-1] > 2000
 
 
+@pytest.mark.realtime
 @pytest.mark.usefixtures("machine")
 def test_iperf3_finds_on_the_same_link_what_our_traffic_does(undisturbed):
     if shutil.which("iperf3") is None:
@@ -384,6 +395,7 @@ def test_iperf3_finds_on_the_same_link_what_our_traffic_does(undisturbed):
     assert found.links.summary.utilisation > 0.7
 
 
+@pytest.mark.realtime
 @pytest.mark.usefixtures("machine")
 def test_engines_side_by_side(tmp_path, undisturbed):
     from elephan.studies import side_by_side as engines
@@ -404,6 +416,7 @@ def test_engines_side_by_side(tmp_path, undisturbed):
     assert engines.table([pair]).to_markdown().count("\n") == 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("machine")
 def test_nothing_is_left_when_a_run_is_killed_at_any_moment(tmp_path):
     """Kills runs while they set up, run and clean up. Everything that belongs to a run disappears with its process."""
@@ -434,6 +447,7 @@ def test_nothing_is_left_when_a_run_is_killed_at_any_moment(tmp_path):
     assert not [entry for entry in kernel.loaded() if re.fullmatch(r"el_\d+_\d+", entry.registered)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("machine")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_commands_of_a_run_end_with_it_however_it_ends(how):

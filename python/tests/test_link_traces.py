@@ -13,8 +13,6 @@ from elephan.engines import linux
 from elephan.engines.run import run
 from elephan.studies.sweeps.columns import described, kind_of
 
-pytestmark = pytest.mark.realtime
-
 EXAMPLES = Path("python/elephan/examples")
 TOML = """
 duration = "8 s"
@@ -87,6 +85,7 @@ def test_the_program_names_file_and_line(scenario):
     assert "half.csv: line 3.rate: expected a rate" in done.stdout + done.stderr
 
 
+@pytest.mark.realtime
 @pytest.mark.skipif(bool(kernel.missing()), reason="; ".join(kernel.missing()))
 @pytest.mark.parametrize("trace", ["half.csv", "half.down"])
 def test_the_running_kernel_sees_the_same_links(scenario, trace, undisturbed):

@@ -12,8 +12,6 @@ from elephan.base.errors import FailedError
 from elephan.cli.packetdrill import app
 from elephan.engines import packetdrill
 
-pytestmark = pytest.mark.realtime
-
 SCRIPTS = sorted((Path(__file__).parents[2] / "python/elephan/examples/packetdrill").glob("*.pkt"))
 REQUIRED = os.environ.get("ELEPHAN_KERNEL") == "required"
 # A pause of the machine shifts the times of a script in real time.
@@ -67,6 +65,7 @@ def test_the_simulator_does_what_our_scripts_expect(path):
     assert report.outcome == expected, report
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize("path", SCRIPTS, ids=named)
 @pytest.mark.usefixtures("kernel")
 def test_the_kernel_does_what_our_scripts_expect(path):

@@ -8,6 +8,9 @@ import elephan
 from elephan.foreign import linux
 
 PACKAGE = Path("/usr/src/linux-source-6.1.tar.xz")
+
+pytestmark = pytest.mark.slow
+
 LOSSY = {"loss": {"name": "random", "probability": 1e-4}}
 MARKING = {"queue": {"name": "threshold", "packets": 40}}
 

@@ -12,8 +12,6 @@ from elephan.studies.reproduce.lab import Lab, Report
 from elephan.studies.reproduce.li2006 import hardware
 from elephan.studies.reproduce.stored import report_of, tables_of
 
-pytestmark = pytest.mark.realtime
-
 EXPERIMENT = EXPERIMENTS["li2006/appendix-a"]
 
 

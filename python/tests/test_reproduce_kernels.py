@@ -64,6 +64,7 @@ def test_in_real_time_one_run_at_a_time():
     assert (kernels.at_once(8, "linux"), kernels.at_once(8, "kernel")) == (1, 8)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("guest")
 def test_a_run_on_a_kernel_counts_unless_the_machine_disturbed_it():
     run = kernels.run(kernels.express(path(flow("scalable"), flow("bic")), "kernel"))

@@ -20,8 +20,6 @@ from elephan.api.scenario import dumbbell, flow
 from elephan.engines.emulate import FAR, Links, links
 from elephan.paths import transfer
 
-pytestmark = pytest.mark.realtime
-
 ELEPHAN = Path(sys.executable).with_name("elephan")
 LINE = re.compile(r"port (\d+), token (\S+)")
 BLOCK = 4 << 20
@@ -122,6 +120,7 @@ def test_a_tree_arrives_and_the_receiver_ends(tmp_path: Path) -> None:
     assert contents(tmp_path / "tree") == contents(tmp_path / "to/tree")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_kills_of_either_side_lose_nothing(seed: int, tmp_path: Path) -> None:
     """Each attempt is killed at a random moment, sometimes the sender and sometimes the receiver, until one succeeds."""
@@ -299,6 +298,7 @@ def test_python_gets_the_run_and_its_path() -> None:
         transfer.send("127.0.0.1", receiver.token, memory=1, load=True)
 
 
+@pytest.mark.realtime
 def test_a_lossy_path_is_recorded_as_it_is(tmp_path: Path) -> None:
     """Over links that are known: the shortest round-trip time is theirs, and no more arrives than they carry."""
     if os.geteuid() != 0 or not Path("/dev/net/tun").exists():
@@ -336,6 +336,7 @@ def test_a_receiver_that_stops_is_noticed() -> None:
     assert err.endswith("peer: expected an answer within 3 s, found none\n")
 
 
+@pytest.mark.slow
 def test_an_algorithm_of_elephan_is_loaded_for_a_transfer(tmp_path: Path) -> None:
     if lines := kernel.missing():
         pytest.skip(lines[0])

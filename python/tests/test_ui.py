@@ -140,6 +140,7 @@ def test_changes_at_any_moment_keep_the_past_and_the_scenario_true() -> None:
         assert len(saved[0].labels) == len(run.document["flow"])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("guest")
 def test_a_run_on_a_guest_kernel_is_watched_and_changed_like_a_simulation() -> None:
     saved: list[elephan.Run] = []

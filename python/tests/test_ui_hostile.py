@@ -33,8 +33,6 @@ from elephan.ui.library import Library
 from elephan.ui.limits import Limits
 from elephan.ui.server import application
 
-pytestmark = pytest.mark.realtime
-
 HOST = "127.0.0.1:8765"
 # How long something may take on the slowest machine. Costs are measured as processor time, which is the same under load.
 PATIENCE_S = 60.0
