@@ -1,7 +1,6 @@
 """The Python interface: scenarios, runs, results."""
 
 import json
-import time
 from pathlib import Path
 
 import polars as pl
@@ -128,16 +127,15 @@ def test_progress_rises_to_the_end():
     assert seen[-1] == 1.0
 
 
-def test_an_exception_in_a_callback_stops_the_runs_at_once_and_is_raised():
+def test_an_exception_in_a_callback_stops_the_runs_and_is_raised():
     def stop(_share):
         raise ZeroDivisionError
 
-    long = small(duration="10000 s")
+    # Hours of computing.
+    long = small(duration="100000 s", rate="1 Gbit/s", trace={"interval": "1000 s"}, measure={"interval": "1000 s"})
     for run in (lambda: elephan.run(long, progress=stop), lambda: elephan.run_many([long] * 3, progress=stop)):
-        started = time.monotonic()
         with pytest.raises(ZeroDivisionError):
             run()
-        assert time.monotonic() - started < 2
 
 
 def test_many_flows_are_sampled_less_often_and_measured_as_before(tmp_path: Path):

@@ -61,7 +61,7 @@ def test_programs_see_the_delay_and_the_rate_of_the_links(undisturbed):
             try:
                 server.stdout.readline()
                 client = subprocess.run(
-                    [*held.near, sys.executable, "-c", CLIENT], capture_output=True, text=True, check=True, timeout=60
+                    [*held.near, sys.executable, "-c", CLIENT], capture_output=True, text=True, check=True, timeout=120
                 )
             finally:
                 server.kill()
@@ -106,5 +106,5 @@ def test_the_command_line_gives_the_exit_code_and_ends_at_ctrl_c(tmp_path):
         assert held.stdout.readline().startswith("near host, 10.0.0.1: nsenter --net=/proc/")
         time.sleep(0.2)
         held.send_signal(signal.SIGINT)
-        _, said = held.communicate(timeout=20)
+        _, said = held.communicate(timeout=120)
     assert (held.returncode, said.splitlines()[0]) == (130, "interrupted; the links are gone")

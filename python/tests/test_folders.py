@@ -5,9 +5,11 @@ import functools
 import json
 import multiprocessing
 import os
+import signal
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +22,7 @@ import elephan
 from elephan.api.run import Run
 from elephan.base import folders
 from elephan.report.read import read
+from elephan.studies.reproduce.lab import Lab
 
 ONE = """
 duration = "1 s"
@@ -293,23 +296,101 @@ class Killed(BaseException):
     pass
 
 
-def _killed_at(stop: int, work, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Do some work that is killed after a number of disk operations; returns how many it did."""
+def _any(_name: str, _path: object) -> bool:
+    return True
+
+
+def _shows(name: str, path: object) -> bool:
+    """Whether a disk operation gives a file its name or takes it away, beside what is temporary."""
+    return name == "rename" or (name in ("unlink", "rmdir") and ".elephan-" not in str(path))
+
+
+# All of them take a quarter of a minute.
+kills = pytest.mark.parametrize("counts", [_shows, pytest.param(_any, marks=pytest.mark.slow)])
+
+
+def _killed_at(stop: int, work, monkeypatch: pytest.MonkeyPatch, counts: Callable[[str, object], bool] = _any) -> int:
+    """Do some work that is killed before a disk operation, the `stop`-th that counts; returns how many of them it began."""
     count = 0
 
-    def step(good, *arguments, **keys):
+    def step(name, good, path, *arguments, **keys):
         nonlocal count
-        count += 1
+        count += counts(name, path)
         if count >= stop:
             raise Killed
-        return good(*arguments, **keys)
+        return good(path, *arguments, **keys)
 
     with monkeypatch.context() as patch:
         for name in ("mkdir", "rename", "unlink", "rmdir", "fsync"):
-            patch.setattr(os, name, functools.partial(step, getattr(os, name)))
+            patch.setattr(os, name, functools.partial(step, name, getattr(os, name)))
         with suppress(Killed):
             work()
     return count
+
+
+@kills
+def test_a_sweep_that_is_killed_at_any_step_goes_on(
+    counts: Callable[[str, object], bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Each part of the index is written at once. What it has before a kill is reused, and the whole sweep is the same."""
+    monkeypatch.setattr("elephan.studies.sweeps.loop.FLUSH_S", 0.0)
+    monkeypatch.setattr("elephan.studies.sweeps.batches.BATCH_S", 0.0)
+    text = SMALL.replace('"flow.cc" = ["reno", "htcp"]\nrepeat = 2\n', "")
+    (tmp_path / "three.toml").write_text(text)
+    scenario = elephan.load(tmp_path / "three.toml")
+    assert elephan.sweep(scenario, tmp_path / "whole", workers=1).run().done == 3
+    summaries = elephan.Dataset(tmp_path / "whole").index(long=True).sort("run")["summary"]
+    reused: set[int] = set()
+    for stop in range(1, 400):
+        out = tmp_path / str(stop)
+        steps = _killed_at(stop, lambda out=out: elephan.sweep(scenario, out, workers=1).run(), monkeypatch, counts)
+        known = 0
+        if (out / "sweep.json").exists():
+            data = elephan.Dataset(out)
+            assert data.losses() == []
+            known = data.index().height
+        sweep = elephan.sweep(scenario, out, workers=1).run()
+        assert (sweep.done, sweep.reused, sweep.failed, sweep.losses) == (3, known, 0, []), stop
+        again = elephan.Dataset(out)
+        assert again.index(long=True).sort("run")["summary"].equals(summaries)
+        assert again.losses() == []
+        assert not temporary(out)
+        reused.add(known)
+        if steps < stop:
+            break
+    else:
+        raise AssertionError("it never ended")
+    assert reused == {0, 1, 2, 3}
+
+
+@kills
+def test_a_reproduction_that_is_killed_at_any_step_goes_on(
+    counts: Callable[[str, object], bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """What its store has is whole, and is not run again."""
+    monkeypatch.setattr(Lab, "_at_once", lambda _: 1)
+    keys = {"rate": "10 Mbit/s", "rtt": "20 ms", "flows": [elephan.flow("reno")], "duration": "1 s"}
+    scenarios = [elephan.dumbbell(**keys, seed=seed) for seed in (1, 2)]
+    whole = [run.summary for run in Lab(tmp_path / "whole").run(scenarios)]
+    reused: set[int] = set()
+    for stop in range(1, 400):
+        store = tmp_path / str(stop)
+        steps = _killed_at(stop, lambda store=store: Lab(store).run(scenarios), monkeypatch, counts)
+        known = [path for path in store.glob("*") if not path.name.startswith(".")]
+        assert all(Run.load(path).summary in whole for path in known), stop
+        lab = Lab(store)
+        assert [run.summary for run in lab.run(scenarios)] == whole
+        # A run that was whole and had no name yet may get it now.
+        assert lab.made <= 2 - len(known)
+        # As the next command that writes there does.
+        folders.clear(store)
+        assert not temporary(store)
+        reused.add(2 - lab.made)
+        if steps < stop:
+            break
+    else:
+        raise AssertionError("it never ended")
+    assert reused == {0, 1, 2}
 
 
 # Concurrent writers.
@@ -333,23 +414,25 @@ def test_two_runs_of_one_folder_at_once(made: Run, tmp_path: Path):
 
 def test_one_of_many_that_begin_at_once_wins(tmp_path: Path):
     out, won, lost = tmp_path / "out", [], []
-    barrier = threading.Barrier(8)
+    barrier, refused_all = threading.Barrier(8), threading.Event()
 
     def work(number: int) -> None:
         barrier.wait()
         try:
             with folders.new_folder(out) as place:
                 (place / "run.json").write_text(str(number))
-                time.sleep(0.2)
+                refused_all.wait(120)
             won.append(number)
         except FileExistsError as error:
             lost.append(str(error))
+            if len(lost) == 7:
+                refused_all.set()
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join()
     assert len(won) == 1
     assert len(lost) == 7
     assert (out / "run.json").read_text() == str(won[0])
@@ -606,15 +689,17 @@ def test_reproductions_at_once_are_kept_apart(tmp_path: Path):
 def test_no_process_is_needed_to_tell_what_is_left(tmp_path: Path):
     """A child that is killed while it writes leaves files that the next one removes."""
 
+    context = multiprocessing.get_context("fork")
+    writing = context.Event()
+
     def work() -> None:
         with folders.new_folder(tmp_path / "out"):
-            time.sleep(60)
+            writing.set()
+            signal.pause()
 
-    process = multiprocessing.get_context("fork").Process(target=work)
+    process = context.Process(target=work)
     process.start()
-    until = time.monotonic() + 20
-    while not list(tmp_path.glob(".elephan-*/new")) and time.monotonic() < until:
-        time.sleep(0.01)
+    assert writing.wait(120)
     process.kill()
     process.join()
     assert temporary(tmp_path)

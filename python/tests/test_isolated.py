@@ -122,9 +122,16 @@ def test_an_exception_keeps_its_kind_and_cause(tmp_path: Path):
 
 
 def test_a_run_can_be_stopped_even_in_a_loop_without_end(tmp_path: Path):
-    endless = scenario(acting(tmp_path, "for (;;) {}"))
+    began = tmp_path / "began"
+    endless = scenario(acting(tmp_path, f'{{ fclose(fopen("{began}", "w")); for (;;) {{}} }}'))
     cancel = _core.Cancel()
-    threading.Timer(1.5, cancel.set).start()
+
+    def stop_in_the_loop() -> None:
+        while not began.exists():
+            time.sleep(0.01)
+        cancel.set()
+
+    threading.Thread(target=stop_in_the_loop, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         elephan.run(endless, cancel=cancel, isolate=True)
 
@@ -137,20 +144,15 @@ def test_a_run_can_be_stopped_even_in_a_loop_without_end(tmp_path: Path):
 
 def test_the_process_of_a_run_ends_with_its_caller():
     document = scenario("reno", duration="100000 s").document
-    text = f"import elephan; elephan.run(elephan.Scenario({document!r}), isolate=True)"
-    caller = subprocess.Popen([sys.executable, "-c", text])
-
-    def children() -> list[str]:
-        listed = Path(f"/proc/{caller.pid}/task/{caller.pid}/children")
-        return listed.read_text().split() if listed.exists() else []
-
-    until = time.monotonic() + 30
-    while not (found := children()) and time.monotonic() < until:
-        time.sleep(0.05)
-    time.sleep(1.5)
-    caller.kill()
-    caller.wait()
-    (child,) = map(int, found)
+    text = f"import elephan; run = elephan.Scenario({document!r})\n"
+    text += "elephan.run(run, isolate=True, progress=lambda _: print(flush=True))"
+    with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE) as caller:
+        assert caller.stdout is not None
+        # The run computes.
+        assert caller.stdout.readline()
+        (child,) = map(int, Path(f"/proc/{caller.pid}/task/{caller.pid}/children").read_text().split())
+        caller.kill()
+    until = time.monotonic() + 120
     while time.monotonic() < until:
         try:
             os.kill(child, 0)

@@ -37,7 +37,7 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 def _ended(client: TestClient, body: dict[str, Any]) -> dict[str, Any]:
     answer = client.post("/api/studies", json=body)
     assert answer.status_code == 201, answer.text
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while time.monotonic() < until:
         told: dict[str, Any] = client.get(f"/api/studies/{answer.json()['id']}").json()
         if told["state"] in ("done", "cancelled", "failed"):
@@ -72,7 +72,7 @@ def test_a_study_is_cancelled_and_alone(client: TestClient, body: dict[str, Any]
     key = client.post("/api/studies", json=json.loads(text)).json()["id"]
     assert client.post("/api/studies", json=body).status_code == 429
     client.post(f"/api/studies/{key}/cancel", json={})
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while client.get(f"/api/studies/{key}").json()["state"] != "cancelled":
         assert time.monotonic() < until
         time.sleep(0.02)

@@ -50,13 +50,13 @@ def cluster_of(place: Path, count: int, *more: str, tls: Path | None = None) -> 
         options = ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--local-directory", str(place), *more]
         command = ["-m", "distributed.cli.dask_worker", "--scheduler-file", str(file), *options]
         workers = [stack.enter_context(process(*command)) for _ in range(count)]
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not (file.exists() and file.read_text()):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         address = json.loads(file.read_text())["address"]
         with schedulers.connect(address, tls) as client:
-            client.wait_for_workers(count, timeout=60)
+            client.wait_for_workers(count, timeout=120)
         yield address, scheduler, workers
 
 
@@ -96,7 +96,7 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path, monkeypatch: pyte
         for number, _ in enumerate(sweep):
             if number == 5:
                 workers[0].send_signal(signal.SIGKILL)
-        assert workers[0].wait(10) == -signal.SIGKILL
+        assert workers[0].wait(120) == -signal.SIGKILL
     assert (sweep.done, sweep.failed) == (48, 0)
     elephan.sweep(path, tmp_path / "here").run()
     assert_same(tmp_path / "here", tmp_path / "far")
@@ -104,18 +104,22 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path, monkeypatch: pyte
 
 def test_a_client_that_is_killed_goes_on_where_it_was(dask: str, tmp_path: Path):
     path, out = file_of(tmp_path, LONG), tmp_path / "out"
-    script = (
-        "from elephan.studies.sweeps import batches, loop; loop.FLUSH_S = batches.BATCH_S = 0.05; "
-        "from elephan.cli import main; main()"
-    )
+    # It is killed when the third part is written.
+    script = """
+import os, signal
+from elephan.cli import main
+from elephan.studies.sweeps import batches, loop, writer
+loop.FLUSH_S = batches.BATCH_S = 0.0
+flush = writer.Writer.flush
+def killed(self):
+    flush(self)
+    if len(list(self.folder.glob("index/part-*.parquet"))) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+writer.Writer.flush = killed
+main()
+"""
     with process("-c", script, "sweep", str(path), "--out", str(out), "--scheduler", dask) as client:
-        deadline = time.monotonic() + 60
-        while len(list(out.glob("index/part-*.parquet"))) < 3:
-            assert time.monotonic() < deadline
-            assert client.poll() is None
-            time.sleep(0.02)
-        client.send_signal(signal.SIGKILL)
-        client.wait()
+        assert client.wait(120) == -signal.SIGKILL
     known = elephan.Dataset(out).index().height
     assert 0 < known < 48
     sweep = elephan.sweep(path, out, scheduler=dask).run()
@@ -251,12 +255,10 @@ def test_with_tls_only_those_with_a_certificate_take_part(tmp_path: Path, monkey
         assert "12 new" in ran.stdout
         assert "warning" not in ran.stderr
         monkeypatch.setattr(schedulers, "CONNECT_S", 5)
-        begun = time.monotonic()
         for folder, told in ((other, "certificate verify failed"), (None, "TLS expects")):
             with pytest.raises(elephan.SweepError, match=f"^{address}: expected a Dask scheduler.*{told}") as error:
                 schedulers.connect(address, folder)
             assert "\n" not in str(error.value)
-        assert time.monotonic() - begun < 60
         with pytest.raises(elephan.SweepError, match="expected a Dask scheduler, found none"):
             schedulers.connect(address.replace("tls", "tcp"))
         ran = run_sweep(str(path), "--out", str(tmp_path / "no"), "--scheduler", address, "--tls", str(other))

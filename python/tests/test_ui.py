@@ -48,7 +48,7 @@ def _saved(tmp_path: Path, run: elephan.Run) -> str:
 SLOWLY = 1.0
 
 
-def _wait(run: LiveRun, until: float = 60.0) -> None:
+def _wait(run: LiveRun, until: float = 120.0) -> None:
     end = time.monotonic() + until
     while not run.is_over and time.monotonic() < end:
         time.sleep(0.01)
@@ -306,7 +306,8 @@ SILENT = {
 def test_cancelling_acts_at_once_and_frees_the_slot_when_the_run_has_ended(tmp_path: Path) -> None:
     runs = LiveRuns(Limits(runs=1, events=10**12), tmp_path)
     run = runs.start(SILENT, 0.0)
-    time.sleep(0.3)
+    while not run._has_begun:
+        time.sleep(0.01)
     run.control(cancel=True)
     # The thread may have ended already.
     assert run.state in ("cancelling", "cancelled")
