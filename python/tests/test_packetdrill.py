@@ -14,8 +14,6 @@ from elephan.engines import packetdrill
 
 SCRIPTS = sorted((Path(__file__).parents[2] / "python/elephan/examples/packetdrill").glob("*.pkt"))
 REQUIRED = os.environ.get("ELEPHAN_KERNEL") == "required"
-# A pause of the machine shifts the times of a script in real time.
-ATTEMPTS = 5
 
 OPENING = """
 0   socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
@@ -70,10 +68,7 @@ def test_the_simulator_does_what_our_scripts_expect(path):
 @pytest.mark.usefixtures("kernel")
 def test_the_kernel_does_what_our_scripts_expect(path):
     expected = "skipped" if differs(path, "kernel") else "passed"
-    for _ in range(ATTEMPTS):
-        report = packetdrill.run(path, on_kernel=True)
-        if report.outcome == expected:
-            break
+    report = packetdrill.run(path, on_kernel=True)
     assert report.outcome == expected, report
 
 

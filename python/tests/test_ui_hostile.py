@@ -34,8 +34,8 @@ from elephan.ui.limits import Limits
 from elephan.ui.server import application
 
 HOST = "127.0.0.1:8765"
-# How long something may take on the slowest machine. Costs are measured as processor time, which is the same under load.
-PATIENCE_S = 60.0
+# Ends a test that hangs.
+PATIENCE_S = 120.0
 PATH = {"rate": "5 Mbit/s", "rtt": "20 ms", "buffer": "50% bdp"}
 DOCUMENT: dict[str, Any] = {"name": "tried", "duration": "1 s", "path": PATH, "flow": [{"cc": "htcp"}]}
 HEAD = 'duration = "1 s"\npath = { rate = "5 Mbit/s", rtt = "20 ms" }\n'
@@ -102,22 +102,26 @@ def test_no_file_is_read_whatever_the_form(client: TestClient, tmp_path: Path, f
     assert "secret" not in answer.text
 
 
-@pytest.mark.parametrize("kind", ["flow", "web", "arrivals", "cbr", "on_off"])
-@pytest.mark.parametrize("key", ["count", "users"])
-def test_three_million_flows_are_not_made(client: TestClient, kind: str, key: str) -> None:
-    bombs = [
+def _crowded(kind: str, key: str) -> list[str]:
+    """Scenarios of three million flows, or what looks like them."""
+    return [
         f"\ufeff{HEAD}[[{kind}]]\n{key} = 3_000_000\n",
         f'name = "\\e"\n{HEAD}[[{kind}]]\n{key} = 0x2dc6c0\n',
         f"{HEAD}{kind} = [{{\n {key} = 3_000_000,\n}}]\n",
         f"{HEAD}{kind} = [{{ {key} = 3_000_000 }}, {{ {key} = -3_000_000 }}]\n",
         f'{HEAD}{kind} = [{{ "{key}" = 3_000_000, "c\u03bfunt" = 1 }}]\n',
     ]
-    begun = time.process_time()
-    for text in bombs:
+
+
+KINDS = [(kind, key) for kind in ("flow", "web", "arrivals", "cbr", "on_off") for key in ("count", "users")]
+
+
+@pytest.mark.parametrize(("kind", "key"), KINDS)
+def test_three_million_flows_are_not_made(client: TestClient, kind: str, key: str) -> None:
+    for text in _crowded(kind, key):
         answer = client.post("/api/open", json={"text": text})
         assert answer.status_code == 422
         assert kind in {mistake["key"] for mistake in answer.json()["mistakes"]}, answer.text
-    assert time.process_time() - begun < 5
     # Also as a document. The last of duplicate keys counts, for the check and the loader alike.
     text = json.dumps({"document": {**DOCUMENT, kind: [{"cc": "reno"}]}})
     text = text.replace('"cc": "reno"', f'"{key}": 1, "{key}": 3000000')
@@ -126,6 +130,7 @@ def test_three_million_flows_are_not_made(client: TestClient, kind: str, key: st
 
 
 BOMBS: list[str] = [
+    *(json.dumps({"text": _crowded(kind, key)[1]}) for kind, key in KINDS),
     json.dumps({"text": HEAD + "a." * 100_000 + "a = 1"}),
     json.dumps({"text": HEAD + "x = " + "[" * 100_000}),
     json.dumps({"text": "x = " + "{a=" * 60_000 + "1" + "}" * 60_000}),
@@ -173,15 +178,26 @@ with client_of(Path(sys.argv[1])) as client:
 """
 
 
-def test_checking_what_is_hostile_costs_little(tmp_path: Path) -> None:
-    """Many times what it takes here: 0.2 s for the slowest, and 30 MB."""
-    command = [sys.executable, "-c", CHECKING, str(tmp_path)]
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What checking all of them took, in a process of its own."""
+    command = [sys.executable, "-c", CHECKING, str(tmp_path_factory.mktemp("checked"))]
     ran = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=600, check=False)
     assert ran.returncode == 0, ran.stderr
-    told = json.loads(ran.stdout)
-    assert set(told["codes"]) <= {413, 422}, told
-    assert told["slowest_s"] < 5, told
-    assert told["grown_mb"] < 300, told
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+def test_checking_what_is_hostile_takes_little_memory(checked: dict[str, Any]) -> None:
+    """Ten times what it takes."""
+    assert set(checked["codes"]) <= {413, 422}, checked
+    assert checked["grown_mb"] < 300, checked
+
+
+@pytest.mark.realtime
+def test_checking_what_is_hostile_takes_little_time(checked: dict[str, Any]) -> None:
+    """Many times what it takes: 0.2 s of processor time for the slowest."""
+    assert checked["slowest_s"] < 5, checked
 
 
 # ---- Requests ----
@@ -659,6 +675,7 @@ def _closed(one: socket.socket) -> bool:
     return True
 
 
+@pytest.mark.realtime
 def test_half_open_connections_are_closed_and_shut_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEAD_S", 1.0)
     with served(tmp_path) as port, contextlib.ExitStack() as stack:
@@ -687,10 +704,11 @@ def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_second_request_that_never_ends_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD_S", 0.5)
     with served(tmp_path) as port, socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as one:
         one.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         assert one.recv(4096).startswith(b"HTTP/1.1 401 ")
+        # The first request had longer, whose head is there.
+        monkeypatch.setattr(connections, "HEAD_S", 0.5)
         one.sendall(b"GET / HT")
         assert _closed(one)
 
