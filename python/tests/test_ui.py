@@ -3,7 +3,8 @@
 import contextlib
 import json
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,19 @@ def _saved(tmp_path: Path, run: elephan.Run) -> str:
     return "saved"
 
 
-# The speed, as a multiple of real time, of a run that is changed: it goes on for seconds, on a slow machine too.
-SLOWLY = 1.0
+class Pausing(LiveRun):
+    """A run at full speed that pauses itself at these samples."""
+
+    def __init__(self, document: dict[str, Any], save: Callable[[elephan.Run], str], *times_s: float) -> None:
+        self._pauses = deque(times_s)
+        super().__init__(document, LIMITS, save, 0.0)
+
+    def look(self, time_s: float, flows: Any, queues: Any) -> bool:
+        goes_on = super().look(time_s, flows, queues)
+        if self._pauses and time_s > self._pauses[0] - 1e-9:
+            self._pauses.popleft()
+            self.control(pause=True)
+        return goes_on
 
 
 def _wait(run: LiveRun, until: float = 120.0) -> None:
@@ -55,8 +67,8 @@ def _wait(run: LiveRun, until: float = 120.0) -> None:
     assert run.is_over, run.state
 
 
-def _reach(run: LiveRun, time_s: float) -> None:
-    while run.time_s < time_s:
+def _paused(run: LiveRun) -> None:
+    while run.state != "paused":
         assert not run.is_over, run.messages[-1]
         time.sleep(0.005)
 
@@ -92,19 +104,17 @@ def test_a_change_in_mid_run_keeps_what_was_drawn_and_is_in_the_scenario(tmp_pat
         saved.append(run)
         return "saved"
 
-    run = LiveRun({**DOCUMENT, "duration": "6 s"}, LIMITS, save, SLOWLY)
-    _reach(run, 1.0)
-    run.control(pause=True)
-    paused = run.time_s
-    time.sleep(0.1)
-    assert run.time_s == pytest.approx(paused, abs=0.11)
+    run = Pausing({**DOCUMENT, "duration": "6 s"}, save, 1.0)
+    _paused(run)
     run.change(lambda document, now: document["flow"].append({"cc": "scalable", "start": now}))
-    run.control(pause=False, speed=0.0)
+    run.control(pause=False)
     _wait(run)
     messages = [json.loads(text) for text in run.messages]
     assert [m["type"] for m in messages if m["type"] not in ("samples", "state")] == ["start", "changed", "done"]
     changed = next(m for m in messages if m["type"] == "changed")
     start = changed["document"]["flow"][1]["start"]
+    # At the sample after the one at which it paused.
+    assert float(start.removesuffix(" s")) == pytest.approx(1.1)
     assert changed["labels"] == ["htcp", "scalable"]
     # All messages together contain the result of the exported scenario, up to the digits that are sent.
     exported = elephan.load(_write(tmp_path / "exported.toml", changed["document"]))
@@ -123,17 +133,19 @@ def _write(path: Path, document: dict[str, Any]) -> Path:
 
 
 def test_changes_at_any_moment_keep_the_past_and_the_scenario_true() -> None:
-    for wait in (0.0, 0.013, 0.05, 0.11, 0.3):
+    for time_s in (None, 0.0, 0.1, 0.5, 2.0, 3.8, 3.9):
         saved: list[elephan.Run] = []
 
         def save(run: elephan.Run, saved: list[elephan.Run] = saved) -> str:
             saved.append(run)
             return "saved"
 
-        run = LiveRun(DOCUMENT, LIMITS, save, 0.0)
-        time.sleep(wait)
+        run = Pausing(DOCUMENT, save, *([] if time_s is None else [time_s]))
+        if time_s is not None:
+            _paused(run)
         with contextlib.suppress(elephan.ScenarioError):  # the run may have ended, or be too close to its end
             run.change(lambda document, now: document["flow"].append({"cc": "scalable", "start": now}))
+        run.control(pause=False)
         _wait(run)
         kinds = [json.loads(text)["type"] for text in run.messages]
         assert "restart" not in kinds
@@ -149,10 +161,10 @@ def test_a_run_on_a_guest_kernel_is_watched_and_changed_like_a_simulation() -> N
         saved.append(run)
         return "saved"
 
-    run = LiveRun({**DOCUMENT, "engine": "kernel", "duration": "3 s"}, LIMITS, save, 0.5 * SLOWLY)
-    _reach(run, 1.0)
+    run = Pausing({**DOCUMENT, "engine": "kernel", "duration": "3 s"}, save, 1.0)
+    _paused(run)
     run.change(lambda document, now: document["flow"].append({"cc": "scalable", "start": now}))
-    run.control(speed=0.0)
+    run.control(pause=False)
     _wait(run)
     messages = [json.loads(text) for text in run.messages]
     assert [m["type"] for m in messages if m["type"] not in ("samples", "state")] == ["start", "changed", "done"]
@@ -170,15 +182,15 @@ def test_a_link_is_changed_in_mid_run() -> None:
         saved.append(run)
         return "saved"
 
-    run = LiveRun({**DOCUMENT, "duration": "6 s"}, LIMITS, save, SLOWLY)
-    _reach(run, 1.0)
+    run = Pausing({**DOCUMENT, "duration": "6 s"}, save, 1.0)
+    _paused(run)
     with pytest.raises(elephan.ScenarioError, match=r"event\.0\.link: expected one of the links"):
         run.change(
             lambda document, now: document.setdefault("event", []).append({"at": now, "link": "x", "rate": "1 Mbit/s"})
         )
     link = {"link": "bottleneck", "rate": "1 Mbit/s"}
     run.change(lambda document, now: document.setdefault("event", []).append({"at": now, **link}))
-    run.control(speed=0.0)
+    run.control(pause=False)
     _wait(run)
     kinds = [json.loads(text)["type"] for text in run.messages]
     assert "restart" not in kinds
@@ -199,12 +211,13 @@ def test_a_new_flow_does_not_move_the_measuring_window(measure: dict[str, str]) 
         return "saved"
 
     document = {**DOCUMENT, "duration": "6 s", **({"measure": measure} if measure else {})}
-    run = LiveRun(document, LIMITS, save, SLOWLY)
+    run = Pausing(document, save, 0.5, 1.0)
     # Two flows, because the second change must not start from what the first one has moved.
-    for time_s in (0.5, 1.0):
-        _reach(run, time_s)
+    for _ in range(2):
+        _paused(run)
         run.change(lambda document, now: document["flow"].append({"cc": "scalable", "start": now}))
-    run.control(speed=0.0)
+        run.control(pause=False)
+    run.control(pause=False)
     _wait(run)
     told = [m for m in map(json.loads, run.messages) if m["type"] in ("start", "changed")]
     window = (told[0]["from_s"], told[0]["to_s"])
@@ -218,10 +231,10 @@ def test_a_new_flow_does_not_move_the_measuring_window(measure: dict[str, str]) 
 
 
 def test_a_change_that_reaches_back_makes_the_run_anew_and_says_so(tmp_path: Path) -> None:
-    run = LiveRun(DOCUMENT, LIMITS, lambda run: _saved(tmp_path, run), SLOWLY)
-    _reach(run, 0.5)
+    run = Pausing(DOCUMENT, lambda run: _saved(tmp_path, run), 0.5)
+    _paused(run)
     run.change(lambda document, now: document["flow"].append({"cc": "reno", "start": now, "rtt": "10 ms"}))
-    run.control(speed=0.0)
+    run.control(pause=False)
     _wait(run)
     kinds = [json.loads(text)["type"] for text in run.messages]
     assert "restart" in kinds
