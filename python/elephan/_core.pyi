@@ -654,6 +654,57 @@ class ProbeClient:
     def finish(self) -> None:
         """Ends the session."""
 
+class VirtualProbe:
+    """A session as `ProbeClient` has it, in virtual time, over the links of a scenario (JSON).
+
+    Nothing waits, and the seed of the scenario decides all that is random. `host_rate` (bit/s) is that at which the
+    near host sends, and `mtu` the longest packet that its device takes, in bytes; longer ones than `path_mtu` vanish on
+    the path. The near host stands still at each of `stalls`: since the beginning, and for how long (s). The clock of
+    the far host gains `drift_ppm` on its own. Raises as `ProbeClient`.
+    """
+
+    def __new__(
+        cls,
+        scenario: str,
+        max_bytes: int,
+        max_seconds: float,
+        max_rate: int | None = None,
+        *,
+        host_rate: int | None = None,
+        mtu: int = 1500,
+        path_mtu: int | None = None,
+        stalls: Sequence[tuple[float, float]] = (),
+        drift_ppm: int = 0,
+    ) -> VirtualProbe: ...
+    def limits(self) -> tuple[int, float, int | None]:
+        """What was agreed on: bytes, seconds, and rate in bit/s (none: no limit)."""
+
+    def host(self) -> tuple[str, str, list[str]]:
+        """The server's host: name, kernel, and the congestion control that it permits."""
+
+    def is_v6(self) -> bool:
+        """Whether packets have the headers of IPv6."""
+
+    def spent(self) -> int:
+        """Bytes of IP packets so far, in both directions together, at most."""
+
+    def elapsed(self) -> float:
+        """Virtual seconds since the session began."""
+
+    def sleep(self, seconds: float) -> None:
+        """Lets virtual time pass."""
+
+    def stream(
+        self, sizes: Sequence[int], due_ns: Sequence[int], echo: bool = False, linger: float = 0.2
+    ) -> dict[str, Any]:
+        """As `ProbeClient.stream`."""
+
+    def tcp(self, cc: str, down: bool, seconds: float, max_bytes: int) -> dict[str, Any]:
+        """Is refused: there is no TCP in this virtual time."""
+
+    def finish(self) -> None:
+        """Ends the session."""
+
 class ProbeServer:
     """A server that clients measure the path to; `bind` is an IP address (none: all addresses), and port 0 any port.
 

@@ -2,11 +2,12 @@
 //!
 //! A guest kernel is a process. Its driver (`kernel/uml/network.c`) opens this library, passes it the header of
 //! each packet that a host sends, and calls it when something is due. The interface is declared in
-//! `kernel/uml/host.h`.
+//! `kernel/uml/host.h`. Rust code that has a virtual time of its own has the same links as [`Links`].
 
 mod events;
 mod ffi;
 mod links;
 
+pub use events::Window;
 pub use ffi::EVENTS;
-pub use links::Records;
+pub use links::{Kernel, Links, Records};

@@ -2,23 +2,22 @@
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use elephan_linux::{Urgency, make_urgent, tcp_info, wall_ns};
 use elephan_session::{Session, Token};
 
 use crate::datagram::{Datagram, HEADER_BYTES, Key};
 use crate::limits::{Limits, Meter};
 use crate::message::{
-    Answer, Arrivals, Ask, BYTES_PER_ARRIVAL, BYTES_PER_TEST, CONNECTIONS, Chunk, FROM_CLIENT, FROM_SERVER,
-    Hello, Host, Seen, VERSION, Welcome,
+    Arrivals, Ask, BYTES_PER_ARRIVAL, BYTES_PER_TEST, CONNECTIONS, FROM_CLIENT, FROM_SERVER, Hello, Host,
+    Seen, VERSION, Welcome,
 };
+use crate::peer::Peer;
 use crate::registry::MOST_DATAGRAMS;
 use crate::server::{FOR_A_TEST, OPENING_BYTES};
-use crate::socket::{BATCH, MOST_BYTES, Socket, header_bytes, is_v6};
+use crate::socket::{BATCH, MOST_BYTES, header_bytes};
+use crate::wire::{Udp, Wire};
 use crate::{Error, Tcp, Transfer, schedule, tcp};
 
 /// How long the server may take to answer.
@@ -47,16 +46,17 @@ pub struct Stream {
     pub bytes: u64,
 }
 
-/// A session with a server.
-pub struct Client {
-    session: Session,
-    to: SocketAddr,
+/// A session with a server: who answers, and the wire of its datagrams.
+pub struct Client<P = Session, W = Udp> {
+    peer: P,
+    wire: W,
     id: u64,
     keys: [Key; 3],
     limits: Limits,
     host: Host,
     meter: Meter,
-    began: Instant,
+    /// When the session began, on the clock of the wire.
+    began: Duration,
     /// Number of the last test.
     test: u32,
 }
@@ -64,7 +64,8 @@ pub struct Client {
 impl Client {
     /// Opens a session with the server at an address, and agrees on limits.
     pub fn connect(to: SocketAddr, token: &Token, wanted: Limits) -> Result<Self, Error> {
-        let began = Instant::now();
+        let wire = Udp::new(to);
+        let began = wire.now();
         let mut session = elephan_session::over(
             tcp::narrow(to, PATIENCE).map_err(|error| Error::System("connection", error))?,
             token,
@@ -76,15 +77,29 @@ impl Client {
             Welcome::Refused(why) => return Err(Error::Refused(why)),
         };
         let keys = [FROM_CLIENT, FROM_SERVER, CONNECTIONS].map(|label| session.secret(label));
+        Ok(Self::admitted(session, wire, began, wanted, (id, limits, host, keys)))
+    }
+}
+
+impl<P: Peer, W: Wire> Client<P, W> {
+    /// The session that began at a time, to which the server has agreed: number, limits, host and keys.
+    pub(crate) fn admitted(
+        peer: P,
+        wire: W,
+        began: Duration,
+        wanted: Limits,
+        (id, limits, host, keys): (u64, Limits, Host, [Key; 3]),
+    ) -> Self {
         // Whatever the server says, no more than was wanted.
         let limits = limits.agree(wanted);
         let meter = Meter::new(limits.bytes);
-        Ok(Self { session, to, id, keys, limits, host, meter, began, test: 0 })
+        Self { peer, wire, id, keys, limits, host, meter, began, test: 0 }
     }
 
-    #[cfg(test)]
-    pub(crate) fn id(&self) -> u64 {
-        self.id
+    /// The wire of its datagrams.
+    #[cfg(any(test, feature = "virtual-time"))]
+    pub fn wire(&self) -> &W {
+        &self.wire
     }
 
     /// What was agreed on.
@@ -99,18 +114,17 @@ impl Client {
 
     /// Whether packets have the headers of IPv6.
     pub fn is_v6(&self) -> bool {
-        is_v6(&self.to)
+        self.wire.is_v6()
     }
 
     /// Bytes of IP packets so far, in both directions together, at most: of tests, and of the session itself.
     pub fn spent(&self) -> u64 {
-        let session = tcp_info(self.session.socket().as_fd()).map_or(0, |info| tcp::wire_bytes(&info));
-        self.meter.spent() + session
+        self.meter.spent() + self.peer.wire_bytes()
     }
 
     /// Time since the session began.
     pub fn elapsed(&self) -> Duration {
-        self.began.elapsed()
+        self.wire.now().saturating_sub(self.began)
     }
 
     fn permits(&self, bytes: u64, lasting: Duration) -> Result<(), Error> {
@@ -118,7 +132,7 @@ impl Client {
         if bytes > left {
             return Err(Error::Budget { left, needed: bytes, unit: "bytes" });
         }
-        let left = Duration::from_millis(self.limits.millis).saturating_sub(self.began.elapsed());
+        let left = Duration::from_millis(self.limits.millis).saturating_sub(self.elapsed());
         if lasting > left {
             let (left, needed) = (left.as_millis() as u64, lasting.as_millis() as u64);
             return Err(Error::Budget { left, needed, unit: "ms" });
@@ -157,22 +171,48 @@ impl Client {
         self.test += 1;
         let millis = lasting.as_millis() as u64 + 1;
         let header = Datagram { session: self.id, stream: self.test, sequence: 0, due_ns: 0 };
-        self.ask(&Ask::Stream { stream: self.test, echo, count, bytes, millis })?;
+        self.peer.ask(&Ask::Stream { stream: self.test, echo, count, bytes, millis })?;
         // All that may be sent; what was not is given back.
         self.meter.add(cost);
-        let socket = Socket::client(self.to).map_err(|error| Error::System("datagrams", error))?;
+        self.wire.open().map_err(|error| Error::System("datagrams", error))?;
+        let seen = self.exchange(header, sizes, due_ns, echo, linger, stop);
+        self.wire.close();
+        let mut result = seen?;
+        let unsent: u64 = zip_sum(sizes, |index| result.sent_ns[index] == 0);
+        let echoed = result.arrived.echoed_ns.iter().zip(&result.arrived.sequence);
+        let answered: u64 = echoed
+            .filter(|(at, _)| **at > 0)
+            .map(|(_, &index)| sizes.get(index as usize).map_or(0, |&size| u64::from(size)))
+            .sum();
+        result.bytes = bytes - unsent + if echo { answered } else { 0 };
+        self.meter.give_back(cost.saturating_sub(result.bytes));
+        Ok(result)
+    }
+
+    /// Sends the datagrams of a stream for which the server is ready, and asks for what arrived.
+    fn exchange(
+        &mut self,
+        header: Datagram,
+        sizes: &[u32],
+        due_ns: &[u64],
+        echo: bool,
+        linger: Duration,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Stream, Error> {
+        let headers = header_bytes(self.is_v6()) as u32;
         let payload = sizes.iter().map(|&size| (size - headers) as usize).collect::<Vec<_>>();
         let until = self.began + Duration::from_millis(self.limits.millis);
         let plan = Plan { header, key: &self.keys[0], payload: &payload, due_ns, until };
         let over = AtomicBool::new(false);
-        let (sent, seen) = thread::scope(|scope| {
-            let watcher = scope.spawn(|| {
-                watch(&socket, &header, &self.keys[1], if echo { sizes.len() } else { 0 }, &over, linger)
-            });
-            let sent = plan.send(&socket, stop);
-            over.store(true, Ordering::Release);
-            (sent, watcher.join().expect("it does not panic"))
-        });
+        let wire = &self.wire;
+        let (sent, seen) = wire.both(
+            || {
+                let sent = plan.send(wire, stop);
+                over.store(true, Ordering::Release);
+                sent
+            },
+            || watch(wire, &header, &self.keys[1], if echo { sizes.len() } else { 0 }, &over, linger),
+        );
         let (written, sent) = (sent?, seen.map_err(|error| Error::System("datagrams", error))?);
         if stop() {
             return Err(Error::Cancelled);
@@ -188,46 +228,17 @@ impl Client {
                 }
             }
         }
-        let unsent: u64 = zip_sum(sizes, |index| result.sent_ns[index] == 0);
-        self.session.send(&Ask::Arrivals { stream: self.test })?;
-        result.arrived = self.arrivals()?;
-        let echoed = result.arrived.echoed_ns.iter().zip(&result.arrived.sequence);
-        let answered: u64 = echoed
-            .filter(|(at, _)| **at > 0)
-            .map(|(_, &index)| sizes.get(index as usize).map_or(0, |&size| u64::from(size)))
-            .sum();
-        result.bytes = bytes - unsent + if echo { answered } else { 0 };
-        self.meter.give_back(cost.saturating_sub(result.bytes));
+        result.arrived = self.peer.arrivals(self.test)?;
         Ok(result)
     }
 
-    fn arrivals(&mut self) -> Result<Arrivals, Error> {
-        let mut all = Arrivals::default();
-        loop {
-            let chunk: Chunk = self.session.receive("what arrived")?;
-            all.sequence.extend(chunk.arrivals.sequence);
-            all.at_ns.extend(chunk.arrivals.at_ns);
-            all.echoed_ns.extend(chunk.arrivals.echoed_ns);
-            all.overflowed = chunk.arrivals.overflowed;
-            let whole = all.sequence.len() == all.at_ns.len() && all.at_ns.len() == all.echoed_ns.len();
-            if !whole || all.sequence.len() > 2 * MOST_DATAGRAMS as usize {
-                let found = "columns of different lengths, or too many".to_owned();
-                return Err(elephan_session::Error::Protocol { expected: "what arrived", found }.into());
-            }
-            if !chunk.more {
-                return Ok(all);
-            }
-        }
+    /// Ends the session; its datagrams are a stranger's from then on.
+    pub fn finish(mut self) -> Result<(), Error> {
+        self.peer.leave()
     }
+}
 
-    fn ask(&mut self, ask: &Ask) -> Result<(), Error> {
-        self.session.send(ask)?;
-        match self.session.receive("an answer")? {
-            Answer::Ready => Ok(()),
-            Answer::Refused(why) => Err(Error::Refused(why)),
-        }
-    }
-
+impl Client {
     /// Sends or receives by TCP. Returns what the sender saw and what the receiver saw.
     pub fn tcp(
         &mut self,
@@ -241,18 +252,19 @@ impl Client {
         }
         self.test += 1;
         let (millis, bytes) = (test.duration.as_millis() as u64, test.bytes);
-        self.ask(&Ask::Tcp { test: self.test, cc: test.cc.clone(), down: test.down, millis, bytes })?;
+        self.peer.ask(&Ask::Tcp { test: self.test, cc: test.cc.clone(), down: test.down, millis, bytes })?;
         self.meter.add(bytes);
-        let mut stream = TcpStream::connect_timeout(&self.to, PATIENCE).map_err(system)?;
+        let mut stream = TcpStream::connect_timeout(&self.wire.to(), PATIENCE).map_err(system)?;
         if !test.down {
             tcp::prepare(&stream, &test.cc, self.limits.rate).map_err(system)?;
         }
         let mut opening = [0; OPENING_BYTES];
         opening[0] = FOR_A_TEST;
-        let header = Datagram { session: self.id, stream: self.test, sequence: 0, due_ns: wall_ns() };
+        let header =
+            Datagram { session: self.id, stream: self.test, sequence: 0, due_ns: self.wire.wall_ns() };
         header.write(&self.keys[2], &mut opening[1..]);
         stream.write_all(&opening).map_err(system)?;
-        self.session.send(&Ask::Transferred { test: self.test })?;
+        self.peer.send(&Ask::Transferred { test: self.test })?;
         let done = if test.down {
             tcp::receive(&stream, test.duration + PATIENCE, bytes, stop)
         } else {
@@ -263,9 +275,9 @@ impl Client {
             return Err(Error::Cancelled);
         }
         let here = done.map_err(system)?;
-        self.session.set_patience(PATIENCE + test.duration);
-        let seen: Seen = self.session.receive("what was seen of a transfer")?;
-        self.session.set_patience(PATIENCE);
+        self.peer.set_patience(PATIENCE + test.duration);
+        let seen: Seen = self.peer.receive("what was seen of a transfer")?;
+        self.peer.set_patience(PATIENCE);
         let there = match seen {
             Seen::Transfer(there) => there,
             Seen::Failed(why) => return Err(Error::Refused(why)),
@@ -274,11 +286,6 @@ impl Client {
         self.meter.give_back(bytes);
         self.meter.add(cost);
         Ok(if test.down { (there, here) } else { (here, there) })
-    }
-
-    /// Ends the session; its datagrams are a stranger's from then on.
-    pub fn finish(mut self) -> Result<(), Error> {
-        Ok(self.session.send(&Ask::Bye)?)
     }
 }
 
@@ -293,39 +300,35 @@ struct Plan<'a> {
     key: &'a Key,
     payload: &'a [usize],
     due_ns: &'a [u64],
-    /// Nothing is sent later.
-    until: Instant,
+    /// Nothing is sent later, on the clock of the wire.
+    until: Duration,
 }
 
 impl Plan<'_> {
     /// Sends all, and returns when each was given to the kernel; zero if it was not sent: refused for its size or for want of space,
     /// or too late.
-    fn send(&self, socket: &Socket, stop: &dyn Fn() -> bool) -> Result<Vec<u64>, Error> {
-        // Exact sleeps, for this thread.
-        make_urgent(Urgency::Ordinary);
+    fn send(&self, wire: &impl Wire, stop: &dyn Fn() -> bool) -> Result<Vec<u64>, Error> {
         let count = self.payload.len();
         let mut written = vec![0; count];
         let longest = self.payload.iter().max().copied().unwrap_or(0);
         let mut buffers = vec![vec![0; longest]; BATCH.min(count)];
-        let (mut began, mut began_ns) = (Instant::now(), wall_ns());
+        let (mut began, mut began_ns) = (wire.now(), wire.wall_ns());
         let mut at = 0;
-        while at < count && Instant::now() < self.until {
-            let due = Duration::from_nanos(self.due_ns[at]);
-            while began.elapsed() + SPIN < due {
+        while at < count && wire.now() < self.until {
+            let due = began + Duration::from_nanos(self.due_ns[at]);
+            while wire.now() + SPIN < due {
                 if stop() {
                     return Ok(written);
                 }
-                thread::sleep(due.saturating_sub(SPIN + began.elapsed()).min(Duration::from_millis(50)));
+                wire.sleep(due.saturating_sub(SPIN + wire.now()).min(Duration::from_millis(50)));
             }
-            while began.elapsed() < due {
-                std::hint::spin_loop();
-            }
-            let late = began.elapsed().saturating_sub(due);
+            wire.spin_until(due);
+            let late = wire.now().saturating_sub(due);
             if late > LATE {
                 began += late;
                 began_ns += late.as_nanos() as u64;
             }
-            let now = began.elapsed().as_nanos() as u64;
+            let now = wire.now().saturating_sub(began).as_nanos() as u64;
             let mut end = at + 1;
             while end < count && end - at < buffers.len() && self.due_ns[end] <= now {
                 end += 1;
@@ -337,8 +340,8 @@ impl Plan<'_> {
             }
             let datagrams: Vec<_> =
                 (at..end).zip(&buffers).map(|(index, buffer)| &buffer[..self.payload[index]]).collect();
-            let now = wall_ns();
-            match socket.send(&datagrams) {
+            let now = wire.wall_ns();
+            match wire.send(&datagrams) {
                 Ok(sent) => {
                     written[at..at + sent].fill(now);
                     at += sent;
@@ -370,7 +373,7 @@ struct Watched {
 
 /// Gathers time stamps and echoes, until as many as `expected` have come, or for `linger` after the stream is `over`.
 fn watch(
-    socket: &Socket,
+    wire: &impl Wire,
     header: &Datagram,
     key: &Key,
     expected: usize,
@@ -382,8 +385,8 @@ fn watch(
     let mut until = None;
     loop {
         let ended = over.load(Ordering::Acquire);
-        while socket.transmitted(|number, at| watched.stamps.push((number, at)))? > 0 {}
-        while socket.receive(&mut buffers, false, |datagram| {
+        while wire.transmitted(&mut |number, at| watched.stamps.push((number, at)))? > 0 {}
+        while wire.receive(&mut buffers, &mut |datagram| {
             let Some(found) = Datagram::read(key, datagram.bytes) else { return };
             if (found.session, found.stream) == (header.session, header.stream) {
                 watched.echoes.sequence.push(found.sequence);
@@ -393,12 +396,12 @@ fn watch(
         })? > 0
         {}
         if ended {
-            let until = *until.get_or_insert_with(|| Instant::now() + linger);
-            if (expected > 0 && watched.echoes.sequence.len() >= expected) || Instant::now() >= until {
+            let until = *until.get_or_insert_with(|| wire.now() + linger);
+            if (expected > 0 && watched.echoes.sequence.len() >= expected) || wire.now() >= until {
                 watched.echoes.echoed_ns = vec![0; watched.echoes.sequence.len()];
                 return Ok(watched);
             }
         }
-        thread::sleep(LOOK);
+        wire.sleep(LOOK);
     }
 }

@@ -6,6 +6,11 @@
 //!
 //! Both sides agree on [`Limits`] first, and both keep to them. Each datagram carries a MAC of the session: without it a server
 //! neither answers nor records anything. An echo is as long as what it answers, and a sequence number is answered once.
+//!
+//! Datagrams leave and come by a [`Wire`], which also has the clock. With the feature `virtual-time` there is a second one beside
+//! the sockets: the links of a scenario in virtual time, and at their end what a server does ([`VirtualClient`]). The tests measure
+//! over it, and so do those of the Python package; the feature is here because both ends need what is private to this crate, and the
+//! library that a guest kernel opens (`elephan-emulator`) must not have sockets and TLS.
 
 #![cfg(target_os = "linux")]
 
@@ -13,11 +18,16 @@ mod client;
 mod datagram;
 mod limits;
 mod message;
+mod peer;
 mod registry;
 mod schedule;
+mod served;
 mod server;
 mod socket;
 mod tcp;
+#[cfg(any(test, feature = "virtual-time"))]
+mod virtual_time;
+mod wire;
 
 #[cfg(test)]
 mod tests;
@@ -26,8 +36,12 @@ pub use client::{Client, Stream};
 pub use datagram::HEADER_BYTES;
 pub use limits::Limits;
 pub use message::Arrivals;
+pub use peer::Peer;
 pub use server::{Event, Server};
 pub use tcp::{Sample, Tcp, Transfer};
+#[cfg(any(test, feature = "virtual-time"))]
+pub use virtual_time::{NearHost, VirtualClient, VirtualPeer, VirtualWire};
+pub use wire::{Udp, Wire};
 
 /// The port on which a server listens unless another is given, by TCP and UDP.
 pub const PORT: u16 = 5210;

@@ -12,17 +12,16 @@ use elephan_linux::wall_ns;
 use elephan_session::{Identity, Session, Token};
 
 use crate::datagram::{Datagram, HEADER_BYTES};
-use crate::limits::{Limits, Meter};
+use crate::limits::Limits;
 use crate::message::{
-    Answer, Arrivals, Ask, BYTES_PER_ARRIVAL, BYTES_PER_TEST, CHUNK, CONNECTIONS, Chunk, FROM_CLIENT,
-    FROM_SERVER, Hello, Host, Seen, VERSION, Welcome,
+    Answer, Arrivals, Ask, BYTES_PER_TEST, CHUNK, CONNECTIONS, Chunk, FROM_CLIENT, FROM_SERVER, Hello, Host,
+    Seen, VERSION, Welcome,
 };
-use crate::registry::{Live, MOST_DATAGRAMS, Receiving, Registry, lock};
+use crate::registry::{Live, Registry, lock};
+use crate::served::{PATIENCE, Served};
 use crate::socket::{BATCH, MOST_BYTES, Socket, everywhere, header_bytes, is_v6};
 use crate::{Error, tcp};
 
-/// How long a stranger may take to show the token, and an admitted client to say the next thing.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Connections of strangers at once; more are closed at once.
 const MOST_STRANGERS: usize = 32;
 /// The first byte of a connection for a test of TCP. That of a session is 22, a handshake of TLS.
@@ -53,7 +52,7 @@ pub struct Server {
     registry: Registry,
     strangers: AtomicUsize,
     /// Datagrams that the socket has dropped for want of space.
-    overflowed: AtomicU32,
+    overflowed: Arc<AtomicU32>,
     sessions: Mutex<Vec<(u64, TcpStream)>>,
 }
 
@@ -78,7 +77,7 @@ impl Server {
                         clients,
                         registry: Registry::default(),
                         strangers: AtomicUsize::new(0),
-                        overflowed: AtomicU32::new(0),
+                        overflowed: Arc::default(),
                         sessions: Mutex::default(),
                     });
                 }
@@ -252,20 +251,12 @@ impl Server {
             lock(&self.sessions).push((id, stream));
         }
         tell(Event::Admitted(from, limits));
-        let mut served = Served {
-            live: &live,
-            limits,
-            meter: Meter::new(limits.bytes),
-            ends: Instant::now() + Duration::from_millis(limits.millis),
-            v6: is_v6(&from),
-            overflowed: &self.overflowed,
-            overflowed_before: 0,
-            silence: Duration::ZERO,
-        };
+        let began = Instant::now();
+        let mut served = Served::new(Arc::clone(&live), limits, is_v6(&from), Arc::clone(&self.overflowed));
         let result = session
             .send(&Welcome::Agreed { session: id, limits, host: host() })
             .map_err(Error::from)
-            .and_then(|()| served.answer(&mut session));
+            .and_then(|()| served.answer(&mut session, began));
         self.registry.remove(id);
         lock(&self.sessions).retain(|(other, _)| *other != id);
         tell(Event::Left(from, served.meter.spent()));
@@ -273,45 +264,21 @@ impl Server {
     }
 }
 
-/// A session that is being served.
-struct Served<'a> {
-    live: &'a Live,
-    limits: Limits,
-    meter: Meter,
-    ends: Instant,
-    v6: bool,
-    overflowed: &'a AtomicU32,
-    /// What that was when the stream began.
-    overflowed_before: u32,
-    /// How long the client says nothing, because a stream is under way.
-    silence: Duration,
-}
-
-impl Served<'_> {
+impl Served {
     /// Answers until the client has nothing else to ask for.
-    fn answer(&mut self, session: &mut Session) -> Result<(), Error> {
+    fn answer(&mut self, session: &mut Session, began: Instant) -> Result<(), Error> {
         // The connection of a test of TCP that is to come, and which.
         let mut test: Option<(u32, Receiver<TcpStream>, Ask)> = None;
         loop {
-            // The client keeps to the time, but its host may stand still before it asks for what it sent in time.
-            let left = (self.ends + PATIENCE).saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(Error::Wrong(
-                    "expected the session to end in time, found it going on".to_owned(),
-                ));
-            }
-            session.set_patience(left.min(PATIENCE + self.silence));
-            self.silence = Duration::ZERO;
+            session.set_patience(self.patience(began.elapsed())?);
             let ask: Ask = session.receive("a test")?;
             session.set_patience(PATIENCE);
             match ask {
                 Ask::Bye => return Ok(()),
                 Ask::Stream { stream, echo, count, bytes, millis } => {
-                    let answer = self.stream(stream, echo, count, bytes);
-                    self.silence = Duration::from_millis(millis);
-                    session.send(&answer)?;
+                    session.send(&self.stream(stream, echo, count, bytes, millis))?;
                 }
-                Ask::Arrivals { stream } => self.tell_arrivals(session, stream)?,
+                Ask::Arrivals { stream } => send_in_chunks(session, &self.arrivals(stream))?,
                 Ask::Tcp { test: number, .. } => {
                     let answer = self.expect(&ask);
                     if matches!(answer, Answer::Ready) {
@@ -323,54 +290,14 @@ impl Served<'_> {
                 }
                 Ask::Transferred { test: number } => {
                     let seen = match test.take() {
-                        Some((expected, from, ask)) if expected == number => self.transfer(&from, &ask),
+                        Some((expected, from, ask)) if expected == number => {
+                            self.transfer(&from, &ask, self.ends().saturating_sub(began.elapsed()))
+                        }
                         _ => Seen::Failed("expected a test of TCP, found none".to_owned()),
                     };
                     session.send(&seen)?;
                 }
             }
-        }
-    }
-
-    fn stream(&mut self, stream: u32, echo: bool, count: u32, bytes: u64) -> Answer {
-        if count == 0 || count > MOST_DATAGRAMS || bytes < u64::from(count) * HEADER_BYTES as u64 {
-            return Answer::Refused(format!(
-                "expected a stream of 1 to {MOST_DATAGRAMS} datagrams, found {count} of {bytes} bytes in total"
-            ));
-        }
-        let echoed = if echo { bytes } else { 0 };
-        let cost = (bytes.saturating_add(echoed))
-            .saturating_add(u64::from(count) * BYTES_PER_ARRIVAL + BYTES_PER_TEST);
-        if !self.meter.take(cost) {
-            return Answer::Refused(format!(
-                "expected at most {} bytes more, found {cost}",
-                self.meter.left()
-            ));
-        }
-        *lock(&self.live.receiving) = Some(Receiving::new(stream, echo, count, bytes));
-        self.overflowed_before = self.overflowed.load(Ordering::Relaxed);
-        Answer::Ready
-    }
-
-    fn tell_arrivals(&self, session: &mut Session, stream: u32) -> Result<(), Error> {
-        let receiving = lock(&self.live.receiving).take().filter(|receiving| receiving.is(stream));
-        let all = receiving.map(|receiving| receiving.arrivals).unwrap_or_default();
-        let overflowed = self.overflowed.load(Ordering::Relaxed).saturating_sub(self.overflowed_before);
-        let mut at = 0;
-        loop {
-            let end = (at + CHUNK).min(all.sequence.len());
-            let arrivals = Arrivals {
-                sequence: all.sequence[at..end].to_vec(),
-                at_ns: all.at_ns[at..end].to_vec(),
-                echoed_ns: all.echoed_ns[at..end].to_vec(),
-                overflowed,
-            };
-            let more = end < all.sequence.len();
-            session.send(&Chunk { arrivals, more })?;
-            if !more {
-                return Ok(());
-            }
-            at = end;
         }
     }
 
@@ -382,21 +309,15 @@ impl Served<'_> {
         if *down && let Err(error) = tcp::offers(cc, self.v6) {
             return Answer::Refused(error.to_string());
         }
-        if !self.meter.take(bytes.saturating_add(BYTES_PER_TEST)) {
-            return Answer::Refused(format!(
-                "expected at most {} bytes more, found {bytes}",
-                self.meter.left()
-            ));
-        }
-        Answer::Ready
+        self.refuse(bytes.saturating_add(BYTES_PER_TEST), *bytes).unwrap_or(Answer::Ready)
     }
 
-    fn transfer(&mut self, from: &Receiver<TcpStream>, ask: &Ask) -> Seen {
+    /// Carries out a test of TCP, for no longer than is `left` of the session.
+    fn transfer(&mut self, from: &Receiver<TcpStream>, ask: &Ask, left: Duration) -> Seen {
         let Ask::Tcp { cc, down, millis, bytes, .. } = ask else {
             return Seen::Failed("expected a test of TCP, found another".to_owned());
         };
-        let duration =
-            Duration::from_millis(*millis).min(self.ends.saturating_duration_since(Instant::now()));
+        let duration = Duration::from_millis(*millis).min(left);
         let Ok(stream) = from.recv_timeout(PATIENCE) else {
             *lock(&self.live.awaited) = None;
             return Seen::Failed("expected a connection for the test, found none".to_owned());
@@ -415,6 +336,25 @@ impl Served<'_> {
             }
             Err(error) => Seen::Failed(error.to_string()),
         }
+    }
+}
+
+fn send_in_chunks(session: &mut Session, all: &Arrivals) -> Result<(), Error> {
+    let mut at = 0;
+    loop {
+        let end = (at + CHUNK).min(all.sequence.len());
+        let arrivals = Arrivals {
+            sequence: all.sequence[at..end].to_vec(),
+            at_ns: all.at_ns[at..end].to_vec(),
+            echoed_ns: all.echoed_ns[at..end].to_vec(),
+            overflowed: all.overflowed,
+        };
+        let more = end < all.sequence.len();
+        session.send(&Chunk { arrivals, more })?;
+        if !more {
+            return Ok(());
+        }
+        at = end;
     }
 }
 

@@ -4,7 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use elephan_probe::{Arrivals, Client, Error, Event, HEADER_BYTES, Limits, PORT, Sample, Server, Tcp};
+use elephan_probe::{
+    Arrivals, Client, Error, Event, HEADER_BYTES, Limits, NearHost, PORT, Peer, Sample, Server, Stream, Tcp,
+    VirtualClient, Wire,
+};
 use elephan_session::Error as SessionError;
 use elephan_transfer::{Record, Recorded};
 use elephan_units::Time;
@@ -50,21 +53,28 @@ fn address(host: &str) -> PyResult<IpAddr> {
 /// `max_seconds`, and sends at no more than `max_rate` (bit/s). Raises `ScenarioError` for a wrong token, `PermissionError` where the
 /// server refuses, `OSError` for all else.
 #[pyclass(frozen)]
-pub struct ProbeClient(Mutex<Option<Client>>);
+pub struct ProbeClient(Session<Client>);
 
-impl ProbeClient {
-    fn client(&self) -> MutexGuard<'_, Option<Client>> {
+/// A client until its session ends.
+struct Session<C>(Mutex<Option<C>>);
+
+impl<C: Send> Session<C> {
+    fn new(client: C) -> Self {
+        Self(Mutex::new(Some(client)))
+    }
+
+    fn client(&self) -> MutexGuard<'_, Option<C>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, work: impl FnOnce(&Client) -> T) -> PyResult<T> {
+    fn with<T>(&self, work: impl FnOnce(&C) -> T) -> PyResult<T> {
         self.client().as_ref().map(work).ok_or_else(ended)
     }
 
     fn work<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Client, &(dyn Fn() -> bool + Sync)) -> Result<T, Error> + Send,
+        work: impl FnOnce(&mut C, &(dyn Fn() -> bool + Sync)) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         let cancel = Cancel::default();
         watch(
@@ -79,8 +89,51 @@ impl ProbeClient {
     }
 }
 
+impl<P: Peer + Send, W: Wire + Send> Session<Client<P, W>> {
+    fn host(&self) -> PyResult<(String, String, Vec<String>)> {
+        self.with(|client| {
+            let (name, kernel, algorithms) = client.host();
+            (name.to_owned(), kernel.to_owned(), algorithms.to_vec())
+        })
+    }
+
+    fn stream<'py>(
+        &self,
+        py: Python<'py>,
+        sizes: &[u32],
+        due_ns: &[u64],
+        echo: bool,
+        linger: f64,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let linger = Duration::try_from_secs_f64(linger).unwrap_or_default();
+        let seen = self.work(py, |client, stop| client.stream(sizes, due_ns, echo, linger, stop))?;
+        columns(py, seen)
+    }
+
+    fn finish(&self) -> PyResult<()> {
+        self.client().take().map_or(Ok(()), |client| client.finish().map_err(failed))
+    }
+}
+
 fn ended() -> PyErr {
     ScenarioError::new_err("probe: expected a session, found that it has ended")
+}
+
+/// What was seen of a stream, as Python gets it.
+fn columns(py: Python<'_>, seen: Stream) -> PyResult<Bound<'_, PyDict>> {
+    let result = PyDict::new(py);
+    let Arrivals { sequence, at_ns, echoed_ns, overflowed } = seen.arrived;
+    result.set_item("sent_ns", PyArray1::from_vec(py, seen.sent_ns))?;
+    result.set_item("stamped", seen.stamped)?;
+    result.set_item("arrived", PyArray1::from_vec(py, sequence))?;
+    result.set_item("arrived_ns", PyArray1::from_vec(py, at_ns))?;
+    result.set_item("echoed_ns", PyArray1::from_vec(py, echoed_ns))?;
+    result.set_item("overflowed", overflowed)?;
+    result.set_item("back", PyArray1::from_vec(py, seen.echoes.sequence))?;
+    result.set_item("back_ns", PyArray1::from_vec(py, seen.echoes.at_ns))?;
+    result.set_item("overflowed_back", seen.echoes.overflowed)?;
+    result.set_item("bytes", seen.bytes)?;
+    Ok(result)
 }
 
 #[pymethods]
@@ -100,35 +153,32 @@ impl ProbeClient {
         let token = token.parse().map_err(|error: SessionError| failed(error.into()))?;
         let wanted = limits(max_bytes, max_seconds, max_rate);
         let client = watch(py, &Cancel::default(), |_| Ok(()), || Client::connect(to, &token, wanted))?;
-        Ok(Self(Mutex::new(Some(client.map_err(failed)?))))
+        Ok(Self(Session::new(client.map_err(failed)?)))
     }
 
     /// What was agreed on: bytes, seconds, and rate in bit/s (none: no limit).
     fn limits(&self) -> PyResult<(u64, f64, Option<u64>)> {
-        self.with(|client| of_limits(client.limits()))
+        self.0.with(|client| of_limits(client.limits()))
     }
 
     /// The server's host: name, kernel, and the congestion control that it permits.
     fn host(&self) -> PyResult<(String, String, Vec<String>)> {
-        self.with(|client| {
-            let (name, kernel, algorithms) = client.host();
-            (name.to_owned(), kernel.to_owned(), algorithms.to_vec())
-        })
+        self.0.host()
     }
 
     /// Whether packets have the headers of IPv6.
     fn is_v6(&self) -> PyResult<bool> {
-        self.with(Client::is_v6)
+        self.0.with(Client::is_v6)
     }
 
     /// Bytes of IP packets so far, in both directions together, at most.
     fn spent(&self) -> PyResult<u64> {
-        self.with(Client::spent)
+        self.0.with(Client::spent)
     }
 
     /// Seconds since the session began.
     fn elapsed(&self) -> PyResult<f64> {
-        self.with(|client| client.elapsed().as_secs_f64())
+        self.0.with(|client| client.elapsed().as_secs_f64())
     }
 
     /// Sends datagrams on a schedule, which the server perhaps echoes.
@@ -146,21 +196,7 @@ impl ProbeClient {
         echo: bool,
         linger: f64,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let linger = Duration::try_from_secs_f64(linger).unwrap_or_default();
-        let seen = self.work(py, |client, stop| client.stream(&sizes, &due_ns, echo, linger, stop))?;
-        let result = PyDict::new(py);
-        let Arrivals { sequence, at_ns, echoed_ns, overflowed } = seen.arrived;
-        result.set_item("sent_ns", PyArray1::from_vec(py, seen.sent_ns))?;
-        result.set_item("stamped", seen.stamped)?;
-        result.set_item("arrived", PyArray1::from_vec(py, sequence))?;
-        result.set_item("arrived_ns", PyArray1::from_vec(py, at_ns))?;
-        result.set_item("echoed_ns", PyArray1::from_vec(py, echoed_ns))?;
-        result.set_item("overflowed", overflowed)?;
-        result.set_item("back", PyArray1::from_vec(py, seen.echoes.sequence))?;
-        result.set_item("back_ns", PyArray1::from_vec(py, seen.echoes.at_ns))?;
-        result.set_item("overflowed_back", seen.echoes.overflowed)?;
-        result.set_item("bytes", seen.bytes)?;
-        Ok(result)
+        self.0.stream(py, &sizes, &due_ns, echo, linger)
     }
 
     /// Sends by TCP, or receives if `down`, for so many seconds, and at most so many bytes of IP packets.
@@ -177,7 +213,7 @@ impl ProbeClient {
     ) -> PyResult<Bound<'py, PyDict>> {
         let duration = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         let test = Tcp { cc, down, duration, bytes: max_bytes };
-        let (sender, receiver) = self.work(py, |client, stop| client.tcp(&test, stop))?;
+        let (sender, receiver) = self.0.work(py, |client, stop| client.tcp(&test, stop))?;
         let result = PyDict::new(py);
         match recorded(&sender.samples) {
             Some(recorded) => result.set_item("tables", tables(py, recorded)?)?,
@@ -192,7 +228,103 @@ impl ProbeClient {
 
     /// Ends the session.
     fn finish(&self) -> PyResult<()> {
-        self.client().take().map_or(Ok(()), |client| client.finish().map_err(failed))
+        self.0.finish()
+    }
+}
+
+/// A session as `ProbeClient` has it, in virtual time, over the links of a scenario (JSON).
+///
+/// Nothing waits, and the seed of the scenario decides all that is random. `host_rate` (bit/s) is that at which the near host sends,
+/// and `mtu` the longest packet that its device takes, in bytes; longer ones than `path_mtu` vanish on the path. The near host stands
+/// still at each of `stalls`: since the beginning, and for how long (s). The clock of the far host gains `drift_ppm` on its own.
+/// Raises as `ProbeClient`.
+#[pyclass(frozen)]
+pub struct VirtualProbe(Session<VirtualClient>);
+
+#[pymethods]
+impl VirtualProbe {
+    #[new]
+    #[pyo3(signature = (
+        scenario, max_bytes, max_seconds, max_rate=None, *, host_rate=None, mtu=1500, path_mtu=None, stalls=Vec::new(), drift_ppm=0
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "the keywords of Python")]
+    fn new(
+        scenario: &str,
+        max_bytes: u64,
+        max_seconds: f64,
+        max_rate: Option<u64>,
+        host_rate: Option<u64>,
+        mtu: u32,
+        path_mtu: Option<u32>,
+        stalls: Vec<(f64, f64)>,
+        drift_ppm: i32,
+    ) -> PyResult<Self> {
+        let seconds = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        let near = NearHost {
+            rate: host_rate.unwrap_or(u64::MAX),
+            mtu,
+            path_mtu: path_mtu.unwrap_or(u32::MAX),
+            stalls: stalls.into_iter().map(|(at, lasting)| (seconds(at), seconds(lasting))).collect(),
+            drift_ppm,
+        };
+        let wanted = limits(max_bytes, max_seconds, max_rate);
+        Ok(Self(Session::new(VirtualClient::over(scenario, near, wanted, wanted).map_err(failed)?)))
+    }
+
+    /// What was agreed on: bytes, seconds, and rate in bit/s (none: no limit).
+    fn limits(&self) -> PyResult<(u64, f64, Option<u64>)> {
+        self.0.with(|client| of_limits(client.limits()))
+    }
+
+    /// The server's host: name, kernel, and the congestion control that it permits.
+    fn host(&self) -> PyResult<(String, String, Vec<String>)> {
+        self.0.host()
+    }
+
+    /// Whether packets have the headers of IPv6.
+    fn is_v6(&self) -> PyResult<bool> {
+        self.0.with(Client::is_v6)
+    }
+
+    /// Bytes of IP packets so far, in both directions together, at most.
+    fn spent(&self) -> PyResult<u64> {
+        self.0.with(Client::spent)
+    }
+
+    /// Virtual seconds since the session began.
+    fn elapsed(&self) -> PyResult<f64> {
+        self.0.with(|client| client.elapsed().as_secs_f64())
+    }
+
+    /// Lets virtual time pass.
+    fn sleep(&self, seconds: f64) -> PyResult<()> {
+        let lasting = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        self.0.with(|client| client.wire().sleep(lasting))
+    }
+
+    /// As `ProbeClient.stream`.
+    #[pyo3(signature = (sizes, due_ns, echo=false, linger=0.2))]
+    fn stream<'py>(
+        &self,
+        py: Python<'py>,
+        sizes: Vec<u32>,
+        due_ns: Vec<u64>,
+        echo: bool,
+        linger: f64,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        self.0.stream(py, &sizes, &due_ns, echo, linger)
+    }
+
+    /// Is refused: there is no TCP in this virtual time.
+    #[expect(unused_variables, reason = "the arguments of `ProbeClient.tcp`")]
+    fn tcp(&self, cc: &str, down: bool, seconds: f64, max_bytes: u64) -> PyResult<()> {
+        self.0.with(|_| ())?;
+        Err(PyPermissionError::new_err("TCP: expected a path in real time, found one in virtual time"))
+    }
+
+    /// Ends the session.
+    fn finish(&self) -> PyResult<()> {
+        self.0.finish()
     }
 }
 
@@ -273,6 +405,7 @@ fn line(event: &Event) -> String {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ProbeClient>()?;
     module.add_class::<ProbeServer>()?;
+    module.add_class::<VirtualProbe>()?;
     module.add("PROBE_PORT", PORT)?;
     module.add("PROBE_HEADER", HEADER_BYTES)
 }
