@@ -1,17 +1,21 @@
-"""The whole loop of docs/paths.md, by its own commands: probe, host, recommend, transfer, report, fit."""
+"""The whole loop of docs/paths.md, by its own commands: probe, host, recommend, transfer, report, fit.
+
+The probe measures its path in virtual time, too.
+"""
 
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from elephan import _core
 from elephan.api.scenario import load
 from elephan.paths.estimates import read
-
-pytestmark = pytest.mark.realtime
+from elephan.paths.probe import budget, measure, session
 
 ELEPHAN = Path(sys.executable).with_name("elephan")
 PAGE = Path("docs/paths.md")
@@ -21,6 +25,31 @@ RATE_BIT_S, RTT_S, BUFFER_BYTES, LOSS = 50e6, 0.040, 125_000, 2e-4
 LATE = "the links did not keep to their schedule"
 
 
+def test_in_virtual_time_the_probe_finds_the_path_of_the_page(monkeypatch):
+    most_bytes, most_s, algorithms = 200_000_000, 40.0, ["cubic", "reno"]
+    virtual = _core.VirtualProbe(load(SCENARIO).to_json(), most_bytes, most_s, host_rate=2 * 10**9)
+    monkeypatch.setattr(session, "time", SimpleNamespace(sleep=virtual.sleep))
+    client = session.Session(virtual, most_bytes, most_s)
+    shares = budget.plan(most_bytes, most_s, algorithms)
+    found = measure.measure(client, shares, algorithms, "the page", lambda _: None)
+    estimates = found.estimates
+    assert estimates.rate_bit_s.value == pytest.approx(RATE_BIT_S, rel=1e-9)
+    assert found.figures["capacity_bit_s"].value == pytest.approx(RATE_BIT_S, rel=1e-9)
+    assert estimates.base_rtt_s.value == pytest.approx(RTT_S, rel=1e-9)
+    assert estimates.buffer_bytes.value == pytest.approx(BUFFER_BYTES, rel=1e-9)
+    # The interval is as wide as a packet before and after.
+    assert BUFFER_BYTES - 1500 <= estimates.buffer_bytes.low < BUFFER_BYTES < estimates.buffer_bytes.high
+    assert estimates.buffer_bytes.high <= BUFFER_BYTES + 2 * 1500
+    assert estimates.loss.low <= LOSS <= estimates.loss.high
+    assert estimates.mtu_bytes.value == 1500
+    # TCP is the only test that virtual time does not have.
+    assert estimates.goodput_bit_s == {}
+    assert [note.partition(":")[0] for note in estimates.notes] == [
+        "tcp cubic", "tcp cubic back", "tcp reno", "tcp reno back",
+    ]  # fmt: skip
+
+
+@pytest.mark.realtime
 @pytest.mark.skipif(os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root and /dev/net/tun")
 def test_the_commands_of_the_page_run_in_this_order_and_the_path_is_found(tmp_path):
     scenario, page = SCENARIO.resolve(), PAGE.read_text(encoding="utf-8")

@@ -1,4 +1,7 @@
-"""The probe: its estimators on series that are known, and both ends over links that are known."""
+"""The probe: its estimators on series that are known, and both ends in real time.
+
+The whole of it in virtual time is in test_probe_model.py.
+"""
 
 import contextlib
 import json
@@ -7,8 +10,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
-from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -24,14 +25,11 @@ from elephan.engines.emulate import FAR, links
 from elephan.paths.estimates import Value, absent, read
 from elephan.paths.probe import budget, buffer, curve, delays, loss, mtu, tcp, trains
 from elephan.paths.probe.figures import drift, median, share
-from elephan.paths.probe.session import Seen
-
-pytestmark = pytest.mark.realtime
+from elephan.paths.probe.session import Seen, Session
 
 ELEPHAN = Path(sys.executable).with_name("elephan")
 MBIT = 1e6
-# The machine may be busy.
-patient = settings(deadline=None, max_examples=30)
+patient = settings(max_examples=30)
 
 
 def link(sizes, sent, rate, base, *, buffer_bytes=math.inf, lost=(), offset=0.0, drifts=0.0, jitter=0.0, echo=False):
@@ -178,35 +176,6 @@ def test_an_overload_gives_the_buffer(mbit, size, seed):
     assert found.low <= size <= found.high
 
 
-def codel(sizes, sent, rate, base, target=5e-3, interval=0.1):
-    """What a stream shows of a link whose queue is CoDel's (RFC 8289, section 5) and has room for everything."""
-    arrived, waits, free, index = np.full(len(sizes), np.nan), deque(), 0.0, 0
-    above = due = 0.0
-    count, dropping = 0, False
-    while index < len(sizes) or waits:
-        now = free if waits else max(free, sent[index])
-        while index < len(sizes) and sent[index] <= now:
-            waits.append(index)
-            index += 1
-        while waits:
-            packet = waits.popleft()
-            if now - sent[packet] < target:
-                above, dropping = 0.0, False
-            elif above == 0.0:
-                above = now + interval
-            elif now >= above and (not dropping or now >= due):
-                count = count + 1 if dropping else 1
-                due = (due if dropping else now) + interval / math.sqrt(count)
-                dropping = True
-                continue
-            free = now + sizes[packet] * 8 / rate
-            arrived[packet] = free + base
-            break
-    nothing = np.full(len(sizes), np.nan)
-    order = np.flatnonzero(~np.isnan(arrived))
-    return Seen(sizes, sent, sent, arrived, nothing, nothing, order, True, 0, int(sizes.sum()))
-
-
 RATE = Value(unit="bit/s", value=50 * MBIT, low=50 * MBIT, high=50 * MBIT)
 # None of 6000 packets.
 NO_LOSS = Value(unit="1", value=0.0, low=0.0, high=6e-4)
@@ -215,7 +184,10 @@ NO_LOSS = Value(unit="1", value=0.0, low=0.0, high=6e-4)
 @pytest.mark.parametrize("seconds", [0.9, 2.7])
 def test_a_queue_that_drops_while_it_has_room_is_managed(seconds):
     gap = 1500 * 8 / (RATE.value * buffer.OVERLOAD)
-    seen = codel(*even(1500, gap, int(seconds / gap)), RATE.value, 0.02)
+    path = {"rate": "50 Mbit/s", "rtt": "40 ms", "buffer": "10 MB", "queue": "codel"}
+    scenario = {"name": "codel", "duration": "1 s", "path": path, "flow": [{"cc": "reno"}]}
+    session = Session(_core.VirtualProbe(json.dumps(scenario), 10**9, 60.0), 10**9, 60.0)
+    seen = session.even("buffer", 1500, gap, int(seconds / gap))
     most = (np.nanmax(seen.forward) - np.nanmin(seen.forward)) * RATE.value / 8
     found = buffer.managed([seen], absent("B", "not filled", low=float(most)), RATE, NO_LOSS)
     assert (found.value, found.low) == (None, None)
@@ -385,6 +357,7 @@ def probe(*options, token="", at=()):
     return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.realtime
 def test_a_wrong_token_and_a_busy_server_give_one_line(tmp_path):
     with serving("--bind", "127.0.0.1", "--port", "0") as (_, port, token):
         host, folder = f"127.0.0.1:{port}", tmp_path / "path"
@@ -418,37 +391,16 @@ def known(tmp_path, path):
     return load(file)
 
 
-def over_links(tmp_path, path, *options, prepare=id):
-    """The folder of a probe over links that are known, its client's process, and how well the links kept to their schedule."""
-    folder = Path(tempfile.mkdtemp(dir=tmp_path)) / "path"
-    with links(known(tmp_path, path)) as held, serving(at=held.far) as (_, _, token):
-        prepare(held)
-        done = probe(FAR, "--out", folder, *options, token=token, at=held.near)
-    return folder, done, held.quality
-
-
-def undisturbed_over_links(undisturbed, tmp_path, path, *options):
-    """The folder of a probe that the machine left alone, what it has found, and how well the links kept to their schedule."""
-    # The time that a busy machine takes may be more than the budget has.
-    folder, done, quality = undisturbed(lambda: over_links(tmp_path, path, *options), lambda found: [found[2]])
-    assert done.returncode == 0, done.stderr
-    return folder, read(folder), quality
-
-
+@pytest.mark.realtime
 @pytest.mark.usefixtures("root")
-def test_over_known_links_the_answers_are_right_and_the_budget_holds(tmp_path, undisturbed):
+def test_over_links_in_real_time_the_client_ends_well_writes_its_files_and_keeps_to_the_budget(tmp_path):
     path = {"rate": '"50 Mbit/s"', "rtt": '"40 ms"', "buffer": '"125000 B"'}
-    path["loss"] = '{ name = "random", probability = 0.002 }'
-    options = ("--max-bytes", "30MB", "--max-seconds", 14, "--cc", "cubic")
-    folder, found, quality = undisturbed_over_links(undisturbed, tmp_path, path, *options)
-    late = quality["lateness_p99_s"]
-    assert found.rate_bit_s.value == pytest.approx(50e6, rel=0.03)
-    assert found.base_rtt_s.value == pytest.approx(40e-3, rel=0.01, abs=4 * quality["lateness_p50_s"])
-    # What is late waits as in a queue.
-    assert found.buffer_bytes.value == pytest.approx(125_000, rel=0.15, abs=late * 50e6 / 8)
-    assert found.loss.low <= 0.002 <= found.loss.high
-    assert found.mtu_bytes.value == 1500
-    assert found.goodput_bit_s["cubic"].value > 1e6
+    folder = tmp_path / "path"
+    with links(known(tmp_path, path)) as held, serving(at=held.far) as (_, _, token):
+        options = ("--max-bytes", "30MB", "--max-seconds", 14, "--cc", "cubic")
+        done = probe(FAR, "--out", folder, *options, token=token, at=held.near)
+    assert done.returncode == 0, done.stderr
+    assert read(folder).rate_bit_s.unit == "bit/s"
     assert load(folder / "path.toml").document["path"]["rate"]
     assert Run.load(folder / "tcp-cubic").flows.height > 5
     document = json.loads((folder / "probe.json").read_text())
@@ -456,73 +408,7 @@ def test_over_known_links_the_answers_are_right_and_the_budget_holds(tmp_path, u
     assert document["spent_seconds"] <= 14
 
 
-# A bottleneck of 50 Mbit/s each. CoDel with a shorter interval drops more often, which a short test sees.
-MANAGED = {
-    "codel": {"rate": '"50 Mbit/s"', "buffer": '"1 MB"', "queue": '{ name = "codel", interval = "20 ms" }'},
-    "red": {"rate": '"50 Mbit/s"', "buffer": '"1 MB"', "queue": '"red"'},
-    "policer": {"rate": '"200 Mbit/s"', "police": '[{ rate = "50 Mbit/s", burst = "30 kB" }]'},
-}
-REASON = {
-    "codel": "the queue is managed (AQM)",
-    "red": "the queue is managed (AQM)",
-    "policer": "the path polices its rate",
-}
-
-
-@pytest.mark.usefixtures("root")
-@pytest.mark.parametrize("kind", MANAGED)
-def test_over_links_without_a_plain_queue_the_buffer_is_absent_and_the_rest_right(tmp_path, undisturbed, kind):
-    path = {**MANAGED[kind], "rtt": '"10 ms"'}
-    options = ("--max-bytes", "30MB", "--max-seconds", 12, "--cc", "")
-    folder, found, quality = undisturbed_over_links(undisturbed, tmp_path, path, *options)
-    assert found.rate_bit_s.value == pytest.approx(50e6, rel=0.03)
-    assert found.base_rtt_s.value == pytest.approx(10e-3, rel=0.01, abs=4 * quality["lateness_p50_s"])
-    assert found.loss.low == 0
-    assert found.buffer_bytes.best is None
-    assert REASON[kind] in found.buffer_bytes.absent
-    assert ("police" in load(folder / "path.toml").document["path"]) == (kind == "policer")
-    if kind == "policer":
-        # Twenty packets of each train pass the bucket, in 1.2 ms; the emulator's sleeps have a resolution of 60 us.
-        assert found.links_bit_s.value == pytest.approx(200e6, rel=0.1)
-        # What is late comes to the bucket at once.
-        late_bytes = quality["lateness_p99_s"] * 200e6 / 8
-        assert found.burst_bytes.value == pytest.approx(30e3, abs=4.5e3 + late_bytes)
-
-
-@pytest.mark.usefixtures("root")
-def test_over_a_link_whose_delay_varies_the_buffer_is_not_longer(tmp_path, undisturbed):
-    path = {
-        "rate": '"50 Mbit/s"',
-        "rtt": '"10 ms"',
-        "buffer": '"125000 B"',
-        "vary": '{ name = "jitter", max = "2 ms" }',
-    }
-    options = ("--max-bytes", "30MB", "--max-seconds", 12, "--cc", "")
-    _, found, quality = undisturbed_over_links(undisturbed, tmp_path, path, *options)
-    assert found.rate_bit_s.value == pytest.approx(50e6, rel=0.03)
-    # The shortest of some hundred delays is near to the shortest there is, but for the time by which the emulator is late.
-    assert found.base_rtt_s.value == pytest.approx(10e-3, abs=0.2e-3 + 4 * quality["lateness_p50_s"])
-    assert found.loss.low == 0
-    # What is late waits as in a queue.
-    late_bytes = quality["lateness_p99_s"] * 50e6 / 8
-    assert found.buffer_bytes.low - late_bytes <= 125_000 <= found.buffer_bytes.high + late_bytes
-
-
-@pytest.mark.usefixtures("root")
-def test_a_black_hole_is_found_by_what_arrives(tmp_path):
-    def longer(held):
-        for host in (held.near, held.far):
-            subprocess.run([*host, "ip", "link", "set", "path", "mtu", "4000"], check=True)
-
-    path = {"rate": '"50 Mbit/s"', "rtt": '"10 ms"'}
-    options = ("--max-bytes", "20MB", "--max-seconds", 12, "--cc", "")
-    folder, done, _ = over_links(tmp_path, path, *options, prepare=longer)
-    assert done.returncode == 0, done.stderr
-    found = read(folder)
-    assert (found.mtu_bytes.value, found.mtu_bytes.high) == (1500, 1500)
-    assert "packets longer than 1500 bytes leave this host and do not arrive" in " ".join(done.stdout.split())
-
-
+@pytest.mark.realtime
 @pytest.mark.usefixtures("root")
 def test_a_server_that_vanishes_ends_the_client_with_one_line(tmp_path):
     path = {"rate": '"50 Mbit/s"', "rtt": '"10 ms"'}

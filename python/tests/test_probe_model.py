@@ -1,221 +1,60 @@
-"""The whole probe over models of links, in virtual time: what it answers where queues are managed, rates policed, delays vary.
+"""The whole probe over the links of scenarios, in virtual time.
 
-The same over links in real time, some of them, is in test_probe.py.
+What does it answer where queues are managed, rates are policed, and delays vary?
 """
 
-import math
-from collections import deque
+import json
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
+from elephan import _core
 from elephan.paths.probe import budget, measure, session
 
 MBIT = 1e6
 RATE, RTT, BUFFER = 50 * MBIT, 20e-3, 125_000
-# The rate at which the near host hands packets to its device, and how exact times of arrival are.
-HOST, STAMP_S = 2e9, 2e-6
+# The rate at which the near host hands packets to its device.
+HOST = 2_000_000_000
 MTU = 1500
 
 
-class DropTail:
-    """A queue that drops what it has no room for. Sizes are in bytes, times in s."""
-
-    def __init__(self, room):
-        self.room = room
-
-    def admits(self, _now, size, queued, _busy_until):
-        """Whether a packet may wait that finds so much waiting."""
-        return queued + size <= self.room
-
-    def serves(self, _now, _since, _left):
-        """Whether a packet that has waited so long, and leaves so much behind it, is sent."""
-        return True
+def path_of(**keys):
+    """The path of a scenario: a plain queue unless it says otherwise."""
+    return {"rate": f"{RATE} bit/s", "rtt": f"{RTT} s", "buffer": f"{BUFFER} B", **keys}
 
 
-class CoDel(DropTail):
-    """RFC 8289, section 5."""
-
-    target, interval = 5e-3, 0.1
-    above = due = 0.0
-    count = last = 0
-    dropping = False
-
-    def serves(self, now, since, left):
-        if now - since < self.target or left < MTU:
-            self.above, self.dropping = 0.0, False
-        elif self.above == 0.0:
-            self.above = now + self.interval
-        elif now >= self.above and (not self.dropping or now >= self.due):
-            if self.dropping:
-                self.count += 1
-            else:
-                again = self.count - self.last > 1 and now - self.due < 16 * self.interval
-                self.count = self.count - self.last if again else 1
-                self.last = self.count
-            self.due = (self.due if self.dropping else now) + self.interval / math.sqrt(self.count)
-            self.dropping = True
-            return False
-        return True
+def random_loss(probability):
+    """The key that says so."""
+    return {"loss": {"name": "random", "probability": probability}} if probability else {}
 
 
-class Red(DropTail):
-    """Floyd and Jacobson 1993, gentle, with the automatic settings of Floyd, Gummadi and Shenker 2001, section 5."""
+class Busy:
+    """A client whose host stands still before each stream."""
 
-    def __init__(self, room, rate):
-        super().__init__(room)
-        self.per_second = rate / (8 * MTU)
-        self.least = max(5.0, 5e-3 * self.per_second / 2)
-        self.most, self.weight, self.highest = 3 * self.least, -math.expm1(-1 / self.per_second), 0.1
-        self.average, self.count, self.random = 0.0, 0, np.random.default_rng(1)
+    def __init__(self, client, stall_s):
+        self.client, self.stall_s = client, stall_s
 
-    def admits(self, now, size, queued, busy_until):
-        if busy_until >= now:
-            self.average += self.weight * (queued / MTU - self.average)
-        else:
-            self.average *= math.exp((now - busy_until) * self.per_second * math.log1p(-self.weight))
-        if self.average < self.least:
-            self.count, part = 0, 0.0
-        elif self.average < self.most:
-            part = self.highest * (self.average - self.least) / (self.most - self.least)
-        else:
-            part = self.highest + (1 - self.highest) * (self.average - self.most) / self.most
-        self.count += 1
-        # Between two drops are 1/p to 2/p packets.
-        since = self.count * part
-        chance = 0.0 if since < 1 else min(1.0, part / (2 - since)) if since < 2 else 1.0
-        if part >= 1 or self.random.random() < chance:
-            self.count = 0
-            return False
-        return super().admits(now, size, queued, busy_until)
+    def __getattr__(self, name):
+        return getattr(self.client, name)
 
-
-class Policer:
-    """A token bucket, which is full at first."""
-
-    def __init__(self, rate, burst):
-        self.rate, self.burst, self.tokens, self.at = rate, burst, burst, 0.0
-
-    def admits(self, now, size):
-        self.tokens = min(self.burst, self.tokens + (now - self.at) * self.rate / 8)
-        self.at = now
-        if self.tokens < size:
-            return False
-        self.tokens -= size
-        return True
-
-
-class Path:
-    """A link and the server behind it, as `ProbeClient` shows them. On the wire packets are lost, delayed and overtaken."""
-
-    def __init__(self, queue, *, rate=RATE, policer=None, loss=0.0, jitter=0.0, reordered=0.0, extra=0.0, stalls=0.0):
-        self.queue, self.rate, self.policer = queue, rate, policer
-        self.loss, self.jitter, self.reordered, self.extra = loss, jitter, reordered, extra
-        self.random = np.random.default_rng(5)
-        self.began = self.now = 1000.0
-        self.stalls, self.seconds = stalls, math.inf
-        self.free = 0.0
-        self.bytes = 0
-
-    def spent(self):
-        return self.bytes
-
-    def elapsed(self):
-        return self.now - self.began
-
-    def sleep(self, seconds):
-        self.now += seconds
-
-    def is_v6(self):
-        return False
-
-    def host(self):
-        return "far", "6.12", ["cubic"]
-
-    def finish(self):
-        pass
-
-    def through_queue(self, sizes, sent):
-        """When each packet that is neither too long nor dropped has left the link."""
-        left, waiting, queued = [], deque(), 0
-
-        def serve(until):
-            nonlocal queued
-            while waiting and self.free <= until:
-                packet = waiting.popleft()
-                queued -= sizes[packet]
-                if self.queue.serves(max(self.free, sent[packet]), sent[packet], queued):
-                    self.free = max(self.free, sent[packet]) + sizes[packet] * 8 / self.rate
-                    left.append((packet, self.free))
-
-        for packet, (size, at) in enumerate(zip(sizes, sent, strict=True)):
-            serve(at)
-            if size > MTU or (self.policer and not self.policer.admits(at, size)):
-                continue
-            if self.queue.admits(at, size, queued, self.free):
-                waiting.append(packet)
-                queued += size
-                # An idle link takes it at once.
-                serve(at)
-        serve(math.inf)
-        return left
-
-    def on_wire(self, left):
-        """When, and in which order, packets arrive."""
-        arrived, earliest = [], 0.0
-        for packet, at in left:
-            if self.random.random() < self.loss:
-                continue
-            earliest = max(earliest, at + RTT / 2 + self.jitter * self.random.random())
-            late = self.extra if self.random.random() < self.reordered else 0.0
-            arrived.append((earliest + late + abs(self.random.normal(0, STAMP_S)), packet))
-        return sorted(arrived)
-
-    def stream(self, sizes, due_ns, echo, linger):
-        if self.elapsed() + due_ns[-1] * 1e-9 + linger > self.seconds:
-            raise PermissionError("budget")
-        self.now += self.stalls
-        begins, sent, free = self.now + RTT, [], 0.0
-        for size, due in zip(sizes, due_ns, strict=True):
-            free = max(begins + due * 1e-9, free)
-            sent.append(free)
-            free += size * 8 / HOST
-        arrived = self.on_wire(self.through_queue(sizes, sent))
-        order = np.array([packet for _, packet in arrived], int)
-        at = np.array([time for time, _ in arrived])
-        back = at + RTT / 2 + np.array([sizes[packet] for packet in order]) * 8 / self.rate
-        self.now = back.max() if echo and len(back) == len(sizes) else free + linger
-        cost = sum(sizes) + 40 * len(at) + (sum(sizes[packet] for packet in order) if echo else 0)
-        self.bytes += cost
-
-        def nanos(times):
-            return np.round(np.asarray(times) * 1e9).astype(np.uint64)
-
-        return {
-            # What is too long does not leave this host.
-            "sent_ns": nanos(np.where(np.array(sizes) > MTU, 0.0, sent)),
-            "arrived": order,
-            "arrived_ns": nanos(at),
-            "echoed_ns": nanos(at) if echo else np.zeros(len(at), np.uint64),
-            "back": order if echo else order[:0],
-            "back_ns": nanos(back) if echo else nanos(back[:0]),
-            "stamped": True,
-            "overflowed": 0,
-            "bytes": cost,
-        }
+    def stream(self, *arguments):
+        self.client.sleep(self.stall_s)
+        return self.client.stream(*arguments)
 
 
 @pytest.fixture
 def probed(monkeypatch):
     """`probed(path)` returns what the probe finds of it, with so many seconds and bytes."""
 
-    def over(path, seconds=18.0, most=40_000_000):
-        monkeypatch.setattr(session, "time", SimpleNamespace(sleep=path.sleep))
-        one, path.seconds = session.Session(path, most, seconds), seconds
-        found = measure.measure(one, budget.plan(most, seconds, []), [], "a model", lambda _: None).estimates
-        assert path.stalls or path.elapsed() <= seconds
-        assert path.spent() <= most
+    def over(path, seconds=18.0, most=40_000_000, stall_s=0.0, **host):
+        scenario = {"name": "a path", "duration": "1 s", "path": path, "flow": [{"cc": "reno"}]}
+        virtual = _core.VirtualProbe(json.dumps(scenario), most, seconds, host_rate=HOST, **host)
+        monkeypatch.setattr(session, "time", SimpleNamespace(sleep=virtual.sleep))
+        client = session.Session(Busy(virtual, stall_s) if stall_s else virtual, most, seconds)
+        found = measure.measure(client, budget.plan(most, seconds, []), [], "a path", lambda _: None).estimates
+        spent_bytes, spent_s = client.spent
+        assert stall_s or spent_s <= seconds
+        assert spent_bytes <= most
         return found
 
     return over
@@ -227,49 +66,61 @@ def holds(value, truth, within):
     assert value.low <= truth <= value.high
 
 
-def right(found, loss=0.0):
+def right(found, loss=0.0, delay_within=1e-6):
     """Rate, delay and random loss are right, whatever the queue."""
-    assert found.rate_bit_s.value == pytest.approx(RATE, rel=0.03)
-    assert found.base_rtt_s.value == pytest.approx(RTT, rel=0.01)
+    assert found.rate_bit_s.value == pytest.approx(RATE, rel=2e-3)
+    assert found.base_rtt_s.value == pytest.approx(RTT, rel=delay_within)
     assert found.loss.low <= loss <= found.loss.high
+    assert found.mtu_bytes.value == MTU
 
 
 @pytest.mark.parametrize("loss", [0.0, 2e-3])
 def test_a_plain_queue(probed, loss):
-    found = probed(Path(DropTail(BUFFER), loss=loss))
+    found = probed(path_of(**random_loss(loss)))
     right(found, loss)
-    holds(found.buffer_bytes, BUFFER, 0.05)
+    assert found.rate_bit_s.value == pytest.approx(RATE, rel=1e-9)
+    holds(found.buffer_bytes, BUFFER, 1e-3)
     assert found.jitter_s.value is None
     assert found.notes == []
 
 
-@pytest.mark.parametrize("queue", [CoDel(10**6), Red(10**6, RATE)])
+def is_managed(found):
+    """Whether the figure of the buffer is absent for this reason."""
+    return found.buffer_bytes.best is None and "the queue is managed (AQM)" in found.buffer_bytes.absent
+
+
+# CoDel with a shorter interval drops more often.
+@pytest.mark.parametrize("queue", ["codel", {"name": "codel", "interval": "20 ms"}, "red", "pie"])
 def test_a_managed_queue_has_no_buffer_but_this_reason(probed, queue):
-    found = probed(Path(queue))
+    found = probed(path_of(buffer="1 MB", queue=queue))
     right(found)
-    assert found.buffer_bytes.best is None
-    assert "the queue is managed (AQM)" in found.buffer_bytes.absent
+    assert is_managed(found)
 
 
-@pytest.mark.parametrize("room", [100_000, 250_000])
-def test_a_short_overload_may_fill_the_buffer_of_red(probed, room):
+@pytest.mark.parametrize(("room", "managed"), [(100_000, False), (250_000, True)])
+def test_a_short_overload_may_fill_the_buffer_of_red(probed, room, managed):
     # Its average covers a second: until it grows, the queue is a plain one.
-    found = probed(Path(Red(room, RATE)))
+    found = probed(path_of(buffer=f"{room} B", queue="red"))
     right(found)
-    if found.buffer_bytes.value is None:
-        assert "the queue is managed (AQM)" in found.buffer_bytes.absent
-    else:
-        holds(found.buffer_bytes, room, 0.05)
+    assert is_managed(found) == managed
+    if not managed:
+        holds(found.buffer_bytes, room, 0.01)
+
+
+def policed(rate, burst):
+    """A link of a rate, and a policer before it."""
+    police = [{"rate": f"{RATE} bit/s", "burst": f"{burst} B"}]
+    return path_of(rate=f"{rate} bit/s", buffer="500 kB", police=police)
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(200 * MBIT, 30_000), (100 * MBIT, 6_000), (100 * MBIT, 300_000)])
 def test_a_policer_is_told_from_the_rate_of_the_link(probed, rate, burst):
     # A bucket of 300 kB lasts longer than a point of the curve.
-    found = probed(Path(DropTail(500_000), rate=rate, policer=Policer(RATE, burst)))
+    found = probed(policed(rate, burst))
     right(found)
     assert found.rate_bit_s.low <= RATE <= found.rate_bit_s.high
-    assert found.links_bit_s.value == pytest.approx(rate, rel=0.03)
-    assert found.burst_bytes.value == pytest.approx(burst, rel=0.05, abs=MTU)
+    assert found.links_bit_s.value == pytest.approx(rate, rel=1e-6)
+    assert found.burst_bytes.value == pytest.approx(burst, abs=MTU)
     assert found.burst_bytes.low <= burst <= found.burst_bytes.high
     assert found.buffer_bytes.best is None
     assert "polices its rate" in found.buffer_bytes.absent
@@ -278,30 +129,56 @@ def test_a_policer_is_told_from_the_rate_of_the_link(probed, rate, burst):
 
 
 def test_a_policer_below_the_load_of_the_loss_test_leaves_no_loss(probed):
-    found = probed(Path(DropTail(500_000), rate=500 * MBIT, policer=Policer(RATE, 300_000)), most=200_000_000)
-    assert found.rate_bit_s.value == pytest.approx(RATE, rel=0.03)
+    found = probed(policed(500 * MBIT, 300_000), most=200_000_000)
+    assert found.rate_bit_s.value == pytest.approx(RATE, rel=1e-3)
     assert found.loss.best is None
     assert "polices its rate" in found.loss.absent
 
 
 def test_jitter_does_not_lengthen_the_buffer(probed):
-    found = probed(Path(DropTail(BUFFER), jitter=2e-3))
-    right(found)
-    assert found.jitter_s.value == pytest.approx(2e-3, rel=0.1)
-    holds(found.buffer_bytes, BUFFER, 0.1)
+    found = probed(path_of(vary={"name": "jitter", "max": "2 ms"}))
+    # The shortest of some hundred delays is near to the shortest there is.
+    right(found, delay_within=5e-3)
+    assert found.jitter_s.value == pytest.approx(2e-3, rel=0.06)
+    holds(found.buffer_bytes, BUFFER, 0.02)
 
 
 def test_reordering_is_counted_and_changes_nothing_else(probed):
-    found = probed(Path(DropTail(BUFFER), reordered=0.01, extra=5e-3))
+    found = probed(path_of(vary={"name": "reorder", "probability": 0.01, "extra": "5 ms"}))
     right(found)
     assert found.reordered.low <= 0.01 <= found.reordered.high
-    holds(found.buffer_bytes, BUFFER, 0.05)
+    holds(found.buffer_bytes, BUFFER, 5e-3)
 
 
 def test_a_busy_host_that_spends_the_time_leaves_what_was_found(probed):
     # Too few trains for more than a bound, and too little time for all loads.
-    found = probed(Path(DropTail(BUFFER), stalls=0.35))
-    assert (found.rate_bit_s.value, found.rate_bit_s.low) == (None, pytest.approx(RATE, rel=0.03))
+    found = probed(path_of(), stall_s=0.35)
+    assert (found.rate_bit_s.value, found.rate_bit_s.low) == (None, pytest.approx(RATE, rel=1e-6))
     assert "too few trains" in found.rate_bit_s.absent
     assert found.loss.low == 0
     assert found.buffer_bytes.best is None
+
+
+def test_a_host_that_stands_still_now_and_then_widens_the_intervals(probed):
+    # Streams that it interrupts have a gap. What was due meanwhile leaves later, and never as a burst.
+    found = probed(path_of(), stalls=[(0.25 * number, 0.02) for number in range(80)])
+    assert found.base_rtt_s.value == pytest.approx(RTT, rel=1e-6)
+    assert found.rate_bit_s.value == pytest.approx(RATE, rel=0.05)
+    assert found.rate_bit_s.high == pytest.approx(RATE, rel=1e-9)
+    holds(found.buffer_bytes, BUFFER, 0.06)
+    assert found.loss.value == 0
+
+
+def test_a_black_hole_is_found_by_what_arrives(probed):
+    found = probed(path_of(), mtu=4000, path_mtu=MTU)
+    right(found)
+    assert (found.mtu_bytes.value, found.mtu_bytes.high) == (MTU, MTU)
+    assert any("packets longer than 1500 bytes leave this host and do not arrive" in note for note in found.notes)
+
+
+def test_a_drift_of_the_clocks_is_found_and_removed_from_delays(probed):
+    found = probed(path_of(), drift_ppm=30)
+    right(found)
+    # The buffer is seen against the shortest delay of the session, so what the clocks gain meanwhile is in it: 0.4 ms of 20 ms.
+    assert found.buffer_bytes.value == pytest.approx(BUFFER, rel=0.03)
+    assert "the clocks drift apart by 30.0 us in a second; this was removed" in found.notes
