@@ -31,10 +31,10 @@ def test_in_virtual_time_the_probe_finds_the_path_of_the_page(monkeypatch):
     monkeypatch.setattr(session, "time", SimpleNamespace(sleep=virtual.sleep))
     client = session.Session(virtual, most_bytes, most_s)
     shares = budget.plan(most_bytes, most_s, algorithms)
-    found = measure.measure(client, shares, algorithms, "the page", lambda _: None)
-    estimates = found.estimates
+    measured = measure.measure(client, shares, algorithms, "the page", lambda _: None)
+    estimates = measured.estimates
     assert estimates.rate_bit_s.value == pytest.approx(RATE_BIT_S, rel=1e-9)
-    assert found.figures["capacity_bit_s"].value == pytest.approx(RATE_BIT_S, rel=1e-9)
+    assert measured.figures["capacity_bit_s"].value == pytest.approx(RATE_BIT_S, rel=1e-9)
     assert estimates.base_rtt_s.value == pytest.approx(RTT_S, rel=1e-9)
     assert estimates.buffer_bytes.value == pytest.approx(BUFFER_BYTES, rel=1e-9)
     # The interval is as wide as a packet before and after.

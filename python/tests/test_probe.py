@@ -402,7 +402,7 @@ def test_over_links_in_real_time_the_client_ends_well_writes_its_files_and_keeps
     assert done.returncode == 0, done.stderr
     assert read(folder).rate_bit_s.unit == "bit/s"
     assert load(folder / "path.toml").document["path"]["rate"]
-    assert Run.load(folder / "tcp-cubic").flows.height > 5
+    assert not Run.load(folder / "tcp-cubic").flows.is_empty()
     document = json.loads((folder / "probe.json").read_text())
     assert document["spent_bytes"] <= 30e6
     assert document["spent_seconds"] <= 14

@@ -24,7 +24,7 @@ def path_of(**keys):
 
 
 def random_loss(probability):
-    """The key that says so."""
+    """The keys of a path that loses packets at random."""
     return {"loss": {"name": "random", "probability": probability}} if probability else {}
 
 

@@ -69,7 +69,7 @@ impl Served {
         Answer::Ready
     }
 
-    /// Spends the bytes of a test, of which the client knows `bytes`; says so if they do not fit.
+    /// Spends the bytes of a test, of which the client knows `bytes`; returns a refusal if they do not fit.
     pub fn refuse(&mut self, cost: u64, bytes: u64) -> Option<Answer> {
         let fits = self.meter.take(cost);
         let left = self.meter.left();

@@ -2,7 +2,7 @@
 //!
 //! The client, its schedule and its budget are those of real paths, and so are the server's registry, limits and MACs. The session
 //! alone is not: its questions and answers are calls. Each still crosses the links as a packet, so that it takes its time, waits in
-//! queues, and is sent again if it is lost. Nothing waits in real time, and a scenario's seed decides all that is random.
+//! queues, and is retransmitted if it is lost. Nothing waits in real time, and a scenario's seed decides all that is random.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -31,7 +31,7 @@ const FAR_EPOCH_NS: u64 = NEAR_EPOCH_NS - 3_600_000_000_000;
 /// The keys of the only session, and its number.
 const KEYS: [Key; 3] = [[1; 32], [2; 32], [3; 32]];
 const SESSION: u64 = 7;
-/// The length of a question or an answer, bytes, and when it is sent again: TCP's least timeout on Linux.
+/// The length of a question or an answer, bytes, and when it is retransmitted: TCP's least timeout on Linux.
 const MESSAGE_BYTES: u32 = 150;
 const AGAIN: Duration = Duration::from_millis(200);
 /// Directions of the links.
@@ -215,10 +215,10 @@ impl Peer for VirtualPeer {
     }
 }
 
-/// What became of a packet: its place, its direction, and whether it arrived.
+/// The end of a packet's way: its place, its direction, and whether it arrived.
 type Fate = (usize, u8, bool);
 
-/// The links report what becomes of packets.
+/// The links report each packet that arrives or is gone.
 struct Fates(Sender<Fate>);
 
 impl Fates {
@@ -255,12 +255,12 @@ impl Packet {
         }
     }
 
-    /// The start of it, by which the links know its route.
+    /// The start of it, by which the links find its route.
     fn header(&self, direction: u8) -> [u8; 28] {
         let mut header = [0; 28];
         header[0] = 0x45;
         header[9] = if matches!(self, Self::Message) { TCP } else { UDP };
-        // The server's port: where the packet goes, or whence it comes.
+        // The server's port, which belongs to no flow of a scenario: the route is that of the first flow.
         let at = if direction == OUT { 22 } else { 20 };
         header[at..at + 2].copy_from_slice(&PORT.to_be_bytes());
         header
@@ -293,7 +293,7 @@ struct World {
     places: usize,
     /// The socket of the stream that is under way.
     stream: Option<Port>,
-    /// What became of the last message, when that is known.
+    /// Whether the last message arrived, when that is known.
     message: Option<bool>,
     far: Far,
 }
@@ -384,7 +384,7 @@ impl World {
         self.settle();
     }
 
-    /// What has become of packets: hosts receive those that arrived.
+    /// Hosts receive the packets that arrived.
     fn settle(&mut self) {
         while let Ok(fate) = self.settled.try_recv() {
             self.settle_one(fate);
