@@ -84,3 +84,30 @@ impl Served {
         all
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use super::{PATIENCE, Served};
+    use crate::limits::Limits;
+    use crate::registry::Live;
+
+    #[test]
+    fn patience_covers_a_stream_and_ends_with_the_session() {
+        let (from_client, from_server, connections) = ([1; 32], [2; 32], [3; 32]);
+        let (receiving, awaited) = (Mutex::new(None), Mutex::new(None));
+        let live = Arc::new(Live { id: 1, from_client, from_server, connections, receiving, awaited });
+        let limits = Limits { bytes: 1_000_000, millis: 60_000, rate: u64::MAX };
+        let mut served = Served::new(live, limits, false, Arc::default());
+        let patience = |served: &mut Served, seconds| served.patience(Duration::from_secs(seconds)).ok();
+        assert_eq!(patience(&mut served, 0), Some(PATIENCE));
+        served.stream(1, false, 1, 100, 30_000);
+        assert_eq!(patience(&mut served, 0), Some(PATIENCE + Duration::from_secs(30)));
+        // Once for each stream.
+        assert_eq!(patience(&mut served, 0), Some(PATIENCE));
+        assert_eq!(patience(&mut served, 69), Some(Duration::from_secs(1)));
+        assert_eq!(patience(&mut served, 70), None);
+    }
+}
