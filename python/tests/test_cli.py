@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import elephan
+from command_line import call
 from typer.testing import CliRunner
 
 from elephan import ScenarioError, dumbbell, flow, load
@@ -45,33 +45,33 @@ def test_version():
 
 
 def test_run_writes_a_folder_and_prints_tables(scenario: Path, tmp_path: Path):
-    done = elephan("run", str(scenario), "--out", str(tmp_path / "out"))
+    done = call("run", str(scenario), "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     assert "goodput" in done.stdout
     assert not list((tmp_path / "out").glob("*.png"))
-    again = elephan("run", str(scenario), "--out", str(tmp_path / "out"))
+    again = call("run", str(scenario), "--out", str(tmp_path / "out"))
     assert again.returncode == 2
     assert "--force" in again.stderr
-    assert elephan("run", str(scenario), "--out", str(tmp_path / "out"), "--force").returncode == 0
-    assert elephan("plot", "queue", str(tmp_path / "out")).returncode == 0
+    assert call("run", str(scenario), "--out", str(tmp_path / "out"), "--force").returncode == 0
+    assert call("plot", "queue", str(tmp_path / "out")).returncode == 0
     assert (tmp_path / "out" / "queue.png").exists()
 
 
 def test_a_run_says_that_it_samples_many_flows_less_often(scenario: Path, tmp_path: Path):
     many = ("run", str(scenario), "--set", "flow.count=1001", "--force", "--out", str(tmp_path / "out"))
-    assert "sampled every 200 ms" in elephan(*many).stdout
-    assert "sampled every" not in elephan(*many, "--set", "trace.interval=500ms").stdout
+    assert "sampled every 200 ms" in call(*many).stdout
+    assert "sampled every" not in call(*many, "--set", "trace.interval=500ms").stdout
 
 
 def test_only_the_simulator_has_threads(scenario: Path, tmp_path: Path):
     run = ("run", str(scenario), "--out", str(tmp_path / "out"), "--threads", "2")
-    assert elephan(*run, "--engine", "model").returncode == 2
+    assert call(*run, "--engine", "model").returncode == 2
     assert not (tmp_path / "out").exists()
-    assert elephan(*run).returncode == 0
+    assert call(*run).returncode == 0
 
 
 def test_json_is_all_there_is_on_stdout(scenario: Path, tmp_path: Path):
-    done = elephan(
+    done = call(
         "run", str(scenario), "--format", "json", "--seed", "7", "--set", "path.rtt=40ms", "--out", str(tmp_path / "o")
     )
     assert json.loads(done.stdout)["flows"][0]["label"] == "reno"
@@ -80,7 +80,7 @@ def test_json_is_all_there_is_on_stdout(scenario: Path, tmp_path: Path):
 
 
 def test_events_and_captures(scenario: Path, tmp_path: Path):
-    done = elephan("run", str(scenario), "--trace", "events", "--pcap", "bottleneck", "--out", str(tmp_path / "o"))
+    done = call("run", str(scenario), "--trace", "events", "--pcap", "bottleneck", "--out", str(tmp_path / "o"))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "o" / "events.parquet").exists()
     capture = tmp_path / "o" / "bottleneck.pcap"
@@ -96,21 +96,21 @@ def test_events_and_captures(scenario: Path, tmp_path: Path):
 
 
 def test_a_shown_scenario_has_every_key_of_its_profile_and_those_of_the_file():
-    shown = elephan("scenario", "show", "scenarios/engines/one-20.toml", "--set", "tcp.rto_variance_min=50ms")
+    shown = call("scenario", "show", "scenarios/engines/one-20.toml", "--set", "tcp.rto_variance_min=50ms")
     assert shown.returncode == 0, shown.stderr
     assert {"rack = true", 'window_reduction = "prr"', 'rto_variance_min = "50 ms"'} <= set(shown.stdout.splitlines())
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_runs(path: Path, tmp_path: Path):
-    assert elephan("scenario", "check", str(path)).returncode == 0
+    assert call("scenario", "check", str(path)).returncode == 0
     command = "sweep" if "[sweep]" in path.read_text() else "run"
-    done = elephan(command, str(path), "--out", str(tmp_path / "out"))
+    done = call(command, str(path), "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
 
 
 def test_a_large_scenario_is_loaded_where_that_is_asked_for(scenario: Path):
-    checked = elephan("scenario", "check", str(scenario), "--set", "trace.interval=1ps", "--large")
+    checked = call("scenario", "check", str(scenario), "--set", "trace.interval=1ps", "--large")
     assert checked.returncode == 0, checked.stderr
     assert "most of them for trace.interval" in checked.stdout
     interval = {"trace.interval": "1 ps"}
@@ -122,21 +122,21 @@ def test_a_large_scenario_is_loaded_where_that_is_asked_for(scenario: Path):
 
 
 def test_examples_are_known_by_their_names_and_copied_with_what_they_need(tmp_path: Path):
-    done = elephan("scenario", "check", "cellular", cwd=tmp_path)
+    done = call("scenario", "check", "cellular", cwd=tmp_path)
     assert done.stdout.startswith("cellular: valid, 3 runs"), done.stderr
     (tmp_path / "cellular").mkdir()  # a folder, of results for example, does not hide it
-    assert elephan("scenario", "check", "cellular", cwd=tmp_path).returncode == 0
-    done = elephan("scenario", "check", "celular", cwd=tmp_path)
+    assert call("scenario", "check", "cellular", cwd=tmp_path).returncode == 0
+    done = call("scenario", "check", "celular", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("celular: expected a scenario file, or an example: cellular, or another of ")
-    shown = elephan("scenario", "examples", "--out", "mine", cwd=tmp_path)
+    shown = call("scenario", "examples", "--out", "mine", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
-    assert elephan("scenario", "check", "mine/cellular.toml", cwd=tmp_path).returncode == 0
-    assert elephan("scenario", "examples", "--out", "mine", cwd=tmp_path).returncode == 2
+    assert call("scenario", "check", "mine/cellular.toml", cwd=tmp_path).returncode == 0
+    assert call("scenario", "examples", "--out", "mine", cwd=tmp_path).returncode == 2
 
 
 def test_drops_have_reasons_and_classes_have_rows(tmp_path: Path):
-    done = elephan("run", "priority", "--out", str(tmp_path / "o"))
+    done = call("run", "priority", "--out", str(tmp_path / "o"))
     assert done.returncode == 0, done.stderr
     summary = json.loads((tmp_path / "o" / "summary.json").read_text())
     link = summary["links"][0]
@@ -148,7 +148,7 @@ def test_drops_have_reasons_and_classes_have_rows(tmp_path: Path):
 
 
 def test_schema_is_json():
-    assert json.loads(elephan("scenario", "schema").stdout)["title"] == "Elephan scenario"
+    assert json.loads(call("scenario", "schema").stdout)["title"] == "Elephan scenario"
 
 
 # What takes long to import.
@@ -179,7 +179,7 @@ def test_a_run_imports_only_what_it_needs(scenario: Path, tmp_path: Path):
 
 
 def test_identical_repeats_are_said(tmp_path):
-    ran = elephan(
+    ran = call(
         *["compare", "--cc", "reno", "--flows", "1", "--duration", "25s", "--repeat", "2"], "--out", tmp_path / "out"
     )
     assert "the repeats of reno are identical" in " ".join(ran.stdout.split())
@@ -189,7 +189,7 @@ def test_identical_repeats_are_said(tmp_path):
 def test_estimates_are_numbers_in_csv_and_json(tmp_path):
     options = ["--cc", "reno", "--duration", "25s", "--repeat", "2", "--columns", "goodput,fair_share", "--force"]
     ran = [
-        elephan("compare", *options, "--format", form, "--out", tmp_path / "out", "--rate", "10Mbit/s")
+        call("compare", *options, "--format", form, "--out", tmp_path / "out", "--rate", "10Mbit/s")
         for form in ("csv", "json")
     ]
     rows, records = list(csv.DictReader(io.StringIO(ran[0].stdout))), json.loads(ran[1].stdout)
@@ -200,7 +200,7 @@ def test_estimates_are_numbers_in_csv_and_json(tmp_path):
 
 
 def test_a_column_that_only_other_runs_have_is_named(tmp_path):
-    ran = elephan(
+    ran = call(
         "run", "two-flows", "--set", "duration=30s", "--out", tmp_path / "out", "--columns", "goodput,received"
     )
     assert ran.returncode == 0
@@ -209,7 +209,7 @@ def test_a_column_that_only_other_runs_have_is_named(tmp_path):
 
 def test_columns_choose_the_keys_of_the_json_of_a_run(tmp_path):
     def printed(columns: str) -> Any:
-        ran = elephan(
+        ran = call(
             *["run", "two-flows", "--set", "duration=30s", "--out", tmp_path / "out", "--force"],
             *["--format", "json", "--columns", columns],
         )
@@ -226,7 +226,7 @@ def test_columns_choose_the_keys_of_the_json_of_a_run(tmp_path):
 
 
 def test_a_run_draws_the_windows(tmp_path):
-    ran = elephan("run", "two-flows", "--set", "duration=30s", "--out", tmp_path / "out")
+    ran = call("run", "two-flows", "--set", "duration=30s", "--out", tmp_path / "out")
     lines = [line for line in ran.stdout.splitlines() if line.startswith("flow ") and line[-1] in BARS]
     assert len(lines) == 2
     assert all(set(line.removeprefix(f"flow {k}: htcp")) <= {" ", *BARS} for k, line in enumerate(lines, 1))
@@ -253,7 +253,7 @@ def test_every_format_of_a_table_is_alone_on_standard_output(command: str):
 def test_the_doctor_names_each_part_and_what_it_needs(monkeypatch: pytest.MonkeyPatch):
     from elephan.studies import machine
 
-    done = elephan("doctor", "--format", "json")
+    done = call("doctor", "--format", "json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert [row["part"] for row in told] == list(machine.PARTS)

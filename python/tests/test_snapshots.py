@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import typer
-from command_line import elephan, shown
+from command_line import call, shown
 from typer import rich_utils
 from typer.core import TyperGroup
 
@@ -84,9 +84,9 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("words", [*commands(typer.main.get_command(app))], ids=" ".join)
 def test_help(words: tuple[str, ...], tmp_path: Path, snapshot):
-    done = elephan(*words, "--help")
+    done = call(*words, "--help")
     assert (done.returncode, done.stderr) == (0, "")
-    assert elephan(*words, "-h").stdout == done.stdout
+    assert call(*words, "-h").stdout == done.stdout
     # Nothing is cut off.
     assert "…" not in done.stdout
     if not words:
@@ -103,7 +103,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (folder / "small.toml").write_text(SMALL)
     printed = {"folder": str(folder)}
     for line in FIRST:
-        done = elephan(*shlex.split(line), cwd=folder)
+        done = call(*shlex.split(line), cwd=folder)
         assert done.returncode == 0, done.stderr
         printed[line] = done.stdout
     return printed
@@ -117,6 +117,6 @@ def test_results(line: str, first: dict[str, str], snapshot):
 @pytest.mark.parametrize("line", TABLES)
 def test_tables(line: str, first: dict[str, str], snapshot):
     folder = Path(first["folder"])
-    done = elephan(*shlex.split(line), cwd=folder)
+    done = call(*shlex.split(line), cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert shown(done.stdout, folder) == snapshot
