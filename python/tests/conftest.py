@@ -1,5 +1,6 @@
 """What several files of tests need."""
 
+import signal
 import time
 from pathlib import Path
 
@@ -19,6 +20,14 @@ STOLEN_SHARE = 0.1
 ATTEMPTS = 3
 # No attempt begins after this time.
 PATIENCE_S = 15.0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def stoppable():
+    """Processes that a test starts get the signals that `nohup`, or a shell in the background, made this one ignore."""
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 @pytest.fixture
