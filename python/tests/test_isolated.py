@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import call
 
 import elephan
 from elephan import _core
@@ -177,13 +178,13 @@ def test_a_comparison_goes_on_without_the_algorithm_that_crashes(crash: str, tmp
         "--out",
         f"{tmp_path}/out",
     )
-    done = called(*words, "--cc", f"reno,{crash}", "--isolate")
+    done = call(*words, "--cc", f"reno,{crash}", "--isolate")
     assert done.returncode == 1
     assert done.stderr == f"{crash}: expected a run to its end, found SIGSEGV in its process\n"
     assert "reno" in done.stdout
     assert "acts.c" not in done.stdout
     assert (tmp_path / "out" / "table.md").is_file()
-    alone = called(*words, "--cc", crash, "--isolate", "--force")
+    alone = call(*words, "--cc", crash, "--isolate", "--force")
     assert (alone.returncode, alone.stdout) == (2, "")
     # As the documentation tells, without it the command crashes.
     assert called(*words, "--cc", f"reno,{crash}", "--force").returncode == -signal.SIGSEGV
@@ -195,15 +196,15 @@ def test_a_run_and_a_sweep_tell_a_crash(crash: str, tmp_path: Path):
         'name = "mine"\nduration = "3 s"\n[path]\nrate = "20 Mbit/s"\nrtt = "40 ms"\nbuffer = "50% bdp"\n'
         f'[[flow]]\ncc = "reno"\n[sweep]\n"flow.cc" = ["reno", "{crash}", "cubic"]\nrepeat = 2\n'
     )
-    done = called("sweep", str(file), "--out", f"{tmp_path}/sweep", "--isolate")
+    done = call("sweep", str(file), "--out", f"{tmp_path}/sweep", "--isolate")
     assert done.returncode == 1
     assert done.stderr.count("SIGSEGV in its process") == 2
     assert "6 new, 0 reused, 2 failed" in done.stdout
     rows = elephan.Dataset(tmp_path / "sweep").runs()
     assert rows["error"].null_count() == 4
-    again = called("sweep", str(file), "--out", f"{tmp_path}/sweep", "--isolate")
+    again = call("sweep", str(file), "--out", f"{tmp_path}/sweep", "--isolate")
     assert "0 new, 6 reused, 2 failed" in again.stdout
-    one = called(
+    one = call(
         "run", str(file), "--set", "sweep={}", "--set", f"flow.cc={crash}", "--isolate", "--out", f"{tmp_path}/one"
     )
     assert (one.returncode, one.stdout) == (2, "")

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from command_line import call
 from distributed import Client
 from sweep_scenarios import SMALL, assert_same, small
 
@@ -241,16 +242,11 @@ def certificates(folder: Path) -> Path:
     return folder
 
 
-def run_sweep(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-c", "from elephan.cli import main; main()", "sweep", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
 def test_with_tls_only_those_with_a_certificate_take_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path, good, other = file_of(tmp_path, SMALL), certificates(tmp_path / "tls"), certificates(tmp_path / "other")
     with cluster_of(tmp_path, 1, tls=good) as (address, _, _):
         assert address.startswith("tls://")
-        ran = run_sweep(str(path), "--out", str(tmp_path / "far"), "--scheduler", address, "--tls", str(good))
+        ran = call("sweep", str(path), "--out", str(tmp_path / "far"), "--scheduler", address, "--tls", str(good))
         assert ran.returncode == 0, ran.stderr
         assert "12 new" in ran.stdout
         assert "warning" not in ran.stderr
@@ -261,7 +257,7 @@ def test_with_tls_only_those_with_a_certificate_take_part(tmp_path: Path, monkey
             assert "\n" not in str(error.value)
         with pytest.raises(elephan.SweepError, match="expected a Dask scheduler, found none"):
             schedulers.connect(address.replace("tls", "tcp"))
-        ran = run_sweep(str(path), "--out", str(tmp_path / "no"), "--scheduler", address, "--tls", str(other))
+        ran = call("sweep", str(path), "--out", str(tmp_path / "no"), "--scheduler", address, "--tls", str(other))
         assert ran.returncode == 1
         assert len(ran.stderr.strip().splitlines()) == 1, ran.stderr
         assert not (tmp_path / "no" / "index.parquet").exists()
@@ -277,7 +273,7 @@ def test_what_is_no_tls_is_refused_in_a_line(tmp_path: Path):
         (["--scheduler", "tls://127.0.0.1:9", "--tls", str(folder)], f"--tls: expected a file {folder}/ca.pem"),
         (["--tls", str(folder)], "--tls: expected a cluster with it, found none"),
     ):
-        ran = run_sweep(str(path), "--out", str(tmp_path / "out"), *more)
+        ran = call("sweep", str(path), "--out", str(tmp_path / "out"), *more)
         assert ran.returncode == 2, ran.stderr
         (line,) = ran.stderr.strip().splitlines()
         assert told in line
