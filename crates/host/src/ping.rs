@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use elephan_linux::{Urgency, make_urgent};
+use elephan_sys::{Urgency, make_urgent};
 use serde::{Deserialize, Serialize};
 
 use crate::tcp::patience;
@@ -93,7 +93,7 @@ fn cable(largest: u32, waiting_ns: Option<u64>) -> Result<Connected, Error> {
         threads = receiver;
         cable.coalesce(waiting_ns).map_err(refused("gro_flush_timeout of veth"))?;
     }
-    let socket = |end: &elephan_linux::Namespace, address| {
+    let socket = |end: &elephan_sys::Namespace, address| {
         end.within(|| {
             let socket = UdpSocket::bind((address, 0))?;
             socket.set_read_timeout(Some(PATIENCE))?;

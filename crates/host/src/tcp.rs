@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
-use elephan_linux::{Namespace, tcp_info};
+use elephan_sys::{Namespace, tcp_info};
 use serde::{Deserialize, Serialize};
 
 use crate::ethtool::Feature;

@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
 
-use elephan_linux::Namespace;
-use elephan_linux::device::{configure_veth, veth};
+use elephan_sys::Namespace;
+use elephan_sys::device::{configure_veth, veth};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 

@@ -7,15 +7,12 @@
 //! In virtual time (user-mode Linux with `time-travel=inf-cpu`) computing takes no time and a sleep ends
 //! exactly when it is due. So threads only sleep.
 
-use std::num::NonZeroU64;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use elephan_units::Time;
 use rustix::io::Errno;
 use rustix::param::clock_ticks_per_second;
-use rustix::thread::{
-    CpuSet, clock_nanosleep_absolute, sched_getaffinity, sched_setaffinity, set_current_timer_slack,
-};
+use rustix::thread::{CpuSet, clock_nanosleep_absolute, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Time since a run began.
@@ -66,11 +63,6 @@ impl Clock {
 fn monotonic_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// Time on the clock of the kernel's time stamps of packets, ns since 1970.
-pub fn wall_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }
 
 /// The length of a rest of a thread that otherwise polls the clock,
@@ -182,35 +174,6 @@ impl Processors {
         // If this is not permitted, the thread's processors are unchanged; the effect shows in the recorded
         // lateness.
         let _ = sched_setaffinity(None, &self.0);
-    }
-}
-
-/// The scheduling priority of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Urgency {
-    /// The default of other programs.
-    Ordinary,
-    /// Above all other programs: the emulator.
-    Realtime,
-    /// Above the emulator: code that holds the lock of a socket, even briefly. If it were preempted
-    /// meanwhile, packets for the socket would wait, and acknowledgments and data would be sent in one burst.
-    Socket,
-}
-
-/// Raises the priority of the calling thread, and makes its sleeps exact. The kernel lengthens the waits of other
-/// than real-time threads by up to 0.1 %. If this is not permitted, the thread is unchanged; the effect shows in the
-/// recorded lateness.
-pub fn make_urgent(urgency: Urgency) {
-    let _ = set_current_timer_slack(NonZeroU64::new(1));
-    let (policy, priority): (_, libc::c_int) = match urgency {
-        Urgency::Ordinary => (libc::SCHED_OTHER, 0),
-        Urgency::Realtime => (libc::SCHED_FIFO, 1),
-        Urgency::Socket => (libc::SCHED_FIFO, 2),
-    };
-    #[expect(unsafe_code, reason = "rustix does not have this call, and musl refuses it")]
-    // SAFETY: struct sched_param is one number, which outlives the call; zero is the calling thread.
-    unsafe {
-        libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority);
     }
 }
 

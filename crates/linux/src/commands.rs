@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use elephan_sys::Namespace;
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
-
-use crate::namespace::Namespace;
 
 /// Interval between checks for the end of the run.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);

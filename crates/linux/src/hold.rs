@@ -5,11 +5,12 @@ use std::thread;
 use std::time::Duration;
 
 use elephan_scenario::Plan;
+use elephan_sys::Namespace;
+use elephan_sys::device::{DEVICE, device_drops};
 
 use crate::clock::Processors;
-use crate::device::device_drops;
 use crate::emulator::Tunnels;
-use crate::{DEVICE, Error, Namespace, Options, Path, Quality, equip, quality, refused};
+use crate::{Error, Options, Path, Quality, equip, quality, refused};
 
 /// Interval between checks for the end.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);

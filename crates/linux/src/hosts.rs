@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard};
 
 use elephan_scenario::plan::{Flow, Plan};
+use elephan_sys::{TcpInfo, tcp_info};
 use elephan_traffic::Page;
 use elephan_units::Time;
 
 use crate::clock::Clock;
-use crate::tcp_info::{TcpInfo, tcp_info};
 
 /// The address of the host that sends data.
 pub const SENDER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);

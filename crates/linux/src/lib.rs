@@ -15,19 +15,16 @@
 mod clock;
 mod commands;
 mod crowds;
-pub mod device;
 mod emulator;
 mod hold;
 mod hosts;
 mod listener;
-mod namespace;
 mod observe;
 mod path;
 mod quality;
 mod sender;
 mod socket;
 mod streams;
-mod tcp_info;
 mod unsupported;
 
 use std::io;
@@ -38,20 +35,18 @@ use std::thread;
 use elephan_metrics::trace::{KernelTrace, QueueTrace};
 use elephan_metrics::{Control, Outcome, SoFar};
 use elephan_scenario::Plan;
+use elephan_sys::device::{self, DEVICE, device_drops};
+use elephan_sys::{Namespace, Urgency, make_urgent};
 use elephan_units::Time;
 use serde::{Deserialize, Serialize};
 
-pub use clock::{Clock, Urgency, make_urgent, wall_ns};
-pub use device::DEVICE;
+pub use clock::Clock;
 pub use hold::hold;
-pub use namespace::Namespace;
 pub use path::{Emulated, Host, Lateness, Path, RealTime};
 pub use quality::Quality;
-pub use tcp_info::{TcpInfo, tcp_info};
 pub use unsupported::unsupported;
 
 use crate::clock::Processors;
-use crate::device::device_drops;
 use crate::emulator::Tunnels;
 use crate::hosts::{Common, LISTENER, Occurrence, SENDER, Shared, groups, initial_windows, listener_address};
 use crate::observe::{Sampled, Sampler};

@@ -7,11 +7,13 @@ use std::sync::atomic::Ordering;
 
 use elephan_network::FIRST_PORT;
 use elephan_scenario::Plan;
+use elephan_sys::socket::{set, set_congestion_control};
+use elephan_sys::{Urgency, make_urgent};
 use elephan_traffic::Demand;
 use elephan_units::Time;
 use rustix::net::sockopt;
 
-use crate::clock::{Urgency, cpu_s, make_urgent};
+use crate::clock::cpu_s;
 use crate::hosts::{Common, address, groups, initial_windows};
 use crate::path::mtu;
 use crate::socket::{self, Poll};
@@ -35,17 +37,17 @@ pub fn open(plan: &Plan, algorithms: &[String]) -> io::Result<Vec<OwnedFd>> {
     let windows = initial_windows(plan);
     for (number, flow) in groups(plan).enumerate() {
         let made = socket::tcp()?;
-        socket::set_congestion_control(&made, &algorithms[number])?;
+        set_congestion_control(&made, &algorithms[number])?;
         if let Some(bytes) = flow.tcp.receive_buffer {
             // The window that the listener advertises, whatever memory the kernel needs for it.
             let clamp = bytes.get().min(1 << 30) as libc::c_int;
-            socket::set(&made, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, clamp)?;
+            set(&made, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, &[clamp])?;
         }
         if !flow.tcp.auto_tuning {
             sockopt::set_socket_recv_buffer_size_force(&made, plan.buffer(flow) as usize)?;
         }
         if may_wait(plan) {
-            socket::set(&made, libc::SOL_SOCKET, libc::SO_RCVLOWAT, LOW_WATER)?;
+            set(&made, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &[LOW_WATER])?;
         }
         // Connections inherit these.
         socket::set_dscp(&made, flow.dscp)?;

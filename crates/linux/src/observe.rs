@@ -9,12 +9,12 @@ use elephan_metrics::trace::{
 };
 use elephan_metrics::{Collector, FlowCounters, FlowSample, Setup};
 use elephan_scenario::plan::Flow;
+use elephan_sys::{TcpInfo, tcp_info};
 use elephan_units::Time;
 
 use crate::crowds;
 use crate::hosts::{Common, Occurrence, Shared, Totals, groups};
 use crate::streams::{self, Progress};
-use crate::tcp_info::{TcpInfo, tcp_info};
 
 /// Number of samples per round trip at which a recovery state of a sender, which lasts a round trip, is not
 /// missed.

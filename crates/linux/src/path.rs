@@ -21,7 +21,7 @@ pub enum Host {
 
 /// The network between the two hosts of a run. It finds the route of a packet by its port on the listening host.
 pub trait Path: Send {
-    /// Makes the device of a host, with the name [`crate::DEVICE`], in the calling thread's namespace. Called
+    /// Makes the device of a host, with the name [`elephan_sys::device::DEVICE`], in the calling thread's namespace. Called
     /// once for each host. The engine sets the device's MTU and address, and brings it up.
     fn device(&mut self, host: Host) -> io::Result<()>;
     /// Starts the network. Time zero of the run, and of the clock that it returns, is now.

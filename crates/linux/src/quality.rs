@@ -1,10 +1,10 @@
 //! The quality of a run, and the limits within which it is valid.
 
 use elephan_scenario::Plan;
+use elephan_sys::device::DeviceDrops;
 use elephan_units::Time;
 use serde::{Deserialize, Serialize};
 
-use crate::device::DeviceDrops;
 use crate::hosts::groups;
 use crate::path::{Emulated, Lateness, RealTime, mtu};
 

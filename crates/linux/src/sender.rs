@@ -7,15 +7,16 @@ use std::sync::atomic::Ordering;
 
 use elephan_network::{Events, FIRST_PORT};
 use elephan_scenario::plan::Flow;
+use elephan_sys::socket::{set, set_congestion_control};
+use elephan_sys::{Urgency, make_urgent, tcp_info};
 use elephan_traffic::{Crowd, Demand};
 use elephan_units::Time;
 use rustix::net::sockopt;
 
-use crate::clock::{Urgency, cpu_s, make_urgent};
+use crate::clock::cpu_s;
 use crate::hosts::{Common, Occurrence, address, initial_windows};
 use crate::path::mtu;
 use crate::socket::{self, Poll};
-use crate::tcp_info::tcp_info;
 
 /// Number of bytes written at once.
 const CHUNK: usize = 64 * 1024;
@@ -210,14 +211,14 @@ impl<'a> Sender<'a> {
         let plan = self.common.plan;
         let flow = self.flow_of(group);
         let made = socket::tcp()?;
-        socket::set_congestion_control(&made, &self.common.algorithms[group])?;
+        set_congestion_control(&made, &self.common.algorithms[group])?;
         // The kernel doubles the value, for its own overhead.
         let room = flow.tcp.send_buffer.map(|bytes| bytes.get().min(1 << 30) as usize);
         sockopt::set_socket_send_buffer_size_force(
             &made,
             room.unwrap_or_else(|| plan.buffer(flow) as usize),
         )?;
-        socket::set(&made, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, UNSENT)?;
+        set(&made, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, &[UNSENT])?;
         socket::set_dscp(&made, flow.dscp)?;
         socket::set_packet(&made, flow.tcp.packet.get(), self.mtu)?;
         if flow.tcp.pacing {

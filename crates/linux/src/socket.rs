@@ -5,13 +5,13 @@ use std::mem::{MaybeUninit, size_of_val, zeroed};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
+use elephan_sys::socket::set;
+use elephan_sys::wall_ns;
 use elephan_units::Time;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, sockopt};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
-use crate::clock::wall_ns;
 
 /// Connections that may wait to be accepted: as many as a crowd opens at once.
 pub const BACKLOG: i32 = 65_535;
@@ -48,39 +48,19 @@ pub fn udp() -> io::Result<OwnedFd> {
     ipv4(SocketType::DGRAM)
 }
 
-/// Sets a numeric option that rustix does not have.
-pub fn set(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
-    let length = size_of_val(&value) as libc::socklen_t;
-    #[expect(unsafe_code, reason = "options that rustix does not have")]
-    // SAFETY: the value outlives the call, and its length is correct.
-    let result =
-        unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), length) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Selects the congestion control by its name in the kernel.
-pub fn set_congestion_control(socket: &OwnedFd, name: &str) -> io::Result<()> {
-    sockopt::set_tcp_congestion(socket, name).map_err(io::Error::from).map_err(|error| {
-        io::Error::new(
-            error.kind(),
-            format!("congestion control \"{name}\": expected the kernel to have it: {error}"),
-        )
-    })
-}
-
 /// Limits the packets of a connection to `bytes`, where the device has a larger `mtu`.
 pub fn set_packet(socket: &OwnedFd, bytes: u64, mtu: u32) -> io::Result<()> {
     if bytes == u64::from(mtu) {
         return Ok(());
     }
     let mss = bytes.saturating_sub(TCP_HEADERS) as libc::c_int;
-    set(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, mss)
+    set(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &[mss])
 }
 
 /// Paces a connection, by the kernel's own rate for its window.
 pub fn pace(socket: &OwnedFd) -> io::Result<()> {
     // A maximum rate switches pacing on. As an unsigned number this is 34 Gbit/s; one more would be no limit.
-    set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, -2)
+    set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &[-2])
 }
 
 /// Sets the codepoint of outgoing packets.

@@ -13,12 +13,14 @@ use elephan_metrics::trace::{StreamRow, StreamTrace};
 use elephan_metrics::{Reception, StreamSummary};
 use elephan_network::FIRST_PORT;
 use elephan_scenario::Plan;
+use elephan_sys::socket::set;
+use elephan_sys::{Urgency, make_urgent, wall_ns};
 use elephan_traffic::Source;
 use elephan_units::Time;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 
-use crate::clock::{Clock, Urgency, Waits, make_urgent, wall_ns};
+use crate::clock::{Clock, Waits};
 use crate::hosts::LISTENER;
 use crate::socket;
 
@@ -120,7 +122,7 @@ pub fn listen(plan: &Plan) -> io::Result<Vec<OwnedFd>> {
     let mut sockets = Vec::new();
     for number in 0..plan.streams.len() {
         let socket = socket::udp()?;
-        socket::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
+        set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &[1])?;
         sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER)?;
         socket::bind(&socket, LISTENER, port(plan, number))?;
         sockets.push(socket);

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use elephan_linux::{Namespace, Urgency, device, make_urgent, tcp_info};
+use elephan_sys::{Namespace, Urgency, device, make_urgent, socket, tcp_info};
 use elephan_units::Time;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -474,13 +474,7 @@ fn set_option(fd: &OwnedFd, arguments: &Arguments<'_>) -> Result<Result<i64, Err
     } else {
         vec![arguments.listed(3)? as libc::c_int]
     };
-    #[expect(unsafe_code, reason = "options that rustix does not have")]
-    // SAFETY: the values outlive the call, and their length is correct.
-    let result = unsafe {
-        let length = size_of_val(numbers.as_slice()) as libc::socklen_t;
-        libc::setsockopt(fd.as_raw_fd(), level, number, numbers.as_ptr().cast(), length)
-    };
-    Ok(if result < 0 { Err(last_error()) } else { Ok(0) })
+    Ok(socket::set(fd, level, number, &numbers).map(|()| 0).map_err(|error| errno(&error)))
 }
 
 fn get_number(fd: &OwnedFd, level: libc::c_int, number: libc::c_int) -> Result<libc::c_int, Errno> {
@@ -490,9 +484,9 @@ fn get_number(fd: &OwnedFd, level: libc::c_int, number: libc::c_int) -> Result<l
     // SAFETY: the kernel writes no more than the given length.
     let result =
         unsafe { libc::getsockopt(fd.as_raw_fd(), level, number, (&raw mut value).cast(), &raw mut length) };
-    if result < 0 { Err(last_error()) } else { Ok(value) }
+    if result < 0 { Err(errno(&io::Error::last_os_error())) } else { Ok(value) }
 }
 
-fn last_error() -> Errno {
-    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
+fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use elephan_linux::tcp_info;
+use elephan_sys::tcp_info;
 use elephan_session::Session;
 
 use crate::message::{Answer, Arrivals, Ask, Chunk};

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use elephan_linux::wall_ns;
 use elephan_session::{Identity, Session, Token};
+use elephan_sys::wall_ns;
 
 use crate::datagram::{Datagram, HEADER_BYTES};
 use crate::limits::Limits;

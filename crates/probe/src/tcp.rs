@@ -2,12 +2,13 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use elephan_linux::{TcpInfo, tcp_info, wall_ns};
+use elephan_sys::socket::{limit_rate, set, set_congestion_control};
+use elephan_sys::{TcpInfo, tcp_info, wall_ns};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 use serde::{Deserialize, Serialize};
 
@@ -37,94 +38,14 @@ pub struct Tcp {
     pub bytes: u64,
 }
 
-/// `TCP_INFO` of the sender at a time: what the tables of a run need. Names and units are the kernel's
-/// (include/uapi/linux/tcp.h).
+/// `TCP_INFO` of the sender at a time: what the tables of a run need.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the kernel's names, documented there")]
 pub struct Sample {
     /// Time on the sender's clock, ns since 1970.
     pub at_ns: u64,
-    pub ca_state: u8,
-    pub snd_cwnd: u32,
-    pub snd_ssthresh: u32,
-    pub rtt: u32,
-    pub min_rtt: u32,
-    pub rto: u32,
-    pub unacked: u32,
-    pub sacked: u32,
-    pub lost: u32,
-    pub retrans: u32,
-    pub total_retrans: u32,
-    pub total_rto: u16,
-    pub delivered: u32,
-    pub snd_mss: u32,
-    pub bytes_acked: u64,
-    pub bytes_sent: u64,
-    pub bytes_retrans: u64,
-    pub delivery_rate: u64,
-    pub pacing_rate: u64,
-    pub busy_time: u64,
-    pub rwnd_limited: u64,
-    pub sndbuf_limited: u64,
-}
-
-impl Sample {
-    fn of(info: &TcpInfo) -> Self {
-        Self {
-            at_ns: wall_ns(),
-            ca_state: info.ca_state,
-            snd_cwnd: info.snd_cwnd,
-            snd_ssthresh: info.snd_ssthresh,
-            rtt: info.rtt,
-            min_rtt: info.min_rtt,
-            rto: info.rto,
-            unacked: info.unacked,
-            sacked: info.sacked,
-            lost: info.lost,
-            retrans: info.retrans,
-            total_retrans: info.total_retrans,
-            total_rto: info.total_rto,
-            delivered: info.delivered,
-            snd_mss: info.snd_mss,
-            bytes_acked: info.bytes_acked,
-            bytes_sent: info.bytes_sent,
-            bytes_retrans: info.bytes_retrans,
-            delivery_rate: info.delivery_rate,
-            pacing_rate: info.pacing_rate,
-            busy_time: info.busy_time,
-            rwnd_limited: info.rwnd_limited,
-            sndbuf_limited: info.sndbuf_limited,
-        }
-    }
-
-    /// The same as the kernel gives it; what is not kept is zero.
-    pub fn info(&self) -> TcpInfo {
-        TcpInfo {
-            ca_state: self.ca_state,
-            snd_cwnd: self.snd_cwnd,
-            snd_ssthresh: self.snd_ssthresh,
-            rtt: self.rtt,
-            min_rtt: self.min_rtt,
-            rto: self.rto,
-            unacked: self.unacked,
-            sacked: self.sacked,
-            lost: self.lost,
-            retrans: self.retrans,
-            total_retrans: self.total_retrans,
-            total_rto: self.total_rto,
-            delivered: self.delivered,
-            snd_mss: self.snd_mss,
-            bytes_acked: self.bytes_acked,
-            bytes_sent: self.bytes_sent,
-            bytes_retrans: self.bytes_retrans,
-            delivery_rate: self.delivery_rate,
-            pacing_rate: self.pacing_rate,
-            busy_time: self.busy_time,
-            rwnd_limited: self.rwnd_limited,
-            sndbuf_limited: self.sndbuf_limited,
-            ..TcpInfo::default()
-        }
-    }
+    /// The state of the connection.
+    #[serde(flatten)]
+    pub info: TcpInfo,
 }
 
 /// What one side saw of a transfer.
@@ -142,19 +63,12 @@ pub struct Transfer {
 pub fn offers(cc: &str, v6: bool) -> io::Result<()> {
     let family = if v6 { AddressFamily::INET6 } else { AddressFamily::INET };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    select(socket.as_fd(), cc)
-}
-
-fn select(socket: BorrowedFd<'_>, cc: &str) -> io::Result<()> {
-    sockopt::set_tcp_congestion(socket, cc).map_err(io::Error::from).map_err(|error| {
-        let wanted = "expected one that the kernel has and permits";
-        io::Error::new(error.kind(), format!("congestion control {cc:?}: {wanted}: {error}"))
-    })
+    set_congestion_control(&socket, cc)
 }
 
 /// Selects the congestion control of a sender, and limits its rate (bit/s).
 pub fn prepare(stream: &TcpStream, cc: &str, rate: u64) -> io::Result<()> {
-    select(stream.as_fd(), cc)?;
+    set_congestion_control(stream, cc)?;
     if rate < u64::MAX {
         limit_rate(stream, rate / 8)?;
     }
@@ -166,27 +80,11 @@ pub fn prepare(stream: &TcpStream, cc: &str, rate: u64) -> io::Result<()> {
 pub fn narrow(to: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
     let family = if to.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    set(&socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &NARROW)?;
+    set(&socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &[NARROW])?;
     // This is the time-out of connecting, too.
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(patience))?;
     connect(&socket, &to)?;
     Ok(TcpStream::from(socket))
-}
-
-/// Bytes/s at most; TCP itself paces where the device has no queue discipline that does.
-fn limit_rate(stream: &TcpStream, bytes_s: u64) -> io::Result<()> {
-    set(stream, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_s)
-}
-
-/// Sets an option whose value is a number.
-fn set<T: Copy>(socket: &impl AsRawFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
-    let length = size_of::<T>() as libc::socklen_t;
-    #[expect(unsafe_code, reason = "options that neither rustix nor nix has")]
-    // SAFETY: the value outlives the call, and its length is correct.
-    let result = unsafe {
-        libc::setsockopt(socket.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length)
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Bytes of IP packets of a connection, both directions, at most: each packet is counted with the longest headers.
@@ -241,7 +139,7 @@ pub fn send(
                 // The start and the end of a recovery between samples are kept, too.
                 let changed = info.ca_state != state && result.samples.len() < MOST_SAMPLES;
                 if due || changed || over {
-                    result.samples.push(Sample::of(&info));
+                    result.samples.push(Sample { at_ns: wall_ns(), info });
                     (result.wire_bytes, state) = (wire_bytes(&info), info.ca_state);
                 }
                 if due {

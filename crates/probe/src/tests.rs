@@ -110,7 +110,7 @@ fn tcp_goes_both_ways_and_an_unknown_algorithm_is_refused() {
         let total = receiver.received.last().expect("at the end").1;
         // Much less than 20 s: the bytes ended it.
         assert!((1_500_000..3_000_000).contains(&total), "{total}");
-        assert!(sender.samples.last().expect("at the end").bytes_acked >= total / 2);
+        assert!(sender.samples.last().expect("at the end").info.bytes_acked >= total / 2);
         assert!(client.spent() - before <= test.bytes, "{}", client.spent() - before);
         let wrong = Tcp { cc: "nonesuch".to_owned(), ..test };
         let refused = client.tcp(&wrong, &go).map(drop).expect_err("refused").to_string();

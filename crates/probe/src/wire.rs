@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use elephan_linux::{Urgency, make_urgent, wall_ns};
+use elephan_sys::{Urgency, make_urgent, wall_ns};
 
 use crate::socket::{Received, Socket};
 

@@ -21,7 +21,6 @@ mod manifest;
 mod partial;
 mod protocol;
 mod receive;
-mod record;
 mod send;
 mod source;
 mod stop;
@@ -38,7 +37,6 @@ pub use hash::BLOCK;
 pub use manifest::shown;
 pub use protocol::{Done, LeftOut};
 pub use receive::{Event, Incoming, Receiver};
-pub use record::{Record, Recorded};
 pub use send::{Limit, Options, Payload, Progress, Sent, send};
 
 /// The port of a receiver, if none is named.

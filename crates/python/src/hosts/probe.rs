@@ -9,7 +9,7 @@ use elephan_probe::{
     VirtualClient, Wire,
 };
 use elephan_session::Error as SessionError;
-use elephan_transfer::{Record, Recorded};
+use elephan_sys::{Record, Recorded};
 use elephan_units::Time;
 use numpy::PyArray1;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyPermissionError};
@@ -334,9 +334,9 @@ fn recorded(samples: &[Sample]) -> Option<Recorded> {
     let since = |sample: &Sample| Time::from_micros(sample.at_ns.saturating_sub(first.at_ns) / 1000);
     let mut record = Record::new(1);
     for sample in samples {
-        record.look(since(sample), &[sample.info()]);
+        record.look(since(sample), &[sample.info]);
     }
-    (since(last) > Time::ZERO).then(|| record.finish(since(last), &[last.info()]))
+    (since(last) > Time::ZERO).then(|| record.finish(since(last), &[last.info]))
 }
 
 /// A server that clients measure the path to; `bind` is an IP address (none: all addresses), and port 0 any port.

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use elephan_session::Token;
+use elephan_sys::Recorded;
 use elephan_transfer::{
-    Done, Error, Event, LeftOut, Limit, Options, PORT, Payload, Progress, Receiver, Recorded, Watch,
+    Done, Error, Event, LeftOut, Limit, Options, PORT, Payload, Progress, Receiver, Watch,
 };
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;

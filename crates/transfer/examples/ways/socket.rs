@@ -8,8 +8,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::thread;
 
-use elephan_linux::Namespace;
-use elephan_linux::device::{configure_veth, veth};
+use elephan_sys::Namespace;
+use elephan_sys::device::{configure_veth, veth};
+use elephan_sys::socket::set;
 use nix::cmsg_space;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -81,16 +82,7 @@ impl Told {
 
 /// Sends all blocks with `MSG_ZEROCOPY`. Returns the share of calls whose data the kernel copied after all.
 fn uncopied(socket: &TcpStream) -> io::Result<f64> {
-    let on: libc::c_int = 1;
-    #[expect(unsafe_code, reason = "an option that neither rustix nor nix has")]
-    // SAFETY: the value outlives the call, and its length is correct.
-    let set = unsafe {
-        let (place, length) = ((&raw const on).cast(), size_of_val(&on) as libc::socklen_t);
-        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, place, length)
-    };
-    if set < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    set(socket, libc::SOL_SOCKET, libc::SO_ZEROCOPY, &[1])?;
     let rooms = vec![vec![0x5a; BLOCK]; AHEAD + 1];
     // The number of calls until each room was sent.
     let mut until = vec![0_u32; rooms.len()];

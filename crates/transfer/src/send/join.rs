@@ -2,11 +2,12 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
 use elephan_session::{Session, connect};
+use elephan_sys::socket::limit_rate;
 use rustix::net::sockopt;
 
 use super::{Options, Sender};
@@ -51,7 +52,7 @@ impl Sender<'_> {
             })?;
         }
         if let Some(pace) = self.options.pace {
-            set_pace(socket, pace).map_err(|error| Error::System("--pace", error))?;
+            limit_rate(socket, pace).map_err(|error| Error::System("--pace", error))?;
         }
         session.send(&Hello::Join { transfer, key, stream })?;
         match session.receive("an answer to a stream")? {
@@ -87,16 +88,4 @@ pub(super) fn connect_any(to: &[SocketAddr], options: &Options) -> Result<Sessio
     let why = last.map_or_else(String::new, |error| format!(": {error}"));
     let text = format!("{}:{}: expected a receiver there, found none{why}", options.host, options.port);
     Err(Error::Asked(text))
-}
-
-/// Limits the rate of a connection, bytes per second.
-fn set_pace(socket: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
-    let length = size_of_val(&bytes) as libc::socklen_t;
-    #[expect(unsafe_code, reason = "rustix does not have this option")]
-    // SAFETY: the value outlives the call, and its length is correct.
-    let result = unsafe {
-        let place = (&raw const bytes).cast();
-        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, place, length)
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use elephan_linux::{TcpInfo, tcp_info};
 use elephan_session::{Session, Token};
+use elephan_sys::{Recorded, TcpInfo, tcp_info};
 use elephan_units::Time;
 
 use self::join::{connect_any, resolve};
@@ -21,7 +21,6 @@ pub use self::watch::Limit;
 use crate::carry::Stream;
 use crate::manifest::Entry;
 use crate::protocol::{Answer, Done, Hello, LeftOut, Offer, Report, VERSION};
-use crate::record::Recorded;
 use crate::source::{Source, Work};
 use crate::stop::Stop;
 use crate::{Error, MOST_STREAMS, Watch};

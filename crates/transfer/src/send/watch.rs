@@ -4,11 +4,10 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
 
-use elephan_linux::TcpInfo;
+use elephan_sys::{Record, TcpInfo};
 use elephan_units::Time;
 
 use super::{LOOK, Sender, Shared};
-use crate::record::Record;
 
 /// The rate and the limit that are shown are those of this time.
 const SHOWN: Time = Time::from_secs(1);

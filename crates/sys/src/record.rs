@@ -1,9 +1,10 @@
 //! The TCP_INFO of each stream, sampled ten times a second, as the tables of a run: a stream is a flow.
 
-use elephan_linux::TcpInfo;
 use elephan_metrics::trace::{FlowRow, FlowTrace, KernelTrace, TransferTrace};
 use elephan_metrics::{Collector, FlowCounters, FlowSample, Outcome, Setup};
 use elephan_units::Time;
+
+use crate::TcpInfo;
 
 /// Time between samples, at first.
 pub const INTERVAL: Time = Time::from_millis(100);

@@ -6,70 +6,109 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use elephan_metrics::trace::{FlowRow, KernelRow};
 use elephan_units::Time;
+use serde::{Deserialize, Serialize};
 
-/// `struct tcp_info`; an older kernel fills only a part of it, and the rest is zero.
+/// `struct tcp_info`; an older kernel fills only a part of it, and the rest is zero. A message about a connection has what the
+/// tables of a run need; what it does not have is zero where it arrives.
 #[repr(C)]
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the kernel's names, documented there")]
 pub struct TcpInfo {
+    #[serde(skip)]
     pub state: u8,
     pub ca_state: u8,
+    #[serde(skip)]
     pub retransmits: u8,
+    #[serde(skip)]
     pub probes: u8,
+    #[serde(skip)]
     pub backoff: u8,
+    #[serde(skip)]
     pub options: u8,
+    #[serde(skip)]
     pub window_scales: u8,
+    #[serde(skip)]
     pub limits: u8,
     pub rto: u32,
+    #[serde(skip)]
     pub ato: u32,
     pub snd_mss: u32,
+    #[serde(skip)]
     pub rcv_mss: u32,
     pub unacked: u32,
     pub sacked: u32,
     pub lost: u32,
     pub retrans: u32,
+    #[serde(skip)]
     pub fackets: u32,
+    #[serde(skip)]
     pub last_data_sent: u32,
+    #[serde(skip)]
     pub last_ack_sent: u32,
+    #[serde(skip)]
     pub last_data_recv: u32,
+    #[serde(skip)]
     pub last_ack_recv: u32,
+    #[serde(skip)]
     pub pmtu: u32,
+    #[serde(skip)]
     pub rcv_ssthresh: u32,
     pub rtt: u32,
+    #[serde(skip)]
     pub rttvar: u32,
     pub snd_ssthresh: u32,
     pub snd_cwnd: u32,
+    #[serde(skip)]
     pub advmss: u32,
+    #[serde(skip)]
     pub reordering: u32,
+    #[serde(skip)]
     pub rcv_rtt: u32,
+    #[serde(skip)]
     pub rcv_space: u32,
     pub total_retrans: u32,
     pub pacing_rate: u64,
+    #[serde(skip)]
     pub max_pacing_rate: u64,
     pub bytes_acked: u64,
+    #[serde(skip)]
     pub bytes_received: u64,
+    #[serde(skip)]
     pub segs_out: u32,
+    #[serde(skip)]
     pub segs_in: u32,
+    #[serde(skip)]
     pub notsent_bytes: u32,
     pub min_rtt: u32,
+    #[serde(skip)]
     pub data_segs_in: u32,
+    #[serde(skip)]
     pub data_segs_out: u32,
     pub delivery_rate: u64,
     pub busy_time: u64,
     pub rwnd_limited: u64,
     pub sndbuf_limited: u64,
     pub delivered: u32,
+    #[serde(skip)]
     pub delivered_ce: u32,
     pub bytes_sent: u64,
     pub bytes_retrans: u64,
+    #[serde(skip)]
     pub dsack_dups: u32,
+    #[serde(skip)]
     pub reord_seen: u32,
+    #[serde(skip)]
     pub rcv_ooopack: u32,
+    #[serde(skip)]
     pub snd_wnd: u32,
+    #[serde(skip)]
     pub rcv_wnd: u32,
+    #[serde(skip)]
     pub rehash: u32,
     pub total_rto: u16,
+    #[serde(skip)]
     pub total_rto_recoveries: u16,
+    #[serde(skip)]
     pub total_rto_time: u32,
 }
 
@@ -152,4 +191,30 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, place, &raw mut length)
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(info) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn a_message_has_what_the_tables_need() {
+        let info = TcpInfo {
+            rtt: 20_000,
+            total_rto: UNKNOWN,
+            bytes_acked: u64::MAX,
+            snd_wnd: 7,
+            ..TcpInfo::default()
+        };
+        let bytes = rmp_serde::to_vec_named(&info).unwrap();
+        assert_eq!(rmp_serde::from_slice::<TcpInfo>(&bytes).unwrap(), TcpInfo { snd_wnd: 0, ..info });
+        let named: BTreeMap<String, u64> = rmp_serde::from_slice(&bytes).unwrap();
+        let names: Vec<_> = named.keys().map(String::as_str).collect();
+        let expected = "busy_time bytes_acked bytes_retrans bytes_sent ca_state delivered delivery_rate lost min_rtt \
+                        pacing_rate retrans rto rtt rwnd_limited sacked snd_cwnd snd_mss snd_ssthresh sndbuf_limited \
+                        total_retrans total_rto unacked";
+        assert_eq!(names.join(" "), expected);
+    }
 }
