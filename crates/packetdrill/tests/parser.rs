@@ -2,6 +2,8 @@
 
 use elephan_packetdrill::parse;
 use elephan_packetdrill::script::{Action, Directive, Ecn, Packet, TcpOption, Value, When, flags};
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 fn events(text: &str) -> Vec<elephan_packetdrill::script::Event> {
     parse(text, "test.pkt").expect("it can be read").events
@@ -150,20 +152,41 @@ fn a_mistake_names_line_expected_and_found() {
     assert!(mistake(&format!("0 f({}", "[".repeat(100_000))).contains("not so deep"));
 }
 
-#[test]
-fn no_bytes_make_the_parser_panic() {
-    bolero::check!().for_each(|bytes: &[u8]| {
-        let _ = parse(&String::from_utf8_lossy(bytes), "fuzz");
-    });
+/// The parser lives through these bytes.
+fn reads_bytes(bytes: &[u8]) {
+    let _ = parse(&String::from_utf8_lossy(bytes), "fuzz");
+}
+
+/// The parser lives through a script, a part of which is replaced by a text.
+fn reads_damaged((at, length, text): &(u8, u8, String)) {
+    const WHOLE: &str = "--define=A=1\n`sysctl -q a=b`\n0...0.2 socket(..., SOCK_STREAM|B, {a = f(1), [2]}) = 3 E (no)\n\
+        +.1~+.2 > [ect0] FP. 1:2(1) ack 3 win 4 <sack 1:2 3:4,TS val 1 ecr 2,mss 5>\n* > - 1:1(0) <...>\n+0 %{ a }%\n";
+    let begin = usize::from(*at).min(WHOLE.len());
+    let end = (begin + usize::from(*length)).min(WHOLE.len());
+    let _ = parse(&format!("{}{text}{}", &WHOLE[..begin], &WHOLE[end..]), "fuzz");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+    #[test]
+    fn no_bytes_make_the_parser_panic(bytes in vec(any::<u8>(), 0..1000)) {
+        reads_bytes(&bytes);
+    }
+
+    #[test]
+    fn no_damage_to_a_script_makes_the_parser_panic(case in (any::<u8>(), any::<u8>(), any::<String>())) {
+        reads_damaged(&case);
+    }
 }
 
 #[test]
-fn no_damage_to_a_script_makes_the_parser_panic() {
-    const WHOLE: &str = "--define=A=1\n`sysctl -q a=b`\n0...0.2 socket(..., SOCK_STREAM|B, {a = f(1), [2]}) = 3 E (no)\n\
-        +.1~+.2 > [ect0] FP. 1:2(1) ack 3 win 4 <sack 1:2 3:4,TS val 1 ecr 2,mss 5>\n* > - 1:1(0) <...>\n+0 %{ a }%\n";
-    bolero::check!().with_type::<(u8, u8, String)>().for_each(|(at, length, text)| {
-        let begin = usize::from(*at).min(WHOLE.len());
-        let end = (begin + usize::from(*length)).min(WHOLE.len());
-        let _ = parse(&format!("{}{text}{}", &WHOLE[..begin], &WHOLE[end..]), "fuzz");
-    });
+#[ignore = "fresh seeds"]
+fn no_other_bytes_make_the_parser_panic() {
+    bolero::check!().for_each(reads_bytes);
+}
+
+#[test]
+#[ignore = "fresh seeds"]
+fn no_other_damage_to_a_script_makes_the_parser_panic() {
+    bolero::check!().with_type().for_each(reads_damaged);
 }

@@ -1,7 +1,13 @@
 //! Scripts of any content never make the simulated stack panic, and never run for ever.
 
 use bolero::TypeGenerator;
+use bolero::generator::bolero_generator::driver::{ByteSliceDriver, Options};
 use elephan_packetdrill::{Engine, Judgement, Report, Stop, parse, run};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Drawn bytes of a script.
+const BYTES: usize = 2048;
 
 /// An event of a script.
 #[derive(Clone, Debug, TypeGenerator)]
@@ -43,12 +49,25 @@ const OPENING: &str = "// elephan: tcp.ecn=true\n0 socket(..., SOCK_STREAM, IPPR
     +0 < S 0:0(0) win 65535 <mss 1000,sackOK,wscale 7,TS val 1 ecr 0>\n* > S. 0:0(0) ack 1 <...>\n\
     +.1 < . 1:1(0) ack 1 win 1000 <TS val 2 ecr 0>\n+0 accept(3, ..., ...) = 4\n";
 
+/// The simulated stack lives through a script of these lines.
+fn survives((opens, lines): &(bool, Vec<Line>)) {
+    let lines: Vec<String> = lines.iter().map(text).collect();
+    let _ = simulate(&format!("{}{}", if *opens { OPENING } else { "" }, lines.join("\n")));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+    #[test]
+    fn no_script_makes_the_simulator_panic(bytes in vec(any::<u8>(), BYTES)) {
+        let mut driver = ByteSliceDriver::new(&bytes, &Options::default());
+        survives(&TypeGenerator::generate(&mut driver).expect("any bytes are a script"));
+    }
+}
+
 #[test]
-fn no_script_makes_the_simulator_panic() {
-    bolero::check!().with_type::<(bool, Vec<Line>)>().for_each(|(opens, lines)| {
-        let lines: Vec<String> = lines.iter().map(text).collect();
-        let _ = simulate(&format!("{}{}", if *opens { OPENING } else { "" }, lines.join("\n")));
-    });
+#[ignore = "fresh seeds"]
+fn no_other_script_makes_the_simulator_panic() {
+    bolero::check!().with_type().for_each(survives);
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! The scenario parser is given text that was damaged: it never panics, what it refuses it refuses in lines that name the file, and what
-//! it accepts stays the same when it is written and read again. `make fuzz` does it for longer.
+//! it accepts stays the same when it is written and read again. `make fuzz` draws other damage, for longer.
+
+use std::sync::LazyLock;
 
 use bolero::{TypeGenerator, check};
 use elephan_net::Loss;
 use elephan_scenario::Scenario;
+use proptest::prelude::*;
 
+use crate::drawn::drawn;
 use crate::{project_scenarios, speaks_of_rust};
 
 /// What a careless or an evil hand does to a text.
@@ -51,14 +55,14 @@ const WORDS: [&str; 30] = [
 ];
 
 /// Every scenario of the project.
-fn texts() -> Vec<String> {
+static TEXTS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let texts: Vec<_> = project_scenarios()
         .iter()
         .map(|file| std::fs::read_to_string(file).expect("a scenario is text"))
         .collect();
     assert!(!texts.is_empty());
     texts
-}
+});
 
 fn damage(text: &str, all: &[Damage]) -> String {
     let mut bytes = text.as_bytes().to_vec();
@@ -89,32 +93,43 @@ fn damage(text: &str, all: &[Damage]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-#[test]
-fn a_damaged_scenario_is_refused_or_stays_what_it_is() {
-    let texts = texts();
-    check!().with_type::<(u8, Vec<Damage>, bool)>().for_each(|(which, all, as_json)| {
-        let text = damage(&texts[usize::from(*which) % texts.len()], all);
-        let read = if *as_json {
-            Scenario::from_json(&text, "damaged", &[])
-        } else {
-            Scenario::from_toml(&text, "damaged", &[])
-        };
-        match read {
-            Err(error) => {
-                for mistake in &error.mistakes {
-                    assert!(!mistake.to_string().contains('\n'), "{error}");
-                    assert!(!speaks_of_rust(&mistake.expected), "{error}");
-                }
-                // Of a file with sizes its own name comes first.
-                assert!(error.to_string().contains("damaged"), "{error}");
+/// A damaged scenario of the project is refused or stays what it is.
+fn survives((which, all, as_json): &(u8, Vec<Damage>, bool)) {
+    let text = damage(&TEXTS[usize::from(*which) % TEXTS.len()], all);
+    let read = if *as_json {
+        Scenario::from_json(&text, "damaged", &[])
+    } else {
+        Scenario::from_toml(&text, "damaged", &[])
+    };
+    match read {
+        Err(error) => {
+            for mistake in &error.mistakes {
+                assert!(!mistake.to_string().contains('\n'), "{error}");
+                assert!(!speaks_of_rust(&mistake.expected), "{error}");
             }
-            Ok(scenario) => {
-                let json = serde_json::to_string(&scenario).expect("a scenario can be written");
-                let again = Scenario::from_json(&json, "again", &[]).expect("what was written can be read");
-                assert_eq!(serde_json::to_string(&again).expect("a scenario can be written"), json);
-            }
+            // Of a file with sizes its own name comes first.
+            assert!(error.to_string().contains("damaged"), "{error}");
         }
-    });
+        Ok(scenario) => {
+            let json = serde_json::to_string(&scenario).expect("a scenario can be written");
+            let again = Scenario::from_json(&json, "again", &[]).expect("what was written can be read");
+            assert_eq!(serde_json::to_string(&again).expect("a scenario can be written"), json);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+    #[test]
+    fn a_damaged_scenario_is_refused_or_stays_what_it_is(case in drawn::<(u8, Vec<Damage>, bool)>()) {
+        survives(&case);
+    }
+}
+
+#[test]
+#[ignore = "fresh seeds"]
+fn another_damaged_scenario_is_refused_or_stays_what_it_is() {
+    check!().with_type().for_each(survives);
 }
 
 #[test]

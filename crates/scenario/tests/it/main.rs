@@ -1,6 +1,7 @@
 //! Tests of the scenario file from outside, all in one binary.
 
 mod bad_input;
+mod drawn;
 mod fuzz;
 mod limits;
 mod sampling;

@@ -3,6 +3,7 @@
 mod common;
 
 mod acceptance;
+mod drawn;
 mod dsack;
 mod duplicates;
 mod fuzz;
