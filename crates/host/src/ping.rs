@@ -270,6 +270,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "real time"]
     fn a_device_that_waits_delays_every_request() {
         if !possible() {
             return;
@@ -282,6 +283,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "real time"]
     fn a_stream_arrives_and_its_cost_is_known() {
         if !possible() {
             return;

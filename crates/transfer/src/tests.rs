@@ -217,6 +217,7 @@ fn holes_stay_holes() {
 }
 
 #[test]
+#[ignore = "real time"]
 fn a_cancelled_transfer_goes_on_where_it_was() {
     let places = places();
     fs::write(places.from.join("long"), noise(24 * BLOCK as usize, 4)).expect("a file");
@@ -251,6 +252,7 @@ fn a_cancelled_transfer_goes_on_where_it_was() {
 }
 
 #[test]
+#[ignore = "real time"]
 fn a_file_that_changes_meanwhile_is_left_out() {
     let places = places();
     let path = places.from.join("changing");
@@ -290,6 +292,7 @@ fn a_wrong_token_is_refused() {
 }
 
 #[test]
+#[ignore = "real time"]
 fn a_receiver_that_falls_silent_is_noticed_and_so_is_a_sender() {
     // A server that admits and then says nothing.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
