@@ -56,9 +56,10 @@ mod tests {
             let mut hurried = due.clone();
             hurried[last] -= 1;
             prop_assert!(check(&sizes, &hurried, rate).is_err());
-            // Never more than the rate, over any part of it.
-            let bits: u64 = sizes[..last].iter().map(|&size| u64::from(size) * 8).sum();
-            prop_assert!(bits as f64 / (due[last] as f64 * 1e-9) <= rate as f64 * (1.0 + 1e-3) + 8.0);
+            // Never more than the rate, but for the part of a nanosecond by which the time of each packet is rounded down.
+            let bits: u128 = sizes[..last].iter().map(|&size| u128::from(size) * 8).sum();
+            let longest_ns = u128::from(due[last]) + last as u128;
+            prop_assert!(bits * 1_000_000_000 <= u128::from(rate) * longest_ns);
         }
 
         #[test]
