@@ -29,7 +29,7 @@ measure = { interval = "1 s" }
 trace = { interval = "1 s" }
 """
 SWEEP = SCENARIO.replace("100000 s", "1 s") + '[sweep]\nrepeat = 2000\n"path.rtt" = ["10 ms", "20 ms"]\n'
-# Steps are the polls of a computation, which call the function that hears of its progress, and calls of what has no polls.
+# Steps are the polls of a computation, which call the function of its progress, and the calls of what has no polls.
 # Another thread sends the signal, because the computation itself has to notice it: in `step` the handler would run at once.
 SCRIPT = """
 import inspect, pathlib, queue, signal, sys, threading
@@ -323,8 +323,8 @@ def serving(self):
 live_runs.LiveRuns.__init__ = with_a_run
 uvicorn.Server.main_loop = serving
 """
-    found = elephan(tmp_path, "ui", "--port", "0", "--no-browser", due={1: number}, more=more)
-    assert found == (128 + number, "interrupted; the page is closed, results are in results")
+    outcome = elephan(tmp_path, "ui", "--port", "0", "--no-browser", due={1: number}, more=more)
+    assert outcome == (128 + number, "interrupted; the page is closed, results are in results")
 
 
 def test_a_second_signal_ends_the_process_at_once(tmp_path: Path) -> None:

@@ -184,8 +184,8 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     command = [sys.executable, "-c", CHECKING, str(tmp_path_factory.mktemp("checked"))]
     ran = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=600, check=False)
     assert ran.returncode == 0, ran.stderr
-    found: dict[str, Any] = json.loads(ran.stdout)
-    return found
+    costs: dict[str, Any] = json.loads(ran.stdout)
+    return costs
 
 
 def test_checking_what_is_hostile_takes_little_memory(checked: dict[str, Any]) -> None:
