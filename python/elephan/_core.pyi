@@ -104,13 +104,13 @@ class Decision:
 def register_object(name: str, path: PathLike[str]) -> None:
     """Registers the algorithm of a shared object, which has the C interface, under `name`.
 
-    Its code is loaded. Raises `ScenarioError` where it is none, or one of another version of the interface.
+    Its code is loaded. Raises `ScenarioError` for another file, and for another version of the interface.
     """
 
 def register_table(name: str, address: int) -> None:
     """Registers the algorithm whose table of functions is at an address of this process under `name`.
 
-    The table must stay. Raises `ScenarioError` where it is none.
+    The table must stay. Raises `ScenarioError` where there is no such table.
     """
 
 def register_class(
@@ -636,7 +636,7 @@ class ProbeClient:
     ) -> dict[str, Any]:
         """Sends datagrams on a schedule, which the server perhaps echoes.
 
-        They have these sizes (bytes of IP packets), and each is due so long after the first (ns). Waits up to `linger`
+        They have these sizes (bytes of IP packets), and each is due at an offset from the first (ns). Waits up to `linger`
         seconds for the last. Returns a dict: `sent_ns` for each; `arrived`, `arrived_ns`, `echoed_ns`: sequence numbers
         and times at the server; `back`, `back_ns`: those of echoes here; `stamped`: whether the kernel gave the times
         of departure; `overflowed`, `overflowed_back`: datagrams that the sockets dropped; `bytes` of IP packets. Times

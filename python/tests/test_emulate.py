@@ -37,7 +37,7 @@ ROUND_TRIP_MS = 40 + 2 * 0.8
 def root():
     """Skips a test where no namespace can be made."""
     if os.geteuid() != 0 or not Path("/dev/net/tun").exists():
-        pytest.skip("expected root and /dev/net/tun, found them not")
+        pytest.skip("expected root and /dev/net/tun, found neither")
 
 
 def test_without_root_there_is_one_clear_line(monkeypatch):

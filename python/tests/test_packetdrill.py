@@ -34,7 +34,7 @@ def named(path):
 def kernel():
     """Skips a test where a namespace with a TUN device cannot be made."""
     lacks = (
-        "" if os.geteuid() == 0 and Path("/dev/net/tun").exists() else "expected root and /dev/net/tun, found them not"
+        "" if os.geteuid() == 0 and Path("/dev/net/tun").exists() else "expected root and /dev/net/tun, found neither"
     )
     if lacks and REQUIRED:
         pytest.fail(lacks)

@@ -380,7 +380,7 @@ def test_a_wrong_token_and_a_busy_server_give_one_line(tmp_path):
 def root():
     """Skips a test where no namespace can be made."""
     if os.geteuid() != 0 or not Path("/dev/net/tun").exists():
-        pytest.skip("expected root and /dev/net/tun, found them not")
+        pytest.skip("expected root and /dev/net/tun, found neither")
 
 
 def known(tmp_path, path):

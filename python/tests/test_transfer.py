@@ -337,7 +337,7 @@ def test_python_gets_the_run_and_its_path() -> None:
 def test_a_lossy_path_is_recorded_as_it_is(tmp_path: Path) -> None:
     """Over links that are known: the shortest round-trip time is theirs, and no more arrives than they carry."""
     if os.geteuid() != 0 or not Path("/dev/net/tun").exists():
-        pytest.skip("expected root and /dev/net/tun, found them not")
+        pytest.skip("expected root and /dev/net/tun, found neither")
     path = dumbbell(
         rate="40 Mbit/s",
         rtt="30 ms",

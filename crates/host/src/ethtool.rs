@@ -16,7 +16,7 @@ const DRIVER_WORDS: usize = 49;
 const COALESCE_WORDS: usize = 23;
 const RINGS_WORDS: usize = 9;
 
-/// What the driver of a device tells. What it does not tell is none.
+/// What the driver of a device reports; `None` where it reports nothing.
 #[derive(Clone, Debug, Serialize)]
 pub struct Device {
     /// The driver's name.

@@ -167,7 +167,7 @@ fn round_trip(size: u32, number: u64, socket: &UdpSocket) -> io::Result<f64> {
     socket.send(&data)?;
     loop {
         match socket.recv(&mut response) {
-            // A late response to an earlier request is none to this one.
+            // A late response to an earlier request does not count.
             Ok(_) if response == number.to_ne_bytes() => return Ok(start.elapsed().as_secs_f64()),
             Ok(_) => {}
             Err(error) => waited = patience(error, waited)?,

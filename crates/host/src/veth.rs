@@ -55,7 +55,7 @@ impl Cable {
         Ok([kernel_threads(SENDER.0), kernel_threads(RECEIVER.0)])
     }
 
-    /// Lets the receiver's device wait so long after each round of its work before it looks for packets again: what the
+    /// Lets the receiver's device wait for this time after each round of its work before it looks for packets again: what the
     /// coalescing of interrupts does on a network card. Zero is no waiting.
     pub fn coalesce(&self, waiting_ns: u64) -> io::Result<()> {
         // As many rounds without a packet until it waits for an interrupt again.

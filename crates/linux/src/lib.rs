@@ -56,7 +56,7 @@ use crate::streams::Progress;
 /// Interval at which the caller is asked whether to continue the run.
 const REPORT_INTERVAL: Time = Time::from_millis(50);
 
-/// A sample is taken so long after it is due. In virtual time it so shows the effects of everything that is due
+/// Delay of a sample after it is due. In virtual time the sample so shows the effects of everything that is due
 /// at the same time, as in the simulator.
 const SETTLING: Time = Time::from_micros(1);
 

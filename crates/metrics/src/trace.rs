@@ -210,7 +210,7 @@ pub const TABLES: [(&str, &[Column]); 7] = [
 ];
 
 impl TransferTrace {
-    /// Adds a transfer; `end` is none where the run ended first.
+    /// Adds a transfer; `end` is `None` where the run ended first.
     pub fn add(&mut self, flow: u32, index: u64, bytes: u64, start: Time, end: Option<Time>) {
         let end_s = end.map_or(f64::NAN, Time::secs_f64);
         self.push(TransferRow { flow, index, start_s: start.secs_f64(), end_s, bytes });

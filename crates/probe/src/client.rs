@@ -140,7 +140,7 @@ impl<P: Peer, W: Wire> Client<P, W> {
         Ok(())
     }
 
-    /// Sends a stream: packets of these sizes (bytes of IP packets), each due so long after the first (ns). Waits at most `linger`
+    /// Sends a stream: packets of these sizes (bytes of IP packets), each due at an offset from the first (ns). Waits at most `linger`
     /// for the last ones.
     pub fn stream(
         &mut self,

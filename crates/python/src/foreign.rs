@@ -386,15 +386,15 @@ fn register_opened(name: &str, object: Result<Object, Mistake>) -> PyResult<()> 
     Ok(())
 }
 
-/// Registers the algorithm of a shared object, which has the C interface, under `name`. Its code is loaded. Raises `ScenarioError` where it is
-/// none, or one of another version of the interface.
+/// Registers the algorithm of a shared object, which has the C interface, under `name`. Its code is loaded. Raises `ScenarioError`
+/// for another file, and for another version of the interface.
 #[pyfunction]
 fn register_object(name: &str, path: PathBuf) -> PyResult<()> {
     register_opened(name, Object::open(&path))
 }
 
 /// Registers the algorithm whose table of functions is at an address of this process under `name`. The table must stay. Raises
-/// `ScenarioError` where it is none.
+/// `ScenarioError` where there is no such table.
 #[pyfunction]
 #[expect(unsafe_code, reason = "the caller has the table")]
 fn register_table(name: &str, address: usize) -> PyResult<()> {

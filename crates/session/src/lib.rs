@@ -1,7 +1,7 @@
 //! A session between two hosts: the probe's and the transfer's.
 //!
 //! A server has an [`Identity`], a key pair that it makes when it starts, and prints a [`Token`]: the fingerprint of its public
-//! key, and a secret. Who has the token can [`connect`]. The connection is TLS 1.3 (RFC 8446) with the raw public key of the server
+//! key, and a secret. A client with the token can [`connect`]. The connection is TLS 1.3 (RFC 8446) with the raw public key of the server
 //! (RFC 7250) in place of a certificate: the client refuses a key whose fingerprint is another, and then sends the secret, which
 //! the server compares. Nothing else is read from a client before that, and no more than a few hundred bytes.
 //!
@@ -29,7 +29,7 @@ pub use token::Token;
 /// Why a session could not be opened, or did not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The text of a token is none.
+    /// The text is not that of a token.
     #[error("token: expected the text that the server printed when it started, {0}")]
     Token(&'static str),
     /// The token is of another server, or of another start of this one.

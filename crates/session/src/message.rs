@@ -17,7 +17,7 @@ pub fn write(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
     to.flush()
 }
 
-/// Reads a message of at most `most` bytes. One that is longer, or is none, is [`io::ErrorKind::InvalidData`], with what was found.
+/// Reads a message of at most `most` bytes. Longer or malformed data are [`io::ErrorKind::InvalidData`], with what was found.
 pub fn read<T: DeserializeOwned>(from: &mut impl Read, most: u32) -> io::Result<T> {
     let invalid = |found: String| io::Error::new(io::ErrorKind::InvalidData, found);
     let mut length = [0; 4];

@@ -24,7 +24,7 @@ SENDER = "sender"
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An estimate with its 95 % interval.
 
-    `value` is none if the measurement did not tell it; then `absent` is the reason, and `low` or `high` a bound if it told one.
+    `value` is `None` if the measurement gave none; then `absent` is the reason, and `low` or `high` a bound if it told one.
     `method` says in a line how it was estimated, and `cost_bytes` how many bytes were sent for it.
     """
 
@@ -103,7 +103,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Estimates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of a path in the direction of the data. A field that is none was not measured at all.
+    """What is known of a path in the direction of the data. A field that is `None` was not measured at all.
 
     - `rate_bit_s`: rate of the bottleneck, counting IP packets; of a policer, the rate of its token bucket;
     - `base_rtt_s`: round-trip time without queueing and serialisation; `forward_s`, `backward_s`: its one-way parts;

@@ -14,7 +14,7 @@ FILE = "path.toml"
 # A buffer that nothing is known of: the rule of thumb of one bandwidth-delay product (Villamizar and Song 1994).
 ASSUMED_BUFFER = "100% bdp"
 DURATION = "60 s"
-# Cross traffic of less than a packet of 1500 bytes in a minute is none.
+# Cross traffic of less than a packet of 1500 bytes in a minute does not count.
 LEAST_CROSS_BIT_S = 8 * 1500 / 60
 
 Table = dict[str, Any]

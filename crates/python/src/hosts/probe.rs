@@ -183,7 +183,7 @@ impl ProbeClient {
 
     /// Sends datagrams on a schedule, which the server perhaps echoes.
     ///
-    /// They have these sizes (bytes of IP packets), and each is due so long after the first (ns). Waits up to `linger` seconds for the last. Returns a dict: `sent_ns` for each; `arrived`, `arrived_ns`, `echoed_ns`: sequence
+    /// They have these sizes (bytes of IP packets), and each is due at an offset from the first (ns). Waits up to `linger` seconds for the last. Returns a dict: `sent_ns` for each; `arrived`, `arrived_ns`, `echoed_ns`: sequence
     /// numbers and times at the server; `back`, `back_ns`: those of echoes here; `stamped`: whether the kernel gave the times of
     /// departure; `overflowed`, `overflowed_back`: datagrams that the sockets dropped; `bytes` of IP packets. Times are ns since
     /// 1970 on the clock of their host; zero means that it did not happen.

@@ -103,7 +103,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         }
     }
 
-    /// An event in which no packet left the wire is none: where the near end is in another site, there is no such event.
+    /// An event in which no packet left the wire does not count: where the near end is in another site, there is no such event.
     #[inline]
     fn count_progress(&mut self, far: usize, before: Option<u64>) -> Option<u64> {
         let after = self.part.progress(far);

@@ -33,7 +33,7 @@ impl Sender {
         }
     }
 
-    /// Whether a retransmission of an earlier recovery is in flight (`tcp_any_retrans_done`). A probe is none.
+    /// Whether a retransmission of an earlier recovery is in flight (`tcp_any_retrans_done`). A probe does not count.
     fn has_retransmitted(&self) -> bool {
         let front_was = self.board.front().is_some_and(Record::was_retransmitted);
         !self.awaits_probe_ack() && (front_was || self.board.retransmitted() > 0)

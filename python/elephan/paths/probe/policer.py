@@ -21,7 +21,7 @@ from elephan.paths.probe.session import Seen, Session
 LEAST = 3
 # The part of the capacity that overloads have to miss.
 MISSED = 0.05
-# A queue of no more packets than this is none.
+# A queue of no more packets than this does not count.
 FEW_PACKETS = 2
 LONGEST_S = 2.0
 # Parts of an overload whose rates give the interval.
