@@ -23,7 +23,7 @@ test: $(VENV)/dev $(BIN)/elephan ## The gate: every rule, without a clock, in te
 	cargo test --workspace --quiet --tests
 	cargo test --workspace --quiet --doc
 	@$(gate)
-	PYTHONPATH=$(GATE) $(BIN)/pytest --numprocesses auto --dist worksteal
+	PYTHONPATH=$(CURDIR)/$(GATE) $(BIN)/pytest --numprocesses auto --dist worksteal
 
 slow: $(VENV)/built $(VENV)/dev guest ## What needs an image, a browser, ns-2 or a wheel, and fresh cases: others for each commit.
 	$(MAKE) --jobs 2 --output-sync=target slow-rust slow-python slow-package slow-docs audit

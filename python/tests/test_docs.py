@@ -87,7 +87,7 @@ def test_a_new_page_of_verdicts_has_commands_of_this_version(tmp_path: Path):
     ]
     comparison["cause_of"] = "windows"
     place.write_text(json.dumps(report | {"quick": True}))
-    done = command_line.elephan("reproduce", "page", "--out", tmp_path, "--page", tmp_path / "page.md")
+    done = command_line.call("reproduce", "page", "--out", tmp_path, "--page", tmp_path / "page.md")
     assert done.returncode == 2
     assert done.stderr == (
         "expected a command line of this version, found 'elephan run two-flows --sett duration=1s': "
@@ -181,13 +181,13 @@ def shortened(line: str) -> str:
 def test_the_first_commands_of_a_reader_run(tmp_path: Path):
     """README's and the tutorial's. The other commands are carried out by `make slow`."""
     first = re.sub(r"--rate \S+", "--rate 10Mbit/s", shortened(command_lines(Path("README.md"))[0]))
-    done = command_line.elephan(*shlex.split(first), cwd=tmp_path)
+    done = command_line.call(*shlex.split(first), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "hstcp-fc" in done.stdout
     prepare(TUTORIAL, tmp_path)
     run, plot, *_ = command_lines(Path(TUTORIAL))
     for line in (run, plot):
-        done = command_line.elephan(*shlex.split(line), cwd=tmp_path)
+        done = command_line.call(*shlex.split(line), cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     summary = json.loads((tmp_path / "results/first/summary.json").read_text())
     assert f"- **goodput** is {summary['goodput_bit_s'] / 1e6:.1f} Mbit/s" in Path(TUTORIAL).read_text()

@@ -60,7 +60,7 @@ def elephan_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        yield command_line.elephan
+        yield command_line.call
 
 
 def hostile(*names: str) -> dict[str, Any]:
@@ -304,7 +304,7 @@ def test_a_report_of_an_experiment_stands_without_its_picture(
 def test_a_terminal_that_lacks_letters_shows_escapes(tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text(json.dumps({**SMALL, "flow": [{"cc": "reno", "label": "\N{ELEPHANT} ±"}]}))
     for arguments, shown in ((["run", "s.json"], r"\U0001f418 \xb1"), (COMPARE, r"\xb1")):
-        done = command_line.elephan(*arguments, cwd=tmp_path, encoding="ascii")
+        done = command_line.call(*arguments, cwd=tmp_path, encoding="ascii")
         assert done.returncode == 0, done.stderr
         assert shown in done.stdout
 

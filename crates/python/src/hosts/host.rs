@@ -9,7 +9,7 @@ use crate::watch::{Cancel, watch};
 /// Carries out one measurement of this host (JSON), and returns what was measured (JSON).
 ///
 /// Signal handlers run meanwhile; what they raise ends it. Raises `ScenarioError` for a value out of range, `OSError` where the system
-/// refuses something.
+/// refuses something. For Linux only.
 #[pyfunction]
 fn measure_host(py: Python<'_>, request: &str) -> PyResult<String> {
     use elephan_host::{Error, measure};
