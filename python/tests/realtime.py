@@ -1,9 +1,9 @@
 """The tier of real time: each test five times, and each deviation from the truth judged by its interval, as a published claim is.
 
 A test measures something by the clock of this machine, and hands its deviation and the bound to `deviation`. It asserts by itself
-only what no clock decides. The report has a line for each quantity: *within* if the 95 % interval of the five deviations lies within the
-bound, *outside* if it lies beyond it, else *undecided*; *disturbed* if it is not within the bound and the host took processor time or the
-emulator of links was late. `make realtime` ends with 1 unless every quantity is within its bound or disturbed.
+only what no clock decides. The report has a line for each quantity: *within* if the 95 % interval of the five deviations lies
+within the bound, *outside* if it lies beyond it, else *undecided*; *disturbed* if it is not within the bound and the host took
+processor time or the emulator of links was late. `make realtime` ends with 1 unless each is within its bound or disturbed.
 """
 
 from collections.abc import Callable, Iterator

@@ -2,8 +2,8 @@
 
 use std::os::fd::AsFd;
 
-use elephan_sys::tcp_info;
 use elephan_session::Session;
+use elephan_sys::tcp_info;
 
 use crate::message::{Answer, Arrivals, Ask, Chunk};
 use crate::registry::MOST_DATAGRAMS;

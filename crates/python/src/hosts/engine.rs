@@ -13,9 +13,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Value, json};
 
-use crate::{ScenarioError, convert, plan};
 use crate::tables::columns;
 use crate::watch::{Cancel, watch};
+use crate::{ScenarioError, convert, plan};
 
 #[derive(Default)]
 struct Progress {
@@ -124,8 +124,7 @@ fn run_guest<'py>(
     let launch = Launch { image, init: files.0, links: files.1 };
     let control = Progress::default();
     let tell = control.tell(progress.as_ref());
-    let measured =
-        watch(py, &control.cancel, tell, || elephan_guest::run(&launch, &plan, &job, &control))?;
+    let measured = watch(py, &control.cancel, tell, || elephan_guest::run(&launch, &plan, &job, &control))?;
     let measured = measured.map_err(|error| match error {
         elephan_guest::Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
         error => PyOSError::new_err(error.to_string()),
@@ -137,12 +136,7 @@ fn run_guest<'py>(
 /// with the file descriptors of this process for the near and the far host's namespace. Returns the quality of the emulation as
 /// JSON, as in a run. Raises `ScenarioError` where the scenario cannot be run, `OSError` where the system refuses.
 #[pyfunction]
-fn hold_links(
-    py: Python<'_>,
-    scenario: &str,
-    cancel: Py<Cancel>,
-    ready: Py<PyAny>,
-) -> PyResult<String> {
+fn hold_links(py: Python<'_>, scenario: &str, cancel: Py<Cancel>, ready: Py<PyAny>) -> PyResult<String> {
     let plan = plan(scenario)?;
     let cancel = cancel.get();
     let mut failed = None;

@@ -33,5 +33,5 @@ fn measure_host(py: Python<'_>, request: &str) -> PyResult<String> {
 
 /// Adds this module's function.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add_function(wrap_pyfunction!(measure_host, module)?)
+    module.add_function(wrap_pyfunction!(measure_host, module)?)
 }

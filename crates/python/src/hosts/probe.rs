@@ -16,8 +16,8 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyPermissionError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::ScenarioError;
 use super::transfer::tables;
+use crate::ScenarioError;
 use crate::watch::{Cancel, watch};
 
 fn failed(error: Error) -> PyErr {
