@@ -178,10 +178,10 @@ with client_of(Path(sys.argv[1])) as client:
 """
 
 
-@pytest.fixture(scope="module")
-def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+@pytest.fixture
+def checked(tmp_path: Path) -> dict[str, Any]:
     """What checking all of them took, in a process of its own."""
-    command = [sys.executable, "-c", CHECKING, str(tmp_path_factory.mktemp("checked"))]
+    command = [sys.executable, "-c", CHECKING, str(tmp_path)]
     ran = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=600, check=False)
     assert ran.returncode == 0, ran.stderr
     costs: dict[str, Any] = json.loads(ran.stdout)
@@ -195,9 +195,9 @@ def test_checking_what_is_hostile_takes_little_memory(checked: dict[str, Any]) -
 
 
 @pytest.mark.realtime
-def test_checking_what_is_hostile_takes_little_time(checked: dict[str, Any]) -> None:
+def test_checking_what_is_hostile_takes_little_time(checked: dict[str, Any], deviation: Callable[..., None]) -> None:
     """Many times what it takes: 0.2 s of processor time for the slowest."""
-    assert checked["slowest_s"] < 5, checked
+    deviation("processor time of the slowest, s", checked["slowest_s"], below=5)
 
 
 # ---- Requests ----
