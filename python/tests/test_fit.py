@@ -454,9 +454,7 @@ def test_draws_stay_near_their_intervals(value: float, down: float, up: float, s
 
 
 @pytest.mark.realtime
-def test_a_path_comes_back_from_the_kernel_of_this_machine(
-    tmp_path: Path, undisturbed: Callable[..., elephan.Run]
-) -> None:
+def test_a_path_comes_back_from_the_kernel_of_this_machine(tmp_path: Path, deviation: Callable[..., None]) -> None:
     """The running kernel's TCP over emulated links."""
     lacks = kernel.missing()
     if lacks:
@@ -465,10 +463,14 @@ def test_a_path_comes_back_from_the_kernel_of_this_machine(
     path = elephan.dumbbell(
         rate="20 Mbit/s", rtt="40 ms", buffer="100 packets", flows=flows, duration="10 s", engine="linux"
     )
-    ran = undisturbed(lambda: elephan.run(path))
-    found = infer(series.observe_results(ran.save(tmp_path / "run")))
-    near(found.rate_bit_s, 20e6)
-    near(found.base_rtt_s, 0.04)
-    if found.buffer_bytes is not None and found.buffer_bytes.value is not None:
+    ran = elephan.run(path)
+    estimates = infer(series.observe_results(ran.save(tmp_path / "run")))
+    for name, estimate, truth, share in (
+        ("rate", estimates.rate_bit_s, 20e6, 0.05),
+        ("base round-trip time", estimates.base_rtt_s, 0.04, 0.05),
         # Samples ten times a second miss some of the longest queue.
-        near(found.buffer_bytes, 100 * 1500, 0.15)
+        ("buffer", estimates.buffer_bytes, 100 * 1500, 0.15),
+    ):
+        value = estimate and estimate.value
+        relative = None if value is None else value / truth - 1
+        deviation(name, relative, within=share, because=ran.provenance["quality"]["invalid_because"])

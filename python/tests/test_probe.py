@@ -393,19 +393,20 @@ def known(tmp_path, path):
 
 @pytest.mark.realtime
 @pytest.mark.usefixtures("root")
-def test_over_links_in_real_time_the_client_ends_well_writes_its_files_and_keeps_to_the_budget(tmp_path):
+def test_over_links_in_real_time_the_client_ends_well_writes_its_files_and_keeps_to_the_budget(tmp_path, deviation):
     path = {"rate": '"50 Mbit/s"', "rtt": '"40 ms"', "buffer": '"125000 B"'}
     folder = tmp_path / "path"
-    with links(known(tmp_path, path)) as held, serving(at=held.far) as (_, _, token):
+    with links(known(tmp_path, path)) as emulated, serving(at=emulated.far) as (_, _, token):
         options = ("--max-bytes", "30MB", "--max-seconds", 14, "--cc", "cubic")
-        done = probe(FAR, "--out", folder, *options, token=token, at=held.near)
+        done = probe(FAR, "--out", folder, *options, token=token, at=emulated.near)
     assert done.returncode == 0, done.stderr
     assert read(folder).rate_bit_s.unit == "bit/s"
     assert load(folder / "path.toml").document["path"]["rate"]
     assert not Run.load(folder / "tcp-cubic").flows.is_empty()
     document = json.loads((folder / "probe.json").read_text())
     assert document["spent_bytes"] <= 30e6
-    assert document["spent_seconds"] <= 14
+    because = emulated.quality["invalid_because"]
+    deviation("spent time beside the budget", document["spent_seconds"] / 14 - 1, below=0, because=because)
 
 
 @pytest.mark.realtime
