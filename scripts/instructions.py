@@ -1,8 +1,8 @@
 """Count the instructions of a delivered segment in four cases of the benchmark: `make instructions`.
 
 Valgrind counts instructions, not seconds, so the count is the same on a busy machine. More than 2 % above the number of
-instructions.toml fails; so does more than 2 % below, because the file then no longer says what a segment costs. `--write` writes
-today's counts.
+instructions.toml fails; so does more than 2 % below, because the file then no longer says what a segment costs. `--write`
+writes today's counts.
 """
 
 import re

@@ -636,11 +636,11 @@ class ProbeClient:
     ) -> dict[str, Any]:
         """Sends datagrams on a schedule, which the server perhaps echoes.
 
-        They have these sizes (bytes of IP packets), and each is due at an offset from the first (ns). Waits up to `linger`
-        seconds for the last. Returns a dict: `sent_ns` for each; `arrived`, `arrived_ns`, `echoed_ns`: sequence numbers
-        and times at the server; `back`, `back_ns`: those of echoes here; `stamped`: whether the kernel gave the times
-        of departure; `overflowed`, `overflowed_back`: datagrams that the sockets dropped; `bytes` of IP packets. Times
-        are ns since 1970 on the clock of their host; zero means that it did not happen.
+        They have these sizes (bytes of IP packets), and each is due at an offset from the first (ns). Waits up to
+        `linger` seconds for the last. Returns a dict: `sent_ns` for each; `arrived`, `arrived_ns`, `echoed_ns`:
+        sequence numbers and times at the server; `back`, `back_ns`: those of echoes here; `stamped`: whether the kernel
+        gave the times of departure; `overflowed`, `overflowed_back`: datagrams that the sockets dropped; `bytes` of IP
+        packets. Times are ns since 1970 on the clock of their host; zero means that it did not happen.
         """
 
     def tcp(self, cc: str, down: bool, seconds: float, max_bytes: int) -> dict[str, Any]:
@@ -658,9 +658,9 @@ class VirtualProbe:
     """A session as `ProbeClient` has it, in virtual time, over the links of a scenario (JSON).
 
     Nothing waits, and the seed of the scenario decides all that is random. `host_rate` (bit/s) is that at which the
-    near host sends, and `mtu` the longest packet that its device takes, in bytes; longer ones than `path_mtu` vanish on
-    the path. The near host stands still at each of `stalls`: since the beginning, and for how long (s). The clock of
-    the far host gains `drift_ppm` on its own. Raises as `ProbeClient`.
+    near host sends, and `mtu` the longest packet that its device takes, in bytes; longer ones than `path_mtu`
+    vanish on the path. The near host stands still at each of `stalls`: since the beginning, and for how long (s).
+    The clock of the far host gains `drift_ppm` on its own. Raises as `ProbeClient`.
     """
 
     def __new__(

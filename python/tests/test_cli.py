@@ -200,9 +200,7 @@ def test_estimates_are_numbers_in_csv_and_json(tmp_path):
 
 
 def test_a_column_that_only_other_runs_have_is_named(tmp_path):
-    ran = call(
-        "run", "two-flows", "--set", "duration=30s", "--out", tmp_path / "out", "--columns", "goodput,received"
-    )
+    ran = call("run", "two-flows", "--set", "duration=30s", "--out", tmp_path / "out", "--columns", "goodput,received")
     assert ran.returncode == 0
     assert ran.stderr.splitlines()[-1] == "--columns: this run has no received"
 

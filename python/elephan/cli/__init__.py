@@ -183,6 +183,16 @@ def _wrong_value(error: Exception) -> str:
     return f"{parameter.opts[-1]}: expected {expected}, found {wrong['input']!r}"
 
 
+def _lacks(error: ImportError) -> str:
+    """What is not installed, or not built in a checkout, and how to get it. Any other error of an import is raised."""
+    if not error.name and not error.path:
+        return str(error)
+    package = (error.name or "").partition(".")[0]
+    if package not in EXTRAS:
+        raise error
+    return f"{package}: expected it to be installed, found none; `pip install 'elephan[{EXTRAS[package]}]'`"
+
+
 def main() -> None:
     """Run the command line. Each error gives one clear line, and never a traceback."""
     signals.heed()
@@ -208,17 +218,8 @@ def main() -> None:
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
         err.message("; ".join([text, *getattr(error, "__notes__", [])]))
         code = FAILED
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package not in EXTRAS:
-            raise
-        err.message(f"{package}: expected it to be installed, found none; `pip install 'elephan[{EXTRAS[package]}]'`")
-        code = FAILED
     except ImportError as error:
-        # A first build of a checkout lacks what deals with hosts, and says how to get it.
-        if error.name or error.path:
-            raise
-        err.message(str(error))
+        err.message(_lacks(error))
         code = FAILED
     except Exception as error:
         # Errors of typer itself: unknown options, values out of range. A group without a command has shown its help.
