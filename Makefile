@@ -19,7 +19,7 @@ demo: $(VENV)/simulator ## Compare four algorithms: a table and plots. The first
 	@echo "pictures: results/demo/cwnd.png, results/demo/goodput.png; next: $(BIN)/elephan run two-flows; make all builds the rest"
 
 # Three tiers of tests. The gate gives the same answer on any machine: virtual time, fixed cases, and nothing but Rust and Python.
-test: $(VENV)/dev $(BIN)/elephan ## The gate: every rule, without a clock, in ten minutes on two cores.
+test: $(VENV)/dev $(BIN)/elephan ## The gate: every rule, without a clock, some ten minutes on two cores.
 	cargo test --workspace --quiet --tests
 	cargo test --workspace --quiet --doc
 	@$(gate)
