@@ -15,7 +15,7 @@ import pytest
 from command_line import call
 from typer.testing import CliRunner
 
-from elephan import ScenarioError, dumbbell, flow, load
+from elephan import ScenarioError, _core, dumbbell, flow, load
 from elephan.api.scenario import Scenario
 from elephan.base.numbers import BARS
 from elephan.base.text import Terminal
@@ -338,3 +338,12 @@ def test_only_long_runs_are_announced(scenario: Path, monkeypatch, capsys):
     progress.announce([Scenario({**short.document, "engine": "model"})], repeat=100_000, cores=1)
     progress.announce([Scenario({**short.document, "engine": "linux"})], repeat=40)
     assert capsys.readouterr().err == "40 runs in real time: 2 min\n"
+
+
+def test_a_first_build_of_a_checkout_names_what_builds_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacks(*_: object, **_named: object) -> None:
+        raise ImportError("without run_packetdrill; `make all` builds the rest")
+
+    monkeypatch.setattr(_core, "run_packetdrill", lacks)
+    done = call("packetdrill")
+    assert (done.returncode, done.stderr) == (1, "without run_packetdrill; `make all` builds the rest\n")

@@ -276,7 +276,8 @@ fn __getattr__(name: &str) -> PyResult<()> {
     if name.starts_with("__") {
         return Err(pyo3::exceptions::PyAttributeError::new_err(name.to_owned()));
     }
-    let text = format!("{name}: this build has the simulator alone; `make all` builds what deals with hosts");
+    let text =
+        format!("this checkout has built the simulator alone, without {name}; `make all` builds the rest");
     Err(pyo3::exceptions::PyImportError::new_err(text))
 }
 
