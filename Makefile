@@ -9,7 +9,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 .DEFAULT_GOAL := all
 .PHONY: all help demo test slow slow-rust slow-python slow-package slow-docs realtime fmt instructions guest objects wheel fuzz lint audit pins memcheck mutants bench bench-emulator bench-kernel engines kernel-tools kernel-image bench-sweep bench-transfer bench-peers coming-from published web screenshots gallery docs measured declared reproduction clean
 
-all: $(VENV)/built ## Build all that a checkout uses: the simulator, and what deals with hosts (`elephan probe`, `transfer`, kernels as engines).
+all: $(VENV)/built ## Build the rest of a checkout: what deals with hosts (`elephan probe`, `transfer`, kernels as engines), and the optional packages (`elephan ui`, `query`, Dask).
 
 help: ## List the tasks.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,7 +25,7 @@ test: $(VENV)/dev $(BIN)/elephan ## The gate: every rule, without a clock, some 
 	@$(gate)
 	PYTHONPATH=$(CURDIR)/$(GATE) $(BIN)/pytest --numprocesses auto --dist worksteal
 
-slow: $(VENV)/built $(VENV)/dev guest ## What needs an image, a browser, ns-2 or a wheel, and fresh cases: others for each commit.
+slow: $(VENV)/built guest ## What needs an image, a browser, ns-2 or a wheel, and fresh cases: others for each commit.
 	$(MAKE) --jobs 2 --output-sync=target slow-rust slow-python slow-package slow-docs audit
 
 # A commit has cases of its own, and the same on every machine.
@@ -49,11 +49,11 @@ slow-package:
 slow-docs: docs
 	$(BIN)/elephan reproduce kelly2003 --quick --out results/reproduce-quick | tail -1
 
-realtime: $(VENV)/built $(VENV)/dev guest ## What the clock of this machine decides, each test five times: probe, transfer, emulate, host, the engine linux. For quiet machines and releases.
+realtime: $(VENV)/built guest ## What the clock of this machine decides, each test five times: probe, transfer, emulate, host, the engine linux. For quiet machines and releases.
 	$(BIN)/pytest -m realtime -rsR
 	for attempt in 1 2 3 4 5; do cargo test --quiet $(addprefix -p elephan-,host linux probe session transfer) -- --ignored || exit 1; done
 
-fuzz: $(VENV)/built $(VENV)/dev ## Fuzz tests: damaged scenarios and results, and segments in any order, for a quarter of an hour; then scenarios drawn from the schema, without end. FUZZ="--count 20000" limits them.
+fuzz: $(VENV)/built ## Fuzz tests: damaged scenarios and results, and segments in any order, for a quarter of an hour; then scenarios drawn from the schema, without end. FUZZ="--count 20000" limits them.
 	BOLERO_RANDOM_TEST_TIME_MS=300000 nice cargo test --quiet -p elephan-tcp -p elephan-scenario --test it fuzz -- --ignored
 	FUZZ_EXAMPLES=3000 nice $(BIN)/pytest python/tests/test_damaged.py --hypothesis-profile fresh
 	nice cargo run --quiet -p elephan-sim --example fuzz -- $(FUZZ)
@@ -63,7 +63,7 @@ fmt: $(VENV)/dev ## Format all sources, and mend what the linters can.
 	$(BIN)/ruff check --quiet --fix python scripts docs/notebooks
 	$(BIN)/ruff format --quiet python scripts docs/notebooks
 
-lint: $(VENV)/built $(VENV)/dev ## Formatting, warnings as errors, spelling and usage.
+lint: $(VENV)/built ## Formatting, warnings as errors, spelling and usage.
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff check python scripts docs/notebooks
@@ -214,7 +214,7 @@ $(VENV)/simulator: $(VENV)/installed $(SOURCES)
 	@$(call develop,$(if $(wildcard $(VENV)/built),,--no-default-features))
 	@touch $@
 
-$(VENV)/built: $(VENV)/installed $(SOURCES)
+$(VENV)/built: $(VENV)/dev $(SOURCES)
 	@echo "building the extension module with all that deals with hosts, a minute the first time"
 	@$(call develop,)
 	@touch $(VENV)/simulator $@
