@@ -115,8 +115,10 @@ def test_results(line: str, first: dict[str, str], snapshot):
 
 
 @pytest.mark.parametrize("line", TABLES)
-def test_tables(line: str, first: dict[str, str], snapshot):
+def test_tables(line: str, first: dict[str, str], snapshot, monkeypatch: pytest.MonkeyPatch):
     folder = Path(first["folder"])
+    # `cc list` shows the modules that this user has imported.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
     done = call(*shlex.split(line), cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert shown(done.stdout, folder) == snapshot
