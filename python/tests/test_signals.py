@@ -11,13 +11,20 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
-from elephan import Dataset, kernel
+from elephan import Dataset, Run, Sweep, kernel, load, sweep
+from elephan.engines.run import run as simulate
 from elephan.kernel import image
+from elephan.studies.sweeps import worker
+from elephan.studies.sweeps.schedulers import Local
+from elephan.studies.sweeps.writer import Writer
 
 # Ends a command that hangs; no test decides by it.
 HANGS_S = 120
@@ -173,6 +180,58 @@ worker.simulate = finished
     )
     assert Dataset(tmp_path / "out").index().height == kept
     assert not [path for path in tmp_path.rglob(".elephan-*") if path.name != ".elephan-lock"]
+
+
+def test_a_signal_at_any_line_loses_no_finished_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception comes where Python would call the handler of a signal: before each line of the loop, its pool and writer."""
+    (tmp_path / "scenario.toml").write_text(
+        SCENARIO.replace("100000 s", "10 ms").replace("1 s", "1 ms") + "[sweep]\nrepeat = 6\n"
+    )
+    scenario = load(tmp_path / "scenario.toml")
+    monkeypatch.setattr("elephan.studies.sweeps.batches.BATCH_S", 0.0)
+    finished: list[int] = []
+
+    def simulated(*arguments: Any, **named: Any) -> Run:
+        run = simulate(*arguments, **named)
+        finished.append(1)
+        return run
+
+    monkeypatch.setattr(worker, "simulate", simulated)
+    names = ("_run_missing", "_take", "finished", "forget", "close", "add", "flush")
+    codes = {getattr(kind, name).__code__ for kind in (Sweep, Local, Writer) for name in names if hasattr(kind, name)}
+
+    def interrupted(out: Path, line: tuple[str, int] | None, visit: int) -> set[tuple[str, int]]:
+        """The lines that a sweep passes which is interrupted when it comes to a line for the `visit`-th time."""
+        passed: Counter[tuple[str, int]] = Counter()
+
+        def trace(frame: FrameType, event: str, _: object) -> Any:
+            if frame.f_code not in codes:
+                return None
+            here = (frame.f_code.co_name, frame.f_lineno)
+            if event == "line":
+                passed[here] += 1
+                if here == line and passed[here] == visit:
+                    raise KeyboardInterrupt
+            return trace
+
+        finished.clear()
+        sys.settrace(trace)
+        try:
+            sweep(scenario, out, workers=1).run()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        return set(passed)
+
+    lines = interrupted(tmp_path / "whole", None, 0)
+    assert len(lines) > 40
+    for line in sorted(lines):
+        for visit in (1, 2):
+            out = tmp_path / f"{line[0]}-{line[1]}-{visit}"
+            interrupted(out, line, visit)
+            kept = Dataset(out).index().height if (out / "sweep.json").exists() else 0
+            assert kept == len(finished), (line, visit)
 
 
 def test_a_reproduction_keeps_its_runs(tmp_path: Path) -> None:

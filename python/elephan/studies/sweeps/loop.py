@@ -311,9 +311,13 @@ class Sweep:
                     number += 1
                     sent[number] = waiting.batch(pool.workers())
                     pool.submit(number, [(one.run, one.scenario) for one in sent[number]])
-                finished = [(sent.pop(which), outcome) for which, outcome in pool.finished()]
+                taken = []
+                for which, outcome in pool.finished():
+                    taken += self._take(which, sent[which], outcome, waiting, out)
+                    pool.forget(which)
+                    del sent[which]
                 # The whole batch is recorded before any run is yielded, because the caller may stop here.
-                yield from [run for runs, outcome in finished for run in self._take(runs, outcome, waiting, out)]
+                yield from taken
                 if out.waiting_bytes > FLUSH_BYTES or time.monotonic() - flushed > FLUSH_S:
                     out.flush()
                     flushed = time.monotonic()
@@ -321,13 +325,13 @@ class Sweep:
         finally:
             try:
                 for which, batch in pool.close(at_once=at_once):
-                    self._take(sent.pop(which), batch, waiting, out)
+                    self._take(which, sent[which], batch, waiting, out)
             finally:
                 # Finished runs are kept, whatever stopped the loop.
                 out.flush()
 
     def _take(
-        self, runs: list[PlannedRun], outcome: Batch | Exception, waiting: Waiting, out: Writer
+        self, number: int, runs: list[PlannedRun], outcome: Batch | Exception, waiting: Waiting, out: Writer
     ) -> list[SweepRun]:
         """Record the results of a batch. If the sweep was stopped, the batch has the results of its first runs only."""
         if isinstance(outcome, Exception):
@@ -341,7 +345,7 @@ class Sweep:
             waiting.cleared(runs)
         runs = runs[: len(batch.rows)]
         described = [self._describe(one) for one in runs]
-        out.add(batch, described)
+        out.add(number, batch, described)
         taken = []
         for one, row, more in zip(runs, batch.rows, described, strict=True):
             waiting.note(work_s(row, more["engine"]))

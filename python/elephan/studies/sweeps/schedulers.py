@@ -42,8 +42,11 @@ class Scheduler(Protocol):
     def finished(self) -> list[tuple[int, Batch | Exception]]:
         """Wait until at least one batch has ended. Returns the results, or the reasons for the failures."""
 
+    def forget(self, number: int) -> None:
+        """Release a finished batch, which the caller has recorded. Ctrl-C can come at any moment before."""
+
     def close(self, *, at_once: bool) -> list[tuple[int, Batch]]:
-        """Release what was started; `at_once` stops running runs. Returns the finished batches that were not collected yet."""
+        """Release what was started; `at_once` stops running runs. Returns the finished batches that are not forgotten."""
 
 
 class Local:
@@ -54,7 +57,7 @@ class Local:
         self._workers = workers or core_count()
         self._pool = ThreadPoolExecutor(self._workers, "elephan")
         self._cancel = _core.Cancel()
-        self._numbers: dict[Future[Batch], int] = {}
+        self._futures: dict[int, Future[Batch]] = {}
 
     def workers(self) -> int:
         """The number of threads."""
@@ -62,20 +65,27 @@ class Local:
 
     def submit(self, number: int, runs: Runs) -> None:
         """Put a batch into the queue of the threads."""
-        self._numbers[self._pool.submit(compute, runs, code_version(), self._cancel, isolate=self._isolate)] = number
+        self._futures[number] = self._pool.submit(compute, runs, code_version(), self._cancel, isolate=self._isolate)
 
     def finished(self) -> list[tuple[int, Batch | Exception]]:
         """Wait for a thread. Ctrl-C interrupts the wait."""
-        done, _ = wait(self._numbers, return_when=FIRST_COMPLETED)
-        return [(self._numbers.pop(future), _outcome(future)) for future in done]
+        done, _ = wait(self._futures.values(), return_when=FIRST_COMPLETED)
+        return [(number, _outcome(future)) for number, future in self._futures.items() if future in done]
+
+    def forget(self, number: int) -> None:
+        """Release a batch."""
+        del self._futures[number]
 
     def close(self, *, at_once: bool) -> list[tuple[int, Batch]]:
         """End the threads."""
         if at_once:
             self._cancel.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
-        good = [future for future in self._numbers if not future.cancelled() and future.exception() is None]
-        return [(self._numbers[future], future.result()) for future in good]
+        return [
+            (number, future.result())
+            for number, future in self._futures.items()
+            if not future.cancelled() and future.exception() is None
+        ]
 
 
 def _outcome(future: Future[Batch]) -> Batch | Exception:
@@ -97,8 +107,7 @@ class Dask:
         self._isolate = isolate
         self._close_client = close_client
         self._as_completed = as_completed(loop=client.loop)
-        self._numbers: dict[str, int] = {}
-        self._futures: dict[str, Any] = {}
+        self._futures: dict[int, Any] = {}
         self._counted = (-1.0, 1)
         self._name = str(client.scheduler.address) if client.scheduler else "the scheduler"
         self._check_versions()
@@ -132,16 +141,16 @@ class Dask:
         # The key is unique, so that the scheduler never answers with a stored result.
         key = f"elephan-{runs[0][0]}-{number}-{time.time_ns()}"
         future = self._client.submit(compute, runs, code_version(), isolate=self._isolate, key=key, pure=False)
-        self._numbers[key] = number
-        self._futures[key] = future
+        self._futures[number] = future
         self._as_completed.add(future)
 
     def finished(self) -> list[tuple[int, Batch | Exception]]:
         """Wait for a batch. Raises `SweepError` if the scheduler is gone."""
         outcomes: list[tuple[int, Batch | Exception]] = []
-        for future in self._as_completed.next_batch(block=True):
-            del self._futures[future.key]
-            number = self._numbers.pop(future.key)
+        done = set(self._as_completed.next_batch(block=True))
+        for number, future in self._futures.items():
+            if future not in done:
+                continue
             try:
                 outcomes.append((number, future.result()))
             except (OSError, CancelledError, TimeoutError) as error:
@@ -149,18 +158,20 @@ class Dask:
                 raise SweepError(f"{self._name}: the connection was lost") from error
             except Exception as error:
                 outcomes.append((number, error))
-            # The scheduler need not keep a result that was received.
-            future.release()
         return outcomes
+
+    def forget(self, number: int) -> None:
+        """Release a batch: the scheduler need not keep a result that was received."""
+        self._futures.pop(number).release()
 
     def close(self, *, at_once: bool) -> list[tuple[int, Batch]]:
         """Cancel what has not finished, and leave the cluster as it was."""
         rest: list[tuple[int, Batch]] = []
         if at_once and self._client.status == "running":
-            finished = [future for future in self._futures.values() if future.status == "finished"]
-            self._client.cancel([future for future in self._futures.values() if future.status != "finished"])
+            finished = {number: future for number, future in self._futures.items() if future.status == "finished"}
+            self._client.cancel([future for number, future in self._futures.items() if number not in finished])
             with suppress(Exception):  # the connection itself may have failed
-                rest = [(self._numbers[future.key], future.result(timeout=TAKE_S)) for future in finished]
+                rest = [(number, future.result(timeout=TAKE_S)) for number, future in finished.items()]
         self._futures.clear()
         if self._close_client:
             self._client.close()

@@ -45,7 +45,7 @@ class Writer(Dataset):
 
     def __init__(self, folder: str | Path) -> None:
         super().__init__(folder)
-        self._waiting: list[tuple[list[dict[str, Any]], dict[str, pa.Table]]] = []
+        self._waiting: dict[int, tuple[list[dict[str, Any]], dict[str, pa.Table]]] = {}
         self.waiting_bytes = 0
         own_or_empty(self.folder, DESCRIPTION)
         self._stack = ExitStack()
@@ -58,8 +58,9 @@ class Writer(Dataset):
                 clear(self.folder / name)
 
     def close(self) -> None:
-        """Let other processes write."""
-        self._stack.close()
+        """Write what a signal in the midst of `flush` left, and let other processes write."""
+        with self._stack:
+            self.flush()
 
     def known(self) -> tuple[pl.DataFrame, list[Loss]]:
         """Every row that ever belonged to this sweep and is still complete, samples included; and what is lost."""
@@ -150,28 +151,29 @@ class Writer(Dataset):
         with new_file(self.folder / DESCRIPTION) as new:
             write_json(new, {"elephan": __version__, **self._description, "files": files})
 
-    def add(self, batch: Batch, described: Sequence[Mapping[str, Any]]) -> None:
-        """Add the runs of a batch; `described` has the point and settings of each."""
+    def add(self, number: int, batch: Batch, described: Sequence[Mapping[str, Any]]) -> None:
+        """Add the runs of a batch, once even if called twice; `described` has the point and settings of each."""
         rows = [{**more, **row} for row, more in zip(batch.rows, described, strict=True)]
         self.waiting_bytes += sum(table.nbytes for table in batch.samples.values())
         # Both are added in one step: Ctrl-C can come at any moment, and rows without their samples would be lost.
-        self._waiting.append((rows, batch.samples))
+        self._waiting[number] = rows, batch.samples
 
     @property
     def waiting(self) -> int:
         """The number of runs that are not written yet."""
-        return sum(len(rows) for rows, _ in self._waiting)
+        return sum(len(rows) for rows, _ in self._waiting.values())
 
     def flush(self) -> None:
         """Write what was added, as one part."""
-        if not self._waiting:
+        # A batch that was stopped in its first run has no rows.
+        if not self.waiting:
             return
-        rows = [row for rows, _ in self._waiting for row in rows]
+        rows = [row for rows, _ in self._waiting.values() for row in rows]
         part = self._part + 1
         files: dict[str, tuple[int, int]] = {}
         try:
             for name in TABLES:
-                if tables := [samples[name] for _, samples in self._waiting if name in samples]:
+                if tables := [samples[name] for _, samples in self._waiting.values() if name in samples]:
                     table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
                     path = self.folder / name / file_of(part)
                     # This entry is made before the file appears, because unfinished files are removed.
@@ -189,7 +191,7 @@ class Writer(Dataset):
                 f"everything before is safe: repeat the command to continue"
             ) from error
         self._files[part] = files
-        self._part, self._waiting, self.waiting_bytes = part, [], 0
+        self._part, self._waiting, self.waiting_bytes = part, {}, 0
 
     def finish(self) -> None:
         """Merge the newer rows of the index into `index.parquet`."""
