@@ -58,9 +58,8 @@ class Writer(Dataset):
                 clear(self.folder / name)
 
     def close(self) -> None:
-        """Write what a signal in the midst of `flush` left, and let other processes write."""
-        with self._stack:
-            self.flush()
+        """Let other processes write."""
+        self._stack.close()
 
     def known(self) -> tuple[pl.DataFrame, list[Loss]]:
         """Every row that ever belonged to this sweep and is still complete, samples included; and what is lost."""
@@ -231,5 +230,9 @@ def writer(folder: str | Path) -> Iterator[Writer]:
     one = Writer(folder)
     try:
         yield one
+    except KeyboardInterrupt:
+        # It may have come in the midst of the last `flush`.
+        one.flush()
+        raise
     finally:
         one.close()
