@@ -32,14 +32,13 @@ slow: $(VENV)/built guest ## What needs an image, a browser, ns-2 or a wheel, an
 SEED := $(shell printf '%d' 0x$$(git rev-parse --short=8 HEAD 2>/dev/null || echo 1))
 slow-rust:
 	@echo "cases of this commit: SEED=$(SEED)"
-	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --quiet --tests
+	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --quiet --tests -- --skip steady_state
 	cargo run --quiet -p elephan-sim --example fuzz -- --seed $(SEED) --count 200
 	$(MAKE) instructions
 
 slow-python:
 	$(MAKE) kernel-image || echo "the image of a kernel: not built; its tests are skipped"
-	$(BIN)/pytest -m slow -rs --hypothesis-profile fresh --hypothesis-seed $(SEED)
-	FUZZ_EXAMPLES=200 $(BIN)/pytest python/tests/test_damaged.py --hypothesis-profile fresh --hypothesis-seed $(SEED)
+	FUZZ_EXAMPLES=200 $(BIN)/pytest -m "slow or hypothesis" -rs --numprocesses auto --dist worksteal --hypothesis-profile fresh --hypothesis-seed $(SEED)
 
 slow-package:
 	! command -v clang >/dev/null || $(MAKE) objects
