@@ -19,7 +19,7 @@ from elephan import _core, kernel
 from elephan.cli.fit import app
 from elephan.paths import capture, fit, predict, series
 from elephan.paths.estimates import Estimates, Value, read
-from elephan.paths.infer import infer
+from elephan.paths.infer import _full_at, infer
 
 LINKS = ("sender", "receiver")
 
@@ -356,6 +356,15 @@ def test_waiting_while_nothing_arrives_is_no_rate(plain: list[Path]) -> None:
     found = infer(replace(seen, delivered_bytes=delivered))
     assert found.rate_bit_s.value is None
     assert "never saturated" in found.rate_bit_s.absent
+
+
+def test_an_empty_queue_is_not_full(plain: list[Path]) -> None:
+    """If round trips are shorter than the serialisation, as a damaged capture may show them, all waits are negative."""
+    waits_s = np.linspace(-0.05, -0.001, 1000)
+    lost = np.where(waits_s > -0.0011, 1, 0)
+    seen = replace(fit.observe(plain), sent=np.ones(1000), lost=lost)
+    assert _full_at(seen, waits_s, waits_s[lost > 0], packet_s=0.001) is None
+    assert _full_at(seen, waits_s + 0.051, waits_s[lost > 0] + 0.051, packet_s=0.001) == pytest.approx(0.05)
 
 
 # Logs of `ss`.
