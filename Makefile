@@ -28,7 +28,7 @@ test: $(VENV)/dev $(BIN)/elephan ## The gate: every rule, without a clock, some 
 slow: $(VENV)/built guest ## What needs an image, a browser, ns-2 or a wheel, and fresh cases: others for each commit.
 	$(MAKE) --jobs 2 --output-sync=target slow-rust slow-python slow-package slow-docs audit
 
-# A commit has cases of its own, and the same on every machine.
+# A commit has cases of its own, and the same on every machine. The tests of the steady state draw none.
 SEED := $(shell printf '%d' 0x$$(git rev-parse --short=8 HEAD 2>/dev/null || echo 1))
 slow-rust:
 	@echo "cases of this commit: SEED=$(SEED)"

@@ -261,7 +261,7 @@ def _full_at(seen: Observed, waits_s: Array, waits: Array, packet_s: float) -> f
     sent, lost, at = seen.sent[has], seen.lost[has], waits_s[has]
     # A single round trip can be late for another reason than the queue; then a shorter one is tried.
     for top in np.sort(waits)[::-1][:TRIED]:
-        # Clocks of a damaged capture may differ by more than its shortest round-trip time. An empty queue is not full.
+        # Waits are negative if a damaged capture shows round trips shorter than the serialisation. An empty queue is not full.
         if top <= 0:
             return None
         beyond = float(sent[at > 1.15 * top + packet_s].sum() / max(sent.sum(), 1))
