@@ -46,7 +46,7 @@ slow-package:
 	$(PYTHON) scripts/package.py "$$(ls -t target/package/*.whl | head -1)"
 
 slow-docs: docs
-	$(BIN)/elephan reproduce kelly2003 --quick --out results/reproduce-quick | tail -1
+	$(BIN)/elephan reproduce kelly2003/table-3 --quick --out results/reproduce-quick | tail -1
 
 realtime: $(VENV)/built guest ## What the clock of this machine decides, each test five times: probe, transfer, emulate, host, the engine linux. For quiet machines and releases.
 	$(BIN)/pytest -m realtime -rsR
@@ -92,7 +92,7 @@ mutants: ## Check that the tests detect changed rules: mutants of cc, tcp and ne
 	PROPTEST_MAX_SHRINK_ITERS=0 cargo mutants -p elephan-cc -p elephan-tcp -p elephan-net $(MUTANTS)
 
 instructions: ## Count the instructions of a simulated segment under valgrind, two minutes: more than 2 % above scripts/instructions.toml fails.
-	cargo build --quiet --profile checkout -p elephan-sim --example bench
+	cargo build --quiet --profile checkout -p elephan-sim -p elephan-python --no-default-features --example bench
 	$(PYTHON) scripts/instructions.py
 
 bench: ## Measure the speed and memory of the simulator; BENCH="--seconds 10" takes less time, BENCH="--repeat 5" gives medians.
@@ -184,13 +184,14 @@ measured: $(VENV)/built ## Measure every algorithm and queue for the documentati
 SOURCES := pyproject.toml Cargo.toml Cargo.lock $(shell find crates kernel -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)
 # A command whose output is of interest only if it fails.
 silently = $(1) > $(VENV)/log 2>&1 || { cat $(VENV)/log; exit 1; }
-install = $(call silently,$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(1))
+# Python compiles a module when it is first used; most of what is installed never is.
+install = $(call silently,$(BIN)/pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r $(1))
 
 $(VENV)/installed: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Elephan needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
-	@echo "installing the packages of requirements.txt into $(VENV), and compiling the simulator, two minutes the first time"
+	@echo "installing the packages of requirements.txt into $(VENV), and compiling the simulator, a minute the first time"
 	@$(PYTHON) -m venv $(VENV)
-	@cargo build --quiet --profile checkout -p elephan-sim -p elephan-model & $(call install,requirements.txt); wait
+	@cargo build --quiet --profile checkout -p elephan-python --lib --no-default-features & $(call install,requirements.txt); wait
 	@touch $@
 
 $(VENV)/dev: $(VENV)/installed requirements-dev.txt
