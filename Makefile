@@ -191,7 +191,8 @@ $(VENV)/installed: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Elephan needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	@echo "installing the packages of requirements.txt into $(VENV), and compiling the simulator, a minute the first time"
 	@$(PYTHON) -m venv $(VENV)
-	@cargo build --quiet --profile checkout -p elephan-python --lib --no-default-features & $(call install,requirements.txt); wait
+	@sed -n '/^maturin==/,/^    # via/p' requirements.txt > $(VENV)/maturin.txt; $(call install,$(VENV)/maturin.txt)
+	@$(BIN)/maturin build --profile checkout --no-default-features --quiet --out target/simulator 2> /dev/null & $(call install,requirements.txt); wait
 	@touch $@
 
 $(VENV)/dev: $(VENV)/installed requirements-dev.txt
