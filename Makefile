@@ -91,7 +91,7 @@ mutants: ## Check that the tests detect changed rules: mutants of cc, tcp and ne
 	@command -v cargo-mutants >/dev/null || cargo install --quiet --locked cargo-mutants@27.1.0
 	PROPTEST_MAX_SHRINK_ITERS=0 cargo mutants -p elephan-cc -p elephan-tcp -p elephan-net $(MUTANTS)
 
-instructions: ## Count the instructions of a simulated segment under valgrind, two minutes: more than 2 % above scripts/instructions.toml fails.
+instructions: ## Count the instructions of a simulated segment under valgrind, a minute: more than 2 % above scripts/instructions.toml fails.
 	cargo build --quiet --profile checkout -p elephan-sim -p elephan-python --no-default-features --example bench
 	$(PYTHON) scripts/instructions.py
 
@@ -187,6 +187,7 @@ silently = $(1) > $(VENV)/log 2>&1 || { cat $(VENV)/log; exit 1; }
 # Python compiles a module when it is first used; most of what is installed never is.
 install = $(call silently,$(BIN)/pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r $(1))
 
+# maturin comes first, and compiles while pip installs the rest. An error of this build is shown by the one of $(VENV)/simulator, which repeats it.
 $(VENV)/installed: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Elephan needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	@echo "installing the packages of requirements.txt into $(VENV), and compiling the simulator, a minute the first time"
