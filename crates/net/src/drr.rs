@@ -9,52 +9,22 @@ use std::collections::{BTreeMap, VecDeque};
 
 use elephan_units::{Rate, Seed, Time};
 use rand::RngExt;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::classes::{Class, ClassCounters, ClassStates, rules};
+use crate::class_states::{ClassCounters, ClassQueue, ClassStates};
+use crate::classes::Drr;
 use crate::fq_codel::hash;
 use crate::ledger::{Ledger, Reason};
 use crate::packet::Packet;
 use crate::packets::{Packets, Queued};
-use crate::parameters::Parameters;
 use crate::waiting::{Limit, Waiting};
-use elephan_units::Mistake;
-
-/// Deficit round robin's parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Drr {
-    /// Bytes that a queue, or the class with the smallest weight, may send in a round; at least the largest packet, so that
-    /// each round sends one (section 3).
-    #[schemars(range(min = 1), extend("unit" = "bytes"))]
-    pub quantum: u32,
-    /// Number of queues to which flows are hashed, if there are no classes.
-    #[schemars(range(min = 1, max = 65536))]
-    pub flows: u32,
-    /// The classes: tables with name, dscp, weight, `buffer_share` and queue. None: each flow has a queue of its own.
-    pub class: Vec<Class>,
-}
-
-impl Default for Drr {
-    fn default() -> Self {
-        Self { quantum: 1500, flows: 1024, class: Vec::new() }
-    }
-}
-
-impl Parameters for Drr {
-    fn rules(&self) -> Vec<Mistake> {
-        if self.class.is_empty() { Vec::new() } else { rules(&self.class, true) }
-    }
-}
 
 /// The queues.
-enum Queues<P> {
-    Classes(ClassStates<P>),
+enum Queues<P, Q> {
+    Classes(ClassStates<Q>),
     Flows { queues: Vec<Packets<P>>, waiting: Waiting, limit: Limit, perturbation: u64 },
 }
 
-impl<P: Packet> Queues<P> {
+impl<P: Packet, Q: ClassQueue<Packet = P>> Queues<P, Q> {
     /// A packet arrives; returns its queue, if it was accepted.
     #[inline]
     fn enqueue(&mut self, packet: P, now: Time, ledger: &mut Ledger<P>) -> Option<usize> {
@@ -111,8 +81,8 @@ struct Turn {
 }
 
 /// Deficit round robin's state.
-pub(crate) struct DrrState<P> {
-    queues: Queues<P>,
+pub(crate) struct DrrState<P, Q> {
+    queues: Queues<P, Q>,
     turns: Vec<Turn>,
     round: VecDeque<u32>,
     /// Whether the queue at the front of the round has been given its quantum.
@@ -120,7 +90,7 @@ pub(crate) struct DrrState<P> {
     quantum: u32,
 }
 
-impl<P: Packet> DrrState<P> {
+impl<P: Packet, Q: ClassQueue<Packet = P>> DrrState<P, Q> {
     pub fn new(config: &Drr, limit: Limit, rate: Rate, seed: Seed, index: u64) -> Self {
         let mut turns = vec![Turn { quantum: i64::from(config.quantum), deficit: 0, active: false }];
         let queues = if config.class.is_empty() {
@@ -234,7 +204,9 @@ impl<P: Packet> DrrState<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classes::Class;
     use crate::packet::Ecn;
+    use crate::packet_queue::PacketQueue;
     use crate::testing::{Parcel, parcel};
     use proptest::prelude::*;
 
@@ -242,7 +214,7 @@ mod tests {
         Parcel { flow, bytes, ecn: Ecn::NotCapable, ..parcel(id) }
     }
 
-    fn state(config: &Drr, limit: u64) -> DrrState<Parcel> {
+    fn state(config: &Drr, limit: u64) -> DrrState<Parcel, PacketQueue<Parcel>> {
         let rate = Rate::from_bits_per_sec(12_000_000);
         DrrState::new(config, Limit::Packets(limit), rate, Seed::new(1), 0)
     }
@@ -294,7 +266,7 @@ mod tests {
     #[test]
     fn weights_change_in_mid_run() {
         let (mut drr, mut ledger) = (state(&classes(&[9.0, 1.0]), 100_000), Ledger::new());
-        let fill = |drr: &mut DrrState<Parcel>, ledger: &mut Ledger<Parcel>| {
+        let fill = |drr: &mut DrrState<Parcel, PacketQueue<Parcel>>, ledger: &mut Ledger<Parcel>| {
             for dscp in [0, 1] {
                 for id in 0..20_000 {
                     drr.enqueue(Parcel { dscp, ..of(0, id, 1500) }, Time::ZERO, ledger);
@@ -302,7 +274,7 @@ mod tests {
             }
         };
         fill(&mut drr, &mut ledger);
-        let mut share = |drr: &mut DrrState<Parcel>| {
+        let mut share = |drr: &mut DrrState<Parcel, PacketQueue<Parcel>>| {
             (0..10_000).filter(|_| drr.dequeue(Time::ZERO, &mut ledger).unwrap().packet.dscp == 0).count()
         };
         assert_eq!(share(&mut drr), 9000);

@@ -86,7 +86,7 @@ pub(crate) struct Ledger<P> {
     pub earlier: LinkCounters,
     /// Whether the queue is being emptied because the link goes down: packets taken from it are not served.
     pub clearing: bool,
-    /// The times and packets of such drops; nothing is kept unless [`crate::Tail::keep_drops`] was called.
+    /// The times and packets of such drops; nothing is kept unless [`crate::NearEnd::keep_drops`] was called.
     pub drops: Option<Vec<(Time, P)>>,
 }
 

@@ -3,11 +3,9 @@
 //! Nothing here depends on TCP or on a clock: a [`Packet`] is anything that has a size and an ECN field, and
 //! every call receives the time. So the simulator (virtual time) and a link emulator (real time) share one
 //! implementation.
-//!
-//! A class of a scheduler has a queue of its own, with any discipline, so `queue`, `packet_queue`, `classes`
-//! and the schedulers depend on each other. There are no other cycles between files.
 
 mod adaptive_red;
+mod class_states;
 mod classes;
 mod codel;
 mod config;
@@ -42,18 +40,17 @@ mod template;
 mod testing;
 
 pub use adaptive_red::AdaptiveRed;
-pub use classes::{Class, ClassCounters};
+pub use class_states::ClassCounters;
+pub use classes::{Class, Drr, Priority, Wrr};
 pub use codel::Codel;
 pub use config::{Delay, LinkConfig, Loss};
-pub use drr::Drr;
 pub use dscp::{Codepoints, Dscp};
 pub use fq_codel::FqCodel;
 pub use ledger::LinkCounters;
-pub use link::{Flying, Head, Tail, View, Wire};
+pub use link::{FarEnd, Flying, NearEnd, View, Wire};
 pub use packet::{Ecn, Packet};
 pub use pie::Pie;
 pub use policer::{Exceed, Policer};
-pub use priority::Priority;
 pub use queue::{DISCIPLINES, Discipline, Queue};
 pub use red::Red;
 pub use schedule::{OPPORTUNITY_BYTES, Opportunities, Rates, Schedule};
@@ -61,4 +58,3 @@ pub use statistics::QueueStatistics;
 pub use threshold::{DropTail, Threshold};
 pub use waiting::{Limit, Waiting};
 pub use wred::{Profile, Wred};
-pub use wrr::Wrr;

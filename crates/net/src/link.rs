@@ -1,7 +1,7 @@
 //! A link in one direction: a queue, a transmitter, a wire.
 //!
-//! A link has two ends, which may advance separately: all that happens at the near end ([`Tail`]) acts on the
-//! far end ([`Head`]) at least the propagation delay later. The packets between them are on the [`Wire`].
+//! A link has two ends, which may advance separately: all that happens at the near end ([`NearEnd`]) acts on the
+//! far end ([`FarEnd`]) at least the propagation delay later. The packets between them are on the [`Wire`].
 //! What is reported of a link and what changes it needs both ends at the same time, as a [`View`].
 //!
 //! If the discipline decides when a packet arrives, and packets are served in order, the end of a packet's
@@ -19,14 +19,14 @@
 //! takes effect, the packets that have left the transmitter move to the side heap with their old delay. A
 //! link that goes down drops all waiting packets and those on the wire.
 
-mod head;
-mod tail;
+mod far;
+mod near;
 #[cfg(test)]
 mod tests;
 mod view;
 mod wire;
 
-pub use head::Head;
-pub use tail::Tail;
+pub use far::FarEnd;
+pub use near::NearEnd;
 pub use view::View;
 pub use wire::{Flying, Wire};

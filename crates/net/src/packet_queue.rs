@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use elephan_units::{Rate, Seed, Time};
 
-use crate::classes::ClassCounters;
+use crate::class_states::{ClassCounters, ClassQueue};
 use crate::codel::Control;
 use crate::drr::DrrState;
 use crate::fq_codel::FqCodelState;
@@ -22,14 +22,35 @@ use crate::wrr::WrrState;
 pub(crate) enum PacketQueue<P> {
     Fifo(Fifo<P>),
     FqCodel(FqCodelState<P>),
-    Drr(DrrState<P>),
-    Wrr(WrrState<P>),
-    Priority(PriorityState<P>),
+    Drr(DrrState<P, Self>),
+    Wrr(WrrState<Self>),
+    Priority(PriorityState<Self>),
 }
 
 impl<P: Packet> PacketQueue<P> {
-    /// A queue of discipline `queue` before a transmitter of `rate`; `index` selects its random streams.
-    pub fn new(queue: &Queue, limit: Limit, rate: Rate, seed: Seed, index: u64) -> Self {
+    /// Whether `queue` cannot determine at a packet's arrival when it will leave.
+    pub fn is_needed(queue: &Queue) -> bool {
+        matches!(
+            queue,
+            Queue::Codel(_) | Queue::FqCodel(_) | Queue::Drr(_) | Queue::Wrr(_) | Queue::Priority(_)
+        )
+    }
+
+    /// Drops all packets.
+    pub fn clear(&mut self, now: Time, ledger: &mut Ledger<P>) {
+        ledger.clearing = true;
+        // Packets that a discipline drops early meanwhile are gone too.
+        while let Some(stored) = self.dequeue(now, ledger) {
+            ledger.discard(&stored, Reason::Down, now);
+        }
+        ledger.clearing = false;
+    }
+}
+
+impl<P: Packet> ClassQueue for PacketQueue<P> {
+    type Packet = P;
+
+    fn new(queue: &Queue, limit: Limit, rate: Rate, seed: Seed, index: u64) -> Self {
         match queue {
             Queue::FqCodel(config) => Self::FqCodel(FqCodelState::new(config, limit, seed, index)),
             Queue::Drr(config) => Self::Drr(DrrState::new(config, limit, rate, seed, index)),
@@ -40,17 +61,8 @@ impl<P: Packet> PacketQueue<P> {
         }
     }
 
-    /// Whether `queue` cannot determine at a packet's arrival when it will leave.
-    pub fn is_needed(queue: &Queue) -> bool {
-        matches!(
-            queue,
-            Queue::Codel(_) | Queue::FqCodel(_) | Queue::Drr(_) | Queue::Wrr(_) | Queue::Priority(_)
-        )
-    }
-
-    /// A packet arrives; returns whether it was accepted. Other packets may have been dropped for it.
     #[inline]
-    pub fn enqueue(&mut self, packet: P, now: Time, ledger: &mut Ledger<P>) -> bool {
+    fn enqueue(&mut self, packet: P, now: Time, ledger: &mut Ledger<P>) -> bool {
         match self {
             Self::Fifo(fifo) => fifo.enqueue(packet, now, ledger),
             Self::FqCodel(fq) => fq.enqueue(packet, now, ledger),
@@ -60,9 +72,8 @@ impl<P: Packet> PacketQueue<P> {
         }
     }
 
-    /// The packet to be served at `now`; `None` if the queue is empty.
     #[inline]
-    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
+    fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
         match self {
             Self::Fifo(fifo) => fifo.dequeue(now, ledger),
             Self::FqCodel(fq) => fq.dequeue(now, ledger),
@@ -72,19 +83,16 @@ impl<P: Packet> PacketQueue<P> {
         }
     }
 
-    /// Size of the packet to be served next, in bytes, if the order alone determines it; 1 if it depends on
-    /// more, and a packet waits.
     #[inline]
-    pub fn head_bytes(&self) -> Option<u32> {
+    fn head_bytes(&self) -> Option<u32> {
         match self {
             Self::Fifo(fifo) => fifo.packets.packets.front().map(|stored| stored.packet.bytes()),
             _ => (self.waiting().packets > 0).then_some(1),
         }
     }
 
-    /// The waiting packets.
     #[inline]
-    pub fn waiting(&self) -> Waiting {
+    fn waiting(&self) -> Waiting {
         match self {
             Self::Fifo(fifo) => fifo.waiting,
             Self::FqCodel(fq) => fq.waiting(),
@@ -94,8 +102,7 @@ impl<P: Packet> PacketQueue<P> {
         }
     }
 
-    /// The transmitter's rate changed.
-    pub fn tune(&mut self, rate: Rate) {
+    fn tune(&mut self, rate: Rate) {
         match self {
             Self::Fifo(Fifo { aqm, .. }) => {
                 if let Some(aqm) = aqm {
@@ -109,8 +116,7 @@ impl<P: Packet> PacketQueue<P> {
         }
     }
 
-    /// Sets new weights for classes, by name; other classes keep theirs.
-    pub fn set_weights(&mut self, weights: &BTreeMap<String, f64>) {
+    fn set_weights(&mut self, weights: &BTreeMap<String, f64>) {
         match self {
             Self::Fifo(_) | Self::FqCodel(_) => {}
             Self::Drr(drr) => drr.set_weights(weights),
@@ -119,24 +125,13 @@ impl<P: Packet> PacketQueue<P> {
         }
     }
 
-    /// The counters of each class, in the order of the file; a class's own classes follow it.
-    pub fn count_classes(&self, counters: &mut Vec<ClassCounters>) {
+    fn count_classes(&self, counters: &mut Vec<ClassCounters>) {
         match self {
             Self::Fifo(_) | Self::FqCodel(_) => {}
             Self::Drr(drr) => drr.count_classes(counters),
             Self::Wrr(wrr) => wrr.classes.count(counters),
             Self::Priority(priority) => priority.classes.count(counters),
         }
-    }
-
-    /// Drops all packets.
-    pub fn clear(&mut self, now: Time, ledger: &mut Ledger<P>) {
-        ledger.clearing = true;
-        // Packets that a discipline drops early meanwhile are gone too.
-        while let Some(stored) = self.dequeue(now, ledger) {
-            ledger.discard(&stored, Reason::Down, now);
-        }
-        ledger.clearing = false;
     }
 }
 

@@ -2,43 +2,25 @@
 //! 3246 is often implemented so).
 
 use elephan_units::{Rate, Seed, Time};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::classes::{Class, ClassStates, rules};
+use crate::class_states::{ClassQueue, ClassStates};
+use crate::classes::Priority;
 use crate::ledger::Ledger;
-use crate::packet::Packet;
 use crate::packets::Queued;
-use crate::parameters::Parameters;
 use crate::waiting::Limit;
-use elephan_units::Mistake;
-
-/// Strict priority's parameters.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Priority {
-    /// The classes, highest first: tables with name, dscp, `buffer_share` and queue; one without dscp for all other packets.
-    pub class: Vec<Class>,
-}
-
-impl Parameters for Priority {
-    fn rules(&self) -> Vec<Mistake> {
-        rules(&self.class, false)
-    }
-}
 
 /// Strict priority's state.
-pub(crate) struct PriorityState<P> {
-    pub classes: ClassStates<P>,
+pub(crate) struct PriorityState<Q> {
+    pub classes: ClassStates<Q>,
 }
 
-impl<P: Packet> PriorityState<P> {
+impl<Q: ClassQueue> PriorityState<Q> {
     pub fn new(config: &Priority, limit: Limit, rate: Rate, seed: Seed, index: u64) -> Self {
         Self { classes: ClassStates::new(&config.class, limit, rate, seed, index) }
     }
 
     #[inline]
-    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
+    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<Q::Packet>) -> Option<Queued<Q::Packet>> {
         self.classes.states.iter_mut().find_map(|class| class.dequeue(now, ledger))
     }
 }
@@ -46,6 +28,8 @@ impl<P: Packet> PriorityState<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classes::Class;
+    use crate::packet_queue::PacketQueue;
     use crate::testing::{Parcel, parcel};
 
     #[test]
@@ -59,7 +43,8 @@ mod tests {
         };
         let config = Priority { class: vec![class("ef", &["ef"]), class("af", &["af"]), class("be", &[])] };
         let rate = Rate::from_bits_per_sec(12_000_000);
-        let mut queue = PriorityState::new(&config, Limit::Packets(30), rate, Seed::new(1), 0);
+        let mut queue =
+            PriorityState::<PacketQueue<Parcel>>::new(&config, Limit::Packets(30), rate, Seed::new(1), 0);
         let mut ledger = Ledger::new();
         for dscp in [0, 10, 46, 0, 46, 34] {
             queue.classes.enqueue(Parcel { dscp, ..parcel(0) }, Time::ZERO, &mut ledger);

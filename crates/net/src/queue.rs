@@ -117,9 +117,9 @@ disciplines! {
     codel::Codel { "codel", "Controlled Delay", "RFC 8289" }
     fq_codel::FqCodel { "fq-codel", "Flow queueing with CoDel", "RFC 8290" }
     pie::Pie { "pie", "Proportional Integral controller Enhanced", "RFC 8033", judges PieState }
-    drr::Drr { "drr", "Deficit round robin, of classes or of flows", "Shreedhar and Varghese 1996" }
-    wrr::Wrr { "wrr", "Weighted round robin of classes", "Katevenis, Sidiropoulos and Courcoubetis 1991" }
-    priority::Priority { "priority", "Strict priority of classes", "RFC 2475" }
+    classes::Drr { "drr", "Deficit round robin, of classes or of flows", "Shreedhar and Varghese 1996" }
+    classes::Wrr { "wrr", "Weighted round robin of classes", "Katevenis, Sidiropoulos and Courcoubetis 1991" }
+    classes::Priority { "priority", "Strict priority of classes", "RFC 2475" }
 }
 
 impl Queue {

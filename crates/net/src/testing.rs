@@ -3,7 +3,7 @@
 use elephan_units::{Seed, Time};
 
 use crate::config::LinkConfig;
-use crate::link::{Head, Tail, View, Wire};
+use crate::link::{FarEnd, NearEnd, View, Wire};
 use crate::packet::{Ecn, Packet};
 
 /// A packet with a name.
@@ -45,28 +45,28 @@ pub fn parcel(id: u64) -> Parcel {
 
 /// A link with both ends in one place.
 pub struct Link {
-    tail: Tail<Parcel>,
+    near: NearEnd<Parcel>,
     wire: Wire<Parcel>,
-    head: Head<Parcel>,
+    far: FarEnd<Parcel>,
 }
 
 impl Link {
     pub fn new(config: LinkConfig, seed: Seed, index: u64) -> Self {
-        let head = Head::new(&config, seed, index);
-        Self { tail: Tail::new(config, seed, index), wire: Wire::default(), head }
+        let far = FarEnd::new(&config, seed, index);
+        Self { near: NearEnd::new(config, seed, index), wire: Wire::default(), far }
     }
 
     pub fn view(&mut self) -> View<'_, Parcel> {
-        View { tail: &mut self.tail, wire: &mut self.wire, head: &mut self.head }
+        View { near: &mut self.near, wire: &mut self.wire, far: &mut self.far }
     }
 
     pub fn send(&mut self, packet: Parcel, now: Time) -> bool {
-        self.tail.send(packet.bytes(), || packet, &mut self.wire, now)
+        self.near.send(packet.bytes(), || packet, &mut self.wire, now)
     }
 
     pub fn receive(&mut self, now: Time) -> Option<Parcel> {
-        self.tail.serve(&mut self.wire, now);
-        self.head.receive(&mut self.wire, now)
+        self.near.serve(&mut self.wire, now);
+        self.far.receive(&mut self.wire, now)
     }
 
     /// Sends packets, each so many us after the one before it and with so many bytes. Returns the last time, and what was seen:
@@ -87,7 +87,7 @@ impl Link {
     }
 
     pub fn next_event(&self) -> Time {
-        self.head.next_event(&self.wire)
+        self.far.next_event(&self.wire)
     }
 
     pub fn is_idle(&self) -> bool {
@@ -95,10 +95,10 @@ impl Link {
     }
 
     pub fn keep_drops(&mut self) {
-        self.tail.keep_drops();
+        self.near.keep_drops();
     }
 
     pub fn drops(&mut self) -> Vec<(Time, Parcel)> {
-        self.tail.drops()
+        self.near.drops()
     }
 }

@@ -5,46 +5,28 @@
 //! 90:10 every tenth packet is of the second class.
 
 use elephan_units::{Rate, Seed, Time};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::classes::{Class, ClassStates, rules};
+use crate::class_states::{ClassQueue, ClassStates};
+use crate::classes::Wrr;
 use crate::ledger::Ledger;
-use crate::packet::Packet;
 use crate::packets::Queued;
-use crate::parameters::Parameters;
 use crate::waiting::Limit;
-use elephan_units::Mistake;
-
-/// Weighted round robin's parameters.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Wrr {
-    /// The classes: tables with name, dscp, weight, `buffer_share` and queue; one without dscp for all other packets.
-    pub class: Vec<Class>,
-}
-
-impl Parameters for Wrr {
-    fn rules(&self) -> Vec<Mistake> {
-        rules(&self.class, true)
-    }
-}
 
 /// Weighted round robin's state.
-pub(crate) struct WrrState<P> {
-    pub classes: ClassStates<P>,
+pub(crate) struct WrrState<Q> {
+    pub classes: ClassStates<Q>,
     /// The credit of each class, in units of weight.
     owed: Vec<f64>,
 }
 
-impl<P: Packet> WrrState<P> {
+impl<Q: ClassQueue> WrrState<Q> {
     pub fn new(config: &Wrr, limit: Limit, rate: Rate, seed: Seed, index: u64) -> Self {
         let classes = ClassStates::new(&config.class, limit, rate, seed, index);
         Self { classes, owed: vec![0.0; config.class.len()] }
     }
 
     #[inline]
-    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<P>) -> Option<Queued<P>> {
+    pub fn dequeue(&mut self, now: Time, ledger: &mut Ledger<Q::Packet>) -> Option<Queued<Q::Packet>> {
         loop {
             // Each waiting class is credited with its weight; the class with the largest credit is served,
             // and is debited the sum of the weights.
@@ -78,10 +60,12 @@ impl<P: Packet> WrrState<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classes::Class;
+    use crate::packet_queue::PacketQueue;
     use crate::testing::{Parcel, parcel};
     use std::collections::BTreeMap;
 
-    fn state(weights: [f64; 2], each: u64) -> WrrState<Parcel> {
+    fn state(weights: [f64; 2], each: u64) -> WrrState<PacketQueue<Parcel>> {
         let class = |name: &str, dscp: &[&str], weight| Class {
             name: name.to_owned(),
             dscp: dscp.iter().map(|name| name.parse().unwrap()).collect(),
@@ -90,9 +74,10 @@ mod tests {
             queue: crate::Queue::default(),
         };
         let config = Wrr { class: vec![class("af", &["af"], weights[0]), class("be", &[], weights[1])] };
-        assert_eq!(config.rules(), []);
+        assert_eq!(crate::Queue::Wrr(config.clone()).mistakes(), []);
         let rate = Rate::from_bits_per_sec(12_000_000);
-        let mut wrr = WrrState::new(&config, Limit::Packets(100_000), rate, Seed::new(1), 0);
+        let mut wrr =
+            WrrState::<PacketQueue<Parcel>>::new(&config, Limit::Packets(100_000), rate, Seed::new(1), 0);
         for id in 0..each {
             for dscp in [10, 0] {
                 assert!(
@@ -105,7 +90,7 @@ mod tests {
         wrr
     }
 
-    fn assured(wrr: &mut WrrState<Parcel>, packets: usize) -> Vec<bool> {
+    fn assured(wrr: &mut WrrState<PacketQueue<Parcel>>, packets: usize) -> Vec<bool> {
         (0..packets).map(|_| wrr.dequeue(Time::ZERO, &mut Ledger::new()).unwrap().packet.dscp == 10).collect()
     }
 
@@ -157,7 +142,8 @@ mod tests {
             class: vec![class("ef", vec!["ef".parse().unwrap()], Some(0.1)), class("be", Vec::new(), None)],
         };
         let rate = Rate::from_bits_per_sec(12_000_000);
-        let mut wrr = WrrState::new(&config, Limit::Packets(100), rate, Seed::new(1), 0);
+        let mut wrr =
+            WrrState::<PacketQueue<Parcel>>::new(&config, Limit::Packets(100), rate, Seed::new(1), 0);
         let mut ledger = Ledger::new();
         for dscp in [46, 0] {
             let accepted = (0..200).filter(|&id| {

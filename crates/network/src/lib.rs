@@ -8,6 +8,7 @@
 mod changes;
 mod driver;
 mod events;
+mod links;
 mod network;
 mod parcel;
 mod part;

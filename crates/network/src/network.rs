@@ -7,6 +7,7 @@ use elephan_scenario::plan::{Change, Plan};
 use elephan_units::Time;
 
 use crate::changes::Changes;
+use crate::links::Links;
 use crate::part::{End, Outgoing, Part};
 use crate::paths::Paths;
 use crate::record::{Recorded, Recorder};
@@ -19,7 +20,7 @@ pub struct Network<P> {
     /// For each part, the links to others.
     between: Vec<Vec<Outgoing>>,
     changes: Changes,
-    recorder: Option<Recorder>,
+    recorder: Recorder,
 }
 
 impl<P: Packet> Network<P> {
@@ -42,15 +43,14 @@ impl<P: Packet> Network<P> {
                 parts[far as usize].add(number, link, plan.seed, [false, true], follows);
             }
         }
-        let mut network = Self {
+        let recorder = Recorder::new(plan, &mut Links { parts: &mut parts, paths: &paths });
+        Self {
             between: parts.iter().map(|part| part.outgoing().collect()).collect(),
             parts,
             paths,
             changes: Changes::new(plan),
-            recorder: None,
-        };
-        network.recorder = Some(Recorder::new(plan, &mut network));
-        network
+            recorder,
+        }
     }
 
     /// The position of a packet that begins a route of the plan ([`crate::Routed::position`]).
@@ -74,7 +74,8 @@ impl<P: Packet> Network<P> {
     pub fn hand_over(&mut self, part: u32, now: Time) {
         for &outgoing in &self.between[part as usize] {
             let to = self.paths.places[outgoing.link as usize][1];
-            let [from, there] = disjoint(&mut self.parts, part, to.part);
+            let [from, there] =
+                self.parts.get_disjoint_mut([part as usize, to.part as usize]).expect("the parts differ");
             from.hand_over(outgoing, there, to.number as usize, now);
         }
     }
@@ -87,21 +88,6 @@ impl<P: Packet> Network<P> {
         each.min().unwrap_or(Time::MAX)
     }
 
-    /// Both ends of a link. Its parts must have advanced to the same time.
-    pub(crate) fn view(&mut self, link: u32) -> View<'_, P> {
-        let [near, far] = self.paths.places[link as usize];
-        if near.part == far.part {
-            return self.parts[near.part as usize].view(near.number as usize, far.number as usize);
-        }
-        let [from, to] = disjoint(&mut self.parts, near.part, far.part);
-        from.view_across(near.number as usize, to, far.number as usize)
-    }
-
-    /// Number of links.
-    pub(crate) fn len(&self) -> usize {
-        self.paths.places.len()
-    }
-
     /// When a link next changes, `Time::MAX` for never.
     pub fn next_change(&self) -> Time {
         self.changes.next_at()
@@ -111,7 +97,7 @@ impl<P: Packet> Network<P> {
     /// [`crate::Driver::tell_gone`].
     pub fn change(&mut self, now: Time) -> Option<End> {
         let change = self.changes.take(now)?;
-        apply(&change, &mut self.view(change.link), now);
+        apply(&change, &mut Links { parts: &mut self.parts, paths: &self.paths }.view(change.link), now);
         let [near, far] = self.paths.places[change.link as usize];
         self.parts[far.part as usize].reschedule(far.number as usize);
         Some(End::Near(near.number))
@@ -119,43 +105,29 @@ impl<P: Packet> Network<P> {
 
     /// When the links are next to be recorded; `Time::MAX` for never.
     pub fn next_record(&self) -> Time {
-        self.recorder.as_ref().map_or(Time::MAX, Recorder::next)
+        self.recorder.next()
     }
 
     /// Records the state of the links at `now`, for everything that is due by then: samples, and ends of the
     /// measuring window.
     pub fn record(&mut self, now: Time) {
-        self.with_recorder(|recorder, network| recorder.record(network, now));
+        self.recorder.record(&mut Links { parts: &mut self.parts, paths: &self.paths }, now);
     }
 
     /// A host has received payload of a flow, or of a crowd, which are numbered after the flows.
     pub fn count(&mut self, number: usize, bytes: u32) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.count(number, bytes);
-        }
+        self.recorder.count(number, bytes);
     }
 
     /// The records so far.
     pub fn recorded(&self) -> &Recorded {
-        self.recorder.as_ref().expect("it is only away while it records").recorded()
+        self.recorder.recorded()
     }
 
     /// The run ends at `now`: returns the records. A measuring window that is still open ends with it.
     pub fn finish(&mut self, now: Time) -> Recorded {
-        self.with_recorder(|recorder, network| recorder.finish(network, now))
+        self.recorder.finish(&mut Links { parts: &mut self.parts, paths: &self.paths }, now)
     }
-
-    fn with_recorder<R>(&mut self, record: impl FnOnce(&mut Recorder, &mut Self) -> R) -> R {
-        let mut recorder = self.recorder.take().expect("it is only away while it records");
-        let result = record(&mut recorder, self);
-        self.recorder = Some(recorder);
-        result
-    }
-}
-
-/// Two different elements.
-fn disjoint<T>(list: &mut [T], a: u32, b: u32) -> [&mut T; 2] {
-    list.get_disjoint_mut([a as usize, b as usize]).expect("the parts differ")
 }
 
 /// Applies a change of the plan to a link.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use elephan_net::{Flying, Head, Packet, Tail, View, Wire};
+use elephan_net::{FarEnd, Flying, NearEnd, Packet, View, Wire};
 use elephan_scenario::plan;
 use elephan_units::{Seed, Time};
 
@@ -13,7 +13,7 @@ const ELSEWHERE: u32 = u32::MAX;
 
 /// The near end of a link.
 pub(crate) struct Near<P> {
-    pub tail: Tail<P>,
+    pub end: NearEnd<P>,
     /// The number of the link.
     pub link: u32,
     /// The wire that it gives packets to.
@@ -24,7 +24,7 @@ pub(crate) struct Near<P> {
 
 /// The far end of a link.
 pub(crate) struct Far<P> {
-    pub head: Head<P>,
+    pub end: FarEnd<P>,
     /// The number of the link.
     pub link: u32,
     /// The wire that it takes packets from.
@@ -72,21 +72,21 @@ impl<P: Packet> Part<P> {
         let wire = self.wires.len() as u32;
         self.wires.push(Wire::default());
         if has[0] {
-            let mut tail = Tail::new(link.config.clone(), seed, index);
+            let mut end = NearEnd::new(link.config.clone(), seed, index);
             if follows {
-                tail.keep_drops();
+                end.keep_drops();
             }
-            self.nears.push(Near { tail, link: number, wire, far: if both { far } else { ELSEWHERE } });
+            self.nears.push(Near { end, link: number, wire, far: if both { far } else { ELSEWHERE } });
         }
         if has[1] {
-            let mut head = Head::new(&link.config, seed, index);
+            let mut end = FarEnd::new(&link.config, seed, index);
             if follows {
-                head.keep_lost();
+                end.keep_lost();
             }
             let is_scheduled = both && link.config.schedule.is_some();
-            let is_kept_for = both && self.nears[near as usize].tail.keeps_packets();
+            let is_kept_for = both && self.nears[near as usize].end.keeps_packets();
             let near = if both { near } else { ELSEWHERE };
-            self.fars.push(Far { head, link: number, wire, near, is_kept_for, is_scheduled });
+            self.fars.push(Far { end, link: number, wire, near, is_kept_for, is_scheduled });
             self.arrivals.add();
         }
     }
@@ -116,9 +116,9 @@ impl<P: Packet> Part<P> {
     }
 
     /// The near end to which a packet at this position goes, and its wire.
-    pub fn tail_at(&mut self, position: u32) -> (&mut Tail<P>, &mut Wire<P>) {
+    pub fn near_end_at(&mut self, position: u32) -> (&mut NearEnd<P>, &mut Wire<P>) {
         let near = &mut self.nears[self.hops[position as usize] as usize];
-        (&mut near.tail, &mut self.wires[near.wire as usize])
+        (&mut near.end, &mut self.wires[near.wire as usize])
     }
 
     /// A packet of `bytes`, which `make` returns, arrives at a near end; returns whether it is accepted.
@@ -128,12 +128,12 @@ impl<P: Packet> Part<P> {
         let near = &mut nears[number];
         let wire = &mut wires[near.wire as usize];
         let was_idle = wire.is_empty();
-        let accepted = near.tail.send(bytes, make, wire, now);
+        let accepted = near.end.send(bytes, make, wire, now);
         if was_idle && accepted && near.far != ELSEWHERE {
             let far = &fars[near.far as usize];
-            let mut next = far.head.next_event(wire);
+            let mut next = far.end.next_event(wire);
             if far.is_scheduled && wire.is_empty() {
-                next = next.min(near.tail.next_service());
+                next = next.min(near.end.next_service());
             }
             arrivals.schedule(near.far as usize, next);
         }
@@ -151,9 +151,9 @@ impl<P: Packet> Part<P> {
     pub fn next_at(&self, number: usize) -> Time {
         let far = &self.fars[number];
         let wire = &self.wires[far.wire as usize];
-        let next = far.head.next_event(wire);
+        let next = far.end.next_event(wire);
         if far.is_scheduled && wire.is_empty() {
-            return next.min(self.nears[far.near as usize].tail.next_service());
+            return next.min(self.nears[far.near as usize].end.next_service());
         }
         next
     }
@@ -163,25 +163,25 @@ impl<P: Packet> Part<P> {
     #[inline]
     pub fn progress(&self, number: usize) -> Option<u64> {
         let far = &self.fars[number];
-        far.is_scheduled.then(|| far.head.progress())
+        far.is_scheduled.then(|| far.end.progress())
     }
 
-    /// Lends the first packets on the wire to a far end whose near end is elsewhere; see [`Head::lend`].
+    /// Lends the first packets on the wire to a far end whose near end is elsewhere; see [`FarEnd::lend`].
     #[inline]
     pub fn lend(&mut self, number: usize) -> Option<Lent<P>> {
         let far = &mut self.fars[number];
         if far.near != ELSEWHERE {
             return None;
         }
-        let (packets, first) = far.head.lend(&mut self.wires[far.wire as usize])?;
-        Some(Lent { packets, first, taken: first, delay: far.head.delay() })
+        let (packets, first) = far.end.lend(&mut self.wires[far.wire as usize])?;
+        Some(Lent { packets, first, taken: first, delay: far.end.delay() })
     }
 
     /// Takes back the packets that were lent.
     #[inline]
     pub fn give_back(&mut self, number: usize, lent: Lent<P>) {
         let far = &mut self.fars[number];
-        far.head.give_back(&mut self.wires[far.wire as usize], lent.packets, lent.first, lent.taken);
+        far.end.give_back(&mut self.wires[far.wire as usize], lent.packets, lent.first, lent.taken);
     }
 
     /// Whether there is only one far end.
@@ -197,9 +197,9 @@ impl<P: Packet> Part<P> {
         let far = &mut fars[number];
         let wire = &mut wires[far.wire as usize];
         if far.is_kept_for {
-            nears[far.near as usize].tail.serve(wire, now);
+            nears[far.near as usize].end.serve(wire, now);
         }
-        far.head.receive(wire, now)
+        far.end.receive(wire, now)
     }
 
     /// The packets that a near end dropped after it had accepted them, and that a far end's wire lost, of one
@@ -213,13 +213,13 @@ impl<P: Packet> Part<P> {
         let lost = self.fars.get_mut(far as usize);
         let link =
             drops.as_ref().map(|end| end.link).or(lost.as_ref().map(|end| end.link)).unwrap_or_default();
-        let drops = drops.map(|end| end.tail.drops()).unwrap_or_default();
-        (link, drops, lost.map(|end| end.head.lost()).unwrap_or_default())
+        let drops = drops.map(|end| end.end.drops()).unwrap_or_default();
+        (link, drops, lost.map(|end| end.end.lost()).unwrap_or_default())
     }
 
     /// When a near end, whose far end is elsewhere, next gives its wire a packet that it keeps.
     pub(crate) fn next_service(&self, outgoing: Outgoing) -> Time {
-        self.nears[outgoing.near as usize].tail.next_service()
+        self.nears[outgoing.near as usize].end.next_service()
     }
 
     /// All time up to `now` has passed here: hands over what was sent on a link to the part with its far end,
@@ -227,8 +227,8 @@ impl<P: Packet> Part<P> {
     pub(crate) fn hand_over(&mut self, outgoing: Outgoing, to: &mut Self, far: usize, now: Time) {
         let near = &mut self.nears[outgoing.near as usize];
         let wire = &mut self.wires[near.wire as usize];
-        if near.tail.keeps_packets() {
-            near.tail.serve(wire, now);
+        if near.end.keeps_packets() {
+            near.end.serve(wire, now);
         }
         if wire.is_empty() {
             return;
@@ -250,17 +250,13 @@ impl<P: Packet> Part<P> {
     /// Both ends of a link that are here: places of its ends.
     pub(crate) fn view(&mut self, near: usize, far: usize) -> View<'_, P> {
         let far = &mut self.fars[far];
-        View {
-            tail: &mut self.nears[near].tail,
-            wire: &mut self.wires[far.wire as usize],
-            head: &mut far.head,
-        }
+        View { near: &mut self.nears[near].end, wire: &mut self.wires[far.wire as usize], far: &mut far.end }
     }
 
     /// Both ends of a link, of which the far end is in another part.
     pub(crate) fn view_across<'a>(&'a mut self, near: usize, to: &'a mut Self, far: usize) -> View<'a, P> {
         let far = &mut to.fars[far];
-        View { tail: &mut self.nears[near].tail, wire: &mut to.wires[far.wire as usize], head: &mut far.head }
+        View { near: &mut self.nears[near].end, wire: &mut to.wires[far.wire as usize], far: &mut far.end }
     }
 }
 

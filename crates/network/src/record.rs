@@ -7,7 +7,7 @@ use elephan_scenario::plan::{Measure, Plan};
 use elephan_units::Time;
 use serde::{Deserialize, Serialize};
 
-use crate::network::Network;
+use crate::links::Links;
 
 /// The records of a run's links.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct Recorded {
     /// Summaries of these links for the measuring window, in their order; empty until it ends.
     pub links: Vec<LinkSample>,
     /// At each sample, the payload that each flow, and then each crowd, had received since the run began, bytes: as counted by
-    /// [`Network::count`]. Those at the end of a row that had received nothing are not in it.
+    /// [`crate::Network::count`]. Those at the end of a row that had received nothing are not in it.
     pub arrived: Vec<Vec<u64>>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// The records for the links of a plan, at time zero.
-    pub fn new<P: Packet>(plan: &Plan, network: &mut Network<P>) -> Self {
+    pub fn new<P: Packet>(plan: &Plan, links: &mut Links<'_, P>) -> Self {
         let mut recorder = Self {
             measure: plan.measure,
             interval: plan.trace.interval,
@@ -73,7 +73,7 @@ impl Recorder {
         };
         // A window that starts with the run includes its first instant.
         if recorder.next_edge == Time::ZERO {
-            recorder.open_window(network, Time::ZERO);
+            recorder.open_window(links, Time::ZERO);
         }
         recorder
     }
@@ -84,12 +84,12 @@ impl Recorder {
     }
 
     /// Records what is due by `now`.
-    pub fn record<P: Packet>(&mut self, network: &mut Network<P>, now: Time) {
+    pub fn record<P: Packet>(&mut self, links: &mut Links<'_, P>, now: Time) {
         while self.next_sample <= now && self.next_sample < Time::MAX {
             for (number, record) in (0u32..).zip(&mut self.links) {
                 record.sample(
                     number,
-                    &mut network.view(number),
+                    &mut links.view(number),
                     self.next_sample,
                     now,
                     &mut self.recorded.queues,
@@ -103,9 +103,9 @@ impl Recorder {
             return;
         }
         if self.next_edge == self.measure.from {
-            self.open_window(network, now);
+            self.open_window(links, now);
         } else {
-            self.close_window(network, now);
+            self.close_window(links, now);
         }
     }
 
@@ -123,23 +123,23 @@ impl Recorder {
     }
 
     /// The run ends at `now`: returns the records.
-    pub fn finish<P: Packet>(&mut self, network: &mut Network<P>, now: Time) -> Recorded {
+    pub fn finish<P: Packet>(&mut self, links: &mut Links<'_, P>, now: Time) -> Recorded {
         if self.next_edge < Time::MAX {
-            self.close_window(network, self.measure.to.min(now));
+            self.close_window(links, self.measure.to.min(now));
         }
         std::mem::take(&mut self.recorded)
     }
 
-    fn open_window<P: Packet>(&mut self, network: &mut Network<P>, now: Time) {
+    fn open_window<P: Packet>(&mut self, links: &mut Links<'_, P>, now: Time) {
         for (number, record) in (0u32..).zip(&mut self.links) {
-            record.open(&mut network.view(number), now);
+            record.open(&mut links.view(number), now);
         }
         self.next_edge = self.measure.to;
     }
 
-    fn close_window<P: Packet>(&mut self, network: &mut Network<P>, now: Time) {
-        for number in 0..network.len() {
-            let mut link = network.view(number as u32);
+    fn close_window<P: Packet>(&mut self, links: &mut Links<'_, P>, now: Time) {
+        for number in 0..self.links.len() {
+            let mut link = links.view(number as u32);
             if link.config().rate.is_some() {
                 let (name, is_bottleneck) = (&self.names[number], number == self.bottleneck);
                 let sample = self.links[number].close(name, &mut link, is_bottleneck, &self.measure, now);

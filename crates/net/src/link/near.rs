@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use elephan_units::{Rate, Seed, Time};
 
 use super::wire::Wire;
+use crate::class_states::ClassQueue;
 use crate::config::LinkConfig;
 use crate::ledger::{Ledger, Reason};
 use crate::packet::Packet;
@@ -33,7 +34,7 @@ struct Place {
 }
 
 /// The near end of a link.
-pub struct Tail<P> {
+pub struct NearEnd<P> {
     /// Whether a packet that finds room joins the queue, in order, without further ado.
     is_plain: bool,
     /// When the packet in service leaves the transmitter, and the next begins.
@@ -68,7 +69,7 @@ pub struct Tail<P> {
     pub(super) loss_changes: u64,
 }
 
-impl<P: Packet> Tail<P> {
+impl<P: Packet> NearEnd<P> {
     /// The near end of link number `index` of a run.
     pub fn new(config: LinkConfig, seed: Seed, index: u64) -> Self {
         let rate = config.rate.unwrap_or(Rate::from_bits_per_sec(u64::MAX));
@@ -259,7 +260,7 @@ impl<P: Packet> Tail<P> {
         }
     }
 
-    /// Whether packets wait here until their service begins, so that [`Tail::serve`] is needed for them to get
+    /// Whether packets wait here until their service begins, so that [`NearEnd::serve`] is needed for them to get
     /// on the wire in time.
     #[inline]
     pub fn keeps_packets(&self) -> bool {
@@ -307,7 +308,7 @@ impl<P: Packet> Tail<P> {
         &self.config
     }
 
-    /// From now on, keeps the packets that are dropped after they were accepted, for [`Tail::drops`].
+    /// From now on, keeps the packets that are dropped after they were accepted, for [`NearEnd::drops`].
     pub fn keep_drops(&mut self) {
         self.ledger.drops = Some(Vec::new());
     }

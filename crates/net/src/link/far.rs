@@ -8,7 +8,7 @@ use crate::loss::Losses;
 use crate::vary::Varied;
 
 /// The far end of a link.
-pub struct Head<P> {
+pub struct FarEnd<P> {
     pub(super) delay: Time,
     pub(super) losses: Losses,
     pub(super) varied: Option<Box<Varied<P>>>,
@@ -24,7 +24,7 @@ pub struct Head<P> {
     pub(super) kept: Option<Vec<P>>,
 }
 
-impl<P: Copy> Head<P> {
+impl<P: Copy> FarEnd<P> {
     /// The far end of link number `index` of a run.
     pub fn new(config: &LinkConfig, seed: Seed, index: u64) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl<P: Copy> Head<P> {
         wire.front().map_or(Time::MAX, |flying| flying.finish.saturating_add(self.delay))
     }
 
-    /// When [`Head::receive`] is to be called next; `Time::MAX` if no packet is on the link.
+    /// When [`FarEnd::receive`] is to be called next; `Time::MAX` if no packet is on the link.
     #[inline]
     pub fn next_event(&self, wire: &Wire<P>) -> Time {
         match &self.varied {
@@ -55,7 +55,7 @@ impl<P: Copy> Head<P> {
     }
 
     /// Lends the first packets of a wire on which nothing is sent meanwhile, and the place of the first of them; each arrives
-    /// [`Head::delay`] after its service. `None` if each is to be received by [`Head::receive`], because the wire may lose it or
+    /// [`FarEnd::delay`] after its service. `None` if each is to be received by [`FarEnd::receive`], because the wire may lose it or
     /// delay it further, and if there is no packet.
     #[inline]
     pub fn lend(&self, wire: &mut Wire<P>) -> Option<(Vec<Flying<P>>, usize)> {
@@ -76,7 +76,7 @@ impl<P: Copy> Head<P> {
         self.delay
     }
 
-    /// The next packet that has reached the far end by `now`; call it while [`Head::next_event`] is not later than `now`.
+    /// The next packet that has reached the far end by `now`; call it while [`FarEnd::next_event`] is not later than `now`.
     #[inline(always)]
     pub fn receive(&mut self, wire: &mut Wire<P>, now: Time) -> Option<P> {
         if self.varied.is_some() {
@@ -154,7 +154,7 @@ impl<P: Copy> Head<P> {
         (!is_lost).then_some(packet)
     }
 
-    /// From now on, keeps the packets that the wire loses, for [`Head::lost`].
+    /// From now on, keeps the packets that the wire loses, for [`FarEnd::lost`].
     pub fn keep_lost(&mut self) {
         self.kept = Some(Vec::new());
     }
