@@ -7,6 +7,7 @@
 //! the engine reports what it does; the observer `Record` makes the outcome.
 
 mod check;
+mod detail;
 mod engine;
 mod error;
 mod packet;
@@ -20,10 +21,11 @@ use elephan_scenario::Plan;
 use rayon::prelude::*;
 
 pub use crate::check::check;
+use crate::detail::Detail;
 use crate::engine::Engine;
 pub use crate::error::Error;
 use crate::partition::Partition;
-use crate::record::{Detail, Record};
+use crate::record::Record;
 use crate::state::State;
 
 /// Carries out a plan.

@@ -6,7 +6,7 @@ use elephan_tcp::Segment;
 use elephan_units::Time;
 
 use crate::engine::site::Running;
-use crate::engine::steps::Source;
+use crate::engine::source::Source;
 use crate::state::connection::SENDER;
 use crate::state::timers::Timer;
 
@@ -51,7 +51,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             return true;
         };
         let Some(connection) = &mut self.site.slots[slot].connection else { return false };
-        let (device, wire) = self.part.tail_at(connection.half.start);
+        let (device, wire) = self.part.near_end_at(connection.half.start);
         let sender = &mut connection.half.endpoint;
         let has_room = device.waiting(wire, now).packets < limit;
         if !has_room && sender.would_send(now) {
@@ -71,7 +71,7 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
             return;
         }
         let room = if host.is_free(now) {
-            let (device, wire) = self.part.tail_at(half.start);
+            let (device, wire) = self.part.near_end_at(half.start);
             device.next_start(wire, now)
         } else {
             Time::MAX

@@ -11,8 +11,7 @@ mod backlog;
 mod faults;
 mod packets;
 mod site;
-mod standstill;
-mod steps;
+mod source;
 #[cfg(test)]
 mod tests;
 mod transfers;
@@ -23,7 +22,6 @@ use elephan_units::Time;
 use rayon::prelude::*;
 
 use crate::engine::site::Running;
-pub use crate::engine::steps::Steps;
 use crate::error::Error;
 use crate::partition::Partition;
 use crate::record::Record;

@@ -5,10 +5,10 @@ use elephan_network::{Driver, Part};
 use elephan_tcp::Segment;
 use elephan_units::Time;
 
+use crate::detail::Event;
 use crate::engine::site::Running;
-use crate::engine::steps::Source;
+use crate::engine::source::Source;
 use crate::packet::{Datagram, Packet};
-use crate::record::Event;
 use crate::state::connection::{Half, RECEIVER, SENDER};
 use crate::state::site::Site;
 use crate::state::timers::Timer;

@@ -3,7 +3,7 @@
 use elephan_network::{Driver, Lent, Part};
 use elephan_units::Time;
 
-use crate::engine::steps::Source;
+use crate::engine::source::Source;
 use crate::error::Error;
 use crate::packet::Packet;
 use crate::report::{Key, Rank, Report};
@@ -117,6 +117,23 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
     #[inline]
     fn check_steps(&mut self, packet: &Packet, now: Time) -> Result<(), Error> {
         if self.site.steps.are_left() { Ok(()) } else { self.look(Source::of(packet), now) }
+    }
+
+    /// Checks whether the run is cancelled, and whether time advances; `source` takes the current step.
+    #[cold]
+    fn look(&mut self, source: Source, now: Time) -> Result<(), Error> {
+        let mut steps = std::mem::take(&mut self.site.steps);
+        let outcome = steps.look(self.site.control, now, || source.name(self.site));
+        self.site.steps = steps;
+        outcome
+    }
+
+    /// Whether a loop within an event must end, because the run stops: checked when no steps are left.
+    #[cold]
+    pub(super) fn stops(&mut self, source: Source, now: Time) -> bool {
+        // No steps are granted then, so the next part that checks is also notified.
+        self.site.steps.stopped = self.look(source, now).err();
+        self.site.steps.stopped.is_some()
     }
 
     /// Whether anything comes before the next arrival at a far end.

@@ -11,7 +11,7 @@ use elephan_units::Time;
 
 use crate::state::connection::Transfer;
 use crate::state::crowd::Crowd;
-use crate::state::{Running, State};
+use crate::state::{FlowState, State};
 
 /// The data from which the metrics of a run are computed.
 pub struct Measured {
@@ -120,7 +120,7 @@ impl CrowdRecord {
     }
 }
 
-fn counters(flow: &Running<'_>) -> FlowCounters {
+fn counters(flow: &FlowState<'_>) -> FlowCounters {
     let counters = flow.counters();
     FlowCounters {
         delivered_bytes: counters.bytes_delivered,

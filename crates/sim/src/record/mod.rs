@@ -1,9 +1,6 @@
 //! The data recorded while an engine runs.
 
-mod captures;
-mod detail;
 mod measured;
-mod pcap;
 mod samples;
 
 use elephan_metrics::trace::{EventTrace, TransferTrace};
@@ -18,8 +15,6 @@ use crate::report::Report;
 use crate::state::State;
 use crate::state::connection::Transfer;
 use crate::state::slot::Slot;
-
-pub use crate::record::detail::{Detail, Event};
 
 /// Memory for this number of flow samples is reserved in advance, 1.5 GB of address space; further samples
 /// make it grow.

@@ -5,6 +5,8 @@ pub mod crowd;
 pub mod host;
 pub mod site;
 pub mod slot;
+mod standstill;
+pub mod steps;
 pub mod stream;
 pub mod timers;
 
@@ -90,15 +92,15 @@ impl<'a> State<'a> {
     }
 
     /// The flows of the plan, by number.
-    pub fn flows(&self) -> impl Iterator<Item = Running<'_>> {
+    pub fn flows(&self) -> impl Iterator<Item = FlowState<'_>> {
         (0..).zip(&self.ends).map(|(number, &ends)| self.flow(number, ends))
     }
 
-    fn flow(&self, number: u32, ends: [u32; 2]) -> Running<'_> {
+    fn flow(&self, number: u32, ends: [u32; 2]) -> FlowState<'_> {
         let [from, to] = ends.map(|site| &self.sites[site as usize]);
         let place = from.place(number);
         let sink = &to.sinks[to.place(number)];
-        Running {
+        FlowState {
             slot: &from.slots[place],
             delivered: sink.delivered(),
             arrived: sink.arrived(),
@@ -159,7 +161,7 @@ impl<'a> State<'a> {
 }
 
 /// A flow of the plan.
-pub struct Running<'s> {
+pub struct FlowState<'s> {
     /// Where it is sent.
     pub slot: &'s Slot,
     /// Bytes delivered so far.
@@ -170,7 +172,7 @@ pub struct Running<'s> {
     pub host: Option<&'s Host>,
 }
 
-impl Running<'_> {
+impl FlowState<'_> {
     /// Sum of the counters of all its connections; `bytes_delivered` is counted at the receivers.
     pub fn counters(&self) -> Counters {
         let mut counters = self.slot.counters();

@@ -10,13 +10,13 @@ use elephan_scenario::plan::{Flow, Plan};
 use elephan_tcp::Stack;
 use elephan_units::Time;
 
-use crate::engine::Steps;
-use crate::record::Detail;
+use crate::detail::Detail;
 use crate::report::{Key, Log, Rank};
 use crate::state::connection::SENDER;
 use crate::state::crowd::Crowd;
 use crate::state::host::Host;
 use crate::state::slot::{Owner, Sink, Slot};
+use crate::state::steps::Steps;
 use crate::state::stream::Stream;
 use crate::state::timers::{Timer, Timers};
 

@@ -8,9 +8,9 @@ use elephan_metrics::Control;
 use elephan_scenario::Plan;
 use elephan_units::Time;
 
+use crate::detail::pcap::Capture;
 use crate::error::Error;
 use crate::packet::Packet;
-use crate::record::pcap::Capture;
 
 /// The captures of a run.
 pub struct Captures {

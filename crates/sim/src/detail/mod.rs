@@ -1,13 +1,16 @@
 //! Single packets: events and captures.
 
+mod captures;
+mod pcap;
+
 use elephan_metrics::Control;
 use elephan_metrics::trace::{EventKind, EventRow, EventTrace, NO_LINK};
 use elephan_scenario::Plan;
 use elephan_tcp::{Endpoint, Segment};
 use elephan_units::Time;
 
+use crate::detail::captures::Captures;
 use crate::error::Error;
-use crate::record::captures::Captures;
 
 /// The events and captures of a run.
 pub struct Detail<'a> {
