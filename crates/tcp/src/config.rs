@@ -7,8 +7,6 @@ use elephan_units::{Bytes, Entry, Mistake, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::profile::Profile;
-
 /// Loss detection and recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -132,6 +130,24 @@ impl Default for DelayedAck {
     fn default() -> Self {
         Self { segments: 2, timeout: Time::from_millis(200), quick: 0, compress: false }
     }
+}
+
+/// A stack whose settings the other keys of `tcp` start from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Profile {
+    /// The defaults of the other keys: the current RFCs.
+    #[default]
+    #[serde(rename = "rfc")]
+    Rfc,
+    /// Linux 6: RACK-TLP, F-RTO, Eifel, PRR, timestamps, a minimum of 200 ms for the timeout's variance term, ACKs delayed by at
+    /// most 40 ms with quick ACKs at the start, a receive window that grows from 64 kB, a send buffer that follows `cwnd`, whole
+    /// windows. CUBIC starts with HyStart.
+    #[serde(rename = "linux-6")]
+    Linux6,
+    /// Linux 2.4, of the published test beds: rate halving, forward acknowledgment, window moderation, no RACK, initial windows
+    /// of 3 segments, ACKs of one segment each in window growth.
+    #[serde(rename = "linux-2.4")]
+    Linux24,
 }
 
 /// A TCP stack's settings. The defaults are those of the current RFCs.

@@ -50,10 +50,9 @@ mod sequence;
 mod stack;
 
 pub use config::{
-    AfterIdle, ByteCounting, Config, DelayedAck, RECOVERIES, Recovery, SsthreshBase, WindowReduction,
+    AfterIdle, ByteCounting, Config, DelayedAck, Profile, RECOVERIES, Recovery, SsthreshBase, WindowReduction,
 };
 pub use endpoint::Endpoint;
-pub use profile::Profile;
 pub use report::{Counters, Snapshot};
 pub use segment::{Burst, Flags, IP_HEADER, SackBlocks, Segment, TCP_HEADER};
 pub use stack::Stack;

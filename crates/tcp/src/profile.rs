@@ -2,28 +2,8 @@
 
 use elephan_cc::{Quantisation, Undo};
 use elephan_units::{Bytes, Time};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use crate::config::{AfterIdle, ByteCounting, Config, DelayedAck, SsthreshBase, WindowReduction};
-
-/// A stack whose settings the other keys of `tcp` start from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Profile {
-    /// The defaults of the other keys: the current RFCs.
-    #[default]
-    #[serde(rename = "rfc")]
-    Rfc,
-    /// Linux 6: RACK-TLP, F-RTO, Eifel, PRR, timestamps, a minimum of 200 ms for the timeout's variance term, ACKs delayed by at
-    /// most 40 ms with quick ACKs at the start, a receive window that grows from 64 kB, a send buffer that follows `cwnd`, whole
-    /// windows. CUBIC starts with HyStart.
-    #[serde(rename = "linux-6")]
-    Linux6,
-    /// Linux 2.4, of the published test beds: rate halving, forward acknowledgment, window moderation, no RACK, initial windows
-    /// of 3 segments, ACKs of one segment each in window growth.
-    #[serde(rename = "linux-2.4")]
-    Linux24,
-}
+use crate::config::{AfterIdle, ByteCounting, Config, DelayedAck, Profile, SsthreshBase, WindowReduction};
 
 impl Profile {
     /// The settings of this stack. File and function names are of the kernel's source.
