@@ -79,26 +79,6 @@ def test_a_model_run_is_a_results_folder_like_any_other(tmp_path):
     assert json.loads((tmp_path / "run" / "run.json").read_text())["engine"] == "model"
 
 
-def test_two_htcp_flows_on_a_droptail_queue_are_not_stiff(monkeypatch):
-    calls = 0
-    slope = integrate._Integration.slope
-
-    def counted(self, t, y):
-        nonlocal calls
-        calls += 1
-        return slope(self, t, y)
-
-    monkeypatch.setattr(integrate._Integration, "slope", counted)
-    scenario = elephan.dumbbell(
-        rate="250 Mbit/s", rtt="82 ms", buffer="20% bdp", flows=[elephan.flow("htcp"), elephan.flow("htcp", start="17 s")],
-        duration="60 s", engine="model",
-    )  # fmt: skip
-    model = elephan.run(scenario)
-    # A few steps for each of 730 round-trip times, with seven evaluations each. An unbounded increase took millions.
-    assert calls < 30_000
-    assert 0.9 < model.summary.utilisation <= 1.0
-
-
 def test_a_million_flows_cost_what_one_costs():
     million = elephan.dumbbell(
         rate="10 Tbit/s", rtt="100 ms", buffer="10% bdp", flows=[elephan.flow("reno", count=1_000_000)],

@@ -56,6 +56,14 @@ pub enum Error {
     /// A computation was cancelled.
     #[error("the computation was cancelled")]
     Cancelled,
+    /// The steps of an integration became too short.
+    #[error(
+        "the fluid equations could not be integrated at {time:.3} s: the steps that their error allows are too short"
+    )]
+    NoSolution {
+        /// Time that was reached, s.
+        time: f64,
+    },
 }
 
 /// The algorithm whose model is used for the algorithm `name`: itself, or a simpler one with the same

@@ -179,6 +179,11 @@ impl Network {
         self.classes.iter().map(|c| c.rtt + waiting).collect()
     }
 
+    /// Fraction of a window that a loss leaves to a flow of class `i`.
+    pub(crate) fn beta(&self, i: usize, window: f64) -> f64 {
+        self.classes[i].algorithm.beta(window)
+    }
+
     /// Sending rate of all flows together, packets/s.
     pub fn offered(&self, state: &[f64]) -> f64 {
         let waiting = self.queue(state) / self.link.rate;
@@ -223,12 +228,12 @@ impl Network {
     }
 
     /// The derivative of `now`, for each second. `before[i]` is the state one round-trip time of class `i` ago.
-    pub fn derivative(&self, now: &[f64], before: &[&[f64]]) -> Vec<f64> {
+    pub fn derivative(&self, now: &[f64], before: &[impl AsRef<[f64]>]) -> Vec<f64> {
         let waiting = self.queue(now);
         let mut change: Vec<f64> = (0..self.classes.len())
             .map(|i| {
                 let rtt = self.classes[i].rtt + waiting / self.link.rate;
-                let slope = self.window_slope(i, now[i].max(1.0), rtt, self.earlier(i, before[i]));
+                let slope = self.window_slope(i, now[i].max(1.0), rtt, self.earlier(i, before[i].as_ref()));
                 if now[i] <= 1.0 { slope.max(0.0) } else { slope }
             })
             .collect();

@@ -11,7 +11,7 @@
 //! - [`standard`]: the square root law and PFTK. [`tekala`]: Scalable TCP's window over time and among others.
 //! - [`utilisation`]: of one AIMD flow, by its buffer. [`aimd`]: the matrix model of flows that share a link.
 //! - [`independent`]: what an algorithm comes to under independent losses.
-//! - [`fluid`]: windows and queue as delay differential equations. [`stability`]: Kelly's condition.
+//! - [`fluid`]: windows and queue as delay differential equations, and [`integrate`] over time. [`stability`]: Kelly's condition.
 
 pub mod aimd;
 mod algorithm;
@@ -23,6 +23,7 @@ pub mod fluid;
 mod highspeed;
 mod htcp;
 pub mod independent;
+mod integrate;
 pub mod ltcp;
 mod scalable;
 mod solve;
@@ -33,3 +34,4 @@ pub mod utilisation;
 
 pub use algorithm::{Algorithm, Error, RttUnfairness, modelled};
 pub use epoch::Epoch;
+pub use integrate::{Lifetime, Sample, integrate};

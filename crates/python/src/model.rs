@@ -1,11 +1,14 @@
 //! `elephan._core`'s part on theory: forwards to `elephan-model`. Its callers are `elephan.theory` and `elephan.fluid`.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use elephan_metrics::{FlowSummary, LinkSummary, Summary};
 use elephan_model::fluid::{Link, Network, Queue};
 use elephan_model::stability::{self, LossModel};
-use elephan_model::{Algorithm, aimd, independent, standard, tekala, utilisation};
+use elephan_model::{
+    Algorithm, Lifetime, Sample, aimd, independent, integrate, standard, tekala, utilisation,
+};
 use elephan_net::{Limit, Loss, Queue as Discipline};
 use elephan_scenario::Plan;
 use elephan_scenario::estimate::{MOST_MODELLED, SAME_START_S};
@@ -119,67 +122,66 @@ fn independent_window(py: Python<'_>, cc: &str, loss: f64, rtt: f64) -> PyResult
     watch(py, &cancel, |_| Ok(()), || with_cc(cc, work))?
 }
 
-/// Windows and queue as differential equations. `rate` is in packets/s and `buffer` in packets; `queue` is `droptail`, `red` or `power`.
-/// `classes` are `(cc as JSON, flows, rtt in s)`, `red` is `(min, max, max_p, weight, gentle, wait)` with thresholds in packets. A state
-/// is the mean window of each class in segments, and the averaged queue in packets. Raises `ScenarioError` for another queue, or an
-/// algorithm without a model.
-#[pyclass(frozen)]
-pub struct Fluid(Network);
+/// A class of flows for `fluid`: `cc` as JSON, how many, round-trip time, start and stop in s, first window and `ssthresh` in segments.
+type FluidClass = (String, f64, f64, f64, Option<f64>, f64, f64);
 
-#[pymethods]
-impl Fluid {
-    #[new]
-    #[pyo3(signature = (rate, buffer, queue, classes, random_loss=0.0, red=None))]
-    fn new(
-        py: Python<'_>,
-        rate: f64,
-        buffer: f64,
-        queue: &str,
-        classes: Vec<(String, f64, f64)>,
-        random_loss: f64,
-        red: Option<(f64, f64, f64, f64, bool, bool)>,
-    ) -> PyResult<Self> {
-        let queue = match (queue, red) {
-            ("droptail", None) => Queue::DropTail,
-            ("power", None) => Queue::Power,
-            ("red", Some((min, max, max_p, weight, gentle, wait))) => {
-                Queue::Red { min, max, max_p, weight, gentle, wait }
-            }
-            _ => return Err(bad(format!("queue: expected droptail, red or power, found {queue:?}"))),
+/// Integrates windows and queue as differential equations, sampled every `interval` s. `rate` is in packets/s and `buffer` in packets;
+/// `queue` is `droptail`, `red` or `power`. `classes` are `(cc as JSON, flows, rtt, start, stop, window, ssthresh)` in s and segments;
+/// `red` is `(min, max, max_p, weight, gentle, wait)` with thresholds in packets. `progress` is called every 50 ms with the share that is
+/// done.
+///
+/// For each sample the windows (segments), round-trip times (s) and losses so far of all classes; the queue (packets), what is
+/// offered (packets/s) and the probability of a loss. Raises `ScenarioError` for another queue, or an algorithm without a model.
+#[pyfunction]
+#[pyo3(signature = (rate, buffer, queue, classes, duration, interval, random_loss=0.0, red=None, progress=None))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+fn fluid(
+    py: Python<'_>,
+    rate: f64,
+    buffer: f64,
+    queue: &str,
+    classes: Vec<FluidClass>,
+    duration: f64,
+    interval: f64,
+    random_loss: f64,
+    red: Option<(f64, f64, f64, f64, bool, bool)>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Vec<FluidSample>> {
+    let queue = match (queue, red) {
+        ("droptail", None) => Queue::DropTail,
+        ("power", None) => Queue::Power,
+        ("red", Some((min, max, max_p, weight, gentle, wait))) => {
+            Queue::Red { min, max, max_p, weight, gentle, wait }
+        }
+        _ => return Err(bad(format!("queue: expected droptail, red or power, found {queue:?}"))),
+    };
+    let mut network = Network::new(Link { rate, buffer, queue, random_loss });
+    let cancel = Cancel::default();
+    let done = AtomicU64::new(0);
+    let work = || {
+        let mut lifetimes = Vec::new();
+        for (cc, flows, rtt, start, stop, window, ssthresh) in classes {
+            let is_cancelled = || cancel.is_set();
+            with_cc(&cc, |name, settings| network.add(name, settings, flows, rtt, &is_cancelled))?;
+            lifetimes.push(Lifetime { start, stop, window, ssthresh });
+        }
+        let goes_on = |share: f64| {
+            done.store((share * 1e6) as u64, Ordering::Relaxed);
+            !cancel.is_set()
         };
-        let mut network = Network::new(Link { rate, buffer, queue, random_loss });
-        let cancel = Cancel::default();
-        let is_cancelled = || cancel.is_set();
-        let work = || {
-            classes.iter().try_for_each(|(cc, flows, rtt)| {
-                with_cc(cc, |name, settings| network.add(name, settings, *flows, *rtt, &is_cancelled))
-            })
-        };
-        watch(py, &cancel, |_| Ok(()), work)??;
-        Ok(Self(network))
-    }
-    /// The derivative of the state `now`, for each second. `before` has, of each class, the state one round-trip time ago.
-    fn derivative(&self, now: Vec<f64>, before: Vec<Vec<f64>>) -> Vec<f64> {
-        let before: Vec<&[f64]> = before.iter().map(Vec::as_slice).collect();
-        self.0.derivative(&now, &before)
-    }
-    /// Round-trip time of each class, in s.
-    fn rtts(&self, state: Vec<f64>) -> Vec<f64> {
-        self.0.rtts(&state)
-    }
-    /// Packets queued.
-    fn queue(&self, state: Vec<f64>) -> f64 {
-        self.0.queue(&state)
-    }
-    /// What all flows send, in packets/s.
-    fn offered(&self, state: Vec<f64>) -> f64 {
-        self.0.offered(&state)
-    }
-    /// Share of what is sent that is lost, in the queue or on the wire.
-    fn loss(&self, state: Vec<f64>) -> f64 {
-        self.0.loss(&state)
-    }
+        integrate(&network, &lifetimes, duration, interval, &goes_on).map_err(bad)
+    };
+    let tell = |py: Python<'_>| match &progress {
+        None => Ok(()),
+        Some(progress) => progress.call1(py, (done.load(Ordering::Relaxed) as f64 * 1e-6,)).map(drop),
+    };
+    let samples = watch(py, &cancel, tell, work)??;
+    let fields = |it: Sample| (it.windows, it.rtts, it.losses, it.queue, it.offered, it.loss);
+    Ok(samples.into_iter().map(fields).collect())
 }
+
+/// Windows, round-trip times and losses of all classes, the queue, what is offered, and the probability of a loss.
+type FluidSample = (Vec<f64>, Vec<f64>, Vec<f64>, f64, f64, f64);
 
 /// A class, from its first flow, how many they are, and the sum of their starts in s.
 fn describe(plan: &Plan, &(first, count, starts): &(usize, u64, f64)) -> Json {
@@ -287,7 +289,7 @@ fn fluid_plan(scenario: &str) -> PyResult<String> {
         "rate_bit_s": rate.bits_per_sec(),
         "buffer_packets": buffer,
         "queue": bottleneck.config.queue.name(),
-        // Minimum, maximum, max_p, weight, gentle and wait, as `Fluid` takes them.
+        // Minimum, maximum, max_p, weight, gentle and wait, as `fluid` takes them.
         "red": red,
         "random_loss": random_loss,
         "packet_bytes": packet,
@@ -403,8 +405,8 @@ fn bits_per_second(text: &str) -> PyResult<f64> {
 /// Adds this part to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Model>()?;
-    module.add_class::<Fluid>()?;
     for function in [
+        wrap_pyfunction!(fluid, module)?,
         wrap_pyfunction!(fluid_plan, module)?,
         wrap_pyfunction!(empty_summary, module)?,
         wrap_pyfunction!(independent_window, module)?,
