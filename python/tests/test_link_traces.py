@@ -1,6 +1,9 @@
 """Links that follow a trace: files, results folders, sweeps, engines."""
 
+import hashlib
 import json
+import math
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +12,8 @@ import pytest
 
 import elephan
 from elephan import ScenarioError, kernel
+from elephan.api import cellular
+from elephan.api.scenario import copy_examples
 from elephan.engines import linux
 from elephan.engines.run import run
 from elephan.studies.sweeps.columns import described, kind_of
@@ -32,14 +37,57 @@ def scenario(tmp_path):
     return path
 
 
-def test_the_traces_of_the_examples_are_what_their_script_writes():
-    sys.path.insert(0, "scripts")
-    try:
-        import link_traces
-    finally:
-        sys.path.remove("scripts")
-    assert (EXAMPLES / "cellular.down").read_text() == link_traces.mobile(255)
-    assert (EXAMPLES / "satellite.csv").read_text() == link_traces.satellite(1)
+def test_the_trace_of_a_mobile_network_is_the_same_everywhere(tmp_path):
+    digest = "06502e9eaf679d61c59f5c5b4fcd960f59284026f57c502febe343496c1be13c"
+    assert hashlib.sha256(cellular.text().encode()).hexdigest() == digest
+    document = elephan.load("cellular").document
+    assert document["path"]["trace"]["source"] == "cellular.down"
+    # The example, its file in a checkout, and its copy are one scenario.
+    copy_examples(tmp_path / "mine")
+    for file in (EXAMPLES / "cellular.toml", tmp_path / "mine" / "cellular.toml"):
+        assert elephan.load(file).document == document
+
+
+def test_the_last_digits_of_a_logarithm_do_not_matter(monkeypatch):
+    """The C library's may differ from another's by the last bit; here they differ by a thousand times as much."""
+    expected, draw = cellular.opportunities(), random.Random(1)
+    for name in ("log", "exp", "sin", "cos"):
+        exact = getattr(math, name)
+        monkeypatch.setattr(cellular.math, name, lambda x, exact=exact: exact(x) * (1 + draw.choice((-2e-13, 2e-13))))
+    assert cellular.opportunities() == expected
+
+
+def test_another_trace_replaces_that_of_the_example(scenario):
+    other = elephan.load("cellular", {"path.trace": str(scenario.parent / "half.down")})
+    assert other.document["path"]["trace"]["opportunities"] == [2, 4, 5, 8]
+
+
+# The satellite network's trace. It changes its routes every 15 s, as Starlink does (Mohan et al., WWW 2024). Then the delay
+# jumps, the rate is another, and nothing is sent for a moment. Between, the delay drifts as the satellite moves. The ranges are
+# our own choice.
+SLOTS, SLOT_S, STEP_S = 8, 15.0, 0.5
+
+
+def satellite(seed: int) -> str:
+    """Rate, delay and losses over time."""
+    draw = random.Random(seed)
+    lines = ["time (s),rate (Mbit/s),delay (ms),loss (%)"]
+    for slot in range(SLOTS):
+        begin = slot * SLOT_S
+        rate, delay, drift = draw.uniform(60, 180), draw.uniform(16, 32), draw.uniform(-0.3, 0.3)
+        outage = draw.uniform(0.03, 0.12)
+        lines.append(f"{begin:g},0,{delay:.2f},0")
+        for step in range(round(SLOT_S / STEP_S)):
+            since = step * STEP_S
+            # Just before the next change the satellite is low over the horizon.
+            loss = 0.2 if since >= SLOT_S - 1 else 0
+            now = rate * draw.uniform(0.9, 1.1)
+            lines.append(f"{begin + max(since, outage):.6g},{now:.1f},{delay + drift * since:.2f},{loss}")
+    return "\n".join([*lines, f"{SLOTS * SLOT_S:g},0,,", ""])
+
+
+def test_the_trace_of_a_satellite_network_is_drawn_from_its_model():
+    assert (EXAMPLES / "satellite.csv").read_text() == satellite(1)
 
 
 def test_a_results_folder_needs_the_file_no_more(scenario):

@@ -1,12 +1,14 @@
 """Scenarios: read from a file or made in Python, and checked by the definition that all engines share."""
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from elephan import _core
+from elephan.api import cellular
 from elephan.api.outline import html, outline
 from elephan.foreign import names
 
@@ -93,6 +95,21 @@ def _found(path: Path) -> Path:
     return known[path.name]
 
 
+def _drawn(path: Path, text: str) -> dict[str, str]:
+    """The trace that an example of this text names, if it is one that is drawn and not stored, as a setting."""
+    if cellular.FILE not in text or path.resolve().parent != EXAMPLES.resolve():
+        return {}
+    return {"path.trace": f'{{ source = "{cellular.FILE}", loop = true, opportunities = {cellular.opportunities()} }}'}
+
+
+def copy_examples(folder: Path) -> None:
+    """Copy the examples, with what they need, into a new folder."""
+    folder.mkdir(parents=True)
+    (folder / cellular.FILE).write_text(cellular.text(), encoding="utf-8")
+    # This comes last: where the package is read-only, so is the copy.
+    shutil.copytree(EXAMPLES, folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+
+
 def load(path: str | Path, settings: Mapping[str, str] | None = None, *, large: bool = False) -> Scenario:
     """Read a scenario file (TOML, or JSON by its suffix) or an example by its name, with other values for some keys.
 
@@ -104,7 +121,8 @@ def load(path: str | Path, settings: Mapping[str, str] | None = None, *, large: 
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise _core.ScenarioError(f"{path}: expected UTF-8 text, found other bytes") from error
-    return _checked(text, str(path), settings or {}, as_json=path.suffix == ".json", large=large)
+    settings = {**_drawn(path, text), **(settings or {})}
+    return _checked(text, str(path), settings, as_json=path.suffix == ".json", large=large)
 
 
 def flow(cc: str | Mapping[str, Any], **keys: Any) -> dict[str, Any]:

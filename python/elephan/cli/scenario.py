@@ -3,14 +3,13 @@
 import itertools
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from elephan import _core
-from elephan.api.scenario import EXAMPLES, examples, load, schema
+from elephan.api.scenario import copy_examples, examples, load, schema
 from elephan.base.table import Table, text_heads
 from elephan.base.text import Terminal, echo
 from elephan.cli.options import Large, ScenarioFile, Settings, assignments, command_line
@@ -60,7 +59,7 @@ def examples_(
     if copy is not None:
         if copy.exists():
             raise FileExistsError(f"{copy}: expected no such folder, found one")
-        shutil.copytree(EXAMPLES, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        copy_examples(copy)
         out.print(f"examples in {copy}", soft_wrap=True)
         return
     rows = [[name, _purpose(file)] for name, file in examples().items()]

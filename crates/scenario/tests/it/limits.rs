@@ -133,6 +133,8 @@ fn every_scenario_of_the_repository_is_far_from_the_limits() {
     assert!(all.len() > 40);
     for path in all {
         let text = std::fs::read_to_string(&path).unwrap();
+        // The package draws this trace when it is used: no file has it.
+        let text = text.replace("\"cellular.down\"", "{ opportunities = [3, 3, 30] }");
         let estimate = load(&text, path.to_str().unwrap(), false).unwrap_or_else(|error| panic!("{error}"));
         let Estimate { events, rows, bytes } = &estimate;
         assert!(
