@@ -21,6 +21,7 @@ from sweep_scenarios import SMALL, small
 import elephan
 from elephan.api.run import Run
 from elephan.base import folders
+from elephan.base.text import file_names
 from elephan.report.read import read
 from elephan.studies.reproduce.lab import Lab
 
@@ -147,7 +148,7 @@ def test_a_name_never_leads_out_of_the_results(name: str, tmp_path: Path):
 
 
 def test_links_with_like_names_have_files_of_their_own():
-    assert folders.file_names(["a b", "a-b", "a/b"]) == {"a b": "a-b", "a-b": "a-b-2", "a/b": "a-b-3"}
+    assert file_names(["a b", "a-b", "a/b"]) == {"a b": "a-b", "a-b": "a-b-2", "a/b": "a-b-3"}
 
 
 # Results of runs.
@@ -563,6 +564,7 @@ def test_a_damaged_report_of_an_experiment_is_one_line(tmp_path: Path):
         assert done.returncode in (1, 2)
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert not (tmp_path / "page.md").exists()
+    assert not (tmp_path / "page").exists()
 
 
 # Missing files of a sweep.

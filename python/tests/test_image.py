@@ -16,7 +16,7 @@ from command_line import call
 import elephan
 from elephan import _core
 from elephan.api.scenario import dumbbell, flow
-from elephan.base import folders
+from elephan.base.kinds import IMAGE, documented
 from elephan.engines import kernel
 from elephan.engines.run import run as simulate
 from elephan.kernel import KernelError, image
@@ -330,7 +330,9 @@ def test_a_scenario_names_its_kernel_and_a_sweep_several(cache, monkeypatch):
 
 
 def test_images_are_in_folders_of_elephan(cache):
-    assert folders.document_of(entry(cache, "6.1.1")) == "image.json"
+    folder = entry(cache, "6.1.1")
+    assert documented(folder) == IMAGE
+    IMAGE.load(folder)
 
 
 def test_the_command_line_builds_and_lists_images(tmp_path, cache):

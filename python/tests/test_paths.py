@@ -5,6 +5,7 @@ The probe measures its path in virtual time, too.
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,7 @@ def test_in_virtual_time_the_probe_finds_the_path_of_the_page(monkeypatch):
 
 @pytest.mark.realtime
 @pytest.mark.skipif(os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="needs root and /dev/net/tun")
+@pytest.mark.skipif(shutil.which("rsync") is None, reason="needs rsync")
 def test_the_commands_of_the_page_run_in_this_order_and_the_path_is_found(tmp_path, deviation):
     scenario, page = SCENARIO.resolve(), PAGE.read_text(encoding="utf-8")
     script = "set -eu\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"

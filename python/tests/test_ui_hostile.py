@@ -518,7 +518,7 @@ def subprocess_free(arguments: list[str]) -> Any:
     [
         (_put("run.json", "[]"), "expected a JSON object, found a list"),
         (_put("run.json", '{"sce'), "run.json: expected JSON, found: Unterminated string"),
-        (_put("run.json", "{}"), "expected whole results, found damaged ones (no key 'scenario')"),
+        (_put("run.json", "{}"), "run.json: expected scenario as a run writes it, found None"),
     ],
 )
 def test_the_list_says_why(results: Path, tmp_path: Path, damage: Callable[[Path], None], problem: str) -> None:

@@ -26,7 +26,8 @@ from elephan.api.scenario import Scenario
 from elephan.api.summary import Summary
 from elephan.base import notebook
 from elephan.base.documents import damage, inside, read_json
-from elephan.base.folders import new_folder, read_document
+from elephan.base.folders import new_folder
+from elephan.base.kinds import RUN
 from elephan.base.table import Table, text_heads
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ class Run:
             "python": platform.python_version(),
             **self.provenance,
         }
-        write_json(place / "run.json", description)
+        write_json(place / RUN.document, description)
         write_json(place / "summary.json", self.summary.to_dict())
         for name in TABLES:
             table = self.table(name)
@@ -208,7 +209,7 @@ class Run:
         """Read a results folder; frames are read on first access. Raises `ScenarioError` if it is damaged."""
         folder = Path(folder)
         keys = ("elephan", "engine", "wall_time_s", "segments_delivered", "events_handled")
-        description, summary = read_document(folder / "run.json"), read_json(folder, "summary.json")
+        description, summary = RUN.load(folder), read_json(folder, "summary.json")
         with damage(folder):
             return cls(
                 scenario=Scenario(description["scenario"]),

@@ -1,7 +1,7 @@
 """Elephan's folders and files: identification, creation and replacement.
 
-A folder belongs to Elephan if it has a document of `DOCUMENTS` that can be read. Unfinished output is in a temporary folder
-beside its target. The name of that folder is `.elephan-` and 16 random digits. It contains:
+A folder belongs to Elephan if it has the document of a kind of results (`kinds`) that can be read. Unfinished output is in a
+temporary folder beside its target. The name of that folder is `.elephan-` and 16 random digits. It contains:
 
 - `lock`: held while the command runs; it names the writer and the target;
 - `new`: the output, which is renamed to the target when it is complete;
@@ -20,40 +20,14 @@ import secrets
 import shutil
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from elephan import _core
-from elephan.base.documents import read_json
+from elephan.base.kinds import RUN, Kind, documented
 from elephan.base.text import file_name
 
-# The documents that identify a folder: the kind of results, and keys that the document has.
-DOCUMENTS: dict[str, tuple[str, dict[str, type]]] = {
-    "run.json": ("a run", {"scenario": dict, "seed": int, "links": list, "labels": list, "elephan": str}),
-    "comparison.json": ("a comparison", {"runs": dict}),
-    "difference.json": ("a comparison of engines", {"elephan": str, "quantities": dict}),
-    "path.json": ("a path", {"form": str, "version": int, "source": str}),
-    "host.json": ("what a host can do", {"figures": list, "limits": list, "elephan": str}),
-    "image.json": ("an image of a kernel", {"version": str, "digest": str, "guest": str}),
-    "sweep.json": (
-        "a sweep",
-        {"name": str, "code": str, "points": int, "settings": list, "described": list, "scenario": dict},
-    ),
-}
-# Other files that commands write into results folders, besides captures.
-FILES = re.compile(
-    r"summary\.json|tags\.json|host\.toml|table\.(csv|md)|(flows|queues|transfers|crowds|streams|events)\.parquet"
-    r"|(cwnd|goodput|srtt|queue|drops|utilisation|sequence|delay-cdf|delay-load|fairness-map|phase|queue-window)\.png"
-    r"|report(-\d+)?\.(html|pdf|png|svg|md)|linux"
-    r"|path\.toml|(prediction|measured|recommendation|probe)\.json|overlay\.png|packets\.parquet"
-)
-# Folders of single runs within other results.
-INNER = {
-    "comparison.json": re.compile(r"runs/[^/]+-\d+"),
-    "difference.json": re.compile(r"sim|kernel|linux(-\d+)?"),
-    "path.json": re.compile("transfer|tcp-[^/]+"),
-}
 TEMPORARY = re.compile(r"\.elephan-[0-9a-f]{16}")
 LOCK = ".elephan-lock"
 # Within the folder of all results: deleted results, each in a folder with a random name, beside the name that it had.
@@ -65,44 +39,9 @@ FOREIGN_S = 30 * 86400.0
 PATIENCE_S = 2.0
 
 
-def file_names(texts: Iterable[str]) -> dict[str, str]:
-    """A file name for each text, all different."""
-    names: dict[str, str] = {}
-    for text in texts:
-        stem = name = file_name(text)
-        number = 1
-        while name in names.values():
-            number += 1
-            name = f"{stem}-{number}"
-        names[text] = name
-    return names
-
-
 def default(name: str) -> Path:
     """The default results folder without `--out`: a folder of this name within `results`."""
     return Path("results") / file_name(name)
-
-
-def read_document(path: Path) -> dict[str, Any]:
-    """Read a document of Elephan, one of `DOCUMENTS`.
-
-    Raises `ScenarioError` if it has other content or cannot be read, and `OSError` if it does not exist.
-    """
-    what, keys = DOCUMENTS[path.name]
-    document = read_json(path.parent, path.name)
-    for key, kind in keys.items():
-        if not isinstance(document.get(key), kind):
-            raise _core.ScenarioError(f"{path}: expected {key} as {what} writes it, found {document.get(key)!r:.40}")
-    return document
-
-
-def document_of(folder: Path) -> str | None:
-    """The name of the document that identifies the folder as Elephan's; None without one. Raises as `read_document` does."""
-    for name in DOCUMENTS:
-        if (folder / name).is_file():
-            read_document(folder / name)
-            return name
-    return None
 
 
 # What may be replaced.
@@ -120,38 +59,39 @@ def _obstacle(folder: Path) -> str | None:  # noqa: PLR0911 - a return for each
             return what
         if here in place.resolve().parents:
             return f"a folder that contains {what}"
+    kind = documented(folder)
+    if kind is not None and not kind.replaced:
+        return f"the folder of {kind.what}, which is never replaced"
     try:
-        name = document_of(folder)
+        found = _foreign(folder, kind)
     except _core.ScenarioError as error:
         return f"one that Elephan cannot identify as its own ({error})"
-    if name == "sweep.json":
-        return "the folder of a sweep, which is never replaced"
-    found = _foreign(folder, name)
     if found is None:
         return None
-    return f"{found.relative_to(folder)} in it, which Elephan did not write" if name else f"{found.name} in it"
+    return f"{found.relative_to(folder)} in it, which Elephan did not write" if kind else f"{found.name} in it"
 
 
-def _foreign(folder: Path, name: str | None) -> Path | None:
-    """The first entry of a folder that no command wrote; `name` is the name of its document.
+def _foreign(folder: Path, kind: Kind | None) -> Path | None:
+    """The first entry of a folder with results of a kind that no command wrote. Raises as `Kind.load` does.
 
     Leftovers of killed commands are removed first, because a command also writes into its own results.
     """
     clear(folder)
-    links = read_document(folder / name)["links"] if name == "run.json" else []
-    captures = {f"{one}.pcap" for one in file_names(map(str, links)).values()}
-    for entry in sorted(folder.iterdir()):
-        if entry.is_symlink() or name is None:
+    entries = sorted(folder.iterdir())
+    if kind is None:
+        return next(iter(entries), None)
+    written = kind.written(kind.load(folder))
+    for entry in entries:
+        if entry.is_symlink():
             return entry
         if entry.is_dir():
             for one in sorted(entry.iterdir()) if entry.name == "runs" else [entry]:
-                if name not in INNER or not INNER[name].fullmatch(one.relative_to(folder).as_posix()):
+                named = re.fullmatch(kind.inner, one.relative_to(folder).as_posix())
+                if not named or one.is_symlink() or documented(one) is not RUN:
                     return one
-                if one.is_symlink() or not one.is_dir() or document_of(one) != "run.json":
-                    return one
-                if found := _foreign(one, "run.json"):
+                if found := _foreign(one, RUN):
                     return found
-        elif entry.name not in (name, *captures) and not FILES.fullmatch(entry.name):
+        elif not written.fullmatch(entry.name):
             return entry
     return None
 
@@ -169,24 +109,23 @@ def check_new(folder: Path, *, force: bool) -> None:
         raise FileExistsError(f"{folder}: expected a new folder, found one with results; --force replaces it")
 
 
-def own_or_empty(folder: Path, document: str) -> None:
-    """Refuse a folder that is not empty, unless it has this document of Elephan.
+def own_or_empty(folder: Path, kind: Kind) -> None:
+    """Refuse a folder that is not empty, unless it has results of this kind.
 
     Raises `FileExistsError`, which names what was found, and `ScenarioError` if the document is damaged.
     """
-    what = DOCUMENTS[document][0]
     if not folder.is_dir():
         if os.path.lexists(folder):
-            raise FileExistsError(f"{folder}: expected an empty folder or that of {what}, found a file")
+            raise FileExistsError(f"{folder}: expected an empty folder or that of {kind.what}, found a file")
         return
-    if (folder / document).is_file():
-        read_document(folder / document)
+    if (folder / kind.document).is_file():
+        kind.load(folder)
         return
     # `jobs` has the batch system's output of the jobs that run a sweep.
     others = [path.name for path in folder.iterdir() if path.name not in (LOCK, "jobs") and not _is_temporary(path)]
     if others:
         raise FileExistsError(
-            f"{folder}: expected an empty folder or that of {what}, with {document}; found {min(others)}"
+            f"{folder}: expected an empty folder or that of {kind.what}, with {kind.document}; found {min(others)}"
         )
 
 

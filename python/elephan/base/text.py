@@ -9,6 +9,7 @@ import io
 import re
 import sys
 import unicodedata
+from collections.abc import Iterable
 from html import escape
 from typing import Any, Protocol
 
@@ -118,6 +119,19 @@ def file_name(text: str) -> str:
     """The name of a file or folder for `text`: a single path component, and not a hidden one."""
     plain = re.sub(r"[^\w.+-]+", "-", text).encode()[:MOST_FILE_NAME].decode(errors="ignore")
     return plain.strip("-.") or "run"
+
+
+def file_names(texts: Iterable[str]) -> dict[str, str]:
+    """A file name for each text, all different."""
+    names: dict[str, str] = {}
+    for text in texts:
+        stem = name = file_name(text)
+        number = 1
+        while name in names.values():
+            number += 1
+            name = f"{stem}-{number}"
+        names[text] = name
+    return names
 
 
 class Terminal(Console):

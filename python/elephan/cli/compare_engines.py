@@ -7,8 +7,8 @@ import typer
 
 from elephan import _core
 from elephan.api.scenario import Scenario, load
-from elephan.base.folders import check_new, default, file_names, new_folder
-from elephan.base.text import Terminal
+from elephan.base.folders import check_new, default, new_folder
+from elephan.base.text import Terminal, file_names
 from elephan.cli import complete
 from elephan.cli.options import Force, Large, Settings, assignments, command_line, words
 from elephan.cli.output import Form, show

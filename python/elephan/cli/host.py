@@ -9,6 +9,7 @@ import typer
 from elephan import _core
 from elephan.api.scenario import load
 from elephan.base.folders import check_new, new_folder
+from elephan.base.kinds import HOST
 from elephan.base.text import Terminal
 from elephan.cli.options import Force, bytes_of, command_line, rate_of, seconds_of
 from elephan.cli.output import Form, show
@@ -57,7 +58,7 @@ def host(
     document = hosts.document(found, plan.cores, demand)
     if out_dir is not None:
         with new_folder(out_dir, force=force) as new:
-            (new / "host.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+            (new / HOST.document).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
             (new / "host.toml").write_text(hosts.snippet(found), encoding="utf-8")
     show(hosts.tables(found), form, document)
     if form != "table":

@@ -14,9 +14,9 @@ from elephan.api.pictures.over_time import chart
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, load
 from elephan.api.tables import figures, heads, of_run, together
-from elephan.base.folders import default, file_names, new_folder
+from elephan.base.folders import default, new_folder
 from elephan.base.numbers import sparkline
-from elephan.base.text import Terminal
+from elephan.base.text import Terminal, file_names
 from elephan.cli.options import Force, Isolate, Large, ScenarioFile, Settings, assignments, command_line
 from elephan.cli.output import ALL, Columns, Form, chosen, named, show
 from elephan.cli.progress import announce, progress_bar

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from elephan import _core
 from elephan.api.scenario import load
 from elephan.base.folders import default, own_or_empty
+from elephan.base.kinds import SWEEP
 from elephan.base.text import Terminal
 from elephan.cli.grids import tell
 from elephan.cli.options import (
@@ -25,7 +26,7 @@ from elephan.cli.options import (
     command_line,
 )
 from elephan.cli.progress import Lines, NameColumn, announce
-from elephan.studies.sweeps.dataset import DESCRIPTION, Dataset, named
+from elephan.studies.sweeps.dataset import Dataset, named
 from elephan.studies.sweeps.loop import Sweep, SweepRun, sweep
 from elephan.studies.sweeps.schedulers import connect
 
@@ -90,7 +91,7 @@ def sweep_command(
 def _cluster(stack: ExitStack, kind: str, text: str, jobs: int, folder: Path, tls: Path | None) -> Any:
     from elephan.studies.sweeps.cluster import cluster  # noqa: PLC0415 - an extra
 
-    own_or_empty(folder, DESCRIPTION)
+    own_or_empty(folder, SWEEP)
     made = stack.enter_context(cluster(kind, text, folder / "jobs", tls))
     made.scale(jobs=jobs)
     client = stack.enter_context(made.get_client())

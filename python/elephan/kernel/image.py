@@ -28,6 +28,7 @@ from pathlib import Path
 from elephan import _core
 from elephan.base.cores import core_count
 from elephan.base.folders import new_folder
+from elephan.base.kinds import IMAGE
 from elephan.kernel import build as objects
 from elephan.kernel.errors import KernelError
 
@@ -48,7 +49,6 @@ PACKAGES = "apt-get install make gcc libc6-dev flex bison bc xz-utils"
 DEBIAN_SOURCES = Path("/usr/src")
 # The place of our driver in a kernel's tree.
 DRIVER = Path("drivers/elephan")
-DOCUMENT = "image.json"
 PROGRAM = "linux"
 LOG_LINES = 12
 ERROR = re.compile(r"\berror:|\*\*\*|No space left|Killed|undefined reference", re.IGNORECASE)
@@ -201,7 +201,7 @@ def folder() -> Path:
 def images() -> list[Image]:
     """Every image of this user, the newest version first, and of a version the one that was built last."""
     found = []
-    for path in folder().glob(f"[0-9]*-*/{DOCUMENT}"):
+    for path in folder().glob(f"[0-9]*-*/{IMAGE.document}"):
         # What is damaged or incomplete is no image.
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             told = json.loads(path.read_text(encoding="utf-8"))
@@ -271,7 +271,7 @@ def build(source: str = DEFAULT, *, force: bool = False, progress: Progress | No
             "built": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         shutil.rmtree(tree)
-        (made / DOCUMENT).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+        (made / IMAGE.document).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
     return next(image for image in images() if image.path.parent == target)
 
 

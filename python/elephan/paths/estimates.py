@@ -12,9 +12,9 @@ import msgspec
 
 from elephan._core import ScenarioError
 from elephan.base.documents import inside
+from elephan.base.kinds import PATH
 from elephan.base.numbers import significant
 
-FILE = "path.json"
 # What a file of this form is known by, and its version.
 FORM, VERSION = "elephan path", 1
 # The role of the host whose costs a scenario of the path has.
@@ -163,14 +163,14 @@ class Estimates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def write(self, folder: Path) -> Path:
         """Write `path.json` into a folder."""
-        path = folder / FILE
+        path = folder / PATH.document
         path.write_bytes(msgspec.json.format(msgspec.json.encode(self.to_dict()), indent=2) + b"\n")
         return path
 
 
 def read(folder: Path) -> Estimates:
     """Read `path.json` of a folder. Raises `ScenarioError` if it has another form, and `OSError`."""
-    path = inside(folder, FILE)
+    path = inside(folder, PATH.document)
     try:
         found = msgspec.json.decode(path.read_bytes(), type=Estimates)
     except (msgspec.DecodeError, RecursionError) as error:

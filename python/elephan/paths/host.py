@@ -3,7 +3,7 @@
 import math
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,6 +119,28 @@ def tables(host: Host) -> list[Table]:
     rows = [[one.what, one.text] for one in sorted(host.limits, key=lambda one: one.bit_s.mean or 0)]
     found.append(Table("limits of sending", text_heads("by", "rate"), rows))
     return found
+
+
+def read(document: Mapping[str, Any]) -> Host:
+    """What a host.json has, without the limits' repeats."""
+    facts = {"name", "mtu", "speed_bit_s", "txqueuelen", "qdisc"}
+    return Host(
+        [
+            Figure.of(*(one[key] for key in ("key", "title", "unit", "samples", "method")))
+            for one in document["figures"]
+        ],
+        [
+            Interface(**{key: one[key] for key in facts}, told={key: one[key] for key in one.keys() - facts})
+            for one in document["devices"]
+        ],
+        [Setting(**one) for one in document["settings"]],
+        [
+            Limit(one["what"], Estimate(one["bit_s"], None, None, one["low"], one["high"], 1, 1))
+            for one in document["limits"]
+        ],
+        document["left_out"],
+        document["notes"],
+    )
 
 
 def advice(host: Host) -> list[str]:

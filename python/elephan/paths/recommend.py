@@ -20,6 +20,7 @@ from elephan import _core
 from elephan._core import ScenarioError
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, flow, load
+from elephan.base.kinds import PATH
 from elephan.engines.run import run_many
 from elephan.paths import estimates, predict
 from elephan.paths.estimates import SENDER, Estimates, Host, Value
@@ -103,7 +104,7 @@ def read_path(file: Path) -> tuple[Estimates, Scenario]:
     path = made.document.get("path")
     if path is None:
         raise ScenarioError(f"{file}: expected a scenario with [path], found none")
-    if (file.parent / estimates.FILE).is_file():
+    if (file.parent / PATH.document).is_file():
         found = estimates.read(file.parent)
     else:
         unknown = Value(unit="", absent="no path.json")

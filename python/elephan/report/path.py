@@ -9,6 +9,7 @@ from elephan import _core
 from elephan.api.pictures.data import Chart, Line, Numbers
 from elephan.api.run import Run
 from elephan.base.documents import inside, read_json
+from elephan.base.kinds import RUN
 from elephan.paths import estimates, fit, predict, scenario, tables
 from elephan.paths.series import observe_results
 from elephan.report.content import Content, Group, Tile
@@ -91,7 +92,7 @@ def _facts(facts: dict[str, Any]) -> str:
 
 def _measured(folder: Path) -> tuple[dict[str, Numbers] | None, str, str]:
     """The measured series: of the transfer, or otherwise those from which the path was fitted; what they are; their window."""
-    if inside(folder, f"{TRANSFER}/run.json").is_file():
+    if inside(folder, f"{TRANSFER}/{RUN.document}").is_file():
         seen = observe_results(inside(folder, TRANSFER))
         return seen.series(predict.POINTS), "a transfer", seen.window_is
     if inside(folder, fit.MEASURED).is_file():
@@ -134,7 +135,7 @@ def _finish(folder: Path, prediction: predict.Prediction) -> list[Tile]:
     # A tile is narrow: the interval stands below the number.
     expected, _, interval = tables.span(prediction.finish_s).partition(" (")
     tiles = [Tile("time to finish, predicted", expected, interval.rstrip(")"), "Of the best way; 95 % interval.")]
-    if inside(folder, f"{TRANSFER}/run.json").is_file():
+    if inside(folder, f"{TRANSFER}/{RUN.document}").is_file():
         run = Run.load(inside(folder, TRANSFER))
         moved = run.table("transfers")
         ends = moved["end_s"].to_numpy() if moved.num_rows else np.array([])

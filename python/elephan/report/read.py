@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from pkgutil import resolve_name
 
 import numpy as np
 
@@ -19,49 +20,30 @@ from elephan.api.pictures.thin import MOST_VALUES, thinned
 from elephan.api.run import Run
 from elephan.api.summary import Summary
 from elephan.base.documents import damage, inside
-from elephan.base.folders import read_document
+from elephan.base.kinds import COMPARISON, RESULTS, RUN, kind_of
 from elephan.base.table import Table, text_heads
 from elephan.base.text import file_name
-from elephan.report import path, reproduction
 from elephan.report.content import Content, Group, Tile
-from elephan.report.sweep import figures_of, read_sweep
+from elephan.report.sweep import figures_of
 from elephan.studies.compare import Comparison, run_path
 from elephan.studies.statistics import Estimate
-
-
-def kind_of(folder: Path) -> str | None:
-    """The kind of results in a folder: a run, a comparison, a sweep, a reproduction or a path; None if it has no results."""
-    for file, kind in (
-        ("run.json", "run"),
-        ("comparison.json", "comparison"),
-        ("sweep.json", "sweep"),
-        ("path.json", "path"),
-    ):
-        if (folder / file).is_file():
-            return kind
-    return "reproduction" if reproduction.experiments(folder) else None
 
 
 def read(folder: str | Path) -> Content:
     """Read a results folder of any kind. Raises `ScenarioError` if it has no results, or damaged ones."""
     folder = Path(folder)
-    readers = {
-        "run": _run,
-        "comparison": _comparison,
-        "sweep": read_sweep,
-        "reproduction": reproduction.read,
-        "path": path.read,
-    }
     kind = kind_of(folder)
-    if kind is None:
-        raise _core.ScenarioError(
-            f"{folder}: expected the results of a run, a comparison, a sweep, a reproduction or a path, found none of them"
-        )
+    if kind is None or not kind.report:
+        *others, last = (known.what for known in RESULTS if known.report)
+        found = "none of them" if kind is None else kind.what
+        raise _core.ScenarioError(f"{folder}: expected the results of {', '.join(others)} or {last}, found {found}")
     with damage(folder):
-        return readers[kind](folder)
+        content: Content = resolve_name(kind.report)(folder)
+        return content
 
 
-def _run(folder: Path) -> Content:
+def read_run(folder: Path) -> Content:
+    """The report of a run."""
     run = Run.load(folder)
     summary = run.summary
     document = run.scenario.document
@@ -147,7 +129,7 @@ def _repeatable(run: Run) -> list[str]:
 
 def load_comparison(folder: Path) -> Comparison:
     """The runs of a comparison, and the user's metrics of them. Raises `ScenarioError` if one is damaged."""
-    document = read_document(folder / "comparison.json")
+    document = COMPARISON.load(folder)
     runs = {
         name: [Run.load(inside(folder, run_path(name, k))) for k in range(len(seeds))]
         for name, seeds in document["runs"].items()
@@ -156,7 +138,8 @@ def load_comparison(folder: Path) -> Comparison:
     return Comparison(runs, metrics=(*METRICS, *own))
 
 
-def _comparison(folder: Path) -> Content:
+def read_comparison(folder: Path) -> Content:
+    """The report of a comparison."""
     result = load_comparison(folder)
     names = {name: [int(run.scenario.document["seed"]) for run in runs] for name, runs in result.runs.items()}
     first = next(iter(result.runs.values()))[0]
@@ -230,11 +213,11 @@ def read_beside(folders: Mapping[str, Path]) -> Content:
 
     Raises `ScenarioError` if one of the results is of another kind, or is damaged.
     """
-    if any(kind_of(folder) != "run" for folder in folders.values()):
+    if any(kind_of(folder) != RUN for folder in folders.values()):
         return _together({name: read(folder) for name, folder in folders.items()}, folders)
     runs = {name: Run.load(folder) for name, folder in folders.items()}
     with damage(Path(" and ".join(folders))):
-        return _beside(runs, folders)
+        return beside(runs, folders)
 
 
 def _together(contents: Mapping[str, Content], folders: Mapping[str, Path]) -> Content:
@@ -275,7 +258,8 @@ def _together(contents: Mapping[str, Content], folders: Mapping[str, Path]) -> C
     )
 
 
-def _beside(runs: Mapping[str, Run], folders: Mapping[str, Path]) -> Content:
+def beside(runs: Mapping[str, Run], folders: Mapping[str, Path]) -> Content:
+    """Runs side by side: their metrics in one table, and lines of the same chart together. `folders` are theirs."""
     rows = [
         [
             name,
@@ -321,7 +305,7 @@ def _overlaid(found: Sequence[tuple[str, Chart, Line]]) -> Chart:
 
 
 def _versions(folder: Path) -> list[tuple[str, str]]:
-    description = read_document(folder / "run.json")
+    description = RUN.load(folder)
     return [("versions", f"Elephan {description['elephan']}, Python {description['python']}")]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from elephan import _core
 from elephan.base.documents import inside, read_json
+from elephan.base.kinds import documented
 from elephan.base.table import Table, text_heads
 from elephan.report.content import Content, Picture, Tile
 from elephan.studies.reproduce.page import MEANINGS
@@ -21,7 +22,7 @@ def experiments(folder: Path) -> dict[str, dict[str, Any]]:
     """
     found = {}
     for path in (path for where in ("*", "quick/*", "full/*") for path in sorted(folder.glob(f"{where}/*.json"))):
-        if path.name not in ("run.json", "summary.json", "comparison.json", "sweep.json"):
+        if documented(path.parent) is None:
             try:
                 report = read_json(folder, str(path.relative_to(folder)))
             except (_core.ScenarioError, OSError):  # a file that Elephan did not write

@@ -94,6 +94,8 @@ def _pdf(content: Content, place: Path, _: Path) -> None:
 def _picture(content: Content, place: Path, out: Path) -> None:
 
     figures = pictures.of_content(content)
+    if not figures:
+        raise _core.ScenarioError(f"{out}: expected results with figures, found none; html, md and pdf have the tables")
     plots.write(figures[0], place, out.suffix.lstrip("."))
     # If a report has several figures, the further ones are written beside the first.
     for number, figure in enumerate(figures[1:], start=2):

@@ -22,6 +22,7 @@ from elephan.api.summary import Summary
 from elephan.base import notebook
 from elephan.base.folders import new_folder
 from elephan.base.frames import as_pandas
+from elephan.base.kinds import COMPARISON
 from elephan.base.notebook import watched
 from elephan.base.plots import Figure, save_beside
 from elephan.base.table import Table, text_heads
@@ -173,7 +174,7 @@ class Comparison:
             if metric.reading is not None
         ]
         write_json(
-            place / "comparison.json",
+            place / COMPARISON.document,
             {"elephan": _core.__version__, "runs": names, **({"metrics": own} if own else {})},
         )
 

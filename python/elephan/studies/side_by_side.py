@@ -18,6 +18,7 @@ from elephan.api.registry import algorithms, linux_algorithms
 from elephan.api.run import Run, write_json
 from elephan.api.scenario import Scenario
 from elephan.base.folders import new_folder
+from elephan.base.kinds import DIFFERENCE
 from elephan.base.plots import Figure, save_beside
 from elephan.base.table import Head, Table, text_heads
 from elephan.engines.run import run
@@ -159,7 +160,7 @@ class Pair:
             inner.mkdir()
             made.write_into(inner)
         values = {q.name: dict(zip(("sim", self.engine), self.values(q), strict=True)) for q in QUANTITIES}
-        write_json(place / "difference.json", {"elephan": _core.__version__, "quantities": values})
+        write_json(place / DIFFERENCE.document, {"elephan": _core.__version__, "quantities": values})
 
 
 def pairs(

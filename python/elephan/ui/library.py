@@ -10,13 +10,12 @@ from typing import Any
 from elephan._core import ScenarioError
 from elephan.base.documents import damage, read_json
 from elephan.base.folders import discard, discarded, new_file, restore
+from elephan.base.kinds import TAGS, kind_of
 from elephan.report.content import Content
-from elephan.report.read import kind_of, read, read_beside
-from elephan.studies.sweeps.dataset import Dataset
+from elephan.report.read import read, read_beside
 
 # The depth of results: results/NAME, results/GROUP/NAME, a run within a sweep.
 DEEPEST = 3
-TAGS = "tags.json"
 # What a reader of a list can still take in.
 MOST_TAGS = 8
 LONGEST_TAG = 30
@@ -42,11 +41,11 @@ class Library:
                 with damage(inner):
                     kind = kind_of(inner)
                     if kind is not None:
-                        yield self._entry(inner, kind, _title(inner, kind), "")
+                        yield self._entry(inner, kind.name, kind.title_of(inner), "")
                     elif depth < DEEPEST:
                         yield from self._under(inner, depth + 1)
             except (ScenarioError, OSError) as error:
-                yield self._entry(inner, kind or "folder", inner.name, str(error))
+                yield self._entry(inner, kind.name if kind else "folder", inner.name, str(error))
 
     def _entry(self, folder: Path, kind: str, title: str, problem: str) -> dict[str, Any]:
         name = folder.relative_to(self.root).as_posix()
@@ -116,18 +115,6 @@ class Library:
         if len(set(found.values())) < len(names):
             raise ScenarioError("name: expected different results, found one twice")
         return read(*found.values()) if len(found) == 1 else read_beside(found)
-
-
-def _title(folder: Path, kind: str) -> str:
-    """The title of a result. Raises `ScenarioError` if its description is damaged."""
-    match kind:
-        case "run":
-            return str(read_json(folder, "run.json")["scenario"]["name"])
-        case "sweep":
-            return str(Dataset(folder).description()["name"])
-        case "comparison":
-            read_json(folder, "comparison.json")
-    return folder.name
 
 
 def _tags(folder: Path) -> list[str]:

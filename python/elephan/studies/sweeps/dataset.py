@@ -24,10 +24,10 @@ import pyarrow.parquet as pq
 from elephan._core import ScenarioError
 from elephan.base.documents import damage, inside
 from elephan.base.errors import FailedError
-from elephan.base.folders import read_document
+from elephan.base.kinds import SWEEP
 from elephan.studies.sweeps import names
 
-INDEX, SUPERSEDED, DESCRIPTION = "index.parquet", "superseded.parquet", "sweep.json"
+INDEX, SUPERSEDED = "index.parquet", "superseded.parquet"
 # Columns that are text, even in a part in which all their values are null.
 TEXT = {"run", "engine", "code", "status", "error", "summary", "scenario"}
 # Columns that every row has.
@@ -99,9 +99,11 @@ class Dataset:
     def description(self) -> dict[str, Any]:
         """The description of the sweep. Raises `SweepError` if the folder does not belong to a sweep."""
         try:
-            return read_document(self.folder / DESCRIPTION)
+            return SWEEP.load(self.folder)
         except (FileNotFoundError, NotADirectoryError):
-            raise SweepError(f"{self.folder}: expected the folder of a sweep with {DESCRIPTION}, found none") from None
+            raise SweepError(
+                f"{self.folder}: expected the folder of a sweep with {SWEEP.document}, found none"
+            ) from None
         except ScenarioError as error:
             raise SweepError(str(error)) from error
 
@@ -126,7 +128,7 @@ class Dataset:
     def short_names(self, frame: pl.DataFrame) -> dict[str, str]:
         """The short name of each column of the index that has one."""
         description = self.description()
-        with damage(self.folder / DESCRIPTION):
+        with damage(self.folder / SWEEP.document):
             return names.short_names(frame.columns, description["settings"], description["described"])
 
     def runs(self) -> pl.DataFrame:

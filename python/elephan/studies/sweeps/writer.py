@@ -16,8 +16,8 @@ from elephan._core import __version__
 from elephan.api.run import TABLES, write_json
 from elephan.base.documents import inside
 from elephan.base.folders import clear, new_file, only_writer, own_or_empty
+from elephan.base.kinds import SWEEP
 from elephan.studies.sweeps.dataset import (
-    DESCRIPTION,
     INDEX,
     RECORD,
     SUPERSEDED,
@@ -47,7 +47,7 @@ class Writer(Dataset):
         super().__init__(folder)
         self._waiting: dict[int, tuple[list[dict[str, Any]], dict[str, pa.Table]]] = {}
         self.waiting_bytes = 0
-        own_or_empty(self.folder, DESCRIPTION)
+        own_or_empty(self.folder, SWEEP)
         self._stack = ExitStack()
         try:
             self._stack.enter_context(only_writer(self.folder, "sweep"))
@@ -95,7 +95,7 @@ class Writer(Dataset):
         return frame, lost + lost_files
 
     def _was_there(self, path: Path) -> bool:
-        return (self.folder / DESCRIPTION).exists() and path.name in self.description().get("files", [])
+        return (self.folder / SWEEP.document).exists() and path.name in self.description().get("files", [])
 
     def begin(self, description: Mapping[str, Any], known: pl.DataFrame, described: pl.DataFrame) -> None:
         """Make the index from the rows of `described`, which have identity and settings, as far as the runs are in `known`.
@@ -147,7 +147,7 @@ class Writer(Dataset):
     def _describe(self) -> None:
         """Write the description, with the files of the index that exist from now on."""
         files = [name for name in (INDEX, SUPERSEDED) if (self.folder / name).exists()]
-        with new_file(self.folder / DESCRIPTION) as new:
+        with new_file(self.folder / SWEEP.document) as new:
             write_json(new, {"elephan": __version__, **self._description, "files": files})
 
     def add(self, number: int, batch: Batch, described: Sequence[Mapping[str, Any]]) -> None:
