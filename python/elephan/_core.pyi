@@ -451,41 +451,27 @@ class Model:
         and recovers, and the loss rate that supports it.
         """
 
-class Fluid:
-    """Windows and queue as differential equations.
+def fluid(
+    rate: float,
+    buffer: float,
+    queue: str,
+    classes: Sequence[tuple[str, float, float, float, float | None, float, float]],
+    duration: float,
+    interval: float,
+    random_loss: float = 0.0,
+    red: tuple[float, float, float, float, bool, bool] | None = None,
+    progress: Callable[[float], object] | None = None,
+) -> list[tuple[list[float], list[float], list[float], float, float, float]]:
+    """Integrates windows and queue as differential equations, sampled every `interval` s.
 
     `rate` is in packets/s and `buffer` in packets; `queue` is `droptail`, `red` or `power`. `classes` are `(cc as
-    JSON, flows, rtt in s)`, `red` is `(min, max, max_p, weight, gentle, wait)` with thresholds in packets. A state
-    is the mean window of each class in segments, and the averaged queue in packets. Raises `ScenarioError` for
-    another queue, or an algorithm without a model.
+    JSON, flows, rtt, start, stop, window, ssthresh)` in s and segments; `red` is `(min, max, max_p, weight, gentle,
+    wait)` with thresholds in packets. `progress` is called every 50 ms with the share that is done.
+
+    For each sample the windows (segments), round-trip times (s) and losses so far of all classes; the queue
+    (packets), what is offered (packets/s) and the probability of a loss. Raises `ScenarioError` for another queue,
+    or an algorithm without a model.
     """
-
-    def __new__(
-        cls,
-        rate: float,
-        buffer: float,
-        queue: str,
-        classes: Sequence[tuple[str, float, float]],
-        random_loss: float = 0.0,
-        red: tuple[float, float, float, float, bool, bool] | None = None,
-    ) -> Fluid: ...
-    def derivative(self, now: Sequence[float], before: Sequence[Sequence[float]]) -> list[float]:
-        """The derivative of the state `now`, for each second.
-
-        `before` has, of each class, the state one round-trip time ago.
-        """
-
-    def rtts(self, state: Sequence[float]) -> list[float]:
-        """Round-trip time of each class, in s."""
-
-    def queue(self, state: Sequence[float]) -> float:
-        """Packets queued."""
-
-    def offered(self, state: Sequence[float]) -> float:
-        """What all flows send, in packets/s."""
-
-    def loss(self, state: Sequence[float]) -> float:
-        """Share of what is sent that is lost, in the queue or on the wire."""
 
 def fluid_plan(scenario: str) -> str:
     """What the fluid model needs of a scenario (JSON), as JSON: numbers in s, bit/s and packets.
@@ -600,6 +586,17 @@ def transfer_receive(
     each) and the bytes that the current transfer has stored, and of how many (None if there is none). Goes on until
     one of these raises; with `once`, until a transfer has come to its end. Raises `ScenarioError` for an address or
     a folder that cannot be used.
+    """
+
+def watch_programs(interval_s: float, start: Callable[[], object], is_over: Callable[[], bool]) -> dict[str, Any]:
+    """Samples the TCP connections of the programs that this process starts meanwhile, and of those that they start.
+
+    Calls `start`, and then `is_over` every 50 ms until it is true; samples are kept every `interval_s` seconds.
+    Returns `tables` as an engine does, or None without a connection; `flows`: of each its congestion control by the
+    kernel's name, start in s, and bytes received; the number of `connections`, of those `without_info`
+    (`TCP_INFO`), which are in no table, and of `foreign` processes, whose sockets this user may not see.
+
+    Raises `OSError` where the kernel has no sock_diag, and what the functions raise.
     """
 
 PROBE_PORT: int

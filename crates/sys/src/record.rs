@@ -1,4 +1,4 @@
-//! The TCP_INFO of each stream, sampled ten times a second, as the tables of a run: a stream is a flow.
+//! The TCP_INFO of connections, sampled ten times a second, as the tables of a run: a connection is a flow.
 
 use elephan_metrics::trace::{FlowRow, FlowTrace, KernelTrace, TransferTrace};
 use elephan_metrics::{Collector, FlowCounters, FlowSample, Outcome, Setup};
@@ -8,20 +8,33 @@ use crate::TcpInfo;
 
 /// Time between samples, at first.
 pub const INTERVAL: Time = Time::from_millis(100);
-/// The most samples of all streams that are kept. Beyond it every other one goes, and the interval doubles, so that a
+/// The most samples of all connections that are kept. Beyond it every other one goes, and the interval doubles, so that a
 /// transfer of days needs no more memory than one of an hour.
 const MOST_SAMPLES: usize = 1 << 16;
 /// The most reductions of windows whose times are kept.
 const MOST_REDUCTIONS: usize = 1 << 16;
 
-/// What is sampled of the streams of a transfer.
+/// The most connections of a record.
+const MOST_CONNECTIONS: usize = 1000;
+
+/// What is sampled of connections.
 pub struct Record {
     interval: Time,
-    samples: Vec<(Time, Vec<(TcpInfo, u64)>)>,
-    states: Vec<u8>,
-    reductions: Vec<u64>,
-    times: Vec<(u32, Time)>,
     next: Time,
+    connections: Vec<Connection>,
+    /// The number of samples of all connections.
+    kept: usize,
+    /// The connections whose windows were reduced, and when.
+    times: Vec<(usize, Time)>,
+}
+
+struct Connection {
+    label: String,
+    start: Time,
+    end: Option<Time>,
+    last: TcpInfo,
+    reductions: u64,
+    samples: Vec<(Time, TcpInfo, u64)>,
 }
 
 /// The record of a transfer, as an engine gives that of a run.
@@ -38,62 +51,111 @@ pub struct Recorded {
     pub interval_s: f64,
     /// The shortest round-trip time that the kernel has measured, s.
     pub min_rtt_s: f64,
-    /// The highest goodput of all streams together between two samples, bit/s.
+    /// The highest goodput of all connections together between two samples, bit/s.
     pub fastest_bit_s: f64,
-    /// Packets on the wire: maximum segment size of the first stream, with the headers of IPv4 and TCP and its time stamps,
-    /// bytes.
+    /// Packets on the wire: maximum segment size of the connection that delivered most, with the headers of IPv4 and TCP and its
+    /// time stamps, bytes.
     pub packet_bytes: u32,
 }
 
 impl Record {
-    /// For so many streams, which begin now.
-    pub fn new(streams: usize) -> Self {
-        Self {
-            interval: INTERVAL,
-            samples: Vec::new(),
-            states: vec![0; streams],
-            reductions: vec![0; streams],
-            times: Vec::new(),
-            next: Time::ZERO,
-        }
+    /// Without connections; samples are kept at the interval.
+    pub fn new(interval: Time) -> Self {
+        Self { interval, next: Time::ZERO, connections: Vec::new(), kept: 0, times: Vec::new() }
     }
 
-    /// Looks at the streams. A reduction of a window is seen if its recovery lasts until the next look; samples are kept at
-    /// the interval. Returns whether this look was kept.
-    pub fn look(&mut self, now: Time, infos: &[TcpInfo]) -> bool {
-        for (stream, info) in infos.iter().enumerate() {
-            let before = std::mem::replace(&mut self.states[stream], info.ca_state);
+    /// For so many streams, which begin now.
+    pub fn of_streams(streams: usize) -> Self {
+        let mut record = Self::new(INTERVAL);
+        for number in 1..=streams {
+            record.begin(format!("stream {number}"), Time::ZERO);
+        }
+        record
+    }
+
+    /// Adds a connection, and returns its number. If there are as many as a record has, it takes the place of the one that has
+    /// ended and delivered least; none if none has ended.
+    pub fn begin(&mut self, label: String, start: Time) -> Option<usize> {
+        let last = TcpInfo::default();
+        let new = Connection { label, start, end: None, last, reductions: 0, samples: Vec::new() };
+        if self.connections.len() < MOST_CONNECTIONS {
+            self.connections.push(new);
+            return Some(self.connections.len() - 1);
+        }
+        let ended = self.connections.iter_mut().enumerate().filter(|(_, one)| one.end.is_some());
+        let (number, least) = ended.min_by_key(|(_, one)| one.last.bytes_acked)?;
+        self.kept -= least.samples.len();
+        self.times.retain(|&(other, _)| other != number);
+        *least = new;
+        Some(number)
+    }
+
+    /// A connection has ended, after it was looked at for the last time.
+    pub fn end(&mut self, number: usize, at: Time) {
+        let connection = &mut self.connections[number];
+        connection.end = Some(at.max(connection.start));
+    }
+
+    /// Looks at connections, by number. A reduction of a window is seen if its recovery lasts until the next look; samples are
+    /// kept at the interval. Returns whether this look was kept.
+    pub fn look(&mut self, now: Time, infos: impl IntoIterator<Item = (usize, TcpInfo)>) -> bool {
+        for (number, info) in infos {
+            let connection = &mut self.connections[number];
+            // The counters of a socket that is disconnected begin at zero again.
+            if info.bytes_acked < connection.last.bytes_acked {
+                continue;
+            }
+            let before = std::mem::replace(&mut connection.last, info).ca_state;
             if info.reduced_since(before) {
-                self.reductions[stream] += 1;
+                connection.reductions += 1;
                 if self.times.len() < MOST_REDUCTIONS {
-                    self.times.push((stream as u32, now));
+                    self.times.push((number, now));
                 }
             }
         }
         if now < self.next {
             return false;
         }
-        // A late look is one of the time that it was due at, unless it is later than a whole interval.
+        // A late sample is stamped with its due time, unless it is late by more than one interval.
         let due = if now < self.next.saturating_add(self.interval) {
             self.next
         } else {
             self.interval * (now.picos() / self.interval.picos())
         };
-        self.samples.push((due, infos.iter().copied().zip(self.reductions.iter().copied()).collect()));
-        if self.samples.len() * self.states.len() > MOST_SAMPLES {
+        for connection in &mut self.connections {
+            if connection.end.is_none() && connection.start <= due {
+                connection.samples.push((due, connection.last, connection.reductions));
+                self.kept += 1;
+            }
+        }
+        if self.kept > MOST_SAMPLES {
             self.interval = self.interval * 2;
             let interval = self.interval.picos();
-            self.samples.retain(|(at, _)| at.picos() % interval == 0);
+            for connection in &mut self.connections {
+                connection.samples.retain(|(at, ..)| at.picos() % interval == 0);
+            }
+            self.kept = self.connections.iter().map(|one| one.samples.len()).sum();
         }
         self.next = due.saturating_add(self.interval);
         true
     }
 
-    /// The tables, at the end of the transfer, with a last look.
-    pub fn finish(self, end: Time, last: &[TcpInfo]) -> Recorded {
-        let labels: Vec<String> = (1..=self.states.len()).map(|number| format!("stream {number}")).collect();
-        let rtt = last.iter().map(|info| info.min_rtt).filter(|&rtt| rtt > 0).min().unwrap_or(1);
+    /// The tables, at the end of all, with a last look at connections that have not ended.
+    pub fn finish(mut self, end: Time, last: impl IntoIterator<Item = (usize, TcpInfo)>) -> Recorded {
+        for (number, info) in last {
+            self.connections[number].last = info;
+        }
+        for connection in &mut self.connections {
+            // Between two samples a connection may deliver all that it has.
+            if let Some(end) = connection.end {
+                connection.samples.retain(|(at, ..)| *at < end);
+                connection.samples.push((end, connection.last, connection.reductions));
+            }
+        }
+        let rtt =
+            self.connections.iter().map(|one| one.last.min_rtt).filter(|&rtt| rtt > 0).min().unwrap_or(1);
         let rtt = Time::from_micros(u64::from(rtt));
+        let labels: Vec<String> = self.connections.iter().map(|one| one.label.clone()).collect();
         let mut collector = Collector::new(Setup {
             from: Time::ZERO,
             to: end,
@@ -101,50 +163,34 @@ impl Record {
             flows: labels.iter().map(|label| (label.clone(), rtt)).collect(),
             bottleneck: None,
         });
-        let (mut flows, mut kernel) = (FlowTrace::default(), KernelTrace::default());
         let mut transfers = TransferTrace::default();
-        for stream in 0..labels.len() as u32 {
-            collector.flow_started(stream, Time::ZERO);
-            collector.open_window(stream, FlowCounters::default());
+        for (flow, connection) in (0..).zip(&self.connections) {
+            collector.flow_started(flow, connection.start);
+            collector.open_window(flow, FlowCounters::default());
         }
-        for &(stream, at) in &self.times {
-            collector.congestion(stream, at.min(end));
+        for &(number, at) in &self.times {
+            collector.congestion(number as u32, at.min(end));
         }
-        let mut before: Vec<(Time, u64)> = vec![(Time::ZERO, 0); labels.len()];
-        let mut fastest_bit_s = 0.0_f64;
-        for (at, infos) in &self.samples {
-            let mut sum = 0.0;
-            for (stream, (info, reductions)) in infos.iter().enumerate() {
-                let (then, delivered) = std::mem::replace(&mut before[stream], (*at, info.bytes_acked));
-                let span = at.since(then).secs_f64();
-                let bits = info.bytes_acked.saturating_sub(delivered) as f64 * 8.0;
-                let goodput_bit_s = if span > 0.0 { bits / span } else { 0.0 };
-                sum += goodput_bit_s;
-                flows.push(FlowRow {
-                    goodput_bit_s,
-                    congestion_events: *reductions as u32,
-                    ..info.flow_row(*at, stream as u32)
-                });
-                kernel.push(info.kernel_row());
-                collector.sample(stream as u32, &sample(info), *at);
-            }
-            fastest_bit_s = fastest_bit_s.max(sum);
-        }
-        for (stream, info) in last.iter().enumerate() {
+        let (flows, kernel, fastest_bit_s) = self.series(&mut collector);
+        for (flow, connection) in (0..).zip(&self.connections) {
+            let Connection { start, last, .. } = connection;
             let counters = FlowCounters {
-                delivered_bytes: info.bytes_acked,
-                sent_bytes: info.bytes_sent.max(info.bytes_retrans),
-                retransmitted_bytes: info.bytes_retrans,
-                congestion_events: self.reductions[stream],
-                timeouts: info.timeouts().unwrap_or(0),
+                delivered_bytes: last.bytes_acked,
+                sent_bytes: last.bytes_sent.max(last.bytes_retrans),
+                retransmitted_bytes: last.bytes_retrans,
+                congestion_events: connection.reductions,
+                timeouts: last.timeouts().unwrap_or(0),
                 host: None,
             };
-            collector.close_window(stream as u32, counters);
-            collector.transfer(info.bytes_acked, Time::ZERO, end);
-            transfers.add(stream as u32, 0, info.bytes_acked, Time::ZERO, Some(end));
+            collector.close_window(flow, counters);
+            let end = connection.end.unwrap_or(end);
+            collector.transfer(last.bytes_acked, *start, end);
+            transfers.add(flow, 0, last.bytes_acked, *start, Some(end));
         }
-        let whole_bit_s = last.iter().map(|info| info.bytes_acked).sum::<u64>() as f64 * 8.0 / end.secs_f64();
-        let segments_delivered = last.iter().map(|info| u64::from(info.delivered)).sum();
+        let sum = |of: fn(&TcpInfo) -> u64| self.connections.iter().map(|one| of(&one.last)).sum::<u64>();
+        let whole_bit_s = sum(|info| info.bytes_acked) as f64 * 8.0 / end.secs_f64();
+        let segments_delivered = sum(|info| u64::from(info.delivered));
+        let most = self.connections.iter().max_by_key(|one| one.last.bytes_acked);
         let outcome = Outcome {
             summary: collector.finish(),
             flows,
@@ -160,8 +206,43 @@ impl Record {
             interval_s: self.interval.secs_f64(),
             min_rtt_s: rtt.secs_f64(),
             fastest_bit_s: fastest_bit_s.max(whole_bit_s),
-            packet_bytes: last.first().map_or(0, |info| info.snd_mss + 52),
+            packet_bytes: most.map_or(0, |one| one.last.snd_mss + 52),
         }
+    }
+
+    /// The samples by time, and the highest goodput of all connections together.
+    fn series(&self, collector: &mut Collector) -> (FlowTrace, KernelTrace, f64) {
+        let (mut flows, mut kernel) = (FlowTrace::default(), KernelTrace::default());
+        let mut rows: Vec<(Time, usize, usize)> = Vec::new();
+        for (number, connection) in self.connections.iter().enumerate() {
+            rows.extend(connection.samples.iter().enumerate().map(|(row, sample)| (sample.0, number, row)));
+        }
+        rows.sort_unstable();
+        let (mut fastest_bit_s, mut sum_bit_s, mut now) = (0.0_f64, 0.0, Time::ZERO);
+        for (at, number, row) in rows {
+            let connection = &self.connections[number];
+            let (_, info, reductions) = &connection.samples[row];
+            let before = row.checked_sub(1).map(|before| &connection.samples[before]);
+            let (then, delivered) =
+                before.map_or((connection.start, 0), |(then, info, _)| (*then, info.bytes_acked));
+            let span = at.since(then).secs_f64();
+            let bits = info.bytes_acked.saturating_sub(delivered) as f64 * 8.0;
+            let goodput_bit_s = if span > 0.0 { bits / span } else { 0.0 };
+            if at > now {
+                (sum_bit_s, now) = (0.0, at);
+            }
+            sum_bit_s += goodput_bit_s;
+            fastest_bit_s = fastest_bit_s.max(sum_bit_s);
+            let flow = number as u32;
+            flows.push(FlowRow {
+                goodput_bit_s,
+                congestion_events: *reductions as u32,
+                ..info.flow_row(at, flow)
+            });
+            kernel.push(info.kernel_row());
+            collector.sample(flow, &sample(info), at);
+        }
+        (flows, kernel, fastest_bit_s)
     }
 }
 
@@ -191,13 +272,13 @@ mod tests {
 
     #[test]
     fn samples_become_the_tables_of_a_run() {
-        let mut record = Record::new(2);
+        let mut record = Record::of_streams(2);
         for step in 0..400_u64 {
             let mut seen = [info(step as f64 * 0.01); 2];
             seen[1].ca_state = if (100..110).contains(&step) { 3 } else { 0 };
-            record.look(Time::from_millis(step * 10), &seen);
+            record.look(Time::from_millis(step * 10), seen.into_iter().enumerate());
         }
-        let found = record.finish(Time::from_secs(4), &[info(4.0); 2]);
+        let found = record.finish(Time::from_secs(4), [info(4.0); 2].into_iter().enumerate());
         assert_eq!(found.outcome.flows.flow.len(), 80);
         assert_eq!(found.min_rtt_s, 0.02);
         assert!((found.fastest_bit_s - 16e6).abs() < 1e3, "{}", found.fastest_bit_s);
@@ -209,12 +290,53 @@ mod tests {
     }
 
     #[test]
-    fn a_long_transfer_is_thinned_out() {
-        let mut record = Record::new(1);
-        for step in 0..200_000_u64 {
-            record.look(Time::from_millis(step * 100), &[info(step as f64 * 0.1)]);
+    fn connections_begin_and_end_at_their_own_times() {
+        let mut record = Record::new(INTERVAL);
+        let long = record.begin("long".to_owned(), Time::ZERO).unwrap();
+        let late = record.begin("late".to_owned(), Time::from_millis(330)).unwrap();
+        for step in 0..100_u64 {
+            let at = Time::from_millis(step * 10);
+            let (of_long, of_late) = ((long, info(step as f64 * 0.01)), (late, info(1.0)));
+            record.look(at, [of_long].into_iter().chain((40..=45).contains(&step).then_some(of_late)));
         }
-        let found = record.finish(Time::from_secs(20_000), &[info(20_000.0)]);
+        // A socket that was reset counts from zero again.
+        record.look(Time::from_millis(452), [(late, TcpInfo::default())]);
+        record.end(late, Time::from_millis(452));
+        let found = record.finish(Time::from_secs(1), [(long, info(1.0))]);
+        let rows = |flow| {
+            let trace = &found.outcome.flows;
+            let rows = trace.flow.iter().zip(&trace.time_s).zip(&trace.delivered_bytes);
+            rows.filter(|((of, _), _)| **of == flow).map(|((_, at), bytes)| (*at, *bytes)).collect::<Vec<_>>()
+        };
+        assert_eq!(rows(0).len(), 10);
+        assert_eq!(rows(1), [(Time::from_millis(400).secs_f64(), 1_000_000), (0.452, 1_000_000)]);
+        assert_eq!(found.outcome.transfers.start_s, [0.0, 0.33]);
+        assert_eq!(found.outcome.transfers.end_s, [1.0, 0.452]);
+        assert_eq!(found.outcome.summary.check(), Ok(()));
+    }
+
+    #[test]
+    fn of_too_many_connections_the_smallest_that_have_ended_go() {
+        let mut record = Record::new(INTERVAL);
+        for number in 0..MOST_CONNECTIONS {
+            record.begin(number.to_string(), Time::ZERO);
+        }
+        assert_eq!(record.begin("none has ended".to_owned(), Time::ZERO), None);
+        for (number, bytes) in [(3, 2.0), (5, 1.0)] {
+            record.look(Time::from_millis(5), [(number, info(bytes))]);
+            record.end(number, Time::from_millis(5));
+        }
+        assert_eq!(record.begin("new".to_owned(), Time::from_millis(5)), Some(5));
+        assert_eq!(record.finish(Time::from_millis(6), []).labels[5], "new");
+    }
+
+    #[test]
+    fn a_long_transfer_is_thinned_out() {
+        let mut record = Record::of_streams(1);
+        for step in 0..200_000_u64 {
+            record.look(Time::from_millis(step * 100), [(0, info(step as f64 * 0.1))]);
+        }
+        let found = record.finish(Time::from_secs(20_000), [(0, info(20_000.0))]);
         assert!(found.outcome.flows.flow.len() <= MOST_SAMPLES);
         assert!((found.interval_s - 0.4).abs() < 1e-9);
         let times = &found.outcome.flows.time_s;

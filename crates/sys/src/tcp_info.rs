@@ -180,6 +180,18 @@ impl TcpInfo {
     }
 }
 
+/// What a kernel wrote, of any length: it may know fewer fields, or more.
+pub(crate) fn from_bytes(bytes: &[u8]) -> TcpInfo {
+    let mut info = TcpInfo { total_rto: UNKNOWN, ..TcpInfo::default() };
+    let length = bytes.len().min(size_of::<TcpInfo>());
+    #[expect(unsafe_code, reason = "the form of the kernel's structure")]
+    // SAFETY: no more is written than there is room for, and all byte values are valid.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), (&raw mut info).cast(), length);
+    }
+    info
+}
+
 /// Queries it.
 pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     let mut info = TcpInfo { total_rto: UNKNOWN, ..TcpInfo::default() };

@@ -47,6 +47,7 @@ GROUPS = {
         "host": "Measure what this host can do, and what of it limits a transfer.",
         "recommend": "Rank the algorithms for a path, by experiments and the ordered criteria of Li 2006, Table 2.2.",
         "transfer": "Move memory, files and folders to another host, and watch the streams.",
+        "watch": "Run any program (rsync, scp, iperf3), and record its TCP connections as a transfer is recorded.",
         "fit": "Estimate rate, base delay, buffer and loss of a path from a transfer, and compare with a simulation of it.",
         "emulate": "Connect two namespaces by a scenario's links, without its traffic, for programs of your own.",
     },

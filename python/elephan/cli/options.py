@@ -80,9 +80,10 @@ def rate_of(text: str, option: str, *, least_bit_s: float = 0.0) -> float:
     return _quantity(text, option, "bit_s", f"a rate {least} such as 500Mbit/s", least_bit_s)
 
 
-def seconds_of(text: str, option: str) -> float:
+def seconds_of(text: str, option: str, *, least_s: float = 0.0) -> float:
     """A time such as `100 ms`, in s. Raises `ScenarioError`."""
-    return _quantity(text, option, "s", "a time above zero such as 100ms")
+    least = f"of {least_s:g} s or more" if least_s else "above zero"
+    return _quantity(text, option, "s", f"a time {least} such as 100ms", least_s)
 
 
 def bytes_of(text: str, option: str) -> int:

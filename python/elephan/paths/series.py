@@ -15,6 +15,7 @@ import numpy as np
 from elephan import _core
 from elephan._core import ScenarioError
 from elephan.api.run import Run
+from elephan.paths import watch
 from elephan.paths.observed import HEADERS, Array, Observed, together
 
 # IPv4, TCP and timestamps; and what IPv6 has more.
@@ -188,7 +189,7 @@ def _where_it_was_longest(lost: Array, rtt_s: Array, step_s: float) -> Array:
 
 
 def observe_results(folder: Path) -> Observed:
-    """The flows of a results folder that sent the most data, by what TCP_INFO told, or the simulator's sender."""
+    """The flows of a results folder that sent most to one host, by what TCP_INFO told, or the simulator's sender."""
     run = Run.load(folder)
     frame = run.flows
     document: Mapping[str, Any] = run.scenario.document
@@ -197,7 +198,7 @@ def observe_results(folder: Path) -> Observed:
     stamps = bool(document.get("tcp", {}).get("timestamps", True))
     headers = HEADERS + 12.0 * stamps
     mss = size - headers
-    parts, starts = [], []
+    parts, starts, hosts = [], [], []
     for number, label in enumerate(run.labels):
         rows = frame.filter((frame["flow"] == number) & (frame["srtt_s"] > 0))
         at: dict[str, Array] = {name: rows[name].to_numpy().astype(float) for name in rows.columns if name != "label"}
@@ -226,10 +227,17 @@ def observe_results(folder: Path) -> Observed:
             )
         )
         starts.append(float(at["time_s"][0]))
+        hosts.append(watch.peer(label))
     if not parts:
         raise ScenarioError(f"{folder}: expected a flow with {LEAST_ROWS} samples or more, found none")
-    most = max(float(part.delivered_bytes[-1]) for part in parts)
-    chosen = [number for number, part in enumerate(parts) if part.delivered_bytes[-1] > LEAST_SHARE * most]
+    largest = max(range(len(parts)), key=lambda number: parts[number].delivered_bytes[-1])
+    most = float(parts[largest].delivered_bytes[-1])
+    # What a program sent to another host took another path.
+    chosen = [
+        number
+        for number, part in enumerate(parts)
+        if part.delivered_bytes[-1] > LEAST_SHARE * most and hosts[number] == hosts[largest]
+    ]
     return together([parts[number] for number in chosen], [starts[number] for number in chosen])
 
 

@@ -5,7 +5,7 @@ A stream is a flow of that run. Goodput counts what its connection has delivered
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,10 +110,10 @@ def send(
     done = told["done"]
     wall_s = time.perf_counter() - started
     kernels = cc or DEFAULT.read_text(encoding="ascii").strip()
-    described = _described(result, kernels if load else _named(kernels), scenario)
+    flows = [flow(kernels if load else named(kernels), label=label) for label in result["labels"]]
     left = [Left(**one) for one in [*told["left"], *done["left"]]]
     return Sent(
-        run=from_columns(described, dict(result), "transfer", release(), wall_s),
+        run=from_columns(described(result, flows, scenario), dict(result), "transfer", release(), wall_s),
         files=done["files"],
         skipped=done["skipped"],
         bytes=done["bytes"],
@@ -124,7 +124,7 @@ def send(
     )
 
 
-def _named(name: str) -> str:
+def named(name: str) -> str:
     """The name in a scenario of an algorithm of the kernel.
 
     It is that of the algorithm itself: a module of Linux (`linux:cubic`) would need its source wherever results are read.
@@ -134,27 +134,28 @@ def _named(name: str) -> str:
     return ours.get(name, name if name in {entry.name for entry in algorithms()} else "reno")
 
 
-def _described(result: Mapping[str, Any], cc: str, path: Scenario | None) -> Scenario:
-    """The scenario of a transfer: the streams on the given path, or on one of which nothing is known but what they saw.
+def described(
+    result: Mapping[str, Any], flows: Sequence[Mapping[str, Any]], path: Scenario | None, name: str = "transfer"
+) -> Scenario:
+    """The scenario of a transfer: its flows on the given path, or on one of which nothing is known but what they saw.
 
     Its rate is then the highest at which they delivered, a lower bound, and its round-trip time their shortest.
     """
-    streams = [flow(cc, label=label) for label in result["labels"]]
     duration = f"{result['duration_s']:.9f} s"
     # A window holds at least an interval, and a short transfer is over before its second sample.
     interval = time_text(min(result["interval_s"], result["duration_s"]))
     keys: dict[str, Any] = {"measure": {"from": "0 s", "interval": interval}, "trace": {"interval": interval}}
     if path is not None:
-        document = {**path.document, "name": "transfer", "duration": duration, "flow": streams, "sweep": None, **keys}
+        document = {**path.document, "name": name, "duration": duration, "flow": flows, "sweep": None, **keys}
         return dumbbell_of(document)
     packet = min(result["packet_bytes"], LARGEST)
     return dumbbell(
-        name="transfer",
+        name=name,
         rate=rate_text(result["fastest_bit_s"]),
         rtt=time_text(result["min_rtt_s"]),
         # Nothing is known of it: one bandwidth-delay product, where that is more than some packets.
         buffer=f"{max(round(result['fastest_bit_s'] * result['min_rtt_s'] / 8 / packet), FEWEST)} packets",
-        flows=streams,
+        flows=flows,
         duration=duration,
         tcp={"profile": "linux-6", "packet": bytes_text(packet)},
         large=True,
@@ -170,7 +171,8 @@ def dumbbell_of(document: Mapping[str, Any]) -> Scenario:
 
 def recorded(result: Mapping[str, Any], cc: str, path: Scenario | None, wall_s: float) -> Run:
     """Make a run from the tables of connections that `cc`, by the kernel's name, has controlled."""
-    return from_columns(_described(result, _named(cc), path), dict(result), "transfer", release(), wall_s)
+    flows = [flow(named(cc), label=label) for label in result["labels"]]
+    return from_columns(described(result, flows, path), dict(result), "transfer", release(), wall_s)
 
 
 def receive(

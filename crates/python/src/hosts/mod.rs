@@ -1,4 +1,4 @@
-//! What deals with real hosts and their packets: kernels as engines, captures, packetdrill, the probe, transfers.
+//! What deals with real hosts and their packets: kernels as engines, captures, packetdrill, the probe, transfers, other programs.
 //!
 //! The feature `hosts` has it all. A first build of a checkout leaves it out, because the simulator does not need it and it takes as long to
 //! compile as the simulator does.
@@ -13,6 +13,8 @@ mod packetdrill;
 mod probe;
 #[cfg(target_os = "linux")]
 mod transfer;
+#[cfg(target_os = "linux")]
+mod watch;
 
 use pyo3::prelude::*;
 
@@ -26,6 +28,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         host::register(module)?;
         probe::register(module)?;
         transfer::register(module)?;
+        watch::register(module)?;
     }
     Ok(())
 }

@@ -332,11 +332,11 @@ impl VirtualProbe {
 fn recorded(samples: &[Sample]) -> Option<Recorded> {
     let (first, last) = (samples.first()?, samples.last()?);
     let since = |sample: &Sample| Time::from_micros(sample.at_ns.saturating_sub(first.at_ns) / 1000);
-    let mut record = Record::new(1);
+    let mut record = Record::of_streams(1);
     for sample in samples {
-        record.look(since(sample), &[sample.info]);
+        record.look(since(sample), [(0, sample.info)]);
     }
-    (since(last) > Time::ZERO).then(|| record.finish(since(last), &[last.info]))
+    (since(last) > Time::ZERO).then(|| record.finish(since(last), [(0, last.info)]))
 }
 
 /// A server that clients measure the path to; `bind` is an IP address (none: all addresses), and port 0 any port.

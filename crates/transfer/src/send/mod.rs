@@ -213,7 +213,7 @@ impl Sender<'_> {
                 return Err(Error::Cancelled);
             }
             let record = watching.join().expect("it does not panic");
-            Ok((done?, record.finish(end, &last)))
+            Ok((done?, record.finish(end, last.into_iter().enumerate())))
         })
     }
 }

@@ -49,11 +49,11 @@ impl Sender<'_> {
     /// Looks at the streams until the transfer is over.
     pub(super) fn watch(&self, began: Instant, infos: &dyn Fn() -> Vec<TcpInfo>, shared: &Shared) -> Record {
         let mut now = infos();
-        let mut record = Record::new(now.len());
+        let mut record = Record::of_streams(now.len());
         let mut seen: Vec<Seen> = Vec::new();
         while !shared.over.load(Ordering::Relaxed) && !self.stop.has_failed() {
             let at = Time::from_secs_f64(began.elapsed().as_secs_f64());
-            if record.look(at, &now) {
+            if record.look(at, now.iter().copied().enumerate()) {
                 seen.push(Seen::of(at, &now, shared));
                 seen.retain(|one| at.since(one.at) <= SHOWN);
                 let first = seen.first().copied().unwrap_or_default();
