@@ -180,6 +180,8 @@ def test_the_page_counts_kinds_apart_and_full_runs_only(tmp_path, monkeypatch):
     assert "windows, run again with halved" in source
     assert "| &lt;b&gt; \\| place |" in source
     assert '<span class="verdict refuted">refuted</span> **L17**' in source
+    # The address of the page in the site is the folder page/, in which its picture is.
+    assert 'data="overview.svg"' in page
     assert 'target="_top" xlink:href="li2006/#l17"' in (tmp_path / "page" / "overview.svg").read_text()
 
 
@@ -196,6 +198,64 @@ def test_the_page_names_what_another_engine_does_otherwise(tmp_path, monkeypatch
     page = write_page(tmp_path, tmp_path / "page.md").read_text()
     assert "- In the column *ns-2*: reno: it counts ACKs" in (tmp_path / "page" / "li2006.md").read_text()
     assert "*Second opinion*: ns-2: refuted. Of the 1 places that fail here, 1 fail there too." in page
+
+
+def put(folder, document, *, quick=False, engine="sim"):
+    place = report_place(folder, document["name"], quick=quick, engine=engine)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps(document | {"quick": quick, "engine": engine}))
+
+
+def test_a_new_report_replaces_that_of_the_same_experiment_and_engine_only(tmp_path, monkeypatch):
+    """Each results folder is from another machine, and none has the reports of the others."""
+    second = replace(MADE_UP, name="li2006/table-8.2")
+    for one in (MADE_UP, second):
+        monkeypatch.setitem(EXPERIMENTS, one.name, one)
+    report = stored(tmp_path / "first", quick=False) | {"code": "first"}
+    page, archive = tmp_path / "page.md", tmp_path / "page" / "li2006.json"
+
+    def written(machine):
+        write_page(tmp_path / machine, page)
+        return {(one["name"], one["engine"]): one for one in json.loads(archive.read_text())["reports"]}
+
+    def codes(reports):
+        return {place: one["code"] for place, one in reports.items()}
+
+    first, other = (MADE_UP.name, "sim"), (second.name, "sim")
+    put(tmp_path / "first", report | {"wall_s": 3.2, "picture": "full/drawn.png"})
+    (tmp_path / "first/full/drawn.png").write_bytes(b"a drawing of runs")
+    kept = written("first")
+    assert codes(kept) == {first: "first"}
+    assert "wall_s" not in kept[first]
+    assert (page.with_suffix("") / kept[first]["picture"]).read_bytes() == b"a drawing of runs"
+    # Another experiment, and a quick one of the first.
+    put(tmp_path / "second", report | {"name": second.name, "code": "second"})
+    put(tmp_path / "second", report | {"code": "second"}, quick=True)
+    assert codes(written("second")) == {first: "first", other: "second"}
+    # A second opinion; then the whole experiment again, and a second opinion on one claim.
+    put(tmp_path / "third", report | {"differences": ["reno: it counts ACKs"]}, engine="ns2")
+    assert written("third")[MADE_UP.name, "ns2"]["differences"] == ["reno: it counts ACKs"]
+    put(tmp_path / "fourth", report | {"code": "fourth", "looks": 1})
+    claims = [report["claims"][0] | {"verdict": "undecided"}]
+    part = report | {"part": True, "comparisons": [], "claims": claims, "differences": ["reno: it has no SACK"]}
+    put(tmp_path / "fourth", part, engine="ns2")
+    last = written("fourth")
+    assert codes(last) == {first: "fourth", other: "second", (MADE_UP.name, "ns2"): "first"}
+    opinion = last[MADE_UP.name, "ns2"]
+    assert [one["verdict"] for one in opinion["claims"]] == ["undecided", "untestable here"]
+    assert len(opinion["comparisons"]) == 3
+    assert opinion["differences"] == ["reno: it counts ACKs", "reno: it has no SACK"]
+    # Without results the pages are made from the archive alone, which stays as it is.
+    before = page.read_text(), archive.read_text()
+    assert written("none") == last
+    assert (page.read_text(), archive.read_text()) == before
+
+
+def test_a_second_opinion_on_one_claim_is_stored_as_a_part(tmp_path):
+    # A claim that no other engine can answer needs no run.
+    name, options = "li2006/figure-5.7", ["--out", str(tmp_path), "--engine", "ns2", "--claim", "L05"]
+    assert CliRunner().invoke(app, ["reproduce", name, *options]).exit_code == 0
+    assert json.loads(report_place(tmp_path, name, quick=False, engine="ns2").read_text())["part"]
 
 
 def test_theory_is_not_called_published_and_a_formula_is_no_simulation(tmp_path):

@@ -244,8 +244,9 @@ class _Work:
 def _renewed(folder: Path, report: dict[str, Any]) -> dict[str, Any]:
     """The stored report of the same code, if there is one, with the claims of `report` in their places."""
     place = _place(folder, report)
-    # Notes are of the whole experiment.
-    stored: dict[str, Any] = read_json(place.parent, place.name) if place.is_file() else report | {"notes": []}
+    # Notes are of the whole experiment. A part does not take its place in the archive of the page.
+    alone = report | {"notes": [], "part": True}
+    stored: dict[str, Any] = read_json(place.parent, place.name) if place.is_file() else alone
     if stored["code"] != report["code"]:
         raise _core.ScenarioError(
             f"{place}: expected a report by {report['code']}, found one by {stored['code']}; run the whole experiment again"

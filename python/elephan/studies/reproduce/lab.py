@@ -14,6 +14,7 @@ from elephan import _core
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario, load
 from elephan.base.cores import core_count
+from elephan.base.kinds import RUN
 from elephan.base.plots import Figure
 from elephan.engines.run import run
 from elephan.studies.reproduce.judge import (
@@ -285,7 +286,7 @@ class Lab:
     def run(self, scenarios: Sequence[Scenario]) -> list[Run]:
         """The runs of scenarios, in the same order. Runs that are not stored are carried out on all cores."""
         places = [self.folder / self._identity(scenario) for scenario in scenarios]
-        missing = {p: s for p, s in zip(places, scenarios, strict=True) if not (p / "run.json").exists()}
+        missing = {p: s for p, s in zip(places, scenarios, strict=True) if not (p / RUN.document).exists()}
         self._carry_out(missing)
         self.asked, self.made = self.asked + len(places), self.made + len(missing)
         runs = [Run.load(place) for place in places]

@@ -1,4 +1,4 @@
-"""The page that shows all experiments, and a page for each source, made from stored reports."""
+"""The page that shows all experiments, and a page for each source, made from the archive of their reports."""
 
 import shlex
 import shutil
@@ -9,9 +9,10 @@ from typing import Any
 
 from elephan._core import ScenarioError
 from elephan.base.folders import new_file
-from elephan.base.plots import save
+from elephan.base.plots import Figure, save
 from elephan.base.table import Head, Table, text_heads
 from elephan.base.text import Markdown, markdown
+from elephan.studies.reproduce.archive import Archive, Reports, read_archive, with_results, write_archive
 from elephan.studies.reproduce.judge import KINDS, Kind, Verdict
 from elephan.studies.reproduce.lab import EXPERIMENTS, OTHERS, SOURCES, Engine, claims
 from elephan.studies.reproduce.pictures import beside_print, overview
@@ -25,7 +26,6 @@ from elephan.studies.reproduce.stored import (
     verdicts_of,
 )
 
-Reports = Mapping[str, dict[str, Any]]
 # A longer table of places is folded.
 MOST_SHOWN = 8
 # Places that a sentence names.
@@ -48,21 +48,61 @@ MEANINGS = {
 
 
 def write_page(folder: Path, page: Path) -> Path:
-    """Write the page, the pages of the sources and their pictures in a folder beside it."""
-    full, quick = read_reports(folder, quick=False), read_reports(folder, quick=True)
-    if not full and not quick:
-        raise ScenarioError(f"{folder}: expected reports of experiments, found none")
-    reports = {name: full.get(name) or quick[name] for name in EXPERIMENTS if name in full or name in quick}
-    beside = {engine: read_reports(folder, quick=False, engine=engine) for engine in OTHERS}
+    """Add the reports of a results folder to the archive beside the page, and write the page and the pages of the sources.
+
+    Without new reports it writes what the archive has.
+    """
     pages = page.with_suffix("")
-    save(overview(_squares(full), list(SOURCES.values())), pages / "overview.svg")
-    _leave_the_picture(pages / "overview.svg")
+    archive, pictures = with_results(read_archive(pages), folder)
+    reports, full, beside = archive["sim"], _full(archive), _beside(archive)
+    if not reports:
+        raise ScenarioError(f"{folder}: expected reports of experiments, found none")
+    # Everything is made before anything is written: a damaged report changes nothing.
+    text = "\n".join(_head(full, reports, beside, pages.name)) + "\n"
+    sources = _Sources(archive)
+    write_archive(archive, pages)
+    for name, picture in pictures.items():
+        with new_file(pages / name) as new:
+            shutil.copyfile(picture, new)
+    save(_overview(archive), pages / "overview.png")
     with new_file(page) as new:
-        new.write_text("\n".join(_head(full, reports, beside, pages.name)) + "\n", encoding="utf-8")
-    for source in SOURCES:
-        with new_file(pages / f"{source}.md") as new:
-            new.write_text("\n".join(_source(source, reports, beside, folder, pages)) + "\n", encoding="utf-8")
+        new.write_text(text, encoding="utf-8")
+    sources.write(pages)
     return page
+
+
+def write_sources(folder: Path) -> None:
+    """Write from the archive in a folder what it has no copy of: the pages of the sources, and the pictures that need no runs."""
+    _Sources(read_archive(folder)).write(folder)
+
+
+class _Sources:
+    """The pages of the sources, and the pictures that are made from an archive."""
+
+    def __init__(self, archive: Archive):
+        self.pictures = {"overview.svg": _overview(archive)}
+        self.pages = {source: "\n".join(_source(source, archive, self.pictures)) + "\n" for source in SOURCES}
+
+    def write(self, folder: Path) -> None:
+        for name, picture in self.pictures.items():
+            save(picture, folder / name)
+        _leave_the_picture(folder / "overview.svg")
+        for source, text in self.pages.items():
+            with new_file(folder / f"{source}.md") as new:
+                new.write_text(text, encoding="utf-8")
+
+
+def _full(archive: Archive) -> Reports:
+    """The reports whose verdicts count."""
+    return {name: report for name, report in archive["sim"].items() if not report["quick"]}
+
+
+def _beside(archive: Archive) -> Archive:
+    return {engine: archive[engine] for engine in OTHERS}
+
+
+def _overview(archive: Archive) -> Figure:
+    return overview(_squares(_full(archive)), list(SOURCES.values()))
 
 
 def commands(folder: Path) -> Iterator[str]:
@@ -94,7 +134,13 @@ def anchor(text: str) -> str:
     return "".join(letter if letter.isalnum() else "-" for letter in text.lower())
 
 
-def _head(full: Reports, reports: Reports, beside: Mapping[Engine, Reports], pages: str) -> list[str]:
+# In the site the address of a page is a folder of its name, where the picture is; elsewhere the PNG within the object is shown.
+OVERVIEW = """<object type="image/svg+xml" data="overview.svg" aria-label="Every verdict of every source">
+<img src="{pages}/overview.png" alt="Every verdict of every source, as a coloured square">
+</object>"""
+
+
+def _head(full: Reports, reports: Reports, beside: Archive, pages: str) -> list[str]:
     return [
         "# Published experiments, reproduced",
         "",
@@ -105,9 +151,7 @@ def _head(full: Reports, reports: Reports, beside: Mapping[Engine, Reports], pag
         _versions(reports),
         "",
         *_counts(full, beside),
-        f'<object type="image/svg+xml" data="{pages}/overview.svg" aria-label="Every verdict of every source">',
-        f'<img src="{pages}/overview.svg" alt="Every verdict of every source, as a coloured square">',
-        "</object>",
+        OVERVIEW.format(pages=pages),
         "",
         "Each square is a comparison or a claim; it leads to its place.",
         "",
@@ -119,7 +163,7 @@ def _head(full: Reports, reports: Reports, beside: Mapping[Engine, Reports], pag
     ]
 
 
-def _counts(full: Reports, beside: Mapping[Engine, Reports]) -> list[str]:
+def _counts(full: Reports, beside: Archive) -> list[str]:
     """The verdicts by their kind: comparisons of numbers, and claims."""
     kernels = [report for engine in KERNELS for report in beside[engine].values()]
     lines = []
@@ -214,7 +258,7 @@ def _claims(full: Reports, *verdicts: Verdict) -> Iterator[tuple[str, dict[str, 
                 yield name, claim
 
 
-def _elsewhere(name: str, claim: str, beside: Mapping[Engine, Reports]) -> dict[Engine, dict[str, Any]]:
+def _elsewhere(name: str, claim: str, beside: Archive) -> dict[Engine, dict[str, Any]]:
     """What other engines found of a claim of this experiment, if they ran it."""
     return {
         engine: found
@@ -229,7 +273,7 @@ def _link(source: str, claim: dict[str, Any], pages: str) -> Markdown:
     return Markdown(f"[{claim['claim']}]({pages}/{source}.md#{anchor(claim['claim'])})")
 
 
-def _refuted(full: Reports, beside: Mapping[Engine, Reports], pages: str) -> list[str]:
+def _refuted(full: Reports, beside: Archive, pages: str) -> list[str]:
     """The refuted claims, each with its three lines."""
     lines = [
         "## Refuted",
@@ -330,16 +374,14 @@ def _contents(reports: Reports, pages: str) -> list[str]:
     return ["## Experiments", "", head, "", table.to_markdown().rstrip(), ""]
 
 
-def _source(
-    source: str, reports: Reports, beside: Mapping[Engine, Reports], folder: Path, pages: Path
-) -> Iterator[str]:
+def _source(source: str, archive: Archive, pictures: dict[str, Figure]) -> Iterator[str]:
     yield from [f"# {SOURCES[source]}", "", "[All sources](../reproduction.md)", ""]
-    for name, report in reports.items():
+    for name, report in archive["sim"].items():
         if name.startswith(f"{source}/"):
-            yield from _section(report, beside, folder, pages)
+            yield from _section(report, _beside(archive), pictures)
 
 
-def _section(report: dict[str, Any], beside: Mapping[Engine, Reports], folder: Path, pages: Path) -> Iterator[str]:
+def _section(report: dict[str, Any], beside: Archive, pictures: dict[str, Figure]) -> Iterator[str]:
     name = report["name"]
     others = {engine: found[name] for engine, found in beside.items() if name in found}
     yield from [
@@ -359,7 +401,7 @@ def _section(report: dict[str, Any], beside: Mapping[Engine, Reports], folder: P
             yield f"- In the column *{NAMES[engine]}*: {markdown(difference)}"
     if report["choices"] or others:
         yield ""
-    yield from _pictures(report, folder, pages)
+    yield from _pictures(report, pictures)
     for comparison, table in zip(report["comparisons"], tables_of(report, others), strict=True):
         has_cause = any(one["cause_of"] == comparison["group"] for one in report["comparisons"])
         yield from _comparison(name, comparison, table, has_cause=has_cause)
@@ -369,16 +411,14 @@ def _section(report: dict[str, Any], beside: Mapping[Engine, Reports], folder: P
         yield from [note, ""]
 
 
-def _pictures(report: dict[str, Any], folder: Path, pages: Path) -> Iterator[str]:
+def _pictures(report: dict[str, Any], pictures: dict[str, Figure]) -> Iterator[str]:
     name = report["name"].replace("/", "-")
     figure = beside_print(report)
     if figure is not None:
-        save(figure, pages / f"{name}-print.svg")
+        pictures[f"{name}-print.svg"] = figure
         yield from [f"![{report['title']}: print and ours]({name}-print.svg)", ""]
     if report.get("picture"):
-        with new_file(pages / f"{name}.png") as new:
-            shutil.copyfile(folder / report["picture"], new)
-        yield from [f"![{report['title']}]({name}.png)", ""]
+        yield from [f"![{report['title']}]({report['picture']})", ""]
 
 
 def _comparison(name: str, comparison: dict[str, Any], table: Table, *, has_cause: bool) -> Iterator[str]:
