@@ -69,6 +69,7 @@ lint: $(VENV)/built ## Formatting, warnings as errors, spelling and usage.
 	$(BIN)/ruff format --check python scripts docs/notebooks
 	$(BIN)/mypy
 	$(BIN)/python scripts/declared.py --check
+	$(BIN)/python scripts/generated.py
 	git ls-files -z '*.md' '*.py' '*.rs' '*.ts' '*.toml' | xargs -0 $(BIN)/codespell
 	$(BIN)/python scripts/words.py
 
@@ -101,23 +102,20 @@ bench: ## Measure the speed and memory of the simulator; BENCH="--seconds 10" ta
 	cargo run --release --quiet -p elephan-sim --example bench -- "16 bottlenecks" --threads 2 $(BENCH)
 	cargo run --release --quiet -p elephan-tcp --example loopback
 
-bench-emulator: ## Measure the capacity and accuracy of the link emulator of the linux engine; needs root. Writes docs/kernel.md.
+bench-emulator: ## Measure the capacity and accuracy of the link emulator of the linux engine; needs root. Writes docs/measured.
 	cargo build --release --quiet -p elephan-linux --example emulator
-	cargo run --release --quiet -p elephan-linux --example emulator -- $(BENCH) | sed '1i ```text' | sed '$$a ```' \
-	    | $(PYTHON) scripts/insert.py docs/kernel.md emulator
+	cargo run --release --quiet -p elephan-linux --example emulator -- $(BENCH) | sed '1i ```text' | sed '$$a ```' > docs/measured/emulator.md
 
-bench-kernel: $(VENV)/built guest ## Measure the speed of the kernel engine, a few minutes; needs an image (`elephan kernel build`). Writes docs/kernel.md.
-	$(BIN)/python scripts/bench_kernel.py | $(PYTHON) scripts/insert.py docs/kernel.md bench-kernel
+bench-kernel: $(VENV)/built guest ## Measure the speed of the kernel engine, a few minutes; needs an image (`elephan kernel build`). Writes docs/measured.
+	$(BIN)/python scripts/bench_kernel.py > docs/measured/bench-kernel.md
 
 # The algorithms of Linux, and those of kernel/.
 LINUX := reno,cubic,vegas,linux:bic,linux:htcp,linux:scalable,highspeed,linux:westwood,hybla,nv,lp,linux:veno,linux:yeah,linux:illinois,linux:dctcp,cdg,bbr
 OURS := hstcp,hstcp-fc,scalable,htcp,bic,fast,ltcp,compound
-engines: $(VENV)/built guest ## Compare the simulator and a kernel's TCP, four minutes; needs an image (`elephan kernel build`). Writes docs/kernel.md.
-	$(BIN)/elephan compare-engines $(addprefix scenarios/engines/,one-20.toml one-100.toml two-20.toml two-100.toml) --cc $(LINUX),$(OURS) --format md --force \
-	    | $(PYTHON) scripts/insert.py docs/kernel.md suite
-	$(BIN)/elephan compare-engines scenarios/engines/gigabit-20.toml --cc $(LINUX),$(OURS) --format md --force \
-	    | $(PYTHON) scripts/insert.py docs/kernel.md suite-gigabit
-	$(BIN)/python scripts/engine_starts.py | $(PYTHON) scripts/insert.py docs/kernel.md starts
+engines: $(VENV)/built guest ## Compare the simulator and a kernel's TCP, four minutes; needs an image (`elephan kernel build`). Writes docs/measured.
+	$(BIN)/elephan compare-engines $(addprefix scenarios/engines/,one-20.toml one-100.toml two-20.toml two-100.toml) --cc $(LINUX),$(OURS) --format md --force > docs/measured/suite.md
+	$(BIN)/elephan compare-engines scenarios/engines/gigabit-20.toml --cc $(LINUX),$(OURS) --format md --force > docs/measured/suite-gigabit.md
+	$(BIN)/python scripts/engine_starts.py > docs/measured/engine-starts.md
 
 kernel-tools: ## Install the tools that loading algorithms into the running kernel needs.
 	@command -v clang >/dev/null && ldconfig -p | grep -q 'libbpf\.so\.1' \
@@ -130,55 +128,58 @@ kernel-image: $(VENV)/built guest ## Build the image of a kernel for the kernel 
 	    || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(KERNEL_SOURCE) gcc libc6-dev flex bison bc xz-utils)
 	$(BIN)/elephan kernel build $(KERNEL_SOURCE)
 
-bench-sweep: $(VENV)/built ## Measure the overhead of a sweep of 10,000 short runs. Writes docs/sweeps.md.
-	$(BIN)/python scripts/bench_sweep.py | $(PYTHON) scripts/insert.py docs/sweeps.md bench-sweep
-	$(BIN)/python scripts/bench_sweep.py --dask 2 | $(PYTHON) scripts/insert.py docs/sweeps.md bench-dask
+bench-sweep: $(VENV)/built ## Measure the overhead of a sweep of 10,000 short runs. Writes docs/measured.
+	$(BIN)/python scripts/bench_sweep.py > docs/measured/bench-sweep.md
+	$(BIN)/python scripts/bench_sweep.py --dask 2 > docs/measured/bench-dask.md
 
-bench-transfer: $(VENV)/built ## Measure transfers over loopback beside iperf3, openssl and cp, and threads beside io_uring, ten minutes. Writes docs/transfer.md.
-	$(BIN)/python scripts/bench_transfer.py | $(PYTHON) scripts/insert.py docs/transfer.md bench-transfer
-	cargo run --release --quiet -p elephan-transfer --example ways -- . | $(PYTHON) scripts/insert.py docs/transfer.md bench-ways
+bench-transfer: $(VENV)/built ## Measure transfers over loopback beside iperf3, openssl and cp, and threads beside io_uring, ten minutes. Writes docs/measured.
+	$(BIN)/python scripts/bench_transfer.py > docs/measured/bench-transfer.md
+	cargo run --release --quiet -p elephan-transfer --example ways -- . > docs/measured/bench-ways.md
 
-bench-peers: ## Run the same dumbbells on Elephan, ns-2 and ns-3, ten minutes. Writes docs/speed.md.
+bench-peers: ## Run the same dumbbells on Elephan, ns-2 and ns-3, ten minutes. Writes docs/measured.
 	@command -v ns >/dev/null && test -d /usr/include/ns3 || (apt-get update -qq && apt-get install -y -qq ns2 libns3-dev)
-	$(PYTHON) scripts/peers/compare.py | $(PYTHON) scripts/insert.py docs/speed.md peers
+	$(PYTHON) scripts/peers/compare.py > docs/measured/peers.md
 
 objects: $(VENV)/built ## Compile the algorithms of kernel/ for the running kernel, with clang; wheels have the objects.
 	$(BIN)/python scripts/objects.py
 
-coming-from: $(VENV)/built ## Carry out the experiment of docs/coming-from in ns-2, ns-3, iperf3 and flent, and in Elephan, five minutes. Writes these pages. Needs root, and an idle machine.
+coming-from: $(VENV)/built ## Carry out the experiment of docs/coming-from in ns-2, ns-3, iperf3 and flent, and in Elephan, five minutes. Writes docs/measured. Needs root, and an idle machine.
 	$(BIN)/python scripts/coming_from.py
 
 wheel: guest objects ## Build a wheel for release in dist/, optimised by the profile of example runs: ten minutes. Installs the compiler's llvm-tools.
 	rustup component add llvm-tools
 	$(BIN)/maturin build --pgo --quiet --out dist
 
-published: $(VENV)/built ## Run the published comparison of two flows. Writes docs/published.md.
+published: $(VENV)/built ## Run the published comparison of two flows. Writes docs/measured.
 	$(BIN)/elephan compare --rate 250Mbit/s --rtt 82ms --buffer "20% bdp" --cc reno,bic,fast,hstcp,htcp,scalable \
 	    --flows 2 --duration 600s --repeat 5 --out results/published --force
-	$(PYTHON) scripts/insert.py docs/published.md table < results/published/table.md
+	cp results/published/table.md docs/measured/published.md
 
 web: ## Rebuild the page of reports and of `elephan ui` from web/. Needs Node 20 or newer; users do not need it, because the output is committed.
 	cd web && npm ci --silent --no-fund && npm run --silent build
 
 screenshots: $(VENV)/built ## Retake the pictures of `elephan ui` in docs/. Needs the tools of `make web`, and chromium.
 	cd web && npm ci --silent --no-fund && ELEPHAN=$(CURDIR)/$(BIN)/elephan npm run --silent screenshots
+	$(BIN)/python scripts/docs/png.py docs/images/ui-*.png
 
 gallery: $(VENV)/built ## Make the pictures of docs/gallery.md again, by its commands: half a minute.
 	$(BIN)/python scripts/docs/gallery.py
 
-docs: $(VENV)/built $(VENV)/docs ## Run the notebooks, a minute; build the documentation's site into site/, and check its links.
-	$(BIN)/python scripts/docs/pages.py
-	$(BIN)/python scripts/docs/notebooks.py
+# The site's source is a copy of docs/, with all that commands generate.
+PAGES := target/docs
+docs: $(VENV)/built $(VENV)/docs ## Fill a copy of docs/ with what is generated, run the notebooks, a minute; build the site into site/, and check its links.
+	$(BIN)/python scripts/docs/pages.py $(PAGES)
+	$(BIN)/python scripts/docs/notebooks.py $(PAGES)
+	$(BIN)/python scripts/docs/verdicts.py $(PAGES)
 	$(BIN)/python scripts/docs/navigation.py
 	NO_COLOR=1 $(BIN)/zensical build --clean --strict --config-file site.yml
 	@echo "open site/index.html"
 
-declared: $(VENV)/built ## Generate the parts of Python and of the documents that follow from the declarations in Rust.
+declared: $(VENV)/built ## Generate the parts of Python that follow from the declarations in Rust.
 	$(BIN)/python scripts/declared.py
 
-measured: $(VENV)/built ## Measure every algorithm and queue for the documentation, a quarter of an hour; ONLY=NAME measures one algorithm, queue or metric in less than a minute. Writes docs/measured.json.
+measured: $(VENV)/built ## Measure every algorithm and queue for the documentation, a quarter of an hour; ONLY=NAME measures one algorithm, queue or metric in less than a minute. Writes docs/measured.json and docs/images.
 	$(BIN)/python scripts/docs/measure.py $(ONLY)
-	$(BIN)/python scripts/docs/pages.py
 
 # The environment: pinned packages, and the package with its extension module, which is rebuilt when a source changes.
 SOURCES := pyproject.toml Cargo.toml Cargo.lock $(shell find crates kernel -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)
@@ -241,7 +242,7 @@ guest:
 	    && cargo build --quiet --profile guest -p elephan-emulator \
 	    && mkdir -p $(GUEST) && cp target/x86_64-unknown-linux-musl/guest/elephan-init target/guest/libelephan_emulator.so $(GUEST); fi
 
-reproduction: $(VENV)/built ## Run all published experiments, which takes hours. Writes docs/reproduction.md.
+reproduction: $(VENV)/built ## Run all published experiments, which takes hours. Writes docs/reproduction.md and docs/reproduction.
 	$(BIN)/elephan reproduce all --page docs/reproduction.md
 	$(BIN)/python scripts/docs/costs.py results/reproduce
 

@@ -1,4 +1,4 @@
-"""Carries out the experiment of each page of docs/coming-from in the other tool and in Elephan, and writes the table of both.
+"""Carries out the experiment of each page of docs/coming-from in the other tool and in Elephan, and writes docs/measured/PAGE.
 
     python scripts/coming_from.py [PAGE...]
 
@@ -11,8 +11,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-
-from insert import insert
 
 import elephan
 
@@ -83,4 +81,4 @@ if __name__ == "__main__":
     for page in [Path(one) for one in sys.argv[1:]] or sorted(folder.glob("*.md")):
         text = page.read_text(encoding="utf-8")
         if measured := theirs(page, text):
-            insert(page, "results", HEAD + measured + ours(text))
+            (ROOT / "docs" / "measured" / page.name).write_text(HEAD + measured + ours(text), encoding="utf-8")

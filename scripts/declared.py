@@ -1,8 +1,7 @@
-"""Generates the parts of other languages and documents that follow from declarations in Rust: `make declared`.
+"""Generates the parts of Python that follow from declarations in Rust: `make declared`.
 
 - `python/elephan/api/summary.py`: the parts of a summary as typed classes.
 - `python/elephan/_core.pyi`: the docstrings of the extension module, whose names and types are written by hand.
-- `docs/results.md`: the tables of columns and figures, between its markers.
 """
 
 import ast
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from elephan import _core
-from elephan.base.table import of_markdown, text_heads
 
 ROOT = Path(__file__).parent.parent
 # Maximum width of a docstring's line, without its indentation and quotes.
@@ -122,33 +120,11 @@ def formatted(path: Path, text: str) -> str:
     return subprocess.run(words, input=text, check=True, capture_output=True, text=True).stdout
 
 
-def columns_page() -> str:
-    """The tables of columns and figures in docs/results.md."""
-    columns = json.loads(_core.declared_columns())
-    text = []
-    head = text_heads("column", "unit", "type", "meaning")
-    for table, group in groupby(columns, key=lambda column: str(column["table"])):
-        rows = [[f"`{c['name']}`", c["unit"], c["type"], c["meaning"]] for c in group]
-        text.append(f"### `{table}.parquet`\n\n{of_markdown(head, rows).to_markdown()}")
-    head = text_heads("key", "unit", "meaning", "source")
-    for part, found in fields().items():
-        rows = [[f"`{f['name']}`", f["unit"], f["meaning"], f["source"]] for f in found]
-        text.append(f"### {part}\n\n{of_markdown(head, rows).to_markdown()}")
-    return "\n".join(text)
-
-
 def made() -> dict[Path, str]:
     """Every generated file, and its text."""
-    page = ROOT / "docs" / "results.md"
-    start, end = "<!-- declared -->\n", "<!-- /declared -->\n"
-    before, _, rest = page.read_text(encoding="utf-8").partition(start)
-    _, _, after = rest.partition(end)
     package = ROOT / "python" / "elephan"
     python = {package / "api" / "summary.py": summary_classes(), package / "_core.pyi": stub()}
-    return {
-        **{path: formatted(path, text) for path, text in python.items()},
-        page: f"{before}{start}\n{columns_page()}\n{end}{after}",
-    }
+    return {path: formatted(path, text) for path, text in python.items()}
 
 
 if __name__ == "__main__":

@@ -20,12 +20,16 @@ from elephan.cli import parse
 from elephan.studies.reproduce.page import commands
 
 ELEPHAN = Path(sys.executable).with_name("elephan")
-# The pages of notebooks are made by the site's build, which runs them.
+# The pages of notebooks are made by the site's build, which runs them, and those of reproduced experiments from their archive.
 NOTEBOOKS = {path.with_suffix(".md") for path in Path("docs/notebooks").glob("*.py")}
-WRITTEN = sorted({*Path("docs").rglob("*.md")} - NOTEBOOKS)
-# Written from reports by `elephan reproduce page`, which checks their commands.
-VERDICTS = sorted(Path("docs/reproduction").glob("*.md"))
+ARCHIVE = sorted(Path("docs/reproduction").glob("*.json"))
+BUILT = NOTEBOOKS | {path.with_suffix(".md") for path in ARCHIVE}
+WRITTEN = sorted({*Path("docs").rglob("*.md")} - BUILT)
 PAGES = [Path("README.md"), *WRITTEN, Path("ARCHITECTURE.md"), Path("CONTRIBUTING.md")]
+# The commands of the examples that the site has on the pages of metrics, each once.
+MEASURED = json.loads(Path("docs/measured.json").read_text())
+EXAMPLES = list(dict.fromkeys(one["command"].removeprefix("elephan ") for one in MEASURED["examples"].values()))
+EXAMPLES.remove("")
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
@@ -47,11 +51,22 @@ def test_python_in_the_docs_runs(page: str, text: str, tmp_path: Path, monkeypat
     exec(compile(text, page, "exec"), {})
 
 
-@pytest.mark.parametrize("page", PAGES, ids=str)
-def test_links_between_pages_lead_somewhere(page: Path):
-    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-        found = Path(os.path.normpath(page.parent / target))
-        assert found.exists() or found in NOTEBOOKS, target
+@pytest.fixture
+def writer(monkeypatch: pytest.MonkeyPatch):
+    """The modules that write pages and their navigation."""
+    monkeypatch.syspath_prepend("scripts/docs")
+    return SimpleNamespace(pages=import_module("pages"), navigation=import_module("navigation"))
+
+
+def test_links_between_pages_lead_somewhere(writer: SimpleNamespace):
+    """In the repository, and in the site: the picture of an algorithm that is not measured yet is only in the former."""
+    written = [(page, re.sub(r".*<!-- picture -->", "", page.read_text())) for page in PAGES]
+    filled = [(page.relative_to(Path.cwd()), text) for page, text in writer.pages.filled().items()]
+    assert filled
+    for page, text in [*written, *filled]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", text):
+            found = Path(os.path.normpath(page.parent / target))
+            assert found.exists() or found in BUILT, f"{page}: {target}"
 
 
 def command_lines(page: Path) -> list[str]:
@@ -60,15 +75,40 @@ def command_lines(page: Path) -> list[str]:
     return pattern.findall(re.sub(r"\\\n\s*", " ", page.read_text()))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in VERDICTS and command_lines(page)], ids=str)
+@pytest.mark.parametrize("page", [page for page in PAGES if command_lines(page)], ids=str)
 def test_commands_in_the_docs_exist(page: Path):
     """Each command and its options exist; it is not carried out."""
     for line in command_lines(page):
         parse(f"elephan {line}")
 
 
-def test_commands_of_the_verdicts_exist():
-    lines = {line for page in VERDICTS for line in command_lines(page)}
+def test_commands_of_the_examples_exist():
+    for line in EXAMPLES:
+        parse(f"elephan {line}")
+
+
+def test_pages_of_reproduced_experiments_are_those_of_their_archive(tmp_path: Path):
+    """Without new reports the committed files stay as they are; what is built from them has what links and squares lead to."""
+    shutil.copytree("docs/reproduction", tmp_path / "reproduction", ignore=shutil.ignore_patterns("*.md", "*.svg"))
+    page = tmp_path / "reproduction.md"
+    done = command_line.call("reproduce", "page", "--out", tmp_path / "none", "--page", page)
+    assert done.returncode == 0, done.stderr
+    assert page.read_text() == Path("docs/reproduction.md").read_text()
+    for path in ARCHIVE:
+        assert (tmp_path / "reproduction" / path.name).read_text() == path.read_text()
+    sources = {path.stem: path.read_text() for path in (tmp_path / "reproduction").glob("*.md")}
+    assert sources.keys() == {path.stem for path in ARCHIVE}
+    anchors = {f"{source}#{name}" for source, text in sources.items() for name in re.findall(r'<a id="(.*?)">', text)}
+    squares = re.findall(r'xlink:href="(.*?)/(#.*?)"', (tmp_path / "reproduction/overview.svg").read_text())
+    assert squares
+    assert {f"{source}{name}" for source, name in squares if source} <= anchors
+    for written in [Path("README.md"), *WRITTEN]:
+        links = re.findall(r"\]\((?:\S*/)?reproduction/(\w+)\.md(#\S+)\)", written.read_text())
+        assert {f"{source}{name}" for source, name in links} <= anchors, written
+    for text in sources.values():
+        for picture in re.findall(r"!\[.*\]\((.*?)\)", text):
+            assert (tmp_path / "reproduction" / picture).is_file()
+    lines = {line for source in sources for line in command_lines(tmp_path / f"reproduction/{source}.md")}
     assert lines
     for line in sorted(lines):
         parse(f"elephan {line}")
@@ -106,6 +146,7 @@ NOT_RUN = (
     (r"^packetdrill .*--kernel", "needs root; test_packetdrill.py runs it"),
     (r"^probe\b", "needs two hosts; test_probe.py runs both on one"),
     (r"^transfer\b", "needs two hosts; test_transfer.py runs both on one"),
+    (r"^watch\b", "needs another host; test_watch.py watches programs on this one"),
     (r"\bSCRIPT\b", "stands for any script"),
     (r"^reproduce (?!list)", "takes minutes; CI repeats one, test_reproduce.py others"),
     (
@@ -141,11 +182,11 @@ IN_GUEST = re.compile(r"--engine kernel\b")
 def runnable(*, in_guest: bool) -> dict[str, list[str]]:
     """The commands of each page that are run, in order. Those of all pages of metrics are joined, each command once."""
     pages: dict[str, list[str]] = {}
-    for page in map(str, PAGES):
+    for page, found in [("docs/metrics", EXAMPLES), *((str(page), command_lines(page)) for page in PAGES)]:
         if page in (PATHS, TUTORIAL):
             continue
         name = "docs/metrics" if page.startswith("docs/metrics/") else page
-        for line in command_lines(Path(page)):
+        for line in found:
             is_run = not any(re.search(pattern, line) for pattern, _ in NOT_RUN)
             if is_run and bool(IN_GUEST.search(line)) == in_guest:
                 lines = pages.setdefault(name, list(BEFORE.get(name, [])))
@@ -243,30 +284,16 @@ def test_examples_are_shown_as_they_are(page: str, name: str):
     assert f"\n{Path('python/elephan/examples/own', name).read_text()}```\n" in Path(f"docs/{page}.md").read_text()
 
 
-@pytest.fixture
-def writer(monkeypatch: pytest.MonkeyPatch):
-    """The modules that write pages and their navigation."""
-    monkeypatch.syspath_prepend("scripts/docs")
-    return SimpleNamespace(pages=import_module("pages"), navigation=import_module("navigation"))
-
-
-def test_generated_parts_of_the_docs_are_as_they_would_be_written(
-    writer: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(sys, "argv", ["pages.py", "--check"])
-    writer.pages.main()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("page", sorted(Path("docs/coming-from").glob("*.md")), ids=lambda page: page.stem)
 def test_both_tools_find_what_the_page_says(page: Path, monkeypatch: pytest.MonkeyPatch):
     """Elephan wherever the page has a table of both, and ns-2 where it is installed. The others take long, or real time."""
     monkeypatch.syspath_prepend("scripts")
-    script, text = import_module("coming_from"), page.read_text()
-    if "<!-- results -->" in text:
-        assert script.ours(text) in text
+    script, text, table = import_module("coming_from"), page.read_text(), Path("docs/measured", page.name)
+    if table.is_file():
+        assert script.ours(text) in table.read_text()
     if page.stem == "ns-2" and shutil.which("ns"):
-        assert script.theirs(page, text) in text
+        assert script.theirs(page, text) in table.read_text()
 
 
 def test_each_picture_of_the_gallery_has_its_command(monkeypatch: pytest.MonkeyPatch):
@@ -310,23 +337,49 @@ def test_sites_of_several_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (tmp_path / "0.9.1/index.html").read_text() == "0.9.1"
 
 
-def test_what_nobody_has_measured_yet_is_shown_as_that(
-    writer: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    docs = tmp_path / "docs"
-    shutil.copytree("docs", docs, ignore=shutil.ignore_patterns("*.png", "cc-htcp.svg"))
+@pytest.fixture
+def docs(writer: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of docs/ from which the site is made."""
+    shutil.copytree("docs", tmp_path / "docs")
+    monkeypatch.setattr(writer.pages, "DOCS", tmp_path / "docs")
+    return tmp_path / "docs"
+
+
+def test_the_site_has_each_generated_part_in_place_of_its_marker(writer: SimpleNamespace, docs: Path):
+    site = docs.parent / "site"
+    (site / "algorithms").mkdir(parents=True)
+    (site / "algorithms/gone.md").touch()
+    writer.pages.main(site)
+    for page, part in (
+        ("reference", "## FlowFile\n\n"),
+        ("results", "### `flows.parquet`\n\n| column | unit |"),
+        ("algorithms/htcp", "](../images/cc-htcp.png)\n\n*One flow on 100 Mbit/s"),
+        ("algorithms/slow-start", "### limited\n\n**Limited slow start.** Source: RFC 3742."),
+        ("metrics/fairness", "    elephan run two-flows\n"),
+        ("kernel", f"\n\n{(docs / 'measured/suite.md').read_text()}\n"),
+    ):
+        assert part in (site / f"{page}.md").read_text()
+    pages = {path.relative_to(site) for path in site.rglob("*") if path.is_file()}
+    assert not [
+        page for page, text in writer.pages.filled().items() if re.search(r"<!-- [\w-]+ -->$", text, re.MULTILINE)
+    ]
+    known = {path.relative_to(docs) for path in docs.rglob("*") if path.is_file()}
+    kept = {path for path in known if not path.parts[0].startswith("measured") and path.suffix != ".py"}
+    assert pages == {path for path in kept if path.name != "template.md"}
+
+
+def test_what_nobody_has_measured_yet_is_shown_as_that(writer: SimpleNamespace, docs: Path):
     file = docs / "measured.json"
     measured = json.loads(file.read_text())
     del measured["algorithms"]["htcp"], measured["queues"]["pie"], measured["examples"]["stability"]
     file.write_text(json.dumps(measured))
-    monkeypatch.setattr(writer.pages, "DOCS", docs)
-    monkeypatch.setattr(sys, "argv", ["pages.py"])
-    writer.pages.main()
+    (docs / "images/cc-htcp.png").unlink()
+    pages = {path.relative_to(docs).as_posix(): text for path, text in writer.pages.filled().items()}
     for page, name in (("algorithms/htcp", "htcp"), ("queues/pie", "pie"), ("metrics/stability", "stability")):
-        assert f"Not measured yet: `make measured ONLY={name}`." in (docs / f"{page}.md").read_text()
+        assert f"Not measured yet: `make measured ONLY={name}`." in pages[f"{page}.md"]
     for page in ("algorithms/index", "queues/index", "metrics/fairness"):
-        assert "| not measured yet |" in (docs / f"{page}.md").read_text()
-    assert "cc-htcp.svg" not in (docs / "algorithms/htcp.md").read_text()
+        assert "| not measured yet |" in pages[f"{page}.md"]
+    assert "cc-htcp.png" not in pages["algorithms/htcp.md"]
 
 
 def test_every_notebook_is_in_the_site_and_in_its_list():
@@ -336,10 +389,21 @@ def test_every_notebook_is_in_the_site_and_in_its_list():
         assert f"]({page.name})" in index
 
 
-def test_a_page_that_is_missing_is_named(writer: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    docs = tmp_path / "docs"
-    shutil.copytree("docs", docs, ignore=shutil.ignore_patterns("*.png"))
+def test_a_page_that_is_missing_is_named(writer: SimpleNamespace, docs: Path):
     (docs / "algorithms/bic.md").unlink()
-    monkeypatch.setattr(writer.pages, "DOCS", docs)
     with pytest.raises(SystemExit, match=r"docs/algorithms/bic\.md: expected the page of `bic`, found none"):
-        writer.pages.main()
+        writer.pages.filled()
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "expected"),
+    [
+        ("algorithms/bic", "facts", "docs/algorithms/bic.md: expected one line that ends with <!-- facts -->, found 0"),
+        ("speed", "peers", "docs/measured/peers.md: expected one page with <!-- peers -->, found 0"),
+    ],
+)
+def test_a_marker_that_is_missing_is_named(page: str, name: str, expected: str, writer: SimpleNamespace, docs: Path):
+    file = docs / f"{page}.md"
+    file.write_text(file.read_text().replace(f" <!-- {name} -->", ""))
+    with pytest.raises(SystemExit, match=f"^{re.escape(expected)}$"):
+        writer.pages.filled()

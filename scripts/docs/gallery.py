@@ -8,6 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from png import shrink
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE, PICTURES = ROOT / "docs" / "gallery.md", ROOT / "docs" / "images" / "gallery"
 ELEPHAN = Path(sys.executable).with_name("elephan")
@@ -32,6 +34,7 @@ def main() -> None:
         PICTURES.mkdir(exist_ok=True)
         for name in made(text):
             shutil.copyfile(Path(folder) / name, PICTURES / name)
+            shrink(PICTURES / name)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
-"""Write the generated parts of the documentation, between `<!-- NAME -->` and `<!-- /NAME -->`.
+"""Copy the documentation to a folder, with its generated parts: `pages.py FOLDER`, run by `make docs`.
 
-They come from the registries, the scenario's JSON Schema, and docs/measured.json. Run by `make docs`. With `--check` it only
-reports pages that differ from the generated text.
+A line of a page that ends with `<!-- NAME -->` is what a reader of the repository sees in place of a part. Parts come from the
+registries, the scenario's JSON Schema, docs/measured.json, and the tables of docs/measured.
 """
 
 import json
-import re
+import shutil
 import sys
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import metrics
 from measures import MEASURES, QUEUE_MEASURES
 
 import elephan
+from elephan import _core
 from elephan.api.metrics import Metric
 from elephan.api.registry import queues
 from elephan.base import numbers
@@ -53,6 +55,19 @@ def generated() -> Iterator[tuple[Path, str, str]]:
     yield DOCS / "reference.md", "reference", reference(schema)
     starts = "\n\n".join(f"### {start.name}\n\n{facts(start)}" for start in elephan.slow_starts())
     yield DOCS / "algorithms" / "slow-start.md", "starts", starts
+    yield DOCS / "results.md", "declared", columns()
+    yield from tables()
+
+
+def tables() -> Iterator[tuple[Path, str, str]]:
+    """The tables of docs/measured, which commands of the Makefile write: each is in one page, at the marker of its name."""
+    pages = {page: page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md")}
+    for file in sorted((DOCS / "measured").glob("*.md")):
+        mark = f"<!-- {file.stem} -->"
+        found = [page for page, text in pages.items() if mark in text]
+        if len(found) != 1:
+            raise SystemExit(f"{file.relative_to(DOCS.parent)}: expected one page with {mark}, found {len(found)}")
+        yield found[0], file.stem, pages[file].strip()
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -73,7 +88,7 @@ def facts(entry: elephan.Entry) -> str:
 
 def picture(name: str) -> str:
     """The picture of an algorithm's window, if it has been drawn."""
-    file = f"images/cc-{name}.svg"
+    file = f"images/cc-{name}.png"
     if not (DOCS / file).is_file():
         return metrics.not_measured(name)
     return f"![The window of one flow of {name}, and the queue at its bottleneck](../{file})\n\n{CAPTION}"
@@ -242,35 +257,43 @@ def reference(schema: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def inserted(page: Path, text: str, name: str, part: str) -> str:
-    """A page with one part replaced."""
-    between = rf"(<!-- {name} -->).*?(<!-- /{name} -->)"
-    found, count = re.subn(between, lambda match: f"{match[1]}\n\n{part}\n\n{match[2]}", text, flags=re.DOTALL)
-    if count != 1:
-        raise SystemExit(f"{page}: expected one <!-- {name} --> ... <!-- /{name} -->, found {count}")
-    return found
+def columns() -> str:
+    """The columns of each table of results, and the figures of each part of a summary."""
+    text = []
+    for name, group in groupby(json.loads(_core.declared_columns()), key=lambda column: str(column["table"])):
+        rows = [[f"`{c['name']}`", c["unit"], c["type"], c["meaning"]] for c in group]
+        text.append(f"### `{name}.parquet`\n\n{table(['column', 'unit', 'type', 'meaning'], rows)}")
+    for part, group in groupby(json.loads(_core.declared_fields()), key=lambda field: str(field["part"])):
+        rows = [[f"`{f['name']}`", f["unit"], f["meaning"], f["source"]] for f in group]
+        text.append(f"### {part}\n\n{table(['key', 'unit', 'meaning', 'source'], rows)}")
+    return "\n\n".join(text)
 
 
-def main() -> None:
-    """Write the parts, or check them."""
-    stale = []
+def filled() -> dict[Path, str]:
+    """Every page that has generated parts, with these. Exits if a page or its marker is missing."""
+    pages: dict[Path, str] = {}
     for page, name, part in generated():
+        where = page.relative_to(DOCS.parent)
         if not page.is_file():
-            found = page.relative_to(DOCS.parent)
             raise SystemExit(
-                f"{found}: expected the page of `{page.stem}`, found none; docs/add.md says how to lay it out"
+                f"{where}: expected the page of `{page.stem}`, found none; docs/add.md says how to lay it out"
             )
-        text = page.read_text(encoding="utf-8")
-        new = inserted(page, text, name, part)
-        if new != text:
-            stale.append(str(page))
-            if "--check" not in sys.argv:
-                page.write_text(new, encoding="utf-8")
-    if stale and "--check" in sys.argv:
-        raise SystemExit(
-            f"{', '.join(sorted(set(stale)))}: expected what `make docs` writes, found something else; run it"
-        )
+        lines = pages.get(page, page.read_text(encoding="utf-8")).split("\n")
+        marked = [number for number, line in enumerate(lines) if line.endswith(f"<!-- {name} -->")]
+        if len(marked) != 1:
+            raise SystemExit(f"{where}: expected one line that ends with <!-- {name} -->, found {len(marked)}")
+        lines[marked[0]] = part
+        pages[page] = "\n".join(lines)
+    return pages
+
+
+def main(folder: Path) -> None:
+    """Write the site's source: all that is written by hand, and the filled pages."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns("measured*", "template.md", "*.py"))
+    for page, text in filled().items():
+        (folder / page.relative_to(DOCS)).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]))

@@ -98,7 +98,7 @@ export interface XySpec {
 
 /** The entire content. */
 export interface Content {
-  kind: "run" | "comparison" | "sweep" | "reproduction" | "path";
+  kind: "run" | "comparison" | "difference" | "sweep" | "path" | "host" | "reproduction";
   title: string;
   subtitle: string;
   facts: [string, string][];
