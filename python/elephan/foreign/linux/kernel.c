@@ -2,7 +2,7 @@
 /* What a congestion control module of Linux calls of its kernel. */
 #include <stdlib.h>
 
-#include "shim.h"
+#include "connection.h"
 
 /* Modules take a time of zero for none. The endpoint's clock begins here, too. */
 #define CLOCK_START_NS 1000000000ull

@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shim.h"
+#include "connection.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 #define MOST_PARAMETERS 64

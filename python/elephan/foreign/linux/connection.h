@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /* What shim.c and kernel.c share: the connections of a module. */
-#ifndef ELEPHAN_LINUX_SHIM_H
-#define ELEPHAN_LINUX_SHIM_H
+#ifndef ELEPHAN_LINUX_CONNECTION_H
+#define ELEPHAN_LINUX_CONNECTION_H
 
 #include "elephan-cc.h"
 #include "linux.h"
