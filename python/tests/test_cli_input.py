@@ -39,6 +39,8 @@ LINES = [
     "host --rate x --rtt 1ms",
     "recommend --rate x",
     "transfer send ok.toml localhost",
+    "watch --interval 0s true",
+    "watch --out ok.toml true",
     "fit none --out f",
     "emulate none.toml",
     "model fairness --cc renoo",

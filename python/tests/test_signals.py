@@ -160,12 +160,14 @@ def test_a_sweep_keeps_every_run_that_has_finished(number: int, workers: str, tm
 from elephan.studies.sweeps import loop, worker
 loop.FLUSH_S = float("inf")
 simulate, step = worker.simulate, lambda: None
+one_at_a_time, count = threading.Lock(), 0
 def finished(*arguments, **named):
+    global count
     run = simulate(*arguments, **named)
-    with open("finished", "a") as file:
+    with one_at_a_time, open("finished", "a") as file:
         file.write("1\\n")
-        file.flush()
-        if len(open("finished").read().split()) == 11:
+        count += 1
+        if count == 11:
             sent.put(due[1])
     return run
 worker.simulate = finished

@@ -1,10 +1,13 @@
 """The structure of the package: each subpackage imports only from earlier ones, and no subpackage has an import cycle."""
 
 import ast
+import subprocess
 import tomllib
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
+import pytest
 import yaml
 
 import elephan
@@ -72,3 +75,23 @@ def test_the_recipe_has_the_dependencies_of_the_package():
         name, _, least = one.partition(">=")
         needed.append(f"{conda.get(name, name)} >={least}")
     assert sorted(run) == sorted(needed)
+
+
+def test_generated_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend("scripts")
+    files = {
+        "docs/one.md": "*(table: in the built documentation, `make docs`)* <!-- facts -->\n",
+        "docs/reproduction.md": "text\n",
+        "docs/picture.svg": "<svg/>",
+        "docs/reproduction/one.md": "text\n",
+        "docs/two.md": "<!-- facts -->\n| a |\n<!-- /facts -->\n",
+        "large.csv": "0" * 300_001,
+        "one.down": "1\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for words in (["init", "--quiet"], ["add", "."]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    found = [line.partition(": ")[0] for line in import_module("generated").refused(tmp_path)]
+    assert found == list(files)[2:]

@@ -303,6 +303,7 @@ def test_the_version_of_the_code_is_of_all_that_makes_results():
         "base.documents",
         "base.errors",
         "base.folders",
+        "base.kinds",
         "base.notebook",
         "base.numbers",
         "base.plots",
