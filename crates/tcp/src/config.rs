@@ -198,7 +198,7 @@ pub struct Config {
     pub byte_counting: ByteCounting,
     /// Delayed acknowledgments of the receiver.
     pub delayed_ack: DelayedAck,
-    /// Initial window, in segments (RFC 6928: 10; RFC 5681: 2 to 4).
+    /// Initial window, in segments, at most 2^30 (RFC 6928: 10; RFC 5681: 2 to 4).
     pub initial_window: u32,
     /// Initial slow-start threshold, in segments; none means no limit (RFC 5681, section 3.1).
     pub initial_ssthresh: Option<u32>,
@@ -318,7 +318,10 @@ impl Config {
             "a size from 100 to 65535 bytes",
             &quoted(&self.packet),
         );
-        need(self.initial_window > 0, "initial_window", "1 segment or more", &0);
+        // A window has at most 2^30 bytes (RFC 7323, section 2.3), and an algorithm from outside at most 2^31 segments, to
+        // which the initial window may grow.
+        let window = self.initial_window;
+        need((1..=1 << 30).contains(&window), "initial_window", "1 to 2^30 segments", &window);
         need(self.initial_ssthresh != Some(0), "initial_ssthresh", "1 segment or more", &0);
         need(self.rto_min > Time::ZERO, "rto_min", "a time above zero", &quoted(&self.rto_min));
         for (key, rate) in

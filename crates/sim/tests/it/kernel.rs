@@ -1,5 +1,6 @@
 //! The kernel's integer arithmetic in the simulator: the effect of quantisation alone.
 
+use elephan_kernel::ALL;
 use elephan_metrics::Outcome;
 
 use crate::common::outcome;
@@ -32,4 +33,19 @@ fn whole_windows_show() {
     let real = run("scalable", "none").summary.flows.remove(0);
     let kernel = run("kernel:scalable", "none").summary.flows.remove(0);
     assert_ne!(real.congestion_events, kernel.congestion_events);
+}
+
+/// The largest initial window that a scenario may have is one that every algorithm may have, also after slow start and losses.
+#[test]
+fn every_algorithm_accepts_the_largest_initial_window() {
+    for cc in ALL.iter().map(|entry| format!("kernel:{}", entry.cc)).chain(["dctcp".into(), "bbr".into()]) {
+        let flow = outcome(&format!(
+            "duration = \"5 s\"\n[path]\nrate = \"10 Mbit/s\"\nrtt = \"42 ms\"\nbuffer = \"50 packets\"\n\
+             [tcp]\ninitial_window = 1073741824\nreceive_buffer = \"1 MB\"\n[[flow]]\ncc = \"{cc}\"\n"
+        ))
+        .summary
+        .flows
+        .remove(0);
+        assert!(flow.goodput_bit_s > 1e6, "{cc}");
+    }
 }

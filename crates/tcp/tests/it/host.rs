@@ -91,6 +91,7 @@ fn settings_that_cannot_work_are_named() {
         (Config { packet: Bytes::new(99), ..default }, "packet", "\"99 B\""),
         (Config { packet: Bytes::new(65_536), ..default }, "packet", "\"65.536 kB\""),
         (Config { initial_window: 0, ..default }, "initial_window", "0"),
+        (Config { initial_window: (1 << 30) + 1, ..default }, "initial_window", "1073741825"),
         (Config { pacing_avoidance: 0.0, ..default }, "pacing_avoidance", "0"),
         (Config { initial_ssthresh: Some(0), ..default }, "initial_ssthresh", "0"),
         (Config { rto_min: Time::ZERO, ..default }, "rto_min", "\"0 s\""),
