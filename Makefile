@@ -244,6 +244,7 @@ guest:
 
 reproduction: $(VENV)/built ## Run all published experiments, which takes hours. Writes docs/reproduction.md and docs/reproduction.
 	$(BIN)/elephan reproduce all --page docs/reproduction.md
+	$(BIN)/python scripts/docs/png.py docs/reproduction/*.png
 	$(BIN)/python scripts/docs/costs.py results/reproduce
 
 clean:
