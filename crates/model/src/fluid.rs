@@ -179,6 +179,11 @@ impl Network {
         self.classes.iter().map(|c| c.rtt + waiting).collect()
     }
 
+    /// The longest round-trip time that any state has, s: the queue has at most its buffer.
+    pub(crate) fn longest_rtt(&self) -> f64 {
+        self.classes.iter().map(|c| c.rtt).fold(0.0, f64::max) + self.link.buffer / self.link.rate
+    }
+
     /// Fraction of a window that a loss leaves to a flow of class `i`.
     pub(crate) fn beta(&self, i: usize, window: f64) -> f64 {
         self.classes[i].algorithm.beta(window)

@@ -2,8 +2,9 @@
 //!
 //! Delays depend on the state, because a round-trip time includes the queueing delay. So a step of the Runge-Kutta pair of
 //! Dormand and Prince (1980) is no longer than the shortest round-trip time, and earlier states are read from the
-//! interpolants of earlier steps (Shampine 1986): the method of steps. The ODE crates have no delays, and what calls BLAS, as
-//! SciPy's solvers do, has other last digits on another processor; windows that lose together amplify them to the first.
+//! interpolants of earlier steps (Shampine 1986): the method of steps. The ODE crates have no delays, or
+//! (`differential-equations`) a number of them that is fixed when they are compiled, and here each class has one. What calls
+//! BLAS, as SciPy's solvers do, has other last digits on another processor; windows that lose together amplify them to the first.
 //!
 //! A flow begins in slow start, which doubles its window in each round trip. Slow start ends when the class has had one
 //! expected loss.
@@ -119,7 +120,9 @@ struct Solver {
 struct Integration<'a> {
     network: &'a Network,
     lifetimes: &'a [Lifetime],
+    /// The shortest and the longest round-trip time that any state has, s.
     shortest: f64,
+    longest: f64,
     active: Vec<bool>,
     slow: Vec<bool>,
     /// Expected losses of a flow of each class: in its slow start, and in total.
@@ -183,6 +186,7 @@ impl<'a> Integration<'a> {
             network,
             lifetimes,
             shortest,
+            longest: network.longest_rtt(),
             active: vec![false; n],
             slow: vec![false; n],
             met: vec![0.0; n],
@@ -268,8 +272,7 @@ impl<'a> Integration<'a> {
             if !goes_on(self.now) {
                 return Err(Error::Cancelled);
             }
-            let longest = self.network.rtts(&self.state).into_iter().fold(0.0, f64::max);
-            while self.history.get(1).is_some_and(|piece| piece.from <= self.now - 2.0 * longest) {
+            while self.history.get(1).is_some_and(|piece| piece.from <= self.now - self.longest) {
                 self.history.pop_front();
             }
         }
@@ -409,7 +412,59 @@ mod tests {
     }
 
     #[test]
-    fn the_response_to_a_loss_is_a_round_trip_late() {
+    fn a_delay_has_the_exact_solution() {
+        // With s = t/T and L = ln 2, w'(s) = L w(s - 1), which is 1 before the start: by the method of steps w(s) is the sum
+        // of L^k (s - k + 1)^k/k! for all k up to s + 1. The window of 1 has kinks after one and after two round trips; in each
+        // the error of a step is allowed, the root mean square of two components of which one has none. The growth keeps
+        // both. With a delay that is wrong by 1 % it is off by 4 % after ten round trips.
+        let link = Link { rate: 1e6, buffer: 100.0, queue: Queue::DropTail, random_loss: 0.0 };
+        let mut network = Network::new(link);
+        network.add("reno", &[], 1.0, 0.1, &|| false).unwrap();
+        let start = Lifetime { window: 1.0, ..lifetime(0.0) };
+        let samples = integrate(&network, &[start], 1.0, 0.0125, &|_| true).unwrap();
+        for (number, sample) in samples.iter().enumerate() {
+            let s = number as f64 * 0.125;
+            let terms = (0..=s as i32 + 1).scan(1.0, |factorial, k| {
+                *factorial *= f64::from(k.max(1));
+                Some(LN_2.powi(k) * (s - f64::from(k) + 1.0).powi(k) / *factorial)
+            });
+            let exact: f64 = terms.sum();
+            let error = (sample.windows[0] / exact - 1.0).abs();
+            assert!(error < 2.0 * 2f64.sqrt() * ABSOLUTE, "{s}: {} {exact}", sample.windows[0]);
+        }
+        assert_eq!(samples.len(), 81);
+    }
+
+    #[test]
+    fn flows_that_join_find_what_was_sent_before_them() {
+        // One flow queues nothing in 20 s. Then 2000 flows fill four bandwidth-delay products at once: round trips of 50 ms
+        // become 250 ms.
+        let link = Link { rate: 1e4, buffer: 2000.0, queue: Queue::DropTail, random_loss: 0.0 };
+        let mut network = Network::new(link);
+        for flows in [1.0, 2000.0] {
+            network.add("reno", &[], flows, 0.05, &|| false).unwrap();
+        }
+        let lifetimes = [Lifetime { ssthresh: 10.0, ..lifetime(0.0) }, lifetime(20.0)];
+        let kept = integrate(&network, &lifetimes, 22.0, 0.01, &|_| true).unwrap();
+        let mut whole = Integration::new(&network, &lifetimes, 22.0, 0.01);
+        whole.longest = f64::INFINITY;
+        whole.change_flows(0.0);
+        whole.advance(20.0, &|_| true).unwrap();
+        whole.change_flows(20.0);
+        whole.advance(22.0, &|_| true).unwrap();
+        assert!(kept.iter().zip(&whole.samples).all(|(a, b)| a.windows == b.windows && a.losses == b.losses));
+        assert!(kept.last().unwrap().rtts[0] > 0.2);
+    }
+
+    #[test]
+    fn a_state_that_is_no_number_ends_the_integration() {
+        let start = Lifetime { window: f64::NAN, ..lifetime(0.0) };
+        let ended = integrate(&two_htcp(), &[start, lifetime(17.0)], 60.0, 0.2, &|_| true);
+        assert!(matches!(ended, Err(Error::NoSolution { time: 0.0 })), "{ended:?}");
+    }
+
+    #[test]
+    fn the_mean_window_is_that_of_the_response_function() {
         // Standard TCP of 10 segments, alone on a wide link with random loss: the mean window settles where the response
         // function has it, sqrt(2 (1 - p)/(p (1 + c^2))) for small p.
         let link = Link { rate: 1e6, buffer: 100.0, queue: Queue::DropTail, random_loss: 1e-3 };
@@ -434,6 +489,13 @@ mod tests {
         assert!(run.evaluations < 30_000, "{}", run.evaluations);
         // Nothing that no delay reaches is kept.
         assert!(run.history.len() < 100, "{}", run.history.len());
+        let carried = run
+            .samples
+            .iter()
+            .filter(|it| it.offered > 0.0)
+            .map(|it| (it.offered * (1.0 - it.loss)).min(20_833.3));
+        let utilisation = carried.sum::<f64>() / 20_833.3 / run.samples.len() as f64;
+        assert!((0.9..=1.0).contains(&utilisation), "{utilisation}");
     }
 
     #[test]
