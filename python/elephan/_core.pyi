@@ -501,9 +501,6 @@ def utilisation_of(beta: float, gamma: float) -> float:
     It keeps the fraction `beta` at a loss; the buffer is `gamma` bandwidth-delay products.
     """
 
-def aimd_shares(flows: Sequence[tuple[float, float, float, float]]) -> list[float]:
-    """Share of the bandwidth of each AIMD flow `(a, beta, rtt in s, synchronisation)` in the matrix model."""
-
 def scalable_stability(
     a: float, b: float, flows: float, rtt: float, rate: float, buffer: float, model: str
 ) -> tuple[float, float, float, bool]:
@@ -527,12 +524,6 @@ def tekala_random_rate(alpha: float, beta: float, q: float, rtt: float, delay: f
 
     The first is by Tekala and Szabo 2006, equation 24, the second with independent losses. `rtt` and the queueing
     `delay` are in s.
-    """
-
-def equal_window_rates(mu: float, delay: float, rtts: Sequence[float]) -> list[float]:
-    """Rates in packets/s of flows with equal windows that fill a link of `mu` packets/s.
-
-    `rtts` and the queueing `delay` are in s.
     """
 
 def seconds(text: str) -> float:

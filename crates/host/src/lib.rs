@@ -12,7 +12,6 @@ mod tcp;
 mod veth;
 
 use std::io;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -108,12 +107,6 @@ pub fn measure(request: &Request, stop: Stop<'_>) -> Result<Answer, Error> {
         Request::Paced(paced) => paced.measure(stop).map(Answer::Paced),
         Request::Device { name } => ethtool::device(name).map(Answer::Device).map_err(refused(name.as_str())),
     }
-}
-
-/// The bytes that are free for this user where `path` is.
-pub fn free_bytes(path: &PathBuf) -> io::Result<u64> {
-    let found = rustix::fs::statvfs(path)?;
-    Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 /// Wall-clock time and the calling thread's processor time since a moment.

@@ -8,12 +8,11 @@
 //! If a source misprints a formula, the correct one is here and its docstring says what is printed.
 //!
 //! - [`Algorithm`]: response function, its inverse, recovery, doubling, halving, variation, fairness of each algorithm.
-//! - [`standard`]: the square root law and PFTK. [`tekala`]: Scalable TCP's window over time and among others.
-//! - [`utilisation`]: of one AIMD flow, by its buffer. [`aimd`]: the matrix model of flows that share a link.
+//! - [`standard`]: the square root law and PFTK. [`tekala`]: Scalable TCP's window over time, and under random loss.
+//! - [`utilisation`]: of one AIMD flow, by its buffer.
 //! - [`independent`]: what an algorithm comes to under independent losses.
 //! - [`fluid`]: windows and queue as delay differential equations, and [`integrate`] over time. [`stability`]: Kelly's condition.
 
-pub mod aimd;
 mod algorithm;
 mod bic;
 mod cubic;

@@ -31,12 +31,6 @@ impl Standard {
     }
 }
 
-/// Standard TCP's mean window in segments under independent losses of probability `p`: `1.31/sqrt(p)` (Ott,
-/// Kemperman and Mathis 1996). This is a fifteenth above the periodic sawtooth's 1.22.
-pub fn random_window(p: f64) -> f64 {
-    1.31 / p.sqrt()
-}
-
 /// Throughput in bit/s of Standard TCP with timeouts (Padhye, Firoiu, Towsley and Kurose 1998; thesis, equation 5.7).
 ///
 /// `p` is the loss rate, `rtt` and `rto` are in s, `segment_bytes` is the size at which a segment counts,
@@ -49,25 +43,11 @@ pub fn pftk_bit_s(p: f64, rtt: f64, rto: f64, segment_bytes: f64, per_ack: f64) 
     8.0 * segment_bytes / (recovered + timeouts)
 }
 
-/// Window in segments that fills `rate_bit_s` at `rtt` s with segments of `segment_bytes` (Kelly, Table 1, first column, where
-/// 16.7 is printed as 17 and so on).
-pub fn window_of_rate(rate_bit_s: f64, rtt: f64, segment_bytes: f64) -> f64 {
-    rate_bit_s * rtt / (8.0 * segment_bytes)
-}
-
-/// The loss rate that supports a mean window `w`: `1.5/w^2` (Kelly, Table 1, third column).
-pub fn supporting_loss(w: f64) -> f64 {
-    1.5 / (w * w)
-}
-
-/// Time in s to regain window `w` after one loss: `w/2` round trips (Kelly, Table 1, second column).
-pub fn recovery_s(w: f64, rtt: f64) -> f64 {
-    w / 2.0 * rtt
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const STANDARD: Standard = Standard { a: 1.0, beta: 0.5 };
 
     #[test]
     fn kellys_table_1() {
@@ -80,11 +60,12 @@ mod tests {
             (1000.0, 17_000.0, 28.0 * 60.0, 5.4e-9),
             (10_000.0, 170_000.0, 283.0 * 60.0, 5.4e-11),
         ] {
-            let w = window_of_rate(mbit * 1e6, 0.2, 1500.0);
+            let w: f64 = mbit * 1e6 * 0.2 / 12e3;
             assert!((w / window - 1.0).abs() < 0.021, "{w} for {window}");
-            assert!((recovery_s(w, 0.2) / recovery - 1.0).abs() < 0.021, "{}", recovery_s(w, 0.2));
+            let recovery_s = STANDARD.epoch(w).rounds * 0.2;
+            assert!((recovery_s / recovery - 1.0).abs() < 0.021, "{recovery_s}");
             let printed = if mbit <= 100.0 { window } else { w };
-            assert!((supporting_loss(printed) / loss - 1.0).abs() < 0.01, "{}", supporting_loss(printed));
+            assert!(((STANDARD.window(loss) / printed).powi(2) - 1.0).abs() < 0.01, "{printed}");
         }
     }
 
@@ -110,12 +91,9 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_nabeshima_and_of_the_thesis() {
+    fn figures_of_nabeshima() {
         // 7.2 Gbit/s on average: 60 000 segments, 4.17e-10; the peak is 80 000, so 40 000 round trips of recovery.
-        let w = window_of_rate(7.2e9, 0.1, 1500.0);
-        assert!((supporting_loss(w) / 4.17e-10 - 1.0).abs() < 1e-3);
-        assert!((recovery_s(w * 4.0 / 3.0, 1.0) - 40_000.0).abs() < 1.0);
-        // 10 Gbit/s at 100 ms: 83 333 segments.
-        assert!((window_of_rate(1e10, 0.1, 1500.0) - 83_333.3).abs() < 0.1);
+        assert!(((STANDARD.window(4.17e-10) / 60_000.0).powi(2) - 1.0).abs() < 1e-3);
+        assert!((STANDARD.epoch(80_000.0).rounds - 40_000.0).abs() < 1.0);
     }
 }

@@ -1,4 +1,4 @@
-//! Scalable TCP's window over time, several flows that lose together, and random loss (Tekala and Szabo 2006).
+//! Scalable TCP's window over time, and random loss (Tekala and Szabo 2006).
 //!
 //! Symbols of the paper: `mu` the link's rate in packets/s, `T` the round-trip time without queueing in s, `C
 //! = mu T` the pipe, `B` the buffer, both in packets, `alpha` and `beta` Scalable TCP's constants, `q` the
@@ -38,11 +38,6 @@ impl Path {
         self.rtt * libm::log(self.ssthresh)
     }
 
-    /// Packets sent in slow start: `W_ss - 1`. Equation 8 prints `W_ss`, but the integral of equation 6 begins at 1.
-    pub fn slow_start_packets(&self) -> f64 {
-        self.ssthresh - 1.0
-    }
-
     /// Time in s from window `from` until the pipe is full: `(T/alpha) ln(C/from)` (equation 10).
     pub fn filling_pipe_s(&self, from: f64) -> f64 {
         (self.rtt / self.alpha * libm::log(self.pipe() / from)).max(0.0)
@@ -52,11 +47,6 @@ impl Path {
     /// (equation 12).
     pub fn filling_buffer_s(&self, from: f64) -> f64 {
         (self.peak() - from.max(self.pipe())) / (self.alpha * self.mu)
-    }
-
-    /// Whether the queue never empties: `B >= (1 - beta) W_max` (section 3.2.3).
-    pub fn stays_full(&self) -> bool {
-        self.buffer >= (1.0 - self.beta) * self.peak()
     }
 
     /// Time in s from a loss to the next.
@@ -90,48 +80,6 @@ impl Path {
         }
         self.growth(self.beta * self.peak(), libm::fmod(after - first, self.epoch_s()))
     }
-}
-
-/// Windows at the next loss of flows with round-trip times `rtts` s that all lose together, from windows `w`
-/// at this loss: each is multiplied by `beta exp(alpha tau/(T_i + D))`, with `tau` such that the windows fill
-/// pipe and buffer again.
-///
-/// The paper's section 3.2.4 describes this. Its equation 13 uses one slope `tan(alpha)` for all flows; but
-/// `alpha` is no angle, and the slope of flow `i` is `alpha` times its own rate. So the flow with the
-/// shortest round-trip time gains at each loss, and the only steady state is the one in which it has the
-/// whole capacity: Jain's index tends to 1/n, as the paper's Table 1 measures.
-pub fn synchronised_losses(alpha: f64, beta: f64, mu: f64, buffer: f64, rtts: &[f64], w: &[f64]) -> Vec<f64> {
-    // Packets in flight and queued, of flows with windows w: the queueing delay D solves sum w/(T + D) = mu.
-    let delay = |w: &[f64]| {
-        let offered = |d: f64| w.iter().zip(rtts).map(|(w, t)| w / (t + d)).sum::<f64>();
-        if offered(0.0) <= mu { 0.0 } else { crate::solve::increasing(|d| -offered(d), -mu, 1e-12, 1e6) }
-    };
-    let mut w: Vec<f64> = w.iter().map(|w| beta * w).collect();
-    let step = rtts.iter().copied().fold(f64::INFINITY, f64::min) * 0.2;
-    loop {
-        let queueing = delay(&w);
-        if queueing >= buffer / mu {
-            return w;
-        }
-        for (w, t) in w.iter_mut().zip(rtts) {
-            *w *= libm::exp(alpha * step / (t + queueing));
-        }
-    }
-}
-
-/// Rates in packets/s of flows with equal windows on a full link, `mu` in total: proportional to `1/(T_i +
-/// D)`. The paper's equation 18, with its one slope for all flows, gives this; it is correct if losses are
-/// independent (its Table 2, adaptive RED).
-pub fn equal_window_rates(mu: f64, delay: f64, rtts: &[f64]) -> Vec<f64> {
-    let sum: f64 = rtts.iter().map(|t| 1.0 / (t + delay)).sum();
-    rtts.iter().map(|t| mu / (t + delay) / sum).collect()
-}
-
-/// Throughput in packets/s of each of `n` flows with the same round-trip time that lose together on a link
-/// that stays full: `mu/n`. Equation 18 reduces to this with the period `tau = (1 - beta) n W_max/(alpha mu)`
-/// and the slope `alpha mu/n`.
-pub fn synchronised_rate(mu: f64, n: f64) -> f64 {
-    mu / n
 }
 
 /// Window at a loss under random losses of probability `q`: `alpha/(q (1 - beta))` packets (equation 23).
@@ -170,16 +118,6 @@ mod tests {
         ssthresh: 1000.0,
     };
 
-    fn jain(rates: &[f64]) -> f64 {
-        let sum: f64 = rates.iter().sum();
-        sum * sum / (rates.len() as f64 * rates.iter().map(|x| x * x).sum::<f64>())
-    }
-
-    /// Section 4.3: `T_i = (i + 1) T_base - 4 i` ms.
-    fn rtts(base: f64, n: usize) -> Vec<f64> {
-        (0..n).map(|i| ((i + 1) as f64 * base - 4.0 * i as f64) * 1e-3).collect()
-    }
-
     #[test]
     fn the_window_ack_by_ack() {
         // ACKs come at the rate w/T while the pipe is not full, at mu after that; each adds alpha.
@@ -196,35 +134,9 @@ mod tests {
             let off = near.iter().map(|x| (x / w - 1.0).abs()).fold(f64::INFINITY, f64::min);
             assert!(off < 5e-3, "{t}: {w} and {near:?}");
         }
-        assert!(it.stays_full());
         // (16 667 - 8 333)/(0.01 * 83 333) = 10 s.
         assert!((it.filling_buffer_s(0.0) - 10.0).abs() < 1e-9);
         assert!((it.epoch_s() - 2.5).abs() < 1e-9);
-    }
-
-    #[test]
-    fn synchronised_losses_leave_the_link_to_the_shortest_round_trip() {
-        // Table 1: near 1/n in all nine cases.
-        for n in [3, 8] {
-            for base in [30.0, 100.0] {
-                let (mu, rtts) = (1e9 / 12e3, rtts(base, n));
-                let buffer = mu * rtts[0];
-                let mut w = vec![2.0 * buffer / n as f64; n];
-                for _ in 0..150 {
-                    w = synchronised_losses(0.01, 0.875, mu, buffer, &rtts, &w);
-                }
-                let index = jain(&w);
-                assert!(index < 1.02 / n as f64, "{n} flows, {base} ms: {index}");
-            }
-        }
-    }
-
-    #[test]
-    fn equal_windows_give_what_table_2_has_at_30_ms() {
-        for (n, printed) in [(3, 0.86), (5, 0.70), (8, 0.60)] {
-            let index = jain(&equal_window_rates(1.0, 0.0, &rtts(30.0, n)));
-            assert!((index - printed).abs() < 0.05, "{n}: {index}");
-        }
     }
 
     #[test]

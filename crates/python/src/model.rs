@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use elephan_metrics::{FlowSummary, LinkSummary, Summary};
 use elephan_model::fluid::{Link, Network, Queue};
 use elephan_model::stability::{self, LossModel};
-use elephan_model::{
-    Algorithm, Lifetime, Sample, aimd, independent, integrate, standard, tekala, utilisation,
-};
+use elephan_model::{Algorithm, Lifetime, Sample, independent, integrate, standard, tekala, utilisation};
 use elephan_net::{Limit, Loss, Queue as Discipline};
 use elephan_scenario::Plan;
 use elephan_scenario::estimate::{MOST_MODELLED, SAME_START_S};
@@ -331,13 +329,6 @@ fn utilisation_of(beta: f64, gamma: f64) -> f64 {
     utilisation::of(beta, gamma)
 }
 
-/// Share of the bandwidth of each AIMD flow `(a, beta, rtt in s, synchronisation)` in the matrix model.
-#[pyfunction]
-fn aimd_shares(flows: Vec<(f64, f64, f64, f64)>) -> Vec<f64> {
-    let flow = |(a, beta, rtt, synchronisation)| aimd::Flow { a, beta, rtt, synchronisation };
-    aimd::shares(&flows.into_iter().map(flow).collect::<Vec<_>>())
-}
-
 /// Kelly's condition for the stability of Scalable TCP at a link: load, loss, limit of `a`, and whether it holds. `rtt` is in s, `rate`
 /// in packets/s, `buffer` in packets; `model` is `power`, `mm1b` or `excess`. Raises `ScenarioError` for another.
 #[pyfunction]
@@ -384,12 +375,6 @@ fn tekala_random_rate(alpha: f64, beta: f64, q: f64, rtt: f64, delay: f64) -> (f
     (tekala::random_rate(alpha, beta, q, rtt, delay), independent)
 }
 
-/// Rates in packets/s of flows with equal windows that fill a link of `mu` packets/s. `rtts` and the queueing `delay` are in s.
-#[pyfunction]
-fn equal_window_rates(mu: f64, delay: f64, rtts: Vec<f64>) -> Vec<f64> {
-    tekala::equal_window_rates(mu, delay, &rtts)
-}
-
 /// Seconds in a time such as "82 ms". Raises `ScenarioError` where the text is no time.
 #[pyfunction]
 fn seconds(text: &str) -> PyResult<f64> {
@@ -412,11 +397,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(independent_window, module)?,
         wrap_pyfunction!(pftk_bit_s, module)?,
         wrap_pyfunction!(utilisation_of, module)?,
-        wrap_pyfunction!(aimd_shares, module)?,
         wrap_pyfunction!(scalable_stability, module)?,
         wrap_pyfunction!(tekala_window, module)?,
         wrap_pyfunction!(tekala_random_rate, module)?,
-        wrap_pyfunction!(equal_window_rates, module)?,
         wrap_pyfunction!(seconds, module)?,
         wrap_pyfunction!(bits_per_second, module)?,
     ] {

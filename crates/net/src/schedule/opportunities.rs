@@ -66,11 +66,6 @@ impl Opportunities {
         periods * self.millis.len() as u64 + self.millis.partition_point(|&time| time <= within) as u64
     }
 
-    /// The most bytes in a second of the trace, on average over it.
-    pub fn bytes_a_second(&self) -> f64 {
-        self.millis.len() as f64 * f64::from(OPPORTUNITY_BYTES) / (self.last() as f64 * 1e-3)
-    }
-
     /// What is allowed until `at`, in bits times the picoseconds in a second.
     pub fn work(&self, at: Time) -> u128 {
         u128::from(self.count(at)) * super::rates::work_of(OPPORTUNITY_BYTES)
