@@ -70,24 +70,10 @@ void guest_call(const char *name, enum operation operation, const struct told *t
 {
 	const struct tcp_congestion_ops *ops = find(name);
 	struct ack_sample sample = { .rtt_us = told->rtt_us, .pkts_acked = told->acked };
-	struct tcp_sock tp = {
-		.snd_cwnd = changed->snd_cwnd,
-		.snd_ssthresh = changed->snd_ssthresh,
-		.tcp_mstamp = told->tcp_mstamp,
-		.snd_una = told->snd_una,
-		.snd_nxt = told->snd_nxt,
-		.srtt_us = told->srtt_us,
-		.mss_cache = told->mss_cache,
-		.delivered = told->delivered,
-		.delivered_ce = told->delivered_ce,
-		.max_packets_out = told->max_packets_out,
-		.is_cwnd_limited = told->is_cwnd_limited,
-	};
+	struct tcp_sock tp = before(told, changed);
 	struct sock *sk = (struct sock *)&tp;
 
 	tp.inet_conn.icsk_ca_ops = ops;
-	tp.rtt_min.s[0].v = told->min_rtt_us;
-	memcpy(tp.inet_conn.icsk_ca_priv, changed->private, sizeof(changed->private));
 	changed->answer = 0;
 	switch (operation) {
 	case INIT:
@@ -112,7 +98,5 @@ void guest_call(const char *name, enum operation operation, const struct told *t
 		changed->answer = ops->undo_cwnd(sk);
 		break;
 	}
-	changed->snd_cwnd = tp.snd_cwnd;
-	changed->snd_ssthresh = tp.snd_ssthresh;
-	memcpy(changed->private, tp.inet_conn.icsk_ca_priv, sizeof(changed->private));
+	after(&tp, changed);
 }
