@@ -371,14 +371,8 @@ mod tests {
     struct Second(AtomicBool);
 
     impl Control for Second {
-        fn goes_on(&self, _: &SoFar<'_>) -> bool {
-            true
-        }
         fn is_cancelled(&self) -> bool {
             self.0.swap(true, Ordering::Relaxed)
-        }
-        fn pcap_file(&self, _: &str) -> Option<PathBuf> {
-            None
         }
     }
 

@@ -68,8 +68,4 @@ impl Control for Told<'_> {
         *told = so_far.share;
         send(self.host, &Report::Progress(so_far.share)).is_ok()
     }
-
-    fn pcap_file(&self, _: &str) -> Option<std::path::PathBuf> {
-        None
-    }
 }

@@ -14,14 +14,18 @@ pub trait Control: Sync {
         duration / 100
     }
     /// Whether to continue the run; false cancels it. A caller pauses the run by not returning.
-    fn goes_on(&self, so_far: &SoFar<'_>) -> bool;
+    fn goes_on(&self, _so_far: &SoFar<'_>) -> bool {
+        true
+    }
     /// Whether the run must end now. Called about every millisecond of computing time, also while simulated
     /// time does not advance.
     fn is_cancelled(&self) -> bool {
         false
     }
     /// The file for the packets of link `name`, for the links that the plan names.
-    fn pcap_file(&self, name: &str) -> Option<PathBuf>;
+    fn pcap_file(&self, _name: &str) -> Option<PathBuf> {
+        None
+    }
 }
 
 /// A run in progress.
@@ -40,11 +44,4 @@ pub struct SoFar<'a> {
 /// Runs to the end, without captures.
 pub struct Uncontrolled;
 
-impl Control for Uncontrolled {
-    fn goes_on(&self, _: &SoFar<'_>) -> bool {
-        true
-    }
-    fn pcap_file(&self, _: &str) -> Option<PathBuf> {
-        None
-    }
-}
+impl Control for Uncontrolled {}

@@ -1,6 +1,5 @@
 //! A run that is watched while it goes on.
 
-use std::path::PathBuf;
 use std::sync::Mutex;
 
 use elephan_metrics::{Control, SoFar};
@@ -42,10 +41,6 @@ impl Control for Watched<'_> {
 
     fn is_cancelled(&self) -> bool {
         self.cancel.is_set()
-    }
-
-    fn pcap_file(&self, _: &str) -> Option<PathBuf> {
-        None
     }
 }
 

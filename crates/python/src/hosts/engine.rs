@@ -47,9 +47,6 @@ impl Control for Progress {
     fn is_cancelled(&self) -> bool {
         self.cancel.is_set()
     }
-    fn pcap_file(&self, _: &str) -> Option<PathBuf> {
-        None
-    }
 }
 
 fn unsupported(plan: &Plan, has_events: bool) -> Vec<String> {

@@ -52,10 +52,9 @@ impl Standstill {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use elephan_metrics::{Control, SoFar, Uncontrolled};
+    use elephan_metrics::{Control, Uncontrolled};
     use elephan_scenario::{Plan, Scenario};
 
     use super::*;
@@ -98,14 +97,8 @@ mod tests {
     struct After(u32, AtomicU32);
 
     impl Control for After {
-        fn goes_on(&self, _: &SoFar<'_>) -> bool {
-            true
-        }
         fn is_cancelled(&self) -> bool {
             self.1.fetch_add(1, Ordering::Relaxed) >= self.0
-        }
-        fn pcap_file(&self, _: &str) -> Option<PathBuf> {
-            None
         }
     }
 

@@ -1,6 +1,5 @@
 //! Loads a random scenario, runs it and checks the outcome.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -41,9 +40,6 @@ impl Control for Watch {
     }
     fn is_cancelled(&self) -> bool {
         self.began.elapsed() > PATIENCE
-    }
-    fn pcap_file(&self, _: &str) -> Option<PathBuf> {
-        None
     }
 }
 
