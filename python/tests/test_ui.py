@@ -4,7 +4,7 @@ import contextlib
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,17 +40,17 @@ def _messages(client: TestClient, key: str, **headers: str) -> list[dict[str, An
     return [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {") and line != "data: {}"]
 
 
-def _saved(tmp_path: Path, run: elephan.Run) -> str:
-    run.save(tmp_path / "saved", force=True)
-    return "saved"
-
-
 class Pausing(LiveRun):
-    """A run at full speed that pauses itself at these samples."""
+    """A run at full speed that pauses itself at these samples, and keeps what it would save."""
 
-    def __init__(self, document: dict[str, Any], save: Callable[[elephan.Run], str], *times_s: float) -> None:
+    def __init__(self, document: dict[str, Any], *times_s: float) -> None:
         self._pauses = deque(times_s)
-        super().__init__(document, LIMITS, save, 0.0)
+        self.saved: list[elephan.Run] = []
+        super().__init__(document, LIMITS, self._keep, 0.0)
+
+    def _keep(self, run: elephan.Run) -> str:
+        self.saved.append(run)
+        return "saved"
 
     def look(self, time_s: float, flows: Any, queues: Any) -> bool:
         goes_on = super().look(time_s, flows, queues)
@@ -58,6 +58,15 @@ class Pausing(LiveRun):
             self._pauses.popleft()
             self.control(pause=True)
         return goes_on
+
+
+def _add_flow(run: LiveRun) -> None:
+    run.change(lambda document, now: document["flow"].append({"cc": "scalable", "start": now}))
+
+
+def _to_the_end(run: LiveRun) -> None:
+    run.control(pause=False)
+    _wait(run)
 
 
 def _wait(run: LiveRun, until: float = 120.0) -> None:
@@ -98,17 +107,10 @@ def test_a_run_is_told_of_saved_and_the_same_as_on_the_command_line(client: Test
 
 
 def test_a_change_in_mid_run_keeps_what_was_drawn_and_is_in_the_scenario(tmp_path: Path) -> None:
-    saved: list[elephan.Run] = []
-
-    def save(run: elephan.Run) -> str:
-        saved.append(run)
-        return "saved"
-
-    run = Pausing({**DOCUMENT, "duration": "6 s"}, save, 1.0)
+    run = Pausing({**DOCUMENT, "duration": "6 s"}, 1.0)
     _paused(run)
-    run.change(lambda document, now: document["flow"].append({"cc": "scalable", "start": now}))
-    run.control(pause=False)
-    _wait(run)
+    _add_flow(run)
+    _to_the_end(run)
     messages = [json.loads(text) for text in run.messages]
     assert [m["type"] for m in messages if m["type"] not in ("samples", "state")] == ["start", "changed", "done"]
     changed = next(m for m in messages if m["type"] == "changed")
@@ -120,7 +122,7 @@ def test_a_change_in_mid_run_keeps_what_was_drawn_and_is_in_the_scenario(tmp_pat
     exported = elephan.load(_write(tmp_path / "exported.toml", changed["document"]))
     repeat = elephan.run(exported)
     assert repeat.flows["time_s"].max() == pytest.approx(6.0)
-    assert repeat.summary == saved[0].summary
+    assert repeat.summary == run.saved[0].summary
     for column in ("time_s", "cwnd_segments", "goodput_bit_s"):
         told = [value for m in messages if m["type"] == "samples" and "flows" in m for value in m["flows"][column]]
         assert told == pytest.approx(repeat.flows[column].to_list(), rel=1e-5)
@@ -134,55 +136,35 @@ def _write(path: Path, document: dict[str, Any]) -> Path:
 
 def test_changes_at_any_moment_keep_the_past_and_the_scenario_true() -> None:
     for time_s in (None, 0.0, 0.1, 0.5, 2.0, 3.8, 3.9):
-        saved: list[elephan.Run] = []
-
-        def save(run: elephan.Run, saved: list[elephan.Run] = saved) -> str:
-            saved.append(run)
-            return "saved"
-
-        run = Pausing(DOCUMENT, save, *([] if time_s is None else [time_s]))
+        run = Pausing(DOCUMENT, *([] if time_s is None else [time_s]))
         if time_s is not None:
             _paused(run)
         with contextlib.suppress(elephan.ScenarioError):  # the run may have ended, or be too close to its end
-            run.change(lambda document, now: document["flow"].append({"cc": "scalable", "start": now}))
-        run.control(pause=False)
-        _wait(run)
+            _add_flow(run)
+        _to_the_end(run)
         kinds = [json.loads(text)["type"] for text in run.messages]
         assert "restart" not in kinds
-        assert len(saved[0].labels) == len(run.document["flow"])
+        assert len(run.saved[0].labels) == len(run.document["flow"])
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("guest")
 def test_a_run_on_a_guest_kernel_is_watched_and_changed_like_a_simulation() -> None:
-    saved: list[elephan.Run] = []
-
-    def save(run: elephan.Run) -> str:
-        saved.append(run)
-        return "saved"
-
-    run = Pausing({**DOCUMENT, "engine": "kernel", "duration": "3 s"}, save, 1.0)
+    run = Pausing({**DOCUMENT, "engine": "kernel", "duration": "3 s"}, 1.0)
     _paused(run)
-    run.change(lambda document, now: document["flow"].append({"cc": "scalable", "start": now}))
-    run.control(pause=False)
-    _wait(run)
+    _add_flow(run)
+    _to_the_end(run)
     messages = [json.loads(text) for text in run.messages]
     assert [m["type"] for m in messages if m["type"] not in ("samples", "state")] == ["start", "changed", "done"]
-    assert saved[0].provenance["engine"] == "kernel"
+    assert run.saved[0].provenance["engine"] == "kernel"
     shown = [time_s for m in messages if m["type"] == "samples" for time_s in m["flows"]["time_s"]]
-    assert len(shown) == len(saved[0].flows)
-    again = elephan.run(saved[0].scenario)
-    assert again.flows.equals(saved[0].flows)
+    assert len(shown) == len(run.saved[0].flows)
+    again = elephan.run(run.saved[0].scenario)
+    assert again.flows.equals(run.saved[0].flows)
 
 
 def test_a_link_is_changed_in_mid_run() -> None:
-    saved: list[elephan.Run] = []
-
-    def save(run: elephan.Run) -> str:
-        saved.append(run)
-        return "saved"
-
-    run = Pausing({**DOCUMENT, "duration": "6 s"}, save, 1.0)
+    run = Pausing({**DOCUMENT, "duration": "6 s"}, 1.0)
     _paused(run)
     with pytest.raises(elephan.ScenarioError, match=r"event\.0\.link: expected one of the links"):
         run.change(
@@ -190,12 +172,11 @@ def test_a_link_is_changed_in_mid_run() -> None:
         )
     link = {"link": "bottleneck", "rate": "1 Mbit/s"}
     run.change(lambda document, now: document.setdefault("event", []).append({"at": now, **link}))
-    run.control(pause=False)
-    _wait(run)
+    _to_the_end(run)
     kinds = [json.loads(text)["type"] for text in run.messages]
     assert "restart" not in kinds
     at = float(run.document["event"][0]["at"].split()[0])
-    flows = saved[0].flows
+    flows = run.saved[0].flows
     late = flows.filter(flows["time_s"] > at + 1.0)["goodput_bit_s"].mean()
     early = flows.filter((flows["time_s"] > 0.5) & (flows["time_s"] < at))["goodput_bit_s"].mean()
     assert early > 3e6
@@ -204,25 +185,18 @@ def test_a_link_is_changed_in_mid_run() -> None:
 
 @pytest.mark.parametrize("measure", [{}, {"from": "2 s", "to": "5 s"}])
 def test_a_new_flow_does_not_move_the_measuring_window(measure: dict[str, str]) -> None:
-    saved: list[elephan.Run] = []
-
-    def save(run: elephan.Run) -> str:
-        saved.append(run)
-        return "saved"
-
     document = {**DOCUMENT, "duration": "6 s", **({"measure": measure} if measure else {})}
-    run = Pausing(document, save, 0.5, 1.0)
+    run = Pausing(document, 0.5, 1.0)
     # Two flows, because the second change must not start from what the first one has moved.
     for _ in range(2):
         _paused(run)
-        run.change(lambda document, now: document["flow"].append({"cc": "scalable", "start": now}))
+        _add_flow(run)
         run.control(pause=False)
-    run.control(pause=False)
-    _wait(run)
+    _to_the_end(run)
     told = [m for m in map(json.loads, run.messages) if m["type"] in ("start", "changed")]
     window = (told[0]["from_s"], told[0]["to_s"])
     assert [(m["from_s"], m["to_s"]) for m in told] == [window] * 3
-    summary = saved[0].summary
+    summary = run.saved[0].summary
     assert (summary.from_s, summary.to_s) == window
     # A file with the same flows, and without a window, is measured from the last start on.
     silent = {key: value for key, value in run.document.items() if key != "measure"}
@@ -230,12 +204,11 @@ def test_a_new_flow_does_not_move_the_measuring_window(measure: dict[str, str]) 
     assert described["from_s"] != window[0]
 
 
-def test_a_change_that_reaches_back_makes_the_run_anew_and_says_so(tmp_path: Path) -> None:
-    run = Pausing(DOCUMENT, lambda run: _saved(tmp_path, run), 0.5)
+def test_a_change_that_reaches_back_makes_the_run_anew_and_says_so() -> None:
+    run = Pausing(DOCUMENT, 0.5)
     _paused(run)
     run.change(lambda document, now: document["flow"].append({"cc": "reno", "start": now, "rtt": "10 ms"}))
-    run.control(pause=False)
-    _wait(run)
+    _to_the_end(run)
     kinds = [json.loads(text)["type"] for text in run.messages]
     assert "restart" in kinds
     assert kinds[-1] == "done"
@@ -300,8 +273,8 @@ def test_so_many_runs_and_no_more(client: TestClient) -> None:
         client.post(f"/api/runs/{key}/control", json={"cancel": True})
 
 
-def test_computing_without_end_is_stopped(tmp_path: Path) -> None:
-    run = LiveRun(DOCUMENT, Limits(computing_s=0.0), lambda run: _saved(tmp_path, run), 0.0)
+def test_computing_without_end_is_stopped() -> None:
+    run = LiveRun(DOCUMENT, Limits(computing_s=0.0), lambda _: "saved", 0.0)
     _wait(run)
     assert json.loads(run.messages[-1])["text"].startswith("expected at most 0 s of computing")
 
