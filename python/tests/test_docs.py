@@ -60,7 +60,7 @@ def writer(monkeypatch: pytest.MonkeyPatch):
 
 def test_links_between_pages_lead_somewhere(writer: SimpleNamespace):
     """In the repository, and in the site: the picture of an algorithm that is not measured yet is only in the former."""
-    written = [(page, re.sub(r".*<!-- picture -->", "", page.read_text())) for page in PAGES]
+    written = [(page, re.sub(r".*<!-- declared -->", "", page.read_text())) for page in PAGES]
     filled = [(page.relative_to(Path.cwd()), text) for page, text in writer.pages.filled().items()]
     assert filled
     for page, text in [*written, *filled]:
@@ -398,7 +398,7 @@ def test_a_page_that_is_missing_is_named(writer: SimpleNamespace, docs: Path):
 @pytest.mark.parametrize(
     ("page", "name", "expected"),
     [
-        ("algorithms/bic", "facts", "docs/algorithms/bic.md: expected one line that ends with <!-- facts -->, found 0"),
+        ("queues/pie", "facts", "docs/queues/pie.md: expected one line that ends with <!-- facts -->, found 0"),
         ("speed", "peers", "docs/measured/peers.md: expected one page with <!-- peers -->, found 0"),
     ],
 )

@@ -28,6 +28,8 @@ OF_ALGORITHMS = {
     "loss": [("alone", "loss")],
     "queueing": [("alone", "queueing")],
 }
+WINDOW = "The measuring window is from `measure.from` (by default the latest start of a flow of `[[flow]]`) to the end of the run."
+BESIDE = "All algorithms, in the experiments of [Algorithms side by side](../algorithms/index.md):"
 
 Table = Callable[[list[str], list[list[str]]], str]
 
@@ -60,11 +62,12 @@ def generated(folder: Path, measured: dict[str, Any], table: Table) -> Iterator[
         else:
             where, unit = OTHERS[name]
             rows = [["`summary.json`", where, unit]]
-        yield path, "facts", table(["in", "it is", "unit"], rows)
+        yield path, "facts", f"{table(['in', 'it is', 'unit'], rows)}\n\n{WINDOW}"
         found = measured["examples"].get(name)
-        yield path, "example", example(found, table) if found else not_measured(name)
+        parts = ["## An example", example(found, table) if found else not_measured(name)]
         if name in OF_ALGORITHMS:
-            yield path, "measured", of_algorithms(measured["algorithms"], OF_ALGORITHMS[name], table)
+            parts += [BESIDE, of_algorithms(measured["algorithms"], OF_ALGORITHMS[name], table)]
+        yield path, "example", "\n\n".join(parts)
 
 
 def example(found: dict[str, Any], table: Table) -> str:
@@ -74,11 +77,7 @@ def example(found: dict[str, Any], table: Table) -> str:
     return command + table(["what", "unit", "value"], shown)
 
 
-def of_algorithms(
-    measured: dict[str, Any],
-    wanted: list[tuple[str, str]],
-    table: Table,
-) -> str:
+def of_algorithms(measured: dict[str, Any], wanted: list[tuple[str, str]], table: Table) -> str:
     """A row for each algorithm."""
     head = ["cc", *(MEASURES[one].head.line for one in wanted)]
     rows = []

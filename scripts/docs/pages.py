@@ -28,6 +28,11 @@ CAPTION = (
     "*One flow on 100 Mbit/s and 82 ms with a buffer of half the bandwidth-delay product, simulated for 120 s. Dotted: the "
     "slow-start threshold. Below: the queue at the bottleneck.*"
 )
+SET = 'Set them in a scenario: `cc = {{ name = "{name}", ... }}`, or see them with `elephan cc show {name}`.'
+AMONG = (
+    '[How it was measured](index.md#how-it-was-measured). "Among the best" means within 15 % of the range from the best of all '
+    'algorithms, "among the worst" within 25 % from the worst.'
+)
 
 
 def generated() -> Iterator[tuple[Path, str, str]]:
@@ -38,9 +43,15 @@ def generated() -> Iterator[tuple[Path, str, str]]:
     yield DOCS / "algorithms" / "index.md", "measured", overview(measured["algorithms"], repeats)
     for algorithm in algorithms:
         page = DOCS / "algorithms" / f"{algorithm.name}.md"
-        yield page, "picture", picture(algorithm.name)
-        yield page, "facts", facts(algorithm)
-        yield page, "measured", measures(algorithm.name, measured["algorithms"], repeats)
+        parts = [
+            picture(algorithm.name),
+            "## Parameters",
+            facts(algorithm),
+            SET.format(name=algorithm.name),
+            "## Measured",
+            AMONG,
+        ]
+        yield page, "declared", "\n\n".join([*parts, measures(algorithm.name, measured["algorithms"], repeats)])
     yield from metrics.generated(DOCS / "metrics", measured, table)
     schema = elephan.schema()
     # None: a scheduler, which has no effect without classes.
@@ -51,7 +62,7 @@ def generated() -> Iterator[tuple[Path, str, str]]:
         page = DOCS / "queues" / f"{queue.name}.md"
         yield page, "facts", facts(queue)
         if queue.name in disciplines:
-            yield page, "measured", queue_measures(queue.name, disciplines)
+            yield page, "measured", f"## Comparison\n\n{queue_measures(queue.name, disciplines)}"
     yield DOCS / "reference.md", "reference", reference(schema)
     starts = "\n\n".join(f"### {start.name}\n\n{facts(start)}" for start in elephan.slow_starts())
     yield DOCS / "algorithms" / "slow-start.md", "starts", starts
