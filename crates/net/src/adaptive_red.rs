@@ -18,69 +18,51 @@ const TARGET: (f64, f64) = (0.4, 0.6);
 /// Automatic alpha: the smaller of this and a quarter of `max_p`.
 const ALPHA: f64 = 0.01;
 
-/// Adaptive RED's parameters. It is always gentle.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct AdaptiveRed {
-    /// Target queueing delay of automatic thresholds (Floyd, Gummadi and Shenker 2001, section 5).
-    pub target_delay: Time,
-    /// Average queue up to which no packet is dropped; automatic: half of the packets that the link sends in target_delay, at
-    /// least 5.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0.0), extend("unit" = "packets"))]
-    pub min_th: Option<f64>,
-    /// Average queue at which the drop probability reaches max_p; automatic: 3 min_th.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0.0), extend("unit" = "packets"))]
-    pub max_th: Option<f64>,
-    /// Weight of a new packet's queue in the average; automatic: 1 - exp(-1/C), C the rate in packets per second.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
-    pub w_q: Option<f64>,
-    /// Initial drop probability at max_th; it then varies between bottom and top.
-    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
-    pub max_p: f64,
-    /// Interval between changes of max_p (section 4: 0.5 s).
-    pub interval: Time,
-    /// Increment of max_p while the average is above its target; automatic: 0.01, at most a quarter of max_p.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
-    pub alpha: Option<f64>,
-    /// Factor of max_p while the average is below its target (section 4: 0.9).
-    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
-    pub beta: f64,
-    /// Maximum of max_p: no increase above this value (section 4: 0.5).
-    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
-    pub top: f64,
-    /// Minimum of max_p: no decrease below this value (section 4: 0.01).
-    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
-    pub bottom: f64,
-    /// Mean packet size, the unit of C and of the idle time.
-    #[schemars(range(min = 1), extend("unit" = "bytes"))]
-    pub mean_pktsize: u32,
-    /// Whether the gap between drops is 1/p to 2/p packets, instead of 1 to 1/p (ns-2, `wait_`).
-    pub wait: bool,
-    /// Whether ECN-capable packets are marked instead of dropped, up to where all are dropped (RFC 3168, section 7).
-    pub ecn: bool,
-}
-
-impl Default for AdaptiveRed {
-    fn default() -> Self {
-        Self {
-            target_delay: Time::from_millis(5),
-            min_th: None,
-            max_th: None,
-            w_q: None,
-            max_p: 0.1,
-            interval: Time::from_millis(500),
-            alpha: None,
-            beta: 0.9,
-            top: 0.5,
-            bottom: 0.01,
-            mean_pktsize: 1500,
-            wait: true,
-            ecn: true,
-        }
+elephan_units::with_defaults! {
+    /// Adaptive RED's parameters. It is always gentle.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct AdaptiveRed {
+        /// Target queueing delay of automatic thresholds (Floyd, Gummadi and Shenker 2001, section 5).
+        pub target_delay: Time = Time::from_millis(5),
+        /// Average queue up to which no packet is dropped; automatic: half of the packets that the link sends in target_delay,
+        /// at least 5.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 0.0), extend("unit" = "packets"))]
+        pub min_th: Option<f64> = None,
+        /// Average queue at which the drop probability reaches max_p; automatic: 3 min_th.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("exclusiveMinimum" = 0.0), extend("unit" = "packets"))]
+        pub max_th: Option<f64> = None,
+        /// Weight of a new packet's queue in the average; automatic: 1 - exp(-1/C), C the rate in packets per second.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+        pub w_q: Option<f64> = None,
+        /// Initial drop probability at max_th; it then varies between bottom and top.
+        #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+        pub max_p: f64 = 0.1,
+        /// Interval between changes of max_p (section 4: 0.5 s).
+        pub interval: Time = Time::from_millis(500),
+        /// Increment of max_p while the average is above its target; automatic: 0.01, at most a quarter of max_p.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+        pub alpha: Option<f64> = None,
+        /// Factor of max_p while the average is below its target (section 4: 0.9).
+        #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+        pub beta: f64 = 0.9,
+        /// Maximum of max_p: no increase above this value (section 4: 0.5).
+        #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+        pub top: f64 = 0.5,
+        /// Minimum of max_p: no decrease below this value (section 4: 0.01).
+        #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+        pub bottom: f64 = 0.01,
+        /// Mean packet size, the unit of C and of the idle time.
+        #[schemars(range(min = 1), extend("unit" = "bytes"))]
+        pub mean_pktsize: u32 = 1500,
+        /// Whether the gap between drops is 1/p to 2/p packets, instead of 1 to 1/p (ns-2, `wait_`).
+        pub wait: bool = true,
+        /// Whether ECN-capable packets are marked instead of dropped, up to where all are dropped (RFC 3168, section 7).
+        pub ecn: bool = true,
     }
 }
 

@@ -77,24 +77,20 @@ pub(crate) fn share(class: &Class, classes: &[Class]) -> f64 {
     })
 }
 
-/// Deficit round robin's parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Drr {
-    /// Bytes that a queue, or the class with the smallest weight, may send in a round; at least the largest packet, so that
-    /// each round sends one (section 3).
-    #[schemars(range(min = 1), extend("unit" = "bytes"))]
-    pub quantum: u32,
-    /// Number of queues to which flows are hashed, if there are no classes.
-    #[schemars(range(min = 1, max = 65536))]
-    pub flows: u32,
-    /// The classes: tables with name, dscp, weight, `buffer_share` and queue. None: each flow has a queue of its own.
-    pub class: Vec<Class>,
-}
-
-impl Default for Drr {
-    fn default() -> Self {
-        Self { quantum: 1500, flows: 1024, class: Vec::new() }
+elephan_units::with_defaults! {
+    /// Deficit round robin's parameters.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Drr {
+        /// Bytes that a queue, or the class with the smallest weight, may send in a round; at least the largest packet, so that
+        /// each round sends one (section 3).
+        #[schemars(range(min = 1), extend("unit" = "bytes"))]
+        pub quantum: u32 = 1500,
+        /// Number of queues to which flows are hashed, if there are no classes.
+        #[schemars(range(min = 1, max = 65536))]
+        pub flows: u32 = 1024,
+        /// The classes: tables with name, dscp, weight, `buffer_share` and queue. None: each flow has a queue of its own.
+        pub class: Vec<Class> = Vec::new(),
     }
 }
 

@@ -30,47 +30,33 @@ const ACCUMULATED: (f64, f64) = (0.85, 8.5);
 /// milliseconds; at the RFC's interval this number is four hours without a packet.
 const MOST_UPDATES: u64 = 1_000_000;
 
-/// PIE's parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Pie {
-    /// Reference delay, QDELAY_REF (RFC 8033, section 4.2).
-    pub qdelay_ref: Time,
-    /// Interval between updates of the probability, T_UPDATE (section 4.2).
-    pub t_update: Time,
-    /// Weight of the delay's deviation from the reference (section 4.2: 1/8).
-    #[schemars(range(min = 0.0), extend("unit" = "1/s"))]
-    pub alpha: f64,
-    /// Weight of the delay's change (section 4.2: 1 1/4).
-    #[schemars(range(min = 0.0), extend("unit" = "1/s"))]
-    pub beta: f64,
-    /// Burst that an empty queue admits without drops, MAX_BURST (section 4.4).
-    pub max_burst: Time,
-    /// Mean packet size; a queue of at most two of these is never dropped from (section 4.1).
-    #[schemars(range(min = 1), extend("unit" = "bytes"))]
-    pub mean_pktsize: u32,
-    /// Whether drops are spaced (section 5.4).
-    pub derandomize: bool,
-    /// Whether ECN-capable packets are marked instead of dropped (section 5.1).
-    pub ecn: bool,
-    /// Probability from which ECN-capable packets are dropped too (section 5.1: 0.1).
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub mark_ecnth: f64,
-}
-
-impl Default for Pie {
-    fn default() -> Self {
-        Self {
-            qdelay_ref: Time::from_millis(15),
-            t_update: Time::from_millis(15),
-            alpha: 0.125,
-            beta: 1.25,
-            max_burst: Time::from_millis(150),
-            mean_pktsize: 1500,
-            derandomize: true,
-            ecn: true,
-            mark_ecnth: 0.1,
-        }
+elephan_units::with_defaults! {
+    /// PIE's parameters.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Pie {
+        /// Reference delay, QDELAY_REF (RFC 8033, section 4.2).
+        pub qdelay_ref: Time = Time::from_millis(15),
+        /// Interval between updates of the probability, T_UPDATE (section 4.2).
+        pub t_update: Time = Time::from_millis(15),
+        /// Weight of the delay's deviation from the reference (section 4.2: 1/8).
+        #[schemars(range(min = 0.0), extend("unit" = "1/s"))]
+        pub alpha: f64 = 0.125,
+        /// Weight of the delay's change (section 4.2: 1 1/4).
+        #[schemars(range(min = 0.0), extend("unit" = "1/s"))]
+        pub beta: f64 = 1.25,
+        /// Burst that an empty queue admits without drops, MAX_BURST (section 4.4).
+        pub max_burst: Time = Time::from_millis(150),
+        /// Mean packet size; a queue of at most two of these is never dropped from (section 4.1).
+        #[schemars(range(min = 1), extend("unit" = "bytes"))]
+        pub mean_pktsize: u32 = 1500,
+        /// Whether drops are spaced (section 5.4).
+        pub derandomize: bool = true,
+        /// Whether ECN-capable packets are marked instead of dropped (section 5.1).
+        pub ecn: bool = true,
+        /// Probability from which ECN-capable packets are dropped too (section 5.1: 0.1).
+        #[schemars(range(min = 0.0, max = 1.0))]
+        pub mark_ecnth: f64 = 0.1,
     }
 }
 

@@ -22,56 +22,42 @@ const LEAST_MIN_TH: f64 = 5.0;
 /// Automatic `max_th` over `min_th` (Floyd 1997, "RED: Discussions of setting parameters").
 const MAX_OVER_MIN: f64 = 3.0;
 
-/// RED's parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Red {
-    /// Average queue up to which no packet is dropped; automatic: half of the packets that the link sends in target_delay, at
-    /// least 5 (Floyd, Gummadi and Shenker 2001, section 5).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0.0), extend("unit" = "packets"))]
-    pub min_th: Option<f64>,
-    /// Average queue at which the drop probability reaches max_p; automatic: 3 min_th (Floyd 1997).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0.0), extend("unit" = "packets"))]
-    pub max_th: Option<f64>,
-    /// Drop probability at max_th (Floyd and Jacobson 1993, section 4; 0.1: Floyd 1997).
-    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
-    pub max_p: f64,
-    /// Weight of a new packet's queue in the average; automatic: 1 - exp(-1/C), C the rate in packets per second (Floyd,
-    /// Gummadi and Shenker 2001, section 5).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
-    pub w_q: Option<f64>,
-    /// Whether the probability rises from max_p to 1 between max_th and twice that, instead of at once (Floyd 2000).
-    pub gentle: bool,
-    /// Whether the queue is measured in bytes, and small packets are dropped less often (Floyd and Jacobson 1993, section 4).
-    pub bytes: bool,
-    /// Mean packet size: converts thresholds with bytes, and is the unit of C and of the idle time.
-    #[schemars(range(min = 1), extend("unit" = "bytes"))]
-    pub mean_pktsize: u32,
-    /// Whether the gap between drops is 1/p to 2/p packets, instead of 1 to 1/p (ns-2, `wait_`).
-    pub wait: bool,
-    /// Whether ECN-capable packets are marked instead of dropped, up to where all are dropped (RFC 3168, section 7).
-    pub ecn: bool,
-    /// Target queueing delay of automatic thresholds (Floyd, Gummadi and Shenker 2001, section 5).
-    pub target_delay: Time,
-}
-
-impl Default for Red {
-    fn default() -> Self {
-        Self {
-            min_th: None,
-            max_th: None,
-            max_p: 0.1,
-            w_q: None,
-            gentle: true,
-            bytes: false,
-            mean_pktsize: 1500,
-            wait: true,
-            ecn: true,
-            target_delay: Time::from_millis(5),
-        }
+elephan_units::with_defaults! {
+    /// RED's parameters.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Red {
+        /// Average queue up to which no packet is dropped; automatic: half of the packets that the link sends in target_delay,
+        /// at least 5 (Floyd, Gummadi and Shenker 2001, section 5).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 0.0), extend("unit" = "packets"))]
+        pub min_th: Option<f64> = None,
+        /// Average queue at which the drop probability reaches max_p; automatic: 3 min_th (Floyd 1997).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("exclusiveMinimum" = 0.0), extend("unit" = "packets"))]
+        pub max_th: Option<f64> = None,
+        /// Drop probability at max_th (Floyd and Jacobson 1993, section 4; 0.1: Floyd 1997).
+        #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+        pub max_p: f64 = 0.1,
+        /// Weight of a new packet's queue in the average; automatic: 1 - exp(-1/C), C the rate in packets per second (Floyd,
+        /// Gummadi and Shenker 2001, section 5).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+        pub w_q: Option<f64> = None,
+        /// Whether the probability rises from max_p to 1 between max_th and twice that, instead of at once (Floyd 2000).
+        pub gentle: bool = true,
+        /// Whether the queue is measured in bytes, and small packets are dropped less often (Floyd and Jacobson 1993, section
+        /// 4).
+        pub bytes: bool = false,
+        /// Mean packet size: converts thresholds with bytes, and is the unit of C and of the idle time.
+        #[schemars(range(min = 1), extend("unit" = "bytes"))]
+        pub mean_pktsize: u32 = 1500,
+        /// Whether the gap between drops is 1/p to 2/p packets, instead of 1 to 1/p (ns-2, `wait_`).
+        pub wait: bool = true,
+        /// Whether ECN-capable packets are marked instead of dropped, up to where all are dropped (RFC 3168, section 7).
+        pub ecn: bool = true,
+        /// Target queueing delay of automatic thresholds (Floyd, Gummadi and Shenker 2001, section 5).
+        pub target_delay: Time = Time::from_millis(5),
     }
 }
 

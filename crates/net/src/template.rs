@@ -10,20 +10,16 @@ use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::verdict::{Moment, Verdict};
 
-/// Template's parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Template {
-    /// Queue length from which packets are dropped (Author Year, section 1).
-    #[schemars(range(min = 1), extend("unit" = "packets"))]
-    pub packets: u64,
-    /// Whether ECN-capable packets are marked instead of dropped (RFC 3168, section 7).
-    pub ecn: bool,
-}
-
-impl Default for Template {
-    fn default() -> Self {
-        Self { packets: 65, ecn: true }
+elephan_units::with_defaults! {
+    /// Template's parameters.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Template {
+        /// Queue length from which packets are dropped (Author Year, section 1).
+        #[schemars(range(min = 1), extend("unit" = "packets"))]
+        pub packets: u64 = 65,
+        /// Whether ECN-capable packets are marked instead of dropped (RFC 3168, section 7).
+        pub ecn: bool = true,
     }
 }
 

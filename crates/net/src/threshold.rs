@@ -15,19 +15,15 @@ pub struct DropTail {}
 
 impl Parameters for DropTail {}
 
-/// The parameter of a marking threshold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Threshold {
-    /// Queue length above which ECN-capable packets are marked: K of DCTCP, 65 at 10 Gbit/s (Alizadeh et al. 2010, section
-    /// 3.4).
-    #[schemars(extend("unit" = "packets"))]
-    pub packets: u64,
-}
-
-impl Default for Threshold {
-    fn default() -> Self {
-        Self { packets: 65 }
+elephan_units::with_defaults! {
+    /// The parameter of a marking threshold.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Threshold {
+        /// Queue length above which ECN-capable packets are marked: K of DCTCP, 65 at 10 Gbit/s (Alizadeh et al. 2010, section
+        /// 3.4).
+        #[schemars(extend("unit" = "packets"))]
+        pub packets: u64 = 65,
     }
 }
 

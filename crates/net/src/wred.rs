@@ -15,68 +15,52 @@ use crate::red::{Average, Curve, Spacing, packets_per_second, threshold_rules, t
 use crate::verdict::{Moment, Verdict};
 use elephan_units::Mistake;
 
-/// The drop profile of a set of packets.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Profile {
-    /// Codepoints to which the profile applies; none: all packets without another profile.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub dscp: Vec<Codepoints>,
-    /// Average queue up to which no packet is dropped; automatic as in RED.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0.0), extend("unit" = "packets"))]
-    pub min_th: Option<f64>,
-    /// Average queue at which the drop probability reaches max_p; automatic as in RED.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0.0), extend("unit" = "packets"))]
-    pub max_th: Option<f64>,
-    /// Drop probability at max_th.
-    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
-    pub max_p: f64,
-}
-
-impl Default for Profile {
-    fn default() -> Self {
-        Self { dscp: Vec::new(), min_th: None, max_th: None, max_p: 0.1 }
+elephan_units::with_defaults! {
+    /// The drop profile of a set of packets.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Profile {
+        /// Codepoints to which the profile applies; none: all packets without another profile.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub dscp: Vec<Codepoints> = Vec::new(),
+        /// Average queue up to which no packet is dropped; automatic as in RED.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 0.0), extend("unit" = "packets"))]
+        pub min_th: Option<f64> = None,
+        /// Average queue at which the drop probability reaches max_p; automatic as in RED.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("exclusiveMinimum" = 0.0), extend("unit" = "packets"))]
+        pub max_th: Option<f64> = None,
+        /// Drop probability at max_th.
+        #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+        pub max_p: f64 = 0.1,
     }
 }
 
-/// Weighted RED's parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Wred {
-    /// The profiles: tables with dscp, min_th, max_th and max_p. One without dscp applies to all packets that no other selects;
-    /// without such a profile, these are dropped only when the buffer is full.
-    pub profile: Vec<Profile>,
-    /// Weight of a new packet's queue in the average; automatic: 1 - exp(-1/C), C the rate in packets per second (Floyd,
-    /// Gummadi and Shenker 2001, section 5).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
-    pub w_q: Option<f64>,
-    /// Whether the probability rises from max_p to 1 between max_th and twice that, instead of at once (Floyd 2000).
-    pub gentle: bool,
-    /// Mean packet size, the unit of C and of the idle time.
-    #[schemars(range(min = 1), extend("unit" = "bytes"))]
-    pub mean_pktsize: u32,
-    /// Whether the gap between drops is 1/p to 2/p packets, instead of 1 to 1/p (ns-2, `wait_`).
-    pub wait: bool,
-    /// Whether ECN-capable packets are marked instead of dropped, up to where all are dropped (RFC 3168, section 7).
-    pub ecn: bool,
-    /// Target queueing delay of automatic thresholds (Floyd, Gummadi and Shenker 2001, section 5).
-    pub target_delay: Time,
-}
-
-impl Default for Wred {
-    fn default() -> Self {
-        Self {
-            profile: Vec::new(),
-            w_q: None,
-            gentle: false,
-            mean_pktsize: 1500,
-            wait: true,
-            ecn: true,
-            target_delay: Time::from_millis(5),
-        }
+elephan_units::with_defaults! {
+    /// Weighted RED's parameters.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Wred {
+        /// The profiles: tables with dscp, min_th, max_th and max_p. One without dscp applies to all packets that no other
+        /// selects; without such a profile, these are dropped only when the buffer is full.
+        pub profile: Vec<Profile> = Vec::new(),
+        /// Weight of a new packet's queue in the average; automatic: 1 - exp(-1/C), C the rate in packets per second (Floyd,
+        /// Gummadi and Shenker 2001, section 5).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+        pub w_q: Option<f64> = None,
+        /// Whether the probability rises from max_p to 1 between max_th and twice that, instead of at once (Floyd 2000).
+        pub gentle: bool = false,
+        /// Mean packet size, the unit of C and of the idle time.
+        #[schemars(range(min = 1), extend("unit" = "bytes"))]
+        pub mean_pktsize: u32 = 1500,
+        /// Whether the gap between drops is 1/p to 2/p packets, instead of 1 to 1/p (ns-2, `wait_`).
+        pub wait: bool = true,
+        /// Whether ECN-capable packets are marked instead of dropped, up to where all are dropped (RFC 3168, section 7).
+        pub ecn: bool = true,
+        /// Target queueing delay of automatic thresholds (Floyd, Gummadi and Shenker 2001, section 5).
+        pub target_delay: Time = Time::from_millis(5),
     }
 }
 

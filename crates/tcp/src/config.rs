@@ -109,26 +109,22 @@ pub enum AfterIdle {
     Keep,
 }
 
-/// When a receiver sends acknowledgments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct DelayedAck {
-    /// Number of full segments for each ACK (RFC 5681, section 4.2); 1 acknowledges every segment.
-    pub segments: u8,
-    /// Maximum delay of an ACK (500 ms in RFC 5681; 40 to 200 ms in Linux).
-    pub timeout: Time,
-    /// Number of segments at the start of a connection that are acknowledged without delay ("quick
-    /// ACKs").
-    pub quick: u32,
-    /// With SACK: ACKs that report out-of-order data are held back for a twentieth of the round-trip time, at most 1 ms, and 44
-    /// of them at most; the first three after each advance, and reports of duplicates, are sent at once (Linux,
-    /// `net.ipv4.tcp_comp_sack_delay_ns` and `tcp_comp_sack_nr`).
-    pub compress: bool,
-}
-
-impl Default for DelayedAck {
-    fn default() -> Self {
-        Self { segments: 2, timeout: Time::from_millis(200), quick: 0, compress: false }
+elephan_units::with_defaults! {
+    /// When a receiver sends acknowledgments.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct DelayedAck {
+        /// Number of full segments for each ACK (RFC 5681, section 4.2); 1 acknowledges every segment.
+        pub segments: u8 = 2,
+        /// Maximum delay of an ACK (500 ms in RFC 5681; 40 to 200 ms in Linux).
+        pub timeout: Time = Time::from_millis(200),
+        /// Number of segments at the start of a connection that are acknowledged without delay ("quick
+        /// ACKs").
+        pub quick: u32 = 0,
+        /// With SACK: ACKs that report out-of-order data are held back for a twentieth of the round-trip time, at most 1 ms,
+        /// and 44 of them at most; the first three after each advance, and reports of duplicates, are sent at once (Linux,
+        /// `net.ipv4.tcp_comp_sack_delay_ns` and `tcp_comp_sack_nr`).
+        pub compress: bool = false,
     }
 }
 
@@ -150,149 +146,110 @@ pub enum Profile {
     Linux24,
 }
 
-/// A TCP stack's settings. The defaults are those of the current RFCs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Config {
-    /// The stack that the other keys start from.
-    pub profile: Profile,
-    /// Size of a full IP packet. A full segment carries 40 bytes less, and 12 less again with timestamps.
-    pub packet: Bytes,
-    /// Loss detection and recovery.
-    pub recovery: Recovery,
-    /// Detects losses by forward acknowledgment: all holes more than three segments below the
-    /// highest selectively acknowledged byte (Mathis and Mahdavi 1996), instead of RFC 6675's
-    /// count.
-    pub fack: bool,
-    /// With SACK: detects the loss of a retransmission when later data is acknowledged, as Linux does; RFC 6675 waits for the
-    /// timer.
-    pub lost_retransmission: bool,
-    /// With SACK: RACK (RFC 8985) finds losses by time instead of by count. A segment is lost if one that was sent later has
-    /// arrived and a round trip and a reordering window have passed; the window is zero as long as no reordering was seen and three
-    /// segments have arrived or a recovery is in progress. Retransmissions are found to be lost in the same way, and a timeout
-    /// marks only what is overdue. Linux does this (`net.ipv4.tcp_recovery`).
-    pub rack: bool,
-    /// With RACK: tail loss probes (RFC 8985, section 7). Two round trips after the last transmission or ACK, and 200 ms more if one
-    /// segment is outstanding, one segment is sent: new data, or the last segment again. Its ACK shows what else is lost before
-    /// the timer does.
-    pub tlp: bool,
-    /// F-RTO (RFC 5682): after a timeout only the first segment is retransmitted. Its ACK releases two new segments, and the next ACK
-    /// shows whether data of before the timeout arrives, in which case the timeout is undone. It does not need SACK.
-    pub frto: bool,
-    /// The Eifel algorithm: where the first ACK after a retransmission echoes an older timestamp (RFC 3522), the timeout or fast
-    /// retransmit was spurious and is undone, and the retransmission timeout adapts to the delay (RFC 4015).
-    pub eifel: bool,
-    /// With SACK: how the window is reduced to ssthresh in a recovery.
-    pub window_reduction: WindowReduction,
-    /// What Standard TCP halves at a congestion event.
-    pub ssthresh_base: SsthreshBase,
-    /// Whether a loss that is found during a recovery, of a retransmission or of data sent in it, reduces the window again (RFC
-    /// 5681, section 4.3). Linux does not: a lost retransmission is only repaired, and lost new data is answered when the recovery
-    /// has ended, if it is then still missing; and a timeout in a recovery leaves ssthresh.
-    pub reduce_again: bool,
-    /// What an undo restores when a reduction turns out to have been spurious.
-    pub undo: Undo,
-    /// Limited transmit (RFC 3042).
-    pub limited_transmit: bool,
-    /// How an ACK counts towards window growth.
-    pub byte_counting: ByteCounting,
-    /// Delayed acknowledgments of the receiver.
-    pub delayed_ack: DelayedAck,
-    /// Initial window, in segments, at most 2^30 (RFC 6928: 10; RFC 5681: 2 to 4).
-    pub initial_window: u32,
-    /// Initial slow-start threshold, in segments; none means no limit (RFC 5681, section 3.1).
-    pub initial_ssthresh: Option<u32>,
-    /// Minimum of the retransmission timeout as a whole (RFC 6298, section 2.4: 1 s).
-    pub rto_min: Time,
-    /// Minimum of the timeout's variance term: RTO = SRTT + max(4 RTTVAR, this). Linux bounds this term, by 200 ms, and not the
-    /// timeout (`TCP_RTO_MIN`).
-    pub rto_variance_min: Time,
-    /// Timestamps (RFC 7323), with PAWS.
-    pub timestamps: bool,
-    /// D-SACK (RFC 2883), and undo of reductions that it shows to be spurious.
-    pub dsack: bool,
-    /// Explicit congestion notification (RFC 3168).
-    pub ecn: bool,
-    /// Maximum unacknowledged bytes of the sender; none means no limit.
-    pub send_buffer: Option<Bytes>,
-    /// The send buffer begins at 16 KiB and follows `cwnd`, as twice the memory that Linux expects of that many segments, and of
-    /// ten at least (`tcp_sndbuf_expand`), up to `send_buffer`.
-    pub send_buffer_tuning: bool,
-    /// Buffer of the receiver, which determines its advertised window; none means the largest window that TCP can express, 1
-    /// GiB.
-    pub receive_buffer: Option<Bytes>,
-    /// The advertised window begins here and grows by two segments for each that arrives, up to `receive_buffer`, or with
-    /// `auto_tuning` up to what that allows; a segment that lets it grow is acknowledged at once (Linux, `tcp_grow_window`). A scenario
-    /// without these limits bounds it by four times what the path can hold, as the engines on a kernel do. None means that the
-    /// window begins at its limit.
-    pub first_receive_window: Option<Bytes>,
-    /// Dynamic right-sizing: the receiver advertises twice what it received in the last round trip, or `auto_tuning_factor` times
-    /// (Fisk and Feng 2001), up to `receive_buffer`; with `first_receive_window`, what Linux does (`tcp_rcv_space_adjust`).
-    pub auto_tuning: bool,
-    /// The window of `auto_tuning` in units of what was received in the last round trip; `first_receive_window` has a rule of its own. The
-    /// window grows until the path carries no more. A factor close to 1 then keeps it close to the bandwidth-delay product, if round trips
-    /// are timed without `timestamps`, where the shortest counts, and `receive_buffer` is small enough for the window field to express a
-    /// step of that size.
-    pub auto_tuning_factor: f64,
-    /// Maximum number of segments sent back to back for each ACK; none means no limit.
-    pub burst_limit: Option<u32>,
-    /// Paces segments over the round trip, at a rate in proportion to cwnd / SRTT; until the first round-trip time is known,
-    /// segments are not paced.
-    pub pacing: bool,
-    /// The pacing rate while cwnd is below half of ssthresh, in units of cwnd / SRTT (Linux, `tcp_pacing_ss_ratio`: 200 %).
-    pub pacing_slow_start: f64,
-    /// The pacing rate after that, in units of cwnd / SRTT (Linux, `tcp_pacing_ca_ratio`: 120 %).
-    pub pacing_avoidance: f64,
-    /// Limits `cwnd` to the packets in flight plus three at an undo and at every dubious ACK outside fast recovery: one that says
-    /// nothing new or brings selective acknowledgments, and any while a segment is missing, after a timeout, and in the round trip
-    /// after a recovery (Linux 2.4 and 2.6, `tcp_moderate_cwnd`).
-    pub moderate_cwnd: bool,
-    /// What happens to the window after an idle time.
-    pub after_idle: AfterIdle,
-    /// Whether `cwnd` is a real number or an integer.
-    pub quantisation: Quantisation,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            profile: Profile::Rfc,
-            packet: Bytes::new(1500),
-            recovery: Recovery::Sack,
-            fack: false,
-            lost_retransmission: true,
-            rack: false,
-            tlp: false,
-            frto: false,
-            eifel: false,
-            window_reduction: WindowReduction::AtOnce,
-            ssthresh_base: SsthreshBase::FlightSize,
-            reduce_again: true,
-            undo: Undo::State,
-            limited_transmit: true,
-            byte_counting: ByteCounting::Abc { limit: 2 },
-            delayed_ack: DelayedAck::default(),
-            initial_window: 10,
-            initial_ssthresh: None,
-            rto_min: Time::from_secs(1),
-            rto_variance_min: Time::ZERO,
-            timestamps: true,
-            dsack: true,
-            ecn: false,
-            send_buffer: None,
-            send_buffer_tuning: false,
-            receive_buffer: None,
-            first_receive_window: None,
-            auto_tuning: false,
-            auto_tuning_factor: 2.0,
-            burst_limit: None,
-            pacing: false,
-            pacing_slow_start: 2.0,
-            pacing_avoidance: 1.2,
-            moderate_cwnd: false,
-            after_idle: AfterIdle::Restart,
-            quantisation: Quantisation::None,
-        }
+elephan_units::with_defaults! {
+    /// A TCP stack's settings. The defaults are those of the current RFCs.
+    #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Config {
+        /// The stack that the other keys start from.
+        pub profile: Profile = Profile::Rfc,
+        /// Size of a full IP packet. A full segment carries 40 bytes less, and 12 less again with timestamps.
+        pub packet: Bytes = Bytes::new(1500),
+        /// Loss detection and recovery.
+        pub recovery: Recovery = Recovery::Sack,
+        /// Detects losses by forward acknowledgment: all holes more than three segments below the
+        /// highest selectively acknowledged byte (Mathis and Mahdavi 1996), instead of RFC 6675's
+        /// count.
+        pub fack: bool = false,
+        /// With SACK: detects the loss of a retransmission when later data is acknowledged, as Linux does; RFC 6675 waits for
+        /// the timer.
+        pub lost_retransmission: bool = true,
+        /// With SACK: RACK (RFC 8985) finds losses by time instead of by count. A segment is lost if one that was sent later
+        /// has arrived and a round trip and a reordering window have passed; the window is zero as long as no reordering was
+        /// seen and three segments have arrived or a recovery is in progress. Retransmissions are found to be lost in the same
+        /// way, and a timeout marks only what is overdue. Linux does this (`net.ipv4.tcp_recovery`).
+        pub rack: bool = false,
+        /// With RACK: tail loss probes (RFC 8985, section 7). Two round trips after the last transmission or ACK, and 200 ms
+        /// more if one segment is outstanding, one segment is sent: new data, or the last segment again. Its ACK shows what
+        /// else is lost before the timer does.
+        pub tlp: bool = false,
+        /// F-RTO (RFC 5682): after a timeout only the first segment is retransmitted. Its ACK releases two new segments, and
+        /// the next ACK shows whether data of before the timeout arrives, in which case the timeout is undone. It does not need
+        /// SACK.
+        pub frto: bool = false,
+        /// The Eifel algorithm: where the first ACK after a retransmission echoes an older timestamp (RFC 3522), the timeout or
+        /// fast retransmit was spurious and is undone, and the retransmission timeout adapts to the delay (RFC 4015).
+        pub eifel: bool = false,
+        /// With SACK: how the window is reduced to ssthresh in a recovery.
+        pub window_reduction: WindowReduction = WindowReduction::AtOnce,
+        /// What Standard TCP halves at a congestion event.
+        pub ssthresh_base: SsthreshBase = SsthreshBase::FlightSize,
+        /// Whether a loss that is found during a recovery, of a retransmission or of data sent in it, reduces the window again
+        /// (RFC 5681, section 4.3). Linux does not: a lost retransmission is only repaired, and lost new data is answered when
+        /// the recovery has ended, if it is then still missing; and a timeout in a recovery leaves ssthresh.
+        pub reduce_again: bool = true,
+        /// What an undo restores when a reduction turns out to have been spurious.
+        pub undo: Undo = Undo::State,
+        /// Limited transmit (RFC 3042).
+        pub limited_transmit: bool = true,
+        /// How an ACK counts towards window growth.
+        pub byte_counting: ByteCounting = ByteCounting::Abc { limit: 2 },
+        /// Delayed acknowledgments of the receiver.
+        pub delayed_ack: DelayedAck = DelayedAck::default(),
+        /// Initial window, in segments, at most 2^30 (RFC 6928: 10; RFC 5681: 2 to 4).
+        pub initial_window: u32 = 10,
+        /// Initial slow-start threshold, in segments; none means no limit (RFC 5681, section 3.1).
+        pub initial_ssthresh: Option<u32> = None,
+        /// Minimum of the retransmission timeout as a whole (RFC 6298, section 2.4: 1 s).
+        pub rto_min: Time = Time::from_secs(1),
+        /// Minimum of the timeout's variance term: RTO = SRTT + max(4 RTTVAR, this). Linux bounds this term, by 200 ms, and not
+        /// the timeout (`TCP_RTO_MIN`).
+        pub rto_variance_min: Time = Time::ZERO,
+        /// Timestamps (RFC 7323), with PAWS.
+        pub timestamps: bool = true,
+        /// D-SACK (RFC 2883), and undo of reductions that it shows to be spurious.
+        pub dsack: bool = true,
+        /// Explicit congestion notification (RFC 3168).
+        pub ecn: bool = false,
+        /// Maximum unacknowledged bytes of the sender; none means no limit.
+        pub send_buffer: Option<Bytes> = None,
+        /// The send buffer begins at 16 KiB and follows `cwnd`, as twice the memory that Linux expects of that many segments,
+        /// and of ten at least (`tcp_sndbuf_expand`), up to `send_buffer`.
+        pub send_buffer_tuning: bool = false,
+        /// Buffer of the receiver, which determines its advertised window; none means the largest window that TCP can express,
+        /// 1 GiB.
+        pub receive_buffer: Option<Bytes> = None,
+        /// The advertised window begins here and grows by two segments for each that arrives, up to `receive_buffer`, or with
+        /// `auto_tuning` up to what that allows; a segment that lets it grow is acknowledged at once (Linux,
+        /// `tcp_grow_window`). A scenario without these limits bounds it by four times what the path can hold, as the engines
+        /// on a kernel do. None means that the window begins at its limit.
+        pub first_receive_window: Option<Bytes> = None,
+        /// Dynamic right-sizing: the receiver advertises twice what it received in the last round trip, or `auto_tuning_factor`
+        /// times (Fisk and Feng 2001), up to `receive_buffer`; with `first_receive_window`, what Linux does
+        /// (`tcp_rcv_space_adjust`).
+        pub auto_tuning: bool = false,
+        /// The window of `auto_tuning` in units of what was received in the last round trip; `first_receive_window` has a rule
+        /// of its own. The window grows until the path carries no more. A factor close to 1 then keeps it close to the
+        /// bandwidth-delay product, if round trips are timed without `timestamps`, where the shortest counts, and
+        /// `receive_buffer` is small enough for the window field to express a step of that size.
+        pub auto_tuning_factor: f64 = 2.0,
+        /// Maximum number of segments sent back to back for each ACK; none means no limit.
+        pub burst_limit: Option<u32> = None,
+        /// Paces segments over the round trip, at a rate in proportion to cwnd / SRTT; until the first round-trip time is
+        /// known, segments are not paced.
+        pub pacing: bool = false,
+        /// The pacing rate while cwnd is below half of ssthresh, in units of cwnd / SRTT (Linux, `tcp_pacing_ss_ratio`: 200 %).
+        pub pacing_slow_start: f64 = 2.0,
+        /// The pacing rate after that, in units of cwnd / SRTT (Linux, `tcp_pacing_ca_ratio`: 120 %).
+        pub pacing_avoidance: f64 = 1.2,
+        /// Limits `cwnd` to the packets in flight plus three at an undo and at every dubious ACK outside fast recovery: one
+        /// that says nothing new or brings selective acknowledgments, and any while a segment is missing, after a timeout, and
+        /// in the round trip after a recovery (Linux 2.4 and 2.6, `tcp_moderate_cwnd`).
+        pub moderate_cwnd: bool = false,
+        /// What happens to the window after an idle time.
+        pub after_idle: AfterIdle = AfterIdle::Restart,
+        /// Whether `cwnd` is a real number or an integer.
+        pub quantisation: Quantisation = Quantisation::None,
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod bytes;
 mod choice;
+mod defaults;
 pub mod entry;
 mod known;
 mod mistake;

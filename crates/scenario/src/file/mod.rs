@@ -328,24 +328,20 @@ pub struct MeasureFile {
     pub interval: Option<Time>,
 }
 
-/// What is recorded.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct TraceFile {
-    /// Sampling interval of flows and queues; by default 100 ms, and more above 1000 flows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interval: Option<Time>,
-    /// Whether to record every event.
-    pub events: bool,
-    /// Whether to record every transfer; metrics always include them.
-    pub transfers: bool,
-    /// Links whose packets are captured in a pcap file.
-    pub pcap: Vec<String>,
-}
-
-impl Default for TraceFile {
-    fn default() -> Self {
-        Self { interval: None, events: false, transfers: true, pcap: Vec::new() }
+elephan_units::with_defaults! {
+    /// What is recorded.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct TraceFile {
+        /// Sampling interval of flows and queues; by default 100 ms, and more above 1000 flows.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub interval: Option<Time> = None,
+        /// Whether to record every event.
+        pub events: bool = false,
+        /// Whether to record every transfer; metrics always include them.
+        pub transfers: bool = true,
+        /// Links whose packets are captured in a pcap file.
+        pub pcap: Vec<String> = Vec::new(),
     }
 }
 
