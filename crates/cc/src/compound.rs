@@ -32,7 +32,7 @@ parameters! {
 }
 
 /// Compound TCP.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Compound {
     parameters: Parameters,
     rounds: RoundRtt,
@@ -51,16 +51,7 @@ pub struct Compound {
 impl Compound {
     /// Compound TCP with these parameters.
     pub fn new(parameters: Parameters) -> Self {
-        Self {
-            parameters,
-            rounds: RoundRtt::default(),
-            dwnd: 0.0,
-            gamma: parameters.gamma,
-            is_long: false,
-            surplus: 0.0,
-            gave_way: false,
-            queued: None,
-        }
+        Self { parameters, gamma: parameters.gamma, ..Self::default() }
     }
 
     /// Section 5: adapts `gamma` so that a flow yields before a Standard TCP would lose a segment.

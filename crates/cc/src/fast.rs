@@ -39,37 +39,30 @@ parameters! {
     }
 }
 
-/// FAST TCP.
-#[derive(Clone, Debug)]
-pub struct Fast {
-    parameters: Parameters,
-    /// Average round-trip time, in seconds; zero before the first sample.
-    average_rtt: f64,
-    /// The round trip that is being measured, and its smallest round-trip time; and that of the previous one.
-    round: u64,
-    round_min: Time,
-    last_round_min: Time,
-    /// Round, time and segments delivered at the last update, or congestion event. The time is moved later by any
-    /// time in which nothing was sent.
-    updated: Option<(u64, Time, f64)>,
-    /// The remaining part of the last update, and the part that each acknowledged segment adds.
-    left: f64,
-    pace: f64,
+elephan_units::with_defaults! {
+    /// FAST TCP.
+    #[derive(Clone, Debug)]
+    pub struct Fast {
+        parameters: Parameters = Parameters::default(),
+        /// Average round-trip time, in seconds; zero before the first sample.
+        average_rtt: f64 = 0.0,
+        /// The round trip that is being measured, and its smallest round-trip time; and that of the previous one.
+        round: u64 = 0,
+        round_min: Time = Time::MAX,
+        last_round_min: Time = Time::MAX,
+        /// Round, time and segments delivered at the last update, or congestion event. The time is moved later by any
+        /// time in which nothing was sent.
+        updated: Option<(u64, Time, f64)> = None,
+        /// The remaining part of the last update, and the part that each acknowledged segment adds.
+        left: f64 = 0.0,
+        pace: f64 = 0.0,
+    }
 }
 
 impl Fast {
     /// FAST with these parameters.
     pub fn new(parameters: Parameters) -> Self {
-        Self {
-            parameters,
-            average_rtt: 0.0,
-            round: 0,
-            round_min: Time::MAX,
-            last_round_min: Time::MAX,
-            updated: None,
-            left: 0.0,
-            pace: 0.0,
-        }
+        Self { parameters, ..Self::default() }
     }
 
     /// Segments to keep queued, from the goodput since the last update.

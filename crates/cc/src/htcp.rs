@@ -77,38 +77,31 @@ struct Round {
     is_full: bool,
 }
 
-/// H-TCP.
-#[derive(Clone, Debug)]
-pub struct Htcp {
-    parameters: Parameters,
-    /// Fraction of the window that was kept at the last congestion event.
-    beta: f64,
-    /// Time of the last congestion event; at first, the start of the connection. Moved later by any time in
-    /// which nothing was sent.
-    last_congestion: Option<Time>,
-    /// `T_max`; zero before the first sample.
-    max_rtt: Time,
-    /// Smoothed goodput of this epoch, and goodput before the last congestion event, in segments per second.
-    goodput: Option<f64>,
-    goodput_before: Option<f64>,
-    round: Round,
-    /// Whether a congestion event without a change of goodput has passed.
-    settled: bool,
+elephan_units::with_defaults! {
+    /// H-TCP.
+    #[derive(Clone, Debug)]
+    pub struct Htcp {
+        parameters: Parameters = Parameters::default(),
+        /// Fraction of the window that was kept at the last congestion event.
+        beta: f64 = BETA_MIN,
+        /// Time of the last congestion event; at first, the start of the connection. Moved later by any time in
+        /// which nothing was sent.
+        last_congestion: Option<Time> = None,
+        /// `T_max`; zero before the first sample.
+        max_rtt: Time = Time::ZERO,
+        /// Smoothed goodput of this epoch, and goodput before the last congestion event, in segments per second.
+        goodput: Option<f64> = None,
+        goodput_before: Option<f64> = None,
+        round: Round = Round::default(),
+        /// Whether a congestion event without a change of goodput has passed.
+        settled: bool = false,
+    }
 }
 
 impl Htcp {
     /// H-TCP with these parameters.
     pub fn new(parameters: Parameters) -> Self {
-        Self {
-            parameters,
-            beta: BETA_MIN,
-            last_congestion: None,
-            max_rtt: Time::ZERO,
-            goodput: None,
-            goodput_before: None,
-            round: Round::default(),
-            settled: false,
-        }
+        Self { parameters, ..Self::default() }
     }
 
     /// Equations 6.9 and 6.11: the increase, `delta` seconds after a congestion event.

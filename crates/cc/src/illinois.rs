@@ -34,7 +34,7 @@ parameters! {
 }
 
 /// TCP-Illinois.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Illinois {
     parameters: Parameters,
     /// Increase in this round trip, and the fraction that a loss removes.
@@ -53,17 +53,7 @@ pub struct Illinois {
 impl Illinois {
     /// TCP-Illinois with these parameters.
     pub fn new(parameters: Parameters) -> Self {
-        Self {
-            parameters,
-            alpha: parameters.alpha_max,
-            beta: parameters.beta_max,
-            max_rtt: Time::ZERO,
-            round: 0,
-            samples: 0,
-            sum: 0.0,
-            above: false,
-            below: 0,
-        }
+        Self { parameters, alpha: parameters.alpha_max, beta: parameters.beta_max, ..Self::default() }
     }
 
     /// Sets increase and decrease for the next round trip.

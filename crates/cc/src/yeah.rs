@@ -33,7 +33,7 @@ parameters! {
 }
 
 /// YeAH-TCP.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Yeah {
     parameters: Parameters,
     rounds: RoundRtt,
@@ -53,16 +53,7 @@ pub struct Yeah {
 impl Yeah {
     /// YeAH-TCP with these parameters.
     pub fn new(parameters: Parameters) -> Self {
-        Self {
-            parameters,
-            rounds: RoundRtt::default(),
-            queued: 0.0,
-            surplus: 0.0,
-            drained: false,
-            reno_window: LEAST,
-            slow: 0,
-            fast: 0,
-        }
+        Self { parameters, reno_window: LEAST, ..Self::default() }
     }
 
     /// A round trip has ended, and this part of its time was queueing.

@@ -123,64 +123,66 @@ struct Undo {
     inflight_hi: f64,
 }
 
-/// BBR.
-#[derive(Clone)]
-pub struct Bbr {
-    parameters: Parameters,
-    random: Stream,
-    phase: Phase,
-    initial_window: f64,
-    pacing_rate: f64,
-    // Round trips (section 5.5.1).
-    next_round: u64,
-    rounds: u64,
-    round_start: bool,
-    // The model of the path.
-    max_bw: [f64; 2],
-    bw: f64,
-    low: Low,
-    inflight_hi: f64,
-    min_rtt: f64,
-    min_rtt_stamp: f64,
-    // The smallest round-trip time of late, which ProbeRTT measures.
-    probe_rtt_min: f64,
-    probe_rtt_stamp: f64,
-    probe_rtt_expired: bool,
-    probe_rtt_done: Option<f64>,
-    probe_rtt_round_done: bool,
-    // Growth of the delivery rate.
-    full_bw: FullBw,
-    full_bw_reached: bool,
-    // What was delivered and lost in the last round trip (section 5.5.10).
-    bw_latest: f64,
-    inflight_latest: f64,
-    loss_round: u64,
-    loss_round_start: bool,
-    loss_in_round: bool,
-    loss_events: u32,
-    /// Segments delivered and lost in all, at the ACKs of the last round trip.
-    losses: VecDeque<(u64, u64)>,
-    // Aggregation of ACKs (section 5.5.9): when it began, what was delivered since, the largest excess in this part of the
-    // window and the one before, and the round trips of this part.
-    aggregation_begin: f64,
-    aggregation: f64,
-    extra_acked: [f64; 2],
-    extra_acked_rounds: u32,
-    // Probing for bandwidth.
-    acks: Acks,
-    is_probe_sample: bool,
-    cycle_stamp: f64,
-    probe_wait: f64,
-    rounds_since_probe: f64,
-    up_rounds: u32,
-    up_acks: f64,
-    up_count: f64,
-    // Recovery.
-    is_recovering: bool,
-    conserve_until: Option<u64>,
-    prior_cwnd: f64,
-    idle_restart: bool,
-    undo: Option<Undo>,
+elephan_units::with_defaults! {
+    /// BBR.
+    #[derive(Clone)]
+    pub struct Bbr {
+        parameters: Parameters = Parameters::default(),
+        random: Stream = Seed::default().stream(PURPOSE, 0),
+        phase: Phase = Phase::Startup,
+        initial_window: f64 = 0.0,
+        pacing_rate: f64 = 0.0,
+        // Round trips (section 5.5.1).
+        next_round: u64 = 0,
+        rounds: u64 = 0,
+        round_start: bool = false,
+        // The model of the path.
+        max_bw: [f64; 2] = [0.0; 2],
+        bw: f64 = 0.0,
+        low: Low = Low::NONE,
+        inflight_hi: f64 = f64::INFINITY,
+        min_rtt: f64 = f64::INFINITY,
+        min_rtt_stamp: f64 = 0.0,
+        // The smallest round-trip time of late, which ProbeRTT measures.
+        probe_rtt_min: f64 = f64::INFINITY,
+        probe_rtt_stamp: f64 = 0.0,
+        probe_rtt_expired: bool = false,
+        probe_rtt_done: Option<f64> = None,
+        probe_rtt_round_done: bool = false,
+        // Growth of the delivery rate.
+        full_bw: FullBw = FullBw::default(),
+        full_bw_reached: bool = false,
+        // What was delivered and lost in the last round trip (section 5.5.10).
+        bw_latest: f64 = 0.0,
+        inflight_latest: f64 = 0.0,
+        loss_round: u64 = 0,
+        loss_round_start: bool = false,
+        loss_in_round: bool = false,
+        loss_events: u32 = 0,
+        /// Segments delivered and lost in all, at the ACKs of the last round trip.
+        losses: VecDeque<(u64, u64)> = VecDeque::new(),
+        // Aggregation of ACKs (section 5.5.9): when it began, what was delivered since, the largest excess in this part of the
+        // window and the one before, and the round trips of this part.
+        aggregation_begin: f64 = 0.0,
+        aggregation: f64 = 0.0,
+        extra_acked: [f64; 2] = [0.0; 2],
+        extra_acked_rounds: u32 = 0,
+        // Probing for bandwidth.
+        acks: Acks = Acks::Init,
+        is_probe_sample: bool = false,
+        cycle_stamp: f64 = 0.0,
+        probe_wait: f64 = 0.0,
+        rounds_since_probe: f64 = 0.0,
+        up_rounds: u32 = 0,
+        up_acks: f64 = 0.0,
+        up_count: f64 = f64::INFINITY,
+        // Recovery.
+        is_recovering: bool = false,
+        conserve_until: Option<u64> = None,
+        prior_cwnd: f64 = 0.0,
+        idle_restart: bool = false,
+        undo: Option<Undo> = None,
+    }
 }
 
 impl fmt::Debug for Bbr {
@@ -192,53 +194,7 @@ impl fmt::Debug for Bbr {
 impl Bbr {
     /// BBR with these parameters.
     pub fn new(parameters: Parameters) -> Self {
-        Self {
-            parameters,
-            random: Seed::default().stream(PURPOSE, 0),
-            phase: Phase::Startup,
-            initial_window: 0.0,
-            pacing_rate: 0.0,
-            next_round: 0,
-            rounds: 0,
-            round_start: false,
-            max_bw: [0.0; 2],
-            bw: 0.0,
-            low: Low::NONE,
-            inflight_hi: f64::INFINITY,
-            min_rtt: f64::INFINITY,
-            min_rtt_stamp: 0.0,
-            probe_rtt_min: f64::INFINITY,
-            probe_rtt_stamp: 0.0,
-            probe_rtt_expired: false,
-            probe_rtt_done: None,
-            probe_rtt_round_done: false,
-            full_bw: FullBw::default(),
-            full_bw_reached: false,
-            bw_latest: 0.0,
-            inflight_latest: 0.0,
-            loss_round: 0,
-            loss_round_start: false,
-            loss_in_round: false,
-            loss_events: 0,
-            losses: VecDeque::new(),
-            aggregation_begin: 0.0,
-            aggregation: 0.0,
-            extra_acked: [0.0; 2],
-            extra_acked_rounds: 0,
-            acks: Acks::Init,
-            is_probe_sample: false,
-            cycle_stamp: 0.0,
-            probe_wait: 0.0,
-            rounds_since_probe: 0.0,
-            up_rounds: 0,
-            up_acks: 0.0,
-            up_count: f64::INFINITY,
-            is_recovering: false,
-            conserve_until: None,
-            prior_cwnd: 0.0,
-            idle_restart: false,
-            undo: None,
-        }
+        Self { parameters, ..Self::default() }
     }
 
     /// A number from 0 to 1.

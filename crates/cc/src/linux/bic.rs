@@ -25,34 +25,22 @@ const MOST_WITHOUT_TARGET: u32 = 20;
 /// The average number of segments of an ACK is kept in 16ths, and a new one has this share of it.
 const RATIO: u32 = 16;
 
-/// Linux's BIC-TCP.
-#[derive(Clone, Debug)]
-pub struct Bic {
-    /// Acknowledged segments that add one.
-    per_segment: u32,
-    /// The window that the search approaches; zero before the first loss.
-    target: u32,
-    /// Window and time of the last computation.
-    computed: (u32, u32),
-    /// Segments of an ACK, on average, in 16ths.
-    ack_segments: u32,
-    /// The sender's state before this ACK.
-    state: State,
-    delivered: Delivered,
-    counter: Counter,
-}
-
-impl Default for Bic {
-    fn default() -> Self {
-        Self {
-            per_segment: 0,
-            target: 0,
-            computed: (0, 0),
-            ack_segments: 2 * RATIO,
-            state: State::Open,
-            delivered: Delivered::default(),
-            counter: Counter::default(),
-        }
+elephan_units::with_defaults! {
+    /// Linux's BIC-TCP.
+    #[derive(Clone, Debug)]
+    pub struct Bic {
+        /// Acknowledged segments that add one.
+        per_segment: u32 = 0,
+        /// The window that the search approaches; zero before the first loss.
+        target: u32 = 0,
+        /// Window and time of the last computation.
+        computed: (u32, u32) = (0, 0),
+        /// Segments of an ACK, on average, in 16ths.
+        ack_segments: u32 = 2 * RATIO,
+        /// The sender's state before this ACK.
+        state: State = State::Open,
+        delivered: Delivered = Delivered::default(),
+        counter: Counter = Counter::default(),
     }
 }
 

@@ -43,33 +43,21 @@ struct Epoch {
     acked: u32,
 }
 
-/// Linux's CUBIC.
-#[derive(Clone, Debug)]
-pub struct Cubic {
-    /// Acknowledged segments that add one.
-    per_segment: u32,
-    /// The window at the last loss, after fast convergence; zero if there was none.
-    max: u32,
-    /// Window and time of the last computation.
-    computed: (u32, u32),
-    epoch: Option<Epoch>,
-    /// Smallest round-trip time; zero before the first sample.
-    min_rtt: Time,
-    start: HyStart,
-    counter: Counter,
-}
-
-impl Default for Cubic {
-    fn default() -> Self {
-        Self {
-            per_segment: 0,
-            max: 0,
-            computed: (0, 0),
-            epoch: None,
-            min_rtt: Time::ZERO,
-            start: HyStart::new(hystart::Parameters::default()),
-            counter: Counter::default(),
-        }
+elephan_units::with_defaults! {
+    /// Linux's CUBIC.
+    #[derive(Clone, Debug)]
+    pub struct Cubic {
+        /// Acknowledged segments that add one.
+        per_segment: u32 = 0,
+        /// The window at the last loss, after fast convergence; zero if there was none.
+        max: u32 = 0,
+        /// Window and time of the last computation.
+        computed: (u32, u32) = (0, 0),
+        epoch: Option<Epoch> = None,
+        /// Smallest round-trip time; zero before the first sample.
+        min_rtt: Time = Time::ZERO,
+        start: HyStart = HyStart::new(hystart::Parameters::default()),
+        counter: Counter = Counter::default(),
     }
 }
 

@@ -25,55 +25,34 @@ const SHORT_RTT: u32 = 10;
 /// Round trips after a loss whose goodput replaces what was measured, and is not averaged.
 const FRESH: u32 = 3;
 
-/// Linux's H-TCP.
-#[derive(Clone, Debug)]
-pub struct Htcp {
-    /// The increase and the fraction that a loss leaves, with 7 binary digits after the point.
-    alpha: u32,
-    beta: u32,
-    /// Whether a loss without a change of goodput has passed.
-    adapts: bool,
-    min_rtt: u32,
-    max_rtt: u32,
-    /// Start of the connection, or end of the last recovery.
-    last_congestion: Option<u32>,
-    /// Whether a recovery is going on, at whose end the clock starts.
-    recovers: bool,
-    /// The sender's state before this ACK.
-    state: State,
-    /// Segments of the last ACK.
-    acked: u32,
-    /// Segments delivered since the goodput was last measured, and when that was.
-    delivered_since: u32,
-    measured: Option<u32>,
-    /// Averaged goodput, its largest since the last loss, and that at the loss before: segments per second.
-    goodput: u32,
-    goodput_max: u32,
-    goodput_before: u32,
-    delivered: Delivered,
-    counter: Counter,
-}
-
-impl Default for Htcp {
-    fn default() -> Self {
-        Self {
-            alpha: ONE,
-            beta: BETA.0,
-            adapts: false,
-            min_rtt: 0,
-            max_rtt: 0,
-            last_congestion: None,
-            recovers: false,
-            state: State::Open,
-            acked: 1,
-            delivered_since: 0,
-            measured: None,
-            goodput: 0,
-            goodput_max: 0,
-            goodput_before: 0,
-            delivered: Delivered::default(),
-            counter: Counter::default(),
-        }
+elephan_units::with_defaults! {
+    /// Linux's H-TCP.
+    #[derive(Clone, Debug)]
+    pub struct Htcp {
+        /// The increase and the fraction that a loss leaves, with 7 binary digits after the point.
+        alpha: u32 = ONE,
+        beta: u32 = BETA.0,
+        /// Whether a loss without a change of goodput has passed.
+        adapts: bool = false,
+        min_rtt: u32 = 0,
+        max_rtt: u32 = 0,
+        /// Start of the connection, or end of the last recovery.
+        last_congestion: Option<u32> = None,
+        /// Whether a recovery is going on, at whose end the clock starts.
+        recovers: bool = false,
+        /// The sender's state before this ACK.
+        state: State = State::Open,
+        /// Segments of the last ACK.
+        acked: u32 = 1,
+        /// Segments delivered since the goodput was last measured, and when that was.
+        delivered_since: u32 = 0,
+        measured: Option<u32> = None,
+        /// Averaged goodput, its largest since the last loss, and that at the loss before: segments per second.
+        goodput: u32 = 0,
+        goodput_max: u32 = 0,
+        goodput_before: u32 = 0,
+        delivered: Delivered = Delivered::default(),
+        counter: Counter = Counter::default(),
     }
 }
 

@@ -14,36 +14,23 @@ const GAMMA: u32 = 1;
 /// A round trip with fewer samples is not evaluated: each may be of a delayed ACK.
 const LEAST_SAMPLES: u32 = 3;
 
-/// Linux's Vegas.
-#[derive(Clone, Debug)]
-pub struct Vegas {
-    counter: Counter,
-    /// Smallest round-trip time since the last silence, and of the round trip that is being measured, in microseconds
-    /// plus one.
-    base_us: u32,
-    min_us: u32,
-    samples: u32,
-    round: u64,
-    /// Whether all data arrived in order at the last ACK.
-    open: bool,
-    /// Whether the window has shrunk below the threshold, which follows it.
-    shrunk: bool,
-    /// At the ACK that ends a round trip: the number of its samples, and the smallest.
-    ended: Option<(u32, u32)>,
-}
-
-impl Default for Vegas {
-    fn default() -> Self {
-        Self {
-            counter: Counter::default(),
-            base_us: u32::MAX,
-            min_us: u32::MAX,
-            samples: 0,
-            round: 0,
-            open: true,
-            shrunk: false,
-            ended: None,
-        }
+elephan_units::with_defaults! {
+    /// Linux's Vegas.
+    #[derive(Clone, Debug)]
+    pub struct Vegas {
+        counter: Counter = Counter::default(),
+        /// Smallest round-trip time since the last silence, and of the round trip that is being measured, in microseconds
+        /// plus one.
+        base_us: u32 = u32::MAX,
+        min_us: u32 = u32::MAX,
+        samples: u32 = 0,
+        round: u64 = 0,
+        /// Whether all data arrived in order at the last ACK.
+        open: bool = true,
+        /// Whether the window has shrunk below the threshold, which follows it.
+        shrunk: bool = false,
+        /// At the ACK that ends a round trip: the number of its samples, and the smallest.
+        ended: Option<(u32, u32)> = None,
     }
 }
 

@@ -45,33 +45,27 @@ enum Phase {
     Finished,
 }
 
-/// HyStart.
-#[derive(Clone, Debug)]
-pub struct HyStart {
-    parameters: Parameters,
-    phase: Phase,
-    /// The endpoint's count of round trips in the current round, and the round's start.
-    round: u64,
-    begin: Time,
-    /// The last ACK of the train.
-    train: Time,
-    /// Smallest round-trip time of the round; `Time::MAX` without a sample.
-    round_min: Time,
-    samples: f64,
+elephan_units::with_defaults! {
+    /// HyStart.
+    #[derive(Clone, Debug)]
+    pub struct HyStart {
+        parameters: Parameters = Parameters::default(),
+        phase: Phase = Phase::Search,
+        /// The endpoint's count of round trips in the current round, and the round's start.
+        round: u64 = 0,
+        begin: Time = Time::ZERO,
+        /// The last ACK of the train.
+        train: Time = Time::ZERO,
+        /// Smallest round-trip time of the round; `Time::MAX` without a sample.
+        round_min: Time = Time::MAX,
+        samples: f64 = 0.0,
+    }
 }
 
 impl HyStart {
     /// HyStart before the first ACK.
     pub fn new(parameters: Parameters) -> Self {
-        Self {
-            parameters,
-            phase: Phase::Search,
-            round: 0,
-            begin: Time::ZERO,
-            train: Time::ZERO,
-            round_min: Time::MAX,
-            samples: 0.0,
-        }
+        Self { parameters, ..Self::default() }
     }
 
     /// Processes the arrival of an ACK and its round-trip time; `min_rtt` is the smallest so far.

@@ -43,30 +43,25 @@ enum Phase {
     Finished,
 }
 
-/// HyStart++.
-#[derive(Clone, Debug)]
-pub struct HyStartPlusPlus {
-    parameters: Parameters,
-    phase: Phase,
-    /// The endpoint's count of round trips in the current round.
-    round: u64,
-    /// Smallest round-trip time of the last round and of the current one; `Time::MAX` without a sample.
-    last_min: Time,
-    current_min: Time,
-    samples: f64,
+elephan_units::with_defaults! {
+    /// HyStart++.
+    #[derive(Clone, Debug)]
+    pub struct HyStartPlusPlus {
+        parameters: Parameters = Parameters::default(),
+        phase: Phase = Phase::SlowStart,
+        /// The endpoint's count of round trips in the current round.
+        round: u64 = 0,
+        /// Smallest round-trip time of the last round and of the current one; `Time::MAX` without a sample.
+        last_min: Time = Time::MAX,
+        current_min: Time = Time::MAX,
+        samples: f64 = 0.0,
+    }
 }
 
 impl HyStartPlusPlus {
     /// HyStart++ before the first ACK.
     pub fn new(parameters: Parameters) -> Self {
-        Self {
-            parameters,
-            phase: Phase::SlowStart,
-            round: 0,
-            last_min: Time::MAX,
-            current_min: Time::MAX,
-            samples: 0.0,
-        }
+        Self { parameters, ..Self::default() }
     }
 
     /// Processes the round-trip time of an ACK, and evaluates the round.
