@@ -14,23 +14,19 @@ use elephan_units::Mistake;
 /// at the rate at which that one ended.
 const MEMORY_INTERVALS: u64 = 16;
 
-/// CoDel's parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Codel {
-    /// Acceptable standing queueing delay, TARGET (RFC 8289, section 4.3: 5 to 10 % of the
-    /// interval).
-    pub target: Time,
-    /// Time for which the delay may exceed the target before the first drop, INTERVAL: about the largest common round-trip time
-    /// (section 4.3).
-    pub interval: Time,
-    /// Whether ECN-capable packets are marked instead of dropped (section 5.4 of RFC 8290).
-    pub ecn: bool,
-}
-
-impl Default for Codel {
-    fn default() -> Self {
-        Self { target: Time::from_millis(5), interval: Time::from_millis(100), ecn: true }
+elephan_units::with_defaults! {
+    /// CoDel's parameters.
+    #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Codel {
+        /// Acceptable standing queueing delay, TARGET (RFC 8289, section 4.3: 5 to 10 % of the
+        /// interval).
+        pub target: Time = Time::from_millis(5),
+        /// Time for which the delay may exceed the target before the first drop, INTERVAL: about the largest common round-trip
+        /// time (section 4.3).
+        pub interval: Time = Time::from_millis(100),
+        /// Whether ECN-capable packets are marked instead of dropped (section 5.4 of RFC 8290).
+        pub ecn: bool = true,
     }
 }
 
@@ -45,7 +41,7 @@ impl Parameters for Codel {
 }
 
 /// CoDel's state for one queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Control {
     codel: Codel,
     /// The time at which the delay will have been above the target for an interval.
@@ -60,15 +56,7 @@ pub(crate) struct Control {
 
 impl Control {
     pub fn new(codel: Codel) -> Self {
-        Self {
-            codel,
-            first_above: None,
-            drop_next: Time::ZERO,
-            count: 0,
-            last_count: 0,
-            dropping: false,
-            max_packet: 0,
-        }
+        Self { codel, ..Self::default() }
     }
 
     /// Section 5.6: the next drop comes after an interval divided by the square root of the number of drops.

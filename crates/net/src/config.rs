@@ -165,3 +165,20 @@ pub struct LinkConfig {
     /// they are served, whatever the discipline.
     pub changes: bool,
 }
+
+impl LinkConfig {
+    /// A way of nothing but delay: its queue has no limit.
+    pub fn delay_only(delay: Time) -> Self {
+        Self {
+            rate: None,
+            delay,
+            limit: Limit::Packets(u64::MAX),
+            queue: Queue::default(),
+            police: Vec::new(),
+            loss: None,
+            vary: None,
+            schedule: None,
+            changes: false,
+        }
+    }
+}

@@ -16,14 +16,8 @@ use proptest::prelude::*;
 fn config(limit: u64) -> LinkConfig {
     LinkConfig {
         rate: Some(Rate::from_bits_per_sec(12_000_000)),
-        delay: Time::from_millis(10),
         limit: Limit::Packets(limit),
-        queue: Queue::default(),
-        police: Vec::new(),
-        loss: None,
-        vary: None,
-        schedule: None,
-        changes: false,
+        ..LinkConfig::delay_only(Time::from_millis(10))
     }
 }
 

@@ -7,21 +7,15 @@ use proptest::prelude::*;
 
 use super::{OPPORTUNITY_BYTES, Opportunities, Rates, Schedule};
 use crate::config::LinkConfig;
-use crate::queue::Queue;
 use crate::testing::{Link, Parcel, parcel};
 use crate::waiting::Limit;
 
 fn config(schedule: Option<Schedule>) -> LinkConfig {
     LinkConfig {
         rate: Some(mbit(12)),
-        delay: Time::from_millis(10),
         limit: Limit::Packets(1000),
-        queue: Queue::default(),
-        police: Vec::new(),
-        loss: None,
-        vary: None,
         schedule,
-        changes: false,
+        ..LinkConfig::delay_only(Time::from_millis(10))
     }
 }
 

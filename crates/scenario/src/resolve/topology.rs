@@ -155,7 +155,8 @@ impl<'a> Dumbbell<'a> {
             None if extra == Time::ZERO => [network.route(vec![there]), network.route(vec![back])],
             None => {
                 let [out, home] = *self.access.entry(extra).or_insert_with(|| {
-                    ["out", "home"].map(|way| network.link(format!("access {rtt} {way}"), delay_only(extra)))
+                    ["out", "home"]
+                        .map(|way| network.link(format!("access {rtt} {way}"), LinkConfig::delay_only(extra)))
                 });
                 [network.route(vec![out, there]), network.route(vec![back, home])]
             }
@@ -235,26 +236,10 @@ fn find(
 
 // ---- The numbers of a link ----
 
-/// A way of nothing but delay.
-fn delay_only(delay: Time) -> LinkConfig {
-    let limit = Limit::Packets(u64::MAX);
-    LinkConfig {
-        rate: None,
-        delay,
-        limit,
-        queue: Queue::default(),
-        police: Vec::new(),
-        loss: None,
-        vary: None,
-        schedule: None,
-        changes: false,
-    }
-}
-
 /// Links of a sender and a receiver of its own, in both directions, around the bottleneck; their queues are unlimited, as a
 /// host does not drop what its own TCP sends.
 fn hosts(network: &mut Network, name: &str, rate: Rate, extra: Time, there: u32, back: u32) -> [u32; 2] {
-    let config = LinkConfig { rate: Some(rate), ..delay_only(Time::ZERO) };
+    let config = LinkConfig { rate: Some(rate), ..LinkConfig::delay_only(Time::ZERO) };
     let far = LinkConfig { delay: extra, ..config.clone() };
     let ends =
         [("sender out", &far), ("receiver in", &config), ("receiver out", &config), ("sender in", &far)];

@@ -24,7 +24,7 @@ const PERSIST: u8 = 16;
 const MAX_REORDERING: u64 = 300;
 
 /// What RACK keeps beside the scoreboard.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Rack {
     /// RACK.segment when the last ACK had been processed.
     segment: u32,
@@ -48,16 +48,7 @@ pub struct Rack {
 impl Rack {
     /// Nothing was delivered yet.
     pub fn new() -> Self {
-        Self {
-            segment: 0,
-            rtt: Time::ZERO,
-            fack: 0,
-            reordering_seen: false,
-            reordering: DUP_THRESH,
-            dsack_round: None,
-            steps: 1,
-            persist: 0,
-        }
+        Self { reordering: DUP_THRESH, steps: 1, ..Self::default() }
     }
 }
 

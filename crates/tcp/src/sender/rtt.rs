@@ -29,7 +29,7 @@ pub fn sent_by(echo: u32, now: Time) -> Option<Time> {
 }
 
 /// The estimator of one connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Rtt {
     srtt: Time,
     rttvar: Time,
@@ -47,16 +47,7 @@ pub struct Rtt {
 impl Rtt {
     /// No sample yet. `rto_min` bounds the timeout, and `variance_min` its variance term, from below.
     pub fn new(rto_min: Time, variance_min: Time) -> Self {
-        Self {
-            srtt: Time::ZERO,
-            rttvar: Time::ZERO,
-            min: Time::ZERO,
-            rto_min,
-            variance_min,
-            syn_was_lost: false,
-            backoff: 0,
-            was_too_small: false,
-        }
+        Self { rto_min, variance_min, ..Self::default() }
     }
 
     /// The handshake gave no sample, because the SYN was sent more than once.

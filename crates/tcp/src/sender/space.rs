@@ -9,7 +9,7 @@ const HEADERS: u32 = 320 + 320;
 const SK_BUFF: u64 = 256;
 
 /// The send sequence space, as offsets from the first byte of data; a FIN takes one byte.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SendSpace {
     /// Everything below this is acknowledged.
     pub una: u64,
@@ -34,17 +34,7 @@ pub struct SendSpace {
 impl SendSpace {
     /// An empty space with a send buffer of `most` bytes, or one that is tuned up to that.
     pub fn new(most: u64, tuned: bool) -> Self {
-        Self {
-            una: 0,
-            next: 0,
-            window_edge: 0,
-            largest_window: 0,
-            fills_small_window: false,
-            written: 0,
-            closed: false,
-            buffer: if tuned { most.min(FIRST_BUFFER) } else { most },
-            most,
-        }
+        Self { buffer: if tuned { most.min(FIRST_BUFFER) } else { most }, most, ..Self::default() }
     }
 
     /// Whether the send buffer can still grow.

@@ -24,7 +24,7 @@ pub use record::{Record, is_later};
 pub const DUP_THRESH: u64 = 3;
 
 /// What an ACK delivered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Delivered {
     /// No segment sent later than this can have been acknowledged: the ACK's arrival less the smallest
     /// round-trip time.
@@ -69,17 +69,7 @@ impl Arrivals {
 impl Delivered {
     /// An empty value. If a segment was retransmitted after `horizon`, the original is what arrived.
     pub fn new(horizon: Time) -> Self {
-        Self {
-            horizon,
-            echoed: None,
-            bytes: 0,
-            cumulative: 0,
-            segments: 0,
-            told: None,
-            newest: None,
-            ambiguous: None,
-            lowest: u64::MAX,
-        }
+        Self { horizon, lowest: u64::MAX, ..Self::default() }
     }
 }
 
