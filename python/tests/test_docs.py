@@ -270,20 +270,6 @@ def test_the_tutorial_leads_to_its_finding(tmp_path: Path):
         assert found == numbers, queue
 
 
-@pytest.mark.parametrize(
-    ("page", "name"),
-    [
-        ("own-algorithm-c", "scalable.c"),
-        ("own-algorithm-python", "delay.py"),
-        ("own-algorithm-python", "compiled.py"),
-        ("train", "learned.py"),
-        ("train", "train.py"),
-    ],
-)
-def test_examples_are_shown_as_they_are(page: str, name: str):
-    assert f"\n{Path('python/elephan/examples/own', name).read_text()}```\n" in Path(f"docs/{page}.md").read_text()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("page", sorted(Path("docs/coming-from").glob("*.md")), ids=lambda page: page.stem)
 def test_both_tools_find_what_the_page_says(page: Path, monkeypatch: pytest.MonkeyPatch):
@@ -337,6 +323,16 @@ def test_sites_of_several_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (tmp_path / "0.9.1/index.html").read_text() == "0.9.1"
 
 
+# The examples that pages show in whole.
+SHOWN = (
+    ("own-algorithm-c", "scalable.c"),
+    ("own-algorithm-python", "delay.py"),
+    ("own-algorithm-python", "compiled.py"),
+    ("train", "learned.py"),
+    ("train", "train.py"),
+)
+
+
 @pytest.fixture
 def docs(writer: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of docs/ from which the site is made."""
@@ -357,6 +353,7 @@ def test_the_site_has_each_generated_part_in_place_of_its_marker(writer: SimpleN
         ("algorithms/slow-start", "### limited\n\n**Limited slow start.** Source: RFC 3742."),
         ("metrics/fairness", "    elephan run two-flows\n"),
         ("kernel", f"\n\n{(docs / 'measured/suite.md').read_text()}\n"),
+        *((page, f"\n{Path('python/elephan/examples/own', name).read_text()}```\n") for page, name in SHOWN),
     ):
         assert part in (site / f"{page}.md").read_text()
     pages = {path.relative_to(site) for path in site.rglob("*") if path.is_file()}

@@ -28,7 +28,10 @@ OF_ALGORITHMS = {
     "loss": [("alone", "loss")],
     "queueing": [("alone", "queueing")],
 }
-WINDOW = "The measuring window is from `measure.from` (by default the latest start of a flow of `[[flow]]`) to the end of the run."
+WINDOW = (
+    "The measuring window is from `measure.from` (by default the latest start of a flow of `[[flow]]`) "
+    "to the end of the run."
+)
 BESIDE = "All algorithms, in the experiments of [Algorithms side by side](../algorithms/index.md):"
 
 Table = Callable[[list[str], list[list[str]]], str]

@@ -33,6 +33,13 @@ AMONG = (
     '[How it was measured](index.md#how-it-was-measured). "Among the best" means within 15 % of the range from the best of all '
     'algorithms, "among the worst" within 25 % from the worst.'
 )
+# The examples that pages show in whole.
+SHOWN = {
+    "own-algorithm-c.md": ["scalable.c"],
+    "own-algorithm-python.md": ["delay.py", "compiled.py"],
+    "train.md": ["learned.py", "train.py"],
+}
+LANGUAGES = {"c": "c", "py": "python"}
 
 
 def generated() -> Iterator[tuple[Path, str, str]]:
@@ -67,6 +74,11 @@ def generated() -> Iterator[tuple[Path, str, str]]:
     starts = "\n\n".join(f"### {start.name}\n\n{facts(start)}" for start in elephan.slow_starts())
     yield DOCS / "algorithms" / "slow-start.md", "starts", starts
     yield DOCS / "results.md", "declared", columns()
+    for page, files in SHOWN.items():
+        for file in files:
+            text = (Path(elephan.__file__).parent / "examples" / "own" / file).read_text(encoding="utf-8")
+            name, _, ending = file.partition(".")
+            yield DOCS / page, name, f"```{LANGUAGES[ending]}\n{text}```"
     yield from tables()
 
 
