@@ -126,16 +126,6 @@ mod tests {
     use crate::Cause;
     use crate::history::{History, close};
 
-    /// A round trip with samples of this round-trip time. The ACK that ends it may add `growth`.
-    fn round(history: &mut History, ms: u64, growth: f64) {
-        history.rtt = Time::from_millis(ms);
-        for _ in 0..3 {
-            history.ack_worth(1.0, 0.0);
-        }
-        history.round += 1;
-        history.ack_worth(1.0, growth);
-    }
-
     /// A round trip of a thousand ACKs without a queue: of the 12.5 segments that they add at 10,000, 12.4 are the delay
     /// window's.
     fn thousand_acks(history: &mut History) {
@@ -150,7 +140,7 @@ mod tests {
         // 10000^0.75/8 = 125 segments in a round trip, 0.0125 for each. At 10 it is less than 1: Standard TCP.
         for (cwnd, added) in [(10_000.0, 0.0125), (10.0, 0.1)] {
             let mut history = History::of("compound").at(cwnd);
-            round(&mut history, 100, 1.0);
+            history.round_of(100, 1.0);
             close(history.cwnd(), cwnd + added, 1e-9);
             history.ack(2.0);
             close(history.cwnd(), cwnd + 3.0 * added, 2e-2 * added);
@@ -164,7 +154,7 @@ mod tests {
         history.controller = history.controller.with_ssthresh(10_000.0);
         thousand_acks(&mut history);
         close(history.cwnd(), 10_012.5, 1e-2);
-        round(&mut history, 110, 0.0);
+        history.round_of(110, 0.0);
         history.ack(1.0);
         close(history.cwnd(), 10_000.1, 1e-3);
         let before = history.cwnd();
@@ -179,7 +169,7 @@ mod tests {
         let mut history = History::of("compound").set("eta", 0.01).at(10_000.0);
         thousand_acks(&mut history);
         let before = history.cwnd();
-        round(&mut history, 110, 1.0);
+        history.round_of(110, 1.0);
         close(history.cwnd(), before - 0.01 * before / 11.0 + 1.0 / before, 1e-9);
     }
 
@@ -192,7 +182,7 @@ mod tests {
             history.loss();
             close(history.cwnd(), left, 1e-2);
             // A queue takes the rest of the delay window.
-            round(&mut history, 110, 1.0);
+            history.round_of(110, 1.0);
             close(history.cwnd(), 5000.05, 1e-2);
         }
     }
@@ -203,7 +193,7 @@ mod tests {
         thousand_acks(&mut history);
         history.event(Cause::Timeout);
         close(history.ssthresh(), 5006.25, 1e-2);
-        round(&mut history, 200, 1.0);
+        history.round_of(200, 1.0);
         assert_eq!(history.cwnd(), 2.0);
     }
 
@@ -213,7 +203,7 @@ mod tests {
         // 9.8 are queued: an ACK adds 500^0.75/8/500 = 0.0264. At 103 ms 14.6 are queued, and leave.
         for (ms, change) in [(102, 0.0264), (103, -14.56)] {
             let mut history = History::of("compound").at(100.0);
-            round(&mut history, 108, 0.0);
+            history.round_of(108, 0.0);
             history.loss();
             assert_eq!(history.cwnd(), 50.0);
             history.rtt = Time::from_millis(100);
@@ -222,7 +212,7 @@ mod tests {
             }
             history.round += 1;
             let before = history.cwnd();
-            round(&mut history, ms, 1.0);
+            history.round_of(ms, 1.0);
             close(history.cwnd() - before, change, 0.01);
         }
     }

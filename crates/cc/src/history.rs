@@ -143,6 +143,16 @@ impl History {
         });
     }
 
+    /// A round trip with samples of this round-trip time. The ACK that ends it may add `growth`.
+    pub fn round_of(&mut self, ms: u64, growth: f64) {
+        self.rtt = Time::from_millis(ms);
+        for _ in 0..3 {
+            self.ack_worth(1.0, 0.0);
+        }
+        self.round += 1;
+        self.ack_worth(1.0, growth);
+    }
+
     /// A congestion event, now, with a window in flight.
     pub fn event(&mut self, cause: Cause) {
         self.controller.on_congestion(&Congestion {

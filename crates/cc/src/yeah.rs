@@ -126,26 +126,15 @@ impl Algorithm for Yeah {
 
 #[cfg(test)]
 mod tests {
-    use elephan_units::Time;
 
     use crate::history::{History, close};
-
-    /// A round trip with samples of this round-trip time. The ACK that ends it may add `growth`.
-    fn round(history: &mut History, ms: u64, growth: f64) {
-        history.rtt = Time::from_millis(ms);
-        for _ in 0..3 {
-            history.ack_worth(1.0, 0.0);
-        }
-        history.round += 1;
-        history.ack_worth(1.0, growth);
-    }
 
     #[test]
     fn it_grows_as_scalable_tcp_while_the_queue_is_short() {
         // 1000 (1 - 100/105) = 47.6 segments, and 5 ms of 100. With 13 ms, more than an eighth of 100, 1/1000.
         for (cwnd, ms, added) in [(1000.0, 105, 0.01), (50.0, 105, 0.02), (500.0, 113, 0.002)] {
             let mut history = History::of("yeah").at(cwnd);
-            round(&mut history, ms, 1.0);
+            history.round_of(ms, 1.0);
             close(history.cwnd(), cwnd + added, 1e-9);
         }
     }
@@ -155,23 +144,23 @@ mod tests {
         // 1000 (1 - 100/110) = 90.9 segments: above 80. Then as Standard TCP: 909.09 + 1/909.09.
         let mut history = History::of("yeah").at(1000.0);
         history.controller = history.controller.with_ssthresh(1000.0);
-        round(&mut history, 110, 1.0);
+        history.round_of(110, 1.0);
         close(history.cwnd(), 1000.0 / 1.1, 1e-9);
         history.ack(1.0);
         assert!(!history.controller.in_slow_start());
         close(history.cwnd(), 1000.0 / 1.1 + 1.1 / 1000.0, 1e-9);
         // Of 1000 segments 600 are queued, and half is drained at most.
         let mut history = History::of("yeah").at(1000.0);
-        round(&mut history, 250, 1.0);
+        history.round_of(250, 1.0);
         close(history.cwnd(), 500.0, 1e-9);
     }
 
     #[test]
     fn slow_start_ends_with_a_long_queue() {
         let mut history = History::of("yeah").starting(1000.0);
-        round(&mut history, 105, 1.0);
+        history.round_of(105, 1.0);
         assert_eq!((history.cwnd(), history.controller.in_slow_start()), (1001.0, true));
-        round(&mut history, 110, 1.0);
+        history.round_of(110, 1.0);
         close(history.cwnd(), 1001.0 / 1.1, 1e-9);
         assert_eq!((history.ssthresh(), history.controller.in_slow_start()), (history.cwnd(), false));
     }
@@ -181,11 +170,11 @@ mod tests {
         // After the first round trip 909.09, of which half is the window of Standard TCP; it grows by one in each round trip
         // with a long queue. 909.09 (1 - 100/250) = 545 are to be drained, half is allowed: 454.5; then 455.5 and 456.5 remain.
         let mut history = History::of("yeah").at(1000.0);
-        round(&mut history, 110, 1.0);
-        round(&mut history, 250, 1.0);
+        history.round_of(110, 1.0);
+        history.round_of(250, 1.0);
         close(history.cwnd(), 500.0 / 1.1, 1e-9);
         history.controller = history.controller.with_ssthresh(2.0);
-        round(&mut history, 250, 0.0);
+        history.round_of(250, 0.0);
         history.controller.moderate(450.0);
         history.ack(1.0);
         close(history.cwnd(), 450.0 + 1.0 / 450.0, 1e-9);
@@ -196,7 +185,7 @@ mod tests {
         // 1000 at 105 ms: 47.6 queued, but an eighth at least. At 125 ms 200. At 250 ms 600, but half at most.
         for (ms, left) in [(105, 875.0), (125, 800.0), (250, 500.0)] {
             let mut history = History::of("yeah").at(1000.0);
-            round(&mut history, ms, 0.0);
+            history.round_of(ms, 0.0);
             history.loss();
             close(history.cwnd(), left, 1e-9);
         }
@@ -208,7 +197,7 @@ mod tests {
         for (rounds, left) in [(15, 437.5), (16, 250.0)] {
             let mut history = History::of("yeah").at(500.0);
             for _ in 0..rounds {
-                round(&mut history, 113, 0.0);
+                history.round_of(113, 0.0);
             }
             history.loss();
             close(history.cwnd(), left, 1e-9);
@@ -221,12 +210,12 @@ mod tests {
         // half of the window, 350, may be drained; but only down to 454.5 before the 51st fast round trip.
         for (rounds, left) in [(50, 500.0 / 1.1), (51, 350.0)] {
             let mut history = History::of("yeah").at(1000.0);
-            round(&mut history, 110, 0.0);
+            history.round_of(110, 0.0);
             history.controller.moderate(700.0);
             for _ in 0..rounds {
-                round(&mut history, 100, 0.0);
+                history.round_of(100, 0.0);
             }
-            round(&mut history, 250, 1.0);
+            history.round_of(250, 1.0);
             close(history.cwnd(), left, 1e-9);
         }
     }
