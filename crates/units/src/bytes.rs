@@ -2,9 +2,7 @@
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
-use std::str::FromStr;
 
-use crate::mistake::Mistake;
 use crate::parse::{self, Unit, as_text};
 
 /// A number of bytes.
@@ -60,13 +58,6 @@ impl Sub for Bytes {
     type Output = Self;
     fn sub(self, other: Self) -> Self {
         Self(self.0 - other.0)
-    }
-}
-
-impl FromStr for Bytes {
-    type Err = Mistake;
-    fn from_str(text: &str) -> Result<Self, Mistake> {
-        parse::quantity(text, &UNITS, Self::EXPECTED).map(Self)
     }
 }
 

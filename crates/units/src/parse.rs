@@ -44,9 +44,16 @@ pub(crate) fn write(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)
     write!(f, "{whole}.{} {name}", fraction.trim_end_matches('0'))
 }
 
-/// Serde and JSON Schema for a quantity that is written as text.
+/// Parsing by `UNITS`, serde and JSON Schema for a quantity that is written as text.
 macro_rules! as_text {
     ($type:ty, $pattern:literal, $description:literal) => {
+        impl std::str::FromStr for $type {
+            type Err = crate::mistake::Mistake;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                crate::parse::quantity(text, &UNITS, Self::EXPECTED).map(Self)
+            }
+        }
+
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 struct Visitor;

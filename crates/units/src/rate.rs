@@ -1,9 +1,7 @@
 //! Bit rates.
 
 use std::fmt;
-use std::str::FromStr;
 
-use crate::mistake::Mistake;
 use crate::parse::{self, Unit, as_text};
 use crate::{Bytes, Time};
 
@@ -37,13 +35,6 @@ impl Rate {
     /// bandwidth-delay product.
     pub fn bytes_in(self, time: Time) -> Bytes {
         Bytes::new((u128::from(self.0) * u128::from(time.picos()) / 8_000_000_000_000) as u64)
-    }
-}
-
-impl FromStr for Rate {
-    type Err = Mistake;
-    fn from_str(text: &str) -> Result<Self, Mistake> {
-        parse::quantity(text, &UNITS, Self::EXPECTED).map(Self)
     }
 }
 

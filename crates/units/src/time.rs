@@ -2,9 +2,7 @@
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
-use std::str::FromStr;
 
-use crate::mistake::Mistake;
 use crate::parse::{self, Unit, as_text};
 
 /// A point on the simulated clock, or a span of it, in whole picoseconds.
@@ -111,13 +109,6 @@ impl Div<u64> for Time {
     type Output = Self;
     fn div(self, divisor: u64) -> Self {
         Self(self.0 / divisor)
-    }
-}
-
-impl FromStr for Time {
-    type Err = Mistake;
-    fn from_str(text: &str) -> Result<Self, Mistake> {
-        parse::quantity(text, &UNITS, Self::EXPECTED).map(Self)
     }
 }
 
