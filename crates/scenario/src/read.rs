@@ -149,41 +149,24 @@ mod tests {
 
     #[test]
     fn a_mistake_names_its_key_and_needs_no_rust_to_be_understood() {
-        for (document, expected) in [
-            (
-                json!({ "a": [{ "count": 1 }, { "count": "x" }] }),
-                "top.a.1.count: expected a whole number from 0 to 4294967295, found \"x\"",
-            ),
-            (
-                json!({ "a": [{ "count": -1 }] }),
-                "top.a.0.count: expected a whole number from 0 to 4294967295, found -1",
-            ),
-            (
-                json!({ "a": [{ "count": 1.5 }] }),
-                "top.a.0.count: expected a whole number from 0 to 4294967295, found 1.5",
-            ),
-            (
-                json!({ "a": [{ "cuont": 1 }] }),
-                "top.a.0.cuont: expected one of the keys count, pair, found \"cuont\"",
-            ),
-            (json!({ "a": [{}] }), "top.a.0.count: expected a value, found nothing"),
-            (json!({ "a": [3] }), "top.a.0: expected a table, found 3"),
-            (json!({ "a": 3 }), "top.a: expected a list, found 3"),
-            (json!([]), "top: expected a table, found a list"),
-            (
-                json!({ "a": [{ "count": 1, "pair": [1, true] }] }),
-                "top.a.0.pair.1: expected a number, found true",
-            ),
-            (
-                json!({ "a": [{ "count": 1, "pair": [1] }] }),
-                "top.a.0.pair: expected a list of 2, found a list of 1",
-            ),
-            (
-                json!({ "a": [{ "count": 1, "pair": [1, 2, 3] }] }),
-                "top.a.0.pair: expected a list of 2, found a list of 3",
-            ),
-        ] {
-            assert_eq!(mistake(document), expected);
+        for case in r#"
+            { "a": [{ "count": 1 }, { "count": "x" }] } => top.a.1.count: expected a whole number from 0 to 4294967295, found "x"
+            { "a": [{ "count": -1 }] } => top.a.0.count: expected a whole number from 0 to 4294967295, found -1
+            { "a": [{ "count": 1.5 }] } => top.a.0.count: expected a whole number from 0 to 4294967295, found 1.5
+            { "a": [{ "cuont": 1 }] } => top.a.0.cuont: expected one of the keys count, pair, found "cuont"
+            { "a": [{}] } => top.a.0.count: expected a value, found nothing
+            { "a": [3] } => top.a.0: expected a table, found 3
+            { "a": 3 } => top.a: expected a list, found 3
+            [] => top: expected a table, found a list
+            { "a": [{ "count": 1, "pair": [1, true] }] } => top.a.0.pair.1: expected a number, found true
+            { "a": [{ "count": 1, "pair": [1] }] } => top.a.0.pair: expected a list of 2, found a list of 1
+            { "a": [{ "count": 1, "pair": [1, 2, 3] }] } => top.a.0.pair: expected a list of 2, found a list of 3
+        "#
+        .trim()
+        .lines()
+        {
+            let (document, expected) = case.split_once(" => ").unwrap();
+            assert_eq!(mistake(serde_json::from_str(document).unwrap()), expected);
         }
     }
 
