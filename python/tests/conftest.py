@@ -1,6 +1,8 @@
 """What several files of tests need."""
 
+import os
 import signal
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -34,3 +36,10 @@ def guest():
         pytest.skip(str(error))
     if not (INIT.is_file() and LINKS.is_file()):
         pytest.skip(f"{INIT.parent}: expected what runs in a guest, found nothing; `make guest` builds it")
+
+
+@pytest.fixture
+def root():
+    """Skips a test where no namespace can be made."""
+    if os.geteuid() != 0 or not Path("/dev/net/tun").exists():
+        pytest.skip("expected root and /dev/net/tun, found neither")

@@ -32,6 +32,13 @@ def small(**changes: str) -> elephan.Scenario:
         return elephan.load(file.name, {key.replace("__", "."): value for key, value in changes.items()})
 
 
+def file_of(folder: Path, text: str) -> Path:
+    """A file with this scenario."""
+    path = folder / "scenario.toml"
+    path.write_text(text)
+    return path
+
+
 def results(folder: Path) -> dict[str, pl.DataFrame]:
     """Everything that two sweeps of the same scenario must have in common, to the bit."""
     data = elephan.Dataset(folder)

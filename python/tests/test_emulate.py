@@ -33,13 +33,6 @@ PATH = dumbbell(rate="10 Mbit/s", rtt="40 ms", flows=[flow("reno")], duration="1
 ROUND_TRIP_MS = 40 + 2 * 0.8
 
 
-@pytest.fixture
-def root():
-    """Skips a test where no namespace can be made."""
-    if os.geteuid() != 0 or not Path("/dev/net/tun").exists():
-        pytest.skip("expected root and /dev/net/tun, found neither")
-
-
 def test_without_root_there_is_one_clear_line(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(kernel.KernelError, match="expected root"), links(PATH):

@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from command_line import call
-from sweep_scenarios import SMALL, small
+from sweep_scenarios import SMALL, file_of, small
 
 import elephan
 from elephan.api.run import Run
@@ -66,9 +66,7 @@ def one(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def grid(tmp_path: Path) -> Path:
-    path = tmp_path / "grid.toml"
-    path.write_text(SMALL)
-    return path
+    return file_of(tmp_path, SMALL)
 
 
 @pytest.fixture
@@ -510,14 +508,8 @@ def test_what_only_looks_like_ours_stays(made: Run, tmp_path: Path):
 def test_two_sweeps_of_one_folder_at_once(tmp_path: Path):
     first = iter(elephan.sweep(small(), tmp_path / "out", workers=1))
     next(first)
-    refused(call("sweep", _file(tmp_path), "--out", tmp_path / "out"), "expected no other sweep", code=1)
+    refused(call("sweep", file_of(tmp_path, SMALL), "--out", tmp_path / "out"), "expected no other sweep", code=1)
     first.close()
-
-
-def _file(folder: Path) -> Path:
-    path = folder / "grid.toml"
-    path.write_text(SMALL)
-    return path
 
 
 # Damaged results.
@@ -601,7 +593,7 @@ def test_samples_that_are_gone_are_noticed_and_made_again(how: str, swept: Path,
         refused(done, line)
         assert call("query", swept, "select count(*) from queues").returncode == 0
         assert call("query", swept).returncode == 0
-    done = call("sweep", _file(tmp_path), "--out", swept)
+    done = call("sweep", file_of(tmp_path, SMALL), "--out", swept)
     assert done.returncode == 0, done.stderr
     assert f"the flows of {points} are missing; their runs are repeated" in done.stderr
     assert "0 failed" in done.stdout
@@ -614,7 +606,7 @@ def test_samples_that_are_gone_are_noticed_and_made_again(how: str, swept: Path,
     )
     assert set(flows["run"]) == set(elephan.Dataset(swept).index()["run"])
     assert flows.group_by("run").len()["len"].n_unique() == 1
-    done = call("sweep", _file(tmp_path), "--out", swept)
+    done = call("sweep", file_of(tmp_path, SMALL), "--out", swept)
     assert "0 new, 12 reused" in done.stdout
     assert done.stderr == ""
 

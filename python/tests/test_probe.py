@@ -376,13 +376,6 @@ def test_a_wrong_token_and_a_busy_server_give_one_line(tmp_path):
     assert (gone.returncode, gone.stderr.count("\n")) == (1, 1)
 
 
-@pytest.fixture
-def root():
-    """Skips a test where no namespace can be made."""
-    if os.geteuid() != 0 or not Path("/dev/net/tun").exists():
-        pytest.skip("expected root and /dev/net/tun, found neither")
-
-
 def known(tmp_path, path):
     """A scenario with this path."""
     lines = [f"{key} = {value}" for key, value in path.items()]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from sweep_scenarios import SMALL, assert_same, fail_at, small
+from sweep_scenarios import SMALL, assert_same, fail_at, file_of, small
 
 import elephan
 from elephan.studies.sweeps import batches, loop, schedulers, worker
@@ -67,7 +67,7 @@ def test_only_what_is_missing_is_run(tmp_path: Path):
     out = tmp_path / "out"
     assert counts(elephan.sweep(small(), out)) == (12, 0)
     # More values and more repeats: existing runs are found, whatever their new position.
-    wider = elephan.load(_file(tmp_path, SMALL.replace('["10 ms", "20 ms", "40 ms"]', '["5 ms", "40 ms", "10 ms"]')))
+    wider = elephan.load(file_of(tmp_path, SMALL.replace('["10 ms", "20 ms", "40 ms"]', '["5 ms", "40 ms", "10 ms"]')))
     assert counts(elephan.sweep(wider, out)) == (4, 8)
     frame = elephan.Dataset(out).runs()
     assert frame["rtt"].unique(maintain_order=True).to_list() == ["5 ms", "40 ms", "10 ms"]
@@ -77,12 +77,6 @@ def test_only_what_is_missing_is_run(tmp_path: Path):
     assert counts(elephan.sweep(small(path__buffer='"21 packets"'), out)) == (12, 0)
     assert set(elephan.Dataset(out).runs()["buffer"]) == {"21 packets"}
     assert counts(elephan.sweep(small(), out)) == (0, 18)
-
-
-def _file(folder: Path, text: str) -> Path:
-    path = folder / "scenario.toml"
-    path.write_text(text)
-    return path
 
 
 def test_other_code_reuses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -153,7 +147,7 @@ def test_a_run_that_fails_is_recorded_and_tried_again_on_request(tmp_path: Path,
 
 def test_repeats_are_added_until_the_interval_is_tight(tmp_path: Path):
     text = SMALL.replace('["10 ms", "20 ms", "40 ms"]', '["20 ms"]')
-    scenario = elephan.load(_file(tmp_path, text))
+    scenario = elephan.load(file_of(tmp_path, text))
     sweep = elephan.sweep(scenario, tmp_path / "out", until="ci(fairness) < 20%", max_repeat=30).run()
     frame = sweep.to_polars()
     from elephan.studies.statistics import Estimate
@@ -197,14 +191,14 @@ def test_runs_on_the_kernel_are_not_made_beside_each_other(tmp_path: Path):
 
 
 def test_a_scenario_without_a_sweep_is_a_sweep_of_one(tmp_path: Path):
-    scenario = elephan.load(_file(tmp_path, SMALL.split("[sweep]")[0]))
+    scenario = elephan.load(file_of(tmp_path, SMALL.split("[sweep]")[0]))
     assert counts(elephan.sweep(scenario, tmp_path / "out")) == (1, 0)
     assert elephan.Dataset(tmp_path / "out").runs()["cc"].to_list() == ["reno"]
 
 
 def test_a_point_that_cannot_work_is_named_and_nothing_is_lost(grid: elephan.Sweep, tmp_path: Path):
     before = (grid.folder / "index.parquet").read_bytes()
-    path = _file(tmp_path, SMALL.replace('"40 ms"', '"0 ms"'))
+    path = file_of(tmp_path, SMALL.replace('"40 ms"', '"0 ms"'))
     with pytest.raises(elephan.ScenarioError, match=r'at point 5 of 6: path\.rtt = "0 ms", flow\.cc = "reno"'):
         elephan.sweep(path, grid.folder)
     assert (grid.folder / "index.parquet").read_bytes() == before
@@ -271,7 +265,7 @@ main()
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_sweep_that_is_stopped_goes_on(how: signal.Signals, grid: elephan.Sweep, tmp_path: Path):
-    path, out = _file(tmp_path, SMALL), tmp_path / "out"
+    path, out = file_of(tmp_path, SMALL), tmp_path / "out"
     words = [sys.executable, "-c", STOPPED.replace("{number}", str(int(how)))]
     words += ["sweep", str(path), "--out", str(out), "--workers", "1"]
     process = subprocess.run(words, stderr=subprocess.PIPE, text=True, timeout=120, check=False)

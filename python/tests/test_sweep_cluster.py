@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from distributed import Client
-from sweep_scenarios import SMALL, assert_same, small
+from sweep_scenarios import SMALL, assert_same, file_of, small
 
 import elephan
 from elephan.cli import options
@@ -73,12 +73,6 @@ def collected() -> Iterator[None]:
 def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with cluster_of(tmp_path_factory.mktemp("dask"), 2) as (address, _, _):
         yield address
-
-
-def file_of(folder: Path, text: str) -> Path:
-    path = folder / "scenario.toml"
-    path.write_text(text)
-    return path
 
 
 def test_two_workers_give_what_this_machine_gives(dask: str, tmp_path: Path):
