@@ -123,8 +123,7 @@ fn read(bytes: &mut &[u8]) -> Option<(u32, Message)> {
     let body = take(bytes, length, HEADER)?;
     let message = match i32::from(kind) {
         SOCK_DIAG_BY_FAMILY => Message::Socket(Box::new(socket(body)?)),
-        libc::NLMSG_DONE => Message::End(0),
-        libc::NLMSG_ERROR => Message::End(i32::from_ne_bytes(number(body, 0)?)),
+        libc::NLMSG_DONE | libc::NLMSG_ERROR => Message::End(i32::from_ne_bytes(number(body, 0)?)),
         _ => Message::Other,
     };
     Some((asked, message))
@@ -326,6 +325,12 @@ mod tests {
         assert_eq!((info.snd_cwnd, info.bytes_acked, info.timeouts()), (10, 0, None));
         assert_eq!(read(&mut rest), Some((7, Message::End(0))));
         assert!(rest.is_empty());
+    }
+
+    #[test]
+    fn the_end_of_a_list_has_its_error() {
+        let bytes = message(libc::NLMSG_DONE, &(-libc::ENOENT).to_ne_bytes());
+        assert_eq!(read(&mut &bytes[..]), Some((7, Message::End(-libc::ENOENT))));
     }
 
     #[test]
