@@ -44,7 +44,7 @@ table! {
     pub struct KernelTrace of KernelRow = "flows" {
         /// Pacing rate of the kernel; infinite without pacing.
         pacing_rate_bit_s: f64, "bit/s", "pacing rate";
-        /// Minimum round-trip time that the kernel has measured.
+        /// Minimum round-trip time that the kernel has measured; NaN before the first.
         min_rtt_s: f64, "s", "minimum RTT";
         /// Delivery rate that the kernel has measured.
         delivery_rate_bit_s: f64, "bit/s", "delivery rate";

@@ -17,6 +17,10 @@ const MOST_REDUCTIONS: usize = 1 << 16;
 /// The most connections of a record.
 const MOST_CONNECTIONS: usize = 1000;
 
+/// The bytes that a connection has sent, as far as they are acknowledged, and received.
+type Bytes = fn(&TcpInfo) -> u64;
+const DIRECTIONS: [Bytes; 2] = [|info| info.bytes_acked, |info| info.bytes_received];
+
 /// What is sampled of connections.
 pub struct Record {
     interval: Time,
@@ -34,7 +38,15 @@ struct Connection {
     end: Option<Time>,
     last: TcpInfo,
     reductions: u64,
-    samples: Vec<(Time, TcpInfo, u64)>,
+    samples: Vec<Sample>,
+}
+
+/// A state of a connection, stamped with the time at which it was due.
+struct Sample {
+    due: Time,
+    seen: Time,
+    info: TcpInfo,
+    reductions: u64,
 }
 
 /// The record of a transfer, as an engine gives that of a run.
@@ -51,7 +63,8 @@ pub struct Recorded {
     pub interval_s: f64,
     /// The shortest round-trip time that the kernel has measured, s.
     pub min_rtt_s: f64,
-    /// The highest goodput of all connections together between two samples, bit/s.
+    /// The highest rate between two samples at which all connections together sent or received, bit/s: a lower bound of the
+    /// path's rate. Zero if they did neither.
     pub fastest_bit_s: f64,
     /// Packets on the wire: maximum segment size of the connection that delivered most, with the headers of IPv4 and TCP and its
     /// time stamps, bytes.
@@ -124,7 +137,8 @@ impl Record {
         };
         for connection in &mut self.connections {
             if connection.end.is_none() && connection.start <= due {
-                connection.samples.push((due, connection.last, connection.reductions));
+                let Connection { last: info, reductions, .. } = *connection;
+                connection.samples.push(Sample { due, seen: now, info, reductions });
                 self.kept += 1;
             }
         }
@@ -132,7 +146,7 @@ impl Record {
             self.interval = self.interval * 2;
             let interval = self.interval.picos();
             for connection in &mut self.connections {
-                connection.samples.retain(|(at, ..)| at.picos() % interval == 0);
+                connection.samples.retain(|sample| sample.due.picos() % interval == 0);
             }
             self.kept = self.connections.iter().map(|one| one.samples.len()).sum();
         }
@@ -148,12 +162,18 @@ impl Record {
         for connection in &mut self.connections {
             // Between two samples a connection may deliver all that it has.
             if let Some(end) = connection.end {
-                connection.samples.retain(|(at, ..)| *at < end);
-                connection.samples.push((end, connection.last, connection.reductions));
+                let Connection { last: info, reductions, .. } = *connection;
+                connection.samples.retain(|sample| sample.due < end);
+                connection.samples.push(Sample { due: end, seen: end, info, reductions });
             }
         }
-        let rtt =
-            self.connections.iter().map(|one| one.last.min_rtt).filter(|&rtt| rtt > 0).min().unwrap_or(1);
+        let rtt = self
+            .connections
+            .iter()
+            .filter_map(|one| one.last.min_rtt())
+            .filter(|&rtt| rtt > 0)
+            .min()
+            .unwrap_or(1);
         let rtt = Time::from_micros(u64::from(rtt));
         let labels: Vec<String> = self.connections.iter().map(|one| one.label.clone()).collect();
         let mut collector = Collector::new(Setup {
@@ -187,8 +207,9 @@ impl Record {
             collector.transfer(last.bytes_acked, *start, end);
             transfers.add(flow, 0, last.bytes_acked, *start, Some(end));
         }
-        let sum = |of: fn(&TcpInfo) -> u64| self.connections.iter().map(|one| of(&one.last)).sum::<u64>();
-        let whole_bit_s = sum(|info| info.bytes_acked) as f64 * 8.0 / end.secs_f64();
+        let sum = |of: Bytes| self.connections.iter().map(|one| of(&one.last)).sum::<u64>();
+        let bytes = DIRECTIONS.map(sum).into_iter().fold(0, u64::max);
+        let whole_bit_s = bytes as f64 * 8.0 / end.secs_f64();
         let segments_delivered = sum(|info| u64::from(info.delivered));
         let most = self.connections.iter().max_by_key(|one| one.last.bytes_acked);
         let outcome = Outcome {
@@ -210,29 +231,38 @@ impl Record {
         }
     }
 
-    /// The samples by time, and the highest goodput of all connections together.
+    /// The samples by time, and the highest rate of all connections together.
     fn series(&self, collector: &mut Collector) -> (FlowTrace, KernelTrace, f64) {
         let (mut flows, mut kernel) = (FlowTrace::default(), KernelTrace::default());
         let mut rows: Vec<(Time, usize, usize)> = Vec::new();
         for (number, connection) in self.connections.iter().enumerate() {
-            rows.extend(connection.samples.iter().enumerate().map(|(row, sample)| (sample.0, number, row)));
+            rows.extend(connection.samples.iter().enumerate().map(|(row, sample)| (sample.due, number, row)));
         }
         rows.sort_unstable();
-        let (mut fastest_bit_s, mut sum_bit_s, mut now) = (0.0_f64, 0.0, Time::ZERO);
+        let (mut fastest_bit_s, mut sums_bit_s, mut now) = (0.0_f64, [0.0; 2], Time::ZERO);
         for (at, number, row) in rows {
             let connection = &self.connections[number];
-            let (_, info, reductions) = &connection.samples[row];
-            let before = row.checked_sub(1).map(|before| &connection.samples[before]);
-            let (then, delivered) =
-                before.map_or((connection.start, 0), |(then, info, _)| (*then, info.bytes_acked));
-            let span = at.since(then).secs_f64();
-            let bits = info.bytes_acked.saturating_sub(delivered) as f64 * 8.0;
-            let goodput_bit_s = if span > 0.0 { bits / span } else { 0.0 };
+            let Sample { seen, info, reductions, .. } = &connection.samples[row];
+            // It may have begun an interval before it was found.
+            let (due, begun) = (connection.start, connection.start.since(self.interval));
+            let first = Sample { due, seen: begun, info: TcpInfo::default(), reductions: 0 };
+            let before = row.checked_sub(1).map_or(&first, |before| &connection.samples[before]);
+            let rate = |span: Time, of: Bytes| {
+                let bits = of(info).saturating_sub(of(&before.info)) as f64 * 8.0;
+                if span > Time::ZERO { bits / span.secs_f64() } else { 0.0 }
+            };
+            let goodput_bit_s = rate(at.since(before.due), DIRECTIONS[0]);
             if at > now {
-                (sum_bit_s, now) = (0.0, at);
+                (sums_bit_s, now) = ([0.0; 2], at);
             }
-            sum_bit_s += goodput_bit_s;
-            fastest_bit_s = fastest_bit_s.max(sum_bit_s);
+            let span = seen.since(before.seen);
+            // In a shorter time more may be acknowledged than the path has carried.
+            if span * 2 >= self.interval {
+                for (sum, of) in sums_bit_s.iter_mut().zip(DIRECTIONS) {
+                    *sum += rate(span, of);
+                    fastest_bit_s = fastest_bit_s.max(*sum);
+                }
+            }
             let flow = number as u32;
             flows.push(FlowRow {
                 goodput_bit_s,
@@ -313,6 +343,64 @@ mod tests {
         assert_eq!(found.outcome.transfers.start_s, [0.0, 0.33]);
         assert_eq!(found.outcome.transfers.end_s, [1.0, 0.452]);
         assert_eq!(found.outcome.summary.check(), Ok(()));
+    }
+
+    #[test]
+    fn the_fastest_rate_is_that_of_the_direction_with_more_bytes() {
+        for (bytes_acked, bytes_received) in [(1, 50_000), (50_000, 1), (0, 0)] {
+            let mut record = Record::new(INTERVAL);
+            let number = record.begin("a connection".to_owned(), Time::ZERO).unwrap();
+            for (at, share) in [(0, 0), (100, 1), (200, 2)] {
+                let seen = TcpInfo {
+                    bytes_acked: bytes_acked * share,
+                    bytes_received: bytes_received * share,
+                    ..TcpInfo::default()
+                };
+                record.look(Time::from_millis(at), [(number, seen)]);
+            }
+            let fastest_bit_s = record.finish(Time::from_millis(250), []).fastest_bit_s;
+            let expected = if bytes_acked + bytes_received > 0 { 4e6 } else { 0.0 };
+            assert!((fastest_bit_s - expected).abs() < 1.0, "{fastest_bit_s}");
+        }
+    }
+
+    /// The highest rate of a connection that delivers a megabyte per second, and was there before it was found at 99.9 ms.
+    fn fastest_bit_s(looks_ms: &[u64], end_us: u64) -> f64 {
+        let mut record = Record::new(INTERVAL);
+        let number = record.begin("a connection".to_owned(), Time::from_micros(99_900)).unwrap();
+        for &at in looks_ms {
+            record.look(Time::from_millis(at), [(number, info(at as f64 * 1e-3))]);
+        }
+        // What was acknowledged last had been on its way for some time.
+        record.look(Time::from_micros(end_us), [(number, info(end_us as f64 * 1e-6 + 0.01))]);
+        record.end(number, Time::from_micros(end_us));
+        record.finish(Time::from_micros(end_us), []).fastest_bit_s
+    }
+
+    #[test]
+    fn the_fastest_rate_is_a_lower_bound_of_the_paths() {
+        // It has 100 kB when it is found; its last 10 kB are acknowledged within 1 ms; looks may be late.
+        for (looks, end_us) in
+            [(&[100_u64, 200][..], 201_000), (&[100, 200, 390, 400], 500_000), (&[100], 101_000)]
+        {
+            let fastest_bit_s = fastest_bit_s(looks, end_us);
+            assert!((4e6..8.9e6).contains(&fastest_bit_s), "{looks:?}: {fastest_bit_s}");
+        }
+    }
+
+    #[test]
+    fn a_round_trip_time_that_the_kernel_has_not_measured_is_none() {
+        let mut record = Record::new(INTERVAL);
+        for min_rtt in [u32::MAX, 20_000, 0] {
+            let number = record.begin("a connection".to_owned(), Time::ZERO).unwrap();
+            record.look(Time::from_millis(1), [(number, TcpInfo { min_rtt, ..TcpInfo::default() })]);
+        }
+        assert_eq!(record.finish(Time::from_millis(2), []).min_rtt_s, 0.02);
+        let mut unknown = Record::of_streams(1);
+        unknown.look(Time::ZERO, [(0, TcpInfo { min_rtt: u32::MAX, ..TcpInfo::default() })]);
+        let recorded = unknown.finish(Time::from_millis(2), []);
+        assert_eq!(recorded.min_rtt_s, 1e-6);
+        assert!(recorded.kernel.min_rtt_s[0].is_nan());
     }
 
     #[test]

@@ -129,6 +129,11 @@ impl TcpInfo {
         (self.total_rto < UNKNOWN).then_some(u64::from(self.total_rto))
     }
 
+    /// The shortest round-trip time, in µs; `None` if the kernel has not measured any (`tcp_min_rtt`).
+    pub fn min_rtt(&self) -> Option<u32> {
+        (self.min_rtt < u32::MAX).then_some(self.min_rtt)
+    }
+
     /// Whether the retransmission timer has expired since the sender was in this state.
     pub fn expired_since(&self, ca_state: u8) -> bool {
         self.ca_state == CA_LOSS && ca_state < CA_LOSS
@@ -171,7 +176,7 @@ impl TcpInfo {
                 u64::MAX => f64::INFINITY,
                 bytes => bytes as f64 * 8.0,
             },
-            min_rtt_s: f64::from(self.min_rtt) * 1e-6,
+            min_rtt_s: self.min_rtt().map_or(f64::NAN, |micros| f64::from(micros) * 1e-6),
             delivery_rate_bit_s: self.delivery_rate as f64 * 8.0,
             busy_s: self.busy_time as f64 * 1e-6,
             rwnd_limited_s: self.rwnd_limited as f64 * 1e-6,
