@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use elephan_units::Time;
-use rustix::process::{getpid, set_child_subreaper};
+use rustix::process::{Pid, child_subreaper, getpid, set_child_subreaper};
 
 use crate::diag::{Diag, LISTEN, SYN_SENT, Socket};
 use crate::record::Record;
@@ -43,6 +43,7 @@ pub struct Watched {
 
 /// Watches the programs that this process starts from now on, and those that they start.
 pub struct Watcher {
+    _former: Subreaper,
     diag: Diag,
     interval: Time,
     record: Record,
@@ -58,8 +59,20 @@ pub struct Watcher {
     watched: Watched,
 }
 
+/// Whether orphans become children of this process, as it was before and is again.
+struct Subreaper(Option<Pid>);
+
+impl Drop for Subreaper {
+    fn drop(&mut self) {
+        // What fails here leaves orphans to this process, which does not wait for them.
+        let _ = set_child_subreaper(self.0);
+    }
+}
+
 struct Connection {
     socket: Socket,
+    /// That of the socket, which has none when the kernel removes it.
+    inode: u32,
     start: Time,
     received: u64,
     /// Its number in the record, once it is established.
@@ -75,9 +88,11 @@ impl Watcher {
     pub fn new(interval: Time) -> io::Result<Self> {
         let diag = Diag::open()?;
         fs::metadata("/proc/thread-self/children")?;
+        let former = Subreaper(child_subreaper()?);
         // A program whose parent ends becomes a child of this process, and is still watched.
         set_child_subreaper(Some(getpid()))?;
         Ok(Self {
+            _former: former,
             diag,
             interval,
             record: Record::new(interval),
@@ -142,8 +157,16 @@ impl Watcher {
             if self.unknown.remove(&socket.inode) {
                 self.known.insert(socket.inode);
                 if socket.state != LISTEN {
-                    let connection =
-                        Connection { socket, start: at, received: 0, flow: None, gone: None, is_over: false };
+                    let inode = socket.inode;
+                    let connection = Connection {
+                        socket,
+                        inode,
+                        start: at,
+                        received: 0,
+                        flow: None,
+                        gone: None,
+                        is_over: false,
+                    };
                     self.connections.entry(connection.socket.cookie()).or_insert(connection);
                 }
             }
@@ -152,7 +175,7 @@ impl Watcher {
 
     /// Looks at all connections.
     fn look(&mut self, at: Time) {
-        let Self { diag, record, connections, watched, .. } = self;
+        let Self { diag, record, connections, known, watched, .. } = self;
         let mut infos: Vec<(usize, TcpInfo)> = Vec::new();
         for connection in connections.values_mut().filter(|one| one.gone.is_none()) {
             match diag.look(&connection.socket) {
@@ -172,6 +195,10 @@ impl Watcher {
         record.look(at, infos);
         connections.retain(|_, connection| {
             connection.is_over |= connection.gone.is_some_and(|gone| at.since(gone) >= REPORT);
+            if connection.is_over && connection.gone.is_some() {
+                // The program may connect the socket again.
+                known.remove(&connection.inode);
+            }
             if connection.is_over
                 && let Some(flow) = connection.flow
             {
@@ -187,8 +214,6 @@ impl Watcher {
     }
 
     fn finish(mut self, end: Time) -> Watched {
-        // What fails here leaves orphans to this process, which does not wait for them.
-        let _ = set_child_subreaper(None);
         self.watched.foreign = self.foreign.len();
         if !self.watched.flows.is_empty() {
             self.watched.recorded = Some(self.record.finish(end, []));
@@ -263,7 +288,41 @@ fn inode(target: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+    use std::process::Command;
+
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, connect_unspec, socket_with};
+
     use super::*;
+
+    #[test]
+    fn each_connection_of_a_socket_is_seen() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let kind = SocketType::STREAM;
+        let socket = socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None).unwrap();
+        let mut watcher = Watcher::new(Time::from_millis(100)).unwrap();
+        let mut holder = Command::new("sleep").arg("600").stdin(socket.try_clone().unwrap()).spawn().unwrap();
+        let mut at = Time::ZERO;
+        let mut look = || {
+            watcher.discover(at);
+            watcher.look(at);
+            at += Time::from_secs(1);
+            watcher.watched.connections
+        };
+        let seen = [1, 2].map(|_| {
+            connect(&socket, &address).unwrap();
+            let seen = look();
+            connect_unspec(&socket).unwrap();
+            // It is missing, and then its last state is not reported in time.
+            look();
+            look();
+            seen
+        });
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        assert_eq!(seen, [1, 2]);
+    }
 
     #[test]
     fn a_link_of_a_process_names_the_inode_of_its_socket() {
