@@ -27,6 +27,8 @@ DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 # The largest IP packet, and the fewest packets of an assumed buffer.
 LARGEST = 65_535
 FEWEST = 100
+# The lowest rate of a scenario, where less was sent and received.
+LEAST_BIT_S = 1.0
 
 # Called with the bytes of all (none until that is known), the bytes that are stored, the rate in bit/s, and what limits it.
 Progress = Callable[[int | None, int, float, str | None], object]
@@ -148,13 +150,13 @@ def described(
     if path is not None:
         document = {**path.document, "name": name, "duration": duration, "flow": flows, "sweep": None, **keys}
         return dumbbell_of(document)
-    packet = min(result["packet_bytes"], LARGEST)
+    packet, rate_bit_s = min(result["packet_bytes"], LARGEST), max(result["fastest_bit_s"], LEAST_BIT_S)
     return dumbbell(
         name=name,
-        rate=rate_text(result["fastest_bit_s"]),
+        rate=rate_text(rate_bit_s),
         rtt=time_text(result["min_rtt_s"]),
         # Nothing is known of it: one bandwidth-delay product, where that is more than some packets.
-        buffer=f"{max(round(result['fastest_bit_s'] * result['min_rtt_s'] / 8 / packet), FEWEST)} packets",
+        buffer=f"{max(round(rate_bit_s * result['min_rtt_s'] / 8 / packet), FEWEST)} packets",
         flows=flows,
         duration=duration,
         tcp={"profile": "linux-6", "packet": bytes_text(packet)},
