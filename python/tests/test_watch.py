@@ -1,12 +1,16 @@
 """`elephan watch`: what passes through to a program, and what is recorded of its connections."""
 
+import ctypes
+import math
 import os
+import pty
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +19,7 @@ from command_line import call
 
 from elephan import _core
 from elephan.api.run import Run
+from elephan.api.scenario import flow
 from elephan.paths import watch
 from elephan.paths.series import observe_results
 
@@ -36,6 +41,34 @@ for end in ends:
         pass
 """
 PARTS = 12
+# Reads what it is sent over a connection, reports their number, and waits for a signal.
+RECEIVER = """
+import signal, socket
+with socket.create_server(("127.0.0.1", 0)) as listener:
+    print(listener.getsockname()[1], flush=True)
+    end, _ = listener.accept()
+    print(len(end.recv(10_000, socket.MSG_WAITALL)), flush=True)
+    signal.pause()
+"""
+# Waits for SIGTERM, and then tells how often SIGINT came.
+COUNTER = """
+import signal, sys
+sent = []
+signal.signal(signal.SIGINT, lambda number, _: [sent.append(number), print("interrupted", flush=True)])
+signal.signal(signal.SIGTERM, lambda number, _: sys.exit(10 + len(sent)))
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+# Makes its input the terminal of a session, and becomes a command in its foreground.
+IN_TERMINAL = """
+import fcntl, os, sys, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+IN_PYTHON = "import sys; from elephan.paths.watch import watch; sys.exit(watch(sys.argv[1:]).code)"
+GET_SUBREAPER, SET_SUBREAPER = 37, 36
 
 
 @contextmanager
@@ -67,6 +100,22 @@ def sink(address: str, answer: bytes = b"") -> Iterator[int]:
 def watched(*words: object, **more: object) -> subprocess.CompletedProcess[str]:
     command = [str(ELEPHAN), "watch", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False, **more)  # type: ignore[call-overload]
+
+
+@contextmanager
+def running(*command: str | Path, **more: object) -> Iterator[subprocess.Popen[str]]:
+    """A program with pipes, which ends with the test."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **{**pipes, **more}) as process:  # type: ignore[call-overload]
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().rstrip("\n")
 
 
 @pytest.mark.parametrize(
@@ -116,18 +165,99 @@ def test_input_outputs_and_ignored_signals_are_the_programs_own() -> None:
     assert done.stderr == "also\nsh: no TCP connection was seen\n"
     # Python ignores SIGPIPE; a program has its default action.
     assert watched("--", "sh", "-c", "kill -PIPE $$").returncode == 128 + signal.SIGPIPE
+    assert watched("--", "grep", "SigBlk", "/proc/self/status").stdout == f"SigBlk:\t{0:016x}\n"
+    # What ignores a signal (`nohup`) starts programs that do.
+    ignoring = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", ELEPHAN, "watch", "--", "sh", "-c", "kill -HUP $$; exit 3"]
+    assert subprocess.run(ignoring, timeout=WAIT_S, capture_output=True, check=False).returncode == 3
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_are_sent_on_and_the_programs_exit_code_counts(sent: signal.Signals) -> None:
+@pytest.mark.parametrize("command", [(ELEPHAN, "watch", "--"), (sys.executable, "-c", IN_PYTHON)])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_are_sent_on_and_the_programs_exit_code_counts(
+    sent: signal.Signals, command: tuple[str | Path, ...]
+) -> None:
     script = f"trap 'exit 5' {sent.name.removeprefix('SIG')}; echo ready; while :; do sleep 0.05; done"
-    command = [str(ELEPHAN), "watch", "--", "sh", "-c", script]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
+    # There are threads before, to which the kernel may give the signal; there is no terminal, which may have sent it.
+    threads = {**os.environ, "OPENBLAS_NUM_THREADS": "4"}
+    with running(*command, "sh", "-c", script, env=threads, start_new_session=True) as process:
+        assert line(process) == "ready"
         process.send_signal(sent)
         _, err = process.communicate(timeout=WAIT_S)
-    assert (process.returncode, err) == (5, "sh: no TCP connection was seen\n")
+    assert (process.returncode, err) == (5, "sh: no TCP connection was seen\n" if command[0] == ELEPHAN else "")
+
+
+def test_a_program_gets_what_the_terminal_sends_once() -> None:
+    ours, its = pty.openpty()
+    command = [sys.executable, "-c", IN_TERMINAL, ELEPHAN, "watch", "--", sys.executable, "-c", COUNTER]
+    with running(*command, stdin=its) as process:
+        os.close(its)
+        assert line(process) == "ready"
+        os.write(ours, b"\x03")
+        assert line(process) == "interrupted"
+        process.terminate()
+        process.communicate(timeout=WAIT_S)
+    os.close(ours)
+    assert process.returncode == 11
+
+
+def test_signals_are_sent_on_until_the_program_is_over_also_where_the_watch_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(_: float, start: Callable[[], None], __: Callable[[], bool]) -> None:
+        start()
+        signal.raise_signal(signal.SIGTERM)
+        raise OSError("it failed")
+
+    before = [signal.getsignal(number) for number in watch.FORWARDED]
+    monkeypatch.setattr(_core, "watch_programs", fails)
+    with pytest.raises(OSError, match="it failed"):
+        watch.watch(["sleep", "600"])
+    assert [signal.getsignal(number) for number in watch.FORWARDED] == before
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_program_that_cannot_be_started_leaves_the_process_as_it_was(before: int) -> None:
+    control, is_subreaper = ctypes.CDLL(None).prctl, ctypes.c_int()
+    control(SET_SUBREAPER, before, 0, 0, 0)
+    try:
+        with pytest.raises(watch.NotStartedError):
+            watch.watch(["no-such-program"])
+        control(GET_SUBREAPER, ctypes.byref(is_subreaper), 0, 0, 0)
+    finally:
+        control(SET_SUBREAPER, 0, 0, 0, 0)
+    assert is_subreaper.value == before
+
+
+@pytest.mark.parametrize("interval_s", [0.0, -1.0, 9e-4, math.nan])
+def test_an_interval_that_is_too_short_is_refused_before_the_program_starts(tmp_path: Path, interval_s: float) -> None:
+    with pytest.raises(_core.ScenarioError, match=f"interval_s: expected 0.001 s or more, found {interval_s:g}"):
+        watch.watch(["touch", str(tmp_path / "started")], interval_s=interval_s)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_recording_without_data_has_a_scenario() -> None:
+    tables = {"duration_s": 3.0, "interval_s": 0.1, "packet_bytes": 1500, "fastest_bit_s": 0.0, "min_rtt_s": 1e-6}
+    assert watch.described(tables, [flow("reno")], None).document["path"]["rate"] == "1 bit/s"
+
+
+def test_an_error_in_the_recording_leaves_the_programs_exit_code(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def runs(_: float, start: Callable[[], None], is_over: Callable[[], bool]) -> dict[str, object]:
+        start()
+        while not is_over():
+            pass
+        tables = {"labels": []}
+        return {"tables": tables, "flows": [], "connections": 1, "without_info": 0, "foreign": 0}
+
+    def fails(*_: object) -> None:
+        raise _core.ScenarioError("scenario: expected another")
+
+    monkeypatch.setattr(_core, "watch_programs", runs)
+    monkeypatch.setattr(watch, "described", fails)
+    done = call("watch", "--out", tmp_path / "run", "--", "sh", "-c", "exit 7")
+    assert (done.returncode, done.stderr) == (7, "sh: nothing was recorded: scenario: expected another\n")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -161,8 +291,28 @@ def test_all_bytes_of_a_program_and_of_those_that_it_starts_are_counted(
     assert 0 <= run.transfers["bytes"].sum() - PARTS * 100_000 <= 2
     counted = run.summary.flows[0]
     assert counted.sent_bytes - counted.retransmitted_bytes == PARTS * 100_000
-    row = next(line for line in done.stderr.splitlines() if f":{port} (" in line)
+    row = next(row for row in done.stderr.splitlines() if f":{port} (" in row)
     assert row.split()[3:5] == ["1.200", "0.005"]
+
+
+@pytest.mark.realtime
+def test_what_a_program_receives_is_recorded(tmp_path: Path) -> None:
+    with (
+        running(ELEPHAN, "watch", "--out", tmp_path / "run", "--", sys.executable, "-c", RECEIVER) as process,
+        socket.create_connection(("127.0.0.1", int(line(process)))) as end,
+    ):
+        for _ in range(10):
+            end.sendall(bytes(1000))
+            time.sleep(0.05)
+        assert line(process) == "10000"
+        process.terminate()
+        _, err = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 128 + signal.SIGTERM, err
+    run = Run.load(tmp_path / "run")
+    rate = _core.quantity(run.scenario.document["path"]["rate"])
+    assert rate is not None
+    # 10 kB in half a second.
+    assert 10e3 < rate[0] < 250e3
 
 
 @pytest.mark.realtime
@@ -185,22 +335,9 @@ def test_a_signal_loses_nothing_and_a_full_disk_is_one_line(tmp_path: Path) -> N
         for folder in (tmp_path / "run", full / "run"):
             with sink("127.0.0.1") as port:
                 script = SENDER.replace('print("sent", flush=True)', 'print("sent", flush=True); time.sleep(60)')
-                command = [
-                    ELEPHAN,
-                    "watch",
-                    "--out",
-                    folder,
-                    "--",
-                    sys.executable,
-                    "-c",
-                    script,
-                    str(port),
-                    "9",
-                    "127.0.0.1",
-                ]
-                pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-                with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
-                    assert process.stdout.readline() == "sent\n"
+                command = [sys.executable, "-c", script, str(port), "9", "127.0.0.1"]
+                with running(ELEPHAN, "watch", "--out", folder, "--", *command) as process:
+                    assert line(process) == "sent"
                     process.send_signal(signal.SIGTERM)
                     _, err = process.communicate(timeout=WAIT_S)
             if folder.parent == full:

@@ -26,8 +26,8 @@ def watch(
 ) -> None:
     """Run any program (rsync, scp, iperf3), and record its TCP connections as a transfer is recorded.
 
-    Programs that it starts are included. This needs no root, and does not change the program: input, outputs, signals and exit
-    code pass through. A connection that is shorter than the interval may be missed.
+    Programs that it starts are included. This needs no root, and does not change the program: input, outputs, exit code and
+    SIGINT, SIGQUIT, SIGTERM and SIGHUP pass through. A connection that is shorter than the interval may be missed.
     """
     interval_s = seconds_of(interval, "--interval", least_s=watching.LEAST_S)
     if folder is not None:
@@ -38,7 +38,9 @@ def watch(
     except watching.NotStartedError as error:
         err.message(str(error))
         raise typer.Exit(error.code) from error
-    if seen.run is None:
+    if seen.problem is not None:
+        err.message(f"{name}: nothing was recorded: {seen.problem}")
+    elif seen.run is None:
         err.message(f"{name}: no TCP connection was seen" + ("; nothing was written" if folder is not None else ""))
     else:
         err.show(watching.of_connections(seen))

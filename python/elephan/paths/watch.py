@@ -8,9 +8,11 @@ import re
 import signal
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from platform import release
+from types import FrameType
 
 import numpy as np
 
@@ -26,10 +28,11 @@ from elephan.paths.transfer import described, named
 INTERVAL_S, LEAST_S = 0.1, 1e-3
 # Exit codes of a shell that cannot start a program.
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
-# Signals to this process are sent on to the program, except those of the terminal, which sends them to both: `SI_KERNEL` of
-# asm-generic/siginfo.h.
+# Signals to this process that are sent on to the program, and those that a terminal sends to all processes in its foreground.
 FORWARDED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
-BY_TERMINAL = 0x80
+BY_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
+# Time between looks at the program where the watch has failed.
+WAIT_S = 0.05
 # Python ignores these signals, and a program would inherit that.
 IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
 MOST_ROWS = 20
@@ -50,11 +53,13 @@ class Watched:
     """What a program did.
 
     - `code`: its exit code; 128 and the signal's number where a signal ended it;
-    - `run`: its connections, as any run; None if there was none;
+    - `run`: its connections, as any run; None if there was none, and where there is a `problem`;
     - `received`: bytes that each flow of the run received;
-    - `connections`: the number of connections, of which the run has at most 1000, those that delivered most;
+    - `connections`: the number of connections that were seen. The run has at most 1000: a further one takes the place of the
+      one that has ended and sent least, and is left out while none has ended;
     - `without_info`: connections without `TCP_INFO`;
-    - `foreign`: processes of other users, whose connections cannot be seen.
+    - `foreign`: processes of other users, whose connections cannot be seen;
+    - `problem`: why connections that were seen are no run.
     """
 
     code: int
@@ -63,65 +68,87 @@ class Watched:
     connections: int
     without_info: int
     foreign: int
+    problem: str | None
 
 
 def watch(command: Sequence[str], *, interval_s: float = INTERVAL_S) -> Watched:
     """Run a program, and record the TCP connections of it and of the programs that it starts.
 
     Samples are kept every `interval_s` seconds, at least a millisecond. The program has the input and outputs of this process,
-    and is sent the signals that would end it. Only the main thread may call this. Raises `NotStartedError`, and `OSError` where
-    the kernel has no sock_diag.
+    and is sent SIGINT, SIGQUIT, SIGTERM and SIGHUP. Only the main thread may call this. Raises `ScenarioError` for another
+    interval, `NotStartedError`, and `OSError` where the kernel has no sock_diag.
     """
+    if not interval_s >= LEAST_S:
+        raise _core.ScenarioError(f"interval_s: expected {LEAST_S:g} s or more, found {interval_s:g}")
     program = _Program(command)
     started = time.perf_counter()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
-    try:
-        found = _core.watch_programs(interval_s, lambda: program.start({*map(int, before)}), program.is_over)
-    finally:
-        program.wait()
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    run, tables = None, found["tables"]
+    with ExitStack() as after:
+        for number in FORWARDED:
+            before = signal.getsignal(number)
+            # One that is ignored (`nohup`) is so for the program too; one that is not Python's cannot be restored.
+            if before not in (signal.SIG_IGN, None):
+                after.callback(signal.signal, number, before)
+                signal.signal(number, program.take)
+        after.callback(program.wait)
+        found = _core.watch_programs(interval_s, program.start, program.is_over)
+    run, problem, tables = None, None, found["tables"]
     if tables is not None:
         ends = zip(found["flows"], tables["labels"], strict=True)
         flows = [flow(named(cc), label=label, start=f"{start:.9f} s") for (cc, start, _), label in ends]
-        scenario = described(tables, flows, None, visible(Path(command[0]).name))
-        run = from_columns(scenario, tables, "transfer", release(), time.perf_counter() - started)
+        try:
+            scenario = described(tables, flows, None, visible(Path(command[0]).name))
+            run = from_columns(scenario, tables, "transfer", release(), time.perf_counter() - started)
+        except _core.ScenarioError as error:
+            problem = str(error)
     received = tuple(received for *_, received in found["flows"])
-    return Watched(program.code, run, received, found["connections"], found["without_info"], found["foreign"])
+    counts = (found["connections"], found["without_info"], found["foreign"])
+    return Watched(program.code, run, received, *counts, problem)
 
 
 class _Program:
     def __init__(self, command: Sequence[str]) -> None:
         self._command = list(command)
         self._process: int | None = None
+        # Signals to this process, by any of its threads; Python's main thread takes them.
+        self._sent: list[int] = []
         self.code = 0
 
-    def start(self, mask: set[int]) -> None:
+    def take(self, number: int, _: FrameType | None) -> None:
+        """Handle a signal: keep it until it is sent on."""
+        self._sent.append(number)
+
+    def start(self) -> None:
         try:
             self._process = os.posix_spawnp(
-                self._command[0], self._command, os.environ, setsigmask=mask, setsigdef=IGNORED
+                self._command[0], self._command, os.environ, setsigmask=(), setsigdef=IGNORED
             )
         except OSError as error:
             raise NotStartedError(self._command[0], error) from error
 
     def is_over(self) -> bool:
         """Send signals on; return whether the program is over."""
-        while (sent := signal.sigtimedwait(FORWARDED, 0)) is not None:
-            if self._process is not None and sent.si_code != BY_TERMINAL:
-                os.kill(self._process, sent.si_signo)
-        self._reap(os.WNOHANG)
+        if self._process is None:
+            return True
+        while self._sent:
+            number = self._sent.pop(0)
+            if number not in BY_TERMINAL or not _in_foreground(self._process):
+                os.kill(self._process, number)
+        process, status = os.waitpid(self._process, os.WNOHANG)
+        if process:
+            code = os.waitstatus_to_exitcode(status)
+            self.code, self._process = code if code >= 0 else 128 - code, None
         return self._process is None
 
     def wait(self) -> None:
-        """Wait until it is over."""
-        self._reap(0)
+        """Wait until it is over, and send signals on."""
+        while not self.is_over():
+            time.sleep(WAIT_S)
 
-    def _reap(self, options: int) -> None:
-        if self._process is not None:
-            process, status = os.waitpid(self._process, options)
-            if process:
-                code = os.waitstatus_to_exitcode(status)
-                self.code, self._process = code if code >= 0 else 128 - code, None
+
+def _in_foreground(process: int) -> bool:
+    """Whether the terminal sends its signals to this process and to another: its foreground group (proc(5): tpgid) has both."""
+    state = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+    return int(state[5]) == os.getpgrp() == os.getpgid(process)
 
 
 def peer(label: str) -> str:
