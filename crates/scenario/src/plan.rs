@@ -11,6 +11,7 @@ use elephan_units::{Bytes, Rate, Seed, Time};
 
 pub use elephan_traffic::Members;
 
+use crate::estimate::Estimate;
 pub use crate::file::Host;
 
 /// A resolved scenario.
@@ -41,6 +42,8 @@ pub struct Plan {
     pub measure: Measure,
     /// What is recorded.
     pub trace: Trace,
+    /// What it takes to run it.
+    pub estimate: Estimate,
 }
 
 impl Plan {

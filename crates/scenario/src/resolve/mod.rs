@@ -21,6 +21,7 @@ use topology::Topology;
 use crate::algorithm::{Algorithm, IMPORTED};
 use crate::document::positive;
 use crate::error::Error;
+use crate::estimate::{Estimate, Estimator};
 use crate::file::{Engine, FlowFile, Scenario, TraceFile, Transfers};
 use crate::plan::{Crowd, Flow, Measure, Plan, Stream, Trace};
 use crate::read::typed;
@@ -77,8 +78,10 @@ impl Scenario {
             replays,
             measure,
             trace,
+            estimate: Estimate::default(),
         };
         plan.bound_growing_windows();
+        plan.estimate = Estimator::new(self, &plan).estimate();
         Ok(plan)
     }
 
