@@ -60,7 +60,7 @@ fn run_error(error: Error) -> PyErr {
     match error {
         Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
         Error::Pcap(path, error) => PyOSError::new_err((error.raw_os_error(), error.to_string(), path)),
-        Error::Standstill { .. } => ScenarioError::new_err(error.to_string()),
+        Error::Standstill { .. } | Error::Beyond { .. } => ScenarioError::new_err(error.to_string()),
         Error::Fault { ref text, .. } => foreign::failed(error.to_string(), text),
     }
 }

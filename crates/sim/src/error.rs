@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use elephan_scenario::estimate::TIMES;
 use elephan_units::Time;
 
 /// The reason why a run did not complete.
@@ -24,6 +25,20 @@ pub enum Error {
         at: Time,
         /// What was expected, and what was found.
         text: String,
+    },
+    /// The run takes much more than was estimated when it was loaded.
+    #[error(
+        "{key}: expected at most {most:.1e} {what}, which is {TIMES} times the estimate, found more at {at}"
+    )]
+    Beyond {
+        /// The key of the scenario that contributes most to the estimate.
+        key: String,
+        /// The number at which the run is ended.
+        most: f64,
+        /// What there are too many of.
+        what: &'static str,
+        /// The simulated time.
+        at: Time,
     },
     /// Simulated time does not advance: this number of events and packets did not change it.
     #[error("expected simulated time to advance, found it at {at} after {steps} events; source: {who}")]

@@ -4,6 +4,7 @@ mod captures;
 mod pcap;
 
 use elephan_metrics::Control;
+use elephan_metrics::table::Table;
 use elephan_metrics::trace::{EventKind, EventRow, EventTrace, NO_LINK};
 use elephan_scenario::Plan;
 use elephan_tcp::{Endpoint, Segment};
@@ -54,6 +55,11 @@ impl<'a> Detail<'a> {
             cwnd_segments: sender.map_or(0.0, |sender| sender.controller().cwnd()),
             ssthresh_segments: sender.map_or(0.0, |sender| sender.controller().ssthresh()),
         });
+    }
+
+    /// Rows of events so far.
+    pub fn rows(&self) -> usize {
+        self.events.rows()
     }
 
     /// The events in order. All captures are complete.

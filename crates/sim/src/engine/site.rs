@@ -119,13 +119,13 @@ impl<const DETAILED: bool> Running<'_, '_, DETAILED> {
         if self.site.steps.are_left() { Ok(()) } else { self.look(Source::of(packet), now) }
     }
 
-    /// Checks whether the run is cancelled, and whether time advances; `source` takes the current step.
+    /// Checks whether the run is cancelled, whether time advances, and what the site has done so far; `source` takes the current step.
     #[cold]
     fn look(&mut self, source: Source, now: Time) -> Result<(), Error> {
         let mut steps = std::mem::take(&mut self.site.steps);
         let outcome = steps.look(self.site.control, now, || source.name(self.site));
         self.site.steps = steps;
-        outcome
+        outcome.and_then(|()| self.site.check_estimate(now))
     }
 
     /// Whether a loop within an event must end, because the run stops: checked when no steps are left.

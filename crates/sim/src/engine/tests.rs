@@ -5,7 +5,7 @@ use elephan_scenario::{Plan, Scenario};
 use elephan_units::Time;
 
 use crate::partition::Partition;
-use crate::{run_as_one_site, run_on};
+use crate::{Error, run_as_one_site, run_on};
 
 fn plan(text: &str) -> Plan {
     Scenario::from_toml(text, "test", &[]).and_then(|scenario| scenario.resolve("test")).unwrap()
@@ -167,4 +167,26 @@ fn sites_and_threads_leave_every_result() {
 fn single_packets_are_recorded_in_the_order_of_time() {
     let text = PLANS[0].1.replace("duration", "trace = { events = true }\nduration");
     assert_eq!(Partition::of(&plan(&text)).sites, 1);
+}
+
+#[test]
+fn a_run_far_beyond_its_estimate_ends_with_the_key() {
+    let text = r#"duration = "10 s"
+        path = { rate = "10 Mbit/s", rtt = "40 ms", buffer = "50% bdp" }
+        flow = [{ cc = "reno" }]
+        trace = { events = true }"#;
+    let whole = plan(text);
+    assert!(run_on(&whole, &Uncontrolled, 1).is_ok());
+    let (mut events, mut rows) = (whole.clone(), whole);
+    events.estimate.events.amount = 500.0;
+    rows.estimate.rows.amount = 500.0;
+    for (plan, expected) in [
+        (events, "path.rate: expected at most 2.0e3 events, which is 4 times the estimate, found more at "),
+        (rows, "trace.events: expected at most 2.0e3 rows, which is 4 times the estimate, found more at "),
+    ] {
+        for result in [run_on(&plan, &Uncontrolled, 2), run_as_one_site(&plan, &Uncontrolled)] {
+            let error: Error = result.expect_err(expected);
+            assert!(error.to_string().starts_with(expected), "{error}");
+        }
+    }
 }

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use elephan_cc::governor::Fault;
 use elephan_metrics::{Control, Reception};
 use elephan_network::Paths;
+use elephan_scenario::Estimate;
 use elephan_scenario::plan::{Flow, Plan};
 use elephan_tcp::Stack;
 use elephan_units::Time;
 
 use crate::detail::Detail;
+use crate::error::Error;
 use crate::report::{Key, Log, Rank};
 use crate::state::connection::SENDER;
 use crate::state::crowd::Crowd;
@@ -19,6 +21,11 @@ use crate::state::slot::{Owner, Sink, Slot};
 use crate::state::steps::Steps;
 use crate::state::stream::Stream;
 use crate::state::timers::{Timer, Timers};
+
+/// A run of so few events is not ended: they take some ten seconds.
+const HARMLESS_EVENTS: f64 = if cfg!(test) { 1e3 } else { 1e8 };
+/// The same for rows of traced events, of some 100 MB.
+const HARMLESS_ROWS: f64 = if cfg!(test) { 1e3 } else { 1e6 };
 
 /// A site, without its ends of links.
 pub struct Site<'a> {
@@ -171,6 +178,22 @@ impl<'a> Site<'a> {
     pub fn stack_of(&self, slot: u32, crowd: Option<u32>) -> &Arc<Stack> {
         let number = crowd.map_or(slot as usize, |crowd| self.plan.flows.len() + crowd as usize);
         &self.stacks[number]
+    }
+
+    /// Fails if the events here, or the rows of traced ones, are far beyond what was estimated of the whole run.
+    pub fn check_estimate(&self, at: Time) -> Result<(), Error> {
+        let Estimate { events, rows, .. } = &self.plan.estimate;
+        let traced = self.detail.as_ref().map_or(0, Detail::rows);
+        for (bound, done, harmless, what) in [
+            (events, self.handled as f64, HARMLESS_EVENTS, "events"),
+            (rows, traced as f64, HARMLESS_ROWS, "rows"),
+        ] {
+            let most = bound.most(harmless);
+            if done > most {
+                return Err(Error::Beyond { key: bound.key.clone(), most, what, at });
+            }
+        }
+        Ok(())
     }
 
     /// Whether any connection has an algorithm that may fail.
