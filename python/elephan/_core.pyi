@@ -1,8 +1,8 @@
 """The simulator, as the extension module gives it. Use `elephan.run` and its neighbours instead."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, Self
 
 __version__: str
 "The version of the package."
@@ -133,20 +133,60 @@ def add_linux_name(name: str) -> None:
 def registered(name: str) -> str | None:
     """The description of the algorithm from outside that is registered under `name`, as JSON; None if there is none."""
 
-class Expansion:
-    """The points of the sweep of a scenario (JSON); none is made before it is asked for.
+class Scenario:
+    """A scenario: a document of the form of its file, its JSON, or another scenario.
 
-    Raises `ScenarioError` where the scenario cannot be run.
+    What needs more than the document raises `ScenarioError` where it cannot be read or run. So a stored result can
+    be shown where its scenario cannot be run.
     """
+
+    document: dict[str, Any]
+    "In the form of its file."
+    toml: str
+    "As the text of a scenario file, in TOML."
+    shown: Scenario
+    "With every key of its stack, those that its profile sets included."
+    trace_interval: str
+    "Sampling interval of flows and queues: `trace.interval`, or its default, which depends on the number of flows."
+    congestion_controls: list[tuple[str, str]]
+    "Name and settings (JSON) of the congestion control of each flow, and then of each crowd."
+    expansion: Expansion
+    "The points of its sweep; one, the scenario itself, without a sweep."
+
+    def __new__(cls, document: Mapping[str, Any] | str | Scenario) -> Self: ...
+    @property
+    def estimate(self) -> dict[str, tuple[float, str]]:
+        """Upper bounds of what it takes to run it.
+
+        They are `events` of the simulator, `rows` of all tables and `bytes` of memory, each with the key that
+        contributes most; of a sweep those of the point that takes most.
+        """
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """Links, flows and times as engines see them.
+
+        These are the `labels` of flows; `links` with name and rate; the number of the `bottleneck`; the measuring
+        window, `from_s` to `to_s`; and the longest round-trip time of a flow without queueing.
+        """
+
+    @property
+    def fluid_plan(self) -> dict[str, Any]:
+        """What the fluid model needs: numbers in s, bit/s and packets.
+
+        Raises `ScenarioError` where it has more than one bottleneck, or traffic that is no bulk transfer.
+        """
+
+class Expansion:
+    """The points of the sweep of a scenario; none is made before it is asked for."""
 
     points: int
     "How many points there are, repeats not counted."
     repeats: int
     "With how many seeds each point is to be run."
 
-    def __new__(cls, scenario: str) -> Expansion: ...
-    def point(self, number: int, repeat: int) -> tuple[str, str]:
-        """JSON of the scenario of repeat `repeat` of point `number`, and JSON of the settings that it stands for.
+    def point(self, number: int, repeat: int) -> tuple[Scenario, dict[str, Any]]:
+        """The scenario of repeat `repeat` of point `number`, and the settings that it stands for.
 
         Raises `ScenarioError` where there is no such point.
         """
@@ -156,6 +196,27 @@ class Expansion:
 
         One scenario has one such text. Raises `ScenarioError` where there is no such point.
         """
+
+def parse_document(text: str, file: str, json: bool = False) -> str:
+    """Reads a text (TOML, or JSON where `json`) as a plain document, and returns it as JSON.
+
+    Nothing else is checked. Raises `ScenarioError`, with the name `file`, where it is neither.
+    """
+
+def load_scenario(
+    text: str,
+    file: str,
+    overrides: Sequence[tuple[str, str]],
+    json: bool = False,
+    files: bool = False,
+    large: bool = False,
+) -> Scenario:
+    """Reads a scenario (TOML, or JSON where `json`), with all defaults written out.
+
+    It sets `overrides`, and checks that the scenario works at every point of its sweep, and that no point is beyond
+    the limits of events, rows and memory unless it may be `large`. Files that it names are read only where `files`
+    allows it. Raises `ScenarioError` with a line for each mistake.
+    """
 
 class Cancel:
     """Stops runs that go on in other threads, once for all."""
@@ -167,13 +228,13 @@ class Cancel:
         """Stops them, within milliseconds."""
 
 def run_many(
-    scenarios: Sequence[str],
+    scenarios: Sequence[Scenario],
     threads: int = 0,
     progress: Callable[[float], object] | None = None,
     captures: dict[str, str] | None = None,
     cancel: Cancel | None = None,
 ) -> list[dict[str, Any]]:
-    """Runs scenarios (JSON) on `threads` threads (0: all cores); results in the same order.
+    """Runs scenarios on `threads` threads (0: all cores); results in the same order.
 
     Several runs go on side by side; a single one is divided among the threads. There are no more threads than
     cores. The calling thread calls `progress` every 50 ms with the share that is done, and runs signal handlers.
@@ -184,13 +245,13 @@ def run_many(
     """
 
 def run_live(
-    scenario: str,
+    scenario: Scenario,
     interval_s: float,
     callback: Callable[[float, dict[str, Any], dict[str, Any]], bool],
     cancel: Cancel | None = None,
     listen: Callable[[], object] | None = None,
 ) -> dict[str, Any]:
-    """Runs a scenario (JSON) and hands over its samples as they come.
+    """Runs a scenario and hands over its samples as they come.
 
     It calls `callback(time_s, flows, queues)` every `interval_s` of simulated time with those that are new; the run
     pauses until it returns, and ends where it returns false. Nothing is captured.
@@ -217,14 +278,8 @@ def kernel_values(name: str, settings: str) -> list[int]:
     Raises `ScenarioError` for an unknown algorithm or setting.
     """
 
-def congestion_controls(scenario: str) -> list[tuple[str, str]]:
-    """Name and settings (JSON) of the congestion control of each flow, and then of each crowd, in a scenario (JSON).
-
-    Raises `ScenarioError` where it cannot be run.
-    """
-
-def linux_unsupported(scenario: str, guest: bool = False) -> list[str]:
-    """What a scenario (JSON) asks for and the running kernel, or a guest kernel (`guest`), cannot do, a line each.
+def linux_unsupported(scenario: Scenario, guest: bool = False) -> list[str]:
+    """What a scenario asks for and the running kernel, or a guest kernel (`guest`), cannot do, a line each.
 
     Raises `ScenarioError` where it cannot be run at all.
     """
@@ -264,14 +319,14 @@ def run_packetdrill(
     """
 
 def run_linux(
-    scenario: str,
+    scenario: Scenario,
     algorithms: Sequence[str],
     large_segments: bool = False,
     sender_commands: Sequence[Sequence[str]] | None = None,
     listener_commands: Sequence[Sequence[str]] | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> dict[str, Any]:
-    """Runs a scenario (JSON) on the running kernel.
+    """Runs a scenario on the running kernel.
 
     `algorithms` are the kernel's names of the congestion control of each flow, and then of each crowd. `progress`
     as in `run_many`. The commands, each a list of words, run meanwhile in the namespaces of the hosts that send and
@@ -279,8 +334,8 @@ def run_linux(
     system refuses.
     """
 
-def hold_links(scenario: str, cancel: Cancel, ready: Callable[[int, int], object]) -> str:
-    """Connects two network namespaces by the links of a scenario (JSON), without its traffic, until `cancel` is set.
+def hold_links(scenario: Scenario, cancel: Cancel, ready: Callable[[int, int], object]) -> str:
+    """Connects two network namespaces by the links of a scenario, without its traffic, until `cancel` is set.
 
     Calls `ready` with the file descriptors of this process for the near and the far host's namespace. Returns the
     quality of the emulation as JSON, as in a run. Raises `ScenarioError` where the scenario cannot be run,
@@ -288,58 +343,18 @@ def hold_links(scenario: str, cancel: Cancel, ready: Callable[[int, int], object
     """
 
 def run_guest(
-    scenario: str,
+    scenario: Scenario,
     algorithms: Sequence[str],
     loads: Sequence[tuple[str, str, Sequence[int]]],
     image: str | PathLike[str],
     files: tuple[str | PathLike[str], str | PathLike[str]],
     progress: Callable[[float], object] | None = None,
 ) -> dict[str, Any]:
-    """Runs a scenario (JSON) on the kernel `image`, which runs as a process.
+    """Runs a scenario on the kernel `image`, which runs as a process.
 
     `files` are the guest's first program and its links, of this package; `loads` are algorithms with other
     parameters: source file, registered name, values. All else as for `run_linux`; a guest that fails raises
     `OSError`.
-    """
-
-def load_scenario(
-    text: str,
-    file: str,
-    overrides: Sequence[tuple[str, str]],
-    json: bool = False,
-    files: bool = False,
-    large: bool = False,
-) -> str:
-    """Reads a scenario (TOML, or JSON where `json`), and returns it as JSON with all defaults written out.
-
-    It sets `overrides`, and checks that the scenario works at every point of its sweep, and that no point is beyond
-    the limits of events, rows and memory unless it may be `large`. Files that it names are read only where `files`
-    allows it. Raises `ScenarioError` with a line for each mistake.
-    """
-
-def parse_document(text: str, file: str, json: bool = False) -> str:
-    """Reads a text (TOML, or JSON where `json`) as a plain document, and returns it as JSON.
-
-    Nothing else is checked. Raises `ScenarioError`, with the name `file`, where it is neither.
-    """
-
-def shown(scenario: str) -> str:
-    """A scenario (JSON) with every key of its stack, those that its profile sets included (JSON).
-
-    Raises `ScenarioError` where a key of `tcp` cannot be read.
-    """
-
-def trace_interval(scenario: str) -> str:
-    """The sampling interval of a scenario (JSON), such as `200 ms`.
-
-    Raises `ScenarioError` where the scenario cannot be read.
-    """
-
-def estimate(scenario: str) -> dict[str, tuple[float, str]]:
-    """Upper bounds of what it takes to run a scenario (JSON).
-
-    They are `events` of the simulator, `rows` of all tables and `bytes` of memory, each with the key that
-    contributes most; of a sweep those of the point that takes most. Raises `ScenarioError` where it cannot be run.
     """
 
 def quantity(text: str) -> tuple[float, str] | None:
@@ -356,19 +371,6 @@ def impact(without: float, with_others: float) -> float:
     """Impact on Standard TCP (Li 2006, equation 9.1), from goodputs in one unit.
 
     It is the goodput of the remaining flows without the others over that with them: above 1 they are harmed.
-    """
-
-def describe_plan(scenario: str) -> str:
-    """The names of the flows and links of a scenario (JSON), as JSON.
-
-    It also has the links' rates, the measuring window, and the longest round-trip time of a flow without queueing.
-    Raises `ScenarioError` where it cannot be run.
-    """
-
-def to_toml(json: str) -> str:
-    """A document (JSON) as the text of a scenario file, in TOML.
-
-    Raises `ScenarioError` where TOML cannot say it.
     """
 
 def one_of(known: Sequence[str], found: str) -> str:
@@ -471,12 +473,6 @@ def fluid(
     For each sample the windows (segments), round-trip times (s) and losses so far of all classes; the queue
     (packets), what is offered (packets/s) and the probability of a loss. Raises `ScenarioError` for another queue,
     or an algorithm without a model.
-    """
-
-def fluid_plan(scenario: str) -> str:
-    """What the fluid model needs of a scenario (JSON), as JSON: numbers in s, bit/s and packets.
-
-    Raises `ScenarioError` where it has more than one bottleneck, or traffic that is no bulk transfer.
     """
 
 def empty_summary() -> str:
@@ -643,7 +639,7 @@ class ProbeClient:
         """Ends the session."""
 
 class VirtualProbe:
-    """A session as `ProbeClient` has it, in virtual time, over the links of a scenario (JSON).
+    """A session as `ProbeClient` has it, in virtual time, over the links of a scenario.
 
     Nothing waits, and the seed of the scenario decides all that is random. `host_rate` (bit/s) is that at which the
     near host sends, and `mtu` the longest packet that its device takes, in bytes; longer ones than `path_mtu`
@@ -653,7 +649,7 @@ class VirtualProbe:
 
     def __new__(
         cls,
-        scenario: str,
+        scenario: Scenario,
         max_bytes: int,
         max_seconds: float,
         max_rate: int | None = None,

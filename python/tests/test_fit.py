@@ -43,9 +43,9 @@ def simulate(
         "tcp": tcp or {},
         "trace": {"pcap": [name for end in LINKS for name in (end, f"{end}.reverse")]},
     }
-    text = _core.load_scenario(json.dumps(document), "scenario", [], True, large=True)
+    scenario = _core.load_scenario(json.dumps(document), "scenario", [], True, large=True)
     files = {name: folder / f"{name}.pcap" for name in document["trace"]["pcap"]}
-    _core.run_many([text], 0, None, files)
+    _core.run_many([scenario], 0, None, files)
     return {end: [files[end], files[f"{end}.reverse"]] for end in LINKS}
 
 

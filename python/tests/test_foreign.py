@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 import elephan
-from elephan import _core
 from elephan.cli import app
 from elephan.foreign import names
 from elephan.studies.sweeps.worker import VersionMismatchError, code_version, compute, identity
@@ -364,7 +363,7 @@ def test_the_structures_of_compiled_classes_are_those_of_the_header(folder: Path
 
 def test_the_key_of_a_stored_run_has_the_digest_of_the_algorithm(folder: Path):
     def key() -> str:
-        text = _core.Expansion(scenario("lib:./mine.c").to_json()).canonical(0, 0)
+        text = scenario("lib:./mine.c").expansion.canonical(0, 0)
         return identity(text, code_version())
 
     before = key()
@@ -381,14 +380,14 @@ def test_files_that_a_class_reads_are_part_of_it(folder: Path):
 
     def key(text: str) -> str:
         (folder / "gain.txt").write_text(text)
-        return identity(_core.Expansion(scenario("python:mine:Wide").to_json()).canonical(0, 0), code_version())
+        return identity(scenario("python:mine:Wide").expansion.canonical(0, 0), code_version())
 
     keys = [key(text) for text in ("1", "2", "1")]
     assert keys[0] == keys[2] != keys[1]
 
 
 def test_a_worker_registers_what_a_scenario_names():
-    text = _core.Expansion(scenario("lib:./mine.c", "python:mine:Aimd").to_json()).canonical(0, 0)
+    text = scenario("lib:./mine.c", "python:mine:Aimd").expansion.canonical(0, 0)
     code = code_version()
     work = "import json, sys; from elephan.studies.sweeps.worker import compute; "
     work += "print(compute([tuple(json.loads(sys.argv[1]))], sys.argv[2]).rows[0]['status'])"

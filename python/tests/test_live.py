@@ -27,7 +27,7 @@ def test_samples_that_are_handed_over_are_those_of_the_result() -> None:
         pieces.append((flows, queues))
         return True
 
-    live = _core.run_live(SCENARIO.to_json(), 0.25, take)
+    live = _core.run_live(SCENARIO, 0.25, take)
     assert times == [k * 0.25 for k in range(13)]
     for which, name in enumerate(("flows", "queues")):
         for column in pieces[0][which]:
@@ -40,15 +40,14 @@ def test_samples_that_are_handed_over_are_those_of_the_result() -> None:
 
 def test_a_watched_run_can_be_cancelled_and_its_watcher_may_fail() -> None:
     with pytest.raises(KeyboardInterrupt):
-        _core.run_live(SCENARIO.to_json(), 0.25, lambda time_s, *_: time_s < 1)
+        _core.run_live(SCENARIO, 0.25, lambda time_s, *_: time_s < 1)
 
     def fails(*_: object) -> bool:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        _core.run_live(SCENARIO.to_json(), 0.25, fails)
+        _core.run_live(SCENARIO, 0.25, fails)
 
 
 def test_a_document_becomes_a_scenario_file() -> None:
-    text = _core.to_toml(json.dumps(dict(SCENARIO.document)))
-    assert tomllib.loads(text) == SCENARIO.document
+    assert tomllib.loads(SCENARIO.toml) == SCENARIO.document

@@ -28,7 +28,7 @@ LATE = "the links did not keep to their schedule"
 
 def test_in_virtual_time_the_probe_finds_the_path_of_the_page(monkeypatch):
     most_bytes, most_s, algorithms = 200_000_000, 40.0, ["cubic", "reno"]
-    virtual = _core.VirtualProbe(load(SCENARIO).to_json(), most_bytes, most_s, host_rate=2 * 10**9)
+    virtual = _core.VirtualProbe(load(SCENARIO), most_bytes, most_s, host_rate=2 * 10**9)
     monkeypatch.setattr(session, "time", SimpleNamespace(sleep=virtual.sleep))
     client = session.Session(virtual, most_bytes, most_s)
     shares = budget.plan(most_bytes, most_s, algorithms)

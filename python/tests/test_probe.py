@@ -186,7 +186,7 @@ def test_a_queue_that_drops_while_it_has_room_is_managed(seconds):
     gap = 1500 * 8 / (RATE.value * buffer.OVERLOAD)
     path = {"rate": "50 Mbit/s", "rtt": "40 ms", "buffer": "10 MB", "queue": "codel"}
     scenario = {"name": "codel", "duration": "1 s", "path": path, "flow": [{"cc": "reno"}]}
-    session = Session(_core.VirtualProbe(json.dumps(scenario), 10**9, 60.0), 10**9, 60.0)
+    session = Session(_core.VirtualProbe(_core.Scenario(scenario), 10**9, 60.0), 10**9, 60.0)
     seen = session.even("buffer", 1500, gap, int(seconds / gap))
     most = (np.nanmax(seen.forward) - np.nanmin(seen.forward)) * RATE.value / 8
     found = buffer.managed([seen], absent("B", "not filled", low=float(most)), RATE, NO_LOSS)

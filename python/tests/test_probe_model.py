@@ -3,7 +3,6 @@
 What does it answer where queues are managed, rates are policed, and delays vary?
 """
 
-import json
 from types import SimpleNamespace
 
 import pytest
@@ -48,7 +47,7 @@ def probed(monkeypatch):
 
     def over(path, seconds=18.0, most=40_000_000, stall_s=0.0, **host):
         scenario = {"name": "a path", "duration": "1 s", "path": path, "flow": [{"cc": "reno"}]}
-        virtual = _core.VirtualProbe(json.dumps(scenario), most, seconds, host_rate=HOST, **host)
+        virtual = _core.VirtualProbe(_core.Scenario(scenario), most, seconds, host_rate=HOST, **host)
         monkeypatch.setattr(session, "time", SimpleNamespace(sleep=virtual.sleep))
         client = session.Session(Busy(virtual, stall_s) if stall_s else virtual, most, seconds)
         found = measure.measure(client, budget.plan(most, seconds, []), [], "a path", lambda _: None).estimates

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 import elephan
-from elephan import _core
 from elephan.studies.sweeps import batches, loop
 from elephan.studies.sweeps.dataset import INDEX, SUPERSEDED
 from elephan.studies.sweeps.worker import code_version, identity
@@ -40,7 +39,7 @@ def sweep_of(keys: dict[str, list[str]]) -> elephan.Scenario:
 
 
 def identities(keys: dict[str, list[str]]) -> set[str]:
-    expansion = _core.Expansion(sweep_of(keys).to_json())
+    expansion = sweep_of(keys).expansion
     return {identity(expansion.canonical(point, 0), code_version()) for point in range(expansion.points)}
 
 

@@ -130,7 +130,7 @@ def test_a_change_in_mid_run_keeps_what_was_drawn_and_is_in_the_scenario(tmp_pat
 
 
 def _write(path: Path, document: dict[str, Any]) -> Path:
-    path.write_text(elephan._core.to_toml(json.dumps(document)))
+    path.write_text(elephan.Scenario(document).toml)
     return path
 
 
@@ -200,8 +200,7 @@ def test_a_new_flow_does_not_move_the_measuring_window(measure: dict[str, str]) 
     assert (summary.from_s, summary.to_s) == window
     # A file with the same flows, and without a window, is measured from the last start on.
     silent = {key: value for key, value in run.document.items() if key != "measure"}
-    described = json.loads(elephan._core.describe_plan(elephan.Scenario(silent).to_json()))
-    assert described["from_s"] != window[0]
+    assert elephan.Scenario(silent).plan["from_s"] != window[0]
 
 
 def test_a_change_that_reaches_back_makes_the_run_anew_and_says_so() -> None:

@@ -71,8 +71,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _loaded(document: dict[str, Any]) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(elephan._core.load_scenario(json.dumps(document), "scenario", [], json=True))
-    return loaded
+    return elephan._core.load_scenario(json.dumps(document), "scenario", [], json=True).document
 
 
 def _write(path: Path, value: object) -> None:

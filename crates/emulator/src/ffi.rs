@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_int, c_uint, c_ulong, c_ulonglong, c_void};
 use std::{env, fs, ptr, slice, str};
 
 use elephan_network::Parcel;
+use elephan_scenario::{Error, Plan, Scenario};
 use elephan_units::Time;
 
 use crate::events::Window;
@@ -72,6 +73,10 @@ fn time(ns: c_ulonglong) -> Time {
     Time::from_picos(ns.saturating_mul(1000))
 }
 
+fn resolved(scenario: &str) -> Result<Plan, Error> {
+    Scenario::from_json(scenario, "scenario", &[])?.resolve("scenario")
+}
+
 unsafe extern "C" fn open(
     scenario: *const c_char,
     length: c_ulong,
@@ -83,7 +88,8 @@ unsafe extern "C" fn open(
     let scenario = unsafe { slice::from_raw_parts(scenario.cast::<u8>(), length as usize) };
     let made = str::from_utf8(scenario)
         .map_err(|error| format!("scenario: expected UTF-8: {error}"))
-        .and_then(|scenario| Links::new(scenario, Guest(kernel)));
+        .and_then(|scenario| resolved(scenario).map_err(|error| error.to_string()))
+        .map(|plan| Links::new(&plan, Guest(kernel)));
     match made {
         Ok(network) => Box::into_raw(Box::new(network)),
         Err(message) => {

@@ -2,7 +2,7 @@
 
 use elephan_metrics::trace::{EventKind, EventTrace};
 use elephan_network::{Driver, Network, Parcel, Part, Recorded, Routes};
-use elephan_scenario::{Plan, Scenario};
+use elephan_scenario::Plan;
 use elephan_units::Time;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -48,16 +48,13 @@ pub struct Links<K> {
 }
 
 impl<K: Kernel> Links<K> {
-    /// The links of a scenario (JSON); the mistakes in it otherwise.
-    pub fn new(scenario: &str, kernel: K) -> Result<Self, String> {
-        let plan: Plan = Scenario::from_json(scenario, "scenario", &[])
-            .and_then(|scenario| scenario.resolve("scenario"))
-            .map_err(|error| error.to_string())?;
-        let network = Network::new(&plan, Self::FOLLOWS);
-        let routes = Routes::new(&plan, &network);
+    /// The links of a plan.
+    pub fn new(plan: &Plan, kernel: K) -> Self {
+        let network = Network::new(plan, Self::FOLLOWS);
+        let routes = Routes::new(plan, &network);
         let lateness = Histogram::new(2).expect("two digits are a valid precision");
-        let events = plan.trace.events.then(|| Events::new(&plan));
-        Ok(Self { network, routes, kernel, now: Time::ZERO, lateness, events })
+        let events = plan.trace.events.then(|| Events::new(plan));
+        Self { network, routes, kernel, now: Time::ZERO, lateness, events }
     }
 
     /// A packet leaves its host at `now`.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use elephan_emulator::{Kernel, Links, Window};
 use elephan_network::Parcel;
+use elephan_scenario::Plan;
 use elephan_units::Time;
 
 use crate::client::Client;
@@ -66,11 +67,11 @@ impl Default for NearHost {
 pub type VirtualClient = Client<VirtualPeer, VirtualWire>;
 
 impl VirtualClient {
-    /// Opens a session over the links of a scenario (JSON), with a server that permits so much.
-    pub fn over(scenario: &str, near: NearHost, permitted: Limits, wanted: Limits) -> Result<Self, Error> {
+    /// Opens a session over the links of a plan, with a server that permits so much.
+    pub fn over(plan: &Plan, near: NearHost, permitted: Limits, wanted: Limits) -> Result<Self, Error> {
         let (fates, settled) = mpsc::channel();
         let world = World {
-            links: Links::new(scenario, Fates(fates)).map_err(Error::Wrong)?,
+            links: Links::new(plan, Fates(fates)),
             settled,
             now_ns: 0,
             near,

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use elephan_scenario::plan::Cc;
 use elephan_units::OneOf;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use crate::{ScenarioError, plan};
+use crate::ScenarioError;
 
 fn known(name: &str) -> PyResult<&'static elephan_kernel::Entry> {
     elephan_kernel::find(name).ok_or_else(|| {
@@ -57,26 +56,10 @@ fn kernel_values(name: &str, settings: &str) -> PyResult<Vec<u64>> {
     known.values(&values).map_err(refused)
 }
 
-/// Name and settings (JSON) of the congestion control of each flow, and then of each crowd, in a scenario (JSON). Raises
-/// `ScenarioError` where it cannot be run.
-#[pyfunction]
-fn congestion_controls(scenario: &str) -> PyResult<Vec<(String, String)>> {
-    let plan = plan(scenario)?;
-    let settings = |cc: &Cc| {
-        let mut table = cc.table();
-        table.remove("name");
-        Value::Object(table).to_string()
-    };
-    let flows = plan.flows.iter().chain(plan.crowds.iter().map(|crowd| &crowd.flow));
-    Ok(flows.map(|flow| (flow.cc.name.to_owned(), settings(&flow.cc))).collect())
-}
-
 /// Adds the functions of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(kernel_algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(kernel_sources, module)?)?;
     module.add_function(wrap_pyfunction!(guest_sources, module)?)?;
-    module.add_function(wrap_pyfunction!(kernel_values, module)?)?;
-    module.add_function(wrap_pyfunction!(congestion_controls, module)?)?;
-    Ok(())
+    module.add_function(wrap_pyfunction!(kernel_values, module)?)
 }

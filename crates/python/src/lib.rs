@@ -1,14 +1,13 @@
 //! The Python extension module `elephan._core`: converts and forwards. Its callers are in `python/elephan`.
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
-mod estimate;
 mod foreign;
 #[cfg(feature = "hosts")]
 mod hosts;
 mod kernel;
 mod live;
 mod model;
-mod sweep;
+mod scenario;
 mod tables;
 mod vocabulary;
 mod watch;
@@ -24,13 +23,14 @@ use elephan_metrics::trace::{
     CrowdTrace, EventKind, EventTrace, FlowTrace, QueueTrace, StreamTrace, TransferTrace,
 };
 use elephan_metrics::{Control, Outcome, SoFar};
-use elephan_scenario::{Buffer, Files, Plan, Scenario, Syntax, parse};
+use elephan_scenario::{Buffer, Plan};
 use elephan_sim::Error;
 use elephan_units::{Rate, Time};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::scenario::Scenario;
 use crate::tables::columns;
 use crate::watch::{Cancel, watch};
 
@@ -96,13 +96,7 @@ impl Control for OneOf<'_> {
     }
 }
 
-fn plan(json: &str) -> PyResult<Plan> {
-    Scenario::from_json(json, "scenario", &[])
-        .and_then(|scenario| scenario.resolve("scenario"))
-        .map_err(scenario_error)
-}
-
-/// Runs scenarios (JSON) on `threads` threads (0: all cores); results in the same order.
+/// Runs scenarios on `threads` threads (0: all cores); results in the same order.
 ///
 /// Several runs go on side by side; a single one is divided among the threads. There are no more threads than cores. The
 /// calling thread calls `progress` every 50 ms with the share that is done, and runs signal handlers. What they raise ends the
@@ -113,13 +107,13 @@ fn plan(json: &str) -> PyResult<Plan> {
 #[pyo3(signature = (scenarios, threads=0, progress=None, captures=None, cancel=None))]
 fn run_many(
     py: Python<'_>,
-    scenarios: Vec<String>,
+    scenarios: Vec<Py<Scenario>>,
     threads: usize,
     progress: Option<Py<PyAny>>,
     captures: Option<BTreeMap<String, PathBuf>>,
     cancel: Option<Py<Cancel>>,
 ) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let plans = scenarios.iter().map(|json| plan(json)).collect::<PyResult<Vec<Plan>>>()?;
+    let plans = scenarios.iter().map(|one| one.get().plan(py)).collect::<PyResult<Vec<&Plan>>>()?;
     let own = Cancel::default();
     let all = Progress {
         cancel: cancel.as_ref().map_or(&own, Py::get),
@@ -178,40 +172,6 @@ pub(crate) fn tables_of(
     Ok(result)
 }
 
-/// Reads a text (TOML, or JSON where `json`) as a plain document, and returns it as JSON. Nothing else is checked. Raises
-/// `ScenarioError`, with the name `file`, where it is neither.
-#[pyfunction]
-#[pyo3(signature = (text, file, json=false))]
-fn parse_document(text: &str, file: &str, json: bool) -> PyResult<String> {
-    let syntax = if json { Syntax::Json } else { Syntax::Toml };
-    Ok(parse(text, file, syntax).map_err(scenario_error)?.to_string())
-}
-
-/// Reads a scenario (TOML, or JSON where `json`), and returns it as JSON with all defaults written out. It sets
-/// `overrides`, and checks that the scenario works at every point of its sweep, and that no point is beyond the limits of
-/// events, rows and memory unless it may be `large`. Files that it names are read only where `files` allows it. Raises
-/// `ScenarioError` with a line for each mistake.
-#[pyfunction]
-#[pyo3(signature = (text, file, overrides, json=false, files=false, large=false))]
-fn load_scenario(
-    py: Python<'_>,
-    text: &str,
-    file: &str,
-    overrides: Vec<(String, String)>,
-    json: bool,
-    files: bool,
-    large: bool,
-) -> PyResult<String> {
-    let syntax = if json { Syntax::Json } else { Syntax::Toml };
-    let files = if files { Files::Allowed } else { Files::Refused };
-    let scenario = parse(text, file, syntax)
-        .and_then(|document| Scenario::from_document(document, file, &overrides, files))
-        .map_err(scenario_error)?;
-    let expansion = scenario.expansion(file).map_err(scenario_error)?;
-    estimate::check(py, &expansion, large)?;
-    Ok(serde_json::to_string(&scenario).expect("a scenario is always JSON"))
-}
-
 /// Impact on Standard TCP (Li 2006, equation 9.1), from goodputs in one unit. It is the goodput of the remaining flows
 /// without the others over that with them: above 1 they are harmed.
 #[pyfunction]
@@ -219,26 +179,10 @@ fn impact(without: f64, with_others: f64) -> f64 {
     elephan_metrics::formula::impact(without, with_others)
 }
 
-/// A scenario (JSON) with every key of its stack, those that its profile sets included (JSON). Raises `ScenarioError` where a
-/// key of `tcp` cannot be read.
-#[pyfunction]
-fn shown(scenario: &str) -> PyResult<String> {
-    let scenario = Scenario::from_json(scenario, "scenario", &[]).map_err(scenario_error)?;
-    let shown = scenario.shown("scenario").map_err(scenario_error)?;
-    serde_json::to_string(&shown).map_err(|error| PyValueError::new_err(error.to_string()))
-}
-
-/// The sampling interval of a scenario (JSON), such as `200 ms`. Raises `ScenarioError` where the scenario cannot be read.
-#[pyfunction]
-fn trace_interval(scenario: &str) -> PyResult<String> {
-    let scenario = Scenario::from_json(scenario, "scenario", &[]).map_err(scenario_error)?;
-    Ok(scenario.trace_interval().to_string())
-}
-
 /// The JSON Schema of the scenario file, as JSON.
 #[pyfunction]
 fn schema() -> String {
-    Scenario::schema().to_string()
+    elephan_scenario::Scenario::schema().to_string()
 }
 
 /// The number that a quantity of a scenario file stands for, and its unit. Units are `bit_s`, `s`, `bytes`, `packets`, or
@@ -256,16 +200,6 @@ fn quantity(text: &str) -> Option<(f64, &'static str)> {
         Buffer::Packets(packets) => Some((packets as f64, "packets")),
         Buffer::Bytes(bytes) => Some((bytes.get() as f64, "bytes")),
     }
-}
-
-/// A document (JSON) as the text of a scenario file, in TOML. Raises `ScenarioError` where TOML cannot say it.
-#[pyfunction]
-fn to_toml(json: &str) -> PyResult<String> {
-    let error = |problem: String| {
-        ScenarioError::new_err(format!("scenario: expected what TOML can say, found: {problem}"))
-    };
-    let value: toml::Table = serde_json::from_str(json).map_err(|e| error(e.to_string()))?;
-    toml::to_string_pretty(&value).map_err(|e| error(e.to_string()))
 }
 
 /// What a build without the feature `hosts` says of the names that it lacks (PEP 562). Raises `ImportError`; `AttributeError` for the names of
@@ -286,28 +220,21 @@ fn __getattr__(name: &str) -> PyResult<()> {
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ScenarioError", module.py().get_type::<ScenarioError>())?;
     module.add("AlgorithmError", module.py().get_type::<AlgorithmError>())?;
-    module.add_class::<sweep::Expansion>()?;
     module.add_class::<Cancel>()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("EVENT_KINDS", EventKind::NAMES.to_vec())?;
     for function in [
         wrap_pyfunction!(run_many, module)?,
-        wrap_pyfunction!(load_scenario, module)?,
-        wrap_pyfunction!(parse_document, module)?,
-        wrap_pyfunction!(estimate::estimate, module)?,
-        wrap_pyfunction!(shown, module)?,
-        wrap_pyfunction!(trace_interval, module)?,
         wrap_pyfunction!(schema, module)?,
         wrap_pyfunction!(impact, module)?,
-        wrap_pyfunction!(to_toml, module)?,
         wrap_pyfunction!(quantity, module)?,
         wrap_pyfunction!(live::run_live, module)?,
-        wrap_pyfunction!(live::describe_plan, module)?,
         wrap_pyfunction!(vocabulary::vocabulary, module)?,
         wrap_pyfunction!(vocabulary::one_of, module)?,
     ] {
         module.add_function(function)?;
     }
+    scenario::register(module)?;
     foreign::register(module)?;
     kernel::register(module)?;
     tables::register(module)?;

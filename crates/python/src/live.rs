@@ -3,11 +3,11 @@
 use std::sync::Mutex;
 
 use elephan_metrics::{Control, SoFar};
-use elephan_units::{Rate, Time};
+use elephan_units::Time;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::json;
 
+use crate::scenario::Scenario;
 use crate::tables::live_rows;
 use crate::watch::{Cancel, watch};
 
@@ -44,30 +44,7 @@ impl Control for Watched<'_> {
     }
 }
 
-/// The names of the flows and links of a scenario (JSON), as JSON. It also has the links' rates, the measuring window, and the
-/// longest round-trip time of a flow without queueing. Raises `ScenarioError` where it cannot be run.
-#[pyfunction]
-pub fn describe_plan(scenario: &str) -> PyResult<String> {
-    let plan = crate::plan(scenario)?;
-    let links: Vec<_> = plan
-        .links
-        .iter()
-        .map(|link| json!({ "name": link.name, "rate_bit_s": link.config.rate.map(Rate::bits_per_sec) }))
-        .collect();
-    let labels: Vec<_> = plan.flows.iter().map(|flow| &flow.label).collect();
-    let base_rtt = plan.flows.iter().map(|flow| flow.rtt).max().unwrap_or(Time::ZERO);
-    Ok(json!({
-        "labels": labels,
-        "links": links,
-        "bottleneck": plan.bottleneck,
-        "from_s": plan.measure.from.secs_f64(),
-        "to_s": plan.measure.to.secs_f64(),
-        "base_rtt_s": base_rtt.secs_f64(),
-    })
-    .to_string())
-}
-
-/// Runs a scenario (JSON) and hands over its samples as they come. It calls `callback(time_s, flows, queues)` every
+/// Runs a scenario and hands over its samples as they come. It calls `callback(time_s, flows, queues)` every
 /// `interval_s` of simulated time with those that are new; the run pauses until it returns, and ends where it returns
 /// false. Nothing is captured.
 ///
@@ -75,23 +52,23 @@ pub fn describe_plan(scenario: &str) -> PyResult<String> {
 /// `cancel` lets another thread stop it. Raises `ScenarioError` where the scenario cannot be run.
 #[pyfunction]
 #[pyo3(signature = (scenario, interval_s, callback, cancel=None, listen=None))]
-pub fn run_live<'py>(
-    py: Python<'py>,
-    scenario: &str,
+pub fn run_live(
+    py: Python<'_>,
+    scenario: Py<Scenario>,
     interval_s: f64,
     callback: Py<PyAny>,
     cancel: Option<Py<Cancel>>,
     listen: Option<Py<PyAny>>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let plan = crate::plan(scenario)?;
+) -> PyResult<Bound<'_, PyDict>> {
+    let plan = scenario.get().plan(py)?;
     let interval = Time::from_secs_f64(interval_s);
     let own = Cancel::default();
     let cancel = cancel.as_ref().map_or(&own, Py::get);
     let watched = Watched { interval, callback, cancel, state: Mutex::new((0, 0, None)) };
     let tell = |py: Python<'_>| listen.as_ref().map_or(Ok(()), |listen| listen.call0(py).map(drop));
-    let outcome = watch(py, cancel, tell, || elephan_sim::run(&plan, &watched))?;
+    let outcome = watch(py, cancel, tell, || elephan_sim::run(plan, &watched))?;
     if let Some(error) = watched.state.into_inner().expect("a single thread").2 {
         return Err(error);
     }
-    crate::convert(py, outcome.map_err(crate::run_error)?, &plan)
+    crate::convert(py, outcome.map_err(crate::run_error)?, plan)
 }

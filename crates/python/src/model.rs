@@ -19,7 +19,7 @@ use serde_json::{Value as Json, json};
 use crate::ScenarioError;
 use crate::watch::{Cancel, watch};
 
-fn bad(message: impl ToString) -> PyErr {
+pub fn bad(message: impl ToString) -> PyErr {
     ScenarioError::new_err(message.to_string())
 }
 
@@ -196,14 +196,14 @@ fn describe(plan: &Plan, &(first, count, starts): &(usize, u64, f64)) -> Json {
     })
 }
 
-/// What the fluid model needs of a scenario (JSON), as JSON: numbers in s, bit/s and packets. Raises `ScenarioError` where it has more
-/// than one bottleneck, or traffic that is no bulk transfer.
-#[pyfunction]
-fn fluid_plan(scenario: &str) -> PyResult<String> {
+/// What the fluid model needs of a plan: numbers in s, bit/s and packets.
+///
+/// # Errors
+/// `ScenarioError` where it has more than one bottleneck, or traffic that is no bulk transfer.
+pub fn fluid_plan(plan: &Plan) -> PyResult<Json> {
     let refuse = |key: &str, expected: &str, found: &str| {
         bad(format!("scenario: {key}: engine \"model\": expected {expected}, found {found}"))
     };
-    let plan = crate::plan(scenario)?;
     let replayed = plan.replays.iter().map(|replay| replay.link as usize);
     let scheduled = plan.links.iter().position(|link| link.config.schedule.is_some());
     if let Some(link) = replayed.chain(scheduled).min() {
@@ -256,7 +256,7 @@ fn fluid_plan(scenario: &str) -> PyResult<String> {
         classes[class].2 += start;
         members.push(class);
     }
-    let classes: Vec<Json> = classes.iter().map(|class| describe(&plan, class)).collect();
+    let classes: Vec<Json> = classes.iter().map(|class| describe(plan, class)).collect();
     let packet = plan.flows.first().map_or(1500, |flow| flow.tcp.packet.get());
     if plan.flows.iter().any(|flow| flow.tcp.packet.get() != packet) {
         return Err(refuse("tcp.packet", "one size for all flows", "several"));
@@ -282,7 +282,7 @@ fn fluid_plan(scenario: &str) -> PyResult<String> {
         }
         other => return Err(refuse("path.queue", "droptail or red", other.name())),
     };
-    let plan = json!({
+    Ok(json!({
         "link": bottleneck.name,
         "rate_bit_s": rate.bits_per_sec(),
         "buffer_packets": buffer,
@@ -300,8 +300,7 @@ fn fluid_plan(scenario: &str) -> PyResult<String> {
         "to_s": plan.measure.to.secs_f64(),
         "interval_s": plan.measure.interval.secs_f64(),
         "trace_s": plan.trace.interval.secs_f64(),
-    });
-    Ok(plan.to_string())
+    }))
 }
 
 /// A summary in which nothing has happened, with one flow and one link, as JSON: what engines outside Rust fill in.
@@ -392,7 +391,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Model>()?;
     for function in [
         wrap_pyfunction!(fluid, module)?,
-        wrap_pyfunction!(fluid_plan, module)?,
         wrap_pyfunction!(empty_summary, module)?,
         wrap_pyfunction!(independent_window, module)?,
         wrap_pyfunction!(pftk_bit_s, module)?,

@@ -139,8 +139,8 @@ impl Expansion {
         let runs = check_runs(self.points, self.repeats).filter(|_| !large);
         let refused = runs.map(|mistake| Err(Error { file: self.file.clone(), mistakes: vec![mistake] }));
         let estimate = move |number| {
-            let estimate = self.point(number)?.scenario.check(&self.file, large);
-            estimate.map_err(|error| self.at(number, error))
+            let checked = self.point(number)?.scenario.check(&self.file, large);
+            checked.map(|plan| plan.estimate).map_err(|error| self.at(number, error))
         };
         refused.into_iter().chain((0..self.points).map(estimate))
     }

@@ -16,6 +16,8 @@ mod record;
 mod report;
 mod state;
 
+use std::borrow::Borrow;
+
 use elephan_metrics::{Control, Outcome};
 use elephan_scenario::Plan;
 use rayon::prelude::*;
@@ -87,13 +89,18 @@ fn carry_out<const DETAILED: bool>(
 ///
 /// # Panics
 /// If the operating system does not provide this number of threads.
-pub fn run_many<C: Control>(
-    plans: &[Plan],
+pub fn run_many<P: Borrow<Plan> + Sync, C: Control>(
+    plans: &[P],
     threads: usize,
     control: impl Fn(usize) -> C + Sync,
 ) -> Vec<Result<Outcome, Error>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
     pool.install(|| {
-        plans.par_iter().enumerate().with_max_len(1).map(|(i, plan)| run(plan, &control(i))).collect()
+        plans
+            .par_iter()
+            .enumerate()
+            .with_max_len(1)
+            .map(|(i, plan)| run(plan.borrow(), &control(i)))
+            .collect()
     })
 }

@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,19 @@ from elephan.api.outline import html, outline
 from elephan.foreign import names
 
 
-@dataclass(frozen=True)
-class Scenario:
+class Scenario(_core.Scenario):
     """A validated scenario with all defaults written out.
 
-    `document` has the form of the scenario file.
+    `document` has the form of the scenario file; scenarios are equal if their documents are.
     """
 
-    document: Mapping[str, Any]
+    def __eq__(self, other: object) -> bool:
+        return self.document == other.document if isinstance(other, Scenario) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment] # as a document
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scenario, (self.document,)
 
     def __repr__(self) -> str:
         return f"<Scenario {self.name}: {self.outline}>"
@@ -38,25 +42,20 @@ class Scenario:
         """Name of the scenario."""
         return str(self.document["name"])
 
-    @property
-    def trace_interval(self) -> str:
-        """Sampling interval of flows and queues: `trace.interval`, or its default, which depends on the number of flows."""
-        return _core.trace_interval(self.to_json())
-
     def to_json(self) -> str:
         """The scenario as JSON."""
         return json.dumps(self.document)
 
     def expand(self) -> list[tuple["Scenario", dict[str, Any]]]:
         """All points of the scenario's sweep with their settings; the scenario itself if it has no sweep."""
-        expansion = _core.Expansion(self.to_json())
+        expansion = self.expansion
         repeated = "repeat" in self.document.get("sweep", {})
         expanded = []
         for number in range(expansion.points):
             for repeat in range(expansion.repeats):
                 scenario, settings = expansion.point(number, repeat)
                 more = {"repeat": repeat} if repeated else {}
-                expanded.append((Scenario(json.loads(scenario)), {**json.loads(settings), **more}))
+                expanded.append((Scenario(scenario), {**settings, **more}))
         return expanded
 
     def with_settings(self, settings: Mapping[str, str], *, large: bool = False) -> "Scenario":
@@ -71,8 +70,7 @@ def _checked(text: str, file: str, settings: Mapping[str, str], *, as_json: bool
         folder = Path(file).parent if file != "scenario" else Path()
         document, settings = names.provide(document, settings, file, folder.absolute())
         text, as_json = json.dumps(document), True
-    document = _core.load_scenario(text, file, list(settings.items()), as_json, files=True, large=large)
-    return Scenario(json.loads(document))
+    return Scenario(_core.load_scenario(text, file, list(settings.items()), as_json, files=True, large=large))
 
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -15,7 +15,7 @@ from elephan.engines.run import run
 
 # Where there is no terminal, a line comes this often; nothing is said of a command that is expected to take less.
 LINES_S = 10.0
-# Most processor time of an event of `_core.estimate`, where one of `_event_s` takes 25 ns: other runs take up to three times
+# Most processor time of an event of `Scenario.estimate`, where one of `_event_s` takes 25 ns: other runs take up to three times
 # as much for an event. The fluid model has no packets, and takes a second or two.
 EVENT_S = {"sim": 100e-9, "kernel": 8e-6, "model": 0.0, "linux": 0.0}
 USUAL_EVENT_S = 25e-9
@@ -50,7 +50,7 @@ def announce(scenarios: Sequence[Scenario], repeat: int = 1, cores: int = 0) -> 
         real_s = repeat * sum(_core.seconds(one.document["duration"]) for one in scenarios)
         Terminal(stderr=True).message(f"{what} in real time: {span(real_s)}")
         return
-    events_s = (_core.estimate(one.to_json())["events"][0] * EVENT_S[one.document["engine"]] for one in scenarios)
+    events_s = (one.estimate["events"][0] * EVENT_S[one.document["engine"]] for one in scenarios)
     most_s = repeat * sum(events_s) / cores
     # The measurement takes longer than a short run.
     if most_s > LINES_S / 4 and (most_s := most_s * _event_s() / USUAL_EVENT_S) > LINES_S:
@@ -63,7 +63,7 @@ def _event_s() -> float:
     sample = dumbbell(rate="250 Mbit/s", rtt="82 ms", buffer="20% bdp", duration="20 s", flows=[flow("reno")])
     begun_s = time.process_time()
     run(sample)
-    return (time.process_time() - begun_s) / _core.estimate(sample.to_json())["events"][0]
+    return (time.process_time() - begun_s) / sample.estimate["events"][0]
 
 
 class Lines:

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from elephan import _core
 from elephan.api.scenario import copy_examples, examples, load, schema
 from elephan.base.table import Table, text_heads
 from elephan.base.text import Terminal, echo
@@ -28,8 +27,8 @@ def check(
 
     For a valid file, print upper bounds of the events, rows and memory of its largest run.
     """
-    text = load(file, assignments(settings), large=large).to_json()
-    expansion, most = _core.Expansion(text), _core.estimate(text)
+    scenario = load(file, assignments(settings), large=large)
+    expansion, most = scenario.expansion, scenario.estimate
     points = expansion.points * expansion.repeats
     out.print(f"{file}: valid, {points} run{'s' if points > 1 else ''}")
     figures = (("events", "events", 1.0), ("rows", "rows", 1.0), ("bytes", "MB of memory", 1e-6))
@@ -44,7 +43,7 @@ def show(
     settings: Settings = None,
 ) -> None:
     """Print a scenario as TOML with every key of its stack: the defaults, and those that `tcp.profile` sets."""
-    table = _core.to_toml(_core.shown(load(file, assignments(settings)).to_json()))
+    table = load(file, assignments(settings)).shown.toml
     echo(table)
 
 

@@ -53,7 +53,7 @@ def links(scenario: Scenario) -> Iterator[Links]:
 
     def hold() -> None:
         try:
-            quality.append(json.loads(_core.hold_links(scenario.to_json(), over, enter)))
+            quality.append(json.loads(_core.hold_links(scenario, over, enter)))
         except BaseException as error:
             failed.append(error)
         finally:

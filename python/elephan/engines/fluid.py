@@ -39,7 +39,7 @@ def run(scenario: Scenario, *, progress: Callable[[float], object] | None = None
     Raises `ScenarioError` for features that the model does not cover.
     """
     started = time.perf_counter()
-    plan = json.loads(_core.fluid_plan(scenario.to_json()))
+    plan = scenario.fluid_plan
     classes = _classes(plan)
     rate = plan["rate_bit_s"] / (8.0 * plan["packet_bytes"])
     course = integrate(

@@ -1,6 +1,5 @@
 """Runs in processes of their own: code from outside that crashes ends its own run, and no other."""
 
-import json
 import os
 import pickle
 import signal
@@ -46,7 +45,7 @@ def run(
     try:
         # A process that has crashed reads nothing; `_answer` finds that out.
         with suppress(BrokenPipeError):
-            pickle.dump((scenario.to_json(), captures, threads), process.stdin)
+            pickle.dump((scenario, captures, threads), process.stdin)
             process.stdin.flush()
         while isinstance(message := _answer(process.stdout), float):
             if cancel is not None and cancel.is_set():
@@ -118,7 +117,7 @@ def serve() -> None:
     output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     asked: IO[bytes] = sys.stdin.buffer
-    text, captures, threads = pickle.load(asked)
+    scenario, captures, threads = pickle.load(asked)
     threading.Thread(target=_end_with, args=(asked,), daemon=True).start()
 
     def tell(message: Any) -> None:
@@ -126,8 +125,8 @@ def serve() -> None:
         output.flush()
 
     try:
-        names.provide_all(text)
-        message: Any = simulate(Scenario(json.loads(text)), progress=tell, captures=captures, threads=threads)
+        names.provide_all(scenario.to_json())
+        message: Any = simulate(scenario, progress=tell, captures=captures, threads=threads)
     # A panic of the extension module is not an `Exception`.
     except BaseException as error:
         message = _sent(error), error.__cause__ and _sent(error.__cause__)

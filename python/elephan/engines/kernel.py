@@ -26,8 +26,7 @@ def run(scenario: Scenario, *, progress: Progress | None = None) -> Run:
 
     Raises `ScenarioError` for unsupported settings, `KernelError` without an image, `OSError` if the guest fails.
     """
-    text = scenario.to_json()
-    wrong = _core.linux_unsupported(text, guest=True)
+    wrong = _core.linux_unsupported(scenario, guest=True)
     if wrong:
         raise _core.ScenarioError("\n".join(wrong))
     for file in (INIT, LINKS):
@@ -38,6 +37,6 @@ def run(scenario: Scenario, *, progress: Progress | None = None) -> Run:
     found = image.find(scenario.document.get("kernel", {}).get("version"))
     started = time.perf_counter()
     guest = Registered()
-    names = of_flows(_core.congestion_controls(text), STOCK, guest.name_of)
-    result = _core.run_guest(text, names, guest.loads, image=found.path, files=(INIT, LINKS), progress=progress)
+    names = of_flows(scenario.congestion_controls, STOCK, guest.name_of)
+    result = _core.run_guest(scenario, names, guest.loads, image=found.path, files=(INIT, LINKS), progress=progress)
     return from_columns(scenario, result, "kernel", found.identity, time.perf_counter() - started)

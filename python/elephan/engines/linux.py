@@ -41,8 +41,7 @@ def run(
         raise _core.ScenarioError(
             "scenario: sweep: expected none with the linux engine, found one; run its points one by one"
         )
-    text = scenario.to_json()
-    wrong = _core.linux_unsupported(text)
+    wrong = _core.linux_unsupported(scenario)
     if wrong:
         raise _core.ScenarioError("\n".join(wrong))
     if os.geteuid() != 0:
@@ -56,7 +55,7 @@ def run(
                 raise kernel.KernelError("\n".join(lines))
             return held.name_of(name, settings)
 
-        controls = _core.congestion_controls(text)
+        controls = scenario.congestion_controls
         # A module that is not loaded is not listed.
         asked = {name.removeprefix(LINUX) for name, _ in controls}
         there = [*kernel.available(), *sorted(filter(kernel_has, asked - {*kernel.available()}))]
@@ -66,7 +65,7 @@ def run(
             return [[names[0] if word == "{cc}" else word for word in command] for command in commands]
 
         result = _core.run_linux(
-            text,
+            scenario,
             names,
             large_segments=large_segments,
             sender_commands=named(sender_commands),

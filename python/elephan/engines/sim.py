@@ -25,7 +25,7 @@ def run_all(
     """Run scenarios on `threads` (0: on all cores), with results in the same order."""
     started = time.perf_counter()
     try:
-        results = _core.run_many([scenario.to_json() for scenario in scenarios], threads, progress, captures, cancel)
+        results = _core.run_many(scenarios, threads, progress, captures, cancel)
     except _core.AlgorithmError as error:
         raise _core.AlgorithmError(f"{error}{_line_of(error.__cause__)}") from error.__cause__
     wall = time.perf_counter() - started

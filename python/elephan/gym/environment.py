@@ -133,7 +133,7 @@ class Environment(gymnasium.Env[Observation, np.ndarray[Any, Any]]):
         super().reset(seed=seed, options=options)
         self.close()
         scenario = self._draw()
-        names = [name for name, _ in _core.congestion_controls(scenario.to_json())]
+        names = [name for name, _ in scenario.congestion_controls]
         engine = scenario.document["engine"]
         if names.count(AGENT) != 1 or engine != "sim":
             expected, found = f"one flow with cc = {AGENT!r} on the engine sim", f"{names.count(AGENT)} on {engine}"

@@ -168,7 +168,7 @@ def described(
 def dumbbell_of(document: Mapping[str, Any]) -> Scenario:
     """A scenario of a document, without the tables that are none."""
     text = json.dumps({key: value for key, value in document.items() if value is not None})
-    return Scenario(json.loads(_core.load_scenario(text, "path", [], json=True, large=True)))
+    return Scenario(_core.load_scenario(text, "path", [], json=True, large=True))
 
 
 def recorded(result: Mapping[str, Any], cc: str, path: Scenario | None, wall_s: float) -> Run:

@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from elephan import _core
 from elephan.api.run import Run
 from elephan.base.documents import inside
 from elephan.base.kinds import DIFFERENCE
@@ -29,7 +28,7 @@ def read(folder: Path) -> Content:
         kind=DIFFERENCE.name,
         title=pair.name,
         command=f"elephan compare-engines {file_name(scenario.name)}.toml --engine {engine}",
-        scenario=_core.to_toml(scenario.to_json()),
+        scenario=scenario.toml,
         tables=[table([pair]), *both.tables],
         notes=["The scenario below is the kernel's."],
     )

@@ -15,6 +15,7 @@ from elephan.api import tables
 from elephan.api.metrics import METRICS, bounds
 from elephan.api.pictures.data import Axis, Cells, Chart, LackingError, Points, Runs, Series, sentences
 from elephan.api.pictures.kinds import KINDS
+from elephan.api.scenario import Scenario
 from elephan.base.table import Table, text_heads
 from elephan.base.text import file_name
 from elephan.report.content import Content
@@ -72,7 +73,7 @@ def read_sweep(folder: Path) -> Content:
         ],
         notes=named(data.losses(), "repeat the sweep to run them"),
         command=f"elephan sweep {file_name(description['name'])}.toml",
-        scenario=_core.to_toml(json.dumps(description["scenario"])),
+        scenario=Scenario(description["scenario"]).toml,
         tables=[table, *_failures(every, keys)],
         runs=runs,
         figures=[*_responses(description["scenario"], data), *figures_of(runs)],

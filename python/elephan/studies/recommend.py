@@ -15,7 +15,6 @@ A score is between 0 and 1, a criterion's the mean over its evidence. Utilisatio
 halves, 1e-4 and 10 s, are choices: they move scores, and orders only between near equals.
 """
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -132,7 +131,7 @@ def _first(cc: str, rate: str, rtt: str, buffer: str) -> tuple[dict[str, Any], f
     start loses a thousand packets in a pipe of ten thousand, and Standard TCP is longer than an epoch in coming back.
     """
     alone = dumbbell(rate=rate, rtt=rtt, buffer=buffer, flows=[flow(cc)], duration="1 s")
-    path = json.loads(_core.fluid_plan(alone.to_json()))
+    path = alone.fluid_plan
     packets_s, rtt_s = path["rate_bit_s"] / (8 * path["packet_bytes"]), path["classes"][0]["rtt_s"]
     full = packets_s * rtt_s + path["buffer_packets"]
     left = max(round(Model(cc).core.beta(full) * full), 2)

@@ -27,7 +27,7 @@ class Limits:
     links: int = 200
     # Tables of any other kind, such as events.
     tables: int = 1000
-    # Upper bounds of `_core.estimate`; most runs take a fraction of them. This many events take a few minutes.
+    # Upper bounds of `Scenario.estimate`; most runs take a fraction of them. This many events take a few minutes.
     events: int = 2_000_000_000
     # Rows of all tables: about 100 bytes each, in this process and on the page.
     samples: int = 1_000_000
@@ -53,7 +53,7 @@ def amount(text: str) -> float:
 def checked(document: Mapping[str, Any], limits: Limits) -> Scenario:
     """A scenario that a page may run. Raises `ScenarioError` with a line for each reason why it may not."""
     scenario = loaded(document, limits)
-    problems = [f"scenario: {line}" for line in _problems(scenario.document, limits)]
+    problems = [f"scenario: {line}" for line in _problems(scenario, limits)]
     if problems:
         raise _core.ScenarioError("\n".join(problems))
     return scenario
@@ -69,7 +69,7 @@ def loaded(document: Any, limits: Limits) -> Scenario:
         problems = [*_too_many(document, limits), *names.refused(document, engine=str(document.get("engine", "sim")))]
     if problems:
         raise _core.ScenarioError("\n".join(f"scenario: {problem}" for problem in problems))
-    return Scenario(json.loads(_core.load_scenario(json.dumps(document), "scenario", [], json=True)))
+    return Scenario(_core.load_scenario(json.dumps(document), "scenario", [], json=True))
 
 
 def _too_many(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:
@@ -95,14 +95,15 @@ def _count(tables: Any) -> int:
     return sum(number(one, "count") * number(one, "users") for one in tables) if isinstance(tables, list) else 0
 
 
-def _problems(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:
+def _problems(scenario: Scenario, limits: Limits) -> Iterator[str]:
+    document = scenario.document
     if document.get("engine", "sim") not in ("sim", "kernel"):
         yield f'engine: expected sim or kernel on this page, found "{document["engine"]}"; use the command line'
     for key in ("events", "pcap"):
         if document.get("trace", {}).get(key):
             yield f"trace.{key}: expected none on this page, found some; use the command line"
     most = {"events": limits.events, "rows": limits.samples, "bytes": limits.memory_bytes}
-    for what, (found, key) in _core.estimate(json.dumps(document)).items():
+    for what, (found, key) in scenario.estimate.items():
         if found > most[what]:
             limit = f"expected at most {most[what]:.1g} {what} on this page"
             yield f"{key}: {limit}, found up to {found:.2g}; use the command line"

@@ -181,7 +181,7 @@ class LiveRun:
 
     def _simulate(self, scenario: Scenario, watcher: "_Watcher") -> Run:
         started = time.perf_counter()
-        result = _core.run_live(scenario.to_json(), self._interval(), watcher, self._cancel, watcher.listen)
+        result = _core.run_live(scenario, self._interval(), watcher, self._cancel, watcher.listen)
         return from_columns(scenario, result, time.perf_counter() - started)
 
     def _on_guest(self, scenario: Scenario, watcher: "_Watcher") -> Run:
@@ -269,7 +269,7 @@ class LiveRun:
             self._tell({"type": "samples", "time_s": self.time_s, **told})
 
     def _introduce(self, kind: str) -> None:
-        self._described = json.loads(_core.describe_plan(self.scenario.to_json()))
+        self._described = self.scenario.plan
         duration_s = amount(self.scenario.document["duration"])
         self._tell(
             {

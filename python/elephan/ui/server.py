@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from elephan import _core
 from elephan.api.pictures.over_time import QUANTITIES
 from elephan.api.registry import algorithms, slow_starts
-from elephan.api.scenario import schema
+from elephan.api.scenario import Scenario, schema
 from elephan.base.documents import damage
 from elephan.report.content import Content
 from elephan.report.write import page as report_page
@@ -312,7 +312,7 @@ class _Api:
         """A scenario as a file."""
         document = _part(await _body(request), "document")
         await run_in_threadpool(checked, document, self.limits)
-        return PlainTextResponse(_core.to_toml(json.dumps(document)), media_type="application/toml")
+        return PlainTextResponse(Scenario(document).toml, media_type="application/toml")
 
     async def open(self, request: Request) -> Response:
         """A scenario file as a document."""

@@ -100,11 +100,11 @@ class _Sweep:
         checked(plain, limits)
         self._count(sweep, limits)
         _refuse({"sweep": sweep})
-        text = _core.load_scenario(json.dumps({**plain, "sweep": sweep}), "scenario", [], json=True)
-        self._scenario = Scenario(json.loads(text))
-        expansion = _core.Expansion(self._scenario.to_json())
+        text = json.dumps({**plain, "sweep": sweep})
+        self._scenario = Scenario(_core.load_scenario(text, "scenario", [], json=True))
+        expansion = self._scenario.expansion
         self.total = expansion.points * expansion.repeats
-        points = [json.loads(expansion.point(point, 0)[0]) for point in range(expansion.points)]
+        points = [expansion.point(point, 0)[0].document for point in range(expansion.points)]
         for point in points:
             point.pop("sweep", None)
         _afford([checked(point, limits) for point in points], expansion.repeats, limits)
@@ -155,7 +155,7 @@ def _refuse(document: Mapping[str, Any]) -> None:
 
 def _afford(each: Sequence[Scenario], repeats: int, limits: Limits) -> None:
     """Refuse what would take too long. `each` has one scenario for each point or algorithm."""
-    events = repeats * sum(_core.estimate(scenario.to_json())["events"][0] for scenario in each)
+    events = repeats * sum(scenario.estimate["events"][0] for scenario in each)
     if events > limits.study_events:
         most = f"expected at most {limits.study_events:.1g} events of all runs on this page"
         raise _core.ScenarioError(f"scenario: {most}, found up to {events:.2g}; use the command line")

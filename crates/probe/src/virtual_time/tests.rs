@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use elephan_scenario::{Plan, Scenario};
+
 use super::{FAR_EPOCH_NS, KEYS, NEAR_EPOCH_NS, NearHost, SESSION, VirtualClient};
 use crate::Error;
 use crate::client::Stream;
@@ -22,13 +24,18 @@ const EXCHANGE_NS: u64 = 2 * (WAY_NS + 100_000);
 /// The first stream begins after two of them.
 const FIRST_NS: u64 = 2 * EXCHANGE_NS;
 
-/// The scenario of a path.
-fn scenario(path: &str) -> String {
-    format!(r#"{{ "name": "known", "duration": "1 s", "path": {{ {path} }}, "flow": [{{ "cc": "reno" }}] }}"#)
+/// The plan of a path.
+fn plan(path: &str) -> Plan {
+    let text = format!(
+        r#"{{ "name": "known", "duration": "1 s", "path": {{ {path} }}, "flow": [{{ "cc": "reno" }}] }}"#
+    );
+    Scenario::from_json(&text, "known", &[])
+        .and_then(|scenario| scenario.resolve("known"))
+        .expect("a scenario")
 }
 
 fn client_of(path: &str, near: NearHost, limits: Limits) -> VirtualClient {
-    VirtualClient::over(&scenario(path), near, LIMITS, limits).expect("a path")
+    VirtualClient::over(&plan(path), near, LIMITS, limits).expect("a path")
 }
 
 fn client(path: &str) -> VirtualClient {
@@ -167,7 +174,7 @@ fn the_smaller_limits_hold_and_what_is_refused_costs_nothing() {
     let permitted = Limits { bytes: 300_000, ..LIMITS };
     let wanted = Limits { rate: 8_000_000, ..LIMITS };
     let mut client =
-        VirtualClient::over(&scenario(PATH), NearHost::default(), permitted, wanted).expect("a path");
+        VirtualClient::over(&plan(PATH), NearHost::default(), permitted, wanted).expect("a path");
     assert_eq!(client.limits(), Limits { bytes: 300_000, millis: 60_000, rate: 8_000_000 });
     let (spent, elapsed) = (client.spent(), client.elapsed());
     let many = client.stream(&[1000; 300], &evenly(300, MS), false, LINGER, &go);
@@ -386,8 +393,7 @@ fn the_clock_of_the_far_host_may_be_fast() {
 #[test]
 fn a_quiet_hour_is_waited_for() {
     let limits = Limits { millis: 4_000_000, ..LIMITS };
-    let mut client =
-        VirtualClient::over(&scenario(PATH), NearHost::default(), limits, limits).expect("a path");
+    let mut client = VirtualClient::over(&plan(PATH), NearHost::default(), limits, limits).expect("a path");
     let seen = client.stream(&[100; 2], &[0, 3_600_000 * MS], false, LINGER, &go).expect("a stream");
     assert_eq!(seen.sent_ns[1] - seen.sent_ns[0], 3_600_000 * MS);
     assert!(client.elapsed() > Duration::from_hours(1));

@@ -13,9 +13,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Value, json};
 
+use crate::scenario::Scenario;
 use crate::tables::columns;
 use crate::watch::{Cancel, watch};
-use crate::{ScenarioError, convert, plan};
+use crate::{ScenarioError, convert};
 
 #[derive(Default)]
 struct Progress {
@@ -53,32 +54,32 @@ fn unsupported(plan: &Plan, has_events: bool) -> Vec<String> {
     elephan_linux::unsupported(plan, has_events).iter().map(ToString::to_string).collect()
 }
 
-/// What a scenario (JSON) asks for and the running kernel, or a guest kernel (`guest`), cannot do, a line each. Raises
+/// What a scenario asks for and the running kernel, or a guest kernel (`guest`), cannot do, a line each. Raises
 /// `ScenarioError` where it cannot be run at all.
 #[pyfunction]
 #[pyo3(signature = (scenario, guest=false))]
-fn linux_unsupported(scenario: &str, guest: bool) -> PyResult<Vec<String>> {
-    Ok(unsupported(&plan(scenario)?, guest))
+fn linux_unsupported(py: Python<'_>, scenario: Py<Scenario>, guest: bool) -> PyResult<Vec<String>> {
+    Ok(unsupported(scenario.get().plan(py)?, guest))
 }
 
-/// Runs a scenario (JSON) on the running kernel. `algorithms` are the kernel's names of the congestion
+/// Runs a scenario on the running kernel. `algorithms` are the kernel's names of the congestion
 /// control of each flow, and then of each crowd.
 /// `progress` as in `run_many`. The commands, each a list of words, run meanwhile in the namespaces of the hosts that
 /// send and that receive. Raises `ScenarioError` with a line for each thing that the kernel cannot do, `OSError` where
 /// the system refuses.
 #[pyfunction]
 #[pyo3(signature = (scenario, algorithms, large_segments=false, sender_commands=None, listener_commands=None, progress=None))]
-fn run_linux<'py>(
-    py: Python<'py>,
-    scenario: &str,
+fn run_linux(
+    py: Python<'_>,
+    scenario: Py<Scenario>,
     algorithms: Vec<String>,
     large_segments: bool,
     sender_commands: Option<Vec<Vec<String>>>,
     listener_commands: Option<Vec<Vec<String>>>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let plan = plan(scenario)?;
-    let wrong = unsupported(&plan, false);
+) -> PyResult<Bound<'_, PyDict>> {
+    let plan = scenario.get().plan(py)?;
+    let wrong = unsupported(plan, false);
     if !wrong.is_empty() {
         return Err(ScenarioError::new_err(wrong.join("\n")));
     }
@@ -90,51 +91,56 @@ fn run_linux<'py>(
     };
     let control = Progress::default();
     let measured = watch(py, &control.cancel, control.tell(progress.as_ref()), || {
-        elephan_linux::run(&plan, &options, &control)
+        elephan_linux::run(plan, &options, &control)
     })?;
-    result(py, measured.map_err(refused)?, &plan)
+    result(py, measured.map_err(refused)?, plan)
 }
 
-/// Runs a scenario (JSON) on the kernel `image`, which runs as a process.
+/// Runs a scenario on the kernel `image`, which runs as a process.
 ///
 /// `files` are the guest's first program and its links, of this package; `loads` are algorithms with other parameters:
 /// source file, registered name, values. All else as for `run_linux`; a guest that fails raises `OSError`.
 #[pyfunction]
 #[pyo3(signature = (scenario, algorithms, loads, image, files, progress=None))]
-fn run_guest<'py>(
-    py: Python<'py>,
-    scenario: &str,
+fn run_guest(
+    py: Python<'_>,
+    scenario: Py<Scenario>,
     algorithms: Vec<String>,
     loads: Vec<(String, String, Vec<u64>)>,
     image: PathBuf,
     files: (PathBuf, PathBuf),
     progress: Option<Py<PyAny>>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let plan = plan(scenario)?;
-    let wrong = unsupported(&plan, true);
+) -> PyResult<Bound<'_, PyDict>> {
+    let plan = scenario.get().plan(py)?;
+    let wrong = unsupported(plan, true);
     if !wrong.is_empty() {
         return Err(ScenarioError::new_err(wrong.join("\n")));
     }
     let loads =
         loads.into_iter().map(|(name, registered, values)| Load { name, registered, values }).collect();
-    let job = Job { scenario: scenario.to_owned(), algorithms, loads };
+    let job = Job { scenario: scenario.get().text(py)?, algorithms, loads };
     let launch = Launch { image, init: files.0, links: files.1 };
     let control = Progress::default();
     let tell = control.tell(progress.as_ref());
-    let measured = watch(py, &control.cancel, tell, || elephan_guest::run(&launch, &plan, &job, &control))?;
+    let measured = watch(py, &control.cancel, tell, || elephan_guest::run(&launch, plan, &job, &control))?;
     let measured = measured.map_err(|error| match error {
         elephan_guest::Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
         error => PyOSError::new_err(error.to_string()),
     })?;
-    result(py, measured, &plan)
+    result(py, measured, plan)
 }
 
-/// Connects two network namespaces by the links of a scenario (JSON), without its traffic, until `cancel` is set. Calls `ready`
+/// Connects two network namespaces by the links of a scenario, without its traffic, until `cancel` is set. Calls `ready`
 /// with the file descriptors of this process for the near and the far host's namespace. Returns the quality of the emulation as
 /// JSON, as in a run. Raises `ScenarioError` where the scenario cannot be run, `OSError` where the system refuses.
 #[pyfunction]
-fn hold_links(py: Python<'_>, scenario: &str, cancel: Py<Cancel>, ready: Py<PyAny>) -> PyResult<String> {
-    let plan = plan(scenario)?;
+fn hold_links(
+    py: Python<'_>,
+    scenario: Py<Scenario>,
+    cancel: Py<Cancel>,
+    ready: Py<PyAny>,
+) -> PyResult<String> {
+    let plan = scenario.get().plan(py)?;
     let cancel = cancel.get();
     let mut failed = None;
     let held = py.detach(|| {
@@ -144,7 +150,7 @@ fn hold_links(py: Python<'_>, scenario: &str, cancel: Py<Cancel>, ready: Py<PyAn
                 cancel.set();
             }
         };
-        elephan_linux::hold(&plan, tell, || cancel.is_set())
+        elephan_linux::hold(plan, tell, || cancel.is_set())
     });
     if let Some(error) = failed {
         return Err(error);

@@ -18,6 +18,7 @@ use pyo3::types::PyDict;
 
 use super::transfer::tables;
 use crate::ScenarioError;
+use crate::scenario::Scenario;
 use crate::watch::{Cancel, watch};
 
 fn failed(error: Error) -> PyErr {
@@ -232,7 +233,7 @@ impl ProbeClient {
     }
 }
 
-/// A session as `ProbeClient` has it, in virtual time, over the links of a scenario (JSON).
+/// A session as `ProbeClient` has it, in virtual time, over the links of a scenario.
 ///
 /// Nothing waits, and the seed of the scenario decides all that is random. `host_rate` (bit/s) is that at which the near host sends,
 /// and `mtu` the longest packet that its device takes, in bytes; longer ones than `path_mtu` vanish on the path. The near host stands
@@ -249,7 +250,8 @@ impl VirtualProbe {
     ))]
     #[expect(clippy::too_many_arguments, reason = "the keywords of Python")]
     fn new(
-        scenario: &str,
+        py: Python<'_>,
+        scenario: Py<Scenario>,
         max_bytes: u64,
         max_seconds: f64,
         max_rate: Option<u64>,
@@ -268,7 +270,8 @@ impl VirtualProbe {
             drift_ppm,
         };
         let wanted = limits(max_bytes, max_seconds, max_rate);
-        Ok(Self(Session::new(VirtualClient::over(scenario, near, wanted, wanted).map_err(failed)?)))
+        let plan = scenario.get().plan(py)?;
+        Ok(Self(Session::new(VirtualClient::over(plan, near, wanted, wanted).map_err(failed)?)))
     }
 
     /// What was agreed on: bytes, seconds, and rate in bit/s (none: no limit).

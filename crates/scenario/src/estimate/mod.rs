@@ -129,8 +129,9 @@ impl Parts {
 }
 
 impl Scenario {
-    /// Holds the scenario, which has no sweep, against the limits, unless it may be `large`; `file` is what errors call it.
-    pub fn check(&self, file: &str, large: bool) -> Result<Estimate, Error> {
+    /// Resolves the scenario, which has no sweep, and checks it against the limits, unless it may be `large`; `file` is what errors
+    /// call it.
+    pub fn check(&self, file: &str, large: bool) -> Result<Plan, Error> {
         let refuse = |mistakes: Vec<Mistake>| match mistakes.as_slice() {
             [] => Ok(()),
             _ => Err(Error { file: file.to_owned(), mistakes }),
@@ -142,11 +143,11 @@ impl Scenario {
                 .then(|| beyond(&bytes.key, MOST_BYTES, "bytes of memory", bytes.amount));
             refuse(found.into_iter().collect())?;
         }
-        let estimate = self.resolve(file)?.estimate;
+        let plan = self.resolve(file)?;
         if !large {
-            refuse(estimate.mistakes())?;
+            refuse(plan.estimate.mistakes())?;
         }
-        Ok(estimate)
+        Ok(plan)
     }
 
     /// Memory that flows, users, crowds, streams, and the links of their hosts take, whatever they do.

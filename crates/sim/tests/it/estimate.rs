@@ -108,7 +108,8 @@ proptest! {
     #[test]
     fn no_run_does_more_than_was_estimated(toml in scenario()) {
         let scenario = Scenario::from_toml(&toml, "test", &[]).unwrap();
-        let Estimate { events, rows: most, .. } = scenario.check("test", true).map_err(|error| TestCaseError::fail(format!("{error}\n{toml}")))?;
+        let checked = scenario.check("test", true).map_err(|error| TestCaseError::fail(format!("{error}\n{toml}")))?;
+        let Estimate { events, rows: most, .. } = checked.estimate;
         let outcome = run(&plan(&toml), &Uncontrolled).unwrap();
         let (handled, rows) = (outcome.events_handled as f64, rows(&outcome) as f64);
         prop_assert!(handled <= events.amount, "{handled} events, estimated {events:?}");
@@ -123,7 +124,7 @@ fn a_first_window_that_is_dropped_has_rows_too() {
         flow = [{ cc = "sack", tcp = { packet = "309 B", initial_window = 500, rto_min = "15 s" } }]
         trace = { events = true }"#;
     let scenario = Scenario::from_toml(toml, "test", &[]).expect("a scenario");
-    let estimate = scenario.check("test", false).expect("it asks for little");
+    let estimate = scenario.check("test", false).expect("it asks for little").estimate;
     let rows = run(&plan(toml), &Uncontrolled).expect("nothing cancels it").events.time_s.len();
     assert!(rows as f64 <= estimate.rows.amount, "{rows} rows, estimated {:?}", estimate.rows);
 }

@@ -8,7 +8,6 @@ where every place holds, which needs no such correction (intersection-union test
 image of that.
 """
 
-import json
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -457,7 +456,7 @@ def dead(run: Run) -> str:
     if not summary.flows:
         return ""
     # A timeout waits for the minimum at least; one that is doubled waits longer. A flow that starves beside another is a finding.
-    tcp = json.loads(_core.shown(run.scenario.to_json()))["tcp"]
+    tcp = run.scenario.shown.document["tcp"]
     rto_s = max(_core.seconds(tcp["rto_min"]), _core.seconds(tcp["rto_variance_min"]))
     least = min(flow.timeouts for flow in summary.flows)
     waiting = least * rto_s / measured_s

@@ -33,7 +33,7 @@ def for_kernel(scenario: Scenario, engine: str) -> tuple[Scenario, list[str]]:
     Raises `UnsuitableError` with a line for each thing that a kernel cannot do.
     """
     document, notes = json.loads(scenario.to_json()), list[str]()
-    table = json.loads(_core.shown(scenario.to_json()))["tcp"]
+    table = scenario.shown.document["tcp"]
     document["tcp"] = _told(document.get("tcp", {}), table, notes)
     for flow in document["flow"]:
         if own := flow.get("tcp"):
@@ -41,9 +41,9 @@ def for_kernel(scenario: Scenario, engine: str) -> tuple[Scenario, list[str]]:
         flow["cc"] = _algorithm(flow["cc"])
     try:
         expressed = Scenario(document).with_settings({"engine": engine}, large=True)
-        wrong = _core.linux_unsupported(expressed.to_json(), guest=engine == "kernel")
+        wrong = _core.linux_unsupported(expressed, guest=engine == "kernel")
         there = STOCK if engine == "kernel" else kernel.available()
-        of_flows(_core.congestion_controls(expressed.to_json()), there, _with_its_parameters)
+        of_flows(expressed.congestion_controls, there, _with_its_parameters)
     except _core.ScenarioError as error:
         raise UnsuitableError(str(error)) from error
     if wrong:

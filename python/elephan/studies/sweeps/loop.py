@@ -104,7 +104,7 @@ class Sweep:
         self.total = self.done = self.reused = self.failed = 0
         # What was missing in the folder when the sweep began. These runs are repeated.
         self.losses: list[Loss] = []
-        self._expansion = _core.Expansion(scenario.to_json())
+        self._expansion = scenario.expansion
         engines = {str(scenario.document["engine"]), *values_of(scenario.document.get("sweep", {}), "engine")}
         if "linux" in engines and where is not None:
             raise _core.ScenarioError(
@@ -165,8 +165,8 @@ class Sweep:
         """The columns of the index that describe a run."""
         columns = self._described.get(one.point)
         if columns is None:
-            document, settings = map(json.loads, self._expansion.point(one.point, 0))
-            columns = described(settings, self._kinds, document)
+            scenario, settings = self._expansion.point(one.point, 0)
+            columns = described(settings, self._kinds, scenario.document)
             self._described = {one.point: columns}
         return {
             "run": one.run,

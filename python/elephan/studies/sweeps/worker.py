@@ -109,7 +109,7 @@ def compute(
         wall, cpu = time.perf_counter(), time.thread_time()
         try:
             _provide(run_identity, scenario, code)
-            run = simulate(Scenario(json.loads(scenario)), cancel=cancel, isolate=isolate)
+            run = simulate(Scenario(scenario), cancel=cancel, isolate=isolate)
         except KeyboardInterrupt:
             if cancel.is_set():
                 break

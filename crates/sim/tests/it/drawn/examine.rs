@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use elephan_metrics::table::Table;
 use elephan_metrics::{Control, Outcome, SoFar};
-use elephan_scenario::estimate::Estimate;
 use elephan_scenario::{Error as Refusal, Plan, Scenario};
 use elephan_sim::{Error, check, run, run_as_one_site};
 use serde_json::Value;
@@ -82,7 +81,7 @@ fn fingerprint(outcome: &Outcome) -> String {
 
 /// The outcome of loading a scenario.
 pub enum Loaded {
-    Ready(Box<(Plan, Estimate)>),
+    Ready(Box<Plan>),
     /// It is refused, or would take longer than milliseconds: because of this key.
     Refused(String),
     TooLarge(String),
@@ -106,24 +105,26 @@ pub fn load(document: &Value) -> Result<Loaded, String> {
             return Err(format!("through {form} it became\n{back:?}\nfrom\n{scenario:?}"));
         }
     }
-    let estimate = match scenario.check("drawn", false) {
-        Ok(estimate) => estimate,
+    let plan = match scenario.check("drawn", false) {
+        Ok(plan) => plan,
         Err(refusal) => return refused(&refusal),
     };
-    for (bound, most) in
-        [(&estimate.events, MOST_EVENTS), (&estimate.rows, MOST_ROWS), (&estimate.bytes, MOST_BYTES)]
-    {
+    for (bound, most) in [
+        (&plan.estimate.events, MOST_EVENTS),
+        (&plan.estimate.rows, MOST_ROWS),
+        (&plan.estimate.bytes, MOST_BYTES),
+    ] {
         if bound.amount > most {
             return Ok(Loaded::TooLarge(bound.key.clone()));
         }
     }
-    let plan = scenario.resolve("drawn").map_err(|error| error.to_string())?;
-    Ok(Loaded::Ready(Box::new((plan, estimate))))
+    Ok(Loaded::Ready(Box::new(plan)))
 }
 
 /// Runs the plan of a scenario; repeats or cancels the run if it is its turn. Returns its number of events,
 /// or the error.
-pub fn examine(plan: &Plan, estimate: &Estimate, seed: u64) -> Result<u64, String> {
+pub fn examine(plan: &Plan, seed: u64) -> Result<u64, String> {
+    let estimate = &plan.estimate;
     let carry_out = |watch: &Watch| run(plan, watch);
     let outcome = carry_out(&Watch::new(false)).map_err(|error| error.to_string())?;
     check(plan, &outcome)?;

@@ -50,7 +50,7 @@ impl Tally {
         let began = Instant::now();
         let fate = catch_unwind(AssertUnwindSafe(|| {
             let (mut is_refused, mut is_too_large) = (false, false);
-            let (plan, estimate) = loop {
+            let plan = loop {
                 let key = match load(&document)? {
                     Loaded::Ready(ready) => break *ready,
                     Loaded::Refused(key) => {
@@ -70,7 +70,7 @@ impl Tally {
                     return Ok(if is_too_large { Fate::TooLarge } else { Fate::Refused });
                 }
             };
-            examine(&plan, &estimate, seed).map(Fate::Ran)
+            examine(&plan, seed).map(Fate::Ran)
         }));
         let took = began.elapsed();
         let wrong = match fate {

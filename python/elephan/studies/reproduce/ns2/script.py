@@ -171,7 +171,7 @@ def unsupported(scenario: Scenario) -> list[str]:
 def expressed(scenario: Scenario) -> Scenario:
     """The scenario without the keys of its stacks that ns-2 cannot be told: scenarios that differ only in these are one."""
     document = json.loads(scenario.to_json())
-    table = json.loads(_core.shown(scenario.to_json()))["tcp"]
+    table = scenario.shown.document["tcp"]
     document["tcp"] = _told(document.get("tcp", {}), table)
     for flow in document["flow"]:
         if own := flow.get("tcp"):
@@ -223,8 +223,9 @@ def plan_of(scenario: Scenario) -> dict[str, Any]:
     flows = [flow | {"count": 1} for flow in document["flow"] for _ in range(flow["count"])]
     for number, flow in enumerate(flows):
         flow["tcp"] = {**flow.get("tcp", {}), "initial_ssthresh": UNLIMITED + number}
-    plan: dict[str, Any] = json.loads(_core.fluid_plan(json.dumps(document | {"flow": flows})))
-    return plan | {"queue": _named(scenario.document["path"]["queue"])["name"]}
+    return Scenario(document | {"flow": flows}).fluid_plan | {
+        "queue": _named(scenario.document["path"]["queue"])["name"]
+    }
 
 
 def flows_of(scenario: Scenario, plan: Mapping[str, Any]) -> list[Flow]:
@@ -398,7 +399,7 @@ def _red(queue: Mapping[str, Any]) -> dict[str, object]:
 
 def _stack(scenario: Scenario, flow: Mapping[str, Any]) -> dict[str, Any]:
     """Every key of the stack of a flow."""
-    stack = json.loads(_core.shown(scenario.to_json()))["tcp"]
+    stack = scenario.shown.document["tcp"]
     implied = {"recovery": name} if (name := _named(flow["cc"])["name"]) in ("tahoe", "newreno") else {}
     found = {**stack, **implied, **scenario.document.get("tcp", {}), **flow.get("tcp", {})}
     return found | {"delayed_ack": DELAYED_ACK | found["delayed_ack"]}
