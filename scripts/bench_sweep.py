@@ -50,8 +50,7 @@ def cpu_s() -> float:
 
 def work_s(scenario: elephan.Scenario) -> float:
     """CPU seconds of one run: the mean over a sample, with as many parallel runs as in the sweep: cores share resources."""
-    expansion = scenario.expansion
-    scenarios = [expansion.point(k % expansion.points, k // expansion.points)[0] for k in range(SAMPLE)]
+    scenarios = [scenario.point(k % scenario.points, k // scenario.points)[0] for k in range(SAMPLE)]
     before = time.process_time()
     _core.run_many(scenarios, 0)
     return (time.process_time() - before) / SAMPLE

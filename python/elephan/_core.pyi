@@ -150,8 +150,10 @@ class Scenario:
     "Sampling interval of flows and queues: `trace.interval`, or its default, which depends on the number of flows."
     congestion_controls: list[tuple[str, str]]
     "Name and settings (JSON) of the congestion control of each flow, and then of each crowd."
-    expansion: Expansion
-    "The points of its sweep; one, the scenario itself, without a sweep."
+    points: int
+    "How many points its sweep has, repeats not counted; without a sweep one, itself."
+    repeats: int
+    "With how many seeds each point is to be run."
 
     def __new__(cls, document: Mapping[str, Any] | str | Scenario) -> Self: ...
     @property
@@ -166,8 +168,11 @@ class Scenario:
     def plan(self) -> dict[str, Any]:
         """Links, flows and times as engines see them.
 
-        These are the `labels` of flows; `links` with name and rate; the number of the `bottleneck`; the measuring
-        window, `from_s` to `to_s`; and the longest round-trip time of a flow without queueing.
+        These are the `labels` of flows, and when they start (None if that is drawn); `links` with name, rate, the
+        weights of classes, and what they are like before the `changes`, in order of time; the number of the
+        `bottleneck`; the rate of all streams of datagrams that are constant; the measuring window, `from_s` to `to_s`;
+        and the longest round-trip time of a flow without queueing. An algorithm from outside need not be registered for
+        it.
         """
 
     @property
@@ -176,14 +181,6 @@ class Scenario:
 
         Raises `ScenarioError` where it has more than one bottleneck, or traffic that is no bulk transfer.
         """
-
-class Expansion:
-    """The points of the sweep of a scenario; none is made before it is asked for."""
-
-    points: int
-    "How many points there are, repeats not counted."
-    repeats: int
-    "With how many seeds each point is to be run."
 
     def point(self, number: int, repeat: int) -> tuple[Scenario, dict[str, Any]]:
         """The scenario of repeat `repeat` of point `number`, and the settings that it stands for.

@@ -1,6 +1,7 @@
 """The Python interface: scenarios, runs, results."""
 
 import json
+import pickle
 from pathlib import Path
 
 import polars as pl
@@ -70,6 +71,20 @@ def test_a_run_on_two_threads_has_the_results_of_one():
     assert one.queues.equals(two.queues)
     with pytest.raises(elephan.ScenarioError, match="threads: expected 1 with the engine model, found 2"):
         elephan.run(small(engine="model"), threads=2)
+
+
+def test_a_scenario_is_its_document():
+    made = small()
+    for again in (elephan.Scenario(made.document), elephan.Scenario(made.to_json()), pickle.loads(pickle.dumps(made))):
+        assert again == made
+        assert again.plan == made.plan
+        assert elephan.run(again).summary == elephan.run(made).summary
+    assert made != small(seed=2)
+    # What cannot be run has a document, too.
+    wrong = elephan.Scenario({**made.document, "x": 1})
+    assert wrong.document["x"] == 1
+    with pytest.raises(elephan.ScenarioError, match="scenario: x: expected one of the keys"):
+        elephan.run(wrong)
 
 
 def test_results_are_read_as_they_were_written(run, tmp_path: Path):

@@ -330,6 +330,19 @@ def test_a_file_that_was_edited_is_imported_again(folder: Path, monkeypatch: pyt
     assert windows(elephan.run(scenario(name))) != windows(before)
 
 
+def test_results_are_shown_where_their_algorithm_is_not_registered(folder: Path):
+    change = {"at": "1 s", "link": "bottleneck", "rate": "10 Mbit/s"}
+    elephan.run(scenario("lib:./mine.c", duration="2 s", event=[change])).save(folder / "run")
+    work = "import elephan; from elephan.api import tables; from elephan.api.pictures.marks import marks; "
+    work += (
+        "run = elephan.Run.load('run'); print(run.scenario.changes, [t.title for t in tables.of_run(run)], marks(run))"
+    )
+    shown = subprocess.run([sys.executable, "-c", work], capture_output=True, text=True, check=True).stdout
+    assert "'at_s': 1.0" in shown
+    assert "What holds when" in shown
+    assert "10 Mbit/s" in shown
+
+
 def test_a_compiled_class_does_what_the_same_in_c_does(folder: Path):
     example = (EXAMPLES / "compiled.py").read_text()
     (folder / "fast.py").write_text(example)
@@ -363,7 +376,7 @@ def test_the_structures_of_compiled_classes_are_those_of_the_header(folder: Path
 
 def test_the_key_of_a_stored_run_has_the_digest_of_the_algorithm(folder: Path):
     def key() -> str:
-        text = scenario("lib:./mine.c").expansion.canonical(0, 0)
+        text = scenario("lib:./mine.c").canonical(0, 0)
         return identity(text, code_version())
 
     before = key()
@@ -380,14 +393,14 @@ def test_files_that_a_class_reads_are_part_of_it(folder: Path):
 
     def key(text: str) -> str:
         (folder / "gain.txt").write_text(text)
-        return identity(scenario("python:mine:Wide").expansion.canonical(0, 0), code_version())
+        return identity(scenario("python:mine:Wide").canonical(0, 0), code_version())
 
     keys = [key(text) for text in ("1", "2", "1")]
     assert keys[0] == keys[2] != keys[1]
 
 
 def test_a_worker_registers_what_a_scenario_names():
-    text = scenario("lib:./mine.c", "python:mine:Aimd").expansion.canonical(0, 0)
+    text = scenario("lib:./mine.c", "python:mine:Aimd").canonical(0, 0)
     code = code_version()
     work = "import json, sys; from elephan.studies.sweeps.worker import compute; "
     work += "print(compute([tuple(json.loads(sys.argv[1]))], sys.argv[2]).rows[0]['status'])"

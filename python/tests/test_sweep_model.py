@@ -39,8 +39,8 @@ def sweep_of(keys: dict[str, list[str]]) -> elephan.Scenario:
 
 
 def identities(keys: dict[str, list[str]]) -> set[str]:
-    expansion = sweep_of(keys).expansion
-    return {identity(expansion.canonical(point, 0), code_version()) for point in range(expansion.points)}
+    sweep = sweep_of(keys)
+    return {identity(sweep.canonical(point, 0), code_version()) for point in range(sweep.points)}
 
 
 def rows(folder: Path) -> dict[str, int]:

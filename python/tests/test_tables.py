@@ -10,7 +10,7 @@ from elephan import _core
 from elephan.api import changes, tables
 from elephan.api.metrics import METRICS, Metric, declared, metrics_of
 from elephan.api.pictures.over_time import DROPS, QUANTITIES
-from elephan.api.scenario import load
+from elephan.api.scenario import Scenario, load
 from elephan.base.numbers import sparkline
 from elephan.base.table import Head, Table, of_markdown, text_heads
 from elephan.base.text import Terminal
@@ -203,22 +203,23 @@ def test_columns_are_chosen_by_name_or_by_what_they_tell():
 
 def test_what_holds_on_a_link_that_changes_is_told_for_each_interval():
     document = {
+        "duration": "100 s",
         "path": {"rate": "20 Mbit/s", "rtt": "40 ms"},
-        "flow": [],
+        "flow": [{"cc": "reno"}],
         "event": [
             {"at": "30 s", "link": "bottleneck", "delay": "60 ms", "loss": {"name": "random", "probability": 0.001}},
             {"at": "10 s", "link": "bottleneck", "rate": "10 Mbit/s", "up": False},
             {"at": "99 s", "link": "bottleneck", "rate": "1 Mbit/s"},
         ],
     }
-    made = changes.table(document, 50.0)
+    made = changes.table(Scenario(document), 50.0)
     assert [head.text for head in made.head[2:]] == [f"bottleneck {one}" for one in ("rate", "delay", "loss", "state")]
     assert made.rows == [
         ["0", "10", "20 Mbit/s", "20 ms", "none", "up"],
         ["10", "30", "10 Mbit/s", "20 ms", "none", "down"],
         ["30", "50", "10 Mbit/s", "60 ms", "0.1 %", "down"],
     ]
-    assert changes.table({"path": {"rate": "20 Mbit/s"}, "flow": []}, 50.0).rows == []
+    assert changes.table(Scenario({"path": {"rate": "20 Mbit/s"}, "flow": []}), 50.0).rows == []
 
 
 def test_a_single_row_that_is_turned_has_no_empty_head():

@@ -249,7 +249,7 @@ export class Explore {
       this.charts.forEach((chart, k) => chart.update(data[k]!));
     }
     this.paintFigures();
-    const shown = `${run.state} ${run.speed} ${run.folder} ${run.labels.length} ${JSON.stringify([run.document, run.document && present(run.document, this.linkChosen || run.linkNames[0] || "", run.time)])}`;
+    const shown = `${run.state} ${run.speed} ${run.folder} ${run.labels.length} ${JSON.stringify([run.document, present(run.links, run.linkChanges, this.linkChosen || run.linkNames[0] || "", run.time)])}`;
     if (shown !== this.drawn) {
       this.drawn = shown;
       this.paintBar();
@@ -349,7 +349,7 @@ export class Explore {
     const event = this.scenario.fields.find(([name]) => name === "event")?.[1].item;
     if (!event || !run.document || run.linkNames.length === 0) return null;
     this.linkChosen ||= run.linkNames[0]!;
-    const now = present(run.document, this.linkChosen, run.time);
+    const now = present(run.links, run.linkChanges, this.linkChosen, run.time);
     const shown = JSON.stringify([run.id, this.linkChosen, now]);
     if (this.linkForm?.shown === shown) return this.linkForm.element;
     const form = new Form({ ...now }, () => undefined);

@@ -4,6 +4,7 @@ import type { About, ChartEntry, Mistake, Table, Tile } from "./api";
 import { api, Refusal } from "./api";
 import type { Mark } from "./content";
 import { number } from "./dom";
+import type { Link } from "./present";
 import type { ChartData, ChartLine } from "./timechart";
 import type { Moment } from "./topology";
 
@@ -24,7 +25,8 @@ interface Message {
   speed?: number;
   state?: string;
   labels?: string[];
-  links?: { name: string; rate_bit_s: number | null }[];
+  links?: Link[];
+  changes?: Table[];
   bottleneck?: number;
   /** The measuring window, the time over which means are drawn, and what is known to happen. */
   from_s?: number;
@@ -121,7 +123,9 @@ export class LiveRun {
   private queues = new Map<number, { packets: number; most: number; drops: boolean }>();
   /** The numbers of the links that are shown. */
   private shown: number[] = [];
-  private links: { name: string; rate_bit_s: number | null }[] = [];
+  links: Link[] = [];
+  /** The changes of links, in order of time. */
+  linkChanges: Table[] = [];
   private readonly grids = new Map<string, Grid>();
   private totals = new Map<number, number>();
   /** Of each link, the time of the last sample and the packets marked until then. */
@@ -222,6 +226,7 @@ export class LiveRun {
       this.duration = message.duration_s!;
       this.labels = message.labels!;
       this.links = message.links!;
+      this.linkChanges = message.changes!;
       this.bottleneck = message.bottleneck!;
       if (message.type === "start") this.meanS = message.mean_s!;
       this.window = [message.from_s!, message.to_s!];

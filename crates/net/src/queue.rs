@@ -123,7 +123,8 @@ disciplines! {
 }
 
 impl Queue {
-    fn classes(&self) -> &[Class] {
+    /// Its outer classes; none if it is no scheduler.
+    pub fn classes(&self) -> &[Class] {
         match self {
             Self::Drr(drr) => &drr.class,
             Self::Wrr(wrr) => &wrr.class,

@@ -1,14 +1,15 @@
 //! The scenario that Python holds: read and resolved once, whatever is asked of it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use elephan_scenario::plan::Cc;
-use elephan_scenario::{Estimate, Files, Plan, Point, Syntax, parse};
+use elephan_kernel::registered;
+use elephan_scenario::plan::{Cc, Link};
+use elephan_scenario::{Estimate, Expansion, Files, Plan, Point, Syntax, parse};
+use elephan_traffic::{Pattern, Start};
 use elephan_units::{Rate, Time};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use serde_json::{Value, json};
 
 use crate::model::{bad, fluid_plan};
@@ -23,12 +24,23 @@ use crate::scenario_error;
 pub struct Scenario(Arc<Forms>);
 
 /// The document or the typed scenario is there from the beginning; all else is made when it is first needed.
+#[derive(Default)]
 struct Forms {
-    document: PyOnceLock<Py<PyAny>>,
-    typed: PyOnceLock<elephan_scenario::Scenario>,
-    resolved: PyOnceLock<Plan>,
-    facts: PyOnceLock<Py<PyAny>>,
-    estimate: PyOnceLock<Estimate>,
+    document: OnceLock<Py<PyAny>>,
+    typed: OnceLock<elephan_scenario::Scenario>,
+    resolved: OnceLock<Plan>,
+    facts: OnceLock<Py<PyAny>>,
+    expansion: OnceLock<Expansion>,
+    estimate: OnceLock<Estimate>,
+}
+
+/// A form, which is made if it is not there. Two threads may both make it; one result is kept.
+fn form<T>(of: &OnceLock<T>, make: impl FnOnce() -> PyResult<T>) -> PyResult<&T> {
+    if let Some(there) = of.get() {
+        return Ok(there);
+    }
+    let new = make()?;
+    Ok(of.get_or_init(|| new))
 }
 
 fn to_python<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -39,38 +51,42 @@ fn read(text: &str) -> PyResult<elephan_scenario::Scenario> {
     elephan_scenario::Scenario::from_json(text, "scenario", &[]).map_err(scenario_error)
 }
 
-fn known<T>(py: Python<'_>, value: Option<T>) -> PyOnceLock<T> {
-    let cell = PyOnceLock::new();
-    value.map(|value| cell.set(py, value));
-    cell
+impl From<elephan_scenario::Scenario> for Scenario {
+    fn from(typed: elephan_scenario::Scenario) -> Self {
+        Self(Arc::new(Forms { typed: typed.into(), ..Forms::default() }))
+    }
 }
 
 impl Scenario {
-    fn of(py: Python<'_>, typed: Option<elephan_scenario::Scenario>, document: Option<Py<PyAny>>) -> Self {
-        Self(Arc::new(Forms {
-            document: known(py, document),
-            typed: known(py, typed),
-            resolved: PyOnceLock::new(),
-            facts: PyOnceLock::new(),
-            estimate: PyOnceLock::new(),
-        }))
-    }
-
     /// As JSON.
     pub fn text(&self, py: Python<'_>) -> PyResult<String> {
-        if let Some(document) = self.0.document.get(py) {
+        if let Some(document) = self.0.document.get() {
             return py.import("json")?.call_method1("dumps", (document,))?.extract();
         }
         Ok(serde_json::to_string(self.typed(py)?).expect("a scenario is always JSON"))
     }
 
     fn typed(&self, py: Python<'_>) -> PyResult<&elephan_scenario::Scenario> {
-        self.0.typed.get_or_try_init(py, || read(&self.text(py)?))
+        form(&self.0.typed, || read(&self.text(py)?))
     }
 
     /// Resolved, without its sweep.
     pub fn plan(&self, py: Python<'_>) -> PyResult<&Plan> {
-        self.0.resolved.get_or_try_init(py, || self.typed(py)?.resolve("scenario").map_err(scenario_error))
+        form(&self.0.resolved, || self.typed(py)?.resolve("scenario").map_err(scenario_error))
+    }
+
+    fn expansion(&self, py: Python<'_>) -> PyResult<&Expansion> {
+        let made = || self.typed(py)?.expansion("scenario").map_err(scenario_error);
+        form(&self.0.expansion, made)
+    }
+
+    fn at(&self, py: Python<'_>, number: usize, repeat: u64) -> PyResult<Point> {
+        let expansion = self.expansion(py)?;
+        let points = expansion.points();
+        if number >= points {
+            return Err(PyIndexError::new_err(format!("expected a point below {points}, found {number}")));
+        }
+        Ok(expansion.point(number).map_err(scenario_error)?.repeat(repeat))
     }
 
     /// Checks every point of its sweep. A signal ends that between two points, with what its handler raises.
@@ -80,7 +96,7 @@ impl Scenario {
             let plan = typed.check(file, large).map_err(scenario_error)?;
             let estimate = plan.estimate.clone();
             // Another thread may have resolved it meanwhile, to the same.
-            let _ = self.0.resolved.set(py, plan);
+            let _ = self.0.resolved.set(plan);
             return Ok(estimate);
         }
         let mut largest: Option<Estimate> = None;
@@ -97,30 +113,72 @@ impl Scenario {
 }
 
 fn facts(plan: &Plan) -> Value {
-    let links = plan.links.iter();
-    let links = links
-        .map(|link| json!({ "name": link.name, "rate_bit_s": link.config.rate.map(Rate::bits_per_sec) }));
+    let links = plan.links.iter().map(|Link { name, config }| {
+        let initial = json!({ "rate": config.rate, "delay": config.delay, "loss": config.loss });
+        let weights: Vec<f64> =
+            config.queue.classes().iter().map(|class| class.weight.unwrap_or(1.0)).collect();
+        let rate = config.rate.map(Rate::bits_per_sec);
+        json!({ "name": name, "rate_bit_s": rate, "weights": weights, "initial": initial })
+    });
+    let changes = plan.changes.iter().map(|change| {
+        json!({
+            "at_s": change.at.secs_f64(),
+            "link": plan.links[change.link as usize].name,
+            "rate": change.rate,
+            "delay": change.delay,
+            "loss": change.loss,
+            "weights": change.weights,
+            "up": change.up,
+        })
+    });
+    let starts = plan.flows.iter().map(|flow| match flow.start {
+        Start::At(time) => Some(time.secs_f64()),
+        _ => None,
+    });
+    let constant = plan.streams.iter().map(|stream| stream.datagrams);
+    let constant = constant.filter(|datagrams| matches!(datagrams.pattern, Pattern::Constant));
     let base_rtt = plan.flows.iter().map(|flow| flow.rtt).max().unwrap_or(Time::ZERO);
     json!({
         "labels": plan.flows.iter().map(|flow| &flow.label).collect::<Vec<_>>(),
+        "starts_s": starts.collect::<Vec<_>>(),
         "links": links.collect::<Vec<_>>(),
+        "changes": changes.collect::<Vec<_>>(),
         "bottleneck": plan.bottleneck,
+        "constant_bit_s": constant.map(|datagrams| datagrams.rate.bits_per_sec() as f64).sum::<f64>(),
         "from_s": plan.measure.from.secs_f64(),
         "to_s": plan.measure.to.secs_f64(),
         "base_rtt_s": base_rtt.secs_f64(),
     })
 }
 
+/// Puts another algorithm in place of each from outside.
+fn replace_foreign(document: &mut Value) {
+    match document {
+        Value::Array(all) => all.iter_mut().for_each(replace_foreign),
+        Value::Object(table) => {
+            for (key, value) in table {
+                let name = value.get("name").unwrap_or(value).as_str();
+                if key == "cc" && name.is_some_and(registered::is_foreign) {
+                    *value = json!("reno");
+                } else {
+                    replace_foreign(value);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 #[pymethods]
 impl Scenario {
     #[new]
-    fn new(py: Python<'_>, document: Bound<'_, PyAny>) -> PyResult<Self> {
+    fn new(document: Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(other) = document.cast::<Self>() {
             return Ok(other.get().clone());
         }
         Ok(match document.extract::<String>() {
-            Ok(text) => Self::of(py, Some(read(&text)?), None),
-            Err(_) => Self::of(py, None, Some(document.unbind())),
+            Ok(text) => read(&text)?.into(),
+            Err(_) => Self(Arc::new(Forms { document: document.unbind().into(), ..Forms::default() })),
         })
     }
 
@@ -128,7 +186,7 @@ impl Scenario {
     #[getter]
     fn document<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyAny>> {
         let made = || to_python(py, &self.text(py)?).map(Bound::unbind);
-        Ok(self.0.document.get_or_try_init(py, made)?.bind(py))
+        Ok(form(&self.0.document, made)?.bind(py))
     }
 
     /// As the text of a scenario file, in TOML.
@@ -143,7 +201,7 @@ impl Scenario {
     #[getter]
     fn shown(&self, py: Python<'_>) -> PyResult<Self> {
         let shown = self.typed(py)?.shown("scenario").map_err(scenario_error)?;
-        Ok(Self::of(py, Some(shown), None))
+        Ok(shown.into())
     }
 
     /// Sampling interval of flows and queues: `trace.interval`, or its default, which depends on the number of flows.
@@ -156,18 +214,29 @@ impl Scenario {
     /// the key that contributes most; of a sweep those of the point that takes most.
     #[getter]
     fn estimate(&self, py: Python<'_>) -> PyResult<BTreeMap<&'static str, (f64, &str)>> {
-        let Estimate { events, rows, bytes } =
-            self.0.estimate.get_or_try_init(py, || self.check(py, "scenario", true))?;
+        let Estimate { events, rows, bytes } = form(&self.0.estimate, || self.check(py, "scenario", true))?;
         let bounds = [("events", events), ("rows", rows), ("bytes", bytes)];
         Ok(bounds.into_iter().map(|(name, bound)| (name, (bound.amount, bound.key.as_str()))).collect())
     }
 
-    /// Links, flows and times as engines see them. These are the `labels` of flows; `links` with name and rate; the number of the
-    /// `bottleneck`; the measuring window, `from_s` to `to_s`; and the longest round-trip time of a flow without queueing.
+    /// Links, flows and times as engines see them. These are the `labels` of flows, and when they start (None if that is drawn);
+    /// `links` with name, rate, the weights of classes, and what they are like before the `changes`, in order of time; the number of
+    /// the `bottleneck`; the rate of all streams of datagrams that are constant; the measuring window, `from_s` to `to_s`; and
+    /// the longest round-trip time of a flow without queueing. An algorithm from outside need not be registered for it.
     #[getter(plan)]
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyAny>> {
-        let made = || to_python(py, &facts(self.plan(py)?).to_string()).map(Bound::unbind);
-        Ok(self.0.facts.get_or_try_init(py, made)?.bind(py))
+        let made = || {
+            let found = self.plan(py).map(facts).or_else(|error| {
+                let mut document: Value = serde_json::from_str(&self.text(py)?).map_err(|_| error)?;
+                replace_foreign(&mut document);
+                read(&document.to_string())?
+                    .resolve("scenario")
+                    .map_err(scenario_error)
+                    .map(|plan| facts(&plan))
+            })?;
+            to_python(py, &found.to_string()).map(Bound::unbind)
+        };
+        Ok(form(&self.0.facts, made)?.bind(py))
     }
 
     /// What the fluid model needs: numbers in s, bit/s and packets. Raises `ScenarioError` where it has more than one bottleneck, or
@@ -190,41 +259,16 @@ impl Scenario {
         Ok(flows.map(|flow| (flow.cc.name, settings(&flow.cc))).collect())
     }
 
-    /// The points of its sweep; one, the scenario itself, without a sweep.
+    /// How many points its sweep has, repeats not counted; without a sweep one, itself.
     #[getter]
-    fn expansion(&self, py: Python<'_>) -> PyResult<Expansion> {
-        self.typed(py)?.expansion("scenario").map(Expansion).map_err(scenario_error)
-    }
-}
-
-/// The points of the sweep of a scenario; none is made before it is asked for.
-#[pyclass(frozen)]
-pub struct Expansion(elephan_scenario::Expansion);
-
-impl Expansion {
-    fn at(&self, number: usize, repeat: u64) -> PyResult<Point> {
-        if number >= self.0.points() {
-            return Err(PyIndexError::new_err(format!(
-                "expected a point below {}, found {number}",
-                self.0.points()
-            )));
-        }
-        Ok(self.0.point(number).map_err(scenario_error)?.repeat(repeat))
-    }
-}
-
-#[pymethods]
-impl Expansion {
-    /// How many points there are, repeats not counted.
-    #[getter]
-    fn points(&self) -> usize {
-        self.0.points()
+    fn points(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.expansion(py)?.points())
     }
 
     /// With how many seeds each point is to be run.
     #[getter]
-    fn repeats(&self) -> u64 {
-        self.0.repeats()
+    fn repeats(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.expansion(py)?.repeats())
     }
 
     /// The scenario of repeat `repeat` of point `number`, and the settings that it stands for. Raises `ScenarioError` where there is no
@@ -235,14 +279,14 @@ impl Expansion {
         number: usize,
         repeat: u64,
     ) -> PyResult<(Scenario, Bound<'py, PyAny>)> {
-        let Point { scenario, settings } = self.at(number, repeat)?;
-        Ok((Scenario::of(py, Some(scenario), None), to_python(py, &Value::Object(settings).to_string())?))
+        let Point { scenario, settings } = self.at(py, number, repeat)?;
+        Ok((scenario.into(), to_python(py, &Value::Object(settings).to_string())?))
     }
 
     /// The scenario of repeat `repeat` of point `number` as JSON with its keys in alphabetical order. One scenario has one
     /// such text. Raises `ScenarioError` where there is no such point.
-    fn canonical(&self, number: usize, repeat: u64) -> PyResult<String> {
-        let scenario = self.at(number, repeat)?.scenario;
+    fn canonical(&self, py: Python<'_>, number: usize, repeat: u64) -> PyResult<String> {
+        let scenario = self.at(py, number, repeat)?.scenario;
         let mut document = serde_json::to_value(&scenario).expect("a scenario is always JSON");
         document.sort_all_objects();
         Ok(document.to_string())
@@ -275,8 +319,8 @@ fn load_scenario(
     let typed = parse(text, file, syntax(json))
         .and_then(|document| elephan_scenario::Scenario::from_document(document, file, &overrides, files))
         .map_err(scenario_error)?;
-    let scenario = Scenario::of(py, Some(typed), None);
-    let _ = scenario.0.estimate.set(py, scenario.check(py, file, large)?);
+    let scenario = Scenario::from(typed);
+    let _ = scenario.0.estimate.set(scenario.check(py, file, large)?);
     Ok(scenario)
 }
 
@@ -287,7 +331,6 @@ fn syntax(json: bool) -> Syntax {
 /// Adds this part to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Scenario>()?;
-    module.add_class::<Expansion>()?;
     module.add_function(wrap_pyfunction!(parse_document, module)?)?;
     module.add_function(wrap_pyfunction!(load_scenario, module)?)
 }

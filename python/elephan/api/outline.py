@@ -117,9 +117,8 @@ def _timeline(document: Mapping[str, Any]) -> str:
         wide = max(x(stop_s) - x(late_s), 0.0)
         parts.append(f'<rect x="{x(late_s)}" y="{y}" width="{wide:.1f}" height="12" fill="#0072B2"/>')
     for event in document.get("event", []):
-        if isinstance(at := event.get("time"), str):
-            place = x(_core.seconds(at))
-            parts.append(f'<path d="M{place} 0V{bottom}" stroke="#D55E00" stroke-dasharray="3 2"/>')
+        place = x(_core.seconds(event["at"]))
+        parts.append(f'<path d="M{place} 0V{bottom}" stroke="#D55E00" stroke-dasharray="3 2"/>')
     parts.append(f'<path d="M{LEFT} {bottom}H{RIGHT}" stroke="{GREY}"/>')
     for share, side in ((0, "start"), (0.5, "middle"), (1, "end")):
         place = LEFT + share * (RIGHT - LEFT)

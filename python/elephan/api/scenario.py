@@ -42,18 +42,22 @@ class Scenario(_core.Scenario):
         """Name of the scenario."""
         return str(self.document["name"])
 
+    @property
+    def changes(self) -> Sequence[Mapping[str, Any]]:
+        """The changes of its links during a run, in order of time: `at_s`, `link`, and the new values; None for what stays."""
+        return self.plan["changes"] if self.document.get("event") else ()
+
     def to_json(self) -> str:
         """The scenario as JSON."""
         return json.dumps(self.document)
 
     def expand(self) -> list[tuple["Scenario", dict[str, Any]]]:
         """All points of the scenario's sweep with their settings; the scenario itself if it has no sweep."""
-        expansion = self.expansion
         repeated = "repeat" in self.document.get("sweep", {})
         expanded = []
-        for number in range(expansion.points):
-            for repeat in range(expansion.repeats):
-                scenario, settings = expansion.point(number, repeat)
+        for number in range(self.points):
+            for repeat in range(self.repeats):
+                scenario, settings = self.point(number, repeat)
                 more = {"repeat": repeat} if repeated else {}
                 expanded.append((Scenario(scenario), {**settings, **more}))
         return expanded

@@ -82,7 +82,7 @@ def of_run(run: Run) -> list[Table]:
         _crowds(run),
         _streams(run),
         _links(run),
-        changes.table(run.scenario.document, run.summary.to_s),
+        changes.table(run.scenario, run.summary.to_s),
         *_classes(run),
         _transfers(run),
     )

@@ -28,8 +28,7 @@ def check(
     For a valid file, print upper bounds of the events, rows and memory of its largest run.
     """
     scenario = load(file, assignments(settings), large=large)
-    expansion, most = scenario.expansion, scenario.estimate
-    points = expansion.points * expansion.repeats
+    points, most = scenario.points * scenario.repeats, scenario.estimate
     out.print(f"{file}: valid, {points} run{'s' if points > 1 else ''}")
     figures = (("events", "events", 1.0), ("rows", "rows", 1.0), ("bytes", "MB of memory", 1e-6))
     for name, unit, scale in figures:

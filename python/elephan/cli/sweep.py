@@ -68,8 +68,7 @@ def sweep_command(
         raise _core.ScenarioError("sweep: expected one of --scheduler, --slurm, --pbs and --htcondor, found more")
     check_tls(tls, scheduler=scheduler, jobs=bool(systems))
     if not systems and scheduler is None:
-        expansion = scenario.expansion
-        announce([scenario], expansion.points * expansion.repeats, workers)
+        announce([scenario], scenario.points * scenario.repeats, workers)
     with ExitStack() as stack:
         where: Any = None if scheduler is None else stack.enter_context(connect(scheduler, tls))
         for kind, text in systems:

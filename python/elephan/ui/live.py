@@ -281,7 +281,7 @@ class LiveRun:
                 "speed": self.speed,
                 "state": self.state,
                 "mean_s": mean_s(self._described["base_rtt_s"], duration_s),
-                "marks": [asdict(mark) for mark in planned(self.scenario.document)],
+                "marks": [asdict(mark) for mark in planned(self.scenario)],
                 **self._described,
             }
         )

@@ -102,12 +102,11 @@ class _Sweep:
         _refuse({"sweep": sweep})
         text = json.dumps({**plain, "sweep": sweep})
         self._scenario = Scenario(_core.load_scenario(text, "scenario", [], json=True))
-        expansion = self._scenario.expansion
-        self.total = expansion.points * expansion.repeats
-        points = [expansion.point(point, 0)[0].document for point in range(expansion.points)]
+        self.total = self._scenario.points * self._scenario.repeats
+        points = [self._scenario.point(point, 0)[0].document for point in range(self._scenario.points)]
         for point in points:
             point.pop("sweep", None)
-        _afford([checked(point, limits) for point in points], expansion.repeats, limits)
+        _afford([checked(point, limits) for point in points], self._scenario.repeats, limits)
         self.name = self._scenario.name
 
     @staticmethod

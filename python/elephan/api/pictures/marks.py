@@ -7,6 +7,7 @@ from elephan import _core
 from elephan.api import changes
 from elephan.api.pictures.data import Mark
 from elephan.api.pictures.samples import Recorded
+from elephan.api.scenario import Scenario
 
 # More marks than this would hide the lines. The chart then states how many there are.
 MOST_MARKS = 200
@@ -17,7 +18,7 @@ CHANGES = {"rate": "", "delay": "delay ", "loss": "loss ", "weights": "weights "
 def marks(run: Recorded) -> tuple[list[Mark], str]:
     """The marks of a run in order of time, and what to say of those that are left out."""
     document, end_s = run.scenario.document, run.summary.to_s
-    found = [*_events(document), *_flows(run)]
+    found = [*_events(run.scenario), *_flows(run)]
     traces = [(name, trace) for name, trace in _traces(document) if trace]
     note = ""
     for name, trace in traces:
@@ -36,21 +37,17 @@ def marks(run: Recorded) -> tuple[list[Mark], str]:
     return [Mark(time_s, "; ".join(dict.fromkeys(texts))) for time_s, texts in joined.items()], note
 
 
-def planned(document: Mapping[str, Any]) -> list[Mark]:
+def planned(scenario: Scenario) -> list[Mark]:
     """The marks whose times are known before a run: changes of links, and flows that start or stop at a given time."""
-    starts, number = [], 1
-    for table in document["flow"]:
-        for one in range(number, number + int(table.get("count", 1))):
-            if isinstance(table.get("start"), str):
-                starts.append(Mark(_core.seconds(table["start"]), f"flow {one} starts"))
-            number += 1
-    found = [mark for mark in [*_events(document), *starts, *_stops(document)] if mark.time_s > 0]
+    numbered = enumerate(scenario.plan["starts_s"], 1)
+    starts = [Mark(time_s, f"flow {one} starts") for one, time_s in numbered if time_s is not None]
+    found = [mark for mark in [*_events(scenario), *starts, *_stops(scenario.document)] if mark.time_s > 0]
     return sorted(found, key=lambda mark: mark.time_s)[:MOST_MARKS]
 
 
-def _events(document: Mapping[str, Any]) -> Iterator[Mark]:
-    for event in document.get("event", ()):
-        yield Mark(_core.seconds(str(event["at"])), _change(event["link"], event))
+def _events(scenario: Scenario) -> Iterator[Mark]:
+    for event in scenario.changes:
+        yield Mark(event["at_s"], _change(event["link"], event))
 
 
 def _change(link: str, change: Mapping[str, Any]) -> str:

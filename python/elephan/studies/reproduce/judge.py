@@ -10,7 +10,7 @@ image of that.
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
@@ -21,6 +21,7 @@ from scipy.special import stdtrit
 
 from elephan import _core
 from elephan.api.run import Run
+from elephan.api.scenario import Scenario
 from elephan.base.numbers import significant
 
 ALPHA = 0.05
@@ -465,7 +466,7 @@ def dead(run: Run) -> str:
     if "path" not in document:
         # What Standard TCP would carry is not computed for other topologies.
         return ""
-    floor_bit_s = LEAST_OF_STANDARD * _standard_bit_s(document, rto_s, len(summary.flows))
+    floor_bit_s = LEAST_OF_STANDARD * _standard_bit_s(run.scenario, rto_s, len(summary.flows))
     carried_bit_s = sum(flow.goodput_bit_s for flow in summary.flows)
     if carried_bit_s < floor_bit_s:
         return (
@@ -475,16 +476,14 @@ def dead(run: Run) -> str:
     return ""
 
 
-def _standard_bit_s(document: Mapping[str, Any], rto_s: float, flows: int) -> float:
+def _standard_bit_s(scenario: Scenario, rto_s: float, flows: int) -> float:
     """What a flow of Standard TCP would carry on the path of a scenario, beside its datagrams and through `flows` access links."""
-    path = document["path"]
-    datagrams = sum(_core.bits_per_second(one["rate"]) * one["count"] for one in document.get("cbr", ()))
-    left = max(0.0, _core.bits_per_second(path["rate"]) - datagrams)
-    queue = path.get("queue")
-    if isinstance(queue, dict) and "class" in queue:
+    path, plan = scenario.document["path"], scenario.plan
+    link = plan["links"][plan["bottleneck"]]
+    left = max(0.0, link["rate_bit_s"] - plan["constant_bit_s"])
+    if weights := link["weights"]:
         # Datagrams of another class do not take what the flow's class is assured: the least of all classes here.
-        weights = [one.get("weight", 1) for one in queue["class"]]
-        left = max(left, _core.bits_per_second(path["rate"]) * min(weights) / sum(weights))
+        left = max(left, link["rate_bit_s"] * min(weights) / sum(weights))
     if "access_rate" in path:
         left = min(left, flows * _core.bits_per_second(path["access_rate"]))
     left *= _core.utilisation_of(0.5, 0.0)
@@ -492,6 +491,6 @@ def _standard_bit_s(document: Mapping[str, Any], rto_s: float, flows: int) -> fl
     rate = loss.get("probability") or (1 / loss["every"] if "every" in loss else 0.0)
     if not rate:
         return float(left)
-    mss = _core.quantity(document["tcp"].get("packet", "1500 B"))
+    mss = _core.quantity(scenario.document["tcp"].get("packet", "1500 B"))
     assert mss is not None
     return float(min(left, _core.pftk_bit_s(rate, _core.seconds(path["rtt"]), rto_s, mss[0], 1.0)))

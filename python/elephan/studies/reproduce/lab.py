@@ -296,7 +296,7 @@ class Lab:
         return runs
 
     def _identity(self, scenario: Scenario) -> str:
-        one = identity(scenario.expansion.canonical(0, 0), code_version())
+        one = identity(scenario.canonical(0, 0), code_version())
         return one if self.engine != "ns2" else f"ns2-{one}"
 
     def _carry_out(self, missing: Mapping[Path, Scenario]) -> None:

@@ -104,7 +104,6 @@ class Sweep:
         self.total = self.done = self.reused = self.failed = 0
         # What was missing in the folder when the sweep began. These runs are repeated.
         self.losses: list[Loss] = []
-        self._expansion = scenario.expansion
         engines = {str(scenario.document["engine"]), *values_of(scenario.document.get("sweep", {}), "engine")}
         if "linux" in engines and where is not None:
             raise _core.ScenarioError(
@@ -118,7 +117,7 @@ class Sweep:
         self._tight = [] if until is None else Tight.parse(until)
         if until is not None and max_repeat is None:
             raise _core.ScenarioError("--until: expected --max-repeat with it, found none")
-        self._repeats = self._expansion.repeats
+        self._repeats = self.scenario.repeats
         self._most = self._repeats
         if max_repeat is not None:
             if max_repeat < 1:
@@ -153,19 +152,19 @@ class Sweep:
     @property
     def points(self) -> int:
         """The number of points, without repeats."""
-        return self._expansion.points
+        return self.scenario.points
 
     # Planning.
 
     def _run(self, point: int, repeat: int) -> PlannedRun:
-        text = self._expansion.canonical(point, repeat)
+        text = self.scenario.canonical(point, repeat)
         return PlannedRun(point, repeat, identity(text, f"{code_version()}{_kernel(text)}"), text)
 
     def _describe(self, one: PlannedRun) -> dict[str, Any]:
         """The columns of the index that describe a run."""
         columns = self._described.get(one.point)
         if columns is None:
-            scenario, settings = self._expansion.point(one.point, 0)
+            scenario, settings = self.scenario.point(one.point, 0)
             columns = described(settings, self._kinds, scenario.document)
             self._described = {one.point: columns}
         return {
