@@ -60,6 +60,13 @@ def test_each_object_shows_itself_as_html(run: elephan.Run, comparison: elephan.
         assert len(html) < 100_000
 
 
+def test_a_change_of_a_link_is_a_line_in_html(run: elephan.Run):
+    change = {"at": "1 s", "link": "bottleneck", "rate": "10 Mbit/s"}
+    changes = elephan.Scenario({**run.scenario.document, "event": [change]})
+    assert "stroke-dasharray" in changes._repr_html_()
+    assert "stroke-dasharray" not in run.scenario._repr_html_()
+
+
 def test_a_marked_cell_is_bold_in_html():
     table = Table("", [Head("a"), Head("b")], [[1.0, 2.0]], marked=frozenset({(0, 1)}), mark="the best")
     html = table.to_html()
