@@ -16,6 +16,7 @@ pub(crate) use rules::Estimator;
 
 use crate::error::{Error, Mistake};
 use crate::file::Scenario;
+use crate::plan::Plan;
 
 /// The most events: three hours of a core at 100 ns each. `--large` allows more.
 pub const MOST_EVENTS: f64 = 1e11;
