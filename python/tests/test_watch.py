@@ -41,7 +41,7 @@ for end in ends:
         pass
 """
 PARTS = 12
-# Reads what it is sent over a connection, reports their number, and waits for a signal.
+# Reads what it is sent over a connection, reports its length, and waits for a signal.
 RECEIVER = """
 import signal, socket
 with socket.create_server(("127.0.0.1", 0)) as listener:
