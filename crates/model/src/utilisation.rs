@@ -1,7 +1,7 @@
 //! Utilisation of a link by one AIMD flow, as a function of its DropTail buffer (thesis, section 5.4.1).
 //!
-//! Valid for a single flow, one loss event in an epoch, without slow start; for increases that are not constant if they grow little in
-//! an epoch. The growth of the round-trip time while the queue fills is ignored, as in the source.
+//! Valid for a single flow, one loss event in an epoch, without slow start; for increases that are not constant if they grow
+//! little in an epoch. The growth of the round-trip time while the queue fills is ignored, as in the source.
 
 /// Utilisation of a flow that keeps `beta` of its window, with a buffer of `gamma` bandwidth-delay products (thesis, equation 5.6):
 /// `(1 + 2 gamma - beta^2 (1 + gamma)^2)/(2 (1 - beta)(1 + gamma))` while `beta (1 + gamma) <= 1`, beyond that 1.
