@@ -82,7 +82,7 @@ struct Table<'p> {
 /// The tables that have the same narrowest link.
 #[derive(Default)]
 struct Group {
-    /// Data segments that they may deliver by themselves, and the most that one table may, with the key that allows it.
+    /// Data segments that their windows and sizes allow, and the most that one table may, with the key that allows it.
     wanted: f64,
     widest: (f64, String),
     /// Segments that the link lets through.
