@@ -11,7 +11,7 @@ use elephan_units::{Bytes, Rate, Seed, Time};
 
 pub use elephan_traffic::Members;
 
-use crate::estimate::Estimate;
+use crate::estimate::bound::Estimate;
 pub use crate::file::Host;
 
 /// A resolved scenario.

@@ -8,10 +8,12 @@
 //!
 //! A run that is beyond [`Bound::most`] nevertheless, because of rare draws or many repeats, is ended by its engine.
 
+pub(crate) mod bound;
 mod rules;
 
 use std::collections::BTreeMap;
 
+pub use bound::{Bound, Estimate, TIMES};
 pub(crate) use rules::Estimator;
 
 use crate::error::{Error, Mistake};
@@ -27,8 +29,6 @@ pub const MOST_BYTES: f64 = 32e9;
 /// The most runs of a sweep: its points are checked one by one when it is loaded, some thousands in a second.
 pub const MOST_RUNS: f64 = 1e6;
 
-/// A run is ended at this multiple of its estimate, unless it is as short as [`Bound::most`] says.
-pub const TIMES: f64 = 4.0;
 /// The fluid model shows so many flows one by one, and of more those together that start within so many seconds.
 pub const MOST_MODELLED: usize = 1000;
 /// See [`MOST_MODELLED`].
@@ -41,46 +41,7 @@ const HISTOGRAM_BYTES: f64 = 50_000.0;
 /// Bytes of a link without a rate, and with one, whose queueing delays are kept in a histogram.
 const LINK_BYTES: (f64, f64) = (1000.0, 20_000.0);
 
-/// An upper estimate, and what contributes most to it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Bound {
-    /// The bound; infinite where there is none.
-    pub amount: f64,
-    /// The key of the scenario that contributes most.
-    pub key: String,
-}
-
-impl Bound {
-    /// The amount at which a run is ended: [`TIMES`] the estimate, but at least `harmless`.
-    #[must_use]
-    pub fn most(&self, harmless: f64) -> f64 {
-        (TIMES * self.amount).max(harmless)
-    }
-}
-
-/// What it takes to run a scenario.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Estimate {
-    /// Events of the simulator, and what they look at: about 100 ns each. Of the other engines, what takes as long.
-    pub events: Bound,
-    /// Rows of all tables.
-    pub rows: Bound,
-    /// Memory, bytes.
-    pub bytes: Bound,
-}
-
 impl Estimate {
-    /// The larger bound of each kind.
-    #[must_use]
-    pub fn max(self, other: Self) -> Self {
-        let larger = |a: Bound, b: Bound| if b.amount > a.amount { b } else { a };
-        Self {
-            events: larger(self.events, other.events),
-            rows: larger(self.rows, other.rows),
-            bytes: larger(self.bytes, other.bytes),
-        }
-    }
-
     /// What is beyond the limits.
     fn mistakes(&self) -> Vec<Mistake> {
         [
