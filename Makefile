@@ -86,7 +86,7 @@ pins: $(VENV)/audit ## Rewrite the pinned requirements, with their hashes.
 	$(VENV)/audit/bin/$(PINS) requirements-audit.in -o requirements-audit.txt
 
 memcheck: ## Run the C code of the kernel's algorithms, and the Rust code that calls it, under valgrind: four minutes. Miri cannot call C.
-	cargo test --quiet -p elephan-kernel --lib --config 'target."cfg(all())".runner = ["valgrind", "--quiet", "--error-exitcode=1"]'
+	cargo test --quiet -p elephan-abi --lib --config 'target."cfg(all())".runner = ["valgrind", "--quiet", "--error-exitcode=1"]'
 
 mutants: ## Check that the tests detect changed rules: mutants of cc, tcp and net, an hour or two; MUTANTS="--shard 0/10" or "-f FILE" takes less time.
 	@command -v cargo-mutants >/dev/null || cargo install --quiet --locked cargo-mutants@27.1.0

@@ -12,7 +12,7 @@
 #define ELEPHAN_ABI 2
 
 /* The links pass packets back through these. `packet` is what elephan_links.enter was given. */
-struct elephan_kernel {
+struct elephan_abi {
 	/* The packet has reached the other host; `service` is its new service byte, -1 if no link has changed it. */
 	void (*deliver)(void *packet, int direction, int service);
 	/* A link has dropped or lost the packet. */
@@ -28,7 +28,7 @@ struct elephan_window {
 /* The links of a run. Times are nanoseconds since it began; directions are 0 for packets of the sending host, 1 for others. */
 struct elephan_links {
 	/* The network of a scenario (JSON); NULL if it cannot be resolved, with the reason in `error`. */
-	void *(*open)(const char *scenario, unsigned long length, const struct elephan_kernel *kernel, char *error,
+	void *(*open)(const char *scenario, unsigned long length, const struct elephan_abi *kernel, char *error,
 		      unsigned long error_length);
 	/* A packet leaves its host; `header` has the first bytes of its `length`. `window` is that of the packet's socket. */
 	void (*enter)(void *network, unsigned long long now, int direction, const unsigned char *header,

@@ -111,7 +111,7 @@ static void discard(void *packet)
 	kfree_skb(packet);
 }
 
-static const struct elephan_kernel kernel = { .deliver = deliver, .discard = discard };
+static const struct elephan_abi kernel = { .deliver = deliver, .discard = discard };
 
 static enum hrtimer_restart advance(struct hrtimer *timer)
 {

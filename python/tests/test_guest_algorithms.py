@@ -1,4 +1,4 @@
-"""The algorithms of `kernel/` in a guest kernel. Their operations are compared with the host's in crates/kernel."""
+"""The algorithms of `kernel/` in a guest kernel. Their operations are compared with the host's in crates/abi."""
 
 import pytest
 

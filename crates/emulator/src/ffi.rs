@@ -18,7 +18,7 @@ const ABI: c_uint = 2;
 /// MessagePack). They may be larger than the guest's memory.
 pub const EVENTS: &str = "ELEPHAN_EVENTS";
 
-/// `struct elephan_kernel`.
+/// `struct elephan_abi`.
 #[repr(C)]
 struct Calls {
     deliver: unsafe extern "C" fn(*mut c_void, c_int, c_int),

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use elephan_abi::foreign::Object;
+use elephan_abi::linux;
+use elephan_abi::registered::{self, Description};
 use elephan_cc::governor::{Fault, Governor, Limits, Report};
 use elephan_cc::registry::AnyAlgorithm;
 use elephan_cc::{Cause, State};
-use elephan_kernel::foreign::Object;
-use elephan_kernel::linux;
-use elephan_kernel::registered::{self, Description};
 use elephan_units::Mistake;
 use elephan_units::entry::{Parameter, Range};
 use pyo3::PyClass;

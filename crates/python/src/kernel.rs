@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::ScenarioError;
 
-fn known(name: &str) -> PyResult<&'static elephan_kernel::Entry> {
-    elephan_kernel::find(name).ok_or_else(|| {
-        let names: Vec<&str> = elephan_kernel::ALL.iter().map(|entry| entry.cc).collect();
+fn known(name: &str) -> PyResult<&'static elephan_abi::Entry> {
+    elephan_abi::find(name).ok_or_else(|| {
+        let names: Vec<&str> = elephan_abi::ALL.iter().map(|entry| entry.cc).collect();
         let expected = OneOf { known: &names, found: name };
         ScenarioError::new_err(format!("kernel: expected {expected}, found \"{name}\""))
     })
@@ -19,27 +19,23 @@ fn known(name: &str) -> PyResult<&'static elephan_kernel::Entry> {
 /// Every algorithm of kernel/, as JSON: name, title, source file, and the name that it registers with the kernel.
 #[pyfunction]
 fn kernel_algorithms() -> String {
-    let entry = |entry: &elephan_kernel::Entry| {
+    let entry = |entry: &elephan_abi::Entry| {
         let title = entry.described().title;
         json!({ "name": entry.cc, "title": title, "source": entry.source, "registered": entry.registered })
     };
-    json!(elephan_kernel::ALL.iter().map(entry).collect::<Vec<_>>()).to_string()
+    json!(elephan_abi::ALL.iter().map(entry).collect::<Vec<_>>()).to_string()
 }
 
 /// The sources of the algorithms: name and text of each file.
 #[pyfunction]
 fn kernel_sources() -> BTreeMap<&'static str, &'static str> {
-    elephan_kernel::SOURCES.iter().map(|source| (source.name, source.text)).collect()
+    elephan_abi::SOURCES.iter().map(|source| (source.name, source.text)).collect()
 }
 
 /// The files that are added to the source of a guest kernel: name and text of each. They are the driver and `kernel_sources`.
 #[pyfunction]
 fn guest_sources() -> BTreeMap<&'static str, &'static str> {
-    elephan_kernel::GUEST
-        .iter()
-        .chain(elephan_kernel::SOURCES)
-        .map(|source| (source.name, source.text))
-        .collect()
+    elephan_abi::GUEST.iter().chain(elephan_abi::SOURCES).map(|source| (source.name, source.text)).collect()
 }
 
 /// The values of an algorithm's table of parameters in fixed point, with these settings (JSON). Raises `ScenarioError` for an unknown

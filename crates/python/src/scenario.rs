@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use elephan_kernel::registered;
+use elephan_abi::registered;
 use elephan_scenario::plan::{Cc, Link};
 use elephan_scenario::{Estimate, Expansion, Files, Plan, Point, Syntax, parse};
 use elephan_traffic::{Pattern, Start};

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 pub fn vocabulary() -> String {
     let algorithm = |entry: &registry::Entry| {
         let mut all = entry.describe();
-        let kernel = elephan_kernel::find(entry.name).map(|known| known.source);
+        let kernel = elephan_abi::find(entry.name).map(|known| known.source);
         all.extend([
             ("model".to_owned(), json!(elephan_model::modelled(entry.name))),
             ("kernel".to_owned(), json!(kernel)),
@@ -24,7 +24,7 @@ pub fn vocabulary() -> String {
     };
     let all: Map<String, Value> = [
         ("cc", json!(registry::ALL.iter().map(algorithm).collect::<Vec<_>>())),
-        ("linux", described(elephan_kernel::linux::ALL)),
+        ("linux", described(elephan_abi::linux::ALL)),
         ("slow_start", described(slow_start::ALL)),
         ("recovery", described(RECOVERIES)),
         ("queue", described(DISCIPLINES)),

@@ -1,7 +1,7 @@
 //! Algorithms and slow starts in a file: a name, or a table with the name and settings.
 
+use elephan_abi::{linux, registered};
 use elephan_cc::{registry, slow_start};
-use elephan_kernel::{linux, registered};
 use elephan_tcp::Profile;
 use elephan_units::entry::{self, Parameter, Value, choice_schema};
 use elephan_units::{Choice, Entry, Mistake, OneOf, read_choice, refuse};
@@ -16,7 +16,7 @@ use crate::read::typed;
 /// Every algorithm that a file can name: those of `elephan-cc`; the files of `kernel/`; and Linux's own.
 fn algorithms() -> Vec<Entry> {
     let own = registry::ALL.iter().map(plain);
-    let kernel = elephan_kernel::ALL.iter().map(|known| Entry {
+    let kernel = elephan_abi::ALL.iter().map(|known| Entry {
         name: known.name,
         parameters: known.parameters,
         ..plain(known.described())

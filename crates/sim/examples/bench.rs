@@ -12,8 +12,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use elephan_kernel::foreign::Object;
-use elephan_kernel::registered::register;
+use elephan_abi::foreign::Object;
+use elephan_abi::registered::register;
 use elephan_metrics::Uncontrolled;
 use elephan_scenario::Scenario;
 use elephan_sim::run_on;

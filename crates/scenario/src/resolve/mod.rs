@@ -9,7 +9,7 @@ mod routes;
 mod streams;
 mod topology;
 
-use elephan_kernel::{linux, registered};
+use elephan_abi::{linux, registered};
 use elephan_tcp::{Config, Profile};
 use elephan_traffic::{Demand, Start};
 use elephan_units::{Bytes, Mistake, Rate, Seed, Time};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use elephan_abi::linux;
+use elephan_abi::registered::{self, Description};
 use elephan_cc::registry;
-use elephan_kernel::linux;
-use elephan_kernel::registered::{self, Description};
 use elephan_scenario::{Files, Scenario, Syntax, parse};
 use elephan_tcp::Recovery;
 use elephan_units::entry::{self, Parameter, Range};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use elephan_abi::registered;
 use elephan_cc::{Controller, registry, slow_start};
-use elephan_kernel::registered;
 use elephan_scenario::plan::Flow;
 use elephan_tcp::{Endpoint, Segment, Stack};
 use elephan_units::{Seed, Stream, Time};
@@ -136,9 +136,9 @@ pub fn stacks<'a>(flows: impl Iterator<Item = &'a Flow>) -> Arc<[Arc<Stack>]> {
 
 fn controller(flow: &Flow) -> Controller {
     let (name, settings) = (flow.cc.name, flow.cc.settings());
-    let algorithm = match name.strip_prefix(elephan_kernel::PREFIX) {
+    let algorithm = match name.strip_prefix(elephan_abi::PREFIX) {
         _ if registered::is_foreign(name) => registered::find(name).map(|known| known.build(&settings)),
-        Some(name) => elephan_kernel::find(name).and_then(|entry| entry.build(&settings).ok()),
+        Some(name) => elephan_abi::find(name).and_then(|entry| entry.build(&settings).ok()),
         None => registry::find(name).and_then(|entry| entry.build(&settings).ok()),
     };
     let algorithm = algorithm.expect("a plan names known algorithms with settings in range");

@@ -1,9 +1,9 @@
 //! Congestion control from outside in whole runs: it carries what ours does, and its faults end the run.
 
+use elephan_abi::registered::{Description, register};
 use elephan_cc::Cause;
 use elephan_cc::governor::{Fault, Governor, Limits, Report};
 use elephan_cc::registry::AnyAlgorithm;
-use elephan_kernel::registered::{Description, register};
 use elephan_metrics::Uncontrolled;
 use elephan_sim::{Error, run, run_as_one_site, run_on};
 use elephan_units::entry::{Parameter, Range};

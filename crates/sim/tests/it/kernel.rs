@@ -1,6 +1,6 @@
 //! The kernel's integer arithmetic in the simulator: the effect of quantisation alone.
 
-use elephan_kernel::ALL;
+use elephan_abi::ALL;
 use elephan_metrics::Outcome;
 
 use crate::common::outcome;

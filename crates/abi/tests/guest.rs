@@ -24,7 +24,7 @@ fn a_guest_computes_as_the_host_does() {
         command.current_dir(&made).arg("-I").arg(&kernel).arg("-I").arg(here.join("tests/guest"));
         command
     };
-    let sources = || elephan_kernel::ALL.iter().map(|entry| kernel.join(entry.source));
+    let sources = || elephan_abi::ALL.iter().map(|entry| kernel.join(entry.source));
     // Both modes have values of the current connection.
     let mut guest = compiler();
     guest.args(["-D__KERNEL__", "-Del_values=guest_values", "-c", "-I"]).arg(kernel.join("uml"));
@@ -33,7 +33,7 @@ fn a_guest_computes_as_the_host_does() {
         .expect("the folder of the objects")
         .map(|entry| entry.expect("an object").path())
         .collect();
-    let names = elephan_kernel::ALL.iter().map(|entry| format!("X({})", &entry.registered["el_".len()..]));
+    let names = elephan_abi::ALL.iter().map(|entry| format!("X({})", &entry.registered["el_".len()..]));
     let mut host = compiler();
     host.arg(format!("-DALGORITHMS={}", names.collect::<Vec<_>>().join(" ")));
     host.args(sources())

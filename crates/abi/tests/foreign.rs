@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use elephan_abi::foreign::Object;
 use elephan_cc::governor::{Fault, Report, Told};
 use elephan_cc::{Cause, Controller, Quantisation, SlowStart};
-use elephan_kernel::foreign::Object;
 use tempfile::TempDir;
 
 /// What every object here begins with: a state that holds its parameter, its seed, and a copy of both.
