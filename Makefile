@@ -233,7 +233,7 @@ gate = mkdir -p $(GATE) && cp -f target/debug/deps/lib_core.so $(GATE)/_core.abi
 
 # What runs in a guest kernel, for the engine `kernel`: its first program, without a library, and the links. For Linux on x86-64.
 # The host's C compiler will do: our C files call nothing of a C library but what all of them have.
-GUEST := python/elephan/kernel/guest
+GUEST := python/elephan/guest/bin
 guest: export CC_x86_64_unknown_linux_musl ?= cc
 guest:
 	@if [ "$$(uname -sm)" = "Linux x86_64" ]; then \

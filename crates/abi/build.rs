@@ -1,5 +1,5 @@
 //! Compiles kernel/*.bpf.c for the host, with the adapter of `bpf:FILE` that gives each the C interface; and lists the files of
-//! kernel/uml.
+//! kernel/guest.
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +49,7 @@ fn main() {
             [path.file_name().expect("a file"), path.as_os_str()].map(|text| text.to_string_lossy());
         format!("Source {{ name: {name:?}, text: include_str!({path:?}) }},\n")
     };
-    let list: String = files(&kernel.join("uml")).iter().map(source).collect();
+    let list: String = files(&kernel.join("guest")).iter().map(source).collect();
     std::fs::write(variable("OUT_DIR").join("guest.rs"), format!("&[\n{list}]"))
         .expect("OUT_DIR can be written");
 

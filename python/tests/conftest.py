@@ -7,8 +7,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from elephan.engines.kernel import INIT, LINKS
-from elephan.kernel import KernelError, image
+from elephan.engines.guest import INIT, LINKS
+from elephan.guest import image
+from elephan.kernel import KernelError
 
 # The fixture `deviation`, and the report of `make realtime`.
 pytest_plugins = ["realtime"]

@@ -17,9 +17,10 @@ import elephan
 from elephan import _core
 from elephan.api.scenario import dumbbell, flow
 from elephan.base.kinds import IMAGE, documented
-from elephan.engines import kernel
+from elephan.engines import guest
 from elephan.engines.run import run as simulate
-from elephan.kernel import KernelError, image
+from elephan.guest import image
+from elephan.kernel import KernelError
 from elephan.studies.sweeps import loop
 
 MAKEFILE = "# KBUILD\nVERSION = {}\nPATCHLEVEL = {}\nSUBLEVEL = {}\nEXTRAVERSION =\n\n"
@@ -311,8 +312,8 @@ def test_damaged_images_are_none(cache):
 
 def test_a_scenario_names_its_kernel_and_a_sweep_several(cache, monkeypatch):
     # What runs in a guest is not needed without an image.
-    monkeypatch.setattr(kernel, "INIT", Path(__file__))
-    monkeypatch.setattr(kernel, "LINKS", Path(__file__))
+    monkeypatch.setattr(guest, "INIT", Path(__file__))
+    monkeypatch.setattr(guest, "LINKS", Path(__file__))
     keys = {"rate": "10 Mbit/s", "rtt": "20 ms", "flows": [flow("reno")], "duration": "1 s", "engine": "kernel"}
     scenario = dumbbell(**keys, kernel={"version": "6.1"})
     assert scenario.document["kernel"] == {"version": "6.1"}

@@ -21,7 +21,7 @@ import pytest
 
 from elephan import Dataset, Run, Sweep, kernel, load, sweep
 from elephan.engines.run import run as simulate
-from elephan.kernel import image
+from elephan.guest import image
 from elephan.studies.sweeps import worker
 from elephan.studies.sweeps.schedulers import Local
 from elephan.studies.sweeps.writer import Writer

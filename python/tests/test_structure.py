@@ -12,7 +12,7 @@ import yaml
 
 import elephan
 
-ROOMS = ("base", "foreign", "cc", "api", "kernel", "engines", "gym", "studies", "paths", "report", "ui", "cli")
+ROOMS = ("base", "foreign", "cc", "api", "kernel", "guest", "engines", "gym", "studies", "paths", "report", "ui", "cli")
 PACKAGE = Path(elephan.__file__).parent
 
 

@@ -27,8 +27,8 @@ fn a_guest_computes_as_the_host_does() {
     let sources = || elephan_abi::ALL.iter().map(|entry| kernel.join(entry.source));
     // Both modes have values of the current connection.
     let mut guest = compiler();
-    guest.args(["-D__KERNEL__", "-Del_values=guest_values", "-c", "-I"]).arg(kernel.join("uml"));
-    run(guest.args(sources()).arg(kernel.join("uml/algorithms.c")).arg(here.join("tests/guest/guest.c")));
+    guest.args(["-D__KERNEL__", "-Del_values=guest_values", "-c", "-I"]).arg(kernel.join("guest"));
+    run(guest.args(sources()).arg(kernel.join("guest/algorithms.c")).arg(here.join("tests/guest/guest.c")));
     let objects: Vec<_> = std::fs::read_dir(&made)
         .expect("the folder of the objects")
         .map(|entry| entry.expect("an object").path())

@@ -1,4 +1,4 @@
-//! The C interface: `kernel/uml/host.h`, declared there.
+//! The C interface: `kernel/guest/host.h`, declared there.
 #![expect(unsafe_code, reason = "the caller is C")]
 
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_ulonglong, c_void};

@@ -13,7 +13,7 @@ pub fn archive(init: &[u8]) -> Vec<u8> {
     }
     entry(&mut made, "dev/console", DEVICE, (5, 1), &[]);
     entry(&mut made, "dev/null", DEVICE, (1, 3), &[]);
-    // A misc device of a number that is reserved for local use (`ELEPHAN_MINOR` in kernel/uml/network.c).
+    // A misc device of a number that is reserved for local use (`ELEPHAN_MINOR` in kernel/guest/network.c).
     entry(&mut made, "dev/elephan", DEVICE, (10, 240), &[]);
     entry(&mut made, "init", PROGRAM, (0, 0), init);
     entry(&mut made, "TRAILER!!!", 0, (0, 0), &[]);

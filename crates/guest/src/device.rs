@@ -1,4 +1,4 @@
-//! `/dev/elephan`, by which the guest's kernel carries out requests (`kernel/uml/network.c`).
+//! `/dev/elephan`, by which the guest's kernel carries out requests (`kernel/guest/network.c`).
 #![expect(unsafe_code, reason = "rustix has no such requests")]
 
 use std::fs::File;

@@ -15,7 +15,8 @@ from elephan.base.text import Terminal
 from elephan.cli.options import Settings, assignments, command_line, parameter
 from elephan.cli.output import Form, show
 from elephan.cli.progress import progress_bar
-from elephan.kernel import build, image, libbpf
+from elephan.guest import image
+from elephan.kernel import build, libbpf
 from elephan.kernel.loader import BTF, known
 from elephan.studies.iperf3 import check
 

@@ -15,7 +15,7 @@ from elephan.engines.sim import Progress
 OTHERS = {
     "model": "elephan.engines.fluid",
     "linux": "elephan.engines.linux",
-    "kernel": "elephan.engines.kernel",
+    "kernel": "elephan.engines.guest",
 }
 # Runs in processes of their own.
 ISOLATED = "elephan.engines.isolated"

@@ -16,8 +16,8 @@ from elephan.api.scenario import dumbbell, flow
 from elephan.base.cores import core_count
 from elephan.engines.run import run
 from elephan.foreign import build as compiler
+from elephan.guest import image
 from elephan.kernel import build as objects
-from elephan.kernel import image
 
 TUN = Path("/dev/net/tun")
 # A package of each extra of pyproject.toml.

@@ -23,7 +23,7 @@ from elephan.api.pictures.marks import planned
 from elephan.api.pictures.samples import mean_s
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario
-from elephan.engines import kernel
+from elephan.engines import guest
 from elephan.engines.sim import from_columns
 from elephan.report.read import tiles
 from elephan.ui.limits import Limits, amount, checked
@@ -192,7 +192,7 @@ class LiveRun:
             if self.is_interrupted:
                 raise KeyboardInterrupt
 
-        run = kernel.run(scenario, progress=progress)
+        run = guest.run(scenario, progress=progress)
         interval, duration = self._interval(), amount(scenario.document["duration"])
         begins = {"flows": 0, "queues": 0}
         for number in range(math.floor(duration / interval + 0.5) + 1):

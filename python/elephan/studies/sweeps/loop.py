@@ -22,7 +22,7 @@ from elephan.base.frames import as_pandas
 from elephan.base.notebook import watched
 from elephan.base.plots import Figure
 from elephan.base.table import Table
-from elephan.kernel import image
+from elephan.guest import image
 from elephan.studies.statistics import Estimate, Tight
 from elephan.studies.sweeps import names
 from elephan.studies.sweeps.batches import PlannedRun, Waiting, work_s

@@ -29,11 +29,11 @@ class VersionMismatchError(RuntimeError):
 MAKES_RESULTS = (
     *("api/scenario.py", "api/cellular.py", "api/run.py", "api/part.py", "api/registry.py", "api/summary.py"),
     *("engines/run.py", "engines/sim.py", "engines/tables.py", "engines/fluid.py", "engines/integrate.py"),
-    *("engines/linux.py", "engines/kernel.py"),
+    *("engines/linux.py", "engines/guest.py"),
     *(
         "kernel/__init__.py",
         "kernel/build.py",
-        "kernel/image.py",
+        "guest/image.py",
         "kernel/libbpf.py",
         "kernel/loader.py",
         "kernel/names.py",

@@ -7,17 +7,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from elephan import _core, kernel
+from elephan import _core
 from elephan.api.run import Run
 from elephan.api.scenario import Scenario
 from elephan.engines.linux import from_columns
-from elephan.kernel import KernelError, image
+from elephan.guest import image
+from elephan.kernel.errors import KernelError
 from elephan.kernel.names import STOCK, Registered, of_flows
 
 Progress = Callable[[float], object]
 
 # What runs in a guest: its first program, and the links of its network.
-FILES = Path(kernel.__file__).with_name("guest")
+FILES = Path(image.__file__).with_name("bin")
 INIT, LINKS = FILES / "elephan-init", FILES / "libelephan_emulator.so"
 
 

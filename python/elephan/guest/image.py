@@ -1,11 +1,11 @@
 """Images of kernels, for the engine `kernel`: a stock Linux kernel as a process (user-mode Linux), with a driver of ours.
 
-    from elephan.kernel import image
+    from elephan.guest import image
 
     image.build("linux-source-6.12")
     image.find("6.12").path
 
-An image is built once from a kernel's source on the user's machine, and stays in the cache. The driver is `kernel/uml`, with
+An image is built once from a kernel's source on the user's machine, and stays in the cache. The driver is `kernel/guest`, with
 the algorithms of `kernel/`. Edits of a few lines make the clock and the random numbers of the guest exact and repeatable.
 """
 
