@@ -426,9 +426,9 @@ def test_names_of_linux_mean_the_kernels_own_on_a_kernel(folder: Path, monkeypat
 
 
 def test_linux_without_a_source_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch):
-    from elephan.foreign import linux
+    from elephan.foreign import modules
 
-    monkeypatch.setattr(linux, "module", lambda _: None)
+    monkeypatch.setattr(modules, "module", lambda _: None)
     text = "imported source of Linux (apt-get install linux-source-6.1; elephan cc import PATH)"
     assert text in refused("linux:yeah")
     assert text in refused("linux:tahoe")

@@ -13,7 +13,7 @@ import pytest
 
 from elephan.api.scenario import dumbbell, flow
 from elephan.engines.run import run
-from elephan.foreign import linux
+from elephan.foreign import modules
 
 PACKAGE = Path("/usr/src/linux-source-6.1.tar.xz")
 NAMES = (
@@ -88,13 +88,13 @@ def tree():
     """The source of Linux 6.1, imported once for this user."""
     if not PACKAGE.is_file():
         pytest.skip(f"{PACKAGE}: expected Debian's package linux-source-6.1, found nothing")
-    before = [one for one in linux.trees() if one.source == str(PACKAGE)]
-    return before[0] if before else linux.import_tree(PACKAGE)
+    before = [one for one in modules.trees() if one.source == str(PACKAGE)]
+    return before[0] if before else modules.import_tree(PACKAGE)
 
 
 @cache
 def table_of(file):
-    return Table.in_dll(ctypes.CDLL(str(linux.module(str(file)))), "elephan_cc")
+    return Table.in_dll(ctypes.CDLL(str(modules.module(str(file)))), "elephan_cc")
 
 
 def _parameters(table):
@@ -223,7 +223,7 @@ def sender(tree):
 def test_each_of_the_sixteen_compiles_without_a_warning(tree):
     assert set(NAMES) <= tree.modules().keys()
     for name in NAMES:
-        linux._compiled(tree.modules()[name], flags=("-Wall", "-Werror"))
+        modules._compiled(tree.modules()[name], flags=("-Wall", "-Werror"))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -433,13 +433,13 @@ def test_the_newest_import_is_used(tmp_path, monkeypatch, tree):
             shutil.copy(tree.folder / file, folder)
         (folder / "tcp_scalable.c").open("a").write(f"/* {version} */\n")
         (tmp_path / version / "Makefile").write_text(f"VERSION = 9\nPATCHLEVEL = {version}\nSUBLEVEL = 0\n")
-        assert linux.import_tree(tmp_path / version).version == f"9.{version}.0"
-    assert [one.version for one in linux.trees()] == ["9.2.0", "9.1.0"]
-    linux.import_tree(tmp_path / "1")
-    assert [one.version for one in linux.trees()] == ["9.1.0", "9.2.0"]
-    assert set(linux.current().modules()) == {"scalable", "vegas"}
-    assert linux.module("cubic") is None
-    assert linux.module("vegas") == linux.module("vegas")
+        assert modules.import_tree(tmp_path / version).version == f"9.{version}.0"
+    assert [one.version for one in modules.trees()] == ["9.2.0", "9.1.0"]
+    modules.import_tree(tmp_path / "1")
+    assert [one.version for one in modules.trees()] == ["9.1.0", "9.2.0"]
+    assert set(modules.current().modules()) == {"scalable", "vegas"}
+    assert modules.module("cubic") is None
+    assert modules.module("vegas") == modules.module("vegas")
 
 
 # In the simulator.

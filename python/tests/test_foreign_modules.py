@@ -7,7 +7,7 @@ from test_foreign_linux import Sender, table_of
 
 from elephan import ScenarioError
 from elephan.api.scenario import dumbbell, flow
-from elephan.foreign import build, linux
+from elephan.foreign import build, modules
 
 
 def test_a_parameter_of_a_module_is_a_whole_number():
@@ -57,30 +57,30 @@ MODULE_LICENSE("GPL");
     one.close()
     file.write_text(text.replace("tcp_snd_cwnd(tcp_sk(sk)) -", "tcp_sk(sk)->rcv_wnd - tcp_nothing(sk) -"))
     with pytest.raises(ValueError, match=rf"{file}:10: .*not declared: rcv_wnd, tcp_nothing"):
-        linux.module(str(file))
+        modules.module(str(file))
     file.write_text("int x;\n")
     with pytest.raises(ValueError, match=r"expected a module that calls tcp_register_congestion_control"):
-        linux.module(str(file))
+        modules.module(str(file))
 
 
 def test_errors_say_what_was_expected(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with pytest.raises(ValueError, match="expected a C file, found none"):
-        linux.module("./absent.c")
+        modules.module("./absent.c")
     empty = tmp_path / "empty.tar.xz"
     empty.write_bytes(b"no archive")
     for path in (empty, tmp_path):
         with pytest.raises(ValueError, match="expected a kernel's source"):
-            linux.import_tree(path)
-    monkeypatch.setattr(linux, "DEBIAN_SOURCES", tmp_path)
-    assert linux.module("cubic") is None
+            modules.import_tree(path)
+    monkeypatch.setattr(modules, "DEBIAN_SOURCES", tmp_path)
+    assert modules.module("cubic") is None
     package = tmp_path / "linux-source-6.1.tar.xz"
     expected = f"linux-source-6.1: expected {package}, found none; apt-get install linux-source-6.1"
     with pytest.raises(ValueError, match=re.escape(expected)):
-        linux.import_tree("linux-source-6.1")
+        modules.import_tree("linux-source-6.1")
     package.write_bytes(b"no archive")
     with pytest.raises(ValueError, match=rf"{package}: expected a kernel's source"):
-        linux.import_tree("linux-source-6.1")
+        modules.import_tree("linux-source-6.1")
     monkeypatch.setenv("CC", "absent-compiler")
     (tmp_path / "a.c").write_text("int a;\n")
     with pytest.raises(ValueError, match="found absent-compiler"):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import elephan
-from elephan.foreign import linux
+from elephan.foreign import modules
 
 PACKAGE = Path("/usr/src/linux-source-6.1.tar.xz")
 
@@ -19,8 +19,8 @@ MARKING = {"queue": {"name": "threshold", "packets": 40}}
 def tree():
     if not PACKAGE.is_file():
         pytest.skip(f"{PACKAGE}: expected Debian's package linux-source-6.1, found nothing")
-    if linux.current() is None:
-        linux.import_tree(PACKAGE)
+    if modules.current() is None:
+        modules.import_tree(PACKAGE)
 
 
 def goodput_and_window(cc, buffer, path):

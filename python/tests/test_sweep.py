@@ -305,7 +305,7 @@ def test_the_version_of_the_code_is_of_all_that_makes_results():
         # What these compile is part of a run's key.
         "foreign.bpf",
         "foreign.build",
-        "foreign.linux",
+        "foreign.modules",
         "kernel.errors",
     }
     hashed = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in worker.MAKES_RESULTS}

@@ -20,7 +20,7 @@ from elephan.cli import complete
 from elephan.cli.entries import implied, out, print_one, table_of
 from elephan.cli.options import command_line
 from elephan.cli.output import Form, show
-from elephan.foreign import build, linux, names
+from elephan.foreign import build, modules, names
 
 app = command_line(group=True)
 
@@ -37,9 +37,9 @@ def list_(form: Form = "table") -> None:
     show([table_of(title, entries) for title, entries in parts.items()], form)
     if form != "table":
         return
-    for tree in linux.trees()[:1]:
-        modules = ", ".join(f"linux:{name}" for name in tree.modules())
-        known = f"Of Linux {tree.version}, imported from {tree.source}, the simulator can run {modules}."
+    for tree in modules.trees()[:1]:
+        listed = ", ".join(f"linux:{name}" for name in tree.modules())
+        known = f"Of Linux {tree.version}, imported from {tree.source}, the simulator can run {listed}."
         out.print(known, highlight=False)
     own = ", ".join(f"{one.name} implies {implied(one)}" for one in algorithms() if one.implies)
     rule = f"An algorithm determines the window; tcp.recovery is independent of it. Unless a scenario sets it, {own}."
@@ -91,9 +91,9 @@ def import_(
     """
     rows: list[list[str]] = []
     try:
-        tree = linux.import_tree(path)
+        tree = modules.import_tree(path)
         started = time.perf_counter()
-        for name, found in linux.probe(tree):
+        for name, found in modules.probe(tree):
             took_s, started = time.perf_counter() - started, time.perf_counter()
             says = str(found) if isinstance(found, ValueError) else "compiles"
             rows.append([f"linux:{name}", f"{took_s:.2f}", says])

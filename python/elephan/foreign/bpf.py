@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from elephan import _core
-from elephan.foreign import build, linux
+from elephan.foreign import build, modules
 
 ADAPTER = tuple(Path(__file__).with_name(name) for name in ("bpf.c", "bpf_kernel.c"))
 NAME = re.compile(r"^\s*#\s*define\s+ALGORITHM\s+(\w+)\s*$", re.MULTILINE)
@@ -50,7 +50,7 @@ def _of_selftests(path: Path, text: str, operations: str) -> Path:
         if name not in texts and (beside := path.parent / name).is_file():
             texts[name] = beside.read_text(encoding="utf-8", errors="replace")
     # Functions of the file that our header has, too, get names of their own.
-    known = set(re.findall(r"\w+", (linux.HERE / "linux.h").read_text(encoding="utf-8")))
+    known = set(re.findall(r"\w+", (modules.HERE / "linux.h").read_text(encoding="utf-8")))
     own = "".join(f"#undef {name}\n#define {name} el_own_{name}\n" for name in DEFINED.findall(text) if name in known)
     # The kernel's clock, of which our header has the rate.
     clock = "unsigned long CONFIG_HZ = 1000;\n" if "CONFIG_HZ" in text else ""
@@ -58,4 +58,4 @@ def _of_selftests(path: Path, text: str, operations: str) -> Path:
     begins = f"static int el_begin(void)\n{{\n\treturn tcp_register_congestion_control(&{operations});\n}}\n"
     end = f"\n{clock}{begins}module_init(el_begin);\n"
     texts[f"{path.name.partition('.')[0]}.c"] = f"{begin}{text}{end}"
-    return build.shared(linux.SHIM, flags=linux.FLAGS, folders=(linux.HERE, path.parent), texts=texts)
+    return build.shared(modules.SHIM, flags=modules.FLAGS, folders=(modules.HERE, path.parent), texts=texts)

@@ -207,10 +207,10 @@ def register(name: str) -> None:
 
 def _object(kind: str, rest: str) -> Path | None:
     """The shared object of an algorithm; None if no imported source of Linux has it."""
-    from elephan.foreign import bpf, build, linux  # noqa: PLC0415 - compilers are not needed without such names
+    from elephan.foreign import bpf, build, modules  # noqa: PLC0415 - compilers are not needed without such names
 
     if kind == LINUX:
-        return linux.module(rest)
+        return modules.module(rest)
     path = Path(rest)
     if not path.is_file():
         raise ValueError(f"expected a file, found none at {path}")

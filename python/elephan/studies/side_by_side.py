@@ -22,7 +22,7 @@ from elephan.base.kinds import DIFFERENCE
 from elephan.base.plots import Figure, save_beside
 from elephan.base.table import Head, Table, text_heads
 from elephan.engines.run import run
-from elephan.foreign import linux as source
+from elephan.foreign import modules as source
 from elephan.kernel.loader import algorithms as files
 from elephan.kernel.names import LINUX
 

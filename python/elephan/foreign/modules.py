@@ -1,11 +1,11 @@
 """Congestion control modules of Linux, compiled unmodified from the user's own source of a kernel.
 
-    from elephan.foreign import linux
+    from elephan.foreign import modules
 
-    linux.import_tree("/usr/src/linux-source-6.1.tar.xz")
-    linux.module("illinois")
+    modules.import_tree("/usr/src/linux-source-6.1.tar.xz")
+    modules.module("illinois")
 
-`linux/linux.h` declares what modules use of their kernel, `linux/kernel.c` defines it, and `linux/shim.c` makes each an
+`modules/linux.h` declares what modules use of their kernel, `modules/kernel.c` defines it, and `modules/shim.c` makes each an
 algorithm of `elephan-cc.h`. What differs between versions of Linux is read from a module's text. An import copies
 `net/ipv4/tcp_*` into the cache; the newest import is used.
 """
@@ -25,7 +25,7 @@ from elephan.base.folders import new_folder
 from elephan.base.text import Terminal
 from elephan.foreign import build
 
-HERE = Path(__file__).parent / "linux"
+HERE = Path(__file__).parent / "modules"
 # What makes a module an algorithm. The last begins when the module's parameters are known.
 SHIM = (HERE / "kernel.c", HERE / "shim.c")
 DEBIAN_SOURCES = Path("/usr/src")
