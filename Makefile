@@ -132,9 +132,8 @@ bench-sweep: $(VENV)/built ## Measure the overhead of a sweep of 10,000 short ru
 	$(BIN)/python scripts/bench_sweep.py > docs/measured/bench-sweep.md
 	$(BIN)/python scripts/bench_sweep.py --dask 2 > docs/measured/bench-dask.md
 
-bench-transfer: $(VENV)/built ## Measure transfers over loopback beside iperf3, openssl and cp, and threads beside io_uring, ten minutes. Writes docs/measured.
+bench-transfer: $(VENV)/built ## Measure transfers from memory over loopback beside iperf3 and openssl, some minutes. Writes docs/measured.
 	$(BIN)/python scripts/bench_transfer.py > docs/measured/bench-transfer.md
-	cargo run --release --quiet -p elephan-transfer --example ways -- . > docs/measured/bench-ways.md
 
 bench-peers: ## Run the same dumbbells on Elephan, ns-2 and ns-3, ten minutes. Writes docs/measured.
 	@command -v ns >/dev/null && test -d /usr/include/ns3 || (apt-get update -qq && apt-get install -y -qq ns2 libns3-dev)
