@@ -546,30 +546,30 @@ def transfer_send(
     patience_s: float = 20.0,
     progress: Callable[[int | None, int, float, str | None], object] | None = None,
 ) -> dict[str, Any]:
-    """Sends a file or folder (`path`), or so many bytes of memory (`memory`), to the receiver that gave its `token`.
+    """Sends a file (`path`; `-` is standard input), or so many bytes of memory (`memory`), to the receiver of `token`.
 
     `cc` is the kernel's name of a congestion control, `pace` the highest rate of each stream in bit/s. The calling
-    thread calls `progress` every 50 ms, with the bytes of all (None until that is known), those that are stored,
-    the rate in bit/s, and what limits it (or None), and runs signal handlers. Returns the tables of the streams as
-    an engine does, and `told` (JSON): what was done. Raises `ScenarioError` for what does not work as it was asked
-    for, `OSError` for what ended the transfer.
+    thread calls `progress` every 50 ms, with the bytes of all (None until the transfer is open, and of standard
+    input), those that are stored, the rate in bit/s, and what limits it (or None), and runs signal handlers. Returns
+    the tables of the streams as an engine does, and `done` (JSON): what was done. Raises `ScenarioError` for what
+    does not work as it was asked for, `OSError` for what ended the transfer.
     """
 
 def transfer_receive(
     at: str,
     folder: str | PathLike[str] | None,
     started: Callable[[int, str], object],
-    tell: Callable[[list[str], tuple[int, int] | None], object],
+    tell: Callable[[list[str]], object],
     *,
     once: bool = False,
     patience_s: float = 20.0,
 ) -> None:
-    """Receives transfers at an address (`host:port`), into `folder`; without it, memory alone.
+    """Receives transfers at an address (`host:port`), into `folder` (`-` is standard output); without it, memory alone.
 
     Calls `started` with the port and the token, and then `tell` every 50 ms, with what has happened since (JSON
-    each) and the bytes that the current transfer has stored, and of how many (None if there is none). Goes on until
-    one of these raises; with `once`, until a transfer has come to its end. Raises `ScenarioError` for an address or
-    a folder that cannot be used.
+    each). Goes on until one of these raises; with `once`, and into standard output, until a transfer has come to its
+    end. Raises `ScenarioError` for an address or a folder that cannot be used, `OSError` if what was sent into
+    standard output ended early.
     """
 
 def watch_programs(interval_s: float, start: Callable[[], object], is_over: Callable[[], bool]) -> dict[str, Any]:

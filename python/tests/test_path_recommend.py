@@ -136,7 +136,7 @@ def test_algorithms_of_ours_are_loaded(tmp_path: Path) -> None:
     found, _ = read_path(path(tmp_path))
     advice = recommend(found, 1e7, [Way("scalable", 2, paced=True)], draws=1)
     command = advice.command("far")
-    assert command == 'elephan transfer send DIR far --cc scalable --load --streams 2 --pace "20 Mbit/s"'
+    assert command == 'elephan transfer send FILE far --cc scalable --load --streams 2 --pace "20 Mbit/s"'
 
 
 def test_the_same_seed_gives_the_same_advice(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_the_command(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert "simulations of" in done.output
-    assert "elephan transfer send DIR HOST --cc" in done.output
+    assert "elephan transfer send FILE HOST --cc" in done.output
     assert predict.read(tmp_path).size_bytes == 1e9
     stored = json.loads((tmp_path / "recommendation.json").read_text())
     assert {way["cc"] for way in stored["ways"]} == {"reno", "bbr"}

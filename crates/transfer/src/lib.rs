@@ -1,31 +1,29 @@
-//! Moves memory, files and folders between two hosts, over several TCP connections, and watches these.
+//! Moves memory, a file, or bytes from a pipe between two hosts, over several TCP connections, and watches these.
 //!
-//! A [`Receiver`] waits for senders who have its token (`elephan_session`). [`send()`] opens a session that controls the
-//! transfer, and one for each stream of data. A stream that is to be plain drops its encryption after it was admitted, and
-//! then carries the bytes of its socket; the head of each of its frames has a keyed hash, with a key that only both ends of
-//! this session have.
+//! - What is sent (`source`): blocks of 4 MiB ([`BLOCK`]), each with its BLAKE3 (`hash`).
+//! - How: [`send()`] opens a session that controls the transfer (`protocol`), and a stream of frames for each connection for data
+//!   (`stream`). Who may send is decided by `elephan_session`: a [`Receiver`] admits those who have its token. A stream that is to be
+//!   plain drops its encryption after it was admitted; the head of each of its frames has a keyed hash, with a key that only
+//!   both ends of this session have.
+//! - What is verified (`receive`): each block before it is written. Blocks of a file arrive in any order. They go into a partial
+//!   file, and their hashes into a journal once the disk has them (`folder`), so a transfer goes on where it was, whatever
+//!   ended it. Blocks from a pipe are written in order (`output`).
+//! - The record (`watch`): samples of `TCP_INFO`, and what limits the transfer.
 //!
-//! A file longer than a block ([`BLOCK`]) goes in blocks, in any order, over all streams. The receiver writes them into a
-//! partial file, and the hash of each block into a journal once the block is on the disk (`partial`), so a transfer goes on
-//! where it was, whatever ended it. Shorter files go in packs. Complete files are renamed into place; names lead nowhere but
-//! into the receiving folder (`tree`).
-//!
-//! Threads with bounded queues between them read, send, receive and write at the same time. Memory use depends on the number of
-//! streams and of files, not on their size, except for 32 bytes for each block of the files that are on their way.
+//! Two threads of each stream overlap reading with sending, and receiving with writing. Memory use depends on the number of
+//! streams alone, except for 32 bytes for each block.
 #![cfg(target_os = "linux")]
 
-mod carry;
-mod frame;
+mod folder;
 mod hash;
-mod manifest;
-mod partial;
+mod output;
 mod protocol;
 mod receive;
 mod send;
 mod source;
 mod stop;
-mod store;
-mod tree;
+mod stream;
+mod watch;
 
 #[cfg(test)]
 mod tests;
@@ -33,11 +31,12 @@ mod tests;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use folder::Folder;
 pub use hash::BLOCK;
-pub use manifest::shown;
-pub use protocol::{Done, LeftOut};
-pub use receive::{Event, Incoming, Receiver};
-pub use send::{Limit, Options, Payload, Progress, Sent, send};
+pub use protocol::Done;
+pub use receive::{Event, Place, Receiver};
+pub use send::{Options, Payload, Progress, Sent, send};
+pub use watch::Limit;
 
 /// The port of a receiver, if none is named.
 pub const PORT: u16 = 5211;
@@ -77,7 +76,7 @@ pub enum Error {
 }
 
 impl Error {
-    fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+    fn file(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
         move |error| Self::File(path.to_owned(), error)
     }
 }

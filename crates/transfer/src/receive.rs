@@ -1,8 +1,8 @@
-//! The receiver: admits senders who have its token, and stores what they send.
+//! The receiver: admits senders who have its token, verifies what they send, and stores it.
 
 use std::collections::BTreeMap;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -11,14 +11,12 @@ use std::time::{Duration, Instant};
 
 use elephan_session::{Identity, Session, Token};
 
-use crate::carry::Stream;
-use crate::frame::{Head, Kind, MOST_DATA};
-use crate::hash::BLOCK;
-use crate::manifest::{Entry, MOST_ENTRIES, MOST_NAMES, shown};
-use crate::protocol::{Answer, Compared, Done, Have, Hello, Holding, List, Offer, Report, VERSION};
+use crate::folder::{Folder, Partial};
+use crate::hash::{self, BLOCK, blocks};
+use crate::output::Output;
+use crate::protocol::{Answer, Content, Done, Entry, Hello, Offer, Report, VERSION};
 use crate::stop::Stop;
-use crate::store::Store;
-use crate::tree::Tree;
+use crate::stream::{Head, Kind, Stream};
 use crate::{Error, MOST_STREAMS, Watch};
 
 /// Strangers who may be on the way to show the token at the same time.
@@ -47,20 +45,27 @@ pub enum Event {
     Failed(SocketAddr, String),
 }
 
-/// How far the transfer is that is going on: bytes that were stored, of how many.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Incoming {
-    /// Bytes that were verified and written, or that were there from an earlier attempt.
-    pub stored: u64,
-    /// Bytes of all.
-    pub total: u64,
+/// What a receiver takes, and where it puts it.
+pub enum Place {
+    /// Memory, which is discarded.
+    Nowhere,
+    /// Files, and memory.
+    Folder(Folder),
+    /// What one pipe yields, into another.
+    Pipe(OwnedFd),
+}
+
+/// Where the blocks of a transfer go.
+enum Sink<'a> {
+    File(Partial<'a>),
+    Pipe(Output<'a>),
 }
 
 /// A server that receives, one transfer after the other.
 pub struct Receiver {
     listener: TcpListener,
     identity: Identity,
-    folder: Option<PathBuf>,
+    place: Place,
     patience: Duration,
     strangers: AtomicUsize,
     /// The transfer that holds it receives.
@@ -68,11 +73,11 @@ pub struct Receiver {
     joining: Mutex<BTreeMap<u64, Joining>>,
     next: AtomicU64,
     over: AtomicBool,
-    finished: AtomicBool,
+    /// How a transfer has ended after which the receiver may end.
+    finished: Mutex<Option<Result<(), Error>>>,
     /// All connections, to close them when it ends.
     sockets: Mutex<BTreeMap<u64, TcpStream>>,
     events: Mutex<Vec<Event>>,
-    incoming: Mutex<Option<Incoming>>,
 }
 
 /// A transfer whose streams may join.
@@ -82,15 +87,8 @@ struct Joining {
 }
 
 impl Receiver {
-    /// Listens. Files go into `folder`, which exists; without it, memory alone is received.
-    pub fn bind(at: SocketAddr, folder: Option<&Path>, patience: Duration) -> Result<Self, Error> {
-        if let Some(folder) = folder {
-            let metadata = folder.metadata().map_err(Error::file(folder))?;
-            if !metadata.is_dir() {
-                let text = format!("{}: expected a folder, found a file", folder.display());
-                return Err(Error::Asked(text));
-            }
-        }
+    /// Listens.
+    pub fn bind(at: SocketAddr, place: Place, patience: Duration) -> Result<Self, Error> {
         let refused =
             |error| Error::Asked(format!("{at}: expected an address and a port that are free: {error}"));
         let listener = TcpListener::bind(at).map_err(refused)?;
@@ -98,17 +96,16 @@ impl Receiver {
         Ok(Self {
             listener,
             identity: Identity::new(),
-            folder: folder.map(Path::to_owned),
+            place,
             patience,
             strangers: AtomicUsize::new(0),
             turn: Mutex::new(()),
             joining: Mutex::default(),
             next: AtomicU64::new(1),
             over: AtomicBool::new(false),
-            finished: AtomicBool::new(false),
+            finished: Mutex::default(),
             sockets: Mutex::default(),
             events: Mutex::default(),
-            incoming: Mutex::default(),
         })
     }
 
@@ -127,20 +124,17 @@ impl Receiver {
         std::mem::take(&mut *self.events.lock().expect("nobody panics with it"))
     }
 
-    /// The transfer that is going on.
-    pub fn incoming(&self) -> Option<Incoming> {
-        *self.incoming.lock().expect("nobody panics with it")
-    }
-
-    /// Receives until it is cancelled; with `once`, until a transfer has come to its end.
+    /// Receives until it is cancelled; with `once`, or into a pipe, until a transfer has come to its end. One that has failed
+    /// ends a receiver into a pipe, whose reader may have a part of it.
     pub fn serve(&self, watch: &dyn Watch, once: bool) -> Result<(), Error> {
+        let once = once || matches!(self.place, Place::Pipe(_));
         let served = thread::scope(|scope| {
             let served = loop {
                 if watch.is_cancelled() {
                     break Err(Error::Cancelled);
                 }
-                if once && self.finished.load(Ordering::Acquire) {
-                    break Ok(());
+                if once && let Some(end) = self.finished.lock().expect("nobody panics with it").take() {
+                    break end;
                 }
                 match self.listener.accept() {
                     Ok((stream, peer)) => self.admit(scope, stream, peer),
@@ -190,19 +184,24 @@ impl Receiver {
         match session.receive("what is to be sent") {
             Ok(Hello::Open(offer)) => {
                 let began = Instant::now();
-                match self.open(&mut session, &offer, peer) {
+                let mut opened = false;
+                let end = match self.open(&mut session, &offer, peer, &mut opened) {
                     Ok(done) => {
                         self.tell(Event::Ended(peer, done, began.elapsed()));
-                        self.finished.store(true, Ordering::Release);
+                        Ok(())
                     }
                     Err(error) => {
                         let text = error.to_string();
                         // It may be gone.
                         let _ = session.send(&Report::Failed(text.clone()));
-                        self.tell(Event::Failed(peer, text));
+                        if !(opened && matches!(self.place, Place::Pipe(_))) {
+                            self.tell(Event::Failed(peer, text));
+                            return;
+                        }
+                        Err(error)
                     }
-                }
-                *self.incoming.lock().expect("nobody panics with it") = None;
+                };
+                *self.finished.lock().expect("nobody panics with it") = Some(end);
             }
             Ok(Hello::Join { transfer, key, stream }) => self.join(session, transfer, key, stream),
             Err(error) => self.tell(Event::Failed(peer, error.to_string())),
@@ -239,21 +238,47 @@ impl Receiver {
         }
     }
 
-    fn open(&self, control: &mut Session, offer: &Offer, peer: SocketAddr) -> Result<Done, Error> {
+    /// Why an offer is not wanted.
+    fn problem(&self, offer: &Offer) -> Option<String> {
+        if offer.version != VERSION || !(1..=MOST_STREAMS).contains(&offer.streams) {
+            return Some(format!(
+                "receiver: expected version {VERSION} and at most {MOST_STREAMS} streams, found version {} and {}",
+                offer.version, offer.streams
+            ));
+        }
+        let (expected, started) = match (&self.place, &offer.content) {
+            (Place::Folder(_), Content::File(entry)) => {
+                let found = |expected| format!("receiver: expected {expected}, found {}", entry.shown());
+                return entry.problem().map(found);
+            }
+            (Place::Nowhere | Place::Folder(_), Content::Memory(_)) | (Place::Pipe(_), Content::Pipe) => {
+                return None;
+            }
+            (Place::Nowhere, _) => ("memory", "without a folder"),
+            (Place::Folder(_), Content::Pipe) => ("a file or memory", "with a folder and not with `-`"),
+            (Place::Pipe(_), _) => ("what a pipe yields (`elephan transfer send - HOST`)", "with `-`"),
+        };
+        let found = match offer.content {
+            Content::Memory(_) => "memory",
+            Content::File(_) => "a file",
+            Content::Pipe => "standard input",
+        };
+        Some(format!("receiver: expected {expected}, because it was started {started}; found {found}"))
+    }
+
+    /// Opens a transfer, and carries it out. `opened` is set when the sender may send.
+    fn open(
+        &self,
+        control: &mut Session,
+        offer: &Offer,
+        peer: SocketAddr,
+        opened: &mut bool,
+    ) -> Result<Done, Error> {
         let refuse = |control: &mut Session, why: String| {
             control.send(&Answer::Refused(why.clone()))?;
             Err(Error::Told(why))
         };
-        if offer.version != VERSION || !(1..=MOST_STREAMS).contains(&offer.streams) {
-            let why = format!(
-                "receiver: expected version {VERSION} and at most {MOST_STREAMS} streams, found version {} and {}",
-                offer.version, offer.streams
-            );
-            return refuse(control, why);
-        }
-        if offer.memory.is_none() && self.folder.is_none() {
-            let why =
-                "receiver: expected memory, because it was started without a folder; found files".to_owned();
+        if let Some(why) = self.problem(offer) {
             return refuse(control, why);
         }
         let Some(_turn) = self.turn() else {
@@ -262,37 +287,43 @@ impl Receiver {
                 "receiver: expected no other transfer to be going on, found one".to_owned(),
             );
         };
-        let tree = match (&self.folder, offer.memory) {
-            (Some(folder), None) => match Tree::open(folder) {
-                Ok(tree) => Some(tree),
-                Err(error) => return refuse(control, error.to_string()),
-            },
-            _ => None,
+        let (mut done, mut have, mut there) = (Done::default(), Vec::new(), 0);
+        let (sink, what) = match (&self.place, &offer.content) {
+            (Place::Folder(folder), Content::File(entry)) => {
+                match partial(control, folder, entry, offer.force) {
+                    Ok(Some(partial)) => {
+                        (have, there) = partial.have();
+                        (Some(Sink::File(partial)), entry.shown())
+                    }
+                    Ok(None) => {
+                        have = vec![u8::MAX; blocks(entry.size).div_ceil(8) as usize];
+                        (done.there, there) = (true, entry.size);
+                        (None, entry.shown())
+                    }
+                    Err(error) => return refuse(control, error.to_string()),
+                }
+            }
+            (Place::Pipe(pipe), _) => {
+                let output = Output::new(pipe, offer.streams as usize);
+                (Some(Sink::Pipe(output)), "standard input".to_owned())
+            }
+            _ => (None, "memory".to_owned()),
         };
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let transfer = self.next.fetch_add(1, Ordering::Relaxed);
         // The session's own secret: nobody else can know it.
         let key = control.secret("EXPORTER-elephan-transfer-join");
         let (streams, joined) = mpsc::channel();
         let joining = Joining { key: blake3::Hash::from_bytes(key), streams };
-        self.joining.lock().expect("nobody panics with it").insert(number, joining);
-        let opened = control.send(&Answer::Opened(number, key)).map_err(Error::from);
-        let streams = opened.and_then(|()| self.gather(&joined, offer));
-        self.joining.lock().expect("nobody panics with it").remove(&number);
+        self.joining.lock().expect("nobody panics with it").insert(transfer, joining);
+        let answered = control.send(&Answer::Opened { transfer, key, have }).map_err(Error::from);
+        let streams = answered.and_then(|()| self.gather(&joined, offer));
+        self.joining.lock().expect("nobody panics with it").remove(&transfer);
         let streams = streams?;
-        let store = match tree {
-            None => None,
-            Some(tree) => Some(agree(control, tree, offer.force)?),
-        };
-        let total = match (&store, offer.memory) {
-            (Some((_, total)), _) => *total,
-            (None, memory) => memory.unwrap_or(0),
-        };
-        let what = match &store {
-            Some((store, _)) => store.described(),
-            None => "memory".to_owned(),
-        };
+        *opened = true;
         self.tell(Event::Began(peer, what));
-        self.transfer(control, streams, store.map(|(store, _)| store).as_ref(), total)
+        (done.bytes, done.hash) = self.transfer(control, streams, sink.as_ref(), there, offer.force)?;
+        control.send(&Report::Done(done.clone()))?;
+        Ok(done)
     }
 
     /// Waits for the streams of a transfer.
@@ -314,65 +345,65 @@ impl Receiver {
         Ok(streams.into_values().collect())
     }
 
+    /// Receives what is sent over these streams; `there` bytes of it are from earlier transfers. Returns the bytes that have
+    /// arrived, and the hash of all.
     fn transfer(
         &self,
         control: &mut Session,
         streams: Vec<Stream>,
-        store: Option<&Store>,
-        total: u64,
-    ) -> Result<Done, Error> {
-        let (stop, arrived, disk_ns) = (Stop::default(), AtomicU64::new(0), AtomicU64::new(0));
+        sink: Option<&Sink<'_>>,
+        there: u64,
+        replace: bool,
+    ) -> Result<(u64, Option<[u8; 32]>), Error> {
+        let (stop, stored, waited_ns) = (Stop::default(), AtomicU64::new(there), AtomicU64::new(0));
         for stream in &streams {
             stop.close_at_failure(stream.socket())?;
         }
-        let stored = || store.map_or(&arrived, |store| &store.stored).load(Ordering::Relaxed);
-        let (stop, arrived, disk_ns) = (&stop, &arrived, &disk_ns);
-        let done = thread::scope(|scope| {
+        let (stop, stored, waited_ns) = (&stop, &stored, &waited_ns);
+        let hash = thread::scope(|scope| {
             let (ended, all_ended) = mpsc::channel::<()>();
             for mut stream in streams {
                 let ended = ended.clone();
-                match store {
-                    None => {
-                        scope.spawn(move || {
-                            let _ended = ended;
-                            stop.heed(|| discard(&mut stream, arrived));
-                        });
-                    }
-                    Some(store) => {
-                        let (filled, to_write) = mpsc::sync_channel(AHEAD);
-                        let (returned, free) = mpsc::channel();
-                        for _ in 0..=AHEAD {
-                            let _ = returned.send(Vec::new());
-                        }
-                        scope.spawn(move || stop.heed(|| take(&mut stream, &filled, &free, disk_ns)));
-                        scope.spawn(move || {
-                            let _ended = ended;
-                            stop.heed(|| write(store, &to_write, &returned));
-                        });
-                    }
+                let Some(sink) = sink else {
+                    scope.spawn(move || {
+                        let _ended = ended;
+                        stop.heed(|| discard(&mut stream, stored));
+                    });
+                    continue;
+                };
+                let (filled, to_write) = mpsc::sync_channel(AHEAD);
+                let (returned, free) = mpsc::channel();
+                for _ in 0..=AHEAD {
+                    let _ = returned.send(Vec::new());
                 }
+                scope.spawn(move || stop.heed(|| take(&mut stream, &filled, &free, waited_ns)));
+                scope.spawn(move || {
+                    let _ended = ended;
+                    stop.heed(|| write(sink, &to_write, &returned, stored, stop));
+                });
             }
             drop(ended);
             let (finish, finished) = mpsc::channel();
             scope.spawn(move || {
                 while all_ended.recv_timeout(COMMITS) == Err(RecvTimeoutError::Timeout) {
-                    if let Some(store) = store {
-                        stop.heed(|| store.commit());
+                    if let Some(Sink::File(partial)) = sink {
+                        stop.heed(|| partial.commit());
                     }
                 }
-                let _ = finish.send(match store {
-                    Some(store) => store.done(!stop.has_failed()),
-                    None => Ok(Done { bytes: arrived.load(Ordering::Relaxed), ..Done::default() }),
+                let _ = finish.send(match sink {
+                    // The next attempt goes on with what has arrived.
+                    Some(Sink::File(partial)) if stop.has_failed() => partial.commit().map(|()| None),
+                    Some(Sink::File(partial)) => partial.complete(replace).map(Some),
+                    Some(Sink::Pipe(output)) => output.complete().map(Some),
+                    None => Ok(None),
                 });
             });
             loop {
-                *self.incoming.lock().expect("nobody panics with it") =
-                    Some(Incoming { stored: stored(), total });
-                if let Ok(done) = finished.recv_timeout(REPORTS) {
-                    break done;
+                if let Ok(hash) = finished.recv_timeout(REPORTS) {
+                    break hash;
                 }
-                let report = Report::SoFar { stored: stored(), disk_ns: disk_ns.load(Ordering::Relaxed) };
-                stop.heed(|| Ok(control.send(&report)?));
+                let (stored, waited_ns) = (stored.load(Ordering::Relaxed), waited_ns.load(Ordering::Relaxed));
+                stop.heed(|| Ok(control.send(&Report::SoFar { stored, waited_ns })?));
                 if self.over.load(Ordering::Acquire) {
                     stop.fail(Error::Cancelled);
                 }
@@ -381,73 +412,29 @@ impl Receiver {
         if let Some(error) = stop.take() {
             return Err(error);
         }
-        let done = done?;
-        control.send(&Report::Done(done.clone()))?;
-        Ok(done)
+        Ok((stored.load(Ordering::Relaxed) - there, hash?.map(|hash| *hash.as_bytes())))
     }
 }
 
-/// Hears which files there are, and says what it has of them. Returns them, and the bytes of those that are not in place.
-fn agree(control: &mut Session, tree: Tree, force: bool) -> Result<(Store, u64), Error> {
-    let (mut entries, mut names): (Vec<Entry>, usize) = (Vec::new(), 0);
-    while let List::Entries(some) = control.receive("a list of files")? {
-        for entry in &some {
-            if let Some(expected) = entry.problem() {
-                return Err(Error::Peer(expected, shown(&entry.name)));
-            }
-        }
-        names += some.iter().map(|entry| entry.name.len()).sum::<usize>();
-        entries.extend(some);
-        if names > MOST_NAMES {
-            return Err(Error::Peer("at most 512 MiB of names", "more".to_owned()));
-        }
-        if entries.len() > MOST_ENTRIES {
-            return Err(Error::Peer("at most 4194304 files", "more".to_owned()));
-        }
+/// The partial file of a file; none if the whole file is there.
+fn partial<'a>(
+    control: &mut Session,
+    folder: &'a Folder,
+    entry: &Entry,
+    replace: bool,
+) -> Result<Option<Partial<'a>>, Error> {
+    if folder.has(entry, replace)? {
+        return Ok(None);
     }
-    if let Some(two) = entries.windows(2).find(|two| two[0].name >= two[1].name) {
-        return Err(Error::Peer("files that ascend by name", shown(&two[1].name)));
-    }
-    let sizes: Vec<u64> = entries.iter().map(|entry| entry.size).collect();
-    let mut total: u64 = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
-    let store = Store::new(tree, entries, force);
-    {
-        let told = std::cell::RefCell::new((&mut *control, Instant::now()));
-        let tell = |file: u32, holding: Holding| {
-            if let Holding::Whole = holding {
-                total -= sizes[file as usize];
-            }
-            Ok(told.borrow_mut().0.send(&Have::Some(vec![(file, holding)]))?)
-        };
-        let looking = || {
-            let (control, last) = &mut *told.borrow_mut();
-            if last.elapsed() >= LOOKING {
-                *last = Instant::now();
-                control.send(&Have::Looking)?;
-            }
-            Ok(())
-        };
-        if let Err(error) = store.look(tell, looking) {
-            let _ = control.send(&Have::Refused(error.to_string()));
-            return Err(error);
+    let mut told = Instant::now();
+    let looking = || {
+        if told.elapsed() >= LOOKING {
+            told = Instant::now();
+            control.send(&Answer::Looking)?;
         }
-    }
-    control.send(&Have::End)?;
-    loop {
-        match control.receive("which files are equal")? {
-            Compared::Looking => {}
-            Compared::Equal(files) => {
-                for file in files {
-                    store.equal(file)?;
-                    total = total.saturating_sub(sizes[file as usize]);
-                }
-            }
-            Compared::Start => return Ok((store, total)),
-            Compared::GivenUp => {
-                return Err(Error::Told("the sender gave up: files that exist here differ".to_owned()));
-            }
-        }
-    }
+        Ok(())
+    };
+    Partial::open(folder, entry, looking).map(Some)
 }
 
 /// Takes memory out of a stream.
@@ -467,7 +454,7 @@ fn discard(stream: &mut Stream, arrived: &AtomicU64) -> Result<(), Error> {
                     rest -= now;
                 }
             }
-            other => return Err(Error::Peer("memory", format!("{other:?}"))),
+            Kind::Block => return Err(Error::Peer("memory", "a block".to_owned())),
         }
     }
 }
@@ -477,44 +464,54 @@ fn take(
     stream: &mut Stream,
     filled: &mpsc::SyncSender<(Head, Vec<u8>)>,
     free: &mpsc::Receiver<Vec<u8>>,
-    disk_ns: &AtomicU64,
+    waited_ns: &AtomicU64,
 ) -> Result<(), Error> {
     loop {
         let head = stream.head()?;
         match head.kind {
             Kind::Idle => continue,
-            Kind::End => return Ok(()),
-            Kind::Memory => return Err(Error::Peer("files", "memory".to_owned())),
-            Kind::Block | Kind::Pack | Kind::Left => {}
+            Kind::Memory => return Err(Error::Peer("blocks", "memory".to_owned())),
+            Kind::Block | Kind::End => {}
         }
         let waits = Instant::now();
         // If the other thread has ended, it has said why.
         let Ok(mut data) = free.recv() else { return Ok(()) };
-        disk_ns.fetch_add(waits.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        waited_ns.fetch_add(waits.elapsed().as_nanos() as u64, Ordering::Relaxed);
         // It only grows, so that memory is cleared once.
         if data.len() < head.length as usize {
-            data.resize((head.length as usize).max(BLOCK as usize).min(MOST_DATA as usize), 0);
+            data.resize(BLOCK as usize, 0);
         }
         stream.fill(&mut data[..head.length as usize])?;
-        if filled.send((head, data)).is_err() {
+        if filled.send((head, data)).is_err() || head.kind == Kind::End {
             return Ok(());
         }
     }
 }
 
-/// Verifies and writes frames.
+/// Verifies and writes blocks, until the end of their stream.
 fn write(
-    store: &Store,
+    sink: &Sink<'_>,
     to_write: &mpsc::Receiver<(Head, Vec<u8>)>,
     returned: &mpsc::Sender<Vec<u8>>,
+    stored: &AtomicU64,
+    stop: &Stop,
 ) -> Result<(), Error> {
     for (head, data) in to_write {
         let content = &data[..head.length as usize];
-        match head.kind {
-            Kind::Block => store.block(&head, content)?,
-            Kind::Pack => store.pack(&head, content)?,
-            _ => store.left_out(head.file, content)?,
+        if head.kind == Kind::End {
+            if let Sink::Pipe(output) = sink {
+                output.end(head.block);
+            }
+            break;
         }
+        if hash::of(head.block, content) != head.hash {
+            return Err(Error::Peer("data that have their hash", format!("others in block {}", head.block)));
+        }
+        match sink {
+            Sink::File(partial) => partial.write(head.block, content, head.hash)?,
+            Sink::Pipe(output) => output.write(head.block, content, head.hash, stop)?,
+        }
+        stored.fetch_add(u64::from(head.length), Ordering::Relaxed);
         // The stream may have ended.
         let _ = returned.send(data);
     }

@@ -1,10 +1,17 @@
 //! How the threads of a transfer end together: the first failure counts, and closes all connections.
 
 use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::Error;
+
+/// A thread that waits for something else than a socket looks this often whether the transfer has ended.
+pub const LOOK: Duration = Duration::from_millis(20);
 
 /// What the threads of a transfer share in order to end together.
 #[derive(Default)]
@@ -49,6 +56,19 @@ impl Stop {
         if let Err(error) = work() {
             self.fail(error);
         }
+    }
+
+    /// Waits until a pipe can be read or written without waiting; an error if the transfer ends before.
+    pub fn ready(&self, pipe: &impl AsFd, to: PollFlags) -> Result<(), Error> {
+        let limit = LOOK.try_into().expect("a short time");
+        while !self.has_failed() {
+            match poll(&mut [PollFd::new(pipe, to)], Some(&limit)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(errno) => return Err(Error::System("pipe", errno.into())),
+            }
+        }
+        Err(Error::Cancelled)
     }
 
     /// Whether the transfer has ended.

@@ -1,8 +1,8 @@
 //! Both ends in one process, over loopback.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::os::unix::ffi::OsStrExt;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -10,15 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use elephan_session::{Token, connect};
+use elephan_session::{Session, Token, connect};
 
-use crate::carry::Stream;
-use crate::frame::{Head, Kind, write_pairs};
-use crate::hash::{BLOCK, BlockHasher};
-use crate::manifest::Entry;
-use crate::protocol::{Answer, Compared, Done, Have, Hello, List, Offer, Report, VERSION};
-use crate::send::{Limit, Options, Payload, Progress, Sent, send};
-use crate::{Error, Receiver, Watch};
+use crate::hash::{self, BLOCK};
+use crate::protocol::{Answer, Content, Done, Entry, Hello, Offer, Report, VERSION};
+use crate::stream::{Head, Kind, Stream};
+use crate::{Error, Event, Folder, Limit, Options, Payload, Place, Progress, Receiver, Sent, Watch, send};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -32,8 +29,8 @@ impl Watch for Switch {
 }
 
 /// A receiver for as long as `work` goes on.
-fn with_receiver<T>(folder: Option<&Path>, patience: Duration, work: impl FnOnce(&Receiver) -> T) -> T {
-    let receiver = Receiver::bind(([127, 0, 0, 1], 0).into(), folder, patience).expect("a receiver");
+fn with_receiver<T>(place: Place, patience: Duration, work: impl FnOnce(&Receiver) -> T) -> T {
+    let receiver = Receiver::bind(([127, 0, 0, 1], 0).into(), place, patience).expect("a receiver");
     let switch = Switch::default();
     thread::scope(|scope| {
         let serving = scope.spawn(|| receiver.serve(&switch, false));
@@ -69,163 +66,167 @@ fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     data
 }
 
-/// Every file of a folder: its content, permissions and time.
-fn contents(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32, i64, i64)> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for one in fs::read_dir(&next).expect("a folder") {
-            let path = one.expect("a file").path();
-            let metadata = path.symlink_metadata().expect("there");
-            if metadata.is_dir() {
-                folders.push(path.clone());
-            }
-            let content = if metadata.is_file() { fs::read(&path).expect("readable") } else { Vec::new() };
-            let time = if metadata.is_dir() { (0, 0) } else { (metadata.mtime(), metadata.mtime_nsec()) };
-            let name = path.strip_prefix(folder).expect("below").to_owned();
-            found.insert(name, (content, metadata.mode() & 0o777, time.0, time.1));
-        }
-    }
-    found
-}
-
-/// A tree of everything: long and short files, empty ones, folders, names of all letters.
-fn tree(root: &Path) {
-    fs::create_dir_all(root.join("deep/er/empty")).expect("folders");
-    for number in 0..300_u64 {
-        fs::write(root.join(format!("deep/{number}")), noise(number as usize * 37, number)).expect("a file");
-    }
-    fs::write(root.join("long"), noise(3 * BLOCK as usize + 17, 1)).expect("a file");
-    fs::write(root.join("deep/er/longer"), noise(5 * BLOCK as usize, 2)).expect("a file");
-    fs::write(root.join("block"), noise(BLOCK as usize, 3)).expect("a file");
-    fs::write(root.join(std::ffi::OsStr::from_bytes(b"not \xff UTF-8\n")), "x").expect("a file");
-    fs::set_permissions(root.join("long"), fs::Permissions::from_mode(0o640)).expect("changed");
-}
-
 struct Places {
     _folder: tempfile::TempDir,
-    from: PathBuf,
+    /// A file that is sent, and where it arrives.
+    file: PathBuf,
     to: PathBuf,
+    arrived: PathBuf,
 }
 
-fn places() -> Places {
+impl Places {
+    fn payload(&self) -> Payload {
+        Payload::File(self.file.clone())
+    }
+
+    fn place(&self) -> Place {
+        Place::Folder(Folder::open(&self.to).expect("a folder"))
+    }
+}
+
+fn places(content: &[u8]) -> Places {
     let folder = tempfile::tempdir().expect("a folder");
-    let (from, to) = (folder.path().join("from/tree"), folder.path().join("to"));
-    fs::create_dir_all(&from).and_then(|()| fs::create_dir(&to)).expect("folders");
-    Places { from, to, _folder: folder }
+    let (file, to) = (folder.path().join("file"), folder.path().join("to"));
+    fs::write(&file, content).and_then(|()| fs::create_dir(&to)).expect("made");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("changed");
+    Places { file, arrived: to.join("file"), to, _folder: folder }
 }
 
 #[test]
 fn memory_arrives_encrypted_and_plain() {
-    with_receiver(None, PATIENCE, |receiver| {
+    with_receiver(Place::Nowhere, PATIENCE, |receiver| {
         for plain in [false, true] {
             let bytes = 9 * BLOCK + 5;
             let sent = go(&Options { plain, ..options(receiver, Payload::Memory(bytes)) }).expect("sent");
-            assert_eq!((sent.done.bytes, sent.bytes), (bytes, bytes));
+            assert_eq!(sent.done.bytes, bytes);
             let delivered: u64 = sent.recorded.outcome.transfers.bytes.iter().sum();
             assert!(delivered >= bytes && delivered < bytes + bytes / 50 + 20_000, "{delivered}");
         }
         // More streams than are opened at once.
         let many = Options { streams: 70, ..options(receiver, Payload::Memory(1)) };
         assert_eq!(go(&many).expect("sent").recorded.labels.len(), 70);
-        let files = go(&options(receiver, Payload::Files("/etc/hostname".into()))).err();
-        let text = files.map(|error| error.to_string());
-        let expected = "receiver: expected memory, because it was started without a folder; found files";
-        assert_eq!(text.as_deref(), Some(expected));
     });
 }
 
 #[test]
-fn a_tree_arrives_and_goes_nowhere_twice() {
-    let places = places();
-    tree(&places.from);
-    for plain in [false, true] {
-        with_receiver(Some(&places.to), PATIENCE, |receiver| {
-            let options = Options { plain, ..options(receiver, Payload::Files(places.from.clone())) };
-            let sent = go(&options).expect("sent");
-            assert_eq!((sent.done.files, sent.done.skipped, sent.done.left_count), (304, 0, 0));
-            assert_eq!(contents(&places.from), contents(&places.to.join("tree")));
-            // Once more: everything is there.
-            let again = go(&options).expect("sent");
-            assert_eq!((again.done.files, again.done.skipped, again.done.bytes), (304, 304, 0));
-            // A kill just after renaming leaves a journal, which goes the next time.
-            let partial = places.to.join(crate::manifest::PARTIALS);
-            fs::create_dir(&partial).expect("a folder");
-            let name = crate::partial::name_of(&entry(b"tree/long", 0));
-            fs::write(partial.join(format!("{name}.journal")), "old").expect("a file");
-            go(&options).expect("sent");
-        });
-        assert_eq!(fs::read_dir(&places.to).expect("there").count(), 1);
-        fs::remove_dir_all(places.to.join("tree")).expect("removed");
+fn what_a_receiver_does_not_take_is_refused() {
+    let places = places(b"x");
+    let why = |place: Place, payload: Payload| {
+        with_receiver(place, PATIENCE, |receiver| {
+            go(&options(receiver, payload)).err().expect("refused").to_string()
+        })
+    };
+    let pipe = || std::io::pipe().expect("a pipe");
+    let found = why(Place::Nowhere, places.payload());
+    assert_eq!(found, "receiver: expected memory, because it was started without a folder; found a file");
+    let found = why(places.place(), Payload::Pipe(pipe().0.into()));
+    assert!(found.ends_with("started with a folder and not with `-`; found standard input"), "{found}");
+    let found = why(Place::Pipe(pipe().1.into()), places.payload());
+    assert!(found.ends_with("because it was started with `-`; found a file"), "{found}");
+    let found = why(Place::Pipe(pipe().1.into()), Payload::Memory(1));
+    assert!(found.ends_with("because it was started with `-`; found memory"), "{found}");
+}
+
+#[test]
+fn a_file_arrives_with_its_hash_and_goes_nowhere_twice() {
+    for size in [0, 1, BLOCK, BLOCK + 1, 7 * BLOCK + 99] {
+        for plain in [false, true] {
+            let data = noise(size as usize, size);
+            let places = places(&data);
+            with_receiver(places.place(), PATIENCE, |receiver| {
+                let options = Options { plain, ..options(receiver, places.payload()) };
+                let done = go(&options).expect("sent").done;
+                assert_eq!((done.bytes, done.there), (size, false));
+                assert_eq!(done.hash, Some(*blake3::hash(&data).as_bytes()), "{size}");
+                let of = |path: &Path| {
+                    path.metadata().map(|it| (it.mode(), it.mtime(), it.mtime_nsec())).expect("there")
+                };
+                assert_eq!(of(&places.file), of(&places.arrived));
+                // Once more: it is there.
+                let done = go(&options).expect("sent").done;
+                assert_eq!((done.bytes, done.there, done.hash), (0, true, None));
+            });
+            assert!(fs::read(&places.arrived).expect("there") == data);
+            assert_eq!(fs::read_dir(&places.to).expect("there").count(), 1);
+        }
     }
 }
 
 #[test]
-fn a_single_file_arrives_with_its_hash() {
-    let places = places();
-    let data = noise(2 * BLOCK as usize + 99, 9);
-    fs::write(places.from.join("one"), &data).expect("a file");
-    with_receiver(Some(&places.to), PATIENCE, |receiver| {
-        let sent = go(&options(receiver, Payload::Files(places.from.join("one")))).expect("sent");
-        assert_eq!(sent.done.hash, Some(*blake3::hash(&data).as_bytes()));
-    });
-    assert_eq!(fs::read(places.to.join("one")).expect("there"), data);
-}
-
-#[test]
-fn existing_files_are_kept_unless_they_are_equal_or_force_is_set() {
-    let places = places();
-    fs::write(places.from.join("a"), "new a").expect("a file");
-    fs::write(places.from.join("b"), "same").expect("a file");
-    fs::write(places.from.join("c"), "longer").expect("a file");
-    let there = places.to.join("tree");
-    fs::create_dir(&there).expect("a folder");
-    fs::write(there.join("a"), "old a").expect("a file");
-    fs::write(there.join("b"), "same").expect("a file");
-    fs::write(there.join("c"), "long").expect("a file");
+fn an_existing_file_is_kept_unless_force_is_set() {
+    let places = places(b"new");
+    fs::write(&places.arrived, "old").expect("a file");
     // Two files that are made within a few milliseconds may have the same time.
-    File::open(there.join("a")).and_then(|a| a.set_modified(std::time::UNIX_EPOCH)).expect("changed");
-    File::open(there.join("b")).and_then(|b| b.set_modified(std::time::UNIX_EPOCH)).expect("changed");
-    with_receiver(Some(&places.to), PATIENCE, |receiver| {
-        let options = options(receiver, Payload::Files(places.from.clone()));
+    fs::File::open(&places.arrived)
+        .and_then(|file| file.set_modified(std::time::UNIX_EPOCH))
+        .expect("changed");
+    with_receiver(places.place(), PATIENCE, |receiver| {
+        let options = options(receiver, places.payload());
         let text = go(&options).err().map(|error| error.to_string()).expect("refused");
-        assert!(text.starts_with("tree/c (and 1 more): expected none in the receiving folder"), "{text}");
-        assert_eq!(fs::read(there.join("a")).expect("there"), b"old a");
-        let sent = go(&Options { force: true, ..options }).expect("sent");
-        assert_eq!((sent.done.files, sent.done.skipped), (3, 1));
+        assert!(text.starts_with("file: expected none in the receiving folder, or the same file"), "{text}");
+        assert_eq!(fs::read(&places.arrived).expect("there"), b"old");
+        go(&Options { force: true, ..options }).expect("sent");
     });
-    assert_eq!(fs::read(there.join("a")).expect("there"), b"new a");
-    assert_eq!(fs::read(there.join("c")).expect("there"), b"longer");
+    assert_eq!(fs::read(&places.arrived).expect("there"), b"new");
+}
+
+/// Sends the data of a pipe to a receiver, from which `read` reads. Returns how the sender and the receiver have ended.
+fn piped(
+    payload: OwnedFd,
+    plain: bool,
+    read: impl FnOnce(std::io::PipeReader) + Send,
+) -> (Result<Sent, Error>, Result<(), Error>) {
+    let (out, to) = std::io::pipe().expect("a pipe");
+    let receiver = Receiver::bind(([127, 0, 0, 1], 0).into(), Place::Pipe(to.into()), PATIENCE);
+    let receiver = receiver.expect("a receiver");
+    let options = Options { plain, ..options(&receiver, Payload::Pipe(payload)) };
+    thread::scope(|scope| {
+        // With it, the pipe is closed at its end.
+        let serving = scope.spawn(move || receiver.serve(&Switch::default(), false));
+        scope.spawn(|| read(out));
+        let sent = go(&options);
+        (sent, serving.join().expect("no panic"))
+    })
 }
 
 #[test]
-fn holes_stay_holes() {
-    let places = places();
-    let size = 40 * BLOCK + 1234;
-    let file = File::create(places.from.join("sparse")).expect("a file");
-    file.set_len(size).expect("longer");
-    for at in [0, 3 * BLOCK + 8192, 3 * BLOCK + 900_000, 20 * BLOCK - 4096, size - 1] {
-        file.write_all_at(&noise(4096, at)[..4096.min((size - at) as usize)], at).expect("written");
+fn a_pipe_arrives_in_order_over_several_streams() {
+    for (size, plain) in [(0, false), (1, true), (BLOCK, false), (29 * BLOCK, true), (29 * BLOCK + 7, false)]
+    {
+        let data = noise(size as usize, size);
+        let (from, mut into) = std::io::pipe().expect("a pipe");
+        let mut arrived = Vec::new();
+        let (sent, served) = thread::scope(|scope| {
+            let data = &data;
+            scope.spawn(move || into.write_all(data).expect("written"));
+            piped(from.into(), plain, |mut out| drop(out.read_to_end(&mut arrived)))
+        });
+        let done = sent.expect("sent").done;
+        assert_eq!((done.bytes, done.there), (size, false));
+        assert_eq!(done.hash, Some(*blake3::hash(&data).as_bytes()), "{size}");
+        assert!(served.is_ok() && arrived == data);
     }
-    with_receiver(Some(&places.to), PATIENCE, |receiver| {
-        let sent = go(&options(receiver, Payload::Files(places.from.join("sparse")))).expect("sent");
-        assert!(sent.done.bytes < BLOCK, "{}", sent.done.bytes);
-    });
-    let arrived = places.to.join("sparse");
-    assert!(fs::read(&arrived).expect("there") == fs::read(places.from.join("sparse")).expect("there"));
-    assert!(arrived.metadata().expect("there").blocks() * 512 < BLOCK);
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_ends_both_sides() {
+    let (from, mut into) = std::io::pipe().expect("a pipe");
+    let writing = thread::spawn(move || while into.write_all(&[0; 4096]).is_ok() {});
+    let (sent, served) = piped(from.into(), false, drop);
+    let text = |error: Error| error.to_string();
+    assert_eq!(sent.err().map(text).as_deref(), Some("standard output: Broken pipe (os error 32)"));
+    assert_eq!(served.err().map(text).as_deref(), Some("standard output: Broken pipe (os error 32)"));
+    writing.join().expect("no panic");
 }
 
 #[test]
 #[ignore = "real time"]
 fn a_cancelled_transfer_goes_on_where_it_was() {
-    let places = places();
-    fs::write(places.from.join("long"), noise(24 * BLOCK as usize, 4)).expect("a file");
-    let payload = Payload::Files(places.from.clone());
+    let places = places(&noise(24 * BLOCK as usize, 4));
     // The receiver ends, too, and its successor has another token.
-    let first = with_receiver(Some(&places.to), PATIENCE, |receiver| {
+    let first = with_receiver(places.place(), PATIENCE, |receiver| {
         let (switch, progress) = (Switch::default(), Mutex::new(Progress::default()));
-        let options = Options { pace: Some(8 << 20), streams: 2, ..options(receiver, payload.clone()) };
+        let options = Options { pace: Some(8 << 20), streams: 2, ..options(receiver, places.payload()) };
         thread::scope(|scope| {
             let sending = scope.spawn(|| send(&options, &switch, &progress));
             let until = Instant::now() + PATIENCE;
@@ -241,50 +242,45 @@ fn a_cancelled_transfer_goes_on_where_it_was() {
         });
         progress.into_inner().expect("no panic")
     });
-    assert!(!places.to.join("tree/long").exists());
-    with_receiver(Some(&places.to), PATIENCE, |receiver| {
-        let sent = go(&options(receiver, payload)).expect("sent");
-        assert_eq!(sent.done.left_count, 0);
-        assert!(sent.bytes <= 24 * BLOCK - first.stored.min(6 * BLOCK), "{} sent", sent.bytes);
+    assert!(!places.arrived.exists());
+    with_receiver(places.place(), PATIENCE, |receiver| {
+        let done = go(&options(receiver, places.payload())).expect("sent").done;
+        assert!(done.bytes <= 24 * BLOCK - first.stored.min(6 * BLOCK), "{} sent", done.bytes);
     });
-    assert_eq!(contents(&places.from), contents(&places.to.join("tree")));
+    assert!(fs::read(&places.file).expect("there") == fs::read(&places.arrived).expect("there"));
     assert_eq!(fs::read_dir(&places.to).expect("there").count(), 1);
 }
 
 #[test]
 #[ignore = "real time"]
-fn a_file_that_changes_meanwhile_is_left_out() {
-    let places = places();
-    let path = places.from.join("changing");
-    fs::write(&path, noise(24 * BLOCK as usize, 4)).expect("a file");
-    fs::write(places.from.join("quiet"), "quiet").expect("a file");
-    with_receiver(Some(&places.to), PATIENCE, |receiver| {
-        let payload = Payload::Files(places.from.clone());
-        let options = Options { pace: Some(16 << 20), streams: 1, ..options(receiver, payload) };
+fn a_file_that_changes_meanwhile_does_not_arrive() {
+    let places = places(&noise(24 * BLOCK as usize, 4));
+    with_receiver(places.place(), PATIENCE, |receiver| {
+        let options = Options { pace: Some(16 << 20), streams: 1, ..options(receiver, places.payload()) };
         let progress = Mutex::new(Progress::default());
-        let sent = thread::scope(|scope| {
+        let problem = thread::scope(|scope| {
             let sending = scope.spawn(|| send(&options, &Switch::default(), &progress));
             let until = Instant::now() + PATIENCE;
             while progress.lock().expect("no panic").stored < 2 * BLOCK && Instant::now() < until {
                 thread::sleep(Duration::from_millis(10));
             }
-            let file = fs::OpenOptions::new().write(true).open(&path).expect("there");
+            let file = fs::OpenOptions::new().write(true).open(&places.file).expect("there");
             file.write_all_at(b"?", 20 * BLOCK).expect("written");
-            sending.join().expect("no panic").expect("sent")
+            sending.join().expect("no panic").err().expect("it changed")
         });
-        let left: Vec<_> =
-            sent.done.left.iter().map(|left| (left.name.as_str(), left.why.as_str())).collect();
-        assert_eq!(left, [("tree/changing", "it changed while it was sent")]);
-        assert_eq!(sent.done.files, 1);
+        assert!(problem.to_string().ends_with("file: it changed while it was sent"), "{problem}");
+        assert!(!places.arrived.exists());
+        // As another file it begins again.
+        let done = go(&Options { pace: None, ..options }).expect("sent").done;
+        assert_eq!(done.bytes, 24 * BLOCK);
     });
-    assert!(!places.to.join("tree/changing").exists());
-    assert_eq!(fs::read(places.to.join("tree/quiet")).expect("there"), b"quiet");
+    assert!(fs::read(&places.file).expect("there") == fs::read(&places.arrived).expect("there"));
     assert_eq!(fs::read_dir(&places.to).expect("there").count(), 1);
 }
 
 #[test]
 fn a_wrong_token_is_refused() {
-    with_receiver(None, PATIENCE, |receiver| {
+    with_receiver(Place::Nowhere, PATIENCE, |receiver| {
         let other = elephan_session::Identity::new().token().clone();
         let options = Options { token: other, ..options(receiver, Payload::Memory(1)) };
         assert!(matches!(go(&options), Err(Error::Session(elephan_session::Error::WrongToken))));
@@ -322,12 +318,11 @@ fn a_receiver_that_falls_silent_is_noticed_and_so_is_a_sender() {
         };
         assert!(matches!(go(&options), Err(Error::Session(elephan_session::Error::Silent(_)))));
     });
-    with_receiver(None, patience, |receiver| {
-        let (_control, _streams) = open(receiver, true, None);
+    with_receiver(Place::Nowhere, patience, |receiver| {
+        let (_control, _streams) = open(receiver, true, 1, Content::Memory(1 << 30)).expect("opened");
         let until = Instant::now() + PATIENCE;
         let mut events = Vec::new();
-        while Instant::now() < until && !events.iter().any(|event| matches!(event, crate::Event::Failed(..)))
-        {
+        while Instant::now() < until && !events.iter().any(|event| matches!(event, Event::Failed(..))) {
             events.extend(receiver.events());
             thread::sleep(Duration::from_millis(10));
         }
@@ -336,136 +331,138 @@ fn a_receiver_that_falls_silent_is_noticed_and_so_is_a_sender() {
     });
 }
 
-/// Opens a transfer of one stream by hand: of memory, or of these files.
-fn open(receiver: &Receiver, plain: bool, files: Option<Vec<Entry>>) -> (elephan_session::Session, Stream) {
+/// Opens a transfer by hand; the error is why it was refused.
+fn open(
+    receiver: &Receiver,
+    plain: bool,
+    streams: u32,
+    content: Content,
+) -> Result<(Session, Vec<Stream>), String> {
     let at = receiver.address().expect("bound");
     let mut control = connect(at, receiver.token(), PATIENCE).expect("admitted");
-    let memory = files.is_none().then_some(1 << 30);
-    let offer = Offer { version: VERSION, memory, streams: 1, plain, force: true };
+    let offer = Offer { version: VERSION, content, streams, plain, force: true };
     control.send(&Hello::Open(offer)).expect("it goes");
-    let Answer::Opened(transfer, key) = control.receive("an answer").expect("it comes") else {
-        panic!("refused")
+    let (transfer, key) = match control.receive("an answer").expect("it comes") {
+        Answer::Opened { transfer, key, .. } => (transfer, key),
+        Answer::Refused(why) => return Err(why),
+        _ => return Err("another answer".to_owned()),
     };
-    let mut stream = connect(at, receiver.token(), PATIENCE).expect("admitted");
-    stream.send(&Hello::Join { transfer, key, stream: 0 }).expect("it goes");
-    assert!(matches!(stream.receive("an answer"), Ok(Answer::Joined)));
-    if let Some(files) = files {
-        control.send(&List::Entries(files)).and_then(|()| control.send(&List::End)).expect("it goes");
-    }
-    (control, Stream::new(stream, plain).expect("a stream"))
+    let join = |stream| {
+        let mut session = connect(at, receiver.token(), PATIENCE).expect("admitted");
+        session.send(&Hello::Join { transfer, key, stream }).expect("it goes");
+        assert!(matches!(session.receive("an answer"), Ok(Answer::Joined)));
+        Stream::new(session, plain).expect("a stream")
+    };
+    Ok((control, (0..streams).map(join).collect()))
 }
 
-/// What a receiver says of the frames of a hostile sender.
-fn answer(folder: &Path, plain: bool, files: Vec<Entry>, frames: &[(Head, Vec<u8>)]) -> Result<Done, String> {
-    with_receiver(Some(folder), PATIENCE, |receiver| {
-        let (mut control, mut stream) = open(receiver, plain, Some(files));
-        loop {
-            match control.receive("what it has") {
-                Ok(Have::End) => break,
-                Ok(Have::Refused(why)) => return Err(why),
-                Ok(_) => {}
-                Err(_) => {
-                    let failed = receiver.events().into_iter().find_map(|event| match event {
-                        crate::Event::Failed(_, why) => Some(why),
-                        _ => None,
-                    });
-                    return Err(failed.unwrap_or_else(|| "closed".to_owned()));
-                }
-            }
+/// What the receiver says at the end.
+fn end(control: &mut Session) -> Result<Done, String> {
+    loop {
+        match control.receive("a report") {
+            Ok(Report::SoFar { .. }) => {}
+            Ok(Report::Done(done)) => return Ok(done),
+            Ok(Report::Failed(why)) => return Err(why),
+            Err(error) => return Err(error.to_string()),
         }
-        control.send(&Compared::Start).expect("it goes");
+    }
+}
+
+/// Sends the frames of a hostile sender, those of each stream, and an end that tells of so many blocks.
+fn sends(streams: Vec<Stream>, frames: &[Vec<(Head, Vec<u8>)>], blocks: u64) {
+    for (mut stream, frames) in streams.into_iter().zip(frames) {
         for (head, data) in frames {
             let _ = stream.send(head, data);
         }
-        let _ = stream.send(&Head::plain(Kind::End, 0), &[]);
-        loop {
-            match control.receive("a report") {
-                Ok(Report::SoFar { .. }) => {}
-                Ok(Report::Done(done)) => return Ok(done),
-                Ok(Report::Failed(why)) => return Err(why),
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-    })
+        let _ = stream.send(&Head::plain(Kind::End, 0, blocks), &[]);
+    }
 }
 
 fn entry(name: &[u8], size: u64) -> Entry {
-    Entry { name: name.to_vec(), folder: false, size, modified: (1, 2), mode: 0o4777 }
+    Entry { name: name.to_vec(), size, modified: (1, 2), mode: 0o4777 }
 }
 
-fn pack(table: &[(u32, u32)], data: &[u8]) -> (Head, Vec<u8>) {
-    let mut all = Vec::new();
-    write_pairs(table, &mut all);
-    all.extend(data);
-    let hash = *blake3::hash(&all).as_bytes();
-    (Head { hash, ..Head::plain(Kind::Pack, all.len() as u32) }, all)
+fn block(number: u64, data: Vec<u8>) -> (Head, Vec<u8>) {
+    let hash = hash::of(number, &data);
+    (Head { hash, ..Head::plain(Kind::Block, data.len() as u32, number) }, data)
 }
 
 #[test]
-fn a_hostile_sender_gets_nowhere() {
-    let places = places();
-    let outside = places.from.clone();
+fn a_hostile_sender_of_a_file_gets_nowhere() {
+    let places = places(b"");
+    let outside = places.file.clone();
     std::os::unix::fs::symlink(&outside, places.to.join("link")).expect("a link");
-    for name in [&b"../x"[..], b"/etc/x", b"a/../../x", b".elephan-partial/x", b"a\0"] {
-        let why = answer(&places.to, false, vec![entry(name, 1)], &[]).expect_err("refused");
-        assert!(why.starts_with("peer: expected a path") || why.contains("closed"), "{why}");
+    with_receiver(places.place(), PATIENCE, |receiver| {
+        let answer = |entry: Entry, frames: Vec<(Head, Vec<u8>)>| {
+            let (mut control, streams) = open(receiver, false, 1, Content::File(entry))?;
+            sends(streams, &[frames], 0);
+            end(&mut control)
+        };
+        for name in [&b"../x"[..], b"/etc/x", b"a/x", b"link/x", b"..", b".elephan-x", b"a\0"] {
+            let why = answer(entry(name, 1), vec![]).expect_err("refused");
+            assert!(why.starts_with("receiver: expected a name"), "{why}");
+        }
+        let why = answer(entry(b"a", 1 << 60), vec![]).expect_err("refused");
+        assert!(why.contains("at most 8 TiB"), "{why}");
+        let long = entry(b"a", BLOCK + 3);
+        let bad = |frame| answer(long.clone(), vec![frame]).expect_err("refused");
+        let forged = |(head, data): (Head, Vec<u8>)| (Head { hash: [7; 32], ..head }, data);
+        assert!(bad(forged(block(1, b"abc".to_vec()))).contains("expected data that have their hash"));
+        assert!(bad(block(2, b"abc".to_vec())).contains("expected a block of the file"));
+        assert!(bad(block(1, b"abcd".to_vec())).contains("expected a block of the file"));
+        assert!(bad(block(0, b"abc".to_vec())).contains("expected a block of the file"));
+        assert!(bad(block(1 << 40, b"abc".to_vec())).contains("expected a block of the file"));
+        assert!(bad(block(u64::MAX >> 22, b"abc".to_vec())).contains("expected the head of a frame"));
+        assert!(bad((Head::plain(Kind::Block, 0, 0), vec![])).contains("expected the head of a frame"));
+        assert!(bad((Head::plain(Kind::Memory, 1, 0), vec![0])).contains("expected blocks, found memory"));
+        assert!(bad(block(1, b"abc".to_vec())).contains("expected all blocks of the file"));
+        assert!(!places.arrived.exists());
+        // What has the name of a link replaces the link, without the right to run as its owner.
+        answer(entry(b"link", 3), vec![block(0, b"abc".to_vec())]).expect("done");
+        assert_eq!(fs::symlink_metadata(places.to.join("link")).expect("there").mode() & 0o7777, 0o777);
+        assert_eq!(fs::read(&outside).expect("there"), b"");
+    });
+}
+
+#[test]
+fn a_hostile_sender_of_a_pipe_ends_the_transfer() {
+    let full = |number| block(number, vec![number as u8; BLOCK as usize]);
+    for (frames, blocks, expected) in [
+        // The first block never comes: not behind the others, and not after an end.
+        ([vec![full(1)], vec![full(2)]], 3, "expected the next block of a stream"),
+        ([vec![full(1), full(0)], vec![full(2)]], 3, "expected the next block of a stream"),
+        ([vec![full(1)], vec![]], 2, "expected the next block of a stream"),
+        ([vec![full(0), full(0)], vec![]], 1, "expected the next block of a stream"),
+        ([vec![block(0, vec![1; 9]), full(1)], vec![]], 2, "expected the end after a shorter block"),
+        ([vec![full(0)], vec![full(1)]], 3, "expected all blocks that it announced, found 2 of 3"),
+    ] {
+        let (mut out, to) = std::io::pipe().expect("a pipe");
+        let receiver = Receiver::bind(([127, 0, 0, 1], 0).into(), Place::Pipe(to.into()), PATIENCE);
+        let receiver = receiver.expect("a receiver");
+        // To the end of the pipe, which the receiver has.
+        thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()));
+        thread::scope(|scope| {
+            let receiver = &receiver;
+            let serving = scope.spawn(|| receiver.serve(&Switch::default(), false));
+            let (mut control, streams) = open(receiver, false, 2, Content::Pipe).expect("opened");
+            sends(streams, &frames, blocks);
+            let why = end(&mut control).expect_err("refused");
+            assert!(why.contains(expected), "{why}");
+            assert!(serving.join().expect("no panic").is_err());
+        });
     }
-    let why = answer(&places.to, false, vec![entry(b"a", 1 << 60)], &[]).expect_err("refused");
-    assert!(why.contains("at most 64 TiB") || why.contains("closed"), "{why}");
-    let two = || vec![entry(b"a", 3), entry(b"b", 2 * BLOCK)];
-    let why = answer(&places.to, false, vec![entry(b"b", 1), entry(b"a", 1)], &[]).expect_err("refused");
-    assert!(why.contains("ascend by name") || why.contains("closed"), "{why}");
-    let block = |block: u32, segments: &[(u32, u32)], data: Vec<u8>| {
-        let mut all = Vec::new();
-        write_pairs(segments, &mut all);
-        all.extend(data);
-        let mut hasher = BlockHasher::new(u64::from(block));
-        hasher.hole(BLOCK);
-        let length = all.len() as u32;
-        (Head { kind: Kind::Block, length, file: 1, block, hash: hasher.finish() }, all)
-    };
-    let bad = |frame: (Head, Vec<u8>)| answer(&places.to, false, two(), &[frame]).expect_err("refused");
-    let forged = |(head, data): (Head, Vec<u8>)| (Head { hash: [7; 32], ..head }, data);
-    assert!(bad(pack(&[(7, 3)], b"abc")).contains("expected a short file, found 7"));
-    assert!(bad(pack(&[(1, 3)], b"abc")).contains("expected a short file, found 1"));
-    assert!(bad(pack(&[(0, 4)], b"abcd")).contains("expected a file of the size that was said"));
-    assert!(bad(pack(&[(0, 3)], b"abcd")).contains("expected the end of a pack"));
-    assert!(bad(pack(&[(0, 3)], b"ab")).contains("expected a file of the size that was said"));
-    assert!(bad(forged(pack(&[(0, 3)], b"abc"))).contains("expected data that have their hash"));
-    assert!(bad(block(2, &[], vec![])).contains("expected a block of its file"));
-    assert!(bad(block(0, &[(0, 9)], vec![0; 8])).contains("expected the parts of a block"));
-    assert!(bad(block(0, &[(BLOCK as u32 - 4, 8)], vec![0; 8])).contains("expected the parts of a block"));
-    assert!(bad(forged(block(0, &[], vec![]))).contains("expected data that have their hash"));
-    assert!(bad((Head { file: 9, ..Head::plain(Kind::Left, 1) }, vec![0])).contains("a file of the list"));
-    assert!(bad((Head::plain(Kind::Memory, 1), vec![0])).contains("expected files, found memory"));
-    // What crosses a link is left out, and the rest arrives, without the right to run as its owner.
-    let files = vec![entry(b"a", 3), entry(b"link/x", 3)];
-    let done = answer(&places.to, false, files, &[pack(&[(0, 3), (1, 3)], b"abcdef")]).expect("done");
-    assert_eq!((done.files, done.left_count), (1, 1));
-    assert_eq!(done.left[0].name, "link/x");
-    assert_eq!(fs::metadata(places.to.join("a")).expect("there").mode() & 0o7777, 0o777);
-    assert_eq!(fs::read_dir(&outside).expect("there").count(), 0);
 }
 
 #[test]
 fn a_plain_stream_takes_nothing_from_others() {
-    use std::io::Write;
-    let places = places();
-    with_receiver(Some(&places.to), PATIENCE, |receiver| {
-        let (mut control, stream) = open(receiver, true, Some(vec![entry(b"a", 3)]));
-        while !matches!(control.receive("what it has").expect("it comes"), Have::End) {}
-        control.send(&Compared::Start).expect("it goes");
+    let places = places(b"");
+    with_receiver(places.place(), PATIENCE, |receiver| {
+        let (mut control, streams) = open(receiver, true, 1, Content::File(entry(b"a", 3))).expect("opened");
         // Somebody on the way adds a frame whose hash is right, and who does not have the key.
-        let (head, data) = pack(&[(0, 3)], b"bad");
+        let (head, data) = block(0, b"bad".to_vec());
         let forged = [&head.bytes()[..], &[9; 32], &data].concat();
-        stream.socket().write_all(&forged).expect("it goes");
-        let why = loop {
-            match control.receive("a report").expect("it comes") {
-                Report::SoFar { .. } => {}
-                Report::Done(_) => break "accepted".to_owned(),
-                Report::Failed(why) => break why,
-            }
-        };
+        streams[0].socket().write_all(&forged).expect("it goes");
+        let why = end(&mut control).expect_err("refused");
         assert!(why.contains("expected a frame of its own"), "{why}");
     });
     assert!(!places.to.join("a").exists());

@@ -46,7 +46,7 @@ GROUPS = {
         "probe": "Measure the path between two hosts, and write a scenario of it.",
         "host": "Measure what this host can do, and what of it limits a transfer.",
         "recommend": "Rank the algorithms for a path, by experiments and the ordered criteria of Li 2006, Table 2.2.",
-        "transfer": "Move memory, files and folders to another host, and watch the streams.",
+        "transfer": "Move memory, a file or a stream of bytes to another host, and watch its TCP.",
         "watch": "Run any program (rsync, scp, iperf3), and record its TCP connections as a transfer is recorded.",
         "fit": "Estimate rate, base delay, buffer and loss of a path from a transfer, and compare with a simulation of it.",
         "emulate": "Connect two namespaces by a scenario's links, without its traffic, for programs of your own.",

@@ -1,5 +1,6 @@
-"""`elephan transfer`: moves memory, files and folders to another host, and watches the streams."""
+"""`elephan transfer`: moves memory, a file or a stream of bytes to another host, and watches the connections."""
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -19,7 +20,7 @@ from elephan.cli.options import bytes_of, command_line, given_as, rate_of
 from elephan.cli.progress import NameColumn
 from elephan.paths import transfer
 
-app = command_line(group=True, help="Move memory, files and folders to another host, and watch the streams.")
+app = command_line(group=True, help="Move memory, a file or a stream of bytes to another host, and watch its TCP.")
 out = Terminal()
 err = Terminal(stderr=True)
 
@@ -33,7 +34,10 @@ Patience = Annotated[float, typer.Option(help="A peer that says nothing for so m
 @app.command()
 def receive(
     folder: Annotated[
-        Path | None, typer.Argument(help="Folder for files, which exists; without it, memory alone is received.")
+        Path | None,
+        typer.Argument(
+            help="Folder for files, which exists; -: standard output; without it, memory alone is received."
+        ),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any that is free.")] = _core.TRANSFER_PORT,
     address: Annotated[str, typer.Option(help="Address to listen at.")] = "0.0.0.0",
@@ -42,46 +46,50 @@ def receive(
 ) -> None:
     """Receive from anyone who has the token, until Ctrl-C.
 
-    Prints one line with the port and the token, and the sender's command.
+    Prints one line with the port and the token, and the sender's command. With -, it prints them on standard error, and ends
+    after what the sender's standard input yields: elephan transfer receive - | tar xf -
     """
+    piped = folder == transfer.PIPE
+    say = err if piped else out
+    if piped and sys.stdout.isatty():
+        raise _core.ScenarioError("-: expected standard output to be a pipe or a file, found a terminal")
 
     def started(port: int, token: str) -> None:
-        where = f"into {visible(str(folder))}" if folder is not None else "memory"
-        out.message(f"receiving {where}; port {port}, token {token}")
+        where = "memory" if folder is None else "into standard output" if piped else f"into {visible(str(folder))}"
+        say.message(f"receiving {where}; port {port}, token {token}")
         option = "" if port == _core.TRANSFER_PORT else f" --port {port}"
-        arguments = f"PATH {gethostname()}" if folder is not None else f"{gethostname()} --memory 10GB"
-        out.message(f"at the sender: ELEPHAN_TOKEN={token} elephan transfer send {arguments}{option}")
+        host = gethostname()
+        arguments = f"{host} --memory 10GB" if folder is None else f"- {host}" if piped else f"FILE {host}"
+        say.message(f"at the sender: ELEPHAN_TOKEN={token} elephan transfer send {arguments}{option}")
+
+    def told(events: list[dict[str, Any]]) -> None:
+        for event in events:
+            match event["event"]:
+                case "began":
+                    say.message(f"{event['peer']}: sends {visible(event['what'])}")
+                case "ended" if event["done"]["there"]:
+                    say.message(f"{event['peer']}: complete: it was there")
+                case "ended":
+                    count = _bytes(event["done"]["bytes"])
+                    say.message(f"{event['peer']}: complete: {count} in {event['took_s']:.1f} s")
+                case _:
+                    err.message(f"{event['peer']}: {event['why']}")
 
     try:
-        transfer.receive(folder, started, _told, address=address, port=port, once=once, patience_s=patience)
+        transfer.receive(folder, started, told, address=address, port=port, once=once, patience_s=patience)
     except KeyboardInterrupt as stop:
-        stop.add_note("files that are not complete are kept, and the sender's next attempt goes on with them")
+        if folder is not None and not piped:
+            stop.add_note("a file that is not complete is kept, and the sender's next attempt goes on with it")
         raise
-
-
-def _told(events: list[dict[str, Any]], _: tuple[int, int] | None) -> None:
-    for event in events:
-        match event["event"]:
-            case "began":
-                out.message(f"{event['peer']}: sends {visible(event['what'])}")
-            case "ended":
-                done = event["done"]
-                files = f"{done['files']} files, " if done["files"] else ""
-                left = f"; {done['left_count']} left out" if done["left_count"] else ""
-                out.message(
-                    f"{event['peer']}: complete: {files}{_bytes(done['bytes'])} in {event['took_s']:.1f} s{left}"
-                )
-            case _:
-                err.message(f"{event['peer']}: {event['why']}")
 
 
 @app.command()
 def send(
-    path: Annotated[str, typer.Argument(help="File or folder. With --memory, the host stands here.")],
+    path: Annotated[str, typer.Argument(help="File; -: standard input. With --memory, the host stands here.")],
     host: Annotated[str | None, typer.Argument(help="Host of the receiver.")] = None,
     token: Token = "",
     memory: Annotated[
-        str | None, typer.Option(help="Send so many bytes of memory, such as 10GB, in place of files.")
+        str | None, typer.Option(help="Send so many bytes of memory, such as 10GB, in place of a file.")
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the receiver.")] = _core.TRANSFER_PORT,
     streams: Annotated[int, typer.Option(min=1, max=256, help="TCP connections for data.")] = transfer.STREAMS,
@@ -99,15 +107,19 @@ def send(
     ] = None,
     patience: Patience = transfer.PATIENCE_S,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace files at the receiver that differ, and an existing results folder.")
+        bool,
+        typer.Option("--force", help="Replace a file at the receiver that differs, and an existing results folder."),
     ] = False,
 ) -> None:
-    """Send a file, a folder, or memory to a receiver.
+    """Send a file, a stream of bytes, or memory to a receiver.
 
-    A transfer that was interrupted goes on where it was when the same command is run again. The exit status is 1 if something
-    was left out.
+    A file that was interrupted goes on where it was when the same command is run again. Standard input cannot be resumed:
+    start both sides again. A folder is a stream of bytes: tar cf - DIR | elephan transfer send - HOST
     """
     where, source = _ends(path, host, memory)
+    piped = source == transfer.PIPE
+    if piped and sys.stdin.isatty():
+        raise _core.ScenarioError("-: expected standard input to be a pipe or a file, found a terminal")
     if not token:
         raise _core.ScenarioError("--token: expected the token that the receiver printed, or ELEPHAN_TOKEN; found none")
     scenario = load_scenario(on_path, large=True) if on_path is not None else None
@@ -115,7 +127,8 @@ def send(
         given_as({"token": "--token"}),
         nullcontext() if out_dir is None else new_folder(out_dir, force=force) as place,
     ):
-        with _progress(source.name if source is not None else "memory") as progress:
+        name = "memory" if source is None else "standard input" if piped else source.name
+        with _progress(name) as progress:
             try:
                 sent = transfer.send(
                     where,
@@ -134,7 +147,9 @@ def send(
                     progress=progress,
                 )
             except (KeyboardInterrupt, OSError) as error:
-                if progress.total is not None and source is not None:
+                if piped:
+                    error.add_note("standard input cannot be resumed")
+                elif progress.total is not None and source is not None:
                     error.add_note("the receiver keeps what has arrived; run the same command again to go on")
                 raise
         if place is not None:
@@ -166,15 +181,17 @@ class _Shown:
     def __call__(self, total: int | None, stored: int, rate_bit_s: float, limit: str | None) -> None:
         self.total = total
         rate = f"{rate_bit_s / 1e6:,.0f} Mbit/s" if rate_bit_s else ""
+        by = f"limited by {limit}" if limit else ""
         if self._bars is not None and self._task is not None:
-            by = f"limited by {limit}" if limit else ""
+            # Nothing else of a stream shows how far it is.
+            rate = rate if total is not None or not stored else f"{_bytes(stored)} {rate}"
             self._bars.update(self._task, total=total, completed=stored, rate=rate, limit=by)
-        elif total is not None and time.monotonic() >= self._next:
+        elif (total is not None or stored) and time.monotonic() >= self._next:
             self._next = time.monotonic() + LINES_S
-            left_s = (total - stored) * 8 / rate_bit_s if rate_bit_s else float("inf")
-            left = f", {left_s:.0f} s left" if left_s != float("inf") else ""
-            by = f", limited by {limit}" if limit else ""
-            err.message(f"{_bytes(stored)} of {_bytes(total)}, {rate or '0 Mbit/s'}{left}{by}")
+            parts = [_bytes(stored) if total is None else f"{_bytes(stored)} of {_bytes(total)}", rate or "0 Mbit/s"]
+            if total is not None and rate_bit_s:
+                parts.append(f"{(total - stored) * 8 / rate_bit_s:.0f} s left")
+            err.message(", ".join([*parts, *filter(None, [by])]))
 
 
 @contextmanager
@@ -203,16 +220,9 @@ def _bytes(count: float) -> str:
 
 def _show(sent: transfer.Sent, folder: Path | None) -> None:
     rate = sent.bytes * 8 / sent.seconds / 1e6
-    files = f"{sent.files} files, " if sent.files else ""
-    there = f" ({sent.skipped} were there)" if sent.skipped else ""
-    out.message(f"{files}{_bytes(sent.bytes)} in {sent.seconds:.2f} s, {rate:,.0f} Mbit/s{there}")
+    there = "; the receiver had the file, with its size and time of modification" if sent.there else ""
+    out.message(f"{_bytes(sent.bytes)} in {sent.seconds:.2f} s, {rate:,.0f} Mbit/s{there}")
     if sent.blake3 is not None:
         out.message(f"BLAKE3 {sent.blake3}")
     if folder is not None:
         out.message(f"results in {visible(str(folder))}; `elephan report {visible(str(folder))}` shows them")
-    for left in sent.left:
-        err.message(f"left out: {visible(left.name)}: {visible(left.why)}")
-    if (more := sent.left_count - len(sent.left)) > 0:
-        err.message(f"left out: {more} more")
-    if sent.left_count:
-        raise typer.Exit(1)

@@ -91,7 +91,7 @@ class Advice:
         way = self.ways[0].way
         load_ = "" if way.cc in LINUX else " --load"
         pace = f' --pace "{(self.path.rate_bit_s.best or 0) / 1e6:.4g} Mbit/s"' if way.paced else ""
-        return f"elephan transfer send DIR {host} --cc {way.cc}{load_} --streams {way.streams}{pace}"
+        return f"elephan transfer send FILE {host} --cc {way.cc}{load_} --streams {way.streams}{pace}"
 
 
 def read_path(file: Path) -> tuple[Estimates, Scenario]:

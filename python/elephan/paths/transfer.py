@@ -1,4 +1,4 @@
-"""Transfers between two hosts: memory, files and folders over several TCP connections, recorded as a run.
+"""Transfers between two hosts: memory, a file or a stream of bytes over several TCP connections, recorded as a run.
 
 A stream is a flow of that run. Goodput counts what its connection has delivered, with the heads of blocks and of TLS records.
 """
@@ -29,17 +29,12 @@ LARGEST = 65_535
 FEWEST = 100
 # The lowest rate of a scenario, where less was sent and received.
 LEAST_BIT_S = 1.0
+# The path of standard input, and of standard output.
+PIPE = Path("-")
 
-# Called with the bytes of all (none until that is known), the bytes that are stored, the rate in bit/s, and what limits it.
+# Called with the bytes of all (none until the transfer is open, and of standard input), the bytes that are stored, the rate in
+# bit/s, and what limits it.
 Progress = Callable[[int | None, int, float, str | None], object]
-
-
-@dataclass(frozen=True)
-class Left:
-    """A file that was left out, and why."""
-
-    name: str
-    why: str
 
 
 @dataclass(frozen=True)
@@ -47,21 +42,17 @@ class Sent:
     """A transfer that has come to its end.
 
     - `run`: the streams, as any run;
-    - `files`: files that are in place, of which `skipped` were there and equal;
-    - `bytes`: bytes that arrived in this transfer, without holes;
+    - `bytes`: bytes that arrived in this transfer;
     - `seconds`: from the first data until everything was in place;
-    - `blake3`: the hash of a single file that is longer than a block (4 MiB);
-    - `left`: what was left out, of which there were `left_count`; at most the first 100 at the receiver are told.
+    - `there`: whether the file was there, with its size and time of modification, so that nothing was sent;
+    - `blake3`: the hash of all data; none of memory, and of a file that was there.
     """
 
     run: Run
-    files: int
-    skipped: int
     bytes: int
     seconds: float
+    there: bool
     blake3: str | None
-    left: tuple[Left, ...]
-    left_count: int
 
 
 def send(
@@ -81,13 +72,13 @@ def send(
     scenario: Scenario | None = None,
     progress: Progress | None = None,
 ) -> Sent:
-    """Send a file or a folder, or so many bytes of memory, to a receiver.
+    """Send a file (`PIPE`: standard input), or so many bytes of memory, to a receiver.
 
     `cc` is the kernel's name of a congestion control; with `load` it is an algorithm of Elephan, which is loaded for this
     transfer. `scenario` describes the path for the recorded run; without it, the run has what its streams have measured.
 
     Raises `ScenarioError` for what cannot be done as it was asked for, `KernelError` if an algorithm cannot be loaded, and
-    `OSError` if the transfer fails. What has arrived stays, and the same call goes on with it.
+    `OSError` if the transfer fails. What has arrived of a file stays, and the same call goes on with it.
     """
     if load and cc is None:
         raise _core.ScenarioError("--load: expected a name in --cc, found none")
@@ -108,21 +99,16 @@ def send(
             patience_s=patience_s,
             progress=progress,
         )
-    told = json.loads(result["told"])
-    done = told["done"]
+    done = json.loads(result["done"])
     wall_s = time.perf_counter() - started
     kernels = cc or DEFAULT.read_text(encoding="ascii").strip()
     flows = [flow(kernels if load else named(kernels), label=label) for label in result["labels"]]
-    left = [Left(**one) for one in [*told["left"], *done["left"]]]
     return Sent(
         run=from_columns(described(result, flows, scenario), dict(result), "transfer", release(), wall_s),
-        files=done["files"],
-        skipped=done["skipped"],
         bytes=done["bytes"],
         seconds=result["duration_s"],
+        there=done["there"],
         blake3=done["hash"],
-        left=tuple(left),
-        left_count=len(told["left"]) + done["left_count"],
     )
 
 
@@ -180,21 +166,22 @@ def recorded(result: Mapping[str, Any], cc: str, path: Scenario | None, wall_s: 
 def receive(
     folder: Path | None,
     started: Callable[[int, str], object],
-    tell: Callable[[list[dict[str, Any]], tuple[int, int] | None], object],
+    tell: Callable[[list[dict[str, Any]]], object],
     *,
     address: str = "0.0.0.0",
     port: int = _core.TRANSFER_PORT,
     once: bool = False,
     patience_s: float = PATIENCE_S,
 ) -> None:
-    """Receive transfers into a folder, or of memory alone without one, until interrupted; with `once`, until one is complete.
+    """Receive files into a folder, or memory alone without one, until interrupted; with `once`, until a transfer is complete.
 
-    Calls `started` with the port and the token, and `tell` twenty times a second, with what has happened and with the bytes
-    that the current transfer has stored, and of how many. Raises `ScenarioError` for an unusable address or folder.
+    Into `PIPE`, standard output, it receives what the sender reads from its standard input, and nothing afterwards. Calls
+    `started` with the port and the token, and `tell` twenty times a second, with what has happened. Raises `ScenarioError` for
+    an unusable address or folder, and `OSError` where standard output did not get all.
     """
     at = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
-    def told(events: list[str], incoming: tuple[int, int] | None) -> None:
-        tell([json.loads(event) for event in events], incoming)
+    def told(events: list[str]) -> None:
+        tell([json.loads(event) for event in events])
 
     _core.transfer_receive(at, folder, started, told, once=once, patience_s=patience_s)

@@ -1,7 +1,8 @@
 //! Transfers between two hosts.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use data_encoding::HEXLOWER;
 use elephan_session::Token;
 use elephan_sys::Recorded;
 use elephan_transfer::{
-    Done, Error, Event, LeftOut, Limit, Options, PORT, Payload, Progress, Receiver, Watch,
+    Done, Error, Event, Folder, Limit, Options, PORT, Payload, Place, Progress, Receiver, Watch,
 };
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
@@ -35,27 +36,23 @@ fn raised(error: Error) -> PyErr {
     }
 }
 
-fn left(left: &[LeftOut]) -> Value {
-    left.iter().map(|one| json!({ "name": one.name, "why": one.why })).collect()
-}
-
 fn done(done: &Done) -> Value {
     json!({
-        "files": done.files,
-        "skipped": done.skipped,
-        "bytes": done.bytes,
-        "hash": done.hash.map(|hash| HEXLOWER.encode(&hash)),
-        "left": left(&done.left),
-        "left_count": done.left_count,
+        "bytes": done.bytes, "there": done.there, "hash": done.hash.map(|hash| HEXLOWER.encode(&hash)),
     })
 }
 
-/// Sends a file or folder (`path`), or so many bytes of memory (`memory`), to the receiver that gave its `token`.
+/// A pipe of this process, in place of the path `-`.
+fn pipe(pipe: impl AsFd) -> PyResult<OwnedFd> {
+    Ok(pipe.as_fd().try_clone_to_owned()?)
+}
+
+/// Sends a file (`path`; `-` is standard input), or so many bytes of memory (`memory`), to the receiver that gave its `token`.
 ///
 /// `cc` is the kernel's name of a congestion control, `pace` the highest rate of each stream in bit/s. The calling thread calls
-/// `progress` every 50 ms, with the bytes of all (None until that is known), those that are stored, the rate in bit/s, and what
-/// limits it (or None), and runs signal handlers. Returns the tables of the streams as an engine does, and `told` (JSON): what
-/// was done. Raises `ScenarioError` for what does not work as it was asked for, `OSError` for what ended the transfer.
+/// `progress` every 50 ms, with the bytes of all (None until the transfer is open, and of standard input), those that are stored,
+/// the rate in bit/s, and what limits it (or None), and runs signal handlers. Returns the tables of the streams as an engine
+/// does, and `done` (JSON): what was done. Raises `ScenarioError` for what does not work as it was asked for, `OSError` for what ended the transfer.
 #[pyfunction]
 #[pyo3(signature = (host, port, token, *, path=None, memory=None, streams=4, plain=false, force=false, cc=None, pace=None, patience_s=20.0, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "the options of a command")]
@@ -75,7 +72,8 @@ fn transfer_send<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let payload = match (path, memory) {
-        (Some(path), None) => Payload::Files(path),
+        (Some(path), None) if path == Path::new("-") => Payload::Pipe(pipe(std::io::stdin())?),
+        (Some(path), None) => Payload::File(path),
         (None, Some(bytes)) => Payload::Memory(bytes),
         _ => {
             return Err(ScenarioError::new_err("transfer: expected a path or memory, found both or neither"));
@@ -106,8 +104,7 @@ fn transfer_send<'py>(
     let sent = watch(py, &cancel, tell, || elephan_transfer::send(&options, &cancel, &board))?;
     let sent = sent.map_err(raised)?;
     let result = tables(py, sent.recorded)?;
-    let told = json!({ "done": done(&sent.done), "left": left(&sent.left), "bytes": sent.bytes });
-    result.set_item("told", told.to_string())?;
+    result.set_item("done", done(&sent.done).to_string())?;
     Ok(result)
 }
 
@@ -141,11 +138,11 @@ fn event(event: &Event) -> String {
     value.to_string()
 }
 
-/// Receives transfers at an address (`host:port`), into `folder`; without it, memory alone.
+/// Receives transfers at an address (`host:port`), into `folder` (`-` is standard output); without it, memory alone.
 ///
-/// Calls `started` with the port and the token, and then `tell` every 50 ms, with what has happened since (JSON each) and the
-/// bytes that the current transfer has stored, and of how many (None if there is none). Goes on until one of these raises;
-/// with `once`, until a transfer has come to its end. Raises `ScenarioError` for an address or a folder that cannot be used.
+/// Calls `started` with the port and the token, and then `tell` every 50 ms, with what has happened since (JSON each). Goes on
+/// until one of these raises; with `once`, and into standard output, until a transfer has come to its end. Raises
+/// `ScenarioError` for an address or a folder that cannot be used, `OSError` if what was sent into standard output ended early.
 #[pyfunction]
 #[pyo3(signature = (at, folder, started, tell, *, once=false, patience_s=20.0))]
 fn transfer_receive(
@@ -160,14 +157,18 @@ fn transfer_receive(
     let address: SocketAddr = at.parse().map_err(|_| {
         ScenarioError::new_err(format!("address: expected one such as 0.0.0.0:{PORT}, found {at:?}"))
     })?;
-    let receiver = Receiver::bind(address, folder.as_deref(), patience(patience_s)?).map_err(raised)?;
+    let place = match folder {
+        None => Place::Nowhere,
+        Some(path) if path == Path::new("-") => Place::Pipe(pipe(std::io::stdout())?),
+        Some(path) => Place::Folder(Folder::open(&path).map_err(raised)?),
+    };
+    let receiver = Receiver::bind(address, place, patience(patience_s)?).map_err(raised)?;
     let port = receiver.address().map_err(raised)?.port();
     started.call1(py, (port, receiver.token().to_string()))?;
     let cancel = Cancel::default();
     let tell = |py: Python<'_>| {
         let events: Vec<String> = receiver.events().iter().map(event).collect();
-        let incoming = receiver.incoming().map(|now| (now.stored, now.total));
-        tell.call1(py, (events, incoming)).map(drop)
+        tell.call1(py, (events,)).map(drop)
     };
     watch(py, &cancel, tell, || receiver.serve(&cancel, once))?.map_err(raised)
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use elephan_sys::{Record, TcpInfo};
 use elephan_units::Time;
 
-use super::{LOOK, Sender, Shared};
+use crate::send::{LOOK, Sender, Shared};
 
 /// The rate and the limit that are shown are those of this time.
 const SHOWN: Time = Time::from_secs(1);
@@ -17,9 +17,9 @@ const SHARE: f64 = 0.3;
 /// What limits a transfer now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Reading at the sender.
+    /// Reading at the sender: its disk, or what fills its pipe.
     Source,
-    /// Writing at the receiver.
+    /// Writing at the receiver: its disk, or what empties its pipe.
     Sink,
     /// The receiver's window.
     ReceiveWindow,
@@ -35,8 +35,8 @@ impl Limit {
     /// As it is shown.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Source => "disk of the sender",
-            Self::Sink => "disk of the receiver",
+            Self::Source => "reading at the sender",
+            Self::Sink => "writing at the receiver",
             Self::ReceiveWindow => "receive window",
             Self::SendBuffer => "send buffer",
             Self::Congestion => "congestion",
@@ -47,7 +47,7 @@ impl Limit {
 
 impl Sender<'_> {
     /// Looks at the streams until the transfer is over.
-    pub(super) fn watch(&self, began: Instant, infos: &dyn Fn() -> Vec<TcpInfo>, shared: &Shared) -> Record {
+    pub fn watch(&self, began: Instant, infos: &dyn Fn() -> Vec<TcpInfo>, shared: &Shared) -> Record {
         let mut now = infos();
         let mut record = Record::of_streams(now.len());
         let mut seen: Vec<Seen> = Vec::new();
@@ -80,7 +80,7 @@ struct Seen {
     at: Time,
     stored: u64,
     waited_ns: u64,
-    disk_ns: u64,
+    sink_ns: u64,
     busy_us: u64,
     window_us: u64,
     buffer_us: u64,
@@ -95,7 +95,7 @@ impl Seen {
             at,
             stored: shared.stored.load(Ordering::Relaxed),
             waited_ns: shared.waited_ns.load(Ordering::Relaxed),
-            disk_ns: shared.disk_ns.load(Ordering::Relaxed),
+            sink_ns: shared.sink_waited_ns.load(Ordering::Relaxed),
             busy_us: sum(|info| info.busy_time),
             window_us: sum(|info| info.rwnd_limited),
             buffer_us: sum(|info| info.sndbuf_limited),
@@ -104,11 +104,11 @@ impl Seen {
     }
 }
 
-/// What limited the transfer between two moments, which are `span` seconds of all streams apart. The disks come first: while a
-/// disk is slow, windows are small because of it.
+/// What limited the transfer between two moments, which are `span` seconds of all streams apart. Reading and writing come
+/// first: while one of them is slow, windows are small because of it.
 fn limit(first: &Seen, last: &Seen, span: f64, unsent: bool) -> Limit {
     let source = last.waited_ns.saturating_sub(first.waited_ns) as f64 * 1e-9 / span;
-    let sink = last.disk_ns.saturating_sub(first.disk_ns) as f64 * 1e-9 / span;
+    let sink = last.sink_ns.saturating_sub(first.sink_ns) as f64 * 1e-9 / span;
     let busy = (last.busy_us.saturating_sub(first.busy_us) as f64).max(1.0);
     let window = last.window_us.saturating_sub(first.window_us) as f64 / busy;
     let buffer = last.buffer_us.saturating_sub(first.buffer_us) as f64 / busy;
