@@ -1,6 +1,6 @@
 //! What arrives for a pipe, in order.
 //!
-//! Blocks come over several streams. Whoever has one waits until all before it are written, so at most the blocks that the streams'
+//! Blocks come over several streams. A stream that has one waits until all before it are written, so at most the blocks that the streams'
 //! buffers hold wait at a time, and TCP keeps back the streams that are ahead. A sender numbers blocks so that those of a
 //! stream ascend: the next block is never behind one that waits.
 
@@ -64,7 +64,7 @@ impl<'a> Output<'a> {
             if stop.has_failed() {
                 return Err(Error::Cancelled);
             }
-            // One who ends does not say so here.
+            // A stream that ends does not wake this one.
             state = self.advanced.wait_timeout(state, LOOK).expect("nobody panics with it").0;
         }
         if !state.size.is_multiple_of(BLOCK) {
