@@ -546,13 +546,13 @@ def transfer_send(
     patience_s: float = 20.0,
     progress: Callable[[int | None, int, float, str | None], object] | None = None,
 ) -> dict[str, Any]:
-    """Sends a file (`path`; `-` is standard input), or so many bytes of memory (`memory`), to the receiver of `token`.
+    """Sends a file (`path`; `-` is standard input), or `memory` bytes, to the receiver of `token`.
 
     `cc` is the kernel's name of a congestion control, `pace` the highest rate of each stream in bit/s. The calling
     thread calls `progress` every 50 ms, with the bytes of all (None until the transfer is open, and of standard
-    input), those that are stored, the rate in bit/s, and what limits it (or None), and runs signal handlers. Returns
-    the tables of the streams as an engine does, and `done` (JSON): what was done. Raises `ScenarioError` for what
-    does not work as it was asked for, `OSError` for what ended the transfer.
+    input), those that are stored, the rate in bit/s, and what limits it (or None), and runs signal handlers.
+    Returns the tables of the streams as an engine does, and `done` (JSON): what was done. Raises `ScenarioError`
+    for what does not work as it was asked for, `OSError` for what ended the transfer.
     """
 
 def transfer_receive(
@@ -564,11 +564,11 @@ def transfer_receive(
     once: bool = False,
     patience_s: float = 20.0,
 ) -> None:
-    """Receives transfers at an address (`host:port`), into `folder` (`-` is standard output); without it, memory alone.
+    """Receives transfers at an address (`host:port`), into `folder` (`-` is standard output), or memory.
 
     Calls `started` with the port and the token, and then `tell` every 50 ms, with what has happened since (JSON
-    each). Goes on until one of these raises; with `once`, and into standard output, until a transfer has come to its
-    end. Raises `ScenarioError` for an address or a folder that cannot be used, `OSError` if what was sent into
+    each). Goes on until one of these raises; with `once`, and into standard output, until a transfer has come to
+    its end. Raises `ScenarioError` for an address or a folder that cannot be used, `OSError` if what was sent into
     standard output ended early.
     """
 

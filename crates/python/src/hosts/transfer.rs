@@ -47,7 +47,7 @@ fn pipe(pipe: impl AsFd) -> PyResult<OwnedFd> {
     Ok(pipe.as_fd().try_clone_to_owned()?)
 }
 
-/// Sends a file (`path`; `-` is standard input), or so many bytes of memory (`memory`), to the receiver that gave its `token`.
+/// Sends a file (`path`; `-` is standard input), or `memory` bytes, to the receiver of `token`.
 ///
 /// `cc` is the kernel's name of a congestion control, `pace` the highest rate of each stream in bit/s. The calling thread calls
 /// `progress` every 50 ms, with the bytes of all (None until the transfer is open, and of standard input), those that are stored,
@@ -138,7 +138,7 @@ fn event(event: &Event) -> String {
     value.to_string()
 }
 
-/// Receives transfers at an address (`host:port`), into `folder` (`-` is standard output); without it, memory alone.
+/// Receives transfers at an address (`host:port`), into `folder` (`-` is standard output), or memory.
 ///
 /// Calls `started` with the port and the token, and then `tell` every 50 ms, with what has happened since (JSON each). Goes on
 /// until one of these raises; with `once`, and into standard output, until a transfer has come to its end. Raises
