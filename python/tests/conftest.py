@@ -23,7 +23,8 @@ hypothesis.settings.load_profile("gate")
 @pytest.fixture(scope="session", autouse=True)
 def stoppable():
     """Processes that a test starts get the signals that `nohup`, or a shell in the background, made this one ignore."""
-    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    default = {signal.SIGINT: signal.default_int_handler, signal.SIGQUIT: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL}
+    for number, handler in default.items():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
 
