@@ -42,23 +42,17 @@ def block(text: str, language: str) -> str | None:
     return found[1] if found else None
 
 
-def scenario(page: Path, text: str) -> str:
-    """The scenario of a page, which links to it."""
-    found = re.search(r"\[two\.toml\]\((\S+)\)", text)
-    return (page.parent / found[1]).read_text(encoding="utf-8") if found else ""
-
-
 def row(name: str, goodputs: list[float]) -> str:
     """A line of the table: application bytes of each flow, in Mbit/s."""
     return f"| {name} | " + " | ".join(f"{value:.1f}" for value in [*goodputs, sum(goodputs)]) + " |\n"
 
 
-def ours(page: Path, text: str) -> str:
+def ours(text: str) -> str:
     """The rows of Elephan: the scenario of the page, and each change that the page makes by `--set`."""
     rows = ""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "two.toml"
-        file.write_text(scenario(page, text), encoding="utf-8")
+        file.write_text(block(text, "toml") or "", encoding="utf-8")
         for change in ["", *re.findall(r"^    elephan run two\.toml --set (\S+)", text, re.MULTILINE)]:
             run = elephan.run(elephan.load(file, dict([change.split("=")]) if change else {}))
             goodputs = [flow.goodput_bit_s / 1e6 for flow in run.summary.flows]
@@ -73,8 +67,8 @@ def theirs(page: Path, text: str) -> str:
         return ""
     file, command = PROGRAMS[language]
     with tempfile.TemporaryDirectory() as folder:
-        for name, content in ((file, block(text, language) or ""), ("two.toml", scenario(page, text))):
-            (Path(folder) / name).write_text(content, encoding="utf-8")
+        for name, kind in ((file, language), ("two.toml", "toml")):
+            (Path(folder) / name).write_text(block(text, kind) or "", encoding="utf-8")
         printed = subprocess.run(command, shell=True, cwd=folder, check=True, capture_output=True, text=True).stdout
     goodputs = [float(one) for one in re.findall(r"^([\d.]+) Mbit/s$", printed, re.MULTILINE)]
     if len(goodputs) != 2:
@@ -87,4 +81,4 @@ if __name__ == "__main__":
     for page in [Path(one) for one in sys.argv[1:]] or sorted(folder.glob("*.md")):
         text = page.read_text(encoding="utf-8")
         if measured := theirs(page, text):
-            (ROOT / "docs" / "measured" / page.name).write_text(HEAD + measured + ours(page, text), encoding="utf-8")
+            (ROOT / "docs" / "measured" / page.name).write_text(HEAD + measured + ours(text), encoding="utf-8")

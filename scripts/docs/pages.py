@@ -5,7 +5,6 @@ registries, the scenario's JSON Schema, docs/measured.json, and the tables of do
 """
 
 import json
-import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -80,9 +79,6 @@ def generated() -> Iterator[tuple[Path, str, str]]:
             text = (Path(elephan.__file__).parent / "examples" / "own" / file).read_text(encoding="utf-8")
             name, _, ending = file.partition(".")
             yield DOCS / page, name, f"```{LANGUAGES[ending]}\n{text}```"
-    for page in sorted((DOCS / "coming-from").glob("*.md")):
-        if file := re.search(r"\]\((\S+)\) <!-- two -->$", page.read_text(encoding="utf-8"), re.MULTILINE):
-            yield page, "two", f"```toml\n{(page.parent / file[1]).read_text(encoding='utf-8')}```"
     yield from tables()
 
 
@@ -317,7 +313,7 @@ def filled() -> dict[Path, str]:
 def main(folder: Path) -> None:
     """Write the site's source: all that is written by hand, and the filled pages."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns("measured*", "template.md", "*.py", "*.toml"))
+    shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns("measured*", "template.md", "*.py"))
     for page, text in filled().items():
         (folder / page.relative_to(DOCS)).write_text(text, encoding="utf-8")
 
