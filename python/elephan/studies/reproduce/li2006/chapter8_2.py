@@ -229,7 +229,14 @@ def _goodput_by_queue(lab: Lab, report: Chapter) -> None:
         "six algorithms, queues of 2, 5 and 10 %",
         "goodput gained by each per cent of queue from 2 to 5 %, less that from 5 to 10 %",
         "0: no knee at 5 %; the source gives no number for badly, and the knee is our reading of it",
-        Points("{system}", knee, "runs", {"system": SYSTEMS}, {"percent": (2, 5, 10)}, unit="Mbit/s for each per cent"),
+        Points(
+            "{system}",
+            knee,
+            "runs",
+            {"system": tuple(SYSTEMS)},
+            {"percent": (2, 5, 10)},
+            unit="Mbit/s for each per cent",
+        ),
         means="Goodput has no knee at 5 % with every algorithm.",
         sets=under(lab, LATER),
     )
@@ -305,7 +312,7 @@ def _fairness_by_queue(lab: Lab, report: Chapter) -> None:
         "0: no difference",
         against_standard(LOSS_BASED, sizes),
         against_standard(["FAST"], (5, 10, 20)),
-        against_standard(["FAST"], (50, 100), "short of"),
+        against_standard(["FAST"], (50, 100), "second less first"),
         tried="Each of the four sets of choices, FAST's second flow after 100 s, and as printed both readings of the overhead: from the start of the "
         "second flow on, and over whole tests with their slow starts.",
         means="A queue of 10 % holds the two alphas of 20 packets that FAST keeps at this rate, so that it needs less queue than printed.",

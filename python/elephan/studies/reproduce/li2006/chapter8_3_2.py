@@ -117,7 +117,7 @@ def _unfairness(lab: Lab, report: Chapter) -> None:
             above=-MARKED,
             below=MARKED,
         ),
-        *(further([name], "decades, less" if name == "H-TCP" else "decades, short of") for name in NEW),
+        *(further([name], "decades, less" if name == "H-TCP" else "decades, second less first") for name in NEW),
         means="One algorithm differs from Standard TCP at 10 Mbit/s already, or no more at a higher capacity.",
         sets=under(lab, LATER, WHOLE),
     )

@@ -220,7 +220,7 @@ def table_8_2(lab: Lab) -> Report:
         "no more than 1 % of the capacity below another, as several tie in print; 0: no difference",
         (
             Points("goodput of {a} over {b}, {buffer}", "goodput", "less", grid, above=-250 * TIE),
-            Points("fairness of {b} over {a}, {buffer}", "fairness", "short of", grid),
+            Points("fairness of {b} over {a}, {buffer}", "fairness", "second less first", grid),
         ),
         means="One of the two has less goodput than another algorithm, or is no less fair.",
         sets=under(lab, WHOLE),

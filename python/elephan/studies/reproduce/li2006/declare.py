@@ -34,15 +34,19 @@ HOW: Mapping[str, tuple[Read, str | None, Statistic]] = {
     "median": (lambda x: x, None, "median"),
     "earlier": (lambda x, y: (x, y), "", "earlier"),
     "less": (lambda x, y: x - y, None, "mean"),
-    "short of": (lambda x, y: y - x, None, "mean"),
+    "second less first": (lambda x, y: y - x, None, "mean"),
     "over": (lambda x, y: x / y, "", "mean"),
+    "second over first": (lambda x, y: y / x, "", "mean"),
+    "logarithm": (lambda x, y: math.log(x / y), "", "mean"),
     "decades": (lambda x, y: math.log10(x / y), "decades", "mean"),
     "decades below 1": (lambda x: -math.log10(x), "decades", "mean"),
     "doublings": (lambda x, y: math.log2(x / y), "doublings", "mean"),
     # Of two pairs.
     "less, less": (lambda a, b, x, y: (a - b) - (x - y), None, "mean"),
     "decades, less": (lambda a, b, x, y: math.log10(a / b) - math.log10(x / y), "decades", "mean"),
-    "decades, short of": (lambda a, b, x, y: math.log10(x / y) - math.log10(a / b), "decades", "mean"),
+    "decades, second less first": (lambda a, b, x, y: math.log10(x / y) - math.log10(a / b), "decades", "mean"),
+    "logarithm, less": (lambda a, b, x, y: math.log(a / b) - math.log(x / y), "", "mean"),
+    "distance, less": (lambda a, b, x, y: abs(math.log(a / b)) - abs(math.log(x / y)), "", "mean"),
 }
 
 
@@ -70,7 +74,7 @@ def points(grid: Grid, outer: Point = NONE) -> Iterator[dict[str, Any]]:
         return outer.get(value, value) if isinstance(value, str) else value
 
     def several(values: Any) -> Iterable[Any]:
-        return (values,) if isinstance(values, str | int | float) else values
+        return values if isinstance(values, Iterable) and not isinstance(values, str | dict) else (values,)
 
     axes = (
         [dict(zip(key.split(), one if " " in key else (one,), strict=True)) for one in several(resolved(values))]
