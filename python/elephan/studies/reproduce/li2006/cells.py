@@ -102,10 +102,7 @@ def _timing(
     if first == "Standard TCP":
         shown = epochs * (epoch if shorter is None else 2 * _epoch_s(first, rate, shorter))
         duration = min(max(600.0, last + max(shown, 500.0)), 3600.0)
-    return {
-        "duration": f"{lab.pick(duration, 150.0):.0f} s",
-        "flow.1.start": _uniform(f"{begin:g} s", f"{last:.3f} s"),
-    }
+    return {"duration": f"{lab.pick(duration, 150.0):.0f} s", "flow.1.start": _uniform(f"{begin:g} s", f"{last:.3f} s")}
 
 
 def _epoch_s(system: str, rate: int, rtt: int) -> float:

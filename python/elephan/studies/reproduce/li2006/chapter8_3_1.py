@@ -414,12 +414,7 @@ def figure_8_21(lab: Lab) -> Report:
     report.rows(
         f"convergence time, {longest} ms",
         "s",
-        Points(
-            "{system}, {rate} Mbit/s",
-            until_converged,
-            "value",
-            {"system rate printed": times, "rtt": longest},
-        ),
+        Points("{system}, {rate} Mbit/s", until_converged, "value", {"system rate printed": times, "rtt": longest}),
         band=0.5,
     )
     report.rows(

@@ -171,10 +171,7 @@ def figure_9_20(lab: Lab) -> Report:
         "the printed 95 %; no difference (0)",
         Points("{system}, {share} %", "used", "value", {"system": STANDARD, "share": shares}, above=0.95),
         Points(
-            "{a} less {b}, {share} %",
-            "used",
-            "less",
-            {"share": large, "a b": ((STANDARD, HIGH), (HIGH, SCALABLE))},
+            "{a} less {b}, {share} %", "used", "less", {"share": large, "a b": ((STANDARD, HIGH), (HIGH, SCALABLE))}
         ),
         means="The order of figure 9.20 needs a first slow start that does no harm, as figure 9.21 shows it.",
         sets=STARTS,

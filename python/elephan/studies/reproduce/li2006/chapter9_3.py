@@ -114,10 +114,7 @@ def _ratios(report: Chapter) -> None:
         for locator, metric in (("Sec 9.3.2", "goodput ratio"), ("Sec 9.3.4", "goodput ratio (worst"))
     )
     both = f"HighSpeed TCP (Stanford {low:g}, LBL {high:g})"
-    rows = (
-        ("FAST (LBL)", "FAST", fast, None),
-        (both, "HighSpeed TCP", (low + high) / 2, (high - low) / 2),
-    )
+    rows = (("FAST (LBL)", "FAST", fast, None), (both, "HighSpeed TCP", (low + high) / 2, (high - low) / 2))
     report.rows(
         "goodput over that of Standard TCP, a path across the Atlantic and America",
         "1",
