@@ -189,7 +189,7 @@ def highest_goodput(times: Sequence[int]) -> Points:
     """The goodput of Scalable TCP and BicTCP less that of each other algorithm, mean over round-trip times; ties count as highest."""
     others = ("Standard TCP", "HighSpeed TCP", "H-TCP", "FAST")
     grid = {"rate above": [(rate, -TIE * rate) for rate in RATES], "a": ("Scalable TCP", "BicTCP"), "b": others}
-    return Points(OF_TWO, "goodput", "less", grid, mean={"rtt": times})
+    return Points(OF_TWO, "goodput, less", grid, mean={"rtt": times})
 
 
 def goodput(run: Run) -> float:

@@ -84,7 +84,7 @@ def figure_5_1(lab: Lab) -> Report:
     report.rows(
         "goodput by socket buffer",
         "Mbit/s",
-        Points("{kb} kB: buffer / 20 ms", "goodput", "value", {"kb printed": [(kb, kb * 8 / 20) for kb in sizes]}),
+        Points("{kb} kB: buffer / 20 ms", "goodput", {"kb printed": [(kb, kb * 8 / 20) for kb in sizes]}),
         kind=Kind.THEORY,
         band=THEORY_BAND,
     )
@@ -98,20 +98,14 @@ def figure_5_1(lab: Lab) -> Report:
         "2, or 1, within 5 %: what proportional means is not printed",
         Points(
             "{large} kB over {small} kB",
-            "goodput",
-            "second over first",
-            steps,
+            "goodput, second over first",
+            {**steps, "above": 1.9, "below": 2.1},
             {"kb": ("small", "large")},
-            above=1.9,
-            below=2.1,
         ),
         Points(
             "{kb} kB over the path's limit",
             lambda run: goodput(run) / limit,
-            "value",
-            {"kb": 4096},
-            above=0.95,
-            below=1.05,
+            {"kb": 4096, "above": 0.95, "below": 1.05},
         ),
     )
 
@@ -130,15 +124,12 @@ def figure_5_1(lab: Lab) -> Report:
         "windows in segments, and goodputs, relative to 1500 B",
         "the ratio of the payloads, and 1, within 5 %: no number is printed",
         (
-            Points(window, windows, "point", larger, both, above=0.95, below=1.05),
+            Points(window, windows, {**larger, "above": 0.95, "below": 1.05}, both, how="point"),
             Points(
                 "{other} B: goodput over the one at 1500 B",
-                "goodput",
-                "second over first",
-                larger,
+                "goodput, second over first",
+                {**larger, "above": 0.95, "below": 1.05},
                 both,
-                above=0.95,
-                below=1.05,
             ),
         ),
     )
@@ -170,8 +161,8 @@ def figure_5_6(lab: Lab) -> Report:
         "congestion avoidance of one flow without losses",
         "growth for each round trip, over that of a receiver that does not delay",
         "one half, and 1, within 5 %: the figure has no numbers",
-        Points("delayed ACKs", "growth", "over", {}, {"set": (second, each)}, above=0.475, below=0.525),
-        Points("delayed ACKs and byte counting", "growth", "over", {}, {"set": ({}, each)}, above=0.95, below=1.05),
+        Points("delayed ACKs", "growth, over", {"above": 0.475, "below": 0.525}, {"set": (second, each)}),
+        Points("delayed ACKs and byte counting", "growth, over", {"above": 0.95, "below": 1.05}, {"set": ({}, each)}),
     )
     return report
 
@@ -231,8 +222,8 @@ def figure_5_7(lab: Lab) -> Report:
     report.rows(
         "in flight with right-sizing (just under 600)",
         "segments",
-        Points("most, without losses", "most", "value", clean, printed=cap),
-        Points("median, with losses", "usual", "value", lossy, printed=cap),
+        Points("most, without losses", "most", {**clean, "printed": cap}),
+        Points("median, with losses", "usual", {**lossy, "printed": cap}),
         variants={"twice": "the window is twice what arrives in a round trip, not a tenth more"},
     )
     report.claim(
@@ -243,16 +234,15 @@ def figure_5_7(lab: Lab) -> Report:
         "twice as much as arrives in a round trip",
         "segments in flight (the most without losses, the median with them), drops by the queue, and differences of the utilisation",
         "the printed 600 packets; no drop, where the free flow has some; no difference (0)",
-        Points("most in flight, without losses", "most", "value", clean, below=cap, unit="segments"),
-        Points("median in flight, with losses", "usual", "value", lossy, below=cap, unit="segments"),
-        Points("most in flight without right-sizing", "most", "value", {**lossy, **free}, above=cap, unit="segments"),
-        Points("drops", _dropped, "value", clean, below=1, unit="packets"),
-        Points("drops without right-sizing", _dropped, "value", free, unit="packets"),
-        Points("utilisation without losses, minus that with losses", "used", "less", clean, {"set": ({}, losses)}),
+        Points("most in flight, without losses", "most", {**clean, "below": cap}, unit="segments"),
+        Points("median in flight, with losses", "usual", {**lossy, "below": cap}, unit="segments"),
+        Points("most in flight without right-sizing", "most", {**lossy, **free, "above": cap}, unit="segments"),
+        Points("drops", _dropped, {**clean, "below": 1}, unit="packets"),
+        Points("drops without right-sizing", _dropped, free, unit="packets"),
+        Points("utilisation without losses, minus that with losses", "used, less", clean, {"set": ({}, losses)}),
         Points(
             "utilisation with a queue of 20 packets, minus that without right-sizing",
-            "used",
-            "less",
+            "used, less",
             {"set": small},
             {"sized": (True, False)},
         ),
@@ -328,7 +318,7 @@ def utilisation(lab: Lab) -> Report:
 
     def shown(group: str, rows: Sequence[Any], settings: Mapping[str, str] = NONE, **more: Any) -> None:
         name = "beta {beta:g}, buffer {percent:g} %, {rate} Mbit/s, {rtt} ms"
-        at_all = Points(name, "used", "value", {keys: rows, "set": dict(settings)})
+        at_all = Points(name, "used", {keys: rows, "set": dict(settings)})
         report.rows(group, "share", at_all, kind=Kind.THEORY, band=THEORY_BAND, **more)
 
     tiny = f"utilisation, buffers of fewer than {BURST} packets"
@@ -351,12 +341,9 @@ def utilisation(lab: Lab) -> Report:
         "1 within 5 %: the source has no tolerance",
         Points(
             "beta {beta:g}, buffer {percent:g} %: {rate} Mbit/s, {rtt} ms against {rate_1} Mbit/s, {rtt_1} ms",
-            "used",
-            "over",
-            {f"{keys} rate_1 rtt_1": against},
+            "used, over",
+            {f"{keys} rate_1 rtt_1": against, "above": 0.95, "below": 1.05},
             {"rate rtt": (("rate", "rtt"), ("rate_1", "rtt_1"))},
-            above=0.95,
-            below=1.05,
         ),
     )
     return report
@@ -393,9 +380,9 @@ def equation_5_8(lab: Lab) -> Report:
     independent = {"loss": '{ name = "random", probability = 1e-7 }'}
     periodic = {"loss": '{ name = "periodic", every = 10000000 }'}
     group = "throughput at a loss rate of 1e-7, 100 ms, simulated"
-    each = Points("independent losses", "goodput", "value", independent, printed=limit)
+    each = Points("independent losses", "goodput", {**independent, "printed": limit})
     report.rows(group, "Mbit/s", each, kind=Kind.THEORY, looks=(5, 10))
-    each = Points("one packet in 10,000,000", "goodput", "value", periodic, printed=limit)
+    each = Points("one packet in 10,000,000", "goodput", {**periodic, "printed": limit})
     report.rows(f"{group} with periodic losses", "Mbit/s", each, kind=Kind.THEORY)
     report.claim(
         "L07",
@@ -403,7 +390,7 @@ def equation_5_8(lab: Lab) -> Report:
         "one flow on 1 Gbit/s with independent losses",
         "mean goodput",
         "the printed 450 Mbit/s, which is the value of equation 5.8, and a tenth for its word approximately, which is ours",
-        Points("1e-7, 100 ms", "goodput", "value", independent, below=1.1 * limit),
+        Points("1e-7, 100 ms", "goodput", {**independent, "below": 1.1 * limit}),
         tried="losses at equal distances, which the equation assumes: the row of periodic losses.",
         means="The printed limit is that of evenly spaced losses; independent ones allow a little more.",
         looks=(5, 10),

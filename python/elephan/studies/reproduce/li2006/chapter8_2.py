@@ -68,7 +68,7 @@ def figure_8_1(lab: Lab) -> Report:
     """Mean windows under random loss compared with theory, and at the switch between modes."""
     report = Chapter(lab, arm=lambda chosen, at: _lossy(lab, chosen, at), looks=(10, 30))
     group = "mean window at the switch of modes"
-    report.rows(group, "segments", Points("{system}", _window, "value", SWITCHES), variants=whole_sets(lab))
+    report.rows(group, "segments", Points("{system}", _window, SWITCHES), variants=whole_sets(lab))
     report.formula(
         "window at the switch of modes, by the response function",
         "segments",
@@ -92,10 +92,12 @@ def _response_claims(lab: Lab, report: Chapter) -> None:
         return Points(
             "{system}, loss rate {loss:g}",
             lambda _, at: lambda run: _window(run) / _theory(at["system"], at["loss"], chosen),
-            "point",
-            {"system loss": [(n, p) for n, p in product(names, LOSSES) if fits(n, p, chosen)]},
-            above=1 / NOTABLE,
-            below=NOTABLE,
+            {
+                "system loss": [(n, p) for n, p in product(names, LOSSES) if fits(n, p, chosen)],
+                "above": 1 / NOTABLE,
+                "below": NOTABLE,
+            },
+            how="point",
         )
 
     report.claim(
@@ -127,17 +129,15 @@ def _response_claims(lab: Lab, report: Chapter) -> None:
             Points(
                 "{system}, over theory",
                 lambda _, at: lambda run: _window(run) / at["theory"],
-                "point",
-                SWITCHES,
-                above=1.1,
+                {**SWITCHES, "above": 1.1},
+                how="point",
             ),
             Points(
                 "{system}, over Standard TCP",
                 _window,
-                "over",
-                SWITCHES,
+                {**SWITCHES, "above": 1},
                 {"system": ("system", "Standard TCP")},
-                above=1,
+                how="over",
             ),
         ),
         tried="The RFC's table with a window in the row below it, where HighSpeed TCP has the window of Standard TCP (a = 1 up to 118 "
@@ -153,7 +153,7 @@ def _response_claims(lab: Lab, report: Chapter) -> None:
         "HighSpeed TCP and Scalable TCP at the loss rates of their switch",
         "mean window with decreases rounded that way, over that with decreases coded as beta cwnd",
         "1: no difference",
-        Points("{system}, {loss:g}", _window, "over", SWITCHES, {"set": rounded}, above=1),
+        Points("{system}, {loss:g}", _window, {**SWITCHES, "above": 1}, {"set": rounded}, how="over"),
         tried="Up to 60 repeats.",
         means="The way of rounding does not raise the mean window there.",
         looks=(10, 30, 60),
@@ -167,10 +167,8 @@ def _response_claims(lab: Lab, report: Chapter) -> None:
         Points(
             "loss rate {loss:g}",
             lambda htcp, standard: (htcp.summary.utilisation or 0) / (standard.summary.utilisation or 1),
-            "runs",
-            {"loss": LOSSES},
+            {"loss": LOSSES, "above": 1},
             {"system": ("H-TCP", "Standard TCP")},
-            above=1,
         ),
         means="H-TCP uses no more of the path than Standard TCP at some of these losses.",
         sets=under(lab),
@@ -229,14 +227,7 @@ def _goodput_by_queue(lab: Lab, report: Chapter) -> None:
         "six algorithms, queues of 2, 5 and 10 %",
         "goodput gained by each per cent of queue from 2 to 5 %, less that from 5 to 10 %",
         "0: no knee at 5 %; the source gives no number for badly, and the knee is our reading of it",
-        Points(
-            "{system}",
-            knee,
-            "runs",
-            {"system": tuple(SYSTEMS)},
-            {"percent": (2, 5, 10)},
-            unit="Mbit/s for each per cent",
-        ),
+        Points("{system}", knee, {"system": tuple(SYSTEMS)}, {"percent": (2, 5, 10)}, unit="Mbit/s for each per cent"),
         means="Goodput has no knee at 5 % with every algorithm.",
         sets=under(lab, LATER),
     )
@@ -253,7 +244,7 @@ def _goodput_by_queue(lab: Lab, report: Chapter) -> None:
         "goodput of each New-TCP less Standard TCP's; of Scalable TCP and BicTCP less that of each other New-TCP",
         "0: no difference; for the best, no more than 1 % of the capacity below another",
         *(
-            Points("{a} over {b}, {percent} %", "goodput", "less", {"percent": percent, "a b above": rows})
+            Points("{a} over {b}, {percent} %", "goodput, less", {"percent": percent, "a b above": rows})
             for percent, rows in ((5, pairs), (10, [row for row in pairs if "FAST" not in row]))
         ),
         means="With small queues another algorithm than these two is ahead, or a New-TCP is behind Standard TCP.",
@@ -274,9 +265,9 @@ def _goodput_by_queue(lab: Lab, report: Chapter) -> None:
         "0; and 3/4, our midpoint: in most epochs only one backs off. An epoch groups reductions within a base round-trip time, which counts too few "
         "as shared, so that the share errs towards the claim",
         (
-            Points("utilisation over equation 5.6, {percent} %", over_equation, "point", sizes),
+            Points("utilisation over equation 5.6, {percent} %", over_equation, sizes, how="point"),
             Points(
-                "share that backs off, {percent} %", lambda run: run.summary.synchronisation, "value", sizes, below=0.75
+                "share that backs off, {percent} %", lambda run: run.summary.synchronisation, {**sizes, "below": 0.75}
             ),
         ),
         tried="Byte and ACK counting.",
@@ -295,13 +286,13 @@ def _fairness_by_queue(lab: Lab, report: Chapter) -> None:
         "five algorithms, queues of 5 to 100 %",
         "fairness, mean over the queue sizes, less that of Scalable TCP",
         "0: the source gives no number for reasonably fair; Scalable TCP is its example of what is not",
-        Points("{a}", "fairness", "less", {"a": others, "b": "Scalable TCP"}, mean={"percent": sizes}),
+        Points("{a}", "fairness, less", {"a": others, "b": "Scalable TCP"}, mean={"percent": sizes}),
         means="Another algorithm is no fairer than Scalable TCP over these queues.",
         sets=under(lab, LATER, WHOLE),
     )
 
     def against_standard(names: Sequence[str], sizes: Sequence[int], how: str = "less") -> Points:
-        return Points("{a}, {percent} %", "overhead", how, {"a": names, "b": "Standard TCP", "percent": sizes})
+        return Points("{a}, {percent} %", f"overhead, {how}", {"a": names, "b": "Standard TCP", "percent": sizes})
 
     report.claim(
         "L16",

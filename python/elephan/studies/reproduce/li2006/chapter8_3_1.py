@@ -59,7 +59,7 @@ STARTS = Sets((AS_PRINTED, LATER), "Both ranges of starts of the second flow.")
 def _over_standard(lab: Lab, systems: Sequence[tuple[str, int]]) -> Points:
     """The goodput of algorithms at capacities less that of Standard TCP; FAST's above 42 ms, where the thesis has no exception for it."""
     rows = [(n, rate, [t for t in rtts(lab, SYMMETRIC) if n != "FAST" or t > 42]) for n, rate in systems]
-    return Points(OF_TWO, "goodput", "less", {"a rate times": rows, "b": "Standard TCP"}, mean={"rtt": "times"})
+    return Points(OF_TWO, "goodput, less", {"a rate times": rows, "b": "Standard TCP"}, mean={"rtt": "times"})
 
 
 @experiment(
@@ -80,7 +80,7 @@ def figure_8_10(lab: Lab) -> Report:
         "goodput less that of Standard TCP; for FAST at 22 ms the reverse",
         "0: no difference",
         _over_standard(lab, systems),
-        Points(IN_CELL, "goodput", "less", {"a": "Standard TCP", "b": "FAST", "rate": (100, 250), "rtt": 22}),
+        Points(IN_CELL, "goodput, less", {"a": "Standard TCP", "b": "FAST", "rate": (100, 250), "rtt": 22}),
         means="One New-TCP is not ahead of Standard TCP where the sentence states it, or FAST is not behind it at the lowest round-trip time.",
         sets=under(lab, LATER),
     )
@@ -125,37 +125,34 @@ def _highspeed(times: Sequence[int]) -> tuple[Points | tuple[Points, ...], ...]:
     at_100 = {"short long": list(pairwise(times)), "system": "HighSpeed TCP", "rate": 100}
     short_and_long = {"rtt": ("long", "short")}
     return (
-        Points("goodput, 250 Mbit/s, {longest} over 22 ms", "used", "less", at_250, {"rtt": (longest, 22)}),
+        Points("goodput, 250 Mbit/s, {longest} over 22 ms", "used, less", at_250, {"rtt": (longest, 22)}),
         Points(
             "shortfall to the others, 250 Mbit/s, 22 over {longest} ms",
             lambda *runs: shortfall(*runs[:4]) - shortfall(*runs[4:]),
-            "runs",
             at_250,
             {"rtt": (22, longest), "system": all_four},
         ),
         Points(
             "shortfall to the others, 250 Mbit/s, {longest} ms",
             shortfall,
-            "runs",
-            at_250,
+            {**at_250, "below": SHORTFALL},
             {"rtt": longest, "system": all_four},
-            below=SHORTFALL,
         ),
         (
             Points(
                 "increase, 100 Mbit/s, {long} over {short} ms",
                 increase,
-                "less",
                 at_100,
                 short_and_long,
+                how="less",
                 unit="segments",
             ),
             Points(
                 "factor left by a loss, 100 Mbit/s, {long} over {short} ms",
                 lambda run: model.beta(_mean_window(run)),
-                "less",
                 at_100,
                 short_and_long,
+                how="less",
             ),
         ),
     )
@@ -179,7 +176,7 @@ def figure_8_12(lab: Lab) -> Report:
         "three capacities, mean over round-trip times of 162 and 324 ms, five other algorithms",
         "fairness of each other algorithm less that of Scalable TCP",
         "0: no difference",
-        Points(OF_TWO, "fairness", "less", {"a": others, "b": "Scalable TCP", "rate": RATES}, mean={"rtt": long}),
+        Points(OF_TWO, "fairness, less", {"a": others, "b": "Scalable TCP", "rate": RATES}, mean={"rtt": long}),
         means="Another algorithm is less fair than Scalable TCP at one of the capacities.",
         sets=under(lab, LATER, WHOLE),
     )
@@ -192,8 +189,8 @@ def figure_8_12(lab: Lab) -> Report:
         "16 segments",
         "0: no difference; 1/2: mostly",
         (
-            Points(IN_CELL, "fairness", "less", {**scalable, "a": "Standard TCP", "b": "Scalable TCP"}),
-            Points("in different modes, {rate} Mbit/s, {rtt} ms", _apart, "value", scalable, above=0.5),
+            Points(IN_CELL, "fairness, less", {**scalable, "a": "Standard TCP", "b": "Scalable TCP"}),
+            Points("in different modes, {rate} Mbit/s, {rtt} ms", _apart, {**scalable, "above": 0.5}),
         ),
         means="Scalable TCP is not unfair in both cells, or its flows are in the same mode most of the time.",
         sets=under(lab, WHOLE),
@@ -209,11 +206,10 @@ def figure_8_12(lab: Lab) -> Report:
         "fairness of Standard TCP less that of HighSpeed TCP; fairness with the RFC's continuous functions less that with its table",
         "0: no difference",
         (
-            Points(IN_CELL, "fairness", "less", {**named, "a": "Standard TCP", "b": "HighSpeed TCP"}),
+            Points(IN_CELL, "fairness, less", {**named, "a": "Standard TCP", "b": "HighSpeed TCP"}),
             Points(
                 "functions over table, {rate} Mbit/s, {rtt} ms",
-                "fairness",
-                "less",
+                "fairness, less",
                 named,
                 {"set": ({"flow.cc": "hstcp"}, {})},
             ),
@@ -228,11 +224,10 @@ def figure_8_12(lab: Lab) -> Report:
         "round-trip times of 162 and 324 ms, 10 Mbit/s by itself and against 100 and 250 Mbit/s",
         "fairness of Standard TCP less that of BicTCP at 10 Mbit/s; fairness at the higher capacity less that at 10 Mbit/s",
         "0: no difference",
-        Points(IN_CELL, "fairness", "less", {"a": "Standard TCP", "b": "BicTCP", "rate": 10, "rtt": long}),
+        Points(IN_CELL, "fairness, less", {"a": "Standard TCP", "b": "BicTCP", "rate": 10, "rtt": long}),
         Points(
             "{rate} over 10 Mbit/s, {rtt} ms",
-            "fairness",
-            "less",
+            "fairness, less",
             {"system": "BicTCP", "rate": (100, 250), "rtt": long},
             {"rate": ("rate", 10)},
         ),
@@ -247,8 +242,8 @@ def figure_8_12(lab: Lab) -> Report:
         "every cell; the three capacities, mean over the round-trip times",
         "fairness in a cell; fairness less that of Standard TCP",
         "0.8: the ratio of goodputs at which section 8.3.1 calls two flows converged; no more than 0.01 below Standard TCP's",
-        Points("{rate} Mbit/s, {rtt} ms", "fairness", "value", grid, above=CONVERGED),
-        Points(OF_TWO, "fairness", "less", pair, mean={"rtt": times}, above=-TIE_FAIRNESS),
+        Points("{rate} Mbit/s, {rtt} ms", "fairness", {**grid, "above": CONVERGED}),
+        Points(OF_TWO, "fairness, less", {**pair, "above": -TIE_FAIRNESS}, mean={"rtt": times}),
         means="H-TCP is fair almost, but not quite, everywhere, or less fair than Standard TCP at one capacity.",
         sets=under(lab, WHOLE),
     )
@@ -282,8 +277,7 @@ def figure_8_18(lab: Lab) -> Report:
         "0: no difference",
         Points(
             OF_TWO,
-            "some overhead",
-            "decades",
+            "some overhead, decades",
             {"a times": rows, "b": "Standard TCP", "rate": RATES},
             mean={"rtt": "times"},
         ),
@@ -301,8 +295,8 @@ def figure_8_18(lab: Lab) -> Report:
         Points(
             "{rate} Mbit/s, {rtt} ms",
             lambda run: late_retransmits(run) == 0,
-            "share",
             {"rate rtt above below": grid, "system": "FAST"},
+            how="share",
         ),
         means="The queue at 250 Mbit/s and 82 ms, 342 packets, holds less than the two alphas of 400, so that the sentence contradicts its own rule there.",
         sets=STARTS,
@@ -317,16 +311,18 @@ def figure_8_18(lab: Lab) -> Report:
         "overhead less that of Scalable TCP in the same cell; decimal logarithm of the overhead over Standard TCP's, at 324 ms less at 22 ms, and "
         "at 22 ms",
         "0; and 1/2, our midpoint: nearer to an order of magnitude than to none at 324 ms, the reverse at 22 ms",
-        Points(IN_CELL, "overhead", "less", {"a": "H-TCP", "b": "Scalable TCP", "rate": (10, 100), "rtt": longest}),
+        Points(IN_CELL, "overhead, less", {"a": "H-TCP", "b": "Scalable TCP", "rate": (10, 100), "rtt": longest}),
         Points(
             "against Standard TCP, {longest} over 22 ms, {rate} Mbit/s",
-            "some overhead",
-            "decades, less",
-            beside,
+            "some overhead, decades, less",
+            {**beside, "above": 0.5},
             {"rtt": ("longest", 22), "system": ("a", "b")},
-            above=0.5,
         ),
-        Points("against Standard TCP, 22 ms, {rate} Mbit/s", "some overhead", "decades", beside, above=-0.5, below=0.5),
+        Points(
+            "against Standard TCP, 22 ms, {rate} Mbit/s",
+            "some overhead, decades",
+            {**beside, "above": -0.5, "below": 0.5},
+        ),
         means="H-TCP's overhead does not rise above Scalable TCP's, or that of Standard TCP, as the sentence says.",
         sets=under(lab, WHOLE_TESTS),
     )
@@ -348,7 +344,6 @@ def _overhead_in_numbers(lab: Lab, report: Chapter, longest: int, every: Sequenc
         Points(
             "FAST, {rate} Mbit/s",
             first_stable,
-            "runs",
             {"rate printed": STABLE.items(), "system": "FAST"},
             {"rtt": every},
             statistic="median",
@@ -364,14 +359,14 @@ def _overhead_in_numbers(lab: Lab, report: Chapter, longest: int, every: Sequenc
     report.rows(
         "overhead of FAST over that of Standard TCP, low capacity and round-trip time",
         "decades",
-        Points("FAST, 10 Mbit/s, {rtt} ms", "some overhead", "decades", short, printed=2),
+        Points("FAST, 10 Mbit/s, {rtt} ms", "some overhead, decades", {**short, "printed": 2}),
         band=0.25,
     )
     long = {"a": "H-TCP", "b": "Standard TCP", "rate": RATES, "rtt": longest}
     report.rows(
         "overhead of H-TCP over that of Standard TCP, 324 ms",
         "decades",
-        Points("H-TCP, {rate} Mbit/s", "some overhead", "decades", long, printed=1),
+        Points("H-TCP, {rate} Mbit/s", "some overhead, decades", {**long, "printed": 1}),
         band=0.25,
     )
     report.rows(
@@ -379,11 +374,9 @@ def _overhead_in_numbers(lab: Lab, report: Chapter, longest: int, every: Sequenc
         "decades",
         Points(
             "FAST, 250 Mbit/s, 82 ms (the cell of Table 8.4 that has it)",
-            "some overhead",
-            "decades",
-            {"rate": 250, "rtt": 82},
+            "some overhead, decades",
+            {"rate": 250, "rtt": 82, "printed": 2},
             {"scenario system": ((SYMMETRIC, "Standard TCP"), (FRIENDLY, "FAST"))},
-            printed=2,
         ),
         band=0.25,
     )
@@ -414,7 +407,7 @@ def figure_8_21(lab: Lab) -> Report:
     report.rows(
         f"convergence time, {longest} ms",
         "s",
-        Points("{system}, {rate} Mbit/s", until_converged, "value", {"system rate printed": times, "rtt": longest}),
+        Points("{system}, {rate} Mbit/s", until_converged, {"system rate printed": times, "rtt": longest}),
         band=0.5,
     )
     report.rows(
@@ -423,9 +416,7 @@ def figure_8_21(lab: Lab) -> Report:
         Points(
             "{system}",
             lambda run: math.log10(max(until_converged(run), 1)),
-            "value",
-            {"system": "HighSpeed TCP", "rate": 250, "rtt": 162},
-            printed=2,
+            {"system": "HighSpeed TCP", "rate": 250, "rtt": 162, "printed": 2},
         ),
         band=0.25,
     )
@@ -448,8 +439,8 @@ def _convergence_claims(lab: Lab, report: Chapter, longest: int) -> None:
         "median of the 80 % convergence time; mean logarithm of the ratio of the two, to base 2",
         "100 s (hundreds), and at the longest 300 s (half as much again as 200 s, a third of the test; this end is ours); 1, a factor of two: nearer to "
         "equal than to the factor of four that the thesis sees between them and H-TCP",
-        Points("{system}, {rtt} ms", "convergence", "median", {"system rtt below": medians, "rate": 250}, above=100),
-        Points("{a} over {b}, {rtt} ms", "some convergence", "doublings", pair, above=-1, below=1),
+        Points("{system}, {rtt} ms", "convergence, median", {"system rtt below": medians, "rate": 250, "above": 100}),
+        Points("{a} over {b}, {rtt} ms", "some convergence, doublings", {**pair, "above": -1, "below": 1}),
         means="The two do not converge in similar times of hundreds of seconds.",
         sets=under(lab),
         looks=TIMES,
@@ -462,14 +453,12 @@ def _convergence_claims(lab: Lab, report: Chapter, longest: int) -> None:
         "324 ms, three capacities; 162 and 324 ms for the constancy. The half minute and the factor of four are rows of the comparisons",
         "which of two algorithms is earlier; mean logarithm of the ratio of H-TCP's times at 324 and 162 ms, to base 2",
         "1/2: as often earlier as later; 1/2, our midpoint: nearer to a constant time than to one in proportion to the round-trip time",
-        Points(BEFORE, "convergence", "earlier", pairs, above=0.5),
+        Points(BEFORE, "convergence, earlier", {**pairs, "above": 0.5}),
         Points(
             "{system}, {rate} Mbit/s, 324 over 162 ms",
-            "some convergence",
-            "doublings",
-            {"system": "H-TCP", "rate": RATES},
+            "some convergence, doublings",
+            {"system": "H-TCP", "rate": RATES, "below": 0.5},
             {"rtt": (324, 162)},
-            below=0.5,
         ),
         means="H-TCP's time is not constant from 162 to 324 ms, or it is not before both others at one capacity.",
         sets=under(lab),
@@ -479,7 +468,7 @@ def _convergence_claims(lab: Lab, report: Chapter, longest: int) -> None:
     report.rows(
         f"convergence time over that of H-TCP, 250 Mbit/s, {longest} ms",
         "doublings",
-        Points("{a}", "some convergence", "doublings", to_h_tcp, printed=2),
+        Points("{a}", "some convergence, doublings", {**to_h_tcp, "printed": 2}),
         band=0.5,
     )
 
@@ -502,12 +491,14 @@ def _start_claims(lab: Lab, report: Chapter) -> None:
             Points(
                 "second above first, {rate} Mbit/s",
                 _exceeds,
-                "share",
-                {**standard, "rtt": 162, "start_up": True},
-                above=0.5,
+                {**standard, "rtt": 162, "start_up": True, "above": 0.5},
+                how="share",
             ),
             Points(
-                "162 before 82 ms, {rate} Mbit/s", "convergence", "earlier", standard, {"rtt": (162, 82)}, above=0.5
+                "162 before 82 ms, {rate} Mbit/s",
+                "convergence, earlier",
+                {**standard, "above": 0.5},
+                {"rtt": (162, 82)},
             ),
         ),
         tried="Samples every 200 ms around the start, with the second flow at random phases of an epoch of the first; byte and ACK counting.",
@@ -526,8 +517,8 @@ def _start_claims(lab: Lab, report: Chapter) -> None:
         "share of the runs in which the second window exceeds the first soon after its start; which of two algorithms converges earlier, "
         "FAST or each loss-based one",
         "1/2: most runs, as no number of runs shows always; as often earlier as later",
-        Points("{rate} Mbit/s, {rtt} ms", _exceeds, "share", grid, above=0.5),
-        Points(BEFORE, "convergence", "earlier", {"a": "FAST", "b": LOSS_BASED, "rate": 250, "rtt": 82}, above=0.5),
+        Points("{rate} Mbit/s, {rtt} ms", _exceeds, {**grid, "above": 0.5}, how="share"),
+        Points(BEFORE, "convergence, earlier", {"a": "FAST", "b": LOSS_BASED, "rate": 250, "rtt": 82, "above": 0.5}),
         means="The second FAST flow does not exceed the first in most runs of one cell, or another algorithm converges before it.",
         sets=STARTS,
         looks=TIMES,
@@ -547,8 +538,7 @@ def _recommended(lab: Lab, report: Chapter) -> None:
         "0: no difference",
         Points(
             "fairness of {a} over {b}, unequal round-trip times",
-            "fairness",
-            "decades",
+            "fairness, decades",
             pairs,
             mean={"rate": (100, 250), "rtt": unequal},
         ),

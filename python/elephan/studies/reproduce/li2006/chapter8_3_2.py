@@ -60,10 +60,8 @@ def figure_8_22(lab: Lab) -> Report:
         Points(
             "Scalable TCP",
             lambda *runs: max(fairer(*runs[i : i + 2]) for i in range(0, len(runs), 2)),
-            "runs",
-            {},
+            {"printed": 2},
             {"rate": RATES, "rtt": short, "system": ("Standard TCP", "Scalable TCP")},
-            printed=2,
         ),
         band=0.25,
     )
@@ -78,10 +76,10 @@ def figure_8_22(lab: Lab) -> Report:
         Points(
             "H-TCP, share of the capacity, {slow} over {fast} Mbit/s",
             lambda _, at: lambda x, y: (goodput(x) / at["slow"] - goodput(y) / at["fast"]) / PAYLOAD,
-            "point",
             {"slow fast": ((10, 100), (100, 250)), "system": "H-TCP"},
             {"rate": ("slow", "fast")},
             {"rtt": short},
+            how="point",
         ),
         means="Another algorithm has more goodput than one of the two, or H-TCP's utilisation does not fall at one step.",
         sets=under(lab, LATER),
@@ -98,7 +96,7 @@ def _unfairness(lab: Lab, report: Chapter) -> None:
     def further(systems: Iterable[str], how: str) -> Points:
         grid = {"system": systems, "rate": high}
         runs = {"rate": ("rate", 10), "system": ("system", "Standard TCP")}
-        return Points("{system}, {rate} over 10 Mbit/s", "fairness", how, grid, runs, mean)
+        return Points("{system}, {rate} over 10 Mbit/s", f"fairness, {how}", grid, runs, mean)
 
     report.claim(
         "L34",
@@ -110,12 +108,9 @@ def _unfairness(lab: Lab, report: Chapter) -> None:
         "0.24 decades either way: less than H-TCP's printed 0.59 over Standard TCP's 0.34, a marked difference; 0: no difference",
         Points(
             "{a}, 10 Mbit/s",
-            "fairness",
-            "decades",
-            {"a": NEW, "b": "Standard TCP", "rate": 10},
+            "fairness, decades",
+            {"a": NEW, "b": "Standard TCP", "rate": 10, "above": -MARKED, "below": MARKED},
             mean=mean,
-            above=-MARKED,
-            below=MARKED,
         ),
         *(further([name], "decades, less" if name == "H-TCP" else "decades, second less first") for name in NEW),
         means="One algorithm differs from Standard TCP at 10 Mbit/s already, or no more at a higher capacity.",
@@ -128,7 +123,7 @@ def _unfairness(lab: Lab, report: Chapter) -> None:
         "100 and 250 Mbit/s (at 10 Mbit/s the thesis finds all alike), mean over the round-trip times of the second flow",
         "logarithm of the ratio of the fairnesses: H-TCP's over Standard TCP's, Standard TCP's over that of each other New-TCP",
         "0: no difference",
-        Points(OF_TWO, "fairness", "decades", {"a b": pairs, "rate": high}, mean=mean),
+        Points(OF_TWO, "fairness, decades", {"a b": pairs, "rate": high}, mean=mean),
         means="Another New-TCP is as fair as Standard TCP at one capacity, or H-TCP is no fairer.",
         sets=under(lab, LATER, WHOLE),
     )
@@ -139,7 +134,7 @@ def _unfairness(lab: Lab, report: Chapter) -> None:
         "100 and 250 Mbit/s, round-trip times of the second flow of 22 and 82 ms",
         "decimal logarithm of Standard TCP's fairness over Scalable TCP's",
         "1.5, our midpoint: nearer to two orders of magnitude than to one, in some cell",
-        Points("{rate} Mbit/s, {rtt} ms", "fairness", "decades", grid, above=1.5),
+        Points("{rate} Mbit/s, {rtt} ms", "fairness, decades", {**grid, "above": 1.5}),
         rule="some",
         means="The factor is nearer to one order of magnitude in every cell.",
         sets=under(lab, WHOLE),
@@ -152,8 +147,8 @@ def _unfairness(lab: Lab, report: Chapter) -> None:
         "250 Mbit/s; 100 Mbit/s, where section 8.5 says that it is less; mean over the round-trip times of the second flow (22 and 82 ms)",
         "goodput of the long path over that of the short one; at 100 Mbit/s logarithm of Standard TCP's over it",
         "0.105: the largest that Table 8.2 prints for these four at 250 Mbit/s, 0.10, rounded; 0: no difference",
-        Points("{system}, 250 Mbit/s", "share", "value", {"system": four, "rate": 250}, mean=mean, below=LOCKED_OUT),
-        Points(OF_TWO, "share", "decades", pair, mean=mean),
+        Points("{system}, 250 Mbit/s", "share", {"system": four, "rate": 250, "below": LOCKED_OUT}, mean=mean),
+        Points(OF_TWO, "share, decades", pair, mean=mean),
         tried="Each of the four sets of choices, FAST's second flow after 100 s, and shares over all of the measured time.",
         means="One of the four leaves the long path more than a tenth of the short one's goodput at 250 Mbit/s, or as much as Standard TCP does at "
         "100 Mbit/s.",
@@ -191,8 +186,8 @@ def synchronisation(lab: Lab) -> Report:
         Points(
             "{rate} Mbit/s, {rtt} ms",
             lambda _, at: lambda run: nearer(run, at["rtt"] / LONG_MS),
-            "point",
             {"rate": (100, 250), "rtt": _short(lab), "system": "Standard TCP"},
+            how="point",
             unit="decades",
         ),
         kind=Kind.THEORY,
@@ -219,23 +214,19 @@ def figure_8_27(lab: Lab) -> Report:
         "0.92, which Table 8.1 prints for Standard TCP (212.1 of 230.2 Mbit/s) as not almost full; and 0",
         Points(
             "{a}, {rate} Mbit/s, goodput over Scalable TCP's",
-            "goodput",
-            "over",
-            {"a": ("H-TCP", "BicTCP", "FAST"), "b": "Scalable TCP", "rate": RATES},
+            "goodput, over",
+            {"a": ("H-TCP", "BicTCP", "FAST"), "b": "Scalable TCP", "rate": RATES, "above": NOT_FULL},
             mean={"rtt": times},
-            above=NOT_FULL,
         ),
         Points(
             "{system}, {rate} Mbit/s, 22 over 162 ms",
-            "goodput",
-            "less",
+            "goodput, less",
             {"system": slow, "rate": high},
             {"rtt": (22, 162)},
         ),
         Points(
             "Standard TCP over HighSpeed TCP, loss from 22 to 162 ms, {rate} Mbit/s",
-            "goodput",
-            "less, less",
+            "goodput, less, less",
             {"rate": high},
             {"system": slow, "rtt": (22, 162)},
         ),
@@ -249,7 +240,7 @@ def figure_8_27(lab: Lab) -> Report:
         "100 and 250 Mbit/s, round-trip times of the second flow of 22 and 82 ms, large buffers",
         "fairness of Standard TCP less that of Scalable TCP",
         "0: it would be cured if it were as fair as Standard TCP",
-        Points("{rate} Mbit/s, {rtt} ms", "fairness", "less", grid),
+        Points("{rate} Mbit/s, {rtt} ms", "fairness, less", grid),
         means="With a large buffer Scalable TCP is as fair to the long path as Standard TCP in one cell.",
         sets=under(lab, WHOLE),
     )
@@ -263,7 +254,7 @@ def figure_8_27(lab: Lab) -> Report:
         "large buffers, which hold FAST's alphas, 100 and 250 Mbit/s, mean over the second flow's round-trip times",
         "logarithm of the ratio of the fairnesses, in the direction of the sentence",
         "0: no difference",
-        Points(OF_TWO, "fairness", "decades", {"rate": high, "a b": pairs}, mean=mean),
+        Points(OF_TWO, "fairness, decades", {"rate": high, "a b": pairs}, mean=mean),
         means="Table 8.2 of the thesis prints 0.11 for FAST and 0.40 for Standard TCP with large buffers, so that its own numbers contradict "
         "the exception of FAST.",
         sets=under(lab, LATER, WHOLE),
@@ -289,7 +280,7 @@ def figure_8_31(lab: Lab) -> Report:
     report.rows(
         "goodput of Standard TCP over that of the other, 10 Mbit/s, mean over the round-trip times",
         "1",
-        Points("{system}", "share", "value", aggressive, mean=mean, printed=0.2),
+        Points("{system}", "share", {**aggressive, "printed": 0.2}, mean=mean),
         band=0.5,
     )
     report.claim(
@@ -300,8 +291,7 @@ def figure_8_31(lab: Lab) -> Report:
         "0: no difference",
         Points(
             "{system}, {slow} over {fast} Mbit/s",
-            "fairness",
-            "decades",
+            "fairness, decades",
             {"system": LOSS_BASED, "slow fast": ((10, 100), (100, 250))},
             {"rate": ("slow", "fast")},
             mean,
@@ -315,7 +305,7 @@ def figure_8_31(lab: Lab) -> Report:
         "10 Mbit/s, mean over the round-trip times. The ratio of 5 is a row of the comparisons",
         "logarithm of the goodput of the other algorithm over that of Standard TCP",
         "0: equal shares",
-        Points("{system}", "share", "decades below 1", aggressive, mean=mean),
+        Points("{system}", "share, decades below 1", aggressive, mean=mean),
         tried="Each of the four sets of choices, the other flow first, and shares over all of the measured time.",
         means="One of the two does not take more than Standard TCP at 10 Mbit/s.",
         sets=under(lab, OTHER_FIRST, WHOLE),
@@ -348,13 +338,12 @@ def _friendly_claims(lab: Lab, report: Chapter) -> None:
         Points(
             "Standard TCP beside FAST over beside itself, {rate} Mbit/s",
             more,
-            "runs",
             {"rate times above": beside},
             {"scenario system": ((FRIENDLY, "FAST"), (SYMMETRIC, "Standard TCP"))},
             {"rtt": "times"},
             unit="Mbit/s",
         ),
-        Points("friendliness of " + OF_TWO, "fairness", "decades", friendlier, mean={"rtt": "times"}),
+        Points("friendliness of " + OF_TWO, "fairness, decades", friendlier, mean={"rtt": "times"}),
         means="FAST takes goodput from Standard TCP although the queue holds its alpha, or another algorithm is friendlier.",
         sets=under(lab, WHOLE),
     )
@@ -366,11 +355,10 @@ def _friendly_claims(lab: Lab, report: Chapter) -> None:
         "250 Mbit/s, 42 ms",
         "fairness beside Scalable TCP less that beside FAST; goodput of two flows of Standard TCP less that of Standard TCP and FAST",
         "0: no difference",
-        Points("friendliness of {a} over {b}", "fairness", "less", {**small, "a": "Scalable TCP", "b": "FAST"}),
+        Points("friendliness of {a} over {b}", "fairness, less", {**small, "a": "Scalable TCP", "b": "FAST"}),
         Points(
             "goodput of two flows of Standard TCP over Standard TCP and FAST",
-            "goodput",
-            "less",
+            "goodput, less",
             small,
             {"scenario system": ((SYMMETRIC, "Standard TCP"), (FRIENDLY, "FAST"))},
         ),
@@ -379,7 +367,7 @@ def _friendly_claims(lab: Lab, report: Chapter) -> None:
     )
 
     def at_high_speed(*rows: tuple[str, str, int]) -> Points:
-        return Points("{a} over {b}, {rtt} ms", "fairness", "less", {"a b rtt": rows, "rate": 250})
+        return Points("{a} over {b}, {rtt} ms", "fairness, less", {"a b rtt": rows, "rate": 250})
 
     report.claim(
         "L45",
@@ -391,7 +379,7 @@ def _friendly_claims(lab: Lab, report: Chapter) -> None:
         "0: no difference; the source gives no number for very fair",
         at_high_speed(*(("H-TCP", n, 22) for n in LOSS_BASED if n != "H-TCP")),
         at_high_speed(*((n, "H-TCP", 162) for n in ("HighSpeed TCP", "BicTCP"))),
-        Points("H-TCP, 22 over 162 ms", "fairness", "less", {"system": "H-TCP", "rate": 250}, {"rtt": (22, 162)}),
+        Points("H-TCP, 22 over 162 ms", "fairness, less", {"system": "H-TCP", "rate": 250}, {"rtt": (22, 162)}),
         means="H-TCP's friendliness does not go from the best at 22 ms to the worst of the three at 162 ms.",
         sets=under(lab, OTHER_FIRST, WHOLE),
     )

@@ -180,10 +180,8 @@ def figure_9_1(lab: Lab) -> Report:
         "1, less 2 %, within which they are called equivalent here: the source has no tolerance",
         Points(
             "{name}, 1/{every}: over {b}",
-            "goodput",
-            "over",
-            {"name network": NETWORKS.items(), "every": losses, "a": SCALABLE, "b": (HIGH, H_TCP)},
-            above=0.98,
+            "goodput, over",
+            {"name network": NETWORKS.items(), "every": losses, "a": SCALABLE, "b": (HIGH, H_TCP), "above": 0.98},
         ),
         tried="all loss rates of the figure on both networks; each is a place.",
         means="Figure 9.1's order holds in the simulator only at the places that hold here.",
@@ -200,7 +198,7 @@ def figure_9_1(lab: Lab) -> Report:
         rows = (("largest window", largest, "cwnd_segments"), ("window after a loss", after, "ssthresh_segments"))
         more = {"path.loss": f'{{ name = "periodic", every = {every} }}', "trace.interval": "10 ms"}
         grid = {"name printed column": rows, "system": SCALABLE, "network": MB_NG, "set": more}
-        return Points("{name}", most, "point", grid)
+        return Points("{name}", most, grid, how="point")
 
     (kept,) = printed("li2006", "Sec 9.1.2 text", "cwnd after loss without").values()
     group = "Scalable TCP's window after a loss, not rounded"
@@ -243,11 +241,8 @@ def figure_9_3(lab: Lab) -> Report:
         "1 within 10 %: the source has no number for roughly",
         Points(
             "{a}, {rate} Mbit/s",
-            "goodput",
-            "over",
-            {"a rate": alike, "b": STANDARD, "network": MB_NG},
-            above=0.9,
-            below=1.1,
+            "goodput, over",
+            {"a rate": alike, "b": STANDARD, "network": MB_NG, "above": 0.9, "below": 1.1},
         ),
         tried="background rates from 0 to 800 Mbit/s, without those that the source itself excepts.",
         means="The algorithms differ at 6.2 ms by more than a tenth at the places that fail, which roughly may not cover.",
@@ -268,15 +263,13 @@ def figure_9_3(lab: Lab) -> Report:
         Points(
             "{system}: at {live} Mbit/s less the mean at 100 to 400 Mbit/s",
             dip,
-            "runs",
             {"system": NEW, "live": (0, 600)},
             {"rate": (*dips, "live")},
             may_collapse=(0, 1, 2),
         ),
         Points(
             "{a} less {b} beside {rate} Mbit/s",
-            "goodput",
-            "less",
+            "goodput, less",
             {"a": H_TCP, "b": SCALABLE, "rate": 200},
             may_collapse=(1,),
         ),
@@ -295,12 +288,9 @@ def figure_9_3(lab: Lab) -> Report:
         "1 within 20 %: the source has no number for almost independent",
         Points(
             "{rate} Mbit/s",
-            "goodput",
-            "over",
-            {"rate": below, "system": STANDARD},
+            "goodput, over",
+            {"rate": below, "system": STANDARD, "above": 0.8, "below": 1.2},
             {"rate": ("rate", 0)},
-            above=0.8,
-            below=1.2,
         ),
         means="Where slow start ends depends here on the datagrams and the queue, so the goodput of figure 9.14 is one of several outcomes.",
         sets=QUEUES,
@@ -337,11 +327,8 @@ def figure_9_4(lab: Lab) -> Report:
         "1 within 10 %: the source has no number for almost",
         Points(
             "{name}, {a}, {rate} Mbit/s",
-            "goodput",
-            "over",
-            {"name network a rate": alike, "b": STANDARD, "count": 10},
-            above=0.9,
-            below=1.1,
+            "goodput, over",
+            {"name network a rate": alike, "b": STANDARD, "count": 10, "above": 0.9, "below": 1.1},
         ),
         means="The aggregates of ten flows differ by more than a tenth at the places that fail; print calls them almost the same.",
         sets=HOSTED,
@@ -354,14 +341,14 @@ def figure_9_4(lab: Lab) -> Report:
         "ten flows beside 0, 200 and 500 Mbit/s",
         "standard deviation over the mean of the flows' goodputs: Scalable TCP's less the other's",
         "no difference (0)",
-        Points("{b}, {rate} Mbit/s", "spread", "less", grid),
+        Points("{b}, {rate} Mbit/s", "spread, less", grid),
         means="The spread of figure 9.6 is from a single test of each kind; over repeats it is not always larger for Scalable TCP.",
         sets=SEVERAL,
     )
     low, high = (printed("li2006", "Sec 9.1.4", f"relative to mean, {end}")[SCALABLE][0] for end in ("low", "high"))
     grid = {"system": SCALABLE, "rate": rates, "count": 10, "printed": (low + high) / 2, "error": (high - low) / 2}
     group = f"largest goodput over the mean of the others, Scalable TCP ({low:g} to {high:g})"
-    report.rows(group, "1", Points("{rate} Mbit/s", stray, "value", grid))
+    report.rows(group, "1", Points("{rate} Mbit/s", stray, grid))
     return report
 
 
@@ -385,19 +372,14 @@ def figure_9_7(lab: Lab) -> Report:
         "exceeds; 1 within 10 % for hardly, which is ours",
         Points(
             "{system}: {more} flows over {few}",
-            "goodput",
-            "over",
-            {"few more": list(pairwise(k for k in counts if k <= 10)), "system": STANDARD},
+            "goodput, over",
+            {"few more": list(pairwise(k for k in counts if k <= 10)), "system": STANDARD, "above": 1},
             {"count": ("more", "few")},
-            above=1,
         ),
         Points(
             "{count} flows: {a} over {b}",
-            "goodput",
-            "over",
-            {"count": many, "a": (HIGH, H_TCP), "b": STANDARD},
-            above=0.9,
-            below=1.1,
+            "goodput, over",
+            {"count": many, "a": (HIGH, H_TCP), "b": STANDARD, "above": 0.9, "below": 1.1},
         ),
         means="With these hosts and queues more flows of Standard TCP do not always carry more, or the algorithms differ with 33.",
         sets=SEVERAL,
@@ -409,10 +391,8 @@ def figure_9_7(lab: Lab) -> Report:
         Points(
             "{system}",
             lambda *runs: max(map(total, runs)) / 10,
-            "runs",
-            {"system": (STANDARD, HIGH, H_TCP)},
+            {"system": (STANDARD, HIGH, H_TCP), "printed": most},
             {"count": [k for k in counts if k >= 10]},
-            printed=most,
         ),
     )
     pairs = ((STANDARD, H_TCP), (HIGH, H_TCP), (SCALABLE, H_TCP), (SCALABLE, HIGH), (SCALABLE, STANDARD))
@@ -423,7 +403,7 @@ def figure_9_7(lab: Lab) -> Report:
         "2, 5, 10 and 33 flows of each algorithm",
         "standard deviation over the mean of the flows' goodputs: the difference of two algorithms",
         "no difference (0)",
-        Points("{count} flows: {a} less {b}", "spread", "less", {"count": counts[1:], "a b": pairs}),
+        Points("{count} flows: {a} less {b}", "spread, less", {"count": counts[1:], "a b": pairs}),
         tried=f"2, 5, 10 and 33 flows; {HOSTED.tried}",
         means="That Scalable TCP shares worst and H-TCP best at 120 ms is so only for the numbers of flows at which the places hold.",
         sets=HOSTED,
@@ -438,18 +418,15 @@ def figure_9_7(lab: Lab) -> Report:
         "no difference (0); 1",
         Points(
             "{system}: {more} flows less {few}",
-            "spread",
-            "less",
+            "spread, less",
             {"system more few": rows, "network": MB_NG},
             {"count": ("more", "few")},
         ),
         Points(
             "{system}: aggregate of {many} flows over that of one",
-            "goodput",
-            "over",
-            {"system": FOUR, "many": many, "network": MB_NG},
+            "goodput, over",
+            {"system": FOUR, "many": many, "network": MB_NG, "above": 1},
             {"count": ("many", 1)},
-            above=1,
         ),
         means="At 6.2 ms the spread of the goodputs does not follow the number of flows for each algorithm.",
         sets=HOSTED,
@@ -477,8 +454,7 @@ def figure_9_10(lab: Lab) -> Report:
         "no difference (0)",
         Points(
             "{name}, {n}, {new} of {few} less {new} of {many}",
-            "others",
-            "distance, less",
+            "others, distance, less",
             {"name network": NETWORKS.items(), "n": NEW, "new few many": [(i, *many) for i, many in totals.items()]},
             {"all": ("few", "many"), "system": (STANDARD, "n")},
         ),
@@ -493,8 +469,7 @@ def figure_9_10(lab: Lab) -> Report:
         "no difference (0)",
         Points(
             "{n}, {new} of {all}",
-            "others",
-            "logarithm, less",
+            "others, logarithm, less",
             {"n": NEW, "new all": cells},
             {"network": (DATATAG, MB_NG), "system": (STANDARD, "n")},
         ),
@@ -511,8 +486,7 @@ def figure_9_10(lab: Lab) -> Report:
         "no difference (0)",
         Points(
             "{new} of {all}: {most} over {n}",
-            "others",
-            "logarithm, less",
+            "others, logarithm, less",
             {"new all most n": [(i, k, first[i], n) for i, k in cells for n in NEW if n != first[i]]},
             {"system": (STANDARD, "most", STANDARD, "n")},
         ),
@@ -527,11 +501,9 @@ def figure_9_10(lab: Lab) -> Report:
         "0: an impact of one",
         Points(
             "{new} of {all}",
-            "others",
-            "logarithm",
-            {"new all": cells, "network": MB_NG},
+            "others, logarithm",
+            {"new all": cells, "network": MB_NG, "below": 0},
             {"system": (STANDARD, H_TCP)},
-            below=0,
         ),
         means="The rounding of H-TCP's window, which the source names as a cause, is not enough to make it too fair here.",
         sets=HOSTED,

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from itertools import chain, product
 from statistics import fmean
 from typing import Any
 
 from elephan.api.run import Run
 from elephan.studies.reproduce.judge import Arm, Claim, Kind, Place, Quantity, Sample, Statistic
-from elephan.studies.reproduce.lab import LOOKS, ONLY, Report
+from elephan.studies.reproduce.lab import LOOKS, ONLY, Lab, Report, experiment
 
 # A point, and a grid of them: the values of each key, or its only value. A key of several words has tuples of values, one for each word.
 Point = Mapping[str, Any]
@@ -88,26 +89,23 @@ def points(grid: Grid, outer: Point = NONE) -> Iterator[dict[str, Any]]:
 class Points:
     """Places, or printed numbers, one at each point of a grid.
 
-    `name` has keys of the point in braces. A point has the runs of the grid `runs`, with the other keys of the point. Without `runs`
-    it has one, or those of the algorithms `a` and `b` if it has such keys. `read` is a reading of the chapter by its name, or what is
-    read of a run, and `how` says what becomes of the readings. Where `how` is "runs", `read` takes the runs themselves; where it is
-    "point", it takes the set of choices and the point, and returns what takes the runs. `mean` is a grid over which the mean is taken.
+    `name` has keys of the point in braces. `read` is a reading of the chapter by its name and, after a comma, what becomes of it;
+    or it is what takes the runs of a point. These are one for each point of the grid `runs`, with the other keys of the point.
+    Without `runs` there is one, or those of the algorithms `a` and `b` of the point. `mean` is a grid over which the mean is taken.
+    With `how`, a function `read` is a reading; if that is "point", it takes the set of choices and the point, and returns a reader.
 
-    A place must be above 0 if neither it nor its point has a bound. `printed` is the published number, of the point or of all.
+    A point's keys `above` and `below` are the bounds of a place, above 0 without either; `printed` is a published number, with its `error`.
     """
 
     name: str
     read: str | Read
-    how: str
     grid: Grid
     runs: Grid = field(default_factory=dict)
     mean: Grid = field(default_factory=dict)
-    above: float | None = None
-    below: float | None = None
+    how: str = "runs"
     unit: str | None = None
     statistic: Statistic | None = None
     may_collapse: tuple[int, ...] = ()
-    printed: float | None = None
 
 
 # Points of a claim: those of a grid, those of several that take turns at each point, or those that depend on the set of choices.
@@ -126,13 +124,15 @@ class Sets:
 class Chapter(Report):
     """A report of claims and comparisons over grids. `arm` makes the arm of a run at a point, under a set of choices.
 
-    `shared` has what all claims have in common.
+    `named` has values of grids, and `under` makes the sets of choices of a claim from what it names; `shared` has what all claims have in common.
     """
 
     arm: Callable[[str, Point], Arm] = field(kw_only=True)
     readings: Mapping[str, Reading] = field(default_factory=dict)
     looks: tuple[int, ...] = LOOKS
     shared: Point = field(default_factory=dict)
+    named: Point = field(default_factory=dict)
+    under: Callable[..., Sets] = Sets
 
     def claim(
         self,
@@ -142,11 +142,12 @@ class Chapter(Report):
         statistic: str,
         bound: str,
         *declared: Declared,
-        sets: Sets = Sets(),
+        sets: Sets | Sequence[str] = (),
         looks: Sequence[int] = (),
         **more: Any,
     ) -> None:
         """Test a claim at its places under each of `sets`; `more` are further keys of the claim."""
+        sets = sets if isinstance(sets, Sets) else self.under(*sets)
         claim = Claim(key, sentence, population, statistic, bound, **{"tried": sets.tried, **self.shared, **more})
         places = {name: [place for one in declared for place in self._turns(one, name)] for name in sets.names}
         self.test(claim, places, looks or self.looks)
@@ -159,12 +160,9 @@ class Chapter(Report):
 
     def places(self, of: Points, chosen: str = ONLY) -> list[Place]:
         """The places of points under a set of choices."""
-        _, unit, statistic = HOW.get(of.how, HOW["value"])
-        unit = next(one for one in (of.unit, unit, self._reading(of).unit) if one is not None)
-        statistic = of.statistic or statistic
         made = []
-        for at, name, arms, read in self._made(of, chosen):
-            above, below = at.get("above", of.above), at.get("below", of.below)
+        for at, name, arms, read, unit, statistic in self._made(of, chosen):
+            above, below = at.get("above"), at.get("below")
             above = 0 if above is None and below is None else above
             made.append(Place(name, arms, read, above, below, unit, statistic, of.may_collapse))
         return made
@@ -179,38 +177,64 @@ class Chapter(Report):
     ) -> None:
         """Compare printed numbers with ours, and show beside them what `variants` make of ours: sets of choices, and what each changes."""
         for chosen in (ONLY, *variants):
-            rows = [
-                row
-                for one in declared
-                for row in (self.quantities(one, chosen) if isinstance(one, Points) else one(chosen))
-            ]
+            rows: list[Quantity] = []
+            for one in declared:
+                rows += self.quantities(one, chosen) if isinstance(one, Points) else one(chosen)
+            name = f"{group}, {chosen}" if chosen else group
             cause = {"cause_of": group, "changed": variants[chosen]} if chosen else {}
-            self.compare(
-                f"{group}, {chosen}" if chosen else group, unit, rows, **{"looks": self.looks, **cause, **more}
-            )
+            self.compare(name, unit, rows, **{"looks": self.looks, **cause, **more})
 
     def quantities(self, of: Points, chosen: str = ONLY) -> list[Quantity]:
         """The printed numbers of points, with what is compared with them under a set of choices."""
-        statistic = of.statistic or HOW.get(of.how, HOW["value"])[2]
         return [
-            Quantity(name, at.get("printed", of.printed), at.get("error"), arms, read, statistic)
-            for at, name, arms, read in self._made(of, chosen)
+            Quantity(name, at["printed"], at.get("error"), arms, read, statistic)
+            for at, name, arms, read, _, statistic in self._made(of, chosen)
         ]
 
-    def _reading(self, of: Points) -> Reading:
-        return self.readings[of.read] if isinstance(of.read, str) else Reading(of.read)
-
-    def _made(self, of: Points, chosen: str) -> Iterator[tuple[Point, str, tuple[Arm, ...], Read]]:
-        reading = self._reading(of)
-        for at in points(of.grid):
-            each = list(points(of.runs or ({"system": ("a", "b")} if "a" in at else {}), at))
-            arms = tuple(self.arm(chosen, {**at, **more, **one}) for more in points(of.mean, at) for one in each)
-            if of.how in HOW:
-                read = reader(reading, of.how, chosen)
+    def _made(self, of: Points, chosen: str) -> Iterator[tuple[Point, str, tuple[Arm, ...], Read, str, Statistic]]:
+        how = of.how
+        if isinstance(of.read, str):
+            name, _, how = of.read.partition(", ")
+            reading, how = self.readings[name], how or "value"
+        else:
+            reading = Reading(of.read)
+        _, unit, statistic = HOW.get(how, HOW["value"])
+        unit = next(one for one in (of.unit, unit, reading.unit) if one is not None)
+        for at in points(of.grid, self.named):
+            known = {**self.named, **at}
+            each = list(points(of.runs or ({"system": ("a", "b")} if "a" in at else {}), known))
+            arms = tuple(self.arm(chosen, {**at, **more, **one}) for more in points(of.mean, known) for one in each)
+            if how in HOW:
+                read = reader(reading, how, chosen)
             else:
-                read = reading.read(chosen, at) if of.how == "point" else reading.read
-            yield at, of.name.format(**at), arms, mean_of(read, len(each)) if of.mean else read
+                read = reading.read(chosen, at) if how == "point" else reading.read
+            read = mean_of(read, len(each)) if of.mean else read
+            yield at, of.name.format(**at), arms, read, unit, of.statistic or statistic
 
     def formula(self, group: str, unit: str, band: float, *rows: tuple[str, float, float]) -> None:
         """Compare printed numbers with those of a formula: each row has a name, the printed one and ours."""
         self.compare(group, unit, [Quantity.exact(*row) for row in rows], kind=Kind.FORMULA, band=band)
+
+
+def declares(
+    make: Callable[[Lab], Chapter],
+    name: str,
+    title: str,
+    scenario: str | None = None,
+    *,
+    choices: Iterable[str] = (),
+    quick: bool = True,
+) -> Callable[[Callable[[Chapter], None]], Callable[[Lab], Report]]:
+    """Register an experiment whose function declares what it has in the report that `make` gives. The rest is as for `experiment`."""
+
+    def register(function: Callable[[Chapter], None]) -> Callable[[Lab], Report]:
+        @experiment(name, title, scenario, choices=choices, quick=quick)
+        @wraps(function)
+        def fill(lab: Lab) -> Report:
+            report = make(lab)
+            function(report)
+            return report
+
+        return fill
+
+    return register
