@@ -66,8 +66,6 @@ FILES = {
     "li-8.3.3-friendliness": "friendliness",
 }
 SYMMETRIC, SMALL, LARGE, FRIENDLY = FILES
-# A FAST flow that is alone loses nothing after its start, so it has congestion epochs only there.
-EARLY, LATE = ("0 s", "20 s"), ("100 s", "120 s")
 # Sets that differ from the choices as printed in one thing: when the second FAST flow starts, which flow starts first beside Standard TCP, over
 # which time goodputs are compared, and which overhead is read. The last two read the same runs.
 LATER = f"{AS_PRINTED}, second FAST flow after 100 s"
@@ -94,7 +92,8 @@ def _timing(
     there are twice as many; `later`: whether FAST is to settle first.
     """
     if first == "FAST":
-        start = LATE if later else EARLY
+        # A FAST flow that is alone loses nothing after its start, so it has congestion epochs only there.
+        start = ("100 s", "120 s") if later else ("0 s", "20 s")
         return {"duration": lab.pick("600 s", "150 s"), "flow.1.start": _uniform(*lab.pick(start, ("0 s", "10 s")))}
     epoch = _epoch_s(first, rate, rtt)
     begin, last = SETTLED_S, SETTLED_S + epoch
@@ -194,7 +193,7 @@ def cells(lab: Lab, scenario: str = SYMMETRIC) -> Chapter:
         "scenario": scenario,
         "every rate": RATES,
         "high rates": (100, 250),
-        # Where a claim has no more than 1 % of the capacity as its bound.
+        # With the bound of a goodput that is ahead of another or ties with it.
         "every rate, with ties": [(rate, -TIE * rate) for rate in RATES],
         "every rtt": times,
         "shorter rtts": [t for t in times if t != LONG_MS],
@@ -211,8 +210,7 @@ def on_cells(
     name: str, title: str, scenario: str = SYMMETRIC, *, choices: Sequence[str] = CHOICES
 ) -> Callable[[Callable[[Chapter], None]], Callable[[Lab], Report]]:
     """Register an experiment that declares what it has on the cells of a scenario."""
-    file = FILES.get(scenario, scenario)
-    return declares(partial(cells, scenario=scenario), f"li2006/{name}", title, f"li2006/{file}", choices=choices)
+    return declares(partial(cells, scenario=scenario), name, title, FILES.get(scenario, scenario), choices=choices)
 
 
 def highest_goodput(rtts: str) -> Points:
@@ -317,30 +315,33 @@ READINGS = {
     "share": Reading(share, under={WHOLE: partial(share, of=whole)}),
     "overhead": Reading(overhead, METRICS["overhead"].short_unit, {WHOLE_TESTS: partial(overhead, whole_test=True)}),
     "some overhead": Reading(some_overhead, under={WHOLE_TESTS: partial(some_overhead, whole_test=True)}),
-    "convergence": Reading(converged, "s"),
+    # In orders and medians a time beyond the end of a test is not before it.
+    "time": Reading(converged, "s"),
+    "convergence": Reading(lambda run: run.summary.convergence_s, "s"),
     # One second at least, for ratios.
     "some convergence": Reading(lambda run: max(until_converged(run), 1)),
 }
 
 
-def draw(report: Chapter, read: Callable[[Run], float | None], label: str, title: str, *, log: bool = False) -> None:
-    """Let a report plot what is read of each algorithm over round-trip times, with one panel for each rate, under the choices as printed."""
+def draw(report: Chapter, name: str, title: str, *, log: bool = False) -> None:
+    """Let a report plot a reading of each algorithm over round-trip times, with one panel for each rate, under the choices as printed."""
+    reading = READINGS[name]
     lab, scenario, times = report.lab, report.named["scenario"], report.named["every rtt"]
 
     def drawing() -> Figure:
         with mpl.rc_context(STYLE):
             figure = Figure(figsize=(9, 3))
             for axes, rate in zip(figure.subplots(1, len(RATES)), RATES, strict=True):
-                for name in NEW if scenario == FRIENDLY else SYSTEMS:
-                    found = lab.runs([cell(lab, scenario, name, rate, rtt) for rtt in times], lab.pick(REPEATS[0], 2))
-                    values = [[value for run in runs if (value := read(run)) is not None] for runs in found]
-                    axes.plot(times, [fmean(v) if v else math.nan for v in values], "o-", markersize=3, label=name)
+                for system in NEW if scenario == FRIENDLY else SYSTEMS:
+                    found = lab.runs([cell(lab, scenario, system, rate, rtt) for rtt in times], lab.pick(REPEATS[0], 2))
+                    values = [[value for run in runs if (value := reading.read(run)) is not None] for runs in found]
+                    axes.plot(times, [fmean(v) if v else math.nan for v in values], "o-", markersize=3, label=system)
                 axes.set_xscale("log")
                 if log:
                     axes.set_yscale("log")
                 axes.set_title(f"{rate} Mbit/s")
                 axes.set_xlabel("round-trip time (ms)")
-            figure.axes[0].set_ylabel(label)
+            figure.axes[0].set_ylabel(f"{name} ({reading.unit})" if reading.unit else name)
             figure.axes[-1].legend(fontsize=7)
             figure.suptitle(title, fontsize=10)
             return figure

@@ -13,7 +13,7 @@ from elephan import _core
 from elephan.api.run import Run
 from elephan.studies.reproduce.judge import Arm, Kind
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
-from elephan.studies.reproduce.li2006.declare import NONE, Chapter, Point, Points, Reading, Sets
+from elephan.studies.reproduce.li2006.declare import NONE, Chapter, Point, Points, Reading, Sets, used
 from elephan.studies.theory import Model
 
 # Formulas agree to their last printed digit, which is one in fifty at most.
@@ -36,11 +36,6 @@ theory = partial(Chapter, looks=ONCE, shared={"kind": Kind.THEORY})
 def goodput(run: Run) -> float:
     """Goodput of all flows, in Mbit/s."""
     return sum(flow.goodput_bit_s for flow in run.summary.flows) / 1e6
-
-
-def used(run: Run) -> float:
-    """Utilisation of the bottleneck."""
-    return run.summary.utilisation or 0.0
 
 
 @experiment("li2006/figure-3.1", "UDP and TCP on a path with losses")
@@ -96,10 +91,10 @@ def figure_5_1(lab: Lab) -> Report:
         "buffers from 64 to 1024 kB, which are smaller than the bandwidth-delay product, and one of 4096 kB",
         "the goodput of a buffer over that of half of it; for 4096 kB, over the path's limit",
         "2, or 1, within 5 %: what proportional means is not printed",
-        Points("{large} kB over {small} kB", "goodput, second over first")
-        .at(steps, above=1.9, below=2.1)
+        Points("{large} kB over {small} kB", "goodput, second over first", above=1.9, below=2.1)
+        .at(steps)
         .of(kb=("small", "large")),
-        Points("{kb} kB over the path's limit", lambda run: goodput(run) / limit).at(kb=4096, above=0.95, below=1.05),
+        Points("{kb} kB over the path's limit", lambda run: goodput(run) / limit, above=0.95, below=1.05).at(kb=4096),
     )
 
     def in_flight(run: Run) -> float:
@@ -117,9 +112,9 @@ def figure_5_1(lab: Lab) -> Report:
         "windows in segments, and goodputs, relative to 1500 B",
         "the ratio of the payloads, and 1, within 5 %: no number is printed",
         (
-            Points(window, windows, how="point").at(larger, above=0.95, below=1.05).of(both),
-            Points("{other} B: goodput over the one at 1500 B", "goodput, second over first")
-            .at(larger, above=0.95, below=1.05)
+            Points(window, windows, how="point", above=0.95, below=1.05).at(larger).of(both),
+            Points("{other} B: goodput over the one at 1500 B", "goodput, second over first", above=0.95, below=1.05)
+            .at(larger)
             .of(both),
         ),
     )
@@ -151,8 +146,8 @@ def figure_5_6(lab: Lab) -> Report:
         "congestion avoidance of one flow without losses",
         "growth for each round trip, over that of a receiver that does not delay",
         "one half, and 1, within 5 %: the figure has no numbers",
-        Points("delayed ACKs", "growth, over").at(above=0.475, below=0.525).of(set=(second, each)),
-        Points("delayed ACKs and byte counting", "growth, over").at(above=0.95, below=1.05).of(set=({}, each)),
+        Points("delayed ACKs", "growth, over", above=0.475, below=0.525).of(set=(second, each)),
+        Points("delayed ACKs and byte counting", "growth, over", above=0.95, below=1.05).of(set=({}, each)),
     )
     return report
 
@@ -161,16 +156,6 @@ def _in_flight(run: Run) -> npt.NDArray[np.float64]:
     """Segments in flight after 20 s, without timestamps."""
     pipe = run.flows.filter(pl.col("time_s") > 20)["pipe_bytes"].to_numpy()
     return np.asarray(pipe, float) / (MSS + 12)
-
-
-def _most(run: Run) -> float:
-    """The largest number of segments in flight."""
-    return float(_in_flight(run).max())
-
-
-def _usual(run: Run) -> float:
-    """The median number of segments in flight: the cap of a window that is at it for most of the time."""
-    return float(np.median(_in_flight(run)))
 
 
 def _dropped(run: Run) -> float:
@@ -200,9 +185,13 @@ def figure_5_7(lab: Lab) -> Report:
         sized = {"tcp.auto_tuning": "true", "tcp.auto_tuning_factor": factor, "tcp.receive_buffer": "2 MB"}
         return END_HOST.set({**free, **(sized if at["sized"] else {}), **at.get("set", {})})
 
-    report = Chapter(
-        lab, arm=arm, looks=ONCE, readings={"used": Reading(used), "most": Reading(_most), "usual": Reading(_usual)}
-    )
+    readings = {
+        "used": Reading(used),
+        "most": Reading(lambda run: float(_in_flight(run).max())),
+        # The cap of a window that is at it for most of the time.
+        "median": Reading(lambda run: float(np.median(_in_flight(run)))),
+    }
+    report = Chapter(lab, arm=arm, looks=ONCE, readings=readings)
     published = printed("li2006", "Sec 5.2.5", "", "li-5.2.5-drs")
     rows = (("MB-NG", published["path MB-NG"][0], 1e9 * 6.2e-3 / 8 / MSS),)
     report.formula("bandwidth-delay product of MB-NG", "segments", FORMULA_BAND, *rows)
@@ -213,7 +202,7 @@ def figure_5_7(lab: Lab) -> Report:
         "in flight with right-sizing (just under 600)",
         "segments",
         Points("most, without losses", "most").at(clean, printed=cap),
-        Points("median, with losses", "usual").at(lossy, printed=cap),
+        Points("median, with losses", "median").at(lossy, printed=cap),
         variants={"twice": "the window is twice what arrives in a round trip, not a tenth more"},
     )
     report.claim(
@@ -224,10 +213,10 @@ def figure_5_7(lab: Lab) -> Report:
         "twice as much as arrives in a round trip",
         "segments in flight (the most without losses, the median with them), drops by the queue, and differences of the utilisation",
         "the printed 600 packets; no drop, where the free flow has some; no difference (0)",
-        Points("most in flight, without losses", "most", unit="segments").at(clean, below=cap),
-        Points("median in flight, with losses", "usual", unit="segments").at(lossy, below=cap),
-        Points("most in flight without right-sizing", "most", unit="segments").at(lossy, sized=False, above=cap),
-        Points("drops", _dropped, unit="packets").at(clean, below=1),
+        Points("most in flight, without losses", "most", unit="segments", below=cap).at(clean),
+        Points("median in flight, with losses", "median", unit="segments", below=cap).at(lossy),
+        Points("most in flight without right-sizing", "most", unit="segments", above=cap).at(lossy, sized=False),
+        Points("drops", _dropped, unit="packets", below=1).at(clean),
         Points("drops without right-sizing", _dropped, unit="packets").at(free),
         Points("utilisation without losses, minus that with losses", "used, less").at(clean).of(set=({}, losses)),
         Points("utilisation with a queue of 20 packets, minus that without right-sizing", "used, less")
@@ -252,6 +241,7 @@ def section_5_4(lab: Lab) -> Report:
     report = theory(lab, arm=lambda *_: UTILISATION)
     window = 1e10 * 0.1 / 12e3
     packets = 1 / Model("reno").core.loss(window, 0.1)
+    minutes = packets * 12e3 / 1e10 / 60
     standard, scalable = "Standard TCP", "Scalable TCP"
     limit = _core.pftk_bit_s(1e-7, 0.1, 0.2, MSS, 1) / 1e6
 
@@ -268,14 +258,7 @@ def section_5_4(lab: Lab) -> Report:
     row("throughput at a loss rate of 1e-7, 100 ms", standard, "Mbit/s", "throughput at p=1e-7", limit)
     row("window for 10 Gbit/s, 100 ms", standard, "packets", "window for 10 Gbit/s", window)
     row("packets from loss to loss at 10 Gbit/s", standard, "packets", "packets per congestion", packets, 0.1)
-    row(
-        "time from loss to loss at 10 Gbit/s",
-        standard,
-        "min",
-        "time between congestion",
-        packets * 12e3 / 1e10 / 60,
-        0.1,
-    )
+    row("time from loss to loss at 10 Gbit/s", standard, "min", "time between congestion", minutes, 0.1)
     return report
 
 
@@ -329,8 +312,10 @@ def utilisation(lab: Lab) -> Report:
         Points(
             "beta {beta:g}, buffer {percent:g} %: {rate} Mbit/s, {rtt} ms against {rate_1} Mbit/s, {rtt_1} ms",
             "used, over",
+            above=0.95,
+            below=1.05,
         )
-        .at({f"{keys} rate_1 rtt_1": against}, above=0.95, below=1.05)
+        .at({f"{keys} rate_1 rtt_1": against})
         .of({"rate rtt": (("rate", "rtt"), ("rate_1", "rtt_1"))}),
     )
     return report
@@ -350,14 +335,8 @@ def utilisation(lab: Lab) -> Report:
 )
 def equation_5_8(lab: Lab) -> Report:
     """Long runs with about 24 losses each, whose number varies the goodput by a tenth from run to run."""
-    settings = {
-        "flow.cc": "reno",
-        "path.rate": "1 Gbit/s",
-        "path.rtt": "100 ms",
-        "tcp.initial_ssthresh": "3873",
-        "duration": "6300 s",
-        "measure.from": "300 s",
-    }
+    path = {"flow.cc": "reno", "path.rate": "1 Gbit/s", "path.rtt": "100 ms", "tcp.initial_ssthresh": "3873"}
+    settings = {**path, "duration": "6300 s", "measure.from": "300 s"}
     report = theory(
         lab,
         arm=lambda _, at: UTILISATION.set({**settings, "path.loss": at["loss"]}),
@@ -377,7 +356,7 @@ def equation_5_8(lab: Lab) -> Report:
         "one flow on 1 Gbit/s with independent losses",
         "mean goodput",
         "the printed 450 Mbit/s, which is the value of equation 5.8, and a tenth for its word approximately, which is ours",
-        Points("1e-7, 100 ms", "goodput").at(independent, below=1.1 * limit),
+        Points("1e-7, 100 ms", "goodput", below=1.1 * limit).at(independent),
         tried="losses at equal distances, which the equation assumes: the row of periodic losses.",
         means="The printed limit is that of evenly spaced losses; independent ones allow a little more.",
         looks=(5, 10),

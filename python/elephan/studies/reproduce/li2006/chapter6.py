@@ -13,8 +13,8 @@ from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
 from elephan.studies.reproduce.judge import Arm, Kind
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
-from elephan.studies.reproduce.li2006.declare import Chapter, Points
-from elephan.studies.reproduce.li2006.systems import SYSTEMS, listed
+from elephan.studies.reproduce.li2006.declare import Chapter, Points, used
+from elephan.studies.reproduce.li2006.systems import SYSTEMS
 
 NAMES = ("HighSpeed TCP", "Scalable TCP", "H-TCP", "BicTCP")
 # Nothing in these scenarios is random: two repeats show it.
@@ -84,15 +84,6 @@ def _plateau(part: int) -> Callable[[Run], float | None]:
     return read
 
 
-def _relative(run: Run) -> list[float] | None:
-    """The same over the mean window of each third."""
-    found = grown(run)
-    if found is None:
-        return None
-    window = _epochs(run)[-2][3:]["cwnd_segments"].to_numpy()
-    return [growth / float(part.mean()) for growth, part in zip(found, np.array_split(window, 3), strict=True)]
-
-
 def _faster(first: int, second: int) -> Callable[[Run], float | None]:
     """Growth in a third less that in another one."""
 
@@ -104,9 +95,12 @@ def _faster(first: int, second: int) -> Callable[[Run], float | None]:
 
 
 def _constant(run: Run) -> float | None:
-    """Relative growth in the last third over that in the first."""
-    found = _relative(run)
-    return None if found is None or not found[0] else found[2] / found[0]
+    """Growth over the mean window in the last third, over that in the first."""
+    found = grown(run)
+    if found is None or not found[0]:
+        return None
+    first, _, last = np.array_split(_epochs(run)[-2][3:]["cwnd_segments"].to_numpy(), 3)
+    return (found[2] / float(last.mean())) / (found[0] / float(first.mean()))
 
 
 @experiment(
@@ -166,8 +160,8 @@ def figure_6_1(lab: Lab) -> Report:
         Points("{system}: last third less second", _faster(2, 1), unit="segments").at(h_tcp),
         Points("{system}: first tenth less the least, in some epoch", _plateau(0), unit="segments").at(bic),
         Points("{system}: last tenth less the least, in some epoch", _plateau(-1), unit="segments").at(bic),
-        Points("{system}: relative growth, last third over first", _constant).at(
-            system="Scalable TCP", above=0.9, below=1.1
+        Points("{system}: relative growth, last third over first", _constant, above=0.9, below=1.1).at(
+            system="Scalable TCP"
         ),
     )
     runs = {name: found[0] for name, found in zip(NAMES, lab.runs(list(arms.values()), 1), strict=True)}
@@ -176,8 +170,8 @@ def figure_6_1(lab: Lab) -> Report:
         for name, run in runs.items()
     )
     report.notes.append(f"Growth for each round trip in the three thirds of an epoch, in segments: {shapes}.")
-    utilisation = {name: run.summary.utilisation or 0.0 for name, run in runs.items()}
-    report.notes.append(f"Utilisation of the link: {listed(utilisation, 3)}.")
+    shares = ", ".join(f"{name} {used(run):.3f}" for name, run in runs.items())
+    report.notes.append(f"Utilisation of the link: {shares}.")
 
     def draw() -> Figure:
         with mpl.rc_context(STYLE):

@@ -76,11 +76,9 @@ def _response_claims(report: Chapter) -> None:
             "{system}, loss rate {loss:g}",
             lambda at, run: window(run) / _theory(at["system"], at["loss"], chosen),
             how="point",
-        ).at(
-            {"system loss": [(n, p) for n, p in product(names, LOSSES) if fits(n, p, chosen)]},
             above=1 / NOTABLE,
             below=NOTABLE,
-        )
+        ).at({"system loss": [(n, p) for n, p in product(names, LOSSES) if fits(n, p, chosen)]})
 
     report.claim(
         "L08",
@@ -107,10 +105,10 @@ def _response_claims(report: Chapter) -> None:
         "1.1 over theory, as the band of 10 % in which a number counts as the same here is ours (the thesis says a lot higher, 65 for 38 "
         "and 24.3 for 16); 1 over Standard TCP: no difference",
         (
-            Points("{system}, over theory", lambda at, run: window(run) / at["theory"], how="point").at(
-                SWITCHES, above=1.1
+            Points("{system}, over theory", lambda at, run: window(run) / at["theory"], how="point", above=1.1).at(
+                SWITCHES
             ),
-            Points("{a}, over {b}", "window, over").at({"a loss printed theory": SWITCH}, b="Standard TCP", above=1),
+            Points("{a}, over {b}", "window, over", above=1).at({"a loss printed theory": SWITCH}, b="Standard TCP"),
         ),
         tried="The RFC's table with a window in the row below it, where HighSpeed TCP has the window of Standard TCP (a = 1 up to 118 "
         "segments); Linux's, in the row above it (a = 2), with as many ACKs as segments; ACK counting.",
@@ -125,7 +123,7 @@ def _response_claims(report: Chapter) -> None:
         "HighSpeed TCP and Scalable TCP at the loss rates of their switch",
         "mean window with decreases rounded that way, over that with decreases coded as beta cwnd",
         "1: no difference",
-        Points("{system}, {loss:g}", "window, over").at(SWITCHES, above=1).of(set=rounded),
+        Points("{system}, {loss:g}", "window, over", above=1).at(SWITCHES).of(set=rounded),
         tried="Up to 60 repeats.",
         sets=Sets(),
         means="The way of rounding does not raise the mean window there.",
@@ -140,8 +138,9 @@ def _response_claims(report: Chapter) -> None:
         Points(
             "loss rate {loss:g}",
             lambda htcp, standard: (htcp.summary.utilisation or 0) / (standard.summary.utilisation or 1),
+            above=1,
         )
-        .at(loss=LOSSES, above=1)
+        .at(loss=LOSSES)
         .of(system=("H-TCP", "Standard TCP")),
         means="H-TCP uses no more of the path than Standard TCP at some of these losses.",
         looks=REPEATS,
@@ -237,9 +236,7 @@ def _goodput_by_queue(report: Chapter) -> None:
         "as shared, so that the share errs towards the claim",
         (
             Points("utilisation over equation 5.6, {percent} %", over_equation, how="point").at(sizes),
-            Points("share that backs off, {percent} %", lambda run: run.summary.synchronisation).at(
-                sizes, below=0.75
-            ),
+            Points("share that backs off, {percent} %", lambda run: run.summary.synchronisation, below=0.75).at(sizes),
         ),
         tried="Byte and ACK counting.",
         means="On a drop-tail queue with equal round-trip times the two flows lose in nearly every overflow together; what exceeds equation 5.6 "

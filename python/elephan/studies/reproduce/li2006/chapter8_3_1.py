@@ -27,18 +27,15 @@ from elephan.studies.reproduce.li2006.cells import (
     TIE_FAIRNESS,
     TIMES,
     draw,
-    fairness,
-    goodput,
     highest_goodput,
     late_retransmits,
     on_cells,
-    overhead,
     second_half,
     until_converged,
     used,
 )
 from elephan.studies.reproduce.li2006.declare import Chapter, Points, Sets
-from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, METRICS, NEW, cc_of
+from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, NEW, cc_of
 from elephan.studies.theory import Model
 
 # The ratio of two goodputs from which on section 8.3.1 calls flows converged.
@@ -100,8 +97,7 @@ def figure_8_10(report: Chapter) -> None:
         *_highspeed(report),
         means="HighSpeed TCP does not come as near to the other algorithms as the sentence says.",
     )
-    title = "Li 2006, figure 8.10: aggregate goodput of two flows"
-    draw(report, goodput, "goodput (Mbit/s)", title)
+    draw(report, "goodput", "Li 2006, figure 8.10: aggregate goodput of two flows")
 
 
 def _highspeed(report: Chapter) -> tuple[Points | tuple[Points, ...], ...]:
@@ -126,8 +122,8 @@ def _highspeed(report: Chapter) -> tuple[Points | tuple[Points, ...], ...]:
         )
         .at(at_250)
         .of(rtt=(22, "longest"), system=all_four),
-        Points("shortfall to the others, 250 Mbit/s, {longest} ms", shortfall)
-        .at(at_250, below=SHORTFALL)
+        Points("shortfall to the others, 250 Mbit/s, {longest} ms", shortfall, below=SHORTFALL)
+        .at(at_250)
         .of(rtt="longest", system=all_four),
         (
             Points("increase, 100 Mbit/s, {long} over {short} ms", increase, how="less", unit="segments")
@@ -174,7 +170,7 @@ def figure_8_12(report: Chapter) -> None:
         "0: no difference; 1/2: mostly",
         (
             Points(IN_CELL, "fairness, less").at(scalable, a="Standard TCP", b="Scalable TCP"),
-            Points("in different modes, {rate} Mbit/s, {rtt} ms", _apart).at(scalable, above=0.5),
+            Points("in different modes, {rate} Mbit/s, {rtt} ms", _apart, above=0.5).at(scalable),
         ),
         means="Scalable TCP is not unfair in both cells, or its flows are in the same mode most of the time.",
         sets=("whole",),
@@ -220,12 +216,12 @@ def figure_8_12(report: Chapter) -> None:
         "every cell; the three capacities, mean over the round-trip times",
         "fairness in a cell; fairness less that of Standard TCP",
         "0.8: the ratio of goodputs at which section 8.3.1 calls two flows converged; no more than 0.01 below Standard TCP's",
-        Points("{rate} Mbit/s, {rtt} ms", "fairness").at(grid, above=CONVERGED),
-        Points(OF_TWO, "fairness, less").at(pair, above=-TIE_FAIRNESS).mean(rtt="every rtt"),
+        Points("{rate} Mbit/s, {rtt} ms", "fairness", above=CONVERGED).at(grid),
+        Points(OF_TWO, "fairness, less", above=-TIE_FAIRNESS).at(pair).mean(rtt="every rtt"),
         means="H-TCP is fair almost, but not quite, everywhere, or less fair than Standard TCP at one capacity.",
         sets=("whole",),
     )
-    draw(report, fairness, "fairness", "Li 2006, figure 8.12: fairness of two flows")
+    draw(report, "fairness", "Li 2006, figure 8.12: fairness of two flows")
 
 
 def _apart(run: Run) -> float:
@@ -280,17 +276,16 @@ def figure_8_18(report: Chapter) -> None:
         "at 22 ms",
         "0; and 1/2, our midpoint: nearer to an order of magnitude than to none at 324 ms, the reverse at 22 ms",
         Points(IN_CELL, "overhead, less").at(a="H-TCP", b="Scalable TCP", rate=(10, 100), rtt="longest rtt"),
-        Points("against Standard TCP, {longest} over 22 ms, {rate} Mbit/s", "some overhead, decades, less")
-        .at(beside, above=0.5)
+        Points("against Standard TCP, {longest} over 22 ms, {rate} Mbit/s", "some overhead, decades, less", above=0.5)
+        .at(beside)
         .of(rtt=("longest", 22), system=("a", "b")),
-        Points("against Standard TCP, 22 ms, {rate} Mbit/s", "some overhead, decades").at(
-            beside, above=-0.5, below=0.5
+        Points("against Standard TCP, 22 ms, {rate} Mbit/s", "some overhead, decades", above=-0.5, below=0.5).at(
+            beside
         ),
         means="H-TCP's overhead does not rise above Scalable TCP's, or that of Standard TCP, as the sentence says.",
         sets=("whole tests",),
     )
-    title = "Li 2006, figure 8.18: overhead of two flows"
-    draw(report, overhead, METRICS["overhead"].label, title, log=True)
+    draw(report, "overhead", "Li 2006, figure 8.18: overhead of two flows", log=True)
 
 
 def _overhead_in_numbers(report: Chapter, every: Sequence[int]) -> None:
@@ -375,8 +370,7 @@ def figure_8_21(report: Chapter) -> None:
     _convergence_claims(report, longest)
     _start_claims(report)
     _recommended(report)
-    title = "Li 2006, figure 8.21: 80 % convergence time"
-    draw(report, lambda run: run.summary.convergence_s, "convergence (s)", title)
+    draw(report, "convergence", "Li 2006, figure 8.21: 80 % convergence time")
 
 
 def _convergence_claims(report: Chapter, longest: int) -> None:
@@ -390,8 +384,8 @@ def _convergence_claims(report: Chapter, longest: int) -> None:
         "median of the 80 % convergence time; mean logarithm of the ratio of the two, to base 2",
         "100 s (hundreds), and at the longest 300 s (half as much again as 200 s, a third of the test; this end is ours); 1, a factor of two: nearer to "
         "equal than to the factor of four that the thesis sees between them and H-TCP",
-        Points("{system}, {rtt} ms", "convergence, median").at({"system rtt below": medians}, rate=250, above=100),
-        Points("{a} over {b}, {rtt} ms", "some convergence, doublings").at(pair, above=-1, below=1),
+        Points("{system}, {rtt} ms", "time, median", above=100).at({"system rtt below": medians}, rate=250),
+        Points("{a} over {b}, {rtt} ms", "some convergence, doublings", above=-1, below=1).at(pair),
         means="The two do not converge in similar times of hundreds of seconds.",
         looks=TIMES,
     )
@@ -403,9 +397,9 @@ def _convergence_claims(report: Chapter, longest: int) -> None:
         "324 ms, three capacities; 162 and 324 ms for the constancy. The half minute and the factor of four are rows of the comparisons",
         "which of two algorithms is earlier; mean logarithm of the ratio of H-TCP's times at 324 and 162 ms, to base 2",
         "1/2: as often earlier as later; 1/2, our midpoint: nearer to a constant time than to one in proportion to the round-trip time",
-        Points(BEFORE, "convergence, earlier").at(pairs, above=0.5),
-        Points("{system}, {rate} Mbit/s, 324 over 162 ms", "some convergence, doublings")
-        .at(system="H-TCP", rate="every rate", below=0.5)
+        Points(BEFORE, "time, earlier", above=0.5).at(pairs),
+        Points("{system}, {rate} Mbit/s, 324 over 162 ms", "some convergence, doublings", below=0.5)
+        .at(system="H-TCP", rate="every rate")
         .of(rtt=(324, 162)),
         means="H-TCP's time is not constant from 162 to 324 ms, or it is not before both others at one capacity.",
         looks=LOOKS,
@@ -434,10 +428,10 @@ def _start_claims(report: Chapter) -> None:
         "flow converges earlier",
         "1/2: most runs; as often earlier as later",
         (
-            Points("second above first, {rate} Mbit/s", _exceeds, how="share").at(
-                standard, rtt=162, start_up=True, above=0.5
+            Points("second above first, {rate} Mbit/s", _exceeds, how="share", above=0.5).at(
+                standard, rtt=162, start_up=True
             ),
-            Points("162 before 82 ms, {rate} Mbit/s", "convergence, earlier").at(standard, above=0.5).of(rtt=(162, 82)),
+            Points("162 before 82 ms, {rate} Mbit/s", "time, earlier", above=0.5).at(standard).of(rtt=(162, 82)),
         ),
         tried="Samples every 200 ms around the start, with the second flow at random phases of an epoch of the first; byte and ACK counting.",
         means="Convergence at 162 ms is later than at 82 ms, but for 250 Mbit/s with ACK counting. Slow start lifts the second window above the "
@@ -455,8 +449,8 @@ def _start_claims(report: Chapter) -> None:
         "share of the runs in which the second window exceeds the first soon after its start; which of two algorithms converges earlier, "
         "FAST or each loss-based one",
         "1/2: most runs, as no number of runs shows always; as often earlier as later",
-        Points("{rate} Mbit/s, {rtt} ms", _exceeds, how="share").at(grid, above=0.5),
-        Points(BEFORE, "convergence, earlier").at(a="FAST", b="loss-based New-TCP", rate=250, rtt=82, above=0.5),
+        Points("{rate} Mbit/s, {rtt} ms", _exceeds, how="share", above=0.5).at(grid),
+        Points(BEFORE, "time, earlier", above=0.5).at(a="FAST", b="loss-based New-TCP", rate=250, rtt=82),
         means="The second FAST flow does not exceed the first in most runs of one cell, or another algorithm converges before it.",
         sets=STARTS,
         looks=TIMES,

@@ -17,7 +17,6 @@ from elephan.studies.reproduce.li2006.cells import (
     SYMMETRIC,
     TIE,
     draw,
-    fairness,
     goodput,
     highest_goodput,
     on_cells,
@@ -67,8 +66,7 @@ def figure_8_22(report: Chapter) -> None:
         sets=("later",),
     )
     _unfairness(report)
-    title = "Li 2006, figure 8.25: fairness, flow 1 has 162 ms, small buffers"
-    draw(report, fairness, "fairness", title, log=True)
+    draw(report, "fairness", "Li 2006, figure 8.25: fairness, flow 1 has 162 ms, small buffers", log=True)
 
 
 def _unfairness(report: Chapter) -> None:
@@ -87,8 +85,8 @@ def _unfairness(report: Chapter) -> None:
         "logarithm of the fairness over Standard TCP's at 10 Mbit/s; the same at the higher capacity less at 10 Mbit/s, in the direction that Table 8.2 "
         "prints: up for H-TCP, down for the others",
         "0.24 decades either way: less than H-TCP's printed 0.59 over Standard TCP's 0.34, a marked difference; 0: no difference",
-        Points("{a}, 10 Mbit/s", "fairness, decades")
-        .at(a="every New-TCP", b="Standard TCP", rate=10, above=-MARKED, below=MARKED)
+        Points("{a}, 10 Mbit/s", "fairness, decades", above=-MARKED, below=MARKED)
+        .at(a="every New-TCP", b="Standard TCP", rate=10)
         .mean(mean),
         *(further(name, "decades, less" if name == "H-TCP" else "decades, second less first") for name in NEW),
         means="One algorithm differs from Standard TCP at 10 Mbit/s already, or no more at a higher capacity.",
@@ -112,7 +110,7 @@ def _unfairness(report: Chapter) -> None:
         "100 and 250 Mbit/s, round-trip times of the second flow of 22 and 82 ms",
         "decimal logarithm of Standard TCP's fairness over Scalable TCP's",
         "1.5, our midpoint: nearer to two orders of magnitude than to one, in some cell",
-        Points("{rate} Mbit/s, {rtt} ms", "fairness, decades").at(grid, above=1.5),
+        Points("{rate} Mbit/s, {rtt} ms", "fairness, decades", above=1.5).at(grid),
         rule="some",
         means="The factor is nearer to one order of magnitude in every cell.",
         sets=("whole",),
@@ -125,7 +123,7 @@ def _unfairness(report: Chapter) -> None:
         "250 Mbit/s; 100 Mbit/s, where section 8.5 says that it is less; mean over the round-trip times of the second flow (22 and 82 ms)",
         "goodput of the long path over that of the short one; at 100 Mbit/s logarithm of Standard TCP's over it",
         "0.105: the largest that Table 8.2 prints for these four at 250 Mbit/s, 0.10, rounded; 0: no difference",
-        Points("{system}, 250 Mbit/s", "share").at(system=four, rate=250, below=LOCKED_OUT).mean(mean),
+        Points("{system}, 250 Mbit/s", "share", below=LOCKED_OUT).at(system=four, rate=250).mean(mean),
         Points(OF_TWO, "share, decades").at(pair).mean(mean),
         tried="Each of the four sets of choices, FAST's second flow after 100 s, and shares over all of the measured time.",
         means="One of the four leaves the long path more than a tenth of the short one's goodput at 250 Mbit/s, or as much as Standard TCP does at "
@@ -176,8 +174,8 @@ def figure_8_27(report: Chapter) -> None:
         "goodput over that of Scalable TCP, the best in print, in the same cell; goodput with a second round-trip time of 22 ms less that with 162 ms, "
         "of Standard TCP and HighSpeed TCP, and of the former less the latter",
         "0.92, which Table 8.1 prints for Standard TCP (212.1 of 230.2 Mbit/s) as not almost full; and 0",
-        Points("{a}, {rate} Mbit/s, goodput over Scalable TCP's", "goodput, over")
-        .at(a=("H-TCP", "BicTCP", "FAST"), b="Scalable TCP", rate="every rate", above=NOT_FULL)
+        Points("{a}, {rate} Mbit/s, goodput over Scalable TCP's", "goodput, over", above=NOT_FULL)
+        .at(a=("H-TCP", "BicTCP", "FAST"), b="Scalable TCP", rate="every rate")
         .mean(rtt="every rtt"),
         Points("{system}, {rate} Mbit/s, 22 over 162 ms", "goodput, less")
         .at(system=slow, rate="high rates")
@@ -214,8 +212,7 @@ def figure_8_27(report: Chapter) -> None:
         "the exception of FAST.",
         sets=("later", "whole"),
     )
-    title = "Li 2006, figure 8.28: fairness, flow 1 has 162 ms, large buffers"
-    draw(report, fairness, "fairness", title, log=True)
+    draw(report, "fairness", "Li 2006, figure 8.28: fairness, flow 1 has 162 ms, large buffers", log=True)
 
 
 @on_cells(
@@ -261,8 +258,7 @@ def figure_8_31(report: Chapter) -> None:
         sets=("other first", "whole"),
     )
     _friendly_claims(report)
-    title = "Li 2006, figure 8.32: friendliness to Standard TCP"
-    draw(report, fairness, "fairness", title, log=True)
+    draw(report, "fairness", "Li 2006, figure 8.32: friendliness to Standard TCP", log=True)
 
 
 # The round-trip times at which the queue of each capacity holds the alpha of one FAST flow.

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from elephan.api.run import Run
 from elephan.studies.reproduce.judge import Quantity, Sample
@@ -32,7 +33,7 @@ from elephan.studies.reproduce.li2006.cells import (
     whole,
     whole_sets,
 )
-from elephan.studies.reproduce.li2006.declare import Chapter, Points
+from elephan.studies.reproduce.li2006.declare import Chapter, Points, Rows
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, METRICS, SYSTEMS
 
 SCENARIOS = {
@@ -56,22 +57,29 @@ def _goodput(run: Run) -> float:
     return run.summary.goodput_bit_s / MEBIBIT
 
 
-# The other readings of a column, with their names.
-READINGS: dict[str, tuple[str, Callable[[Run], float]]] = {
-    "8.1": ("8.1 in 10^6 bit/s", goodput),
-    "8.4": ("8.4 for each bit", _per_bit),
+@dataclass(frozen=True)
+class Table:
+    """A printed table: its metric's name in the published numbers, what is read, the band, and half a unit of its last digit."""
+
+    metric: str
+    unit: str
+    read: Callable[[Run], Sample]
+    band: float
+    digit: float
+    scenarios: tuple[str, ...] = tuple(SCENARIOS)
+    looks: tuple[int, ...] = REPEATS
+    # Another reading of the column, with its name.
+    other: tuple[str, Callable[[Run], Sample]] | None = None
+
+
+TABLES = {
+    "8.1": Table("goodput", "Mibit/s", _goodput, 0.03, 0.05, other=("8.1 in 10^6 bit/s", goodput)),
+    "8.2": Table("fairness", "1", fairness, 0.15, 0.005),
+    "8.3": Table("convergence", "s", until_converged, 0.3, 0.05, (SYMMETRIC,), TIMES),
+    "8.4": Table(
+        "overhead", METRICS["overhead"].short_unit, overhead, 0.3, 0.005, other=("8.4 for each bit", _per_bit)
+    ),
 }
-
-
-# Of each table: the metric's name in the published numbers, its unit, what is read, and the band.
-TABLES: dict[str, tuple[str, str, Callable[[Run], Sample], float]] = {
-    "8.1": ("goodput", "Mibit/s", _goodput, 0.03),
-    "8.2": ("fairness", "1", fairness, 0.15),
-    "8.3": ("convergence", "s", until_converged, 0.3),
-    "8.4": ("overhead", METRICS["overhead"].short_unit, overhead, 0.3),
-}
-
-
 TABLE_CHOICES = (
     *CHOICES,
     "bands are ours: 3 % for goodput, as the New-TCP algorithms are within 5 % of each other; 15 % for fairness, 30 % for times and overheads. To them comes "
@@ -80,87 +88,61 @@ TABLE_CHOICES = (
 )
 # The cell of the tables.
 TABLE_CELL = {"rate": 250, "rtt": 82}
-# Half a unit of the last digit that a table prints.
-PRINTED = {"8.1": 0.05, "8.2": 0.005, "8.3": 0.05, "8.4": 0.005}
 
 
 def _rows(
-    lab: Lab, table: str, scenario: str, chosen: str, read: Callable[[Run], Sample] | None = None
+    lab: Lab, number: str, scenario: str, chosen: str, read: Callable[[Run], Sample] | None = None
 ) -> list[Quantity]:
     """The printed numbers of a table for one scenario, with the cells that they are compared with."""
-    metric, _, as_defined, _ = TABLES[table]
+    table = TABLES[number]
     numbers: dict[str, tuple[float | None, float | None]] = {
-        name: (value, (error or 0.0) + PRINTED[table])
-        for name, (value, error) in printed("li2006", f"Table {table}", metric, scenario).items()
+        name: (value, (error or 0.0) + table.digit)
+        for name, (value, error) in printed("li2006", f"Table {number}", table.metric, scenario).items()
     }
     quantities = [
         Quantity(
             name,
             *numbers[name],
             (cell(lab, scenario, name, 250, 82, chosen),),
-            read or as_defined,
+            read or table.read,
             "median" if read in (converged, shared) else "mean",
             of_repeats=5,
         )
         for name in SYSTEMS
         if name in numbers
     ]
-    if table == "8.3":
+    if number == "8.3":
         # Printed as "-": it does not converge to fairness, says section 8.4.3.
         arm = cell(lab, scenario, "Scalable TCP", 250, 82, chosen)
         quantities.append(Quantity("Scalable TCP", None, None, (arm,), shared, "median"))
     return quantities
 
 
-def _scenarios(table: str) -> tuple[str, ...]:
-    return (SYMMETRIC,) if table == "8.3" else tuple(SCENARIOS)
-
-
-def _looks(table: str) -> tuple[int, ...]:
-    return TIMES if table == "8.3" else REPEATS
-
-
-def _compare(report: Chapter, table: str) -> None:
+def _compare(report: Chapter, number: str) -> None:
     """Compare a table, and show beside it what each other set of choices makes of it."""
-    metric, unit, _, band = TABLES[table]
-    for scenario in _scenarios(table):
-        report.rows(
-            f"{metric}, {SCENARIOS[scenario]}",
-            unit,
-            partial(_rows, report.lab, table, scenario),
-            variants=whole_sets(report.lab),
-            band=band,
-            looks=_looks(table),
-        )
+    for scenario in TABLES[number].scenarios:
+        _show(report, number, scenario, partial(_rows, report.lab, number, scenario), variants=whole_sets(report.lab))
 
 
-def _beside(
-    report: Chapter, table: str, scenario: str, name: str, rows: list[Quantity], changed: str, unit: str = ""
-) -> None:
-    """Show what one change makes of a table for a scenario."""
-    metric, usual, _, band = TABLES[table]
-    group = f"{metric}, {SCENARIOS[scenario]}"
-    report.rows(
-        f"{group}, {name}",
-        unit or usual,
-        lambda _: rows,
-        band=band,
-        looks=_looks(table),
-        cause_of=group,
-        changed=changed,
-    )
+def _show(report: Chapter, number: str, scenario: str, rows: Rows, name: str = "", unit: str = "", **more: Any) -> None:
+    """Compare a table for a scenario; with a name, show beside that what a change makes of it."""
+    table = TABLES[number]
+    group = f"{table.metric}, {SCENARIOS[scenario]}"
+    if name:
+        group, more = f"{group}, {name}", {"cause_of": group, **more}
+    report.rows(group, unit or table.unit, rows, band=table.band, looks=table.looks, **more)
 
 
-def _fast(report: Chapter, table: str, scenario: str) -> None:
+def _fast(report: Chapter, number: str, scenario: str) -> None:
     """Show what FAST's row becomes if its second flow starts after 100 s, and if its alpha is 200 at every rate."""
     lab = report.lab
-    row = next(one for one in _rows(lab, table, scenario, AS_PRINTED) if one.system == "FAST")
+    row = next(one for one in _rows(lab, number, scenario, AS_PRINTED) if one.system == "FAST")
     changes = {
         LATER.removeprefix(f"{AS_PRINTED}, "): cell(lab, scenario, "FAST", 250, 82, LATER),
         "FAST's alpha 200 at every rate": row.arms[0].set({"flow.cc": LARGE_ALPHA}),
     }
     for changed, arm in changes.items():
-        _beside(report, table, scenario, changed, [replace(row, arms=(arm,))], changed)
+        _show(report, number, scenario, [replace(row, arms=(arm,))], changed, changed=changed)
 
 
 @on_cells("table-8.1", "Aggregate goodput of two flows, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
@@ -170,8 +152,8 @@ def table_8_1(report: Chapter) -> None:
     for scenario in (SYMMETRIC, SMALL):
         _fast(report, "8.1", scenario)
     for scenario in SCENARIOS:
-        rows = _rows(report.lab, "8.1", scenario, AS_PRINTED, goodput)
-        _beside(report, "8.1", scenario, "in 10^6 bit/s", rows, "goodputs in units of 10^6 bit/s", "Mbit/s")
+        rows = partial(_rows, report.lab, "8.1", scenario, read=goodput)
+        _show(report, "8.1", scenario, rows, "in 10^6 bit/s", "Mbit/s", changed="goodputs in units of 10^6 bit/s")
     largest = max(value for one in SCENARIOS for value, _ in printed("li2006", "Table 8.1", "goodput", one).values())
     capacity_bit_s = 250e6 * PAYLOAD
     report.notes.append(
@@ -188,9 +170,9 @@ def table_8_2(report: Chapter) -> None:
     for scenario in (SYMMETRIC, SMALL, LARGE):
         _fast(report, "8.2", scenario)
     for scenario in SCENARIOS:
-        rows = _rows(report.lab, "8.2", scenario, AS_PRINTED, lambda run: fairness(run, whole))
+        rows = partial(_rows, report.lab, "8.2", scenario, read=partial(fairness, of=whole))
         time = "over the whole measured time"
-        _beside(report, "8.2", scenario, time, rows, f"fairness {time}, instead of its second half")
+        _show(report, "8.2", scenario, rows, time, changed=f"fairness {time}, instead of its second half")
     report.notes.append('Table 8.2 prints "-" for Scalable TCP with equal round-trip times, which cannot be compared.')
     grid = {
         "scenario buffer": ((SMALL, "small buffer"), (LARGE, "large buffer")),
@@ -206,7 +188,7 @@ def table_8_2(report: Chapter) -> None:
         "goodput less that of each other; fairness of each other less theirs",
         "no more than 1 % of the capacity below another, as several tie in print; 0: no difference",
         (
-            Points("goodput of {a} over {b}, {buffer}", "goodput, less").at(grid, above=-250 * TIE),
+            Points("goodput of {a} over {b}, {buffer}", "goodput, less", above=-250 * TIE).at(grid),
             Points("fairness of {b} over {a}, {buffer}", "fairness, second less first").at(grid),
         ),
         means="One of the two has less goodput than another algorithm, or is no less fair.",
@@ -219,27 +201,18 @@ def table_8_3(report: Chapter) -> None:
     """The convergence time of the second flow."""
     _compare(report, "8.3")
     _fast(report, "8.3", SYMMETRIC)
-    for name, read, changed in (
-        (
-            "medians",
-            converged,
-            "the median, instead of the mean that the thesis has, in which a time beyond the end counts as that until the end",
-        ),
-        (
-            "to a fair share",
-            shared,
-            "the time until the second flow has 0.8 of a fair share, instead of its own average",
-        ),
-    ):
-        _beside(report, "8.3", SYMMETRIC, name, _rows(report.lab, "8.3", SYMMETRIC, AS_PRINTED, read), changed)
+    fair = "the time until the second flow has 0.8 of a fair share, instead of its own average"
+    median = "the median, instead of the mean that the thesis has, in which a time beyond the end counts as that until the end"
+    for name, read, changed in (("medians", converged, median), ("to a fair share", shared, fair)):
+        _show(report, "8.3", SYMMETRIC, partial(_rows, report.lab, "8.3", SYMMETRIC, read=read), name, changed=changed)
     report.claim(
         "L28",
         "Section 8.4.3, Table 8.3: two flows of Scalable TCP do not converge to fairness in ten minutes at 250 Mbit/s and 82 ms.",
         "that cell",
         "share of the runs in which the second flow reaches 0.8 of a fair share",
         "1/2: not in most runs (none of five in print)",
-        Points("{system}", lambda run: shared(run).seen, how="share").at(
-            system="Scalable TCP", **TABLE_CELL, below=0.5
+        Points("{system}", lambda run: shared(run).seen, how="share", below=0.5).at(
+            system="Scalable TCP", **TABLE_CELL
         ),
         means="Two flows of Scalable TCP do come to 0.8 of a fair share in most runs.",
         looks=TIMES,
@@ -252,12 +225,10 @@ def table_8_4(report: Chapter) -> None:
     _compare(report, "8.4")
     for scenario in (SYMMETRIC, SMALL):
         _fast(report, "8.4", scenario)
+    variants = {name: f"{PER_BIT}, and {changed}" for name, changed in whole_sets(report.lab).items()}
     for scenario in SCENARIOS:
-        for chosen in sets(report.lab):
-            name, changed = "bytes for each bit", PER_BIT
-            if chosen != AS_PRINTED:
-                name, changed = f"{name}, {chosen}", f"{changed}, and the whole set of choices, {chosen}"
-            _beside(report, "8.4", scenario, name, _rows(report.lab, "8.4", scenario, chosen, _per_bit), changed)
+        rows = partial(_rows, report.lab, "8.4", scenario, read=_per_bit)
+        _show(report, "8.4", scenario, rows, "bytes for each bit", changed=PER_BIT, variants=variants)
     others = [name for name in LOSS_BASED if name != "BicTCP"]
     report.claim(
         "L48",
@@ -280,16 +251,16 @@ def which_set(report: Chapter) -> None:
     for name in sets(lab):
         within: Counter[str] = Counter()
         count: Counter[str] = Counter()
-        for table, (metric, unit, _, band) in TABLES.items():
-            for label, reader in ((table, None), *([READINGS[table]] if table in READINGS else [])):
-                for scenario in _scenarios(table):
+        for number, table in TABLES.items():
+            for label, reader in ((number, None), *([table.other] if table.other else [])):
+                for scenario in table.scenarios:
                     rows = [
                         row
-                        for row in _rows(lab, table, scenario, name, reader)
+                        for row in _rows(lab, number, scenario, name, reader)
                         # Standard TCP beside itself is the symmetric cell again.
                         if scenario != FRIENDLY or row.system != "Standard TCP"
                     ]
-                    made = Report(lab).compare(metric, unit, rows, band=band, looks=_looks(table))
+                    made = Report(lab).compare(table.metric, table.unit, rows, band=table.band, looks=table.looks)
                     within[label] += sum(row.agrees is True for row in made.rows)
                     count[label] += len(made.rows)
         tables = ", ".join(f"Table {label}: {within[label]} of {count[label]}" for label in count)

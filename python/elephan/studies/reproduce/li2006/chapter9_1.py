@@ -1,5 +1,6 @@
 """Li 2006, section 9.1: MB-NG and DataTAG."""
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -7,23 +8,16 @@ import polars as pl
 
 from elephan.api.run import Run
 from elephan.studies.reproduce.judge import Arm
-from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
-from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Reading, Sets
+from elephan.studies.reproduce.lab import printed
+from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Reading, Sets, declares
 from elephan.studies.reproduce.li2006.systems import SYSTEMS
 
 STANDARD, HIGH, SCALABLE, H_TCP = FOUR = ("Standard TCP", "HighSpeed TCP", "Scalable TCP", "H-TCP")
 NEW = FOUR[1:]
 DATATAG = Arm("li2006/testbed")
 # Table B.2: 2.0 GHz instead of 2.2.
-MB_NG = DATATAG.set(
-    {
-        "path.rtt": "6.2 ms",
-        "path.buffer": "1000 packets",
-        "host.data": "4 us",
-        "host.ack": "4 us",
-        "host.txqueuelen": "2000",
-    }
-)
+SLOWER = {"host.data": "4 us", "host.ack": "4 us", "host.txqueuelen": "2000"}
+MB_NG = DATATAG.set({"path.rtt": "6.2 ms", "path.buffer": "1000 packets", **SLOWER})
 NETWORKS = {"MB-NG": MB_NG, "DataTAG": DATATAG}
 # The tests with several flows, for which a few minutes of processor time are the budget.
 SHORTER = {"duration": "80 s", "measure.from": "20 s"}
@@ -151,15 +145,15 @@ def arm(chosen: str, at: Point) -> Arm:
     return network.set({**settings, **at.get("set", {}), **SETTINGS.get(chosen, {})})
 
 
-def testbed(lab: Lab) -> Chapter:
-    """A report on flows of the test beds."""
-    return Chapter(lab, arm=arm, readings=READINGS, looks=LOOKS, shared={"oracle": ORACLE})
+chapter = partial(Chapter, looks=LOOKS, shared={"oracle": ORACLE})
+testbed = partial(chapter, arm=arm, readings=READINGS)
+one_flow, several = (partial(declares, make) for make in (testbed, partial(testbed, under=lambda: HOSTED)))
 
 
-@experiment(
-    "li2006/figure-9.1",
+@one_flow(
+    "figure-9.1",
     "Goodput under periodic loss on MB-NG and DataTAG (figures 9.1 and 9.2)",
-    "li2006/testbed",
+    "testbed",
     choices=(
         ROUTER,
         *HOSTS,
@@ -168,18 +162,17 @@ def testbed(lab: Lab) -> Chapter:
         "budget: about half a CPU minute at the first look.",
     ),
 )
-def figure_9_1(lab: Lab) -> Report:
+def figure_9_1(report: Chapter) -> None:
     """One packet in n is lost; the window of Scalable TCP at one packet in 50."""
-    report = testbed(lab)
-    losses = lab.pick((100, 1000, 10_000, 100_000), (1000, 30_000))
+    losses = report.lab.pick((100, 1000, 10_000, 100_000), (1000, 30_000))
     report.claim(
         "L49",
         "Scalable TCP always has at least the throughput of HighSpeed TCP and H-TCP (section 9.1.2, figure 9.1).",
         "both networks, losses from 1 in 100 to 1 in 100,000 packets",
         "goodput of Scalable TCP over that of the other",
         "1, less 2 %, within which they are called equivalent here: the source has no tolerance",
-        Points("{name}, 1/{every}: over {b}", "goodput, over").at(
-            {"name network": NETWORKS.items()}, every=losses, a=SCALABLE, b=(HIGH, H_TCP), above=0.98
+        Points("{name}, 1/{every}: over {b}", "goodput, over", above=0.98).at(
+            {"name network": NETWORKS.items()}, every=losses, a=SCALABLE, b=(HIGH, H_TCP)
         ),
         tried="all loss rates of the figure on both networks; each is a place.",
         means="Figure 9.1's order holds in the simulator only at the places that hold here.",
@@ -216,19 +209,18 @@ def figure_9_1(lab: Lab) -> Report:
         cause_of=group,
         changed="one packet in 60 is lost, a rate at which the flow is above the switch of 16 packets; the thesis has about 0.02",
     )
-    return report
 
 
-@experiment(
-    "li2006/figure-9.3",
+@one_flow(
+    "figure-9.3",
     "One flow beside UDP on MB-NG and DataTAG",
-    "li2006/testbed",
+    "testbed",
     choices=(*TEST, "budget: about 2.5 CPU minutes at the first look."),
 )
-def figure_9_3(lab: Lab) -> Report:
+def figure_9_3(report: Chapter) -> None:
     """CBR from 0 to 800 Mbit/s, with the hosts of the test beds."""
-    report, dips = testbed(lab), (100, 200, 400)
-    rates = lab.pick((0, 200, 400, 600, 800), (0, 200, 600))
+    dips = (100, 200, 400)
+    rates = report.lab.pick((0, 200, 400, 600, 800), (0, 200, 600))
     alike = [(n, rate) for n in NEW for rate in rates if n == H_TCP or rate >= 400]
     report.claim(
         "L50",
@@ -237,8 +229,8 @@ def figure_9_3(lab: Lab) -> Report:
         "H-TCP on MB-NG beside 0 to 800 Mbit/s; HighSpeed TCP and Scalable TCP beside 400 to 800 Mbit/s, without the exception",
         "goodput over that of Standard TCP",
         "1 within 10 %: the source has no number for roughly",
-        Points("{a}, {rate} Mbit/s", "goodput, over").at(
-            {"a rate": alike}, b=STANDARD, network=MB_NG, above=0.9, below=1.1
+        Points("{a}, {rate} Mbit/s", "goodput, over", above=0.9, below=1.1).at(
+            {"a rate": alike}, b=STANDARD, network=MB_NG
         ),
         tried="background rates from 0 to 800 Mbit/s, without those that the source itself excepts.",
         means="The algorithms differ at 6.2 ms by more than a tenth at the places that fail, which roughly may not cover.",
@@ -275,28 +267,27 @@ def figure_9_3(lab: Lab) -> Report:
         "Standard TCP on DataTAG beside 100 to 600 Mbit/s",
         "goodput over that without datagrams",
         "1 within 20 %: the source has no number for almost independent",
-        Points("{rate} Mbit/s", "goodput, over")
-        .at(rate=below, system=STANDARD, above=0.8, below=1.2)
+        Points("{rate} Mbit/s", "goodput, over", above=0.8, below=1.2)
+        .at(rate=below, system=STANDARD)
         .of(rate=("rate", 0)),
         means="Where slow start ends depends here on the datagrams and the queue, so the goodput of figure 9.14 is one of several outcomes.",
         sets=QUEUES,
     )
-    return report
 
 
 def _cbr(run: Run) -> float:
     return sum(float(one["rate"].split()[0]) for one in run.scenario.document.get("cbr", ()))
 
 
-@experiment(
-    "li2006/figure-9.4",
+@several(
+    "figure-9.4",
     "Ten flows beside UDP (figures 9.4 to 9.6)",
-    "li2006/testbed",
+    "testbed",
     choices=(*TEST, SHARING, BAND, "budget: about 1.5 CPU minutes at the first look."),
 )
-def figure_9_4(lab: Lab) -> Report:
+def figure_9_4(report: Chapter) -> None:
     """Aggregate goodput, and its variation among flows."""
-    report, rates = testbed(lab), lab.pick((0, 200, 500), (200, 500))
+    rates = report.lab.pick((0, 200, 500), (200, 500))
     alike = [
         (name, network, n, rate)
         for name, network in NETWORKS.items()
@@ -311,11 +302,10 @@ def figure_9_4(lab: Lab) -> Report:
         "three algorithms on both networks beside 0, 200 and 500 Mbit/s, without the exception",
         "aggregate goodput over that of Standard TCP",
         "1 within 10 %: the source has no number for almost",
-        Points("{name}, {a}, {rate} Mbit/s", "goodput, over").at(
-            {"name network a rate": alike}, b=STANDARD, count=10, above=0.9, below=1.1
+        Points("{name}, {a}, {rate} Mbit/s", "goodput, over", above=0.9, below=1.1).at(
+            {"name network a rate": alike}, b=STANDARD, count=10
         ),
         means="The aggregates of ten flows differ by more than a tenth at the places that fail; print calls them almost the same.",
-        sets=HOSTED,
     )
     grid = {"a": SCALABLE, "b": (HIGH, H_TCP), "rate": rates, "count": 10}
     report.claim(
@@ -333,18 +323,17 @@ def figure_9_4(lab: Lab) -> Report:
     grid = {"system": SCALABLE, "rate": rates, "count": 10, "printed": (low + high) / 2, "error": (high - low) / 2}
     group = f"largest goodput over the mean of the others, Scalable TCP ({low:g} to {high:g})"
     report.rows(group, "1", Points("{rate} Mbit/s", stray).at(grid))
-    return report
 
 
-@experiment(
-    "li2006/figure-9.7",
+@several(
+    "figure-9.7",
     "Aggregate goodput and spread by number of flows (figures 9.7 to 9.9)",
-    "li2006/testbed",
+    "testbed",
     choices=(*TEST, SHARING, "the numbers of flows.", BAND, "budget: about 2 CPU minutes at the first look."),
 )
-def figure_9_7(lab: Lab) -> Report:
+def figure_9_7(report: Chapter) -> None:
     """N flows of one algorithm."""
-    report, counts = testbed(lab), lab.pick((1, 2, 5, 10, 33), (1, 10, 33))
+    counts = report.lab.pick((1, 2, 5, 10, 33), (1, 10, 33))
     many = counts[-1]
     report.claim(
         "L55",
@@ -354,11 +343,11 @@ def figure_9_7(lab: Lab) -> Report:
         "aggregate over that of fewer flows; aggregate over that of Standard TCP",
         "1: with more flows it is more. Proportion is not asked for, as ten flows of 80 % need one of 8 %, which slow start alone "
         "exceeds; 1 within 10 % for hardly, which is ours",
-        Points("{system}: {more} flows over {few}", "goodput, over")
-        .at({"few more": list(pairwise(k for k in counts if k <= 10))}, system=STANDARD, above=1)
+        Points("{system}: {more} flows over {few}", "goodput, over", above=1)
+        .at({"few more": list(pairwise(k for k in counts if k <= 10))}, system=STANDARD)
         .of(count=("more", "few")),
-        Points("{count} flows: {a} over {b}", "goodput, over").at(
-            count=many, a=(HIGH, H_TCP), b=STANDARD, above=0.9, below=1.1
+        Points("{count} flows: {a} over {b}", "goodput, over", above=0.9, below=1.1).at(
+            count=many, a=(HIGH, H_TCP), b=STANDARD
         ),
         means="With these hosts and queues more flows of Standard TCP do not always carry more, or the algorithms differ with 33.",
         sets=SEVERAL,
@@ -382,7 +371,6 @@ def figure_9_7(lab: Lab) -> Report:
         Points("{count} flows: {a} less {b}", "spread, less").at({"count": counts[1:], "a b": pairs}),
         tried=f"2, 5, 10 and 33 flows; {HOSTED.tried}",
         means="That Scalable TCP shares worst and H-TCP best at 120 ms is so only for the numbers of flows at which the places hold.",
-        sets=HOSTED,
     )
     rows = [(SCALABLE, 5, 2), *((n, many, 5) for n in FOUR)]
     report.claim(
@@ -395,25 +383,22 @@ def figure_9_7(lab: Lab) -> Report:
         Points("{system}: {more} flows less {few}", "spread, less")
         .at({"system more few": rows}, network=MB_NG)
         .of(count=("more", "few")),
-        Points("{system}: aggregate of {many} flows over that of one", "goodput, over")
-        .at(system=FOUR, many=many, network=MB_NG, above=1)
+        Points("{system}: aggregate of {many} flows over that of one", "goodput, over", above=1)
+        .at(system=FOUR, many=many, network=MB_NG)
         .of(count=("many", 1)),
         means="At 6.2 ms the spread of the goodputs does not follow the number of flows for each algorithm.",
-        sets=HOSTED,
     )
-    return report
 
 
-@experiment(
-    "li2006/figure-9.10",
+@several(
+    "figure-9.10",
     "Impact on Standard TCP of one and of ten flows (equation 9.1, figures 9.10 and 9.11)",
-    "li2006/testbed",
+    "testbed",
     choices=(*TEST, SHARING, "the numbers of flows.", "budget: about 2 CPU minutes at the first look."),
     quick=False,
 )
-def figure_9_10(lab: Lab) -> Report:
+def figure_9_10(report: Chapter) -> None:
     """N flows of Standard TCP, i of which are replaced by another algorithm."""
-    report = testbed(lab)
     totals = {1: (2, 10), 10: (12, 40)}
     cells = [(i, k) for i, many in totals.items() for k in many]
     report.claim(
@@ -426,7 +411,6 @@ def figure_9_10(lab: Lab) -> Report:
         .at({"name network": NETWORKS.items(), "n": NEW, "new few many": [(i, *many) for i, many in totals.items()]})
         .of(all=("few", "many"), system=(STANDARD, "n")),
         means="The tendency of figures 9.10 and 9.11 does not hold for each algorithm on each network.",
-        sets=HOSTED,
     )
     report.claim(
         "L58",
@@ -438,7 +422,6 @@ def figure_9_10(lab: Lab) -> Report:
         .at({"n": NEW, "new all": cells})
         .of(network=(DATATAG, MB_NG), system=(STANDARD, "n")),
         means="The impact is not larger at 120 ms for each algorithm and number of flows.",
-        sets=HOSTED,
     )
     first = {10: SCALABLE, 1: H_TCP}
     report.claim(
@@ -452,7 +435,6 @@ def figure_9_10(lab: Lab) -> Report:
         .at({"new all most n": [(i, k, first[i], n) for i, k in cells for n in NEW if n != first[i]]})
         .of(system=(STANDARD, "most", STANDARD, "n")),
         means="Which algorithm has the largest impact at 120 ms is a matter of the hosts, as the source says of its own result.",
-        sets=HOSTED,
     )
     report.claim(
         "L75",
@@ -460,10 +442,8 @@ def figure_9_10(lab: Lab) -> Report:
         "one and ten flows of H-TCP among several numbers of flows",
         "logarithm of the impact",
         "0: an impact of one",
-        Points("{new} of {all}", "others, logarithm")
-        .at({"new all": cells}, network=MB_NG, below=0)
+        Points("{new} of {all}", "others, logarithm", below=0)
+        .at({"new all": cells}, network=MB_NG)
         .of(system=(STANDARD, H_TCP)),
         means="The rounding of H-TCP's window, which the source names as a cause, is not enough to make it too fair here.",
-        sets=HOSTED,
     )
-    return report

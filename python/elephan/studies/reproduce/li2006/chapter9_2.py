@@ -6,20 +6,19 @@ import polars as pl
 
 from elephan.api.run import Run
 from elephan.studies.reproduce.judge import Arm
-from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
+from elephan.studies.reproduce.lab import printed
 from elephan.studies.reproduce.li2006.chapter9_1 import (
     BAND,
     HIGH,
     HOSTS,
-    LOOKS,
     MB_NG,
-    ORACLE,
     SCALABLE,
     STANDARD,
     cbr,
+    chapter,
     flows,
 )
-from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Reading, Sets
+from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Reading, Sets, declares, used
 from elephan.studies.reproduce.li2006.systems import SYSTEMS
 
 DIFFSERV = Arm("li2006/diffserv")
@@ -35,27 +34,24 @@ def _least(run: Run) -> float | None:
     return float(found.min()) if len(found) else None
 
 
-chapter = partial(Chapter, looks=LOOKS, shared={"oracle": ORACLE})
+def _stretched(chosen: str, at: Point) -> Arm:
+    stretched = {"flow": flows((HIGH, 1)), **ACKS[chosen], "trace.interval": "100 ms"}
+    return MB_NG.set({**stretched, "tcp.moderate_cwnd": at["moderate"], **cbr(at["rate"])})
 
 
-@experiment(
-    "li2006/figure-9.16",
+@declares(
+    partial(chapter, arm=_stretched),
+    "figure-9.16",
     "Congestion moderation on MB-NG (figures 9.12, 9.15 and 9.16)",
-    "li2006/testbed",
+    "testbed",
     choices=(
         *HOSTS,
         "stretched ACKs: one for four or for eight packets.",
         "budget: about 12 CPU seconds at the first look.",
     ),
 )
-def figure_9_16(lab: Lab) -> Report:
+def figure_9_16(report: Chapter) -> None:
     """Beside 200 and 600 Mbit/s, with and without moderation, with stretched ACKs."""
-
-    def arm(chosen: str, at: Point) -> Arm:
-        stretched = {"flow": flows((HIGH, 1)), **ACKS[chosen], "trace.interval": "100 ms"}
-        return MB_NG.set({**stretched, "tcp.moderate_cwnd": at["moderate"], **cbr(at["rate"])})
-
-    report = chapter(lab, arm=arm)
     report.claim(
         "L60",
         "Moderation of the window at stretched ACKs causes the windows of HighSpeed TCP on MB-NG that fall below the threshold "
@@ -63,17 +59,16 @@ def figure_9_16(lab: Lab) -> Report:
         "HighSpeed TCP on MB-NG beside 200 and 600 Mbit/s, with receivers that stretch ACKs",
         "smallest window over its threshold: with moderation less without; beside 200 less beside 600 Mbit/s",
         "no difference (0)",
-        Points("{rate} Mbit/s: with moderation less without", _least, how="less", may_collapse=(0,))
-        .at(rate=200, below=0)
+        Points("{rate} Mbit/s: with moderation less without", _least, how="less", may_collapse=(0,), below=0)
+        .at(rate=200)
         .of(moderate=("true", "false")),
-        Points("with moderation: 200 less 600 Mbit/s", _least, how="less", may_collapse=(0,))
-        .at(moderate="true", below=0)
+        Points("with moderation: 200 less 600 Mbit/s", _least, how="less", may_collapse=(0,), below=0)
+        .at(moderate="true")
         .of(rate=(200, 600)),
         tried="an ACK for four and for eight packets.",
         means="On these hosts moderation alone does not make the windows that fall below the threshold.",
         sets=Sets((FOUR, EIGHT)),
     )
-    return report
 
 
 # Figure 9.25 shows the profiles without numbers. For each: the range of the queue of the class, and the drop probability.
@@ -103,6 +98,12 @@ def assured(name: str, share: int, queue: str = DROPTAIL, *, moderate: bool = Tr
     )
 
 
+def _assured(chosen: str, at: Point) -> Arm:
+    moderate, start = at.get("how") != "without", UNLIMITED if chosen == UNLIMITED else CAPTURED
+    made = assured(at["system"], at["share"], at.get("queue", DROPTAIL), moderate=moderate, start=start)
+    return made.set(ACKS.get(chosen, {}))
+
+
 def _percent(run: Run) -> int:
     return int(run.scenario.document["path"]["queue"]["class"][0]["weight"])
 
@@ -117,21 +118,19 @@ def _best_effort(run: Run) -> float:
     return run.summary.streams[0].goodput_bit_s / ((100 - _percent(run)) * 1e7)
 
 
-def _link(run: Run) -> float:
-    """Utilisation of the link by both classes."""
-    return run.summary.utilisation or 0.0
-
-
 def _smallest(run: Run) -> float:
     """The smallest window over the one that fills the class."""
     frame = run.flows.filter((pl.col("flow") == 0) & (pl.col("time_s") > run.summary.from_s))
     return float(frame["cwnd_segments"].to_numpy().min()) / (100 * _percent(run))
 
 
-@experiment(
-    "li2006/figure-9.20",
+diffserv = partial(declares, partial(chapter, arm=_assured, readings={"used": Reading(_used)}))
+
+
+@diffserv(
+    "figure-9.20",
     "A TCP flow in assured forwarding beside UDP in best effort",
-    "li2006/diffserv",
+    "diffserv",
     choices=(
         "length of a test: 90 s, of which the first 30 s do not count.",
         "queues: 100 ms at the link's rate, the maximum setting of such a router (Juniper M10), divided in the same ratio as the rate.",
@@ -142,14 +141,10 @@ def _smallest(run: Run) -> float:
         BAND,
     ),
 )
-def figure_9_20(lab: Lab) -> Report:
+def figure_9_20(report: Chapter) -> None:
     """AF from 10 to 90 %."""
+    lab = report.lab
     shares, large = lab.pick((10, 30, 50, 70, 90), (10, 90)), lab.pick((70, 90), (90,))
-    report = chapter(
-        lab,
-        arm=lambda chosen, at: assured(at["system"], at["share"], start=chosen or CAPTURED),
-        readings={"used": Reading(_used)},
-    )
     report.claim(
         "L61",
         "Standard TCP uses at least 95 % of its allocation; with large ones HighSpeed TCP uses less, and Scalable TCP least "
@@ -157,7 +152,7 @@ def figure_9_20(lab: Lab) -> Report:
         "Standard TCP at 10 to 90 %; the three algorithms at 70 and 90 %",
         "goodput over the allocation, which is 0.965 where it is full; differences of it",
         "the printed 95 %; no difference (0)",
-        Points("{system}, {share} %", "used").at(system=STANDARD, share=shares, above=0.95),
+        Points("{system}, {share} %", "used", above=0.95).at(system=STANDARD, share=shares),
         Points("{a} less {b}, {share} %", "used, less").at(
             {"share": large, "a b": ((STANDARD, HIGH), (HIGH, SCALABLE))}
         ),
@@ -178,7 +173,7 @@ def figure_9_20(lab: Lab) -> Report:
         "HighSpeed TCP and Scalable TCP at 10 %",
         "goodput over that of Standard TCP",
         "1 within 5 %: the source has no tolerance",
-        Points("{a}, {share} %", "used, over").at(small, above=0.95, below=1.05),
+        Points("{a}, {share} %", "used, over", above=0.95, below=1.05).at(small),
         means="Small allocations do not make the algorithms equal on these hosts.",
         sets=STARTS,
     )
@@ -189,18 +184,17 @@ def figure_9_20(lab: Lab) -> Report:
         "HighSpeed TCP and Scalable TCP with large allocations",
         "what both classes carry over the link's rate; Scalable TCP at 90 %: the datagrams over their allocation",
         "a full link within 2 %; more than the allocation",
-        Points("{system}, {share} %", _link).at(system=(HIGH, SCALABLE), share=large, above=0.98),
-        Points("datagrams beside {system} at {share} %", _best_effort).at(beside, above=1),
+        Points("{system}, {share} %", used, above=0.98).at(system=(HIGH, SCALABLE), share=large),
+        Points("datagrams beside {system} at {share} %", _best_effort, above=1).at(beside),
         means="The link is not full at the places that fail, so best effort does not take all that is left.",
         sets=STARTS,
     )
-    return report
 
 
-@experiment(
-    "li2006/figure-9.24",
+@diffserv(
+    "figure-9.24",
     "Congestion moderation and WRED in assured forwarding (figures 9.23 to 9.26)",
-    "li2006/diffserv",
+    "diffserv",
     choices=(
         *HOSTS,
         "queues and first slow start: as in figure 9.20.",
@@ -208,14 +202,8 @@ def figure_9_20(lab: Lab) -> Report:
         "budget: about half a CPU minute at the first look.",
     ),
 )
-def figure_9_24(lab: Lab) -> Report:
+def figure_9_24(report: Chapter) -> None:
     """Scalable TCP with and without moderation, and without it with three drop profiles."""
-
-    def arm(chosen: str, at: Point) -> Arm:
-        made = assured(at["system"], at["share"], at.get("queue", DROPTAIL), moderate=at["how"] == "with moderation")
-        return made.set(ACKS.get(chosen, {}))
-
-    report = chapter(lab, arm=arm)
     rows = ((70, "with moderation", None, 0.5), (70, "without", 0.5, None), (90, "without", None, 0.5))
     report.claim(
         "L64",
@@ -241,11 +229,10 @@ def figure_9_24(lab: Lab) -> Report:
         "three profiles, of which the thesis prints no number, without moderation",
         "smallest window over the one that fills the class; without weighted RED it is in L64",
         "one half, as in L64",
-        Points("from {low} of {high} packets up to {percent:g} %", _smallest).at(
-            {"low high percent queue": profiles}, system=SCALABLE, share=90, how="without", above=0.5
+        Points("from {low} of {high} packets up to {percent:g} %", _smallest, above=0.5).at(
+            {"low high percent queue": profiles}, system=SCALABLE, share=90, how="without"
         ),
         tried="three profiles.",
         means="Weighted RED as gentle as these profiles does not keep the window from collapsing.",
         rule="some",
     )
-    return report

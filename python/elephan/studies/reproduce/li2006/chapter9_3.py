@@ -87,7 +87,7 @@ def figure_9_27(lab: Lab) -> Report:
         "both algorithms on the model of a path across the Atlantic and America",
         "median time until the window is the path's bandwidth-delay product",
         f"nearer to the printed {share:g} % of 300 s than to none or all of it",
-        Points("{system}", opened, how="median", unit="s").at(slow, above=75, below=225),
+        Points("{system}", opened, how="median", unit="s", above=75, below=225).at(slow),
         tried="three loss rates, of which none is printed.",
         means="The time depends on the losses of the path, which may keep the window from ever filling it.",
         sets=losses,

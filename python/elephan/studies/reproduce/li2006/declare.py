@@ -28,6 +28,11 @@ class Reading:
     under: Mapping[str, Read] = field(default_factory=dict)
 
 
+def used(run: Run) -> float:
+    """The utilisation of the bottleneck."""
+    return run.summary.utilisation or 0.0
+
+
 # What becomes of the readings of the runs at a point: a sample, its unit if that is not the reading's, and the statistic over repeats.
 HOW: Mapping[str, tuple[Read, str | None, Statistic]] = {
     "value": (lambda x: x, None, "mean"),
@@ -91,11 +96,14 @@ class Points:
 
     `name` has keys of the point in braces. `read` is a reading of the chapter by its name and, after a comma, what becomes of it;
     or it is what takes the runs of a point. With `how`, a function is a reading; if that is "point", it takes the point before the runs.
+    A place is bound `above` and `below`, or by such keys of its point; above 0 without any.
     """
 
     name: str
     read: str | Read
     how: str = "runs"
+    above: float | None = None
+    below: float | None = None
     unit: str | None = None
     statistic: Statistic | None = None
     may_collapse: tuple[int, ...] = ()
@@ -104,7 +112,7 @@ class Points:
     over: Grid = field(default_factory=dict)
 
     def at(self, grid: Grid = NONE, /, **more: Any) -> "Points":
-        """At a grid. Keys `above` and `below` bound a place, above 0 without either; `printed` is a published number, with its `error`."""
+        """At a grid. Its key `printed` is a published number, with its `error`."""
         return replace(self, grid={**grid, **more})
 
     def of(self, runs: Grid = NONE, /, **more: Any) -> "Points":
@@ -118,6 +126,8 @@ class Points:
 
 # Points of a claim: those of a grid, those of several that take turns at each point, or those that depend on the set of choices.
 Declared = Points | Sequence[Points] | Callable[[str], Points]
+# Printed numbers of a comparison: those at points, or those that a function makes for a set of choices.
+Rows = Points | Sequence[Quantity] | Callable[[str], Sequence[Quantity]]
 
 
 @dataclass(frozen=True)
@@ -170,27 +180,21 @@ class Chapter(Report):
         """The places of points under a set of choices."""
         made = []
         for at, name, arms, read, unit, statistic in self._made(of, chosen):
-            above, below = at.get("above"), at.get("below")
+            above, below = at.get("above", of.above), at.get("below", of.below)
             above = 0 if above is None and below is None else above
             made.append(Place(name, arms, read, above, below, unit, statistic, of.may_collapse))
         return made
 
-    def rows(
-        self,
-        group: str,
-        unit: str,
-        *declared: Points | Callable[[str], list[Quantity]],
-        variants: Mapping[str, str] = NONE,
-        **more: Any,
-    ) -> None:
+    def rows(self, group: str, unit: str, *declared: Rows, variants: Mapping[str, str] = NONE, **more: Any) -> None:
         """Compare printed numbers with ours, and show beside them what `variants` make of ours: sets of choices, and what each changes."""
         for chosen in (ONLY, *variants):
             rows: list[Quantity] = []
             for one in declared:
-                rows += self.quantities(one, chosen) if isinstance(one, Points) else one(chosen)
+                made = self.quantities(one, chosen) if isinstance(one, Points) else one
+                rows += made(chosen) if callable(made) else made
             name = f"{group}, {chosen}" if chosen else group
-            cause = {"cause_of": group, "changed": variants[chosen]} if chosen else {}
-            self.compare(name, unit, rows, **{"looks": self.looks, **cause, **more})
+            changed = {"cause_of": group, **more, "changed": variants[chosen]} if chosen else more
+            self.compare(name, unit, rows, **{"looks": self.looks, **changed})
 
     def quantities(self, of: Points, chosen: str = ONLY) -> list[Quantity]:
         """The printed numbers of points, with what is compared with them under a set of choices."""
@@ -227,18 +231,12 @@ class Chapter(Report):
 
 
 def declares(
-    make: Callable[[Lab], Chapter],
-    name: str,
-    title: str,
-    scenario: str | None = None,
-    *,
-    choices: Iterable[str] = (),
-    quick: bool = True,
+    make: Callable[[Lab], Chapter], name: str, title: str, scenario: str, **more: Any
 ) -> Callable[[Callable[[Chapter], None]], Callable[[Lab], Report]]:
-    """Register an experiment whose function declares what it has in the report that `make` gives. The rest is as for `experiment`."""
+    """Register an experiment whose function declares what it has in the report that `make` gives; `more` is as for `experiment`."""
 
     def register(function: Callable[[Chapter], None]) -> Callable[[Lab], Report]:
-        @experiment(name, title, scenario, choices=choices, quick=quick)
+        @experiment(f"li2006/{name}", title, f"li2006/{scenario}", **more)
         @wraps(function)
         def fill(lab: Lab) -> Report:
             report = make(lab)

@@ -83,8 +83,3 @@ def cc_of(system: str, chosen: str = AS_PRINTED) -> Any:
     """The value of `cc` in a scenario for an algorithm of the thesis, under a set of choices."""
     text = SETS[chosen].cc[system]
     return tomllib.loads(f"cc = {text}")["cc"] if text.startswith("{") else text
-
-
-def listed(values: Mapping[str, float], digits: int = 2) -> str:
-    """Numbers as text."""
-    return ", ".join(f"{name} {value:.{digits}f}" for name, value in values.items())
