@@ -255,6 +255,7 @@ def test_the_docs_list_the_features():
         assert f"| `{one.name}` | {one.meaning} | {one.low:g} to {one.high:g} |" in text
 
 
+@pytest.mark.slow
 def test_the_example_trains_a_policy_that_runs(tmp_path: Path):
     own = Path("python/elephan/examples/own")
     for name in ("train.py", "learned.py"):
