@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -252,3 +254,33 @@ def test_a_comparison_draws_the_same_numbers_for_all(tmp_path: Path):
     folder = result.save(tmp_path / "comparison")
     assert (folder / "cwnd.png").stat().st_size > 10_000
     assert len(pl.read_csv(folder / "table.csv")) == 2 * len(METRICS)
+
+
+def test_summaries_are_read_by_several_threads_at_once() -> None:
+    """msgspec prepares a class and its parts at first use; a thread that came meanwhile ended the process by SIGSEGV."""
+    script = """
+import threading, time
+from elephan.api.part import Part
+
+def slow():
+    # msgspec evaluates this type while it prepares the class around it: now comes another thread.
+    if not others:
+        others.append(threading.Thread(target=lambda: read.append(Outer.from_dict({"inner": {"x": 2.0}}))))
+        others[0].start()
+        for _ in range(1000):
+            time.sleep(0)
+    return float
+
+class Inner(Part):
+    x: "slow()"
+
+class Outer(Part):
+    inner: Inner
+
+others, read = [], []
+read.append(Outer.from_dict({"inner": {"x": 1.0}}))
+others[0].join()
+assert sorted(part.inner.x for part in read) == [1.0, 2.0]
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
