@@ -1,7 +1,5 @@
 // Requests to the server, and its responses. Errors use the words of the command line.
 
-import type { Table as Shown } from "./content";
-
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type Table = { [key: string]: Json };
 
@@ -67,22 +65,6 @@ export interface ResultEntry {
   tags: string[];
 }
 
-/** A comparison or a sweep. */
-export interface StudyState {
-  id: string;
-  kind: string;
-  name: string;
-  state: "running" | "cancelling" | "saving" | "done" | "cancelled" | "failed";
-  /** Runs; of a run in progress, its share. */
-  done: number;
-  total: number;
-  elapsed_s: number;
-  left_s: number | null;
-  folder: string | null;
-  text: string;
-  table: Shown | null;
-}
-
 /** The errors of a refused request, line by line. */
 export class Refusal extends Error {
   constructor(
@@ -114,10 +96,6 @@ export const api = {
   start: (document: Table, speed: number, save = true) => json<RunState>("/api/runs", { document, speed, save }),
   control: (id: string, what: { pause?: boolean; speed?: number; cancel?: boolean }) => json<RunState>(`/api/runs/${id}/control`, what),
   change: (id: string, what: Table) => json<{ document: Table }>(`/api/runs/${id}/change`, what),
-  studies: () => json<StudyState[]>("/api/studies"),
-  study: (id: string) => json<StudyState>(`/api/studies/${id}`),
-  startStudy: (what: Table) => json<StudyState>("/api/studies", what),
-  cancelStudy: (id: string) => json<StudyState>(`/api/studies/${id}/cancel`, {}),
   results: () => json<{ results: ResultEntry[]; trash: { key: string; name: string }[] }>("/api/results"),
   remove: (name: string) => json<{ key: string }>("/api/results/delete", { name }),
   restore: (key: string) => json<{ name: string }>("/api/results/restore", { key }),

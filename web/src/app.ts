@@ -8,15 +8,14 @@ import { Explore } from "./explore";
 import { listen, type Keys } from "./keys";
 import { mistakesOf } from "./live";
 import { ResultsList, resultsPage } from "./results";
-import { Studies } from "./study";
 import { isDark, setTheme } from "./theme";
 
 const THEME = "elephan-theme";
 const main = h("main", {});
-const TABS: [string, string][] = [["/#/", "Explore"], ["/#/study", "Studies"], ["/#/results", "Results"]];
+const TABS: [string, string][] = [["/#/", "Explore"], ["/#/results", "Results"]];
 
 /** The tab of each kind of address. */
-const PAGES: Record<string, string> = { "": "/#/", run: "/#/", study: "/#/study", results: "/#/results", compare: "/#/results" };
+const PAGES: Record<string, string> = { "": "/#/", run: "/#/", results: "/#/results", compare: "/#/results" };
 
 function toggleTheme(): void {
   const theme = isDark() ? "light" : "dark";
@@ -38,7 +37,6 @@ function header(about: About, help: () => void): HTMLElement {
 }
 
 let explore: Explore | null = null;
-let studies: Studies | null = null;
 /** What single keys do on the page that is shown. */
 let keys: Keys = {};
 
@@ -61,15 +59,6 @@ async function show(about: About): Promise<void> {
     const list = await new ResultsList().begin();
     keys = list.keys;
     main.replaceChildren(list.element);
-  }
-  else if (kind === "study" && names.length <= 1) {
-    // Its fields follow the scenario of Explore until a study is watched.
-    if (!names[0] && studies?.isIdle !== false) studies = new Studies(about);
-    studies ??= new Studies(about);
-    keys = studies.keys;
-    main.replaceChildren(studies.element);
-    if (names[0]) void studies.watch(names[0]);
-    else void studies.begin();
   } else if (kind === "compare" && names.length > 0) main.replaceChildren(await resultsPage(names));
   else if ((kind === "" && names.length === 0) || (kind === "run" && names.length === 1)) {
     explore ??= new Explore(about);
@@ -87,7 +76,7 @@ async function begin(): Promise<void> {
 
   const about = await api.about();
   const go = (to: string) => () => (location.href = to);
-  const help = listen({ e: ["Explore", go("/#/")], v: ["Studies", go("/#/study")], r: ["Results", go("/#/results")], t: ["light or dark", toggleTheme] }, () => keys);
+  const help = listen({ e: ["Explore", go("/#/")], r: ["Results", go("/#/results")], t: ["light or dark", toggleTheme] }, () => keys);
   document.body.prepend(header(about, help.open), main);
   addEventListener("hashchange", () => void show(about));
   await show(about);

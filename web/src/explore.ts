@@ -5,12 +5,14 @@ import { download, fileName, h } from "./dom";
 import { Form } from "./form";
 import { LiveRun, mistakesOf, type Connection } from "./live";
 import { tiles, updateTiles } from "./page";
-import { PRESETS, storedScenario, storeScenario } from "./presets";
+import { PRESETS } from "./presets";
 import { present } from "./present";
 import { Shapes, type Shape } from "./schema";
 import { Linked, TimeChart } from "./timechart";
 import { nameOf, Topology } from "./topology";
 
+/** The scenario that was edited last, in the storage of the browser. */
+const STORED = "elephan-scenario";
 const SPEEDS: [string, string][] = [["1", "real time"], ["2", "2 ×"], ["5", "5 ×"], ["10", "10 ×"], ["50", "50 ×"], ["0", "as fast as possible"]];
 /** Shortest time between two updates of the figures and of the drawing, in milliseconds: more cannot be read. */
 const FIGURES_MS = 120;
@@ -45,7 +47,8 @@ export class Explore {
 
   constructor(private readonly about: About) {
     this.scenario = new Shapes(about.schema).scenario;
-    this.load(storedScenario());
+    const stored = localStorage.getItem(STORED);
+    this.load(stored === null ? copy(PRESETS[0]!.document) : (JSON.parse(stored) as Table));
     this.controls.addEventListener("submit", (event) => {
       event.preventDefault();
       void this.start();
@@ -70,7 +73,7 @@ export class Explore {
   }
 
   private edited(): void {
-    storeScenario(this.form.document);
+    localStorage.setItem(STORED, JSON.stringify(this.form.document));
     clearTimeout(this.checking);
     this.checking = setTimeout(() => void this.check(), 200);
   }

@@ -9,7 +9,7 @@ import { Linked, TimeChart } from "./timechart";
 /** A value, and what follows it: its interval, and in how many repeats it is defined. */
 const VALUE = /^(\S+) ([±[(].*)$/;
 
-export function table(spec: Table, name: string): HTMLElement {
+function table(spec: Table, name: string): HTMLElement {
   const marked = new Set((spec.marked ?? []).map(([row, column]) => `${row} ${column}`));
   const rows = [spec.head.map((cell) => (cell.unit ? `${cell.text} (${cell.unit})` : cell.text)), ...spec.rows];
   const save = () => download(`${fileName(`${name}-${spec.title}`)}.csv`, csv(rows));
@@ -76,7 +76,7 @@ function group(spec: TimeGroup, name: string): HTMLElement {
 }
 
 /** Text that can be copied. */
-export function copyable(text: string): HTMLElement {
+function copyable(text: string): HTMLElement {
   const button = h("button", { type: "button", class: "quiet" }, "copy");
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(text);

@@ -51,8 +51,9 @@ export class ResultsList {
       h("header", {}, h("h1", {}, "Results"), this.results.length > 0 && this.compare),
       this.results.length > 0 ? h("div", { class: "row" }, this.search, this.count) : "",
       this.message,
-      ...(this.results.length > 0 ? scrolling("Results", table) : [h("div", { class: "empty" }, h("h2", {}, "No results yet"), h("p", {}, "This list has the runs, comparisons and sweeps that are started here, and the results folders that the command line writes."), h("p", {}, h("a", { href: "#/", class: "chip" }, "Explore")))]),
+      ...(this.results.length > 0 ? scrolling("Results", table) : [h("div", { class: "empty" }, h("h2", {}, "No results yet"), h("p", {}, "This list has the runs that are started here, and the results folders that the command line writes."), h("p", {}, h("a", { href: "#/", class: "chip" }, "Explore")))]),
       this.deleted,
+      h("p", { class: "note" }, "Comparisons and sweeps are started by ", h("code", {}, "elephan compare"), " and ", h("code", {}, "elephan sweep"), "."),
     );
     this.paint();
   }

@@ -34,9 +34,6 @@ class Limits:
     memory_bytes: int = 4_000_000_000
     # Seconds of computing time, whatever the estimate was.
     computing_s: float = 300.0
-    # Of a comparison or a sweep: its runs, and their events together, which take up to an hour.
-    study_runs: int = 500
-    study_events: int = 20_000_000_000
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for the page."""

@@ -36,7 +36,6 @@ from elephan.ui.library import Library
 from elephan.ui.limits import Limits, checked, loaded, mistakes
 from elephan.ui.live import LiveRun
 from elephan.ui.live_runs import LiveRuns, TooManyError
-from elephan.ui.studies import Studies, Study
 
 # Only from this page: no frames, no scripts or connections elsewhere.
 POLICY = (
@@ -63,14 +62,13 @@ def application(results: Path, *, token: str, hosts: frozenset[str], limits: Lim
     accepted values of the Host header; if it is empty, all are accepted.
     """
     limits = limits or Limits()
-    api = _Api(LiveRuns(limits, results), Studies(limits, results), Library(results), limits)
+    api = _Api(LiveRuns(limits, results), Library(results), limits)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        for going in (api.runs, api.studies):
-            going.cancel_all()
-            await run_in_threadpool(going.join)
+        api.runs.cancel_all()
+        await run_in_threadpool(api.runs.join)
 
     static = resources.files("elephan.ui") / "static"
     routes = [
@@ -85,10 +83,6 @@ def application(results: Path, *, token: str, hosts: frozenset[str], limits: Lim
         Route("/api/runs/{id}/messages", api.messages),
         Route("/api/runs/{id}/control", api.control, methods=["POST"]),
         Route("/api/runs/{id}/change", api.change, methods=["POST"]),
-        Route("/api/studies", api.list_studies),
-        Route("/api/studies", api.start_study, methods=["POST"]),
-        Route("/api/studies/{id}", api.study),
-        Route("/api/studies/{id}/cancel", api.cancel_study, methods=["POST"]),
         Route("/api/results", api.list_results),
         Route("/api/results/delete", api.delete, methods=["POST"]),
         Route("/api/results/restore", api.restore, methods=["POST"]),
@@ -263,8 +257,8 @@ def _speed(body: Mapping[str, Any], default: float | None) -> float | None:
 class _Api:
     """The routes of the API."""
 
-    def __init__(self, runs: LiveRuns, studies: Studies, library: Library, limits: Limits) -> None:
-        self.runs, self.studies, self.library, self.limits = runs, studies, library, limits
+    def __init__(self, runs: LiveRuns, library: Library, limits: Limits) -> None:
+        self.runs, self.library, self.limits = runs, library, limits
         # Shows a page whether it still talks to the same server.
         self.boot = secrets.token_hex(8)
 
@@ -366,29 +360,6 @@ class _Api:
             start = number + 1
         headers = {"X-Accel-Buffering": "no"}
         return StreamingResponse(_follow(run, start), media_type="text/event-stream", headers=headers)
-
-    async def list_studies(self, _: Request) -> Response:
-        return JSONResponse([study.describe(table=False) for study in self.studies.all()])
-
-    async def start_study(self, request: Request) -> Response:
-        """Start a comparison or a sweep."""
-        study = await run_in_threadpool(self.studies.start, await _body(request))
-        return JSONResponse(study.describe(), status_code=201)
-
-    def _study(self, request: Request) -> Study:
-        study = self.studies.get(request.path_params["id"])
-        if study is None:
-            raise HTTPException(404, "expected one of this server's studies, found none; it may have been restarted")
-        return study
-
-    async def study(self, request: Request) -> Response:
-        return JSONResponse(self._study(request).describe())
-
-    async def cancel_study(self, request: Request) -> Response:
-        """End a study after the runs in progress."""
-        study = self._study(request)
-        study.cancel()
-        return JSONResponse(study.describe())
 
     async def list_results(self, _: Request) -> Response:
         """All results, and those in the trash."""
