@@ -99,7 +99,7 @@ def test_a_run_is_told_of_saved_and_the_same_as_on_the_command_line(client: Test
     # A page that reconnects continues reading where it stopped.
     again = _messages(client, started.json()["id"], **{"last-event-id": str(len(messages) - 2)})
     assert again == messages[-1:]
-    assert [entry["name"] for entry in client.get("/api/results").json()["results"]] == [folder]
+    assert [entry["name"] for entry in client.get("/api/results").json()] == [folder]
     assert client.get("/api/content", params={"name": folder}).json()["kind"] == "run"
     report = client.get("/api/report", params={"name": folder})
     assert "attachment" in report.headers["content-disposition"]
@@ -438,9 +438,7 @@ def test_runs_stand_beside_each_other(client: TestClient) -> None:
 def test_a_sweep_of_the_command_line_is_listed_and_opened(client: TestClient, tmp_path: Path) -> None:
     scenario = elephan.Scenario({**DOCUMENT, "sweep": {"path.rtt": ["10 ms", "20 ms"]}})
     elephan.sweep(elephan.load(_file(tmp_path, scenario)), tmp_path / "results" / "grid").run()
-    assert [(entry["name"], entry["kind"]) for entry in client.get("/api/results").json()["results"]] == [
-        ("grid", "sweep")
-    ]
+    assert [(entry["name"], entry["kind"]) for entry in client.get("/api/results").json()] == [("grid", "sweep")]
     content = client.get("/api/content", params={"name": "grid"}).json()
     assert [row[0] for row in content["tables"][0]["rows"]] == ["10 ms", "20 ms"]
 

@@ -26,7 +26,6 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 import elephan
-from elephan.base.folders import check_new, only_writer
 from elephan.cli import app as command_line
 from elephan.ui import connections
 from elephan.ui.library import Library
@@ -539,47 +538,6 @@ def test_a_foreign_part_is_no_part(results: Path, tmp_path: Path) -> None:
     assert len(elephan.Dataset(folder).samples("flows")) == 1
     assert subprocess_free(["report", str(folder)]).exit_code == 0
     assert subprocess_free(["query", str(folder)]).exit_code == 0
-
-
-def test_results_are_tagged_deleted_and_restored(results: Path, tmp_path: Path) -> None:
-    root = tmp_path / "results"
-    shutil.copytree(results, root)
-
-    def post(client: TestClient, what: str, **body: object) -> tuple[int, dict[str, Any]]:
-        answer = client.post(f"/api/results/{what}", json=body)
-        return answer.status_code, answer.json()
-
-    def listed(client: TestClient) -> dict[str, list[str]]:
-        return {entry["name"]: entry["tags"] for entry in client.get("/api/results").json()["results"]}
-
-    with client_of(root) as client:
-        assert post(client, "tags", name="sweep", tags=["for the paper", "draft"])[0] == 200
-        for tags in (["x" * 31], ["a\nb"], [""], ["x"] * 9, [1], "x"):
-            assert post(client, "tags", name="sweep", tags=tags)[0] == 422
-        before = listed(client)
-        assert before["sweep"] == ["for the paper", "draft"]
-        status, told = post(client, "delete", name="sweep")
-        assert status == 200
-        assert listed(client) == {name: tags for name, tags in before.items() if name != "sweep"}
-        assert client.get("/api/results").json()["trash"] == [{"key": told["key"], "name": "sweep"}]
-        # Nothing that the list does not have: a part of a result, and what is in the trash already.
-        inner = next((root / "comparison" / "runs").iterdir()).relative_to(root)
-        for name in (str(inner), f".elephan-trash/{told['key']}/results", "..", "", "none", 7):
-            assert post(client, "delete", name=name)[0] == 404, name
-        for key in ("none", "0" * 16, f"../.elephan-trash/{told['key']}", None):
-            assert post(client, "restore", key=key)[0] == 422, key
-        (root / "sweep").mkdir()
-        status, refused = post(client, "restore", key=told["key"])
-        assert (status, "expected no such results" in refused["mistakes"][0]["problem"]) == (422, True)
-        (root / "sweep").rmdir()
-        assert post(client, "restore", key=told["key"]) == (200, {"name": "sweep"})
-        assert listed(client) == before
-        with only_writer(root / "sweep", "sweep"):
-            assert post(client, "delete", name="sweep")[0] == 422
-        assert listed(client) == before
-    # Tags are no obstacle to a command that replaces results.
-    Library(root).tag(root / "run", ["old"])
-    check_new(root / "run", force=True)
 
 
 def test_a_run_a_comparison_and_a_sweep_stand_beside_each_other(results: Path) -> None:

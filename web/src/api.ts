@@ -62,7 +62,6 @@ export interface ResultEntry {
   written: string;
   /** The reason why it cannot be read; empty if it can. */
   problem: string;
-  tags: string[];
 }
 
 /** The errors of a refused request, line by line. */
@@ -96,10 +95,7 @@ export const api = {
   start: (document: Table, speed: number, save = true) => json<RunState>("/api/runs", { document, speed, save }),
   control: (id: string, what: { pause?: boolean; speed?: number; cancel?: boolean }) => json<RunState>(`/api/runs/${id}/control`, what),
   change: (id: string, what: Table) => json<{ document: Table }>(`/api/runs/${id}/change`, what),
-  results: () => json<{ results: ResultEntry[]; trash: { key: string; name: string }[] }>("/api/results"),
-  remove: (name: string) => json<{ key: string }>("/api/results/delete", { name }),
-  restore: (key: string) => json<{ name: string }>("/api/results/restore", { key }),
-  tag: (name: string, tags: string[]) => json<{ tags: string[] }>("/api/results/tags", { name, tags }),
+  results: () => json<ResultEntry[]>("/api/results"),
   content: <T>(names: string[]) => json<T>(`/api/content?${names.map((name) => `name=${encodeURIComponent(name)}`).join("&")}`),
   reportUrl: (name: string) => `/api/report?name=${encodeURIComponent(name)}`,
 };

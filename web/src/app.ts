@@ -56,7 +56,7 @@ async function show(about: About): Promise<void> {
   if (location.pathname !== "/") main.replaceChildren(unknown(location.pathname));
   else if (kind === "results" && names.length > 0) main.replaceChildren(await resultsPage([names.join("/")]));
   else if (kind === "results") {
-    const list = await new ResultsList().begin();
+    const list = new ResultsList(await api.results());
     keys = list.keys;
     main.replaceChildren(list.element);
   } else if (kind === "compare" && names.length > 0) main.replaceChildren(await resultsPage(names));

@@ -227,7 +227,7 @@ test("a first visit shows a finished run without writing it, and keys act outsid
   }
 });
 
-test("results are searched, sorted, tagged, deleted and restored", async () => {
+test("results are searched and sorted", async () => {
   await open();
   await page.click("nav >> text=Results");
   const names = () => texts(".results tbody th");
@@ -236,17 +236,7 @@ test("results are searched, sorted, tagged, deleted and restored", async () => {
   await page.click("thead >> text=folder");
   assert.deepEqual(await names(), [...all].sort(new Intl.Collator("en", { numeric: true }).compare));
   const one = all.at(-1);
-  await page.click(`[aria-label="tag ${one}"]`);
-  await page.keyboard.type("draft, of today");
-  await page.keyboard.press("Enter");
-  await page.waitForSelector(".tag:text-is('of today')");
-  await page.fill("#search", "OF TODAY");
-  assert.deepEqual(await names(), [one]);
-  await page.click(`[aria-label="Delete ${one}"]`);
-  await page.waitForSelector(".banner:has-text('Deleted')");
-  assert.deepEqual(await names(), []);
-  await page.click("text=undo");
-  await page.waitForSelector(".tag:text-is('of today')");
+  await page.fill("#search", `${one.toUpperCase()} run`);
   assert.deepEqual(await names(), [one]);
 });
 

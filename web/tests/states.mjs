@@ -83,10 +83,6 @@ export async function everyState(page, folder, look) {
     await page.keyboard.press("Escape");
     elephan("compare", "--rate", "10Mbit/s", "--rtt", "40ms", "--cc", "reno,htcp", "--duration", "30s", "--repeat", "3", "--out", `${results}/compare-10-Mbit-s`);
     await page.click("nav >> text=Results");
-    await page.click("[aria-label='tag two-flows-1']");
-    await page.keyboard.type("paper, 100 Mbit/s");
-    await page.keyboard.press("Enter");
-    await page.waitForSelector(".tag");
     await page.locator("[aria-label^='Select compare']").check();
     await page.locator("[aria-label='Select two-flows-1']").check();
     await look("results");

@@ -84,9 +84,6 @@ def application(results: Path, *, token: str, hosts: frozenset[str], limits: Lim
         Route("/api/runs/{id}/control", api.control, methods=["POST"]),
         Route("/api/runs/{id}/change", api.change, methods=["POST"]),
         Route("/api/results", api.list_results),
-        Route("/api/results/delete", api.delete, methods=["POST"]),
-        Route("/api/results/restore", api.restore, methods=["POST"]),
-        Route("/api/results/tags", api.tag, methods=["POST"]),
         Route("/api/content", api.content),
         Route("/api/report", api.report),
     ]
@@ -362,37 +359,7 @@ class _Api:
         return StreamingResponse(_follow(run, start), media_type="text/event-stream", headers=headers)
 
     async def list_results(self, _: Request) -> Response:
-        """All results, and those in the trash."""
-        results = await run_in_threadpool(self.library.all)
-        return JSONResponse({"results": results, "trash": await run_in_threadpool(self.library.trash)})
-
-    def _listed(self, body: Mapping[str, Any]) -> Path:
-        name = body.get("name")
-        folder = self.library.listed(name) if isinstance(name, str) else None
-        if folder is None:
-            raise HTTPException(404, "expected the name of a result in the list, found another or none")
-        return folder
-
-    async def delete(self, request: Request) -> Response:
-        """Move a result into the trash."""
-        folder = self._listed(await _body(request))
-        return JSONResponse({"key": await run_in_threadpool(self.library.delete, folder)})
-
-    async def restore(self, request: Request) -> Response:
-        """Move a result back from the trash."""
-        key = (await _body(request)).get("key")
-        if not isinstance(key, str):
-            raise _core.ScenarioError("key: expected that of deleted results, found none")
-        return JSONResponse({"name": await run_in_threadpool(self.library.restore, key)})
-
-    async def tag(self, request: Request) -> Response:
-        """Replace the tags of a result."""
-        body = await _body(request)
-        folder, tags = self._listed(body), body.get("tags")
-        if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-            raise _core.ScenarioError("tags: expected a list of texts, found something else")
-        await run_in_threadpool(self.library.tag, folder, tags)
-        return JSONResponse({"tags": tags})
+        return JSONResponse(await run_in_threadpool(self.library.all))
 
     async def content(self, request: Request) -> Response:
         """The content of a result, or of several runs side by side."""
