@@ -3,10 +3,9 @@
 import { api, type About, type Json, type Mistake, type Table } from "./api";
 import { download, fileName, h } from "./dom";
 import { Form } from "./form";
-import { LiveRun, mistakesOf, type Connection } from "./live";
+import { LiveRun, mistakesOf, type Connection, type Plan } from "./live";
 import { tiles, updateTiles } from "./page";
 import { PRESETS } from "./presets";
-import { present } from "./present";
 import { Shapes, type Shape } from "./schema";
 import { Linked, TimeChart } from "./timechart";
 import { nameOf, Topology } from "./topology";
@@ -231,7 +230,7 @@ export class Explore {
     if (state === "restarted") {
       const again = h("button", { type: "button" }, "repeat the run");
       again.addEventListener("click", () => {
-        if (this.run?.document) this.load(copy(this.run.document));
+        if (this.run?.plan) this.load(copy(this.run.plan.document));
         void api.about().then((about) => {
           Object.assign(this.about, about);
           void this.start();
@@ -243,16 +242,17 @@ export class Explore {
 
   private moved(): void {
     const run = this.run!;
-    if (run.duration > 0) this.linked.extent = [0, run.duration];
+    if (run.plan === null) return;
+    this.linked.extent = [0, run.plan.duration_s];
     const data = run.charts();
-    if (this.charts.length === 0 && run.document) {
-      this.charts = data.map((chart) => new TimeChart(chart, this.linked, run.name));
+    if (this.charts.length === 0) {
+      this.charts = data.map((chart) => new TimeChart(chart, this.linked, run.plan!.name));
       this.area.replaceChildren(this.topology.element, ...this.charts.map((chart) => chart.element));
     } else {
       this.charts.forEach((chart, k) => chart.update(data[k]!));
     }
-    this.paintFigures();
-    const shown = `${run.state} ${run.speed} ${run.folder} ${run.labels.length} ${JSON.stringify([run.document, present(run.links, run.linkChanges, this.linkChosen || run.linkNames[0] || "", run.time)])}`;
+    this.paintFigures(run.plan);
+    const shown = JSON.stringify([run.state, run.speed, run.folder, run.plan.document, run.present(this.linkChosen || run.linkNames[0] || "")]);
     if (shown !== this.drawn) {
       this.drawn = shown;
       this.paintBar();
@@ -262,28 +262,28 @@ export class Explore {
   }
 
   /** The figures and the drawing of the network. */
-  private paintFigures(): void {
+  private paintFigures(plan: Plan): void {
     const run = this.run!;
-    if (!run.document || (!run.isOver && performance.now() - this.painted < FIGURES_MS)) return;
+    if ((!run.isOver && performance.now() - this.painted < FIGURES_MS)) return;
     this.painted = performance.now();
     updateTiles(this.figures, run.figures());
-    this.topology.update(run.document, run.flowNames, run.moment());
+    this.topology.update(plan, run.moment());
   }
 
   private progress(): void {
     const run = this.run;
     const bar = this.bar.querySelector("progress");
     const text = this.bar.querySelector(".time");
-    if (!run || !bar || !text) return;
-    bar.max = run.duration;
+    if (!run?.plan || !bar || !text) return;
+    bar.max = run.plan.duration_s;
     bar.value = run.time;
-    text.textContent = `${run.time.toFixed(1)} s of ${run.duration} s`;
+    text.textContent = `${run.time.toFixed(1)} s of ${run.plan.duration_s} s`;
   }
 
   private paintBar(): void {
     const run = this.run;
     // Until its first message, nothing is known of a run.
-    const isKnown = run !== null && run.document !== null;
+    const isKnown = run !== null && run.plan !== null;
     const active = isKnown && (run.state === "running" || run.state === "paused");
     const button = (text: string, act: () => void, kind = "", extra: Record<string, unknown> = {}) => h("button", { type: "button", class: kind || undefined, onclick: act, ...extra }, text);
     const speeds = h("select", { "aria-label": "Speed" }, ...SPEEDS.map(([value, text]) => h("option", { value, selected: value === this.speed }, text)));
@@ -293,7 +293,7 @@ export class Explore {
     });
     const focused = document.activeElement instanceof HTMLElement && this.bar.contains(document.activeElement) ? document.activeElement.textContent : null;
     const parts = [
-      h("h1", {}, run?.name || "Explore"),
+      h("h1", {}, run?.plan?.name || "Explore"),
       button("Start", () => void this.start(), active ? "plain" : "", { id: "start" }),
       ...(active
         ? [
@@ -332,11 +332,19 @@ export class Explore {
   /** The controls for changes during a run. */
   private changes(run: LiveRun): HTMLElement {
     const cc = h("select", { "aria-label": "Algorithm of the new flow" }, ...this.about.algorithms.map(({ name, title }) => h("option", { value: name, title, selected: name === "reno" }, name)));
-    const flows = (run.document?.["flow"] as Table[] | undefined) ?? [];
+    const flows = (run.plan?.document["flow"] as Table[] | undefined) ?? [];
     const place = flows.at(-1) ?? {};
     const ends = Object.fromEntries(Object.entries(place).filter(([key]) => key === "from" || key === "to"));
     const add = h("button", { type: "button", class: "plain", id: "add-now", onclick: () => void this.change(run, { flow: { cc: cc.value, ...ends } }) }, "add flow now");
-    const which = h("select", { "aria-label": "Flow to stop" }, ...flows.flatMap((flow, k) => (flow["stop"] === undefined ? [h("option", { value: String(k) }, run.labels[k] ? `flow ${k + 1} (${run.labels[k]!})` : `flow ${k + 1}`)] : [])));
+    // A table of the file stands for `count` flows.
+    let last = 0;
+    const options = flows.map((flow, k) => {
+      const first = last + 1;
+      last += Number(flow["count"] ?? 1);
+      const name = last > first ? `flows ${first} to ${last}` : `flow ${first}`;
+      return flow["stop"] === undefined && h("option", { value: String(k) }, `${name} (${run.plan!.labels[first - 1]!})`);
+    });
+    const which = h("select", { "aria-label": "Flow to stop" }, ...options);
     const stop = h("button", { type: "button", class: "plain", onclick: () => void this.change(run, { stop: Number(which.value) }) }, "stop flow now");
     return h(
       "div",
@@ -350,9 +358,9 @@ export class Explore {
   /** The form for changing a link, with its present values. It keeps its input until these change. */
   private linkChange(run: LiveRun): HTMLElement | null {
     const event = this.scenario.fields.find(([name]) => name === "event")?.[1].item;
-    if (!event || !run.document || run.linkNames.length === 0) return null;
+    if (!event || run.linkNames.length === 0) return null;
     this.linkChosen ||= run.linkNames[0]!;
-    const now = present(run.links, run.linkChanges, this.linkChosen, run.time);
+    const now = run.present(this.linkChosen);
     const shown = JSON.stringify([run.id, this.linkChosen, now]);
     if (this.linkForm?.shown === shown) return this.linkForm.element;
     const form = new Form({ ...now }, () => undefined);
@@ -398,7 +406,7 @@ export class Explore {
   }
 
   private async exportFile(): Promise<void> {
-    const document = this.run?.document ?? this.form.document;
+    const document = this.run?.plan?.document ?? this.form.document;
     try {
       download(`${fileName(String(document["name"] ?? "scenario"))}.toml`, await api.file(document), "application/toml");
     } catch (error) {

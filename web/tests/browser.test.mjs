@@ -58,10 +58,13 @@ async function saved(click) {
 test("a run is started, drawn while it goes on, changed, exported, finished and opened again", async () => {
   await open();
   await slowly();
+  await page.locator("[data-key='flow.0.count'] input").evaluate((input) => { input.value = "2"; input.dispatchEvent(new Event("input")); });
   await page.click("#start");
   await state("running");
   await page.waitForFunction(() => Number(document.querySelector("[data-chart=cwnd]")?.dataset.samples) > 5);
   const early = await samples();
+  // A table of the file can stand for several flows.
+  assert.deepEqual(await texts("[aria-label='Flow to stop'] option"), ["flows 1 to 2 (htcp)", "flow 3 (htcp)"]);
   assert.ok(early < 590, `drawn at ${early} samples`);
   await page.selectOption("[aria-label='Algorithm of the new flow']", "scalable");
   await page.click("#add-now");
@@ -202,6 +205,19 @@ test("several links, and every algorithm, have controls", async () => {
   await page.click("#start");
   await state("done");
   assert.equal(await page.locator("[data-chart=queue] .legend li").count(), 3);
+});
+
+test("a flow against the direction of a link is drawn on it", async () => {
+  await open();
+  const link = { name: "only", from: "a", to: "b", rate: "10 Mbit/s", delay: "10 ms" };
+  const flow = [{ cc: "reno", from: "a", to: "b" }, { cc: "htcp", from: "b", to: "a" }];
+  await page.evaluate((document) => localStorage.setItem("elephan-scenario", JSON.stringify(document)), { name: "both-ways", duration: "2 s", link: [link], flow });
+  await page.reload();
+  await page.selectOption("[aria-label=Speed]", "0");
+  await page.click("#start");
+  await page.waitForSelector(".runbar :text('2.0 s of 2 s')");
+  await state("done");
+  assert.deepEqual(await texts(".topology polyline title"), ["flow 1: reno", "flow 2: htcp"]);
 });
 
 test("a first visit shows a finished run without writing it, and keys act outside of fields", async () => {
