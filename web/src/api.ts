@@ -1,17 +1,13 @@
 // Requests to the server, and its responses. Errors use the words of the command line.
 
+import { h } from "./dom";
+
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type Table = { [key: string]: Json };
 
 export interface Mistake {
   key: string;
   problem: string;
-}
-
-export interface Entry {
-  name: string;
-  title: string;
-  source: string;
 }
 
 /** A chart of a run over time: title, unit and meaning are declared with its column; values times `factor` are in that unit. */
@@ -40,10 +36,8 @@ export interface About {
   version: string;
   boot: string;
   schema: Table;
-  algorithms: Entry[];
-  slow_starts: Entry[];
+  algorithms: { name: string; title: string }[];
   charts: ChartEntry[];
-  limits: Record<string, number>;
 }
 
 export interface RunState {
@@ -65,14 +59,26 @@ export interface ResultEntry {
 }
 
 /** The errors of a refused request, line by line. */
-export class Refusal extends Error {
+class Refusal extends Error {
   constructor(
     readonly status: number,
     readonly mistakes: Mistake[],
   ) {
-    super(mistakes.map(({ key, problem }) => (key ? `${key}: ${problem}` : problem)).join("\n"));
+    super(mistakes.map(({ problem }) => problem).join("\n"));
   }
 }
+
+/** Whether a request was refused because the server has another token. */
+export const isShut = (error: unknown): boolean => error instanceof Refusal && error.status === 401;
+
+/** The errors of a refused request. */
+export function mistakesOf(error: unknown): Mistake[] {
+  if (error instanceof Refusal) return error.mistakes;
+  throw error;
+}
+
+/** Errors as paragraphs. */
+export const paragraphs = (mistakes: Mistake[]): HTMLElement[] => mistakes.map(({ key, problem }) => h("p", {}, key ? `${key}: ${problem}` : problem));
 
 async function ask(path: string, body?: unknown): Promise<Response> {
   const options = body === undefined ? {} : { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
@@ -88,7 +94,7 @@ const json = async <T>(path: string, body?: unknown): Promise<T> => (await (awai
 
 export const api = {
   about: () => json<About>("/api/about"),
-  check: (document: Table) => json<{ mistakes: Mistake[]; resolved: Table }>("/api/check", { document }),
+  check: (document: Table) => json<{ mistakes: Mistake[] }>("/api/check", { document }),
   file: async (document: Table) => (await ask("/api/file", { document })).text(),
   open: (text: string) => json<{ document: Table }>("/api/open", { text }),
   runs: () => json<RunState[]>("/api/runs"),

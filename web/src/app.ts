@@ -2,11 +2,10 @@
 
 import "./style.css";
 import "./app.css";
-import { api, type About } from "./api";
-import { h } from "./dom";
+import { api, mistakesOf, paragraphs, type About } from "./api";
+import { button, empty, h } from "./dom";
 import { Explore } from "./explore";
 import { listen, type Keys } from "./keys";
-import { mistakesOf } from "./live";
 import { ResultsList, resultsPage } from "./results";
 import { isDark, setTheme } from "./theme";
 
@@ -31,8 +30,8 @@ function header(about: About, help: () => void): HTMLElement {
     ...TABS.map(([to, text]) => h("a", { href: to, class: "tab" }, text)),
     h("span", { class: "grow" }),
     h("span", { class: "version" }, about.version),
-    h("button", { type: "button", class: "quiet", onclick: help, "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts" }, "?"),
-    h("button", { type: "button", class: "quiet", onclick: toggleTheme, "aria-label": "light / dark", title: "light / dark" }, "◐"),
+    button("?", "quiet", help, { "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts" }),
+    button("◐", "quiet", toggleTheme, { "aria-label": "light / dark", title: "light / dark" }),
   );
 }
 
@@ -41,7 +40,7 @@ let explore: Explore | null = null;
 let keys: Keys = {};
 
 function unknown(address: string): HTMLElement {
-  return h("section", { class: "empty" }, h("h1", {}, "No page at this address"), h("p", {}, h("code", {}, address)), h("p", {}, ...TABS.flatMap(([to, text]) => [h("a", { href: to, class: "chip" }, text)])));
+  return empty("h1", "No page at this address", h("code", {}, address), h("p", {}, ...TABS.map(([to, text]) => h("a", { href: to, class: "chip" }, text))));
 }
 
 async function show(about: About): Promise<void> {
@@ -56,9 +55,10 @@ async function show(about: About): Promise<void> {
   if (location.pathname !== "/") main.replaceChildren(unknown(location.pathname));
   else if (kind === "results" && names.length > 0) main.replaceChildren(await resultsPage([names.join("/")]));
   else if (kind === "results") {
-    const list = new ResultsList(await api.results());
-    keys = list.keys;
-    main.replaceChildren(list.element);
+    const results = await api.results();
+    const list = results.length > 0 ? new ResultsList(results) : null;
+    keys = list?.keys ?? {};
+    main.replaceChildren(list?.element ?? empty("h1", "No results yet", "This list has the runs that are started here, and what commands such as elephan compare and elephan sweep write.", h("a", { href: "#/", class: "chip" }, "Explore")));
   } else if (kind === "compare" && names.length > 0) main.replaceChildren(await resultsPage(names));
   else if ((kind === "" && names.length === 0) || (kind === "run" && names.length === 1)) {
     explore ??= new Explore(about);
@@ -84,5 +84,5 @@ async function begin(): Promise<void> {
 }
 
 begin().catch((error: unknown) => {
-  document.body.append(h("main", {}, h("section", { class: "empty" }, h("h1", {}, "The server refused this page"), ...mistakesOf(error).map(({ problem }) => h("p", {}, problem)))));
+  document.body.append(h("main", {}, empty("h1", "The server refused this page", ...paragraphs(mistakesOf(error)))));
 });

@@ -1,7 +1,6 @@
 // A run in progress: turns messages of the server into growing lines.
 
-import type { About, ChartEntry, Mistake, Table, Tile } from "./api";
-import { api, Refusal } from "./api";
+import { api, isShut, type About, type ChartEntry, type Table, type Tile } from "./api";
 import type { Mark } from "./content";
 import { number } from "./dom";
 import type { ChartData, ChartLine } from "./timechart";
@@ -103,9 +102,6 @@ class Grid {
   }
 }
 
-/** The order of the charts on the page. */
-const ORDER = ["cwnd", "goodput", "queue", "srtt", "utilisation", "drops"];
-
 /** What the page shows of a run. */
 export class LiveRun {
   /** Null until the first message. */
@@ -196,7 +192,7 @@ export class LiveRun {
       await new Promise((done) => setTimeout(done, 700));
       const about = await api.about().catch((error: unknown) => {
         // A different server process, which has a different token and does not have this run.
-        if (error instanceof Refusal && error.status === 401) this.connection("shut");
+        if (isShut(error)) this.connection("shut");
         return null;
       });
       if (about === null) continue;
@@ -348,17 +344,10 @@ export class LiveRun {
       const lines: ChartLine[] = names[of].map((name, k) => ({ name, colour: k, values: grid.lines[k] ?? [] }));
       return { id, title, unit, meaning, note, steps: id === "drops", x: grid.x, lines, marks, window: [from_s, to_s] };
     };
-    return [...this.about.charts].sort((a, b) => ORDER.indexOf(a.id) - ORDER.indexOf(b.id)).map(make);
+    return this.about.charts.map(make);
   }
 
   private chartsOf(of: ChartEntry["of"]): ChartEntry[] {
     return this.about.charts.filter((chart) => chart.of === of);
   }
-}
-
-/** The errors of a refused request. */
-export function mistakesOf(error: unknown): Mistake[] {
-  const found = (error as { mistakes?: Mistake[] }).mistakes;
-  if (found) return found;
-  throw error;
 }

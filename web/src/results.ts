@@ -1,10 +1,9 @@
 // Stored results: the list, one of them, or several side by side.
 
-import { api, type ResultEntry } from "./api";
+import { api, mistakesOf, paragraphs, type ResultEntry } from "./api";
 import type { Content } from "./content";
-import { h, scrolling } from "./dom";
+import { button, empty, h, scrolling } from "./dom";
 import type { Keys } from "./keys";
-import { mistakesOf } from "./live";
 import { page } from "./page";
 
 const COMPARED = ["run", "comparison", "sweep"];
@@ -23,17 +22,15 @@ export class ResultsList {
   private readonly body = h("tbody", {});
   private readonly head = h("tr", {});
   private readonly count = h("span", { class: "note", role: "status" });
-  private readonly compare = h("button", { type: "button", id: "compare", onclick: () => (location.hash = `#/compare/${[...this.chosen].map(encodeURIComponent).join("/")}`) });
+  private readonly compare = button("", "", () => (location.hash = `#/compare/${[...this.chosen].map(encodeURIComponent).join("/")}`), { id: "compare" });
 
   constructor(private readonly results: ResultEntry[]) {
-    const isEmpty = results.length === 0;
-    const empty = [h("h2", {}, "No results yet"), h("p", {}, "This list has the runs that are started here, and the results folders that the command line writes."), h("p", {}, h("a", { href: "#/", class: "chip" }, "Explore"))];
     this.element = h(
       "section",
       { class: "table results" },
-      h("header", {}, h("h1", {}, "Results"), !isEmpty && this.compare),
-      !isEmpty && h("div", { class: "row" }, this.search, this.count),
-      ...(isEmpty ? [h("div", { class: "empty" }, ...empty)] : scrolling("Results", h("table", {}, h("thead", {}, this.head), this.body))),
+      h("header", {}, h("h1", {}, "Results"), this.compare),
+      h("div", { class: "row" }, this.search, this.count),
+      ...scrolling("Results", h("table", {}, h("thead", {}, this.head), this.body)),
       h("p", { class: "note" }, "Comparisons and sweeps are started by ", h("code", {}, "elephan compare"), " and ", h("code", {}, "elephan sweep"), "."),
     );
     this.paint();
@@ -58,8 +55,8 @@ export class ResultsList {
       h("td", {}),
       ...COLUMNS.map(([column, name]) => {
         const isBy = column === by;
-        const button = h("button", { type: "button", class: "sort", onclick: () => this.order(column) }, name, h("span", { "aria-hidden": "true" }, isBy ? (down ? " ↓" : " ↑") : ""));
-        return h("th", { scope: "col", "aria-sort": isBy ? (down ? "descending" : "ascending") : undefined }, button);
+        const arrow = h("span", { "aria-hidden": "true" }, isBy ? (down ? " ↓" : " ↑") : "");
+        return h("th", { scope: "col", "aria-sort": isBy ? (down ? "descending" : "ascending") : undefined }, button(name, "sort", () => this.order(column)), arrow);
       }),
     );
     this.body.replaceChildren(...shown.map((result) => this.row(result)));
@@ -98,6 +95,6 @@ export async function resultsPage(names: string[]): Promise<HTMLElement> {
     const tools = h("p", { class: "row" }, h("a", { href: "#/results" }, "all results"), names.length === 1 ? h("a", { href: api.reportUrl(names[0]!), download: "" }, "download report") : null);
     return h("div", {}, tools, page(content));
   } catch (error) {
-    return h("section", { class: "empty" }, h("h1", {}, "These results cannot be shown"), ...mistakesOf(error).map(({ problem }) => h("p", {}, problem)), h("p", {}, h("a", { href: "#/results", class: "chip" }, "all results")));
+    return empty("h1", "These results cannot be shown", ...paragraphs(mistakesOf(error)), h("a", { href: "#/results", class: "chip" }, "all results"));
   }
 }

@@ -232,7 +232,7 @@ test("a first visit shows a finished run without writing it, and keys act outsid
     await field("path.rate").blur();
     assert.equal(new URL(page.url()).hash, "");
     await page.keyboard.press("r");
-    await page.waitForSelector("h2:has-text('No results yet')");
+    await page.waitForSelector("h1:has-text('No results yet')");
     for (const [address, text] of [["#/elsewhere", "No page at this address"], ["#/run/none", "No run at this address"], ["#/results/none", "cannot be shown"]]) {
       await page.goto(`http://127.0.0.1:${other.port}/${address}`);
       await page.waitForSelector(`.empty:has-text("${text}")`);

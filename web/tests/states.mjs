@@ -36,7 +36,7 @@ export async function everyState(page, folder, look) {
     await state("done");
     await look("example");
     await page.goto(`${origin}/#/results`);
-    await page.waitForSelector("h2:has-text('No results yet')");
+    await page.waitForSelector("h1:has-text('No results yet')");
     await look("empty");
     await page.goto(`${origin}/#/`);
     await field("path.rate").fill("fast");

@@ -26,7 +26,7 @@ from elephan.api.scenario import Scenario
 from elephan.engines import guest
 from elephan.engines.sim import from_columns
 from elephan.report.read import tiles
-from elephan.ui.limits import Limits, amount, checked
+from elephan.ui.limits import Limits, checked
 
 # Minimum time between messages: a screen cannot show more.
 SECONDS_BETWEEN = 0.04
@@ -97,7 +97,7 @@ class LiveRun:
             "name": self.scenario.name,
             "state": self.state,
             "time_s": self.time_s,
-            "duration_s": amount(self.scenario.document["duration"]),
+            "duration_s": _core.seconds(self.scenario.document["duration"]),
             "is_saved": self._save is not None,
         }
 
@@ -142,8 +142,8 @@ class LiveRun:
 
     def _interval(self) -> float:
         """Simulated seconds between two polls of the run: the interval of its samples, within bounds."""
-        interval = amount(self.scenario.trace_interval)
-        duration = amount(self.scenario.document["duration"])
+        interval = _core.seconds(self.scenario.trace_interval)
+        duration = _core.seconds(self.scenario.document["duration"])
         return interval * math.ceil(duration / interval / MOST_CALLS)
 
     def _run(self) -> None:
@@ -193,7 +193,7 @@ class LiveRun:
                 raise KeyboardInterrupt
 
         run = guest.run(scenario, progress=progress)
-        interval, duration = self._interval(), amount(scenario.document["duration"])
+        interval, duration = self._interval(), _core.seconds(scenario.document["duration"])
         begins = {"flows": 0, "queues": 0}
         for number in range(math.floor(duration / interval + 0.5) + 1):
             time_s, rows = number * interval, {}
@@ -270,7 +270,7 @@ class LiveRun:
 
     def _introduce(self, kind: str) -> None:
         self._described = self.scenario.plan
-        duration_s = amount(self.scenario.document["duration"])
+        duration_s = _core.seconds(self.scenario.document["duration"])
         self._tell(
             {
                 "type": kind,

@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from elephan import _core
 from elephan.api.pictures.over_time import QUANTITIES
-from elephan.api.registry import algorithms, slow_starts
+from elephan.api.registry import algorithms
 from elephan.api.scenario import Scenario, schema
 from elephan.base.documents import damage
 from elephan.report.content import Content
@@ -264,17 +264,12 @@ class _Api:
 
     async def about(self, _: Request) -> Response:
         """All data from which the page makes its controls."""
-
-        def entries(found: Any) -> list[dict[str, Any]]:
-            return [{"name": e.name, "title": e.title, "source": e.source} for e in found]
-
         return JSONResponse(
             {
                 "version": _core.__version__,
                 "boot": self.boot,
                 "schema": schema(),
-                "algorithms": entries(algorithms()),
-                "slow_starts": entries(slow_starts()),
+                "algorithms": [{"name": entry.name, "title": entry.title} for entry in algorithms()],
                 "charts": [
                     {
                         "of": quantity.of,
@@ -289,15 +284,14 @@ class _Api:
                     for name, quantity in QUANTITIES.items()
                     if quantity.is_live
                 ],
-                "limits": self.limits.to_dict(),
             }
         )
 
     async def check(self, request: Request) -> Response:
         """Check a scenario: no output if it is valid, otherwise a line for each error."""
         document = _part(await _body(request), "document")
-        scenario = await run_in_threadpool(checked, document, self.limits)
-        return JSONResponse({"mistakes": [], "resolved": scenario.document})
+        await run_in_threadpool(checked, document, self.limits)
+        return JSONResponse({"mistakes": []})
 
     async def file(self, request: Request) -> Response:
         """A scenario as a file."""
