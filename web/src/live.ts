@@ -49,15 +49,6 @@ interface Message extends Partial<Plan> {
 /** Simulated seconds that the figures of a run in progress cover. */
 const RECENT_S = 10;
 
-/** The samples of one time. */
-interface Sample {
-  goodput: Map<number, number>;
-  srtt: Map<number, number>;
-  /** Of the bottleneck. */
-  utilisation: number;
-  gone: number;
-}
-
 /** Lines over common times; gaps are NaN. */
 class Grid {
   x: number[] = [];
@@ -113,9 +104,9 @@ export class LiveRun {
   text = "";
   /** The figures of the finished run, over its measuring window. */
   private tiles: Tile[] = [];
-  /** By time, in its order. */
-  private recent = new Map<number, Sample>();
-  private newest = 0;
+  /** What the figures cover, of flows and of the bottleneck, in order of time. */
+  private sent: { time: number; flow: number; goodput: number; srtt: number }[] = [];
+  private passed: { time: number; utilisation: number; gone: number }[] = [];
   private queues = new Map<number, { packets: number; most: number; drops: boolean }>();
   /** The numbers of the links that are shown. */
   private shown: number[] = [];
@@ -168,8 +159,8 @@ export class LiveRun {
     for (const { id } of this.about.charts) this.grids.set(id, new Grid());
     this.counted.clear();
     this.queues.clear();
-    this.recent.clear();
-    this.newest = 0;
+    this.sent = [];
+    this.passed = [];
   }
 
   private connect(): void {
@@ -245,59 +236,44 @@ export class LiveRun {
     for (const { id, of } of this.about.charts) this.grids.get(id)!.width(of === "flows" ? flows : this.shown.length);
   }
 
-  /** The sample of a time; null if it is older than what the figures cover. */
-  private sample(time: number): Sample | null {
-    this.newest = Math.max(this.newest, time);
-    if (time < this.newest - RECENT_S) return null;
-    let sample = this.recent.get(time);
-    if (!sample) {
-      sample = { goodput: new Map(), srtt: new Map(), utilisation: NaN, gone: 0 };
-      this.recent.set(time, sample);
-      for (const old of this.recent.keys()) {
-        if (old >= this.newest - RECENT_S) break;
-        this.recent.delete(old);
-      }
-    }
-    return sample;
+  private recent<Row extends { time: number }>(rows: Row[]): Row[] {
+    return rows.filter(({ time }) => time >= this.time - RECENT_S);
   }
 
   /** Figures of the last simulated seconds, from the samples of all flows and of the bottleneck. */
   figures(): Tile[] {
     if (this.tiles.length > 0) return this.tiles;
-    const samples = [...this.recent.values()];
-    const span = `the last ${Math.min(RECENT_S, Math.max(1, Math.round(this.newest)))} s`;
+    const span = `the last ${Math.min(RECENT_S, Math.max(1, Math.round(this.time)))} s`;
     const sum = (values: number[]) => values.reduce((all, value) => all + value, 0);
     const mean = (values: number[]) => (values.length > 0 ? sum(values) / values.length : NaN);
     const flows = new Map<number, number[]>();
-    for (const { goodput } of samples) for (const [flow, value] of goodput) flows.set(flow, [...(flows.get(flow) ?? []), value]);
-    const goodput = sum([...flows.values()].flat()) / samples.length;
+    for (const { flow, goodput } of this.sent) flows.set(flow, [...(flows.get(flow) ?? []), goodput]);
+    const times = new Set([...this.sent, ...this.passed].map(({ time }) => time));
+    const goodput = sum(this.sent.map((one) => one.goodput)) / times.size;
     const sending = [...flows.values()].map(mean).filter((value) => value > 0);
     const text = (value: number, digits: number) => (Number.isFinite(value) ? value.toFixed(digits) : "–");
-    const srtt = samples.flatMap(({ srtt }) => [...srtt.values()].filter((value) => value > 0));
+    const srtt = this.sent.map((one) => one.srtt).filter((value) => value > 0);
     return [
       { name: "goodput", value: text(goodput / 1e6, 1), unit: "Mbit/s", meaning: `Application bytes delivered in order over ${span}, all flows together.` },
-      { name: "utilisation", value: text(100 * mean(samples.map((one) => one.utilisation).filter(Number.isFinite)), 1), unit: "%", meaning: `IP packets that the bottleneck transmitted over ${span}, as a share of what its rate allows.` },
+      { name: "utilisation", value: text(100 * mean(this.passed.map((one) => one.utilisation).filter(Number.isFinite)), 1), unit: "%", meaning: `IP packets that the bottleneck transmitted over ${span}, as a share of what its rate allows.` },
       { name: "fairness", value: text(sending.length > 1 ? Math.min(...sending) / Math.max(...sending) : NaN, 2), unit: "least/most", meaning: `Minimum of the flows' goodputs over their maximum, over ${span}, of the flows that sent in it.` },
-      { name: "loss", value: text(sum(samples.map((one) => one.gone)), 0), unit: "packets", meaning: `Packets dropped or lost at the bottleneck in ${span}.` },
+      { name: "loss", value: text(sum(this.passed.map((one) => one.gone)), 0), unit: "packets", meaning: `Packets dropped or lost at the bottleneck in ${span}.` },
       { name: "mean RTT", value: text(1e3 * mean(srtt), 1), unit: "ms", meaning: `Mean of the flows' smoothed round-trip times over ${span}.` },
     ];
   }
 
   /** What moves in the drawing of the network. */
   moment(): Moment {
-    const last = [...this.recent.values()].reverse().find((one) => one.goodput.size > 0);
+    const last = new Map(this.sent.filter(({ time }) => time === this.sent.at(-1)!.time).map(({ flow, goodput }) => [flow, goodput]));
     return {
       queues: new Map([...this.queues].map(([link, queue]) => [this.plan!.links[link]!.name, queue])),
-      goodput: this.flowNames.map((_, flow) => last?.goodput.get(flow)),
+      goodput: this.flowNames.map((_, flow) => last.get(flow)),
     };
   }
 
   private takeFlows(rows: Rows): void {
-    rows["time_s"]!.forEach((time, row) => {
-      const sample = this.sample(time!);
-      sample?.goodput.set(rows["flow"]![row]!, rows["goodput_bit_s"]![row] ?? NaN);
-      sample?.srtt.set(rows["flow"]![row]!, rows["srtt_s"]![row] ?? 0);
-    });
+    const fresh = rows["time_s"]!.map((time, row) => ({ time: time!, flow: rows["flow"]![row]!, goodput: rows["goodput_bit_s"]![row] ?? NaN, srtt: rows["srtt_s"]![row] ?? 0 }));
+    this.sent = this.recent([...this.sent, ...fresh]);
     for (const entry of this.chartsOf("flows")) {
       const values = rows[entry.column]!;
       const hides = entry.id === "srtt";
@@ -317,9 +293,9 @@ export class LiveRun {
       this.counted.set(link!, [time, gone, marked]);
       const packets = rows["packets"]![row]!;
       this.queues.set(link!, { packets, most: Math.max(packets, this.queues.get(link!)?.most ?? 0), drops: since > 0 });
-      const sample = link === this.plan!.bottleneck ? this.sample(time) : null;
-      if (sample) Object.assign(sample, { utilisation: rows["utilisation"]![row] ?? NaN, gone: since });
+      if (link === this.plan!.bottleneck) this.passed.push({ time, utilisation: rows["utilisation"]![row] ?? NaN, gone: since });
     });
+    this.passed = this.recent(this.passed);
     for (const entry of this.chartsOf("links")) {
       const values = entry.id === "drops" ? rates : rows[entry.column]!;
       this.put(entry, rows["time_s"]!, line, (row) => (values[row] ?? NaN) * entry.factor);
