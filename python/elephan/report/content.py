@@ -64,19 +64,13 @@ class Content:
             {"title": group.title, "charts": [_chart_json(chart) for chart in group.charts]} for group in self.groups
         ]
         plain = {
-            "kind": self.kind,
-            "title": self.title,
-            "subtitle": self.subtitle,
-            "facts": self.facts,
-            "command": self.command,
-            "scenario": self.scenario,
+            **vars(self),
             "tiles": [asdict(tile) for tile in self.tiles],
             "tables": [table.to_page() for table in self.tables],
             "groups": charts,
             "runs": None if self.runs is None else _runs_json(self.runs),
             "figures": [{"kind": type(figure).__name__.lower(), **asdict(figure)} for figure in self.figures],
             "pictures": [asdict(picture) for picture in self.pictures],
-            "notes": self.notes,
         }
         return json.dumps(_finite(plain), allow_nan=False)
 

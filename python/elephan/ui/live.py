@@ -280,7 +280,7 @@ class LiveRun:
                 "duration_s": duration_s,
                 "speed": self.speed,
                 "state": self.state,
-                "mean_s": mean_s(self._described["base_rtt_s"], duration_s),
+                "mean_s": mean_s(self.scenario, duration_s),
                 "marks": [asdict(mark) for mark in planned(self.scenario)],
                 **self._described,
             }

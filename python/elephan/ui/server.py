@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -30,6 +31,7 @@ from elephan.api.pictures.over_time import QUANTITIES
 from elephan.api.registry import algorithms
 from elephan.api.scenario import Scenario, schema
 from elephan.base.documents import damage
+from elephan.base.text import file_name
 from elephan.report.content import Content
 from elephan.report.write import page as report_page
 from elephan.ui.library import Library
@@ -372,12 +374,8 @@ class _Api:
         """The report, as a file to download."""
         name = request.query_params.get("name", "")
         page = await run_in_threadpool(self._show, [name], report_page)
-        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{_quoted(name)[:200]}.html"}
+        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(file_name(name))}.html"}
         return HTMLResponse(page, headers=headers)
-
-
-def _quoted(text: str) -> str:
-    return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-_.") else "_" for letter in text)
 
 
 def _changes(body: Mapping[str, Any]) -> Callable[[dict[str, Any], str], None]:
