@@ -57,9 +57,11 @@ def _add_flow(run: LiveRun) -> None:
     run.change(lambda document, now: document["flow"].append({"cc": "scalable", "start": now}))
 
 
-def _to_the_end(run: LiveRun) -> None:
+def _to_the_end(run: LiveRun) -> list[dict[str, Any]]:
+    """Let a run go on, and return all its messages."""
     run.control(pause=False)
     _wait(run)
+    return [json.loads(text) for text in run.messages]
 
 
 def _wait(run: LiveRun, until: float = 120.0) -> None:
@@ -99,12 +101,16 @@ def test_a_run_is_told_of_saved_and_the_same_as_on_the_command_line(client: Test
     assert report.text.startswith("<!doctype html>")
 
 
-def test_a_change_in_mid_run_keeps_what_was_drawn_and_is_in_the_scenario(tmp_path: Path) -> None:
-    run = Pausing({**DOCUMENT, "duration": "6 s"}, 1.0)
+@pytest.mark.parametrize("engine", ["sim", pytest.param("kernel", marks=pytest.mark.slow)])
+def test_a_change_in_mid_run_keeps_what_was_drawn_and_is_in_the_scenario(
+    engine: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if engine == "kernel":
+        request.getfixturevalue("guest")
+    run = Pausing({**DOCUMENT, "engine": engine, "duration": "6 s"}, 1.0)
     _paused(run)
     _add_flow(run)
-    _to_the_end(run)
-    messages = [json.loads(text) for text in run.messages]
+    messages = _to_the_end(run)
     assert [m["type"] for m in messages if m["type"] not in ("samples", "state")] == ["start", "changed", "done"]
     changed = next(m for m in messages if m["type"] == "changed")
     start = changed["document"]["flow"][1]["start"]
@@ -112,19 +118,17 @@ def test_a_change_in_mid_run_keeps_what_was_drawn_and_is_in_the_scenario(tmp_pat
     assert float(start.removesuffix(" s")) == pytest.approx(1.1)
     assert changed["labels"] == ["htcp", "scalable"]
     # All messages together contain the result of the exported scenario, up to the digits that are sent.
-    exported = elephan.load(_write(tmp_path / "exported.toml", changed["document"]))
-    repeat = elephan.run(exported)
+    file = tmp_path / "exported.toml"
+    file.write_text(elephan.Scenario(changed["document"]).toml)
+    repeat = elephan.run(elephan.load(file))
     assert repeat.flows["time_s"].max() == pytest.approx(6.0)
     assert repeat.summary == run.saved[0].summary
+    assert repeat.provenance["engine"] == run.saved[0].provenance["engine"] == engine
+    assert repeat.flows.equals(run.saved[0].flows)
     for column in ("time_s", "cwnd_segments", "goodput_bit_s"):
         told = [value for m in messages if m["type"] == "samples" and "flows" in m for value in m["flows"][column]]
         assert told == pytest.approx(repeat.flows[column].to_list(), rel=1e-5)
-    assert f'start = "{start}"' in (tmp_path / "exported.toml").read_text()
-
-
-def _write(path: Path, document: dict[str, Any]) -> Path:
-    path.write_text(elephan.Scenario(document).toml)
-    return path
+    assert f'start = "{start}"' in file.read_text()
 
 
 def test_changes_at_any_moment_keep_the_past_and_the_scenario_true() -> None:
@@ -134,26 +138,8 @@ def test_changes_at_any_moment_keep_the_past_and_the_scenario_true() -> None:
             _paused(run)
         with contextlib.suppress(elephan.ScenarioError):  # the run may have ended, or be too close to its end
             _add_flow(run)
-        _to_the_end(run)
-        kinds = [json.loads(text)["type"] for text in run.messages]
-        assert "restart" not in kinds
+        assert "restart" not in [m["type"] for m in _to_the_end(run)]
         assert len(run.saved[0].labels) == len(run.document["flow"])
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("guest")
-def test_a_run_on_a_guest_kernel_is_watched_and_changed_like_a_simulation() -> None:
-    run = Pausing({**DOCUMENT, "engine": "kernel", "duration": "3 s"}, 1.0)
-    _paused(run)
-    _add_flow(run)
-    _to_the_end(run)
-    messages = [json.loads(text) for text in run.messages]
-    assert [m["type"] for m in messages if m["type"] not in ("samples", "state")] == ["start", "changed", "done"]
-    assert run.saved[0].provenance["engine"] == "kernel"
-    shown = [time_s for m in messages if m["type"] == "samples" for time_s in m["flows"]["time_s"]]
-    assert len(shown) == len(run.saved[0].flows)
-    again = elephan.run(run.saved[0].scenario)
-    assert again.flows.equals(run.saved[0].flows)
 
 
 def test_a_link_is_changed_in_mid_run() -> None:
@@ -165,9 +151,7 @@ def test_a_link_is_changed_in_mid_run() -> None:
         )
     link = {"link": "bottleneck", "rate": "1 Mbit/s"}
     run.change(lambda document, now: document.setdefault("event", []).append({"at": now, **link}))
-    _to_the_end(run)
-    kinds = [json.loads(text)["type"] for text in run.messages]
-    assert "restart" not in kinds
+    assert "restart" not in [m["type"] for m in _to_the_end(run)]
     at = float(run.document["event"][0]["at"].split()[0])
     flows = run.saved[0].flows
     late = flows.filter(flows["time_s"] > at + 1.0)["goodput_bit_s"].mean()
@@ -185,8 +169,7 @@ def test_a_new_flow_does_not_move_the_measuring_window(measure: dict[str, str]) 
         _paused(run)
         _add_flow(run)
         run.control(pause=False)
-    _to_the_end(run)
-    told = [m for m in map(json.loads, run.messages) if m["type"] in ("start", "changed")]
+    told = [m for m in _to_the_end(run) if m["type"] in ("start", "changed")]
     window = (told[0]["from_s"], told[0]["to_s"])
     assert [(m["from_s"], m["to_s"]) for m in told] == [window] * 3
     summary = run.saved[0].summary
@@ -200,8 +183,7 @@ def test_a_change_that_reaches_back_makes_the_run_anew_and_says_so() -> None:
     run = Pausing(DOCUMENT, 0.5)
     _paused(run)
     run.change(lambda document, now: document["flow"].append({"cc": "reno", "start": now, "rtt": "10 ms"}))
-    _to_the_end(run)
-    kinds = [json.loads(text)["type"] for text in run.messages]
+    kinds = [m["type"] for m in _to_the_end(run)]
     assert "restart" in kinds
     assert kinds[-1] == "done"
 
@@ -301,7 +283,7 @@ def test_cancelling_acts_at_once_and_frees_the_slot_when_the_run_has_ended(tmp_p
     runs.cancel_all()
     runs.join()
     assert again.is_over
-    assert again.past() == {"flows": {}, "queues": {}}
+    assert again._samples == {"flows": [], "queues": []}
 
 
 def test_a_change_takes_effect_where_no_sample_comes() -> None:
