@@ -74,77 +74,46 @@ export class Explore {
   private edited(): void {
     localStorage.setItem(STORED, JSON.stringify(this.form.document));
     clearTimeout(this.checking);
-    this.checking = setTimeout(() => void this.check(), 200);
-  }
-
-  private async check(): Promise<boolean> {
-    try {
-      await api.check(this.form.document);
-      this.showMistakes([]);
-      return true;
-    } catch (error) {
-      this.showMistakes(mistakesOf(error));
-      return false;
-    }
+    this.checking = setTimeout(() => void api.check(this.form.document).then(() => this.showMistakes([]), this.refused), 200);
   }
 
   private showMistakes(mistakes: Mistake[]): void {
-    const rest = this.form.show(mistakes);
-    this.general.replaceChildren(...paragraphs(rest));
+    this.general.replaceChildren(...paragraphs(this.form.show(mistakes)));
   }
+
+  private readonly refused = (error: unknown): void => this.showMistakes(mistakesOf(error));
 
   private paintControls(): void {
     const { form, scenario } = this;
     const field = (name: string) => scenario.fields.find(([known]) => known === name)![1];
-    const [path, flow] = [field("path"), field("flow").item!];
-    const isDumbbell = form.get("path") !== undefined;
     const preset = choose([...PRESETS.map((one, k): [string, string] => [String(k), one.name]), ["", "choose…"]], "", (k) => k !== "" && this.load(copy(PRESETS[+k]!.document)), { id: "topology" });
-    const first = ["rate", "rtt", "buffer", "queue", "loss"];
-    const flowFirst = ["cc", "start", "stop", "rtt", "size"];
-    const label = (value: Json, number: number) => `flow ${number + 1}: ${nameOf((value as Table)["cc"])}`;
-    const section = (title: string, ...children: (HTMLElement | null)[]) => h("section", {}, h("h2", {}, title), ...children);
-    const known = new Set(["path", "flow", "link", "duration", "seed", "name", "sweep", "engine", "kernel", "event"]);
+    const split = (key: string, shape: Shape, first: string[], more: string) => [
+      h("div", { class: "fields" }, ...form.fields(key, shape, first)),
+      h("details", {}, h("summary", {}, more), h("div", { class: "fields" }, ...form.others(key, shape, first))),
+    ];
+    const links = () =>
+      form.list(
+        "link",
+        (value) => `link ${String((value as Table)["name"] ?? "")}`,
+        (key) => split(key, field("link").item!, ["rate", "delay", "buffer"], "more"),
+        () => ({ name: "new", from: "a", to: "b", rate: "100 Mbit/s", delay: "10 ms" }),
+        "add a link",
+      );
+    const flows = form.list(
+      "flow",
+      (value, number) => `flow ${number + 1}: ${nameOf((value as Table)["cc"])}`,
+      (key) => split(key, field("flow").item!, ["cc"], "more flow settings"),
+      () => copy(((form.get("flow") as Json[] | undefined)?.at(-1) as Table | undefined) ?? { cc: "reno" }),
+      "add a flow",
+    );
+    const section = (title: string, ...children: HTMLElement[]) => h("section", {}, h("h2", {}, title), ...children);
+    const known = ["path", "flow", "link", "duration", "seed", "name", "sweep", "engine", "kernel", ...(form.get("event") === undefined ? ["event"] : [])];
     this.controls.replaceChildren(
       h("div", { class: "opening" }, h("div", { class: "field" }, h("label", { for: "topology" }, "start from"), preset), this.opener()),
       this.general,
-      isDumbbell
-        ? section(
-            "Path",
-            h("div", { class: "fields" }, ...form.fields("path", path, first)),
-            h("details", {}, h("summary", {}, "more path settings"), h("div", { class: "fields" }, ...form.others("path", path, first))),
-          )
-        : section(
-            "Links",
-            form.list(
-              "link",
-              (value) => `link ${String((value as Table)["name"] ?? "")}`,
-              (key) => [
-                h("div", { class: "fields" }, ...form.fields(key, field("link").item!, ["rate", "delay", "buffer"])),
-                h("details", {}, h("summary", {}, "more"), h("div", { class: "fields" }, ...form.others(key, field("link").item!, ["rate", "delay", "buffer"]))),
-              ],
-              () => ({ name: "new", from: "a", to: "b", rate: "100 Mbit/s", delay: "10 ms" }),
-              "add a link",
-            ),
-          ),
-      section(
-        "Flows",
-        form.list(
-          "flow",
-          label,
-          (key) => {
-            const [cc, ...rest] = form.fields(key, flow, isDumbbell ? flowFirst : ["cc", "from", "to", "start", "stop"]);
-            return [cc!, h("details", {}, h("summary", {}, "more flow settings"), h("div", { class: "fields" }, ...rest, ...form.others(key, flow, isDumbbell ? flowFirst : ["cc", "from", "to", "start", "stop"])))];
-          },
-          () => copy(((form.get("flow") as Json[] | undefined)?.at(-1) as Table | undefined) ?? { cc: "reno" }),
-          "add a flow",
-        ),
-      ),
-      section(
-        "Run",
-        h("div", { class: "fields" }, ...form.fields("", scenario, ["duration", "seed", "name"])),
-        ...form.fields("", scenario, scenario.fields.map(([name]) => name).filter((name) => !known.has(name))),
-        form.get("event") === undefined ? null : form.fields("", scenario, ["event"])[0]!,
-      ),
+      form.get("path") !== undefined ? section("Path", ...split("path", field("path"), ["rate", "rtt", "buffer", "queue", "loss"], "more path settings")) : section("Links", links()),
+      section("Flows", flows),
+      section("Run", h("div", { class: "fields" }, ...form.fields("", scenario, ["duration", "seed", "name"])), ...form.others("", scenario, known)),
     );
   }
 
@@ -152,12 +121,7 @@ export class Explore {
     const file = h("input", { type: "file", accept: ".toml,.json,.txt", class: "hidden", "aria-label": "Scenario file" });
     file.addEventListener("change", async () => {
       const chosen = file.files?.[0];
-      if (!chosen) return;
-      try {
-        this.load((await api.open(await chosen.text())).document);
-      } catch (error) {
-        this.showMistakes(mistakesOf(error));
-      }
+      if (chosen) await api.open(await chosen.text()).then(({ document }) => this.load(document), this.refused);
       file.value = "";
     });
     return h("span", {}, button("open a file", "plain", () => file.click()), file);
@@ -171,7 +135,7 @@ export class Explore {
       this.watch(state.id);
       history.replaceState(null, "", `#/run/${state.id}`);
     } catch (error) {
-      this.showMistakes(mistakesOf(error));
+      this.refused(error);
       this.controls.querySelector<HTMLElement>("[aria-invalid]")?.focus();
     }
   }
@@ -383,11 +347,8 @@ export class Explore {
 
   private async exportFile(): Promise<void> {
     const document = this.run?.plan?.document ?? this.form.document;
-    try {
-      download(`${fileName(String(document["name"] ?? "scenario"))}.toml`, await api.file(document), "application/toml");
-    } catch (error) {
-      this.showMistakes(mistakesOf(error));
-    }
+    const save = (text: string) => download(`${fileName(String(document["name"] ?? "scenario"))}.toml`, text, "application/toml");
+    await api.file(document).then(save, this.refused);
   }
 
   /** Runs in progress that other pages started: they continue when those pages are closed. */
