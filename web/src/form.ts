@@ -39,10 +39,12 @@ function written(value: number, units: string[]): string {
 
 const STEPS = 200;
 
+// Labels name their controls by ids, which no two forms of a page share.
+let labelled = 0;
+
 /** A document, its controls, and its errors. */
 export class Form {
   private readonly errors = new Map<string, { box: HTMLElement; input: HTMLElement }>();
-  private number = 0;
 
   constructor(
     public document: Table,
@@ -89,7 +91,7 @@ export class Form {
   }
 
   private labelled(key: string, title: string, description: string, input: HTMLElement, extra: HTMLElement | null = null): HTMLElement {
-    const id = `field-${++this.number}`;
+    const id = `field-${++labelled}`;
     const box = h("span", { class: "error", id: `${id}-error`, role: "alert" });
     input.id = id;
     input.setAttribute("aria-describedby", box.id);
