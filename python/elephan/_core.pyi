@@ -169,10 +169,10 @@ class Scenario:
         """Links, flows and times as engines see them.
 
         These are the `labels` of flows, and when they start (None if that is drawn); `links` with name, rate, the
-        weights of classes, and what they are like before the `changes`, in order of time; the number of the
-        `bottleneck`; the rate of all streams of datagrams that are constant; the measuring window, `from_s` to `to_s`;
-        and the longest round-trip time of a flow without queueing. An algorithm from outside need not be registered for
-        it.
+        weights of classes, and what they are like before the `changes`, in order of time; the `routes` of data of each
+        flow, as numbers of links; the number of the `bottleneck`; the rate of all streams of datagrams that are
+        constant; the measuring window, `from_s` to `to_s`; and the longest round-trip time of a flow without queueing.
+        An algorithm from outside need not be registered for it.
         """
 
     @property

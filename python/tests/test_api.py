@@ -184,6 +184,14 @@ def test_transfers_are_listed():
     assert run.summary.transfers.count <= len(done)
 
 
+def test_a_plan_has_the_links_that_each_flow_crosses():
+    link = {"name": "only", "from": "a", "to": "b", "rate": "10 Mbit/s", "delay": "1 ms"}
+    flows = [{"cc": "reno", "from": "a", "to": "b", "count": 2}, {"cc": "reno", "from": "b", "to": "a"}]
+    plan = elephan.Scenario({"duration": "1 s", "link": [link], "flow": flows}).plan
+    crossed = [[plan["links"][number]["name"] for number in route] for route in plan["routes"]]
+    assert crossed == [["only"], ["only"], ["only.reverse"]]
+
+
 def test_events_are_kept_on_request():
     run = elephan.run(small(duration="2 s", trace={"events": True}))
     assert {"send", "ack", "receive"} <= set(run.events["kind"].unique())

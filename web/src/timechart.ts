@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Mark } from "./content";
-import { csv, download, fileName, h, number } from "./dom";
+import { csvButton, h, number } from "./dom";
 import { colour, css, dash, onTheme } from "./theme";
 import { lowerBound, thin, type Column } from "./thin";
 
@@ -45,10 +45,6 @@ export class Linked {
   /** The range that is shown now. */
   shown(): [number, number] {
     return this.range ?? this.whole();
-  }
-
-  get zoomed(): boolean {
-    return this.range !== null;
   }
 
   private whole(): [number, number] {
@@ -108,7 +104,7 @@ export class TimeChart {
   constructor(
     public data: ChartData,
     private readonly linked: Linked,
-    private readonly name: string,
+    name: string,
   ) {
     linked.add(this);
     const help = "Drag to zoom, double-click to see all. Keys: arrows move, + and - zoom, 0 shows all.";
@@ -123,7 +119,7 @@ export class TimeChart {
         "figcaption",
         {},
         h("h3", { title: data.meaning }, data.title, h("small", {}, ` ${data.unit}`)),
-        h("button", { class: "quiet", type: "button", onclick: () => this.save(), "aria-label": `${data.title}: data as CSV` }, "CSV"),
+        csvButton(data.title, `${name}-${data.id}`, () => this.rows()),
       ),
       this.legend,
       this.area,
@@ -385,12 +381,10 @@ export class TimeChart {
     event.preventDefault();
   }
 
-  private save(): void {
+  /** The samples, with their heads. */
+  private rows(): (string | number | null)[][] {
     const { x, lines, title, unit } = this.data;
-    const rows: (string | number | null)[][] = [["time_s", ...lines.map((line) => `${line.name}: ${title} (${unit})`)]];
-    for (let row = 0; row < x.length; row++) {
-      rows.push([x[row]!, ...lines.map((line) => (Number.isFinite(line.values[row]!) ? line.values[row]! : null))]);
-    }
-    download(`${fileName(`${this.name}-${this.data.id}`)}.csv`, csv(rows));
+    const head = ["time_s", ...lines.map((line) => `${line.name}: ${title} (${unit})`)];
+    return [head, ...Array.from(x, (time, row) => [time, ...lines.map(({ values }) => (Number.isFinite(values[row]!) ? values[row]! : null))])];
   }
 }

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from elephan import _core
@@ -34,20 +34,6 @@ class Limits:
     memory_bytes: int = 4_000_000_000
     # Seconds of computing time, whatever the estimate was.
     computing_s: float = 300.0
-    # Of a comparison or a sweep: its runs, and their events together, which take up to an hour.
-    study_runs: int = 500
-    study_events: int = 20_000_000_000
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, for the page."""
-        return asdict(self)
-
-
-def amount(text: str) -> float:
-    """The value of a validated quantity in SI units."""
-    quantity = _core.quantity(text)
-    assert quantity is not None, text
-    return quantity[0]
 
 
 def checked(document: Mapping[str, Any], limits: Limits) -> Scenario:

@@ -7,7 +7,7 @@ import numpy as np
 from elephan import _core
 from elephan.api.pictures.data import Axis, Dash, LackingError, Numbers, Points, Series, label, sentences
 from elephan.api.pictures.over_time import QUANTITIES
-from elephan.api.pictures.samples import MOST_LINES, Recorded, Samples, base_rtt_s, edges, mean_s, means, names
+from elephan.api.pictures.samples import MOST_LINES, Recorded, Samples, edges, mean_s, means, names
 
 # Points of a line; of more samples every n-th is drawn.
 MOST_POINTS = 2000
@@ -31,7 +31,7 @@ def delay_cdf(run: Recorded) -> Points:
     if not found:
         raise LackingError("delay-cdf: expected a flow that measured round-trip times, found none")
     if run.scenario.document.get("path") is not None:
-        base = base_rtt_s(run) * srtt.factor
+        base = run.scenario.plan["base_rtt_s"] * srtt.factor
         found.append(_theory("without queueing", [base, base], [0.0, 1.0]))
     more = _more(len(samples.keys))
     note = sentences(more, f"Samples of the measuring window, {_window(run)}; the sender smooths them (RFC 6298).")
@@ -44,7 +44,7 @@ def delay_load(run: Recorded) -> Points:
     srtt, load = QUANTITIES["srtt"].metric, QUANTITIES["utilisation"].metric
     link, flows, queues = _with_bottleneck("delay-load", run, srtt.column, load.column)
     times = queues.of(link, "time_s")
-    bounds = edges(times, mean_s(base_rtt_s(run), float(times[-1])))
+    bounds = edges(times, mean_s(run.scenario, float(times[-1])))
     within = (bounds[:-1] >= run.summary.from_s - 1e-9) & (bounds[1:] <= run.summary.to_s + 1e-9)
     shares = means(times, queues.of(link, load.column), bounds)
     delays = []

@@ -26,7 +26,7 @@ LINE = 0.14
 GREY, SHADE = "#777777", "#f0f0f0"
 
 
-def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WIDTH, *, caption: bool = True) -> Figure:
+def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WIDTH) -> Figure:
     """Draw pictures of one kind as panels with one scale, each with its name; below them is the note of the first."""
     pictures = [_numbered(one) if len(panels) > 1 else one for _, one in panels]
     first = pictures[0]
@@ -46,7 +46,7 @@ def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WID
         if isinstance(first, Cells):
             tall = max(tall, ROW * len(first.rows) + 1)
         head = _wrapped(title, int(width * 15))
-        note = _wrapped(first.note, int(width * 21)) if caption else ""
+        note = _wrapped(first.note, int(width * 21))
         # Further lines of the title and of the note make a figure longer: they take nothing from its axes.
         more = LINE * (head.count("\n") + note.count("\n"))
         made = Figure(figsize=(width, tall * rows + 0.5 + more))
@@ -134,11 +134,11 @@ def y_label(picture: Picture) -> str:
             return drawn(picture.y)
 
 
-def draw(axes: Axes, picture: Picture, *, texts: bool = True) -> None:
-    """Draw a picture with its labels; `texts` says whether marks have theirs."""
+def draw(axes: Axes, picture: Picture) -> None:
+    """Draw a picture with its labels."""
     match picture:
         case Chart():
-            _chart(axes, picture, texts=texts)
+            _chart(axes, picture)
         case Points():
             _points(axes, picture)
         case Cells():
@@ -168,7 +168,7 @@ def _one_scale(made: Figure, shown: Sequence[Axes], pictures: Sequence[Picture])
         shown[0].set_xlim(0, max(picture.until_s for picture in pictures if isinstance(picture, Chart)))
 
 
-def _chart(axes: Axes, chart: Chart, *, texts: bool) -> None:
+def _chart(axes: Axes, chart: Chart) -> None:
     highest = 0.0
     for line in chart.lines:
         known = np.isfinite(line.values)
@@ -183,12 +183,12 @@ def _chart(axes: Axes, chart: Chart, *, texts: bool) -> None:
         for low, high in ((0.0, chart.window[0]), (chart.window[1], end_s)):
             if high > low:
                 axes.axvspan(low, high, color=SHADE, linewidth=0, zorder=0)
-    rows = _mark(axes, chart.marks, end_s, texts=texts)
+    rows = _mark(axes, chart.marks, end_s)
     axes.set_xlim(0, end_s)
     axes.set_ylim(0, (highest or 1.0) * (1.05 + 0.07 * rows))
 
 
-def _mark(axes: Axes, marks: Sequence[Mark], end_s: float, *, texts: bool) -> int:
+def _mark(axes: Axes, marks: Sequence[Mark], end_s: float) -> int:
     """A thin line for each mark, and its text at the top; only ticks if there are many. Returns the rows of texts."""
     at_top = blended_transform_factory(axes.transData, axes.transAxes)
     if len(marks) > MOST_TEXTS:
@@ -203,7 +203,7 @@ def _mark(axes: Axes, marks: Sequence[Mark], end_s: float, *, texts: bool) -> in
         left = mark.time_s + length_s > end_s
         begins = mark.time_s - length_s if left else mark.time_s
         row = next((k for k, end in enumerate(ends) if end <= begins), len(ends))
-        if not texts or row >= MARK_ROWS:
+        if row >= MARK_ROWS:
             continue
         ends[row : row + 1] = [begins + length_s]
         axes.annotate(

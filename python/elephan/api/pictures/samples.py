@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from elephan import _core
 from elephan.api.outline import network
 from elephan.api.pictures.data import Chart, Line, Numbers, Points, Series
 from elephan.api.scenario import Scenario
@@ -108,23 +107,9 @@ def experiment(document: Mapping[str, Any]) -> str:
     return f"{flows} {'flow' if flows == 1 else 'flows'}{between}{network(document)}"
 
 
-def base_rtt_s(run: Recorded) -> float:
-    """The longest round-trip time of a flow without queueing in s; without `path`, the shortest that a flow measured."""
-    document = run.scenario.document
-    if document.get("path") is not None:
-        default = document["path"]["rtt"]
-        return max(_core.seconds(str(flow.get("rtt") or default)) for flow in [*document["flow"], {}])
-    samples = Samples(run, "flows", ["srtt_s"])
-    shortest = [float(seen.min()) for key in samples.keys if (seen := _positive(samples.of(key, "srtt_s"))).size]
-    return max(shortest, default=0.0)
-
-
-def _positive(values: Numbers) -> Numbers:
-    return values[values > 0]
-
-
-def mean_s(base_rtt_s: float, duration_s: float) -> float:
+def mean_s(scenario: Scenario, duration_s: float) -> float:
     """The time over which means are drawn: 1 s or ten round-trip times, at most a tenth of the run."""
+    base_rtt_s: float = scenario.plan["base_rtt_s"]
     return min(max(MEAN_S, MEAN_RTTS * base_rtt_s), MEAN_SHARE * duration_s)
 
 
