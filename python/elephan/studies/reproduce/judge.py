@@ -44,8 +44,6 @@ class Verdict(StrEnum):
     DEPENDENT = "dependent on an unpublished choice"
     UNDECIDED = "undecided"
     UNTESTABLE = "untestable here"
-    # Numbers of two machines: neither can be wrong about the other.
-    BESIDE = "side by side"
 
 
 class Kind(StrEnum):
@@ -55,7 +53,6 @@ class Kind(StrEnum):
     THEORY = "theory"
     SIMULATION = "simulation"
     KERNEL = "kernel"
-    HARDWARE = "hardware"
 
 
 KINDS = {
@@ -63,7 +60,6 @@ KINDS = {
     Kind.THEORY: "theory against our simulation",
     Kind.SIMULATION: "simulation against printed measurement",
     Kind.KERNEL: "kernel against printed measurement",
-    Kind.HARDWARE: "this machine beside the printed one",
 }
 
 
@@ -116,11 +112,6 @@ class Place:
     unit: str = ""
     statistic: Statistic = "mean"
     may_collapse: tuple[int, ...] = ()
-
-    @classmethod
-    def sampled(cls, name: str, above: float | None = None, below: float | None = None, unit: str = "") -> "Place":
-        """A place whose samples were taken without runs."""
-        return cls(name, (), lambda: None, above, below, unit)
 
     @classmethod
     def exact(
