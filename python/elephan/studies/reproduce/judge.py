@@ -450,7 +450,7 @@ def dead(run: Run) -> str:
     # A timeout waits for the minimum at least; one that is doubled waits longer. A flow that starves beside another is a finding.
     tcp = run.scenario.shown.document["tcp"]
     rto_s = max(_core.seconds(tcp["rto_min"]), _core.seconds(tcp["rto_variance_min"]))
-    least = min(flow.timeouts for flow in summary.flows)
+    least = min(flow.timeouts or 0 for flow in summary.flows)
     waiting = least * rto_s / measured_s
     if waiting > MOST_IN_TIMEOUTS:
         return f"{least} timeouts or more of each flow, which waited for them during at least {100 * waiting:.0f} % of the time"
