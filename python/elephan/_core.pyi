@@ -297,8 +297,8 @@ def read_captures(paths: Sequence[PathLike[str]]) -> list[dict[str, Any]]:
 def measure_host(request: str) -> str:
     """Carries out one measurement of this host (JSON), and returns what was measured (JSON).
 
-    Signal handlers run meanwhile; what they raise ends it. Raises `ScenarioError` for a value out of range,
-    `OSError` where the system refuses something. For Linux only.
+    Signal handlers run meanwhile; what they raise ends it. Raises `ScenarioError` for another request, `OSError`
+    where the system refuses something. For Linux only.
     """
 
 def run_packetdrill(

@@ -4,8 +4,10 @@ import json
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
@@ -50,6 +52,15 @@ def test_frames_have_the_columns_of_the_field(run):
     late = run.flows.filter(pl.col("flow") == 1)
     assert late["time_s"].min() >= 1.0
     assert set(run.queues["link"].unique()) == {"bottleneck", "bottleneck.reverse"}
+
+
+def test_timeouts_that_a_kernel_does_not_report_are_null(run):
+    flows = run.columns["flows"]
+    unknown = {**run.columns, "flows": {**flows, "timeouts": np.full_like(flows["timeouts"], 2**32 - 1)}}
+    assert run.flows["timeouts"].null_count() == 0
+    frame = replace(run, columns=unknown).flows
+    assert frame["timeouts"].null_count() == len(frame)
+    assert frame["timeouts"].dtype == pl.UInt32
 
 
 def test_goodput_in_the_frame_adds_up_to_the_bytes_delivered(run):

@@ -217,7 +217,7 @@ impl<'a> Sampler<'a> {
             sent_bytes: known.totals.bytes_sent,
             retransmitted_bytes: known.totals.bytes_retrans,
             congestion_events: known.congestion_events,
-            timeouts: known.totals.total_rto + known.seen_timeouts,
+            timeouts: Some(known.totals.total_rto + known.seen_timeouts),
             host: None,
         };
         self.infos[number] = info;
@@ -234,7 +234,7 @@ impl<'a> Sampler<'a> {
                 delivered_bytes: delivered,
                 sent_bytes: known.totals.bytes_sent,
                 retransmits: known.totals.total_retrans,
-                timeouts: known.counters.timeouts as u32,
+                timeouts: (known.totals.total_rto + known.seen_timeouts) as u32,
                 congestion_events: known.congestion_events as u32,
                 ..info.flow_row(now, number as u32)
             });

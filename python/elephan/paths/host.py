@@ -9,13 +9,16 @@ from typing import Any
 
 from elephan import _core
 from elephan.base.table import Cell, Table, text_heads
-from elephan.paths.settings import Demand, Interface, Setting, read_sysctl
-from elephan.studies import bench
+from elephan.paths.settings import Demand, Interface, Setting, clock_ghz, read_sysctl
 from elephan.studies.statistics import Estimate
 
 # Units in which figures are shown, and the factor from those of host.json.
-SHOWN = {"byte/s": ("GB/s", 1e-9), "bit/s": ("Gbit/s", 1e-9), "s/byte": ("ns/B", 1e9), "s": ("us", 1e6), "1": ("", 1.0)}
-SHOWN["GHz s/Gbit"] = ("GHz for 1 Gbit/s", 1.0)
+SHOWN = {
+    "bit/s": ("Gbit/s", 1e-9),
+    "s/byte": ("ns/B", 1e9),
+    "s": ("us", 1e6),
+    "GHz s/Gbit": ("GHz for 1 Gbit/s", 1.0),
+}
 
 
 @dataclass(frozen=True)
@@ -94,11 +97,9 @@ class Host:
 
 # The tables of figures: their titles, and how the keys of their figures begin.
 GROUPS = {
-    "memory, bytes beyond the caches": ("memory.",),
-    "disk": ("disk.",),
-    "TCP within this host": ("tcp.",),
-    "processor time of a sender and a receiver": ("host.",),
-    "latency between namespaces, and a receiver that waits": ("latency.", "wait."),
+    "TCP within this host": "tcp.",
+    "processor time of a sender and a receiver": "host.",
+    "latency between namespaces": "latency.",
 }
 
 
@@ -160,7 +161,7 @@ def document(host: Host, cores: int, demand: Demand | None) -> dict[str, Any]:
         "kernel": platform.release(),
         "machine": platform.machine(),
         "cores": cores,
-        "clock_ghz": bench.clock_ghz(),
+        "clock_ghz": clock_ghz(),
         "date": time.strftime("%Y-%m-%d %H:%M:%S%z"),
         "path": None if demand is None else vars(demand),
         "conclusion": host.conclusion,

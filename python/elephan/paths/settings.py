@@ -5,7 +5,6 @@ Nothing here changes any.
 
 import json
 import math
-import os
 import shutil
 import socket
 import subprocess
@@ -59,6 +58,16 @@ def read_sysctl(key: str) -> str | None:
         return " ".join(Path("/proc/sys", key.replace(".", "/", 2)).read_text(encoding="ascii").split())
     except OSError:
         return None
+
+
+def clock_ghz() -> float | None:
+    """The processor's clock as the kernel tells it, the mean of all cores."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    found = [float(line.partition(":")[2]) / 1e3 for line in lines if line.startswith("cpu MHz")]
+    return sum(found) / len(found) if found else None
 
 
 def _buffers(read: Read, path: Demand) -> list[Setting]:
@@ -254,14 +263,3 @@ def device_settings(device: Interface, path: Demand | None, read: Read = read_sy
         needed = f"{significant(path.rate_bit_s * 1e-9)} Gbit/s"
         found.append(Setting(f"{name}: speed", speed, needed, suffices, "the path's rate"))
     return found
-
-
-def disk_settings(place: Path) -> list[Setting]:
-    """The read-ahead of the device on which a folder or file is, if this user may read it."""
-    device = place.stat().st_dev
-    number = f"{os.major(device)}:{os.minor(device)}"
-    ahead = _number(Path("/sys/class/bdi", number, "read_ahead_kb"))
-    if ahead is None:
-        return []
-    why = "what the kernel reads ahead of a program (Li 2006, A.1); compare reading with and without it"
-    return [Setting(f"{place}: read-ahead", f"{ahead:.0f} KiB", why=why)]

@@ -113,7 +113,7 @@ impl CrowdRecord {
             failed: crowd.failed - self.failed,
             sent_bytes: after.bytes_sent - self.first.bytes_sent,
             retransmitted_bytes: after.bytes_retransmitted - self.first.bytes_retransmitted,
-            timeouts: after.timeouts - self.first.timeouts,
+            timeouts: Some(after.timeouts - self.first.timeouts),
             transfers: self.transfers.summary(),
             pages: self.pages.summary(),
         }
@@ -127,7 +127,7 @@ fn counters(flow: &FlowState<'_>) -> FlowCounters {
         sent_bytes: counters.bytes_sent,
         retransmitted_bytes: counters.bytes_retransmitted,
         congestion_events: counters.reductions,
-        timeouts: counters.timeouts,
+        timeouts: Some(counters.timeouts),
         host: flow.host.map(|host| {
             let host = host.counters();
             let (busy, dropped, backlog_max) = (host.busy, host.dropped, host.most);
