@@ -15,28 +15,26 @@ from elephan.studies.reproduce.li2006.cells import (
     LATER,
     OTHER_FIRST,
     RATES,
+    READINGS,
     RTTS,
     SEGMENT_BIT,
     SMALL,
     SYMMETRIC,
     WHOLE,
-    by_time,
     cell,
+    cells,
     converged,
-    fairer,
     fairness,
     late,
     late_retransmits,
-    mean_of,
-    more_overhead,
-    overhead,
     queue_cell,
     share,
-    starting,
+    under,
     until_converged,
     whole,
 )
 from elephan.studies.reproduce.li2006.chapter8_tables import SCENARIOS, TABLES, _rows
+from elephan.studies.reproduce.li2006.declare import Points, mean_of, reader
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, SETS, SYSTEMS
 
 
@@ -78,8 +76,9 @@ def test_sets_that_differ_in_one_thing(lab: Lab) -> None:
     assert start(FRIENDLY, "BicTCP", OTHER_FIRST, 0) == start(FRIENDLY, "BicTCP", AS_PRINTED)
     lab.scenario(swapped)
     # Fairness over the whole time is of the same runs.
-    read = {name: len(places) for name, places in by_time(lab, lambda _, of: [] if of is late else [None]).items()}  # type: ignore[list-item]
-    assert read == dict.fromkeys(SETS, 0) | {WHOLE: 1}
+    assert under(lab, WHOLE).names == (*SETS, WHOLE)
+    assert cell(lab, SYMMETRIC, "FAST", 250, 82, WHOLE) == cell(lab, SYMMETRIC, "FAST", 250, 82)
+    assert reader(READINGS["fairness"], chosen=WHOLE)(UNEQUAL) == fairness(UNEQUAL, whole) != fairness(UNEQUAL)
 
 
 def test_linux_bounds_the_variance_of_the_timeout(lab: Lab) -> None:
@@ -123,8 +122,8 @@ def test_tables_have_every_printed_number(lab: Lab) -> None:
 
 def test_readings_of_a_run(tmp_path: Path) -> None:
     lab = Lab(tmp_path / "runs", quick=True)
-    arm = starting(cell(lab, SYMMETRIC, "Standard TCP", 10, 22), "5 s", "6 s").set(
-        {"duration": "60 s", "trace.interval": "1 s"}
+    arm = cell(lab, SYMMETRIC, "Standard TCP", 10, 22).set(
+        {"flow.1.start": '{ uniform = ["5 s", "6 s"] }', "duration": "60 s", "trace.interval": "1 s"}
     )
     ((one, other),) = lab.runs([arm], 2)
     first, second = late(one)
@@ -137,17 +136,37 @@ def test_readings_of_a_run(tmp_path: Path) -> None:
     assert until_converged(one) == time.seconds
     assert mean_of(share, 1)(one, other) == (share(one) + share(other)) / 2
     assert fairness(one, whole) == pytest.approx(one.summary.fairness)
+    fairer = reader(READINGS["fairness"], "decades")
     assert fairer(one, other) == pytest.approx(-fairer(other, one))
-    assert more_overhead(overhead)(one, one) == 0
+    assert reader(READINGS["some overhead"], "decades")(one, one) == 0
+
+
+TWO = pl.DataFrame(
+    {"time_s": [110.0, 160.0, 190.0] * 2, "flow": [0] * 3 + [1] * 3, "goodput_bit_s": [9e6, 0.0, 0.0, 1e6, 2e6, 4e6]}
+)
+UNEQUAL: Any = SimpleNamespace(
+    summary=SimpleNamespace(
+        from_s=100.0, to_s=200.0, flows=(SimpleNamespace(goodput_bit_s=0.0), SimpleNamespace(goodput_bit_s=1e6))
+    ),
+    flows=TWO,
+)
 
 
 def test_nothing_delivered_counts_as_a_segment() -> None:
-    times = [110.0, 160.0, 190.0]
-    flows = pl.DataFrame(
-        {"time_s": times * 2, "flow": [0] * 3 + [1] * 3, "goodput_bit_s": [9e6, 0.0, 0.0, 1e6, 2e6, 4e6]}
-    )
-    both = (SimpleNamespace(goodput_bit_s=0.0), SimpleNamespace(goodput_bit_s=1e6))
-    run: Any = SimpleNamespace(summary=SimpleNamespace(from_s=100.0, to_s=200.0, flows=both), flows=flows)
-    assert late(run) == (SEGMENT_BIT / 50, 3e6)
-    assert whole(run) == (SEGMENT_BIT / 100, 1e6)
-    assert share(run, whole) == fairness(run, whole) == SEGMENT_BIT / 100 / 1e6
+    assert late(UNEQUAL) == (SEGMENT_BIT / 50, 3e6)
+    assert whole(UNEQUAL) == (SEGMENT_BIT / 100, 1e6)
+    assert share(UNEQUAL, whole) == fairness(UNEQUAL, whole) == SEGMENT_BIT / 100 / 1e6
+
+
+def test_points_of_a_grid(lab: Lab) -> None:
+    """A place for each point in the order of the keys, with the runs of all cells over which the mean is taken."""
+    report = cells(lab)
+    grid = {"rate above": ((10, -1), (100, -2)), "a": ("H-TCP", "FAST"), "b": "Standard TCP"}
+    places = report.places(Points("{a} over {b}, {rate}", "goodput, less", grid, mean={"rtt": (22, 82)}))
+    assert [(one.name, one.above, one.unit) for one in places] == [
+        (f"{n} over Standard TCP, {rate}", above, "Mbit/s")
+        for rate, above in ((10, -1), (100, -2))
+        for n in ("H-TCP", "FAST")
+    ]
+    systems = ("FAST", "Standard TCP")
+    assert places[1].arms == tuple(cell(lab, SYMMETRIC, n, 10, rtt) for rtt in (22, 82) for n in systems)

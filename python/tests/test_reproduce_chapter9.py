@@ -1,6 +1,7 @@
 """The experiments of the thesis' chapters 3, 5, 6 and 9: their readers and their set-ups."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,12 +11,14 @@ import pytest
 from elephan.studies.reproduce.judge import Time, dead
 from elephan.studies.reproduce.lab import Lab
 from elephan.studies.reproduce.li2006 import chapter6, chapter9_1, chapter9_2, chapter9_3
-from elephan.studies.reproduce.li2006.chapter9_1 import DATATAG, FOUR, H_TCP, MB_NG, SCALABLE, STANDARD, Mixed, shared
+from elephan.studies.reproduce.li2006.chapter9_1 import DATATAG, FOUR, H_TCP, MB_NG, SCALABLE, STANDARD, shared
+from elephan.studies.reproduce.li2006.declare import Reading, reader
 
 
-def run_of(*goodputs_mbit_s: float, **more: object) -> SimpleNamespace:
+def run_of(*goodputs_mbit_s: float, counts: Sequence[int] = ()) -> SimpleNamespace:
     flows = [SimpleNamespace(goodput_bit_s=rate * 1e6) for rate in goodputs_mbit_s]
-    return SimpleNamespace(summary=SimpleNamespace(flows=flows, **more))
+    scenario = SimpleNamespace(document={"flow": [{"count": count} for count in counts]})
+    return SimpleNamespace(summary=SimpleNamespace(flows=flows), scenario=scenario)
 
 
 def test_the_hosts_are_those_of_table_b2(tmp_path: Path) -> None:
@@ -36,10 +39,11 @@ def test_groups_of_flows_are_those_of_a_scenario(system: str, tmp_path: Path) ->
 
 
 def test_impact_is_what_the_others_lose() -> None:
-    mixed = Mixed(DATATAG, H_TCP, new=1, all=3)
-    assert mixed.impact(run_of(300, 300, 300), run_of(150, 150, 600)) == math.log(2)
-    assert mixed.impact(run_of(300, 300, 300), run_of(0, 0, 900)) is None
-    standard, other = mixed.arms
+    impact = reader(chapter9_1.READINGS["others"], "logarithm")
+    alone = run_of(300, 300, 300, counts=(2, 1))
+    assert impact(alone, run_of(150, 150, 600, counts=(2, 1))) == math.log(2)
+    assert impact(alone, run_of(0, 0, 900, counts=(2, 1))) is None
+    standard, other = (chapter9_1.arm("", {"system": name, "new": 1, "all": 3}) for name in (STANDARD, H_TCP))
     assert standard != other
     assert dict(standard.settings)["flow"].count("reno") == 2
 
@@ -98,8 +102,11 @@ def test_the_smallest_window_is_over_a_known_threshold() -> None:
     )
     run = SimpleNamespace(flows=frame, summary=SimpleNamespace(from_s=0.0))
     assert chapter9_2._least(run) == 0.5
+    deeper = reader(Reading(chapter9_2._least), "less")
+    assert deeper(run, run) == 0
     run.flows = frame.head(1)
     assert chapter9_2._least(run) is None
+    assert deeper(run, run) is None
 
 
 def test_a_window_that_never_fills_the_path_is_censored() -> None:
@@ -117,7 +124,7 @@ def test_a_run_without_retransmissions_counts_as_one_with_a_packet() -> None:
         flow = SimpleNamespace(retransmitted_bytes=retransmitted, goodput_bit_s=1e8)
         return SimpleNamespace(summary=SimpleNamespace(flows=[flow]))
 
-    assert chapter9_3.decades(run(15000), run(0)) == pytest.approx(1)
+    assert reader(Reading(chapter9_3.overhead), "decades")(run(15000), run(0)) == pytest.approx(1)
 
 
 def test_classes_are_assured_what_they_are_asked_for(tmp_path: Path) -> None:

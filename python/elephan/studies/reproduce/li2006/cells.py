@@ -7,11 +7,13 @@ from statistics import fmean
 import matplotlib as mpl
 import polars as pl
 
+from elephan import _core
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
-from elephan.studies.reproduce.judge import Arm, Place, Time
+from elephan.studies.reproduce.judge import Arm, Time
 from elephan.studies.reproduce.lab import Lab
-from elephan.studies.reproduce.li2006.systems import AS_PRINTED, METRICS, SETS, cc_of
+from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Reading, Sets
+from elephan.studies.reproduce.li2006.systems import AS_PRINTED, METRICS, NEW, SETS, SYSTEMS, cc_of
 from elephan.studies.theory import SETTLED_S, epoch_s
 
 RATES, RTTS, LONG_MS = (10, 100, 250), (16, 22, 42, 82, 162, 324), 162
@@ -28,6 +30,11 @@ TIMES = (10, 20)
 TIE = 0.01
 # The same of fairness: a unit of the last digit that Table 8.2 prints.
 TIE_FAIRNESS = 0.01
+# How long after its start the window of the second flow is compared with that of the first.
+AFTER_START_S = 20.0
+# The name of a place where two algorithms are compared at a capacity, and in a cell.
+OF_TWO = "{a} over {b}, {rate} Mbit/s"
+IN_CELL = f"{OF_TWO}, {{rtt}} ms"
 CHOICES = (
     "initial window: 2 segments; quick ACKs: the first 16 segments; retransmission timeout: the smoothed round-trip time and 200 ms at least; all "
     "as in Linux 2.6.6.",
@@ -59,11 +66,20 @@ SYMMETRIC, SMALL, LARGE, FRIENDLY = (
 )
 # A FAST flow that is alone loses nothing after its start, so it has congestion epochs only there.
 EARLY, LATE = ("0 s", "20 s"), ("100 s", "120 s")
-# Sets that differ from the choices as printed in one thing: when the second FAST flow starts, which flow starts first beside Standard TCP, and
-# over which time goodputs are compared. The last one reads the same runs.
+# Sets that differ from the choices as printed in one thing: when the second FAST flow starts, which flow starts first beside Standard TCP, over
+# which time goodputs are compared, and which overhead is read. The last two read the same runs.
 LATER = f"{AS_PRINTED}, second FAST flow after 100 s"
 OTHER_FIRST = f"{AS_PRINTED}, Standard TCP starts second"
 WHOLE = f"{AS_PRINTED}, fairness over the whole measured time"
+WHOLE_TESTS = f"{AS_PRINTED}, overhead of whole tests"
+ACKS = f"{AS_PRINTED}, ACK counting"
+# What they are in the words of what was tried.
+TRIED = {
+    LATER: "FAST's second flow after 100 s",
+    OTHER_FIRST: "the other flow first",
+    WHOLE: "fairness over all of the measured time",
+    WHOLE_TESTS: "both readings of the overhead",
+}
 
 
 def _timing(
@@ -86,10 +102,7 @@ def _timing(
     if first == "Standard TCP":
         shown = epochs * (epoch if shorter is None else 2 * _epoch_s(first, rate, shorter))
         duration = min(max(600.0, last + max(shown, 500.0)), 3600.0)
-    return {
-        "duration": f"{lab.pick(duration, 150.0):.0f} s",
-        "flow.1.start": _uniform(f"{begin:g} s", f"{last:.3f} s"),
-    }
+    return {"duration": f"{lab.pick(duration, 150.0):.0f} s", "flow.1.start": _uniform(f"{begin:g} s", f"{last:.3f} s")}
 
 
 def _epoch_s(system: str, rate: int, rtt: int) -> float:
@@ -124,9 +137,10 @@ def cell(lab: Lab, scenario: str, system: str, rate: int, rtt: int, chosen: str 
     return arm.set(_timing(lab, system, rate, rtt, later=later))
 
 
-def starting(arm: Arm, earliest: str, latest: str) -> Arm:
-    """The same with another range for the start of the second flow."""
-    return arm.set({"flow.1.start": _uniform(earliest, latest)})
+def _start_up(arm: Arm) -> Arm:
+    """A cell until some seconds after the last start of its second flow, with samples of every 200 ms."""
+    latest = float(dict(arm.settings)["flow.1.start"].split('"')[3].removesuffix(" s"))
+    return arm.set({"duration": f"{latest + AFTER_START_S:.0f} s", "trace.interval": "200 ms"})
 
 
 def queue_cell(lab: Lab, system: str, percent: int, chosen: str = AS_PRINTED) -> Arm:
@@ -145,23 +159,47 @@ def sets(lab: Lab) -> tuple[str, ...]:
     return lab.pick(tuple(SETS), (AS_PRINTED, tuple(SETS)[-1]))
 
 
-def by_set(lab: Lab, places: Callable[[str], list[Place]], *more: str) -> dict[str, list[Place]]:
-    """The places of a claim under each set of unpublished choices, and under `more` of them."""
-    return {chosen: places(chosen) for chosen in (*sets(lab), *more)}
+def under(lab: Lab, *more: str) -> Sets:
+    """The sets of unpublished choices, and `more` of them, for a claim."""
+    *others, last = ("Each of the four sets of choices", *(TRIED[name] for name in more))
+    return Sets((*sets(lab), *more), f"{', '.join(others)}, and {last}." if others else f"{last}.")
 
 
-# The goodputs of both flows over a part of a run, in bit/s.
-Goodputs = Callable[[Run], tuple[float, float]]
+def whole_sets(lab: Lab) -> dict[str, str]:
+    """The sets beside the choices as printed, and what each of them changes."""
+    return {chosen: f"the whole set of choices, {chosen}" for chosen in sets(lab)[1:]}
 
 
-def by_time(lab: Lab, places: Callable[[str, Goodputs], list[Place]], *more: str) -> dict[str, list[Place]]:
-    """The same for places that compare the goodputs of both flows: in the second half, and as one more set over the whole time."""
-    return by_set(lab, lambda chosen: places(chosen, late), *more) | {WHOLE: places(AS_PRINTED, whole)}
+def cells(lab: Lab, scenario: str = SYMMETRIC) -> Chapter:
+    """A report on cells: a point has `system`, `rate` and `rtt`, and maybe another `scenario`; or `system` and `percent` of a queue.
+
+    `set` has further settings; with `start_up` the test is that of `_start_up`.
+    """
+
+    def arm(chosen: str, at: Point) -> Arm:
+        if "percent" in at:
+            return queue_cell(lab, at["system"], at["percent"], chosen)
+        made = cell(lab, at.get("scenario", scenario), at["system"], at["rate"], at["rtt"], chosen)
+        return _start_up(made) if "start_up" in at else made.set(at.get("set", {}))
+
+    return Chapter(lab, arm=arm, readings=READINGS, looks=REPEATS)
+
+
+def highest_goodput(times: Sequence[int]) -> Points:
+    """The goodput of Scalable TCP and BicTCP less that of each other algorithm, mean over round-trip times; ties count as highest."""
+    others = ("Standard TCP", "HighSpeed TCP", "H-TCP", "FAST")
+    grid = {"rate above": [(rate, -TIE * rate) for rate in RATES], "a": ("Scalable TCP", "BicTCP"), "b": others}
+    return Points(OF_TWO, "goodput, less", grid, mean={"rtt": times})
 
 
 def goodput(run: Run) -> float:
     """The aggregate goodput in Mbit/s."""
     return run.summary.goodput_bit_s / 1e6
+
+
+def used(run: Run) -> float:
+    """The goodput as a share of the payload capacity."""
+    return goodput(run) * 1e6 / _core.bits_per_second(run.scenario.document["path"]["rate"]) / PAYLOAD
 
 
 def late(run: Run) -> tuple[float, float]:
@@ -181,17 +219,12 @@ def whole(run: Run) -> tuple[float, float]:
     return first, second
 
 
-def fairness(run: Run, of: Goodputs = late) -> float:
+def fairness(run: Run, of: Callable[[Run], tuple[float, float]] = late) -> float:
     """The smaller over the larger of the goodputs (equation 7.9)."""
     return min(of(run)) / max(of(run))
 
 
-def fairer(a: Run, b: Run, of: Goodputs = late) -> float:
-    """By how much the first of two runs is fairer, in decades."""
-    return math.log10(fairness(a, of) / fairness(b, of))
-
-
-def share(run: Run, of: Goodputs = late) -> float:
+def share(run: Run, of: Callable[[Run], tuple[float, float]] = late) -> float:
     """The goodput of the first flow over that of the second."""
     first, second = of(run)
     return first / second
@@ -218,15 +251,15 @@ def overhead_whole(run: Run) -> float:
     return METRICS["overhead"].factor * _number(run.summary.overhead_whole_s_bit)
 
 
-def more_overhead(read: Callable[[Run], float]) -> Callable[[Run, Run], float]:
-    """By how much the first of two runs has more overhead, in decades; one retransmitted segment in each at least."""
+def _segment(read: Callable[[Run], float]) -> Callable[[Run], float]:
+    """The same with one retransmitted segment at least."""
 
     def least(run: Run) -> float:
         seconds = run.summary.to_s - run.summary.from_s
         one_s_bit = SEGMENT_BIT / run.summary.goodput_bit_s**2 / seconds
         return max(read(run), METRICS["overhead"].factor * one_s_bit)
 
-    return lambda a, b: math.log10(least(a) / least(b))
+    return least
 
 
 def _number(value: float | None) -> float:
@@ -255,36 +288,30 @@ def until_converged(run: Run) -> float:
     return converged(run).seconds
 
 
-def mean_of(read: Callable[..., float], count: int) -> Callable[..., float]:
-    """Read the mean over cells: `read` takes one run of each of several systems, and the arms are those of one cell after another.
-
-    `count` is the number of systems.
-    """
-
-    def mean(*runs: Run) -> float:
-        return fmean(read(*runs[i : i + count]) for i in range(0, len(runs), count))
-
-    return mean
+READINGS = {
+    "goodput": Reading(goodput, "Mbit/s"),
+    "used": Reading(used),
+    "fairness": Reading(fairness, under={WHOLE: lambda run: fairness(run, whole)}),
+    "share": Reading(share, under={WHOLE: lambda run: share(run, whole)}),
+    "overhead": Reading(overhead, METRICS["overhead"].short_unit, {WHOLE_TESTS: overhead_whole}),
+    # For ratios: one retransmitted segment at least, and one second at least.
+    "some overhead": Reading(_segment(overhead), under={WHOLE_TESTS: _segment(overhead_whole)}),
+    "some convergence": Reading(lambda run: max(until_converged(run), 1)),
+    "convergence": Reading(converged, "s"),
+}
 
 
 def drawing(
-    lab: Lab,
-    scenario: str,
-    systems: Sequence[str],
-    read: Callable[[Run], float | None],
-    label: str,
-    title: str,
-    *,
-    log: bool = False,
+    lab: Lab, scenario: str, read: Callable[[Run], float | None], label: str, title: str, *, log: bool = False
 ) -> "Callable[[], Figure]":
-    """Plot what is read over round-trip times, with one panel for each rate, under the choices as printed."""
+    """Plot what is read of each algorithm over round-trip times, with one panel for each rate, under the choices as printed."""
 
     def draw() -> Figure:
         times = rtts(lab, scenario)
         with mpl.rc_context(STYLE):
             figure = Figure(figsize=(9, 3))
             for axes, rate in zip(figure.subplots(1, len(RATES)), RATES, strict=True):
-                for name in systems:
+                for name in NEW if scenario == FRIENDLY else SYSTEMS:
                     found = lab.runs([cell(lab, scenario, name, rate, rtt) for rtt in times], lab.pick(REPEATS[0], 2))
                     values = [[value for run in runs if (value := read(run)) is not None] for runs in found]
                     axes.plot(times, [fmean(v) if v else math.nan for v in values], "o-", markersize=3, label=name)

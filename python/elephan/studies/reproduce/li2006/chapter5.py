@@ -1,6 +1,9 @@
 """Li 2006, chapters 3 and 5: end hosts, and formulas for utilisation, loss and throughput."""
 
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import groupby, pairwise, product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,8 +11,9 @@ import polars as pl
 
 from elephan import _core
 from elephan.api.run import Run
-from elephan.studies.reproduce.judge import Arm, Claim, Kind, Place, Quantity
+from elephan.studies.reproduce.judge import Arm, Kind
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
+from elephan.studies.reproduce.li2006.declare import NONE, Chapter, Point, Points, Read, Reading, Sets
 from elephan.studies.theory import Model
 
 # Formulas agree to their last printed digit, which is one in fifty at most.
@@ -24,8 +28,9 @@ END_HOST, UTILISATION = Arm("li2006/end-host"), Arm("li2006/utilisation")
 MSS = 1448
 # The number of packets released by an ACK of two segments that increases the window by one.
 BURST = 3
-# The results of these scenarios depend on nothing random: two repeats show it.
+# The results of most of these scenarios depend on nothing random: two repeats show it.
 ONCE = (2,)
+theory = partial(Chapter, looks=ONCE, shared={"kind": Kind.THEORY})
 
 
 def goodput(run: Run) -> float:
@@ -66,82 +71,67 @@ def figure_3_1(lab: Lab) -> Report:
 )
 def figure_5_1(lab: Lab) -> Report:
     """Goodput as buffer over round-trip time, up to the limit of the path; the window in segments by segment size."""
-    report = Report(lab)
+
+    def arm(_: str, at: Point) -> Arm:
+        if "kb" in at:
+            return END_HOST.set({"tcp.send_buffer": f"{at['kb']} kB"})
+        # One window of 6 MB, whatever the packets' size.
+        path = {"path.rate": "1 Gbit/s", "path.rtt": "120 ms", "tcp.send_buffer": "6 MB"}
+        return END_HOST.set({**path, "tcp.packet": f"{at['mtu']} B"})
+
+    report = theory(lab, arm=arm, readings={"goodput": Reading(goodput)})
     sizes = (64, 128, 256, 512, 1024)
-    arms = {kb: END_HOST.set({"tcp.send_buffer": f"{kb} kB"}) for kb in (*sizes, 4096)}
-    report.compare(
+    report.rows(
         "goodput by socket buffer",
         "Mbit/s",
-        [Quantity(f"{kb} kB: buffer / 20 ms", kb * 8 / 20, None, (arms[kb],), goodput) for kb in sizes],
+        Points("{kb} kB: buffer / 20 ms", "goodput", {"kb printed": [(kb, kb * 8 / 20) for kb in sizes]}),
         kind=Kind.THEORY,
         band=THEORY_BAND,
-        looks=ONCE,
     )
     limit = 622.08 * MSS / 1500
-    report.test(
-        Claim(
-            "L02",
-            sentence="Small socket buffers restrict the throughput in proportion to their size (section 5.1.1, figure 5.1).",
-            population="buffers from 64 to 1024 kB, which are smaller than the bandwidth-delay product, and one of 4096 kB",
-            statistic="the goodput of a buffer over that of half of it; for 4096 kB, over the path's limit",
-            bound="2, or 1, within 5 %: what proportional means is not printed",
-            kind=Kind.THEORY,
+    steps = {"small large": list(pairwise(sizes))}
+    report.claim(
+        "L02",
+        "Small socket buffers restrict the throughput in proportion to their size (section 5.1.1, figure 5.1).",
+        "buffers from 64 to 1024 kB, which are smaller than the bandwidth-delay product, and one of 4096 kB",
+        "the goodput of a buffer over that of half of it; for 4096 kB, over the path's limit",
+        "2, or 1, within 5 %: what proportional means is not printed",
+        Points(
+            "{large} kB over {small} kB",
+            "goodput, second over first",
+            {**steps, "above": 1.9, "below": 2.1},
+            {"kb": ("small", "large")},
         ),
-        [
-            *(
-                Place(
-                    f"{large} kB over {small} kB",
-                    (arms[small], arms[large]),
-                    lambda small, large: goodput(large) / goodput(small),
-                    above=1.9,
-                    below=2.1,
-                )
-                for small, large in pairwise(sizes)
-            ),
-            Place(
-                "4096 kB over the path's limit", (arms[4096],), lambda run: goodput(run) / limit, above=0.95, below=1.05
-            ),
-        ],
-        looks=ONCE,
+        Points(
+            "{kb} kB over the path's limit",
+            lambda run: goodput(run) / limit,
+            {"kb": 4096, "above": 0.95, "below": 1.05},
+        ),
     )
-    # One window of 6 MB, whatever the packets' size.
-    path = {"path.rate": "1 Gbit/s", "path.rtt": "120 ms", "tcp.send_buffer": "6 MB"}
-    standard, *larger = (END_HOST.set({**path, "tcp.packet": f"{mtu} B"}) for mtu in (1500, 3000, 9000))
 
     def in_flight(run: Run) -> float:
         return float(run.flows.filter(pl.col("time_s") > 20)["cwnd_segments"].to_numpy().mean())
 
-    places = []
-    for mtu, arm in zip((3000, 9000), larger, strict=True):
-        ratio = (mtu - 52) / MSS
+    def windows(_: str, at: Point) -> Read:
+        return lambda small, large: in_flight(small) / in_flight(large) / ((at["other"] - 52) / MSS)
 
-        def windows(small: Run, large: Run, ratio: float = ratio) -> float:
-            return in_flight(small) / in_flight(large) / ratio
-
-        def goodputs(small: Run, large: Run) -> float:
-            return goodput(large) / goodput(small)
-
-        places.append(
-            Place(
-                f"{mtu} B: window at 1500 B over the one here, over the payloads' ratio",
-                (standard, arm),
-                windows,
-                0.95,
-                1.05,
-            )
-        )
-        places.append(Place(f"{mtu} B: goodput over the one at 1500 B", (standard, arm), goodputs, 0.95, 1.05))
-    report.test(
-        Claim(
-            "L03",
-            sentence="For the same throughput, larger segments need a proportionally smaller window (section 5.1.2, figure 5.2).",
-            population="1500, 3000 and 9000 B on DataTAG (1 Gbit/s, 120 ms), with a buffer of 6 MB",
-            statistic="windows in segments, and goodputs, relative to 1500 B",
-            bound="the ratio of the payloads, and 1, within 5 %: no number is printed",
-            kind=Kind.THEORY,
+    larger, both = {"other": (3000, 9000)}, {"mtu": (1500, "other")}
+    window = "{other} B: window at 1500 B over the one here, over the payloads' ratio"
+    report.claim(
+        "L03",
+        "For the same throughput, larger segments need a proportionally smaller window (section 5.1.2, figure 5.2).",
+        "1500, 3000 and 9000 B on DataTAG (1 Gbit/s, 120 ms), with a buffer of 6 MB",
+        "windows in segments, and goodputs, relative to 1500 B",
+        "the ratio of the payloads, and 1, within 5 %: no number is printed",
+        (
+            Points(window, windows, {**larger, "above": 0.95, "below": 1.05}, both, how="point"),
+            Points(
+                "{other} B: goodput over the one at 1500 B",
+                "goodput, second over first",
+                {**larger, "above": 0.95, "below": 1.05},
+                both,
+            ),
         ),
-        places,
-        looks=ONCE,
     )
     return report
 
@@ -160,38 +150,19 @@ def _growth(run: Run) -> float:
 )
 def figure_5_6(lab: Lab) -> Report:
     """Growth for each round trip in three runs."""
-    report = Report(lab)
-    path = END_HOST.set(
-        {
-            "path.rate": "100 Mbit/s",
-            "path.rtt": "100 ms",
-            "tcp.initial_ssthresh": "20",
-            "duration": "40 s",
-            "measure.from": "0 s",
-        }
-    )
-    each = path.set({"tcp.delayed_ack.segments": "1", "tcp.byte_counting": '"per_ack"'})
-    second = path.set({"tcp.byte_counting": '"per_ack"'})
-    report.test(
-        Claim(
-            "L04",
-            sentence="Delayed ACKs halve the window's growth, and byte counting restores it (section 5.2.4, figure 5.6).",
-            population="congestion avoidance of one flow without losses",
-            statistic="growth for each round trip, over that of a receiver that does not delay",
-            bound="one half, and 1, within 5 %: the figure has no numbers",
-            kind=Kind.THEORY,
-        ),
-        [
-            Place("delayed ACKs", (second, each), lambda slow, full: _growth(slow) / _growth(full), 0.475, 0.525),
-            Place(
-                "delayed ACKs and byte counting",
-                (path, each),
-                lambda abc, full: _growth(abc) / _growth(full),
-                0.95,
-                1.05,
-            ),
-        ],
-        looks=ONCE,
+    path = {"path.rate": "100 Mbit/s", "path.rtt": "100 ms", "tcp.initial_ssthresh": "20"}
+    path |= {"duration": "40 s", "measure.from": "0 s"}
+    report = theory(lab, arm=lambda _, at: END_HOST.set({**path, **at["set"]}), readings={"growth": Reading(_growth)})
+    each = {"tcp.delayed_ack.segments": "1", "tcp.byte_counting": '"per_ack"'}
+    second = {"tcp.byte_counting": '"per_ack"'}
+    report.claim(
+        "L04",
+        "Delayed ACKs halve the window's growth, and byte counting restores it (section 5.2.4, figure 5.6).",
+        "congestion avoidance of one flow without losses",
+        "growth for each round trip, over that of a receiver that does not delay",
+        "one half, and 1, within 5 %: the figure has no numbers",
+        Points("delayed ACKs", "growth, over", {"above": 0.475, "below": 0.525}, {"set": (second, each)}),
+        Points("delayed ACKs and byte counting", "growth, over", {"above": 0.95, "below": 1.05}, {"set": ({}, each)}),
     )
     return report
 
@@ -231,83 +202,55 @@ def _dropped(run: Run) -> float:
 )
 def figure_5_7(lab: Lab) -> Report:
     """The window of a flow whose receiver limits it, with and without losses."""
-    report = Report(lab)
+    names = {"a tenth more than what arrives": "1.1", "twice what arrives": "2"}
+
+    def arm(chosen: str, at: Point) -> Arm:
+        free = {"path.rate": "1 Gbit/s", "path.rtt": "6.2 ms", "path.buffer": "1000 packets", "tcp.timestamps": "false"}
+        factor = {**names, "twice": "2"}.get(chosen, "1.1")
+        sized = {"tcp.auto_tuning": "true", "tcp.auto_tuning_factor": factor, "tcp.receive_buffer": "2 MB"}
+        return END_HOST.set({**free, **(sized if at["sized"] else {}), **at.get("set", {})})
+
+    report = Chapter(
+        lab, arm=arm, looks=ONCE, readings={"used": Reading(used), "most": Reading(_most), "usual": Reading(_usual)}
+    )
     published = printed("li2006", "Sec 5.2.5", "", "li-5.2.5-drs")
-    product = 1e9 * 6.2e-3 / 8
-    report.compare(
-        "bandwidth-delay product of MB-NG",
-        "segments",
-        [Quantity.exact("MB-NG", published["path MB-NG"][0], product / MSS)],
-        kind=Kind.FORMULA,
-        band=FORMULA_BAND,
-    )
+    rows = (("MB-NG", published["path MB-NG"][0], 1e9 * 6.2e-3 / 8 / MSS),)
+    report.formula("bandwidth-delay product of MB-NG", "segments", FORMULA_BAND, *rows)
     cap = published["Standard TCP + DRS"][0]
-    free = END_HOST.set({"path.rate": "1 Gbit/s", "path.rtt": "6.2 ms", "path.buffer": "1000 packets"})
-    free = free.set({"tcp.timestamps": "false"})
     losses, small = {"path.loss": '{ name = "periodic", every = 500000 }'}, {"path.buffer": "20 packets"}
-    sizes = {
-        name: {"tcp.auto_tuning": "true", "tcp.auto_tuning_factor": factor, "tcp.receive_buffer": "2 MB"}
-        for name, factor in {"a tenth more than what arrives": "1.1", "twice what arrives": "2"}.items()
-    }
-    close, twice = sizes.values()
-
-    def row(sized: dict[str, str]) -> list[Quantity]:
-        return [
-            Quantity("most, without losses", cap, None, (free.set(sized),), _most),
-            Quantity("median, with losses", cap, None, (free.set(sized | losses),), _usual),
-        ]
-
-    group = "in flight with right-sizing (just under 600)"
-    report.compare(group, "segments", row(close), looks=ONCE)
-    report.compare(
-        f"{group}, twice",
+    clean, lossy, free = {"sized": True}, {"sized": True, "set": losses}, {"sized": False}
+    report.rows(
+        "in flight with right-sizing (just under 600)",
         "segments",
-        row(twice),
-        looks=ONCE,
-        cause_of=group,
-        changed="the window is twice what arrives in a round trip, not a tenth more",
+        Points("most, without losses", "most", {**clean, "printed": cap}),
+        Points("median, with losses", "usual", {**lossy, "printed": cap}),
+        variants={"twice": "the window is twice what arrives in a round trip, not a tenth more"},
     )
-
-    def more(first: Run, second: Run) -> float:
-        return used(first) - used(second)
-
-    report.test(
-        Claim(
-            "L05",
-            sentence="Right-sizing holds the window at the bandwidth-delay product, just under 600 packets, so the flow loses nothing by its "
-            "own doing, and uses small queues better; after a loss it does not use the path in full (section 5.2.5, figure 5.7).",
-            population="one flow of Standard TCP on MB-NG, with and without periodic losses; with a receiver that advertises a tenth more or "
-            "twice as much as arrives in a round trip",
-            statistic="segments in flight (the most without losses, the median with them), drops by the queue, and differences of the utilisation",
-            bound="the printed 600 packets; no drop, where the free flow has some; no difference (0)",
-            tried="a window of a tenth more than what arrives, and one of twice as much.",
-            oracle="ns-2 has no right-sizing, and a kernel of today advertises twice what arrives.",
-            means="The cap of figure 5.7 is not there with losses: data behind a hole is read at once when the hole is filled, which a receiver that counts "
-            "what it reads takes for a round trip with more.",
+    report.claim(
+        "L05",
+        "Right-sizing holds the window at the bandwidth-delay product, just under 600 packets, so the flow loses nothing by its "
+        "own doing, and uses small queues better; after a loss it does not use the path in full (section 5.2.5, figure 5.7).",
+        "one flow of Standard TCP on MB-NG, with and without periodic losses; with a receiver that advertises a tenth more or "
+        "twice as much as arrives in a round trip",
+        "segments in flight (the most without losses, the median with them), drops by the queue, and differences of the utilisation",
+        "the printed 600 packets; no drop, where the free flow has some; no difference (0)",
+        Points("most in flight, without losses", "most", {**clean, "below": cap}, unit="segments"),
+        Points("median in flight, with losses", "usual", {**lossy, "below": cap}, unit="segments"),
+        Points("most in flight without right-sizing", "most", {**lossy, **free, "above": cap}, unit="segments"),
+        Points("drops", _dropped, {**clean, "below": 1}, unit="packets"),
+        Points("drops without right-sizing", _dropped, free, unit="packets"),
+        Points("utilisation without losses, minus that with losses", "used, less", clean, {"set": ({}, losses)}),
+        Points(
+            "utilisation with a queue of 20 packets, minus that without right-sizing",
+            "used, less",
+            {"set": small},
+            {"sized": (True, False)},
         ),
-        {
-            name: [
-                Place("most in flight, without losses", (free.set(sized),), _most, below=cap, unit="segments"),
-                Place("median in flight, with losses", (free.set(sized | losses),), _usual, below=cap, unit="segments"),
-                Place("most in flight without right-sizing", (free.set(losses),), _most, above=cap, unit="segments"),
-                Place("drops", (free.set(sized),), _dropped, below=1, unit="packets"),
-                Place("drops without right-sizing", (free,), _dropped, above=0, unit="packets"),
-                Place(
-                    "utilisation without losses, minus that with losses",
-                    (free.set(sized), free.set(sized | losses)),
-                    more,
-                    above=0,
-                ),
-                Place(
-                    "utilisation with a queue of 20 packets, minus that without right-sizing",
-                    (free.set(sized | small), free.set(small)),
-                    more,
-                    above=0,
-                ),
-            ]
-            for name, sized in sizes.items()
-        },
-        looks=ONCE,
+        tried="a window of a tenth more than what arrives, and one of twice as much.",
+        oracle="ns-2 has no right-sizing, and a kernel of today advertises twice what arrives.",
+        means="The cap of figure 5.7 is not there with losses: data behind a hole is read at once when the hole is filled, which a receiver that counts "
+        "what it reads takes for a round trip with more.",
+        sets=Sets(tuple(names)),
     )
     return report
 
@@ -319,22 +262,22 @@ def figure_5_7(lab: Lab) -> Report:
 )
 def section_5_4(lab: Lab) -> Report:
     """Formulas of chapter 5 and section 6.2.1."""
-    report = Report(lab)
+    report = theory(lab, arm=lambda *_: UTILISATION)
     window = 1e10 * 0.1 / 12e3
     packets = 1 / Model("reno").core.loss(window, 0.1)
+    standard, scalable = "Standard TCP", "Scalable TCP"
+    limit = _core.pftk_bit_s(1e-7, 0.1, 0.2, MSS, 1) / 1e6
 
     def row(group: str, system: str, unit: str, metric: str, value: float, band: float = FORMULA_BAND) -> None:
         published, _ = printed("li2006", "Sec", metric, "li-5.4-analytic")[system]
-        report.compare(group, unit, [Quantity.exact(system, published, value)], kind=Kind.FORMULA, band=band)
+        report.formula(group, unit, band, (system, published, value))
 
-    standard, scalable = "Standard TCP", "Scalable TCP"
     row("packets at 1 Gbit/s", standard, "packets/s", "packet rate at 1 Gbit/s", 1e9 / 12e3)
     row("time for each packet at 1 Gbit/s", standard, "us", "time per packet", 12e3 / 1e9 * 1e6)
     row("throughput of a window of 64 kB, 100 ms", standard, "Mbit/s", "with 64 KB window", 64e3 * 8 / 0.1 / 1e6)
     row("utilisation, no buffer", standard, "%", "zero buffer", 100 * _core.utilisation_of(0.5, 0))
     row("utilisation, buffer of the product", standard, "%", "buffer = BDP", 100 * _core.utilisation_of(0.5, 1))
     row("utilisation, no buffer, Scalable TCP", scalable, "%", "zero buffer", 100 * _core.utilisation_of(0.875, 0))
-    limit = _core.pftk_bit_s(1e-7, 0.1, 0.2, MSS, 1) / 1e6
     row("throughput at a loss rate of 1e-7, 100 ms", standard, "Mbit/s", "throughput at p=1e-7", limit)
     row("window for 10 Gbit/s, 100 ms", standard, "packets", "window for 10 Gbit/s", window)
     row("packets from loss to loss at 10 Gbit/s", standard, "packets", "packets per congestion", packets, 0.1)
@@ -357,74 +300,51 @@ def section_5_4(lab: Lab) -> Report:
 )
 def utilisation(lab: Lab) -> Report:
     """Equation 5.6 against the simulator. Capacity and round-trip time must have no effect."""
-    report = Report(lab)
-    theory: list[Quantity] = []
-    places, short, paced = [], [], []
-    for beta in (0.5, 0.8):
-        for gamma in lab.pick((0.02, 0.1, 0.2, 0.5, 1.0), (0.02, 0.2, 1.0)):
-            expected, usual = _core.utilisation_of(beta, gamma), []
-            for rate, rtt in lab.pick(((20, 50), (60, 100), (120, 25)), ((20, 50), (60, 100))):
-                arm = UTILISATION.set(
-                    {
-                        "flow.cc.beta": f"{beta}",
-                        "path.buffer": f"{100 * gamma:g}% bdp",
-                        "path.rate": f"{rate} Mbit/s",
-                        "path.rtt": f"{rtt} ms",
-                        "tcp.initial_ssthresh": f"{max(int(rate * rtt / 24), 2)}",
-                    }
-                )
-                name = f"beta {beta:g}, buffer {100 * gamma:g} %, {rate} Mbit/s, {rtt} ms"
-                if gamma * rate * rtt / 12 < BURST:
-                    short.append(Quantity(name, expected, None, (arm,), used))
-                    paced.append(Quantity(name, expected, None, (arm.set({"tcp.pacing": "true"}),), used))
-                else:
-                    theory.append(Quantity(name, expected, None, (arm,), used))
-                    usual.append((f"{rate} Mbit/s, {rtt} ms", arm))
-            (first, reference), *others = usual
-            places += [
-                Place(
-                    f"beta {beta:g}, buffer {100 * gamma:g} %: {name} against {first}",
-                    (arm, reference),
-                    lambda a, b: used(a) / used(b),
-                    0.95,
-                    1.05,
-                )
-                for name, arm in others
-            ]
-    group = f"utilisation, buffers of {BURST} packets or more"
-    report.compare(group, "share", theory, kind=Kind.THEORY, band=THEORY_BAND, looks=ONCE)
+
+    def arm(_: str, at: Point) -> Arm:
+        path = {"path.rate": f"{at['rate']} Mbit/s", "path.rtt": f"{at['rtt']} ms"}
+        start = {"tcp.initial_ssthresh": f"{max(int(at['rate'] * at['rtt'] / 24), 2)}"}
+        flow = {"flow.cc.beta": f"{at['beta']}", "path.buffer": f"{at['percent']:g}% bdp"}
+        return UTILISATION.set({**flow, **path, **start, **at.get("set", {})})
+
+    report = theory(lab, arm=arm, readings={"used": Reading(used)})
+    paths = lab.pick(((20, 50), (60, 100), (120, 25)), ((20, 50), (60, 100)))
+    every = [
+        (beta, 100 * gamma, *path, _core.utilisation_of(beta, gamma), gamma * path[0] * path[1] / 12)
+        for beta, gamma, path in product((0.5, 0.8), lab.pick((0.02, 0.1, 0.2, 0.5, 1.0), (0.02, 0.2, 1.0)), paths)
+    ]
+    keys = "beta percent rate rtt printed packets"
+    usual, short = ([row for row in every if (row[-1] < BURST) is few] for few in (False, True))
+
+    def shown(group: str, rows: Sequence[Any], settings: Mapping[str, str] = NONE, **more: Any) -> None:
+        name = "beta {beta:g}, buffer {percent:g} %, {rate} Mbit/s, {rtt} ms"
+        at_all = Points(name, "used", {keys: rows, "set": dict(settings)})
+        report.rows(group, "share", at_all, kind=Kind.THEORY, band=THEORY_BAND, **more)
+
     tiny = f"utilisation, buffers of fewer than {BURST} packets"
-    report.compare(
-        tiny,
-        "share",
-        short,
-        kind=Kind.THEORY,
-        band=THEORY_BAND,
-        looks=ONCE,
-        reason="the equation has no bursts: the packets that one ACK releases do not fit into such a buffer",
-    )
-    report.compare(
-        f"{tiny}, paced",
-        "share",
-        paced,
-        kind=Kind.THEORY,
-        band=THEORY_BAND,
-        looks=ONCE,
-        cause_of=tiny,
-        changed="packets are paced",
-    )
-    report.test(
-        Claim(
-            "L06",
-            sentence="The utilisation by a single flow depends on the queue's provision and the back-off factor only (section 5.4.1, "
-            "equation 5.6).",
-            population=f"two factors and five provisions of {BURST} packets or more, at three pairs of capacity and round-trip time",
-            statistic="utilisation over that at the first pair",
-            bound="1 within 5 %: the source has no tolerance",
-            kind=Kind.THEORY,
+    bursts = "the equation has no bursts: the packets that one ACK releases do not fit into such a buffer"
+    shown(f"utilisation, buffers of {BURST} packets or more", usual)
+    shown(tiny, short, reason=bursts)
+    shown(f"{tiny}, paced", short, {"tcp.pacing": "true"}, cause_of=tiny, changed="packets are paced")
+    against = [
+        (*other, *first[2:4])
+        for _, same in groupby(usual, key=lambda row: row[:2])
+        for first, *others in [list(same)]
+        for other in others
+    ]
+    report.claim(
+        "L06",
+        "The utilisation by a single flow depends on the queue's provision and the back-off factor only (section 5.4.1, "
+        "equation 5.6).",
+        f"two factors and five provisions of {BURST} packets or more, at three pairs of capacity and round-trip time",
+        "utilisation over that at the first pair",
+        "1 within 5 %: the source has no tolerance",
+        Points(
+            "beta {beta:g}, buffer {percent:g} %: {rate} Mbit/s, {rtt} ms against {rate_1} Mbit/s, {rtt_1} ms",
+            "used, over",
+            {f"{keys} rate_1 rtt_1": against, "above": 0.95, "below": 1.05},
+            {"rate rtt": (("rate", "rtt"), ("rate_1", "rtt_1"))},
         ),
-        places,
-        looks=ONCE,
     )
     return report
 
@@ -443,37 +363,36 @@ def utilisation(lab: Lab) -> Report:
 )
 def equation_5_8(lab: Lab) -> Report:
     """Long runs with about 24 losses each, whose number varies the goodput by a tenth from run to run."""
-    report = Report(lab)
-    limit, _ = printed("li2006", "Sec 5.4.2", "throughput at p=1e-7")["Standard TCP"]
-    arm = UTILISATION.set(
-        {
-            "flow.cc": "reno",
-            "path.rate": "1 Gbit/s",
-            "path.rtt": "100 ms",
-            "tcp.initial_ssthresh": "3873",
-            "duration": "6300 s",
-            "measure.from": "300 s",
-        }
+    settings = {
+        "flow.cc": "reno",
+        "path.rate": "1 Gbit/s",
+        "path.rtt": "100 ms",
+        "tcp.initial_ssthresh": "3873",
+        "duration": "6300 s",
+        "measure.from": "300 s",
+    }
+    report = theory(
+        lab,
+        arm=lambda _, at: UTILISATION.set({**settings, "path.loss": at["loss"]}),
+        readings={"goodput": Reading(goodput, "Mbit/s")},
     )
-    independent = arm.set({"path.loss": '{ name = "random", probability = 1e-7 }'})
-    periodic = arm.set({"path.loss": '{ name = "periodic", every = 10000000 }'})
-    group = "throughput at a loss rate of 1e-7, 100 ms"
-    rows = [Quantity("independent losses", limit, None, (independent,), goodput)]
-    report.compare(f"{group}, simulated", "Mbit/s", rows, kind=Kind.THEORY, looks=(5, 10))
-    rows = [Quantity("one packet in 10,000,000", limit, None, (periodic,), goodput)]
-    report.compare(f"{group}, simulated with periodic losses", "Mbit/s", rows, kind=Kind.THEORY, looks=ONCE)
-    report.test(
-        Claim(
-            "L07",
-            sentence="With a typical loss rate of 1e-7 and 100 ms, TCP can achieve no more than about 450 Mbit/s (section 5.4.2).",
-            population="one flow on 1 Gbit/s with independent losses",
-            statistic="mean goodput",
-            bound="the printed 450 Mbit/s, which is the value of equation 5.8, and a tenth for its word approximately, which is ours",
-            kind=Kind.THEORY,
-            tried="losses at equal distances, which the equation assumes: the row of periodic losses.",
-            means="The printed limit is that of evenly spaced losses; independent ones allow a little more.",
-        ),
-        [Place("1e-7, 100 ms", (independent,), goodput, below=1.1 * limit, unit="Mbit/s")],
+    limit, _ = printed("li2006", "Sec 5.4.2", "throughput at p=1e-7")["Standard TCP"]
+    independent = {"loss": '{ name = "random", probability = 1e-7 }'}
+    periodic = {"loss": '{ name = "periodic", every = 10000000 }'}
+    group = "throughput at a loss rate of 1e-7, 100 ms, simulated"
+    each = Points("independent losses", "goodput", {**independent, "printed": limit})
+    report.rows(group, "Mbit/s", each, kind=Kind.THEORY, looks=(5, 10))
+    each = Points("one packet in 10,000,000", "goodput", {**periodic, "printed": limit})
+    report.rows(f"{group} with periodic losses", "Mbit/s", each, kind=Kind.THEORY)
+    report.claim(
+        "L07",
+        "With a typical loss rate of 1e-7 and 100 ms, TCP can achieve no more than about 450 Mbit/s (section 5.4.2).",
+        "one flow on 1 Gbit/s with independent losses",
+        "mean goodput",
+        "the printed 450 Mbit/s, which is the value of equation 5.8, and a tenth for its word approximately, which is ours",
+        Points("1e-7, 100 ms", "goodput", {**independent, "below": 1.1 * limit}),
+        tried="losses at equal distances, which the equation assumes: the row of periodic losses.",
+        means="The printed limit is that of evenly spaced losses; independent ones allow a little more.",
         looks=(5, 10),
     )
     return report

@@ -11,8 +11,9 @@ import polars as pl
 from elephan.api.pictures.over_time import QUANTITIES
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
-from elephan.studies.reproduce.judge import Arm, Claim, Kind, Place, Quantity
+from elephan.studies.reproduce.judge import Arm, Kind
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
+from elephan.studies.reproduce.li2006.declare import Chapter, Points
 from elephan.studies.reproduce.li2006.systems import SYSTEMS, listed
 
 NAMES = ("HighSpeed TCP", "Scalable TCP", "H-TCP", "BicTCP")
@@ -73,11 +74,14 @@ def grown(run: Run, parts: int = 3, whole: int = -1) -> list[float] | None:
     ]
 
 
-def _plateau(run: Run, part: int) -> float | None:
+def _plateau(part: int) -> Callable[[Run], float | None]:
     """Growth in a tenth of an epoch less the least of all its tenths: the largest of all whole epochs."""
-    epochs = [grown(run, 10, whole) for whole in range(len(_epochs(run)) - 2)]
-    found = [tenths[part] - min(tenths) for tenths in epochs if tenths is not None]
-    return max(found, default=None)
+
+    def read(run: Run) -> float | None:
+        epochs = [grown(run, 10, whole) for whole in range(len(_epochs(run)) - 2)]
+        return max((tenths[part] - min(tenths) for tenths in epochs if tenths is not None), default=None)
+
+    return read
 
 
 def _relative(run: Run) -> list[float] | None:
@@ -115,69 +119,58 @@ def _constant(run: Run) -> float | None:
 )
 def figure_6_1(lab: Lab) -> Report:
     """HSTCP, Scalable, H-TCP, BIC: back-off and growth of each epoch. The figures themselves have no numbers."""
-    report = Report(lab)
     arms = {name: Arm.of("li2006/traces").set({"flow.cc": SYSTEMS[name]}) for name in NAMES}
-    beta = {name: printed("li2006", "Sec 6.1", metric, "li-6.1-cwnd")[name][0] for name, metric in
-            (("Scalable TCP", "beta"), ("H-TCP", "beta_max"), ("BicTCP", "beta"))}  # fmt: skip
-    report.compare(
+    report = Chapter(lab, arm=lambda _, at: arms[at["system"]], looks=ONCE)
+
+    def last(run: Run) -> float | None:
+        return back_off(run, -2)
+
+    beta = [
+        (name, printed("li2006", "Sec 6.1", metric, "li-6.1-cwnd")[name][0])
+        for name, metric in (("Scalable TCP", "beta"), ("H-TCP", "beta_max"), ("BicTCP", "beta"))
+    ]
+    second = {"system": "H-TCP", "printed": 0.5}
+    report.rows(
         "window after a loss over that before it, by the algorithms' parameters",
         "1",
-        [
-            Quantity(f"{name}, last epoch", value, None, (arms[name],), lambda run: back_off(run, -2))
-            for name, value in beta.items()
-        ]
-        + [Quantity("H-TCP, second loss", 0.5, None, (arms["H-TCP"],), lambda run: back_off(run, 2))],
+        Points("{system}, last epoch", last, {"system printed": beta}),
+        Points("{system}, second loss", lambda run: back_off(run, 2), second),
         kind=Kind.THEORY,
         band=0.03,
-        looks=ONCE,
     )
-    report.compare(
+    report.rows(
         "window after a loss over that before it, over equation 6.4",
         "1",
-        [Quantity("HighSpeed TCP", 1.0, None, (arms["HighSpeed TCP"],), _over_equation)],
+        Points("{system}", _over_equation, {"system": "HighSpeed TCP", "printed": 1.0}),
         kind=Kind.THEORY,
         band=0.03,
-        looks=ONCE,
     )
     # The window grows by 1 % and falls by one eighth (section 6.1.2).
-    report.compare(
+    back = {"system": "Scalable TCP", "printed": math.log(8 / 7) / math.log(1.01)}
+    report.rows(
         "round trips from a loss to the window before it",
         "round trips",
-        [Quantity("Scalable TCP", math.log(8 / 7) / math.log(1.01), None, (arms["Scalable TCP"],), _round_trips)],
+        Points("{system}", _round_trips, back),
         kind=Kind.THEORY,
         band=0.1,
-        looks=ONCE,
     )
-    h_tcp, bic, scalable = ((arms[name],) for name in ("H-TCP", "BicTCP", "Scalable TCP"))
-    report.test(
-        Claim(
-            "L74",
-            sentence="After a loss H-TCP grows slowly at first and then ever faster; BicTCP rises quickly, hardly grows near its target and "
-            "then probes faster; Scalable TCP grows in proportion to its window (sections 6.1.2 to 6.1.4, figures 6.2 to 6.4).",
-            population="the last whole epoch (BicTCP: some epoch, as it probes only in some) of a flow at 200 Mbit/s and 150 ms with a queue of 500 packets",
-            statistic="growth for each round trip in thirds of the epoch, and in tenths for BicTCP: differences; Scalable TCP: relative growth, last third over first",
-            bound="no difference (0); 1 within 10 %, which is ours",
+    h_tcp, bic = {"system": "H-TCP"}, {"system": "BicTCP"}
+    report.claim(
+        "L74",
+        "After a loss H-TCP grows slowly at first and then ever faster; BicTCP rises quickly, hardly grows near its target and "
+        "then probes faster; Scalable TCP grows in proportion to its window (sections 6.1.2 to 6.1.4, figures 6.2 to 6.4).",
+        "the last whole epoch (BicTCP: some epoch, as it probes only in some) of a flow at 200 Mbit/s and 150 ms with a queue of 500 packets",
+        "growth for each round trip in thirds of the epoch, and in tenths for BicTCP: differences; Scalable TCP: relative growth, last third over first",
+        "no difference (0); 1 within 10 %, which is ours",
+        Points("{system}: second third less first", _faster(1, 0), h_tcp, unit="segments"),
+        Points("{system}: last third less second", _faster(2, 1), h_tcp, unit="segments"),
+        Points("{system}: first tenth less the least, in some epoch", _plateau(0), bic, unit="segments"),
+        Points("{system}: last tenth less the least, in some epoch", _plateau(-1), bic, unit="segments"),
+        Points(
+            "{system}: relative growth, last third over first",
+            _constant,
+            {"system": "Scalable TCP", "above": 0.9, "below": 1.1},
         ),
-        [
-            Place("H-TCP: second third less first", h_tcp, _faster(1, 0), above=0, unit="segments"),
-            Place("H-TCP: last third less second", h_tcp, _faster(2, 1), above=0, unit="segments"),
-            Place(
-                "BicTCP: first tenth less the least, in some epoch",
-                bic,
-                lambda run: _plateau(run, 0),
-                above=0,
-                unit="segments",
-            ),
-            Place(
-                "BicTCP: last tenth less the least, in some epoch",
-                bic,
-                lambda run: _plateau(run, -1),
-                above=0,
-                unit="segments",
-            ),
-            Place("Scalable TCP: relative growth, last third over first", scalable, _constant, above=0.9, below=1.1),
-        ],
-        looks=ONCE,
     )
     runs = {name: found[0] for name, found in zip(NAMES, lab.runs(list(arms.values()), 1), strict=True)}
     shapes = "; ".join(

@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from elephan.api.run import Run
-from elephan.studies.reproduce.judge import Claim, Place, Quantity, Sample
+from elephan.studies.reproduce.judge import Quantity, Sample
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
 from elephan.studies.reproduce.li2006.cells import (
     CHOICES,
@@ -19,10 +20,10 @@ from elephan.studies.reproduce.li2006.cells import (
     SYMMETRIC,
     TIE,
     TIMES,
-    Goodputs,
-    by_set,
-    by_time,
+    WHOLE,
+    WHOLE_TESTS,
     cell,
+    cells,
     converged,
     fairness,
     goodput,
@@ -30,9 +31,12 @@ from elephan.studies.reproduce.li2006.cells import (
     overhead_whole,
     sets,
     shared,
+    under,
     until_converged,
     whole,
+    whole_sets,
 )
+from elephan.studies.reproduce.li2006.declare import Chapter, Points
 from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, METRICS, SYSTEMS
 
 SCENARIOS = {
@@ -78,6 +82,8 @@ TABLE_CHOICES = (
     "the 95 % interval of the printed standard error, which is of five runs and, like the number, may have been rounded.",
     "unit of Table 8.1: 2^20 bit/s, in which its largest goodput is the payload capacity of 250 Mbit/s.",
 )
+# The cell of the tables.
+TABLE_CELL = {"rate": 250, "rtt": 82}
 # Half a unit of the last digit that a table prints.
 PRINTED = {"8.1": 0.05, "8.2": 0.005, "8.3": 0.05, "8.4": 0.005}
 
@@ -114,44 +120,50 @@ def _scenarios(table: str) -> tuple[str, ...]:
     return (SYMMETRIC,) if table == "8.3" else tuple(SCENARIOS)
 
 
-def _compare(lab: Lab, report: Report, table: str) -> None:
+def _looks(table: str) -> tuple[int, ...]:
+    return TIMES if table == "8.3" else REPEATS
+
+
+def _compare(lab: Lab, report: Chapter, table: str) -> None:
     """Compare a table, and show beside it what each other set of choices makes of it."""
     metric, unit, _, band = TABLES[table]
     for scenario in _scenarios(table):
-        group = f"{metric}, {SCENARIOS[scenario]}"
-        looks = TIMES if table == "8.3" else REPEATS
-        report.compare(group, unit, _rows(lab, table, scenario, AS_PRINTED), band=band, looks=looks)
-        for chosen in sets(lab)[1:]:
-            report.compare(
-                f"{group}, {chosen}",
-                unit,
-                _rows(lab, table, scenario, chosen),
-                band=band,
-                looks=looks,
-                cause_of=group,
-                changed=f"the whole set of choices, {chosen}",
-            )
+        report.rows(
+            f"{metric}, {SCENARIOS[scenario]}",
+            unit,
+            partial(_rows, lab, table, scenario),
+            variants=whole_sets(lab),
+            band=band,
+            looks=_looks(table),
+        )
 
 
-def _fast(lab: Lab, report: Report, table: str, scenario: str) -> None:
-    """Show what FAST's row becomes if its second flow starts after 100 s, and if its alpha is 200 at every rate."""
-    metric, unit, read, band = TABLES[table]
+def _beside(
+    report: Chapter, table: str, scenario: str, name: str, rows: list[Quantity], changed: str, unit: str = ""
+) -> None:
+    """Show what one change makes of a table for a scenario."""
+    metric, usual, _, band = TABLES[table]
     group = f"{metric}, {SCENARIOS[scenario]}"
+    report.rows(
+        f"{group}, {name}",
+        unit or usual,
+        lambda _: rows,
+        band=band,
+        looks=_looks(table),
+        cause_of=group,
+        changed=changed,
+    )
+
+
+def _fast(lab: Lab, report: Chapter, table: str, scenario: str) -> None:
+    """Show what FAST's row becomes if its second flow starts after 100 s, and if its alpha is 200 at every rate."""
     row = next(one for one in _rows(lab, table, scenario, AS_PRINTED) if one.system == "FAST")
     changes = {
         LATER.removeprefix(f"{AS_PRINTED}, "): cell(lab, scenario, "FAST", 250, 82, LATER),
         "FAST's alpha 200 at every rate": row.arms[0].set({"flow.cc": LARGE_ALPHA}),
     }
     for changed, arm in changes.items():
-        report.compare(
-            f"{group}, {changed}",
-            unit,
-            [replace(row, arms=(arm,), read=read)],
-            band=band,
-            looks=TIMES if table == "8.3" else REPEATS,
-            cause_of=group,
-            changed=changed,
-        )
+        _beside(report, table, scenario, changed, [replace(row, arms=(arm,))], changed)
 
 
 @experiment(
@@ -159,20 +171,13 @@ def _fast(lab: Lab, report: Report, table: str, scenario: str) -> None:
 )
 def table_8_1(lab: Lab) -> Report:
     """Goodput in all four scenarios."""
-    report = Report(lab)
+    report = cells(lab)
     _compare(lab, report, "8.1")
     for scenario in (SYMMETRIC, SMALL):
         _fast(lab, report, "8.1", scenario)
-    for scenario, name in SCENARIOS.items():
-        report.compare(
-            f"goodput, {name}, in 10^6 bit/s",
-            "Mbit/s",
-            _rows(lab, "8.1", scenario, AS_PRINTED, goodput),
-            band=TABLES["8.1"][3],
-            looks=REPEATS,
-            cause_of=f"goodput, {name}",
-            changed="goodputs in units of 10^6 bit/s",
-        )
+    for scenario in SCENARIOS:
+        rows = _rows(lab, "8.1", scenario, AS_PRINTED, goodput)
+        _beside(report, "8.1", scenario, "in 10^6 bit/s", rows, "goodputs in units of 10^6 bit/s", "Mbit/s")
     largest = max(value for one in SCENARIOS for value, _ in printed("li2006", "Table 8.1", "goodput", one).values())
     capacity_bit_s = 250e6 * PAYLOAD
     report.notes.append(
@@ -191,60 +196,34 @@ def table_8_1(lab: Lab) -> Report:
 )
 def table_8_2(lab: Lab) -> Report:
     """Fairness in all four scenarios."""
-    report = Report(lab)
+    report = cells(lab)
     _compare(lab, report, "8.2")
     for scenario in (SYMMETRIC, SMALL, LARGE):
         _fast(lab, report, "8.2", scenario)
-    for scenario, name in SCENARIOS.items():
-        report.compare(
-            f"fairness, {name}, over the whole measured time",
-            "1",
-            _rows(lab, "8.2", scenario, AS_PRINTED, lambda run: fairness(run, whole)),
-            band=TABLES["8.2"][3],
-            looks=REPEATS,
-            cause_of=f"fairness, {name}",
-            changed="fairness over the whole measured time, instead of its second half",
-        )
+    for scenario in SCENARIOS:
+        rows = _rows(lab, "8.2", scenario, AS_PRINTED, lambda run: fairness(run, whole))
+        time = "over the whole measured time"
+        _beside(report, "8.2", scenario, time, rows, f"fairness {time}, instead of its second half")
     report.notes.append('Table 8.2 prints "-" for Scalable TCP with equal round-trip times, which cannot be compared.')
-    others = ("Standard TCP", "HighSpeed TCP", "H-TCP")
-
-    def worst(chosen: str, of: Goodputs) -> list[Place]:
-        return [
-            place
-            for scenario, buffer in ((SMALL, "small buffer"), (LARGE, "large buffer"))
-            for best in ("Scalable TCP", "BicTCP")
-            for n in others
-            for arms in [tuple(cell(lab, scenario, s, 250, 82, chosen) for s in (best, n))]
-            for place in (
-                Place(
-                    f"goodput of {best} over {n}, {buffer}",
-                    arms,
-                    lambda x, y: goodput(x) - goodput(y),
-                    above=-250 * TIE,
-                    unit="Mbit/s",
-                ),
-                Place(
-                    f"fairness of {n} over {best}, {buffer}",
-                    arms,
-                    lambda x, y: fairness(y, of) - fairness(x, of),
-                    above=0,
-                ),
-            )
-        ]
-
-    report.test(
-        Claim(
-            "L47",
-            "Section 8.4.2, of different round-trip times: Scalable TCP and BicTCP, the best in goodput, are the worst in fairness.",
-            "250 Mbit/s, 82 ms with small and large buffers, against the other loss-based algorithms. Only these columns of Tables 8.1 and 8.2: in the others "
-            "BicTCP is fairer than Standard TCP in print (0.97 and 0.87), and friendlier than HighSpeed TCP (0.07 and 0.05)",
-            "goodput less that of each other; fairness of each other less theirs",
-            "no more than 1 % of the capacity below another, as several tie in print; 0: no difference",
-            tried="Each of the four sets of choices, and fairness over all of the measured time.",
-            means="One of the two has less goodput than another algorithm, or is no less fair.",
+    grid = {
+        "scenario buffer": ((SMALL, "small buffer"), (LARGE, "large buffer")),
+        "a": ("Scalable TCP", "BicTCP"),
+        "b": ("Standard TCP", "HighSpeed TCP", "H-TCP"),
+        **TABLE_CELL,
+    }
+    report.claim(
+        "L47",
+        "Section 8.4.2, of different round-trip times: Scalable TCP and BicTCP, the best in goodput, are the worst in fairness.",
+        "250 Mbit/s, 82 ms with small and large buffers, against the other loss-based algorithms. Only these columns of Tables 8.1 and 8.2: in the others "
+        "BicTCP is fairer than Standard TCP in print (0.97 and 0.87), and friendlier than HighSpeed TCP (0.07 and 0.05)",
+        "goodput less that of each other; fairness of each other less theirs",
+        "no more than 1 % of the capacity below another, as several tie in print; 0: no difference",
+        (
+            Points("goodput of {a} over {b}, {buffer}", "goodput, less", {**grid, "above": -250 * TIE}),
+            Points("fairness of {b} over {a}, {buffer}", "fairness, second less first", grid),
         ),
-        by_time(lab, worst),
-        looks=REPEATS,
+        means="One of the two has less goodput than another algorithm, or is no less fair.",
+        sets=under(lab, WHOLE),
     )
     return report
 
@@ -252,50 +231,36 @@ def table_8_2(lab: Lab) -> Report:
 @experiment("li2006/table-8.3", "80 % convergence time, 250 Mbit/s, 82 ms", "li2006/symmetric", choices=TABLE_CHOICES)
 def table_8_3(lab: Lab) -> Report:
     """The convergence time of the second flow."""
-    report = Report(lab)
+    report = cells(lab)
     _compare(lab, report, "8.3")
     _fast(lab, report, "8.3", SYMMETRIC)
-    group = "convergence, symmetric"
-    report.compare(
-        f"{group}, medians",
-        "s",
-        _rows(lab, "8.3", SYMMETRIC, AS_PRINTED, converged),
-        band=TABLES["8.3"][3],
-        looks=TIMES,
-        cause_of=group,
-        changed="the median, instead of the mean that the thesis has, in which a time beyond the end counts as that until the end",
-    )
-    report.compare(
-        f"{group}, to a fair share",
-        "s",
-        _rows(lab, "8.3", SYMMETRIC, AS_PRINTED, shared),
-        band=TABLES["8.3"][3],
-        looks=TIMES,
-        cause_of=group,
-        changed="the time until the second flow has 0.8 of a fair share, instead of its own average",
-    )
-    report.test(
-        Claim(
-            "L28",
-            "Section 8.4.3, Table 8.3: two flows of Scalable TCP do not converge to fairness in ten minutes at 250 Mbit/s and 82 ms.",
-            "that cell",
-            "share of the runs in which the second flow reaches 0.8 of a fair share",
-            "1/2: not in most runs (none of five in print)",
-            tried="Each of the four sets of choices.",
-            means="Two flows of Scalable TCP do come to 0.8 of a fair share in most runs.",
+    for name, read, changed in (
+        (
+            "medians",
+            converged,
+            "the median, instead of the mean that the thesis has, in which a time beyond the end counts as that until the end",
         ),
-        by_set(
-            lab,
-            lambda chosen: [
-                Place(
-                    "Scalable TCP",
-                    (cell(lab, SYMMETRIC, "Scalable TCP", 250, 82, chosen),),
-                    lambda run: shared(run).seen,
-                    below=0.5,
-                    statistic="share",
-                )
-            ],
+        (
+            "to a fair share",
+            shared,
+            "the time until the second flow has 0.8 of a fair share, instead of its own average",
         ),
+    ):
+        _beside(report, "8.3", SYMMETRIC, name, _rows(lab, "8.3", SYMMETRIC, AS_PRINTED, read), changed)
+    report.claim(
+        "L28",
+        "Section 8.4.3, Table 8.3: two flows of Scalable TCP do not converge to fairness in ten minutes at 250 Mbit/s and 82 ms.",
+        "that cell",
+        "share of the runs in which the second flow reaches 0.8 of a fair share",
+        "1/2: not in most runs (none of five in print)",
+        Points(
+            "{system}",
+            lambda run: shared(run).seen,
+            {"system": "Scalable TCP", **TABLE_CELL, "below": 0.5},
+            how="share",
+        ),
+        means="Two flows of Scalable TCP do come to 0.8 of a fair share in most runs.",
+        sets=under(lab),
         looks=TIMES,
     )
     return report
@@ -304,49 +269,27 @@ def table_8_3(lab: Lab) -> Report:
 @experiment("li2006/table-8.4", "Overhead, 250 Mbit/s, 82 ms", "li2006/symmetric", choices=TABLE_CHOICES)
 def table_8_4(lab: Lab) -> Report:
     """Overhead in all four scenarios, in both readings of the column."""
-    report = Report(lab)
+    report = cells(lab)
     _compare(lab, report, "8.4")
     for scenario in (SYMMETRIC, SMALL):
         _fast(lab, report, "8.4", scenario)
-    _, unit, _, band = TABLES["8.4"]
-    for scenario, name in SCENARIOS.items():
+    for scenario in SCENARIOS:
         for chosen in sets(lab):
-            report.compare(
-                f"overhead, {name}, bytes for each bit" + ("" if chosen == AS_PRINTED else f", {chosen}"),
-                unit,
-                _rows(lab, "8.4", scenario, chosen, _per_bit),
-                band=band,
-                looks=REPEATS,
-                cause_of=f"overhead, {name}",
-                changed=PER_BIT + ("" if chosen == AS_PRINTED else f", and the whole set of choices, {chosen}"),
-            )
-
-    def lower(chosen: str, read: Callable[[Run], float]) -> list[Place]:
-        return [
-            Place(
-                f"{n} over BicTCP",
-                tuple(cell(lab, SYMMETRIC, s, 250, 82, chosen) for s in (n, "BicTCP")),
-                lambda x, y: read(x) - read(y),
-                above=0,
-                unit=unit,
-            )
-            for n in LOSS_BASED
-            if n != "BicTCP"
-        ]
-
-    report.test(
-        Claim(
-            "L48",
-            "Section 8.4.4: BicTCP has few losses, thanks to its plateau.",
-            "250 Mbit/s, 82 ms, against the other loss-based New-TCP algorithms",
-            "overhead of each other less that of BicTCP",
-            "0: no difference",
-            tried="The four sets of choices, and both readings of the overhead.",
-            means="The thesis' own Table 8.4 prints 5.08 for BicTCP, 2.95 for HighSpeed TCP and 3.11 for H-TCP: the sentence contradicts it.",
-        ),
-        by_set(lab, lambda chosen: lower(chosen, overhead))
-        | {f"{AS_PRINTED}, overhead of whole tests": lower(AS_PRINTED, overhead_whole)},
-        looks=REPEATS,
+            name, changed = "bytes for each bit", PER_BIT
+            if chosen != AS_PRINTED:
+                name, changed = f"{name}, {chosen}", f"{changed}, and the whole set of choices, {chosen}"
+            _beside(report, "8.4", scenario, name, _rows(lab, "8.4", scenario, chosen, _per_bit), changed)
+    others = [name for name in LOSS_BASED if name != "BicTCP"]
+    report.claim(
+        "L48",
+        "Section 8.4.4: BicTCP has few losses, thanks to its plateau.",
+        "250 Mbit/s, 82 ms, against the other loss-based New-TCP algorithms",
+        "overhead of each other less that of BicTCP",
+        "0: no difference",
+        Points("{a} over {b}", "overhead, less", {"a": others, "b": "BicTCP", **TABLE_CELL}),
+        tried="The four sets of choices, and both readings of the overhead.",
+        means="The thesis' own Table 8.4 prints 5.08 for BicTCP, 2.95 for HighSpeed TCP and 3.11 for H-TCP: the sentence contradicts it.",
+        sets=under(lab, WHOLE_TESTS),
     )
     return report
 
@@ -373,9 +316,7 @@ def which_set(lab: Lab) -> Report:
                         # Standard TCP beside itself is the symmetric cell again.
                         if scenario != FRIENDLY or row.system != "Standard TCP"
                     ]
-                    made = Report(lab).compare(
-                        metric, unit, rows, band=band, looks=TIMES if table == "8.3" else REPEATS
-                    )
+                    made = Report(lab).compare(metric, unit, rows, band=band, looks=_looks(table))
                     within[label] += sum(row.agrees is True for row in made.rows)
                     count[label] += len(made.rows)
         tables = ", ".join(f"Table {label}: {within[label]} of {count[label]}" for label in count)

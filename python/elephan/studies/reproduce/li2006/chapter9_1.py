@@ -1,16 +1,14 @@
 """Li 2006, section 9.1: MB-NG and DataTAG."""
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import polars as pl
 
 from elephan.api.run import Run
-from elephan.studies.reproduce.judge import Arm, Claim, Kind, Place, Quantity
+from elephan.studies.reproduce.judge import Arm
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
+from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Read, Reading, Sets
 from elephan.studies.reproduce.li2006.systems import SYSTEMS
 
 STANDARD, HIGH, SCALABLE, H_TCP = FOUR = ("Standard TCP", "HighSpeed TCP", "Scalable TCP", "H-TCP")
@@ -36,19 +34,18 @@ ROUTER = (
     "the routers' queues: 20 % of the product on DataTAG, or 100 ms, the most that its Juniper M10 has, where it may decide a claim; 1000 "
     "packets on MB-NG (called relatively large)."
 )
-# What the queue of DataTAG's router may be, as settings.
-QUEUES: dict[str, dict[str, str]] = {
+OWN_HOSTS, SHARED_HOSTS = "a host for each flow", "machines shared by flows"
+# What may decide a claim, as settings: the queue of DataTAG's router, and receivers. Who has a host is the other part of that.
+SETTINGS: dict[str, dict[str, str]] = {
     "a router's queue of 20 %": {},
     "a router's queue of 100 ms": {"path.buffer": "8333 packets"},
+    "an ACK for four packets": {"tcp.delayed_ack.segments": "4"},
 }
-OWN_HOSTS, SHARED_HOSTS = "a host for each flow", "machines shared by flows"
+ROUTER_20, ROUTER_100, FOUR_PACKETS = SETTINGS
+QUEUES = Sets((ROUTER_20, ROUTER_100), "another queue of the router.")
+HOSTED = Sets((OWN_HOSTS, SHARED_HOSTS), "a host for each flow, and machines shared by flows.")
+SEVERAL = Sets((*HOSTED.names, ROUTER_100), HOSTED.tried.replace(".", f"; {QUEUES.tried}"))
 # Differences of the measured from the printed goodputs of a tenth are small beside those of a repeated test on a real network.
-# What may decide a claim about several flows on DataTAG: who has a host, and the router's queue.
-SETS: tuple[tuple[str, str, dict[str, str]], ...] = (
-    (OWN_HOSTS, OWN_HOSTS, {}),
-    (SHARED_HOSTS, SHARED_HOSTS, {}),
-    ("a router's queue of 100 ms", OWN_HOSTS, QUEUES["a router's queue of 100 ms"]),
-)
 BAND = "band: 10 % for measured numbers; the source has no standard errors here."
 HOSTS = (
     "the hosts' processor: 3.6 us for a packet or an ACK at 2.2 GHz (1 GHz for 1 Gbit/s, section 5.1.3), 5.4 ns for each packet that a SACK "
@@ -103,11 +100,6 @@ def shared(network: Arm, count: int) -> Arm:
     )
 
 
-def hosted(network: Arm, count: int, hosts: str) -> Arm:
-    """A network with `OWN_HOSTS` or `SHARED_HOSTS` of `count` flows."""
-    return shared(network, count) if hosts == SHARED_HOSTS else network
-
-
 def cbr(rate_mbit_s: int) -> dict[str, str]:
     """The setting of a stream of datagrams. Their phase to the bottleneck's packets drifts, as that of two real clocks."""
     return {"cbr": f'[{{ rate = "{1.003 * rate_mbit_s:g} Mbit/s" }}]'} if rate_mbit_s else {}
@@ -123,11 +115,6 @@ def total(run: Run) -> float:
     return sum(goodputs(run))
 
 
-def ratio(first: Run, second: Run) -> float:
-    """The goodput of a run over that of another one."""
-    return total(first) / total(second)
-
-
 def stray(run: Run) -> float | None:
     """The largest goodput over the mean of the others; none if they have nothing."""
     *others, largest = sorted(goodputs(run))
@@ -137,6 +124,36 @@ def stray(run: Run) -> float | None:
 def spread(run: Run) -> float:
     """Standard deviation of the flows' goodputs over their mean."""
     return float(np.std(goodputs(run)) / np.mean(goodputs(run)))
+
+
+def others(run: Run) -> float | None:
+    """The goodput of the first group of flows, in Mbit/s; none if they have nothing."""
+    return sum(goodputs(run)[: run.scenario.document["flow"][0].get("count", 1)]) or None
+
+
+READINGS = {"goodput": Reading(total, "Mbit/s"), "spread": Reading(spread), "others": Reading(others)}
+
+
+def arm(chosen: str, at: Point) -> Arm:
+    """A flow of `system` on `network`, or `count` of them, or `new` of `all` beside Standard TCP, whose impact is equation 9.1.
+
+    They are beside datagrams at `rate`; one packet in `every` is lost; `set` has further settings.
+    """
+    network: Arm = at.get("network", DATATAG)
+    if chosen == SHARED_HOSTS:
+        network = shared(network, at.get("count") or at["all"])
+    if "every" in at:
+        network = network.set({"path.loss": f'{{ name = "periodic", every = {at["every"]} }}'})
+    if "new" in at:
+        return network.set({**SHORTER, "flow": flows((STANDARD, at["all"] - at["new"]), (at["system"], at["new"]))})
+    shorter = SHORTER if "count" in at else {}
+    settings = {"flow": flows((at["system"], at.get("count", 1))), **shorter, **cbr(at.get("rate", 0))}
+    return network.set({**settings, **at.get("set", {}), **SETTINGS.get(chosen, {})})
+
+
+def testbed(lab: Lab) -> Chapter:
+    """A report on flows of the test beds."""
+    return Chapter(lab, arm=arm, readings=READINGS, looks=LOOKS, shared={"oracle": ORACLE})
 
 
 @experiment(
@@ -153,67 +170,50 @@ def spread(run: Run) -> float:
 )
 def figure_9_1(lab: Lab) -> Report:
     """One packet in n is lost; the window of Scalable TCP at one packet in 50."""
-    report, places = Report(lab), []
-    for name, network in NETWORKS.items():
-        for every in lab.pick((100, 1000, 10_000, 100_000), (1000, 30_000)):
-            lossy = network.set({"path.loss": f'{{ name = "periodic", every = {every} }}'})
-            scalable, *others = (lossy.set({"flow": flows((n, 1))}) for n in (SCALABLE, HIGH, H_TCP))
-            places += [
-                Place(f"{name}, 1/{every}: over {n}", (scalable, other), ratio, above=0.98)
-                for n, other in zip((HIGH, H_TCP), others, strict=True)
-            ]
-    report.test(
-        Claim(
-            "L49",
-            sentence="Scalable TCP always has at least the throughput of HighSpeed TCP and H-TCP (section 9.1.2, figure 9.1).",
-            population="both networks, losses from 1 in 100 to 1 in 100,000 packets",
-            statistic="goodput of Scalable TCP over that of the other",
-            bound="1, less 2 %, within which they are called equivalent here: the source has no tolerance",
-            tried="all loss rates of the figure on both networks; each is a place.",
-            means="Figure 9.1's order holds in the simulator only at the places that hold here.",
-            oracle=ORACLE,
+    report = testbed(lab)
+    losses = lab.pick((100, 1000, 10_000, 100_000), (1000, 30_000))
+    report.claim(
+        "L49",
+        "Scalable TCP always has at least the throughput of HighSpeed TCP and H-TCP (section 9.1.2, figure 9.1).",
+        "both networks, losses from 1 in 100 to 1 in 100,000 packets",
+        "goodput of Scalable TCP over that of the other",
+        "1, less 2 %, within which they are called equivalent here: the source has no tolerance",
+        Points(
+            "{name}, 1/{every}: over {b}",
+            "goodput, over",
+            {"name network": NETWORKS.items(), "every": losses, "a": SCALABLE, "b": (HIGH, H_TCP), "above": 0.98},
         ),
-        places,
-        looks=LOOKS,
+        tried="all loss rates of the figure on both networks; each is a place.",
+        means="Figure 9.1's order holds in the simulator only at the places that hold here.",
     )
-    published = {
-        "largest window": printed("li2006", "Sec 9.1.2 text", "maximum cwnd")[SCALABLE][0],
-        "window after a loss": printed("li2006", "Sec 9.1.2 text", "cwnd after loss, integer")[SCALABLE][0],
-    }
-    columns = {"largest window": "cwnd_segments", "window after a loss": "ssthresh_segments"}
+    largest, after = (
+        printed("li2006", "Sec 9.1.2 text", metric)[SCALABLE][0]
+        for metric in ("maximum cwnd", "cwnd after loss, integer")
+    )
 
-    def largest(column: str) -> Callable[[Run], float]:
-        return lambda run: float(run.flows.filter(pl.col("time_s") > run.summary.from_s)[column].to_numpy().max())
+    def most(_: str, at: Point) -> Read:
+        return lambda run: float(run.flows.filter(pl.col("time_s") > run.summary.from_s)[at["column"]].to_numpy().max())
 
-    def rows(every: int) -> list[Quantity]:
-        loss = f'{{ name = "periodic", every = {every} }}'
-        arm = MB_NG.set({"flow": flows((SCALABLE, 1)), "path.loss": loss, "trace.interval": "10 ms"})
-        return [Quantity(name, value, None, (arm,), largest(columns[name])) for name, value in published.items()]
+    def windows(every: int) -> Points:
+        rows = (("largest window", largest, "cwnd_segments"), ("window after a loss", after, "ssthresh_segments"))
+        more = {"path.loss": f'{{ name = "periodic", every = {every} }}', "trace.interval": "10 ms"}
+        grid = {"name printed column": rows, "system": SCALABLE, "network": MB_NG, "set": more}
+        return Points("{name}", most, grid, how="point")
 
     (kept,) = printed("li2006", "Sec 9.1.2 text", "cwnd after loss without").values()
-    report.compare(
-        "Scalable TCP's window after a loss, not rounded",
-        "packets",
-        [Quantity.exact(SCALABLE, kept[0], 7 / 8 * published["largest window"])],
-        kind=Kind.FORMULA,
-        band=0.02,
-    )
+    group = "Scalable TCP's window after a loss, not rounded"
+    report.formula(group, "packets", 0.02, (SCALABLE, kept[0], 7 / 8 * largest))
     flight, acks = (
         printed("li2006", "Sec 9.1.8", metric)["path DataTAG"][0] for metric in ("packets in flight", "acks per RTT")
     )
-    report.compare(
-        "packets of a round trip on DataTAG",
-        "packets",
-        [Quantity.exact("in flight", flight, 1e9 * 0.12 / 12e3), Quantity.exact("ACKs", acks, 1e9 * 0.12 / 24e3)],
-        kind=Kind.FORMULA,
-        band=0.02,
-    )
+    rows = (("in flight", flight, 1e9 * 0.12 / 12e3), ("ACKs", acks, 1e9 * 0.12 / 24e3))
+    report.formula("packets of a round trip on DataTAG", "packets", 0.02, *rows)
     group = "Scalable TCP on MB-NG, one packet in 50 lost"
-    report.compare(group, "packets", rows(50), looks=ONCE)
-    report.compare(
+    report.rows(group, "packets", windows(50), looks=ONCE)
+    report.rows(
         f"{group}: in 60",
         "packets",
-        rows(60),
+        windows(60),
         looks=ONCE,
         cause_of=group,
         changed="one packet in 60 is lost, a rate at which the flow is above the switch of 16 packets; the thesis has about 0.02",
@@ -229,106 +229,71 @@ def figure_9_1(lab: Lab) -> Report:
 )
 def figure_9_3(lab: Lab) -> Report:
     """CBR from 0 to 800 Mbit/s, with the hosts of the test beds."""
-    report, rates = Report(lab), (0, 100, 200, 400, 600)
-
-    def arm(network: Arm, name: str, rate: int) -> Arm:
-        return network.set({"flow": flows((name, 1)), **cbr(rate)})
-
-    report.test(
-        Claim(
-            "L50",
-            sentence="At 6.2 ms all algorithms have roughly the same throughput; only Scalable TCP and HighSpeed TCP have less beside few "
-            "datagrams (section 9.1.3, figure 9.3a).",
-            population="H-TCP on MB-NG beside 0 to 800 Mbit/s; HighSpeed TCP and Scalable TCP beside 400 to 800 Mbit/s, without the exception",
-            statistic="goodput over that of Standard TCP",
-            bound="1 within 10 %: the source has no number for roughly",
-            tried="background rates from 0 to 800 Mbit/s, without those that the source itself excepts.",
-            means="The algorithms differ at 6.2 ms by more than a tenth at the places that fail, which roughly may not cover.",
-            oracle=ORACLE,
+    report, dips = testbed(lab), (100, 200, 400)
+    rates = lab.pick((0, 200, 400, 600, 800), (0, 200, 600))
+    alike = [(n, rate) for n in NEW for rate in rates if n == H_TCP or rate >= 400]
+    report.claim(
+        "L50",
+        "At 6.2 ms all algorithms have roughly the same throughput; only Scalable TCP and HighSpeed TCP have less beside few "
+        "datagrams (section 9.1.3, figure 9.3a).",
+        "H-TCP on MB-NG beside 0 to 800 Mbit/s; HighSpeed TCP and Scalable TCP beside 400 to 800 Mbit/s, without the exception",
+        "goodput over that of Standard TCP",
+        "1 within 10 %: the source has no number for roughly",
+        Points(
+            "{a}, {rate} Mbit/s",
+            "goodput, over",
+            {"a rate": alike, "b": STANDARD, "network": MB_NG, "above": 0.9, "below": 1.1},
         ),
-        [
-            Place(f"{n}, {rate} Mbit/s", (arm(MB_NG, n, rate), arm(MB_NG, STANDARD, rate)), ratio, above=0.9, below=1.1)
-            for n in NEW
-            for rate in lab.pick((0, 200, 400, 600, 800), (0, 200, 600))
-            if n == H_TCP or rate >= 400
-        ],
-        looks=LOOKS,
+        tried="background rates from 0 to 800 Mbit/s, without those that the source itself excepts.",
+        means="The algorithms differ at 6.2 ms by more than a tenth at the places that fail, which roughly may not cover.",
     )
-    dips = tuple(r for r in rates if 100 <= r <= 400)
 
     def dip(*runs: Run) -> float:
         """What the flow takes of what the CBR leaves, at the last rate, less the mean at the others."""
         shares = [total(run) / ((1000 - _cbr(run)) * PAYLOAD) for run in runs]
         return shares[-1] - float(np.mean(shares[:-1]))
 
-    def places(more: dict[str, str]) -> list[Place]:
-        deep = [
-            Place(
-                f"{n}: at {live} Mbit/s less the mean at 100 to 400 Mbit/s",
-                tuple(arm(DATATAG, n, rate).set(more) for rate in (*dips, live)),
-                dip,
-                above=0,
-                may_collapse=tuple(range(len(dips))),
-            )
-            for n in NEW
-            for live in (0, 600)
-        ]
-        ahead = Place(
-            "H-TCP less Scalable TCP beside 200 Mbit/s",
-            (arm(DATATAG, H_TCP, 200).set(more), arm(DATATAG, SCALABLE, 200).set(more)),
-            lambda h, s: total(h) - total(s),
-            above=0,
-            unit="Mbit/s",
-            may_collapse=(1,),
-        )
-        return [*deep, ahead]
-
-    report.test(
-        Claim(
-            "L51",
-            sentence="At 120 ms the new algorithms differ, H-TCP being ahead of Scalable TCP, and all of them have a large dip beside 100 to "
-            "400 Mbit/s, which the thesis traces to the hosts (sections 9.1.3 and 9.1.7, figures 9.3b and 9.13).",
-            population="HighSpeed TCP, Scalable TCP and H-TCP on DataTAG, with the hosts' cost of ACKs and SACK blocks",
-            statistic="the share of what the datagrams leave, less its mean beside 100, 200 and 400 Mbit/s; goodputs",
-            bound="no difference (0)",
-            tried="another queue of the router, and receivers that stretch their ACKs.",
-            means="The dips of figure 9.3b are of hosts, and with these hosts some algorithm or rate has none.",
-            oracle=ORACLE,
+    report.claim(
+        "L51",
+        "At 120 ms the new algorithms differ, H-TCP being ahead of Scalable TCP, and all of them have a large dip beside 100 to "
+        "400 Mbit/s, which the thesis traces to the hosts (sections 9.1.3 and 9.1.7, figures 9.3b and 9.13).",
+        "HighSpeed TCP, Scalable TCP and H-TCP on DataTAG, with the hosts' cost of ACKs and SACK blocks",
+        "the share of what the datagrams leave, less its mean beside 100, 200 and 400 Mbit/s; goodputs",
+        "no difference (0)",
+        Points(
+            "{system}: at {live} Mbit/s less the mean at 100 to 400 Mbit/s",
+            dip,
+            {"system": NEW, "live": (0, 600)},
+            {"rate": (*dips, "live")},
+            may_collapse=(0, 1, 2),
         ),
-        {
-            **{name: places(more) for name, more in QUEUES.items()},
-            "an ACK for four packets": places({"tcp.delayed_ack.segments": "4"}),
-        },
-        looks=LOOKS,
+        Points(
+            "{a} less {b} beside {rate} Mbit/s",
+            "goodput, less",
+            {"a": H_TCP, "b": SCALABLE, "rate": 200},
+            may_collapse=(1,),
+        ),
+        tried="another queue of the router, and receivers that stretch their ACKs.",
+        means="The dips of figure 9.3b are of hosts, and with these hosts some algorithm or rate has none.",
+        sets=Sets((*QUEUES.names, FOUR_PACKETS)),
     )
     least = printed("li2006", "Sec 9.1.7", "CBR above which")[STANDARD][0]
-    below = [r for r in rates if r < least]
-    report.test(
-        Claim(
-            "L52",
-            sentence=f"At 120 ms the goodput of Standard TCP hardly depends on the datagrams below {least:g} Mbit/s; where slow start ended "
-            "determines it (section 9.1.7, figure 9.14).",
-            population="Standard TCP on DataTAG beside 100 to 600 Mbit/s",
-            statistic="goodput over that without datagrams",
-            bound="1 within 20 %: the source has no number for almost independent",
-            tried="another queue of the router.",
-            means="Where slow start ends depends here on the datagrams and the queue, so the goodput of figure 9.14 is one of several outcomes.",
-            oracle=ORACLE,
+    below = [r for r in (*dips, 600) if r < least]
+    report.claim(
+        "L52",
+        f"At 120 ms the goodput of Standard TCP hardly depends on the datagrams below {least:g} Mbit/s; where slow start ended "
+        "determines it (section 9.1.7, figure 9.14).",
+        "Standard TCP on DataTAG beside 100 to 600 Mbit/s",
+        "goodput over that without datagrams",
+        "1 within 20 %: the source has no number for almost independent",
+        Points(
+            "{rate} Mbit/s",
+            "goodput, over",
+            {"rate": below, "system": STANDARD, "above": 0.8, "below": 1.2},
+            {"rate": ("rate", 0)},
         ),
-        {
-            name: [
-                Place(
-                    f"{rate} Mbit/s",
-                    (arm(DATATAG, STANDARD, rate).set(more), arm(DATATAG, STANDARD, 0).set(more)),
-                    ratio,
-                    above=0.8,
-                    below=1.2,
-                )
-                for rate in below[1:]
-            ]
-            for name, more in QUEUES.items()
-        },
-        looks=LOOKS,
+        means="Where slow start ends depends here on the datagrams and the queue, so the goodput of figure 9.14 is one of several outcomes.",
+        sets=QUEUES,
     )
     return report
 
@@ -345,88 +310,45 @@ def _cbr(run: Run) -> float:
 )
 def figure_9_4(lab: Lab) -> Report:
     """Aggregate goodput, and its variation among flows."""
-    report, rates = Report(lab), lab.pick((0, 200, 500), (200, 500))
-
-    def arm(network: Arm, name: str, rate: int, hosts: str = OWN_HOSTS) -> Arm:
-        return hosted(network, 10, hosts).set({"flow": flows((name, 10)), **SHORTER, **cbr(rate)})
-
-    report.test(
-        Claim(
-            "L53",
-            sentence="The aggregate of ten flows is almost the same for all algorithms on both networks, Standard TCP included; the exception "
-            "is Scalable TCP beside about 500 Mbit/s on DataTAG, with a little more (section 9.1.4, figure 9.4).",
-            population="three algorithms on both networks beside 0, 200 and 500 Mbit/s, without the exception",
-            statistic="aggregate goodput over that of Standard TCP",
-            bound="1 within 10 %: the source has no number for almost",
-            tried="a host for each flow, and machines shared by flows.",
-            means="The aggregates of ten flows differ by more than a tenth at the places that fail; print calls them almost the same.",
-            oracle=ORACLE,
+    report, rates = testbed(lab), lab.pick((0, 200, 500), (200, 500))
+    alike = [
+        (name, network, n, rate)
+        for name, network in NETWORKS.items()
+        for n in NEW
+        for rate in rates
+        if (name, n, rate) != ("DataTAG", SCALABLE, 500)
+    ]
+    report.claim(
+        "L53",
+        "The aggregate of ten flows is almost the same for all algorithms on both networks, Standard TCP included; the exception "
+        "is Scalable TCP beside about 500 Mbit/s on DataTAG, with a little more (section 9.1.4, figure 9.4).",
+        "three algorithms on both networks beside 0, 200 and 500 Mbit/s, without the exception",
+        "aggregate goodput over that of Standard TCP",
+        "1 within 10 %: the source has no number for almost",
+        Points(
+            "{name}, {a}, {rate} Mbit/s",
+            "goodput, over",
+            {"name network a rate": alike, "b": STANDARD, "count": 10, "above": 0.9, "below": 1.1},
         ),
-        {
-            hosts: [
-                Place(
-                    f"{net}, {n}, {rate} Mbit/s",
-                    (arm(network, n, rate, hosts), arm(network, STANDARD, rate, hosts)),
-                    ratio,
-                    above=0.9,
-                    below=1.1,
-                )
-                for net, network in NETWORKS.items()
-                for n in NEW
-                for rate in rates
-                if (net, n, rate) != ("DataTAG", SCALABLE, 500)
-            ]
-            for hosts in (OWN_HOSTS, SHARED_HOSTS)
-        },
-        looks=LOOKS,
+        means="The aggregates of ten flows differ by more than a tenth at the places that fail; print calls them almost the same.",
+        sets=HOSTED,
     )
-
-    def wider(scalable: Run, other: Run) -> float:
-        return spread(scalable) - spread(other)
-
-    report.test(
-        Claim(
-            "L54",
-            sentence="On DataTAG the goodputs of Scalable TCP's flows vary much more than those of HighSpeed TCP and H-TCP (section 9.1.4, "
-            "figure 9.6).",
-            population="ten flows beside 0, 200 and 500 Mbit/s",
-            statistic="standard deviation over the mean of the flows' goodputs: Scalable TCP's less the other's",
-            bound="no difference (0)",
-            tried="a host for each flow, and machines shared by flows; another queue of the router.",
-            means="The spread of figure 9.6 is from a single test of each kind; over repeats it is not always larger for Scalable TCP.",
-            oracle=ORACLE,
-        ),
-        {
-            name: [
-                Place(
-                    f"{n}, {rate} Mbit/s",
-                    (arm(DATATAG, SCALABLE, rate, hosts).set(more), arm(DATATAG, n, rate, hosts).set(more)),
-                    wider,
-                    above=0,
-                )
-                for n in (HIGH, H_TCP)
-                for rate in rates
-            ]
-            for name, hosts, more in SETS
-        },
-        looks=LOOKS,
+    grid = {"a": SCALABLE, "b": (HIGH, H_TCP), "rate": rates, "count": 10}
+    report.claim(
+        "L54",
+        "On DataTAG the goodputs of Scalable TCP's flows vary much more than those of HighSpeed TCP and H-TCP (section 9.1.4, "
+        "figure 9.6).",
+        "ten flows beside 0, 200 and 500 Mbit/s",
+        "standard deviation over the mean of the flows' goodputs: Scalable TCP's less the other's",
+        "no difference (0)",
+        Points("{b}, {rate} Mbit/s", "spread, less", grid),
+        means="The spread of figure 9.6 is from a single test of each kind; over repeats it is not always larger for Scalable TCP.",
+        sets=SEVERAL,
     )
     low, high = (printed("li2006", "Sec 9.1.4", f"relative to mean, {end}")[SCALABLE][0] for end in ("low", "high"))
-    report.compare(
-        f"largest goodput over the mean of the others, Scalable TCP ({low:g} to {high:g})",
-        "1",
-        [
-            Quantity(
-                f"{rate} Mbit/s",
-                (low + high) / 2,
-                (high - low) / 2,
-                (arm(DATATAG, SCALABLE, rate),),
-                stray,
-            )
-            for rate in rates
-        ],
-        looks=LOOKS,
-    )
+    grid = {"system": SCALABLE, "rate": rates, "count": 10, "printed": (low + high) / 2, "error": (high - low) / 2}
+    group = f"largest goodput over the mean of the others, Scalable TCP ({low:g} to {high:g})"
+    report.rows(group, "1", Points("{rate} Mbit/s", stray, grid))
     return report
 
 
@@ -438,161 +360,78 @@ def figure_9_4(lab: Lab) -> Report:
 )
 def figure_9_7(lab: Lab) -> Report:
     """N flows of one algorithm."""
-    report, counts = Report(lab), lab.pick((1, 2, 5, 10, 33), (1, 10, 33))
-
-    def arm(name: str, count: int, hosts: str = OWN_HOSTS, network: Arm = DATATAG) -> Arm:
-        return hosted(network, count, hosts).set({"flow": flows((name, count)), **SHORTER})
-
-    def places(hosts: str, more: dict[str, str]) -> list[Place]:
-        few = [k for k in counts if k <= 10]
-        grows = [
-            Place(
-                f"Standard TCP: {many} flows over {k}",
-                (arm(STANDARD, many, hosts).set(more), arm(STANDARD, k, hosts).set(more)),
-                ratio,
-                above=1,
-            )
-            for k, many in pairwise(few)
-        ]
-        most = arm(STANDARD, counts[-1], hosts).set(more)
-        near = [
-            Place(
-                f"{counts[-1]} flows: {n} over Standard TCP",
-                (arm(n, counts[-1], hosts).set(more), most),
-                ratio,
-                above=0.9,
-                below=1.1,
-            )
-            for n in (HIGH, H_TCP)
-        ]
-        return grows + near
-
-    report.test(
-        Claim(
-            "L55",
-            sentence="At 120 ms the aggregate of Standard TCP grows, almost in proportion, up to about ten flows; beyond, HighSpeed TCP, H-TCP "
-            "and Standard TCP hardly differ (section 9.1.5, figure 9.7).",
-            population="Standard TCP with up to 10 flows; the three algorithms with 33 flows",
-            statistic="aggregate over that of fewer flows; aggregate over that of Standard TCP",
-            bound="1: with more flows it is more. Proportion is not asked for, as ten flows of 80 % need one of 8 %, which slow start alone "
-            "exceeds; 1 within 10 % for hardly, which is ours",
-            tried="a host for each flow, and machines shared by flows; another queue of the router.",
-            means="With these hosts and queues more flows of Standard TCP do not always carry more, or the algorithms differ with 33.",
-            oracle=ORACLE,
+    report, counts = testbed(lab), lab.pick((1, 2, 5, 10, 33), (1, 10, 33))
+    many = counts[-1]
+    report.claim(
+        "L55",
+        "At 120 ms the aggregate of Standard TCP grows, almost in proportion, up to about ten flows; beyond, HighSpeed TCP, H-TCP "
+        "and Standard TCP hardly differ (section 9.1.5, figure 9.7).",
+        "Standard TCP with up to 10 flows; the three algorithms with 33 flows",
+        "aggregate over that of fewer flows; aggregate over that of Standard TCP",
+        "1: with more flows it is more. Proportion is not asked for, as ten flows of 80 % need one of 8 %, which slow start alone "
+        "exceeds; 1 within 10 % for hardly, which is ours",
+        Points(
+            "{system}: {more} flows over {few}",
+            "goodput, over",
+            {"few more": list(pairwise(k for k in counts if k <= 10)), "system": STANDARD, "above": 1},
+            {"count": ("more", "few")},
         ),
-        {name: places(hosts, more) for name, hosts, more in SETS},
-        looks=LOOKS,
+        Points(
+            "{count} flows: {a} over {b}",
+            "goodput, over",
+            {"count": many, "a": (HIGH, H_TCP), "b": STANDARD, "above": 0.9, "below": 1.1},
+        ),
+        means="With these hosts and queues more flows of Standard TCP do not always carry more, or the algorithms differ with 33.",
+        sets=SEVERAL,
     )
     most, _ = printed("li2006", "Sec 9.1.5", "maximum utilisation")["HSTCP, H-TCP, Standard TCP"]
-    large = [k for k in counts if k >= 10]
-    report.compare(
+    report.rows(
         "largest aggregate goodput of ten flows or more (about 80 %)",
         "% of 1 Gbit/s",
-        [
-            Quantity(n, most, None, tuple(arm(n, k) for k in large), lambda *runs: max(map(total, runs)) / 10)
-            for n in (STANDARD, HIGH, H_TCP)
-        ],
-        looks=LOOKS,
-    )
-
-    def wider(first: Run, second: Run) -> float:
-        return spread(first) - spread(second)
-
-    report.test(
-        Claim(
-            "L56",
-            sentence="At 120 ms H-TCP has the smallest spread of the flows' goodputs for all numbers of flows, and Scalable TCP the largest "
-            "(section 9.1.5, figure 9.9).",
-            population="2, 5, 10 and 33 flows of each algorithm",
-            statistic="standard deviation over the mean of the flows' goodputs: the difference of two algorithms",
-            bound="no difference (0)",
-            tried="2, 5, 10 and 33 flows; a host for each flow, and machines shared by flows.",
-            means="That Scalable TCP shares worst and H-TCP best at 120 ms is so only for the numbers of flows at which the places hold.",
-            oracle=ORACLE,
+        Points(
+            "{system}",
+            lambda *runs: max(map(total, runs)) / 10,
+            {"system": (STANDARD, HIGH, H_TCP), "printed": most},
+            {"count": [k for k in counts if k >= 10]},
         ),
-        {
-            hosts: [
-                Place(f"{k} flows: {a} less {b}", (arm(a, k, hosts), arm(b, k, hosts)), wider, above=0)
-                for k in counts[1:]
-                for a, b in (
-                    (STANDARD, H_TCP),
-                    (HIGH, H_TCP),
-                    (SCALABLE, H_TCP),
-                    (SCALABLE, HIGH),
-                    (SCALABLE, STANDARD),
-                )
-            ]
-            for hosts in (OWN_HOSTS, SHARED_HOSTS)
-        },
-        looks=LOOKS,
     )
-    some, many = 5, counts[-1]
-
-    def near_by(hosts: str) -> list[Place]:
-        def runs(name: str, *numbers: int) -> tuple[Arm, ...]:
-            return tuple(arm(name, k, hosts, MB_NG) for k in numbers)
-
-        poor = Place(f"{SCALABLE}: {some} flows less 2", runs(SCALABLE, some, 2), wider, above=0)
-        severe = [Place(f"{n}: {many} flows less {some}", runs(n, many, some), wider, above=0) for n in FOUR]
-        rises = [
-            Place(f"{n}: aggregate of {many} flows over that of one", runs(n, many, 1), ratio, above=1) for n in FOUR
-        ]
-        return [poor, *severe, *rises]
-
-    report.test(
-        Claim(
-            "L76",
-            sentence="On MB-NG Scalable TCP is unfair from five flows on and all algorithms severely with 33; the aggregate rises slightly with "
-            "the number of flows (section 9.1.5, figures 9.7 and 9.8).",
-            population="1, 2, 5 and 33 flows of each algorithm on MB-NG",
-            statistic="standard deviation over the mean of the flows' goodputs, with more flows less with fewer; aggregate over that of one",
-            bound="no difference (0); 1",
-            tried="a host for each flow, and machines shared by flows.",
-            means="At 6.2 ms the spread of the goodputs does not follow the number of flows for each algorithm.",
-            oracle=ORACLE,
+    pairs = ((STANDARD, H_TCP), (HIGH, H_TCP), (SCALABLE, H_TCP), (SCALABLE, HIGH), (SCALABLE, STANDARD))
+    report.claim(
+        "L56",
+        "At 120 ms H-TCP has the smallest spread of the flows' goodputs for all numbers of flows, and Scalable TCP the largest "
+        "(section 9.1.5, figure 9.9).",
+        "2, 5, 10 and 33 flows of each algorithm",
+        "standard deviation over the mean of the flows' goodputs: the difference of two algorithms",
+        "no difference (0)",
+        Points("{count} flows: {a} less {b}", "spread, less", {"count": counts[1:], "a b": pairs}),
+        tried=f"2, 5, 10 and 33 flows; {HOSTED.tried}",
+        means="That Scalable TCP shares worst and H-TCP best at 120 ms is so only for the numbers of flows at which the places hold.",
+        sets=HOSTED,
+    )
+    rows = [(SCALABLE, 5, 2), *((n, many, 5) for n in FOUR)]
+    report.claim(
+        "L76",
+        "On MB-NG Scalable TCP is unfair from five flows on and all algorithms severely with 33; the aggregate rises slightly with "
+        "the number of flows (section 9.1.5, figures 9.7 and 9.8).",
+        "1, 2, 5 and 33 flows of each algorithm on MB-NG",
+        "standard deviation over the mean of the flows' goodputs, with more flows less with fewer; aggregate over that of one",
+        "no difference (0); 1",
+        Points(
+            "{system}: {more} flows less {few}",
+            "spread, less",
+            {"system more few": rows, "network": MB_NG},
+            {"count": ("more", "few")},
         ),
-        {hosts: near_by(hosts) for hosts in (OWN_HOSTS, SHARED_HOSTS)},
-        looks=LOOKS,
+        Points(
+            "{system}: aggregate of {many} flows over that of one",
+            "goodput, over",
+            {"system": FOUR, "many": many, "network": MB_NG, "above": 1},
+            {"count": ("many", 1)},
+        ),
+        means="At 6.2 ms the spread of the goodputs does not follow the number of flows for each algorithm.",
+        sets=HOSTED,
     )
     return report
-
-
-@dataclass(frozen=True)
-class Mixed:
-    """Flows of which some are of another algorithm, and the same number of Standard TCP."""
-
-    network: Arm
-    system: str
-    new: int
-    all: int
-    hosts: str = OWN_HOSTS
-
-    @property
-    def arms(self) -> tuple[Arm, Arm]:
-        """With Standard TCP alone, and with the other algorithm."""
-        rest = (STANDARD, self.all - self.new)
-        standard, mixed = (flows(rest, (name, self.new)) for name in (STANDARD, self.system))
-        both = hosted(self.network, self.all, self.hosts).set(SHORTER)
-        return both.set({"flow": standard}), both.set({"flow": mixed})
-
-    def impact(self, standard: Run, mixed: Run) -> float | None:
-        """Logarithm of equation 9.1: what the others have beside Standard TCP, over what they have beside the new algorithm.
-
-        None if they have nothing in one of the runs.
-        """
-        rest = self.all - self.new
-        beside, left = sum(goodputs(standard)[:rest]), sum(goodputs(mixed)[:rest])
-        return math.log(beside / left) if beside and left else None
-
-
-def _between(name: str, first: Mixed, second: Mixed, of: Callable[[float], float] = lambda impact: impact) -> Place:
-    """A place where `of` the first mixture's impact, a logarithm, is more than that of the second one's."""
-
-    def read(*runs: Run) -> float | None:
-        one, other = first.impact(*runs[:2]), second.impact(*runs[2:])
-        return None if one is None or other is None else of(one) - of(other)
-
-    return Place(name, (*first.arms, *second.arms), read, above=0)
 
 
 @experiment(
@@ -604,104 +443,69 @@ def _between(name: str, first: Mixed, second: Mixed, of: Callable[[float], float
 )
 def figure_9_10(lab: Lab) -> Report:
     """N flows of Standard TCP, i of which are replaced by another algorithm."""
-    report = Report(lab)
+    report = testbed(lab)
     totals = {1: (2, 10), 10: (12, 40)}
     cells = [(i, k) for i, many in totals.items() for k in many]
-    report.test(
-        Claim(
-            "L57",
-            sentence="On both networks the impact tends to one as the number of flows grows (section 9.1.6, figures 9.10 and 9.11).",
-            population="one and ten flows of each new algorithm, the smallest and the largest number of flows",
-            statistic="distance of the impact's logarithm from 0: with the fewest flows less with the most",
-            bound="no difference (0)",
-            tried="a host for each flow, and machines shared by flows.",
-            means="The tendency of figures 9.10 and 9.11 does not hold for each algorithm on each network.",
-            oracle=ORACLE,
+    report.claim(
+        "L57",
+        "On both networks the impact tends to one as the number of flows grows (section 9.1.6, figures 9.10 and 9.11).",
+        "one and ten flows of each new algorithm, the smallest and the largest number of flows",
+        "distance of the impact's logarithm from 0: with the fewest flows less with the most",
+        "no difference (0)",
+        Points(
+            "{name}, {n}, {new} of {few} less {new} of {many}",
+            "others, distance, less",
+            {"name network": NETWORKS.items(), "n": NEW, "new few many": [(i, *many) for i, many in totals.items()]},
+            {"all": ("few", "many"), "system": (STANDARD, "n")},
         ),
-        {
-            hosts: [
-                _between(
-                    f"{net}, {n}, {i} of {few} less {i} of {many}",
-                    Mixed(network, n, i, few, hosts),
-                    Mixed(network, n, i, many, hosts),
-                    of=abs,
-                )
-                for net, network in NETWORKS.items()
-                for n in NEW
-                for i, (few, many) in totals.items()
-            ]
-            for hosts in (OWN_HOSTS, SHARED_HOSTS)
-        },
-        looks=LOOKS,
+        means="The tendency of figures 9.10 and 9.11 does not hold for each algorithm on each network.",
+        sets=HOSTED,
     )
-    report.test(
-        Claim(
-            "L58",
-            sentence="The impact is larger at 120 ms than at 6.2 ms (section 9.1.6).",
-            population="one and ten flows of each new algorithm among several numbers of flows",
-            statistic="logarithm of the impact on DataTAG over that on MB-NG",
-            bound="no difference (0)",
-            tried="a host for each flow, and machines shared by flows.",
-            means="The impact is not larger at 120 ms for each algorithm and number of flows.",
-            oracle=ORACLE,
+    report.claim(
+        "L58",
+        "The impact is larger at 120 ms than at 6.2 ms (section 9.1.6).",
+        "one and ten flows of each new algorithm among several numbers of flows",
+        "logarithm of the impact on DataTAG over that on MB-NG",
+        "no difference (0)",
+        Points(
+            "{n}, {new} of {all}",
+            "others, logarithm, less",
+            {"n": NEW, "new all": cells},
+            {"network": (DATATAG, MB_NG), "system": (STANDARD, "n")},
         ),
-        {
-            hosts: [
-                _between(f"{n}, {i} of {k}", Mixed(DATATAG, n, i, k, hosts), Mixed(MB_NG, n, i, k, hosts))
-                for n in NEW
-                for i, k in cells
-            ]
-            for hosts in (OWN_HOSTS, SHARED_HOSTS)
-        },
-        looks=LOOKS,
+        means="The impact is not larger at 120 ms for each algorithm and number of flows.",
+        sets=HOSTED,
     )
     first = {10: SCALABLE, 1: H_TCP}
-    report.test(
-        Claim(
-            "L59",
-            sentence="On DataTAG ten flows of Scalable TCP have the largest impact; of single flows that of H-TCP is the largest, because the "
-            "hosts slow down the others (section 9.1.6, figure 9.11).",
-            population="one and ten flows of each new algorithm among several numbers of flows",
-            statistic="logarithm of the impact over that of each other algorithm",
-            bound="no difference (0)",
-            tried="a host for each flow, and machines shared by flows.",
-            means="Which algorithm has the largest impact at 120 ms is a matter of the hosts, as the source says of its own result.",
-            oracle=ORACLE,
+    report.claim(
+        "L59",
+        "On DataTAG ten flows of Scalable TCP have the largest impact; of single flows that of H-TCP is the largest, because the "
+        "hosts slow down the others (section 9.1.6, figure 9.11).",
+        "one and ten flows of each new algorithm among several numbers of flows",
+        "logarithm of the impact over that of each other algorithm",
+        "no difference (0)",
+        Points(
+            "{new} of {all}: {most} over {n}",
+            "others, logarithm, less",
+            {"new all most n": [(i, k, first[i], n) for i, k in cells for n in NEW if n != first[i]]},
+            {"system": (STANDARD, "most", STANDARD, "n")},
         ),
-        {
-            hosts: [
-                _between(
-                    f"{i} of {k}: {first[i]} over {n}",
-                    Mixed(DATATAG, first[i], i, k, hosts),
-                    Mixed(DATATAG, n, i, k, hosts),
-                )
-                for i, k in cells
-                for n in NEW
-                if n != first[i]
-            ]
-            for hosts in (OWN_HOSTS, SHARED_HOSTS)
-        },
-        looks=LOOKS,
+        means="Which algorithm has the largest impact at 120 ms is a matter of the hosts, as the source says of its own result.",
+        sets=HOSTED,
     )
-    report.test(
-        Claim(
-            "L75",
-            sentence="On MB-NG H-TCP is too fair: the others have more beside it than beside Standard TCP (section 9.1.6, figure 9.10).",
-            population="one and ten flows of H-TCP among several numbers of flows",
-            statistic="logarithm of the impact",
-            bound="0: an impact of one",
-            tried="a host for each flow, and machines shared by flows.",
-            means="The rounding of H-TCP's window, which the source names as a cause, is not enough to make it too fair here.",
-            oracle=ORACLE,
+    report.claim(
+        "L75",
+        "On MB-NG H-TCP is too fair: the others have more beside it than beside Standard TCP (section 9.1.6, figure 9.10).",
+        "one and ten flows of H-TCP among several numbers of flows",
+        "logarithm of the impact",
+        "0: an impact of one",
+        Points(
+            "{new} of {all}",
+            "others, logarithm",
+            {"new all": cells, "network": MB_NG, "below": 0},
+            {"system": (STANDARD, H_TCP)},
         ),
-        {
-            hosts: [
-                Place(f"{i} of {k}", one.arms, one.impact, below=0)
-                for i, k in cells
-                for one in (Mixed(MB_NG, H_TCP, i, k, hosts),)
-            ]
-            for hosts in (OWN_HOSTS, SHARED_HOSTS)
-        },
-        looks=LOOKS,
+        means="The rounding of H-TCP's window, which the source names as a cause, is not enough to make it too fair here.",
+        sets=HOSTED,
     )
     return report

@@ -1,9 +1,11 @@
 """Li 2006, section 9.2: DiffServ and congestion moderation; with it the end of section 9.1."""
 
+from functools import partial
+
 import polars as pl
 
 from elephan.api.run import Run
-from elephan.studies.reproduce.judge import Arm, Claim, Place, Quantity
+from elephan.studies.reproduce.judge import Arm
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
 from elephan.studies.reproduce.li2006.chapter9_1 import (
     BAND,
@@ -17,11 +19,13 @@ from elephan.studies.reproduce.li2006.chapter9_1 import (
     cbr,
     flows,
 )
+from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Reading, Sets
 from elephan.studies.reproduce.li2006.systems import SYSTEMS
 
 DIFFSERV = Arm("li2006/diffserv")
-# How many packets a stretched ACK may cover.
-STRETCHED = (4, 8)
+# What receivers may do, as settings: how many packets an ACK covers.
+ACKS = {f"an ACK for {n} packets": {"tcp.delayed_ack.segments": f"{n}"} for n in (2, 4, 8)}
+TWO, FOUR, EIGHT = ACKS
 
 
 def _least(run: Run) -> float | None:
@@ -31,10 +35,7 @@ def _least(run: Run) -> float | None:
     return float(found.min()) if len(found) else None
 
 
-def _deeper(one: Run, other: Run) -> float | None:
-    """The smallest window over its threshold in a run less that in another one."""
-    first, second = _least(one), _least(other)
-    return None if first is None or second is None else first - second
+chapter = partial(Chapter, looks=LOOKS, shared={"oracle": ORACLE})
 
 
 @experiment(
@@ -49,35 +50,38 @@ def _deeper(one: Run, other: Run) -> float | None:
 )
 def figure_9_16(lab: Lab) -> Report:
     """Beside 200 and 600 Mbit/s, with and without moderation, with stretched ACKs."""
-    report = Report(lab)
 
-    def places(segments: int) -> list[Place]:
-        stretched = MB_NG.set(
-            {"flow": flows((HIGH, 1)), "tcp.delayed_ack.segments": f"{segments}", "trace.interval": "100 ms"}
-        )
-        on, off, few = (
-            stretched.set({"tcp.moderate_cwnd": moderate, **cbr(rate)})
-            for moderate, rate in (("true", 200), ("false", 200), ("true", 600))
-        )
-        return [
-            Place("200 Mbit/s: with moderation less without", (on, off), _deeper, below=0, may_collapse=(0,)),
-            Place("with moderation: 200 less 600 Mbit/s", (on, few), _deeper, below=0, may_collapse=(0,)),
-        ]
+    def arm(chosen: str, at: Point) -> Arm:
+        stretched = {"flow": flows((HIGH, 1)), **ACKS[chosen], "trace.interval": "100 ms"}
+        return MB_NG.set({**stretched, "tcp.moderate_cwnd": at["moderate"], **cbr(at["rate"])})
 
-    report.test(
-        Claim(
-            "L60",
-            sentence="Moderation of the window at stretched ACKs causes the windows of HighSpeed TCP on MB-NG that fall below the threshold "
-            "beside 200 Mbit/s of datagrams; beside 600 Mbit/s there are hardly any (section 9.1.7, figures 9.12 and 9.15).",
-            population="HighSpeed TCP on MB-NG beside 200 and 600 Mbit/s, with receivers that stretch ACKs",
-            statistic="smallest window over its threshold: with moderation less without; beside 200 less beside 600 Mbit/s",
-            bound="no difference (0)",
-            tried="an ACK for four and for eight packets.",
-            means="On these hosts moderation alone does not make the windows that fall below the threshold.",
-            oracle=ORACLE,
+    report = chapter(lab, arm=arm)
+    report.claim(
+        "L60",
+        "Moderation of the window at stretched ACKs causes the windows of HighSpeed TCP on MB-NG that fall below the threshold "
+        "beside 200 Mbit/s of datagrams; beside 600 Mbit/s there are hardly any (section 9.1.7, figures 9.12 and 9.15).",
+        "HighSpeed TCP on MB-NG beside 200 and 600 Mbit/s, with receivers that stretch ACKs",
+        "smallest window over its threshold: with moderation less without; beside 200 less beside 600 Mbit/s",
+        "no difference (0)",
+        Points(
+            "{rate} Mbit/s: with moderation less without",
+            _least,
+            {"rate": 200, "below": 0},
+            {"moderate": ("true", "false")},
+            how="less",
+            may_collapse=(0,),
         ),
-        {f"an ACK for {segments} packets": places(segments) for segments in STRETCHED},
-        looks=LOOKS,
+        Points(
+            "with moderation: 200 less 600 Mbit/s",
+            _least,
+            {"moderate": "true", "below": 0},
+            {"rate": (200, 600)},
+            how="less",
+            may_collapse=(0,),
+        ),
+        tried="an ACK for four and for eight packets.",
+        means="On these hosts moderation alone does not make the windows that fall below the threshold.",
+        sets=Sets((FOUR, EIGHT)),
     )
     return report
 
@@ -90,6 +94,7 @@ DROPTAIL = '"droptail"'
 
 # Where the first slow start ends: at the rate of the class, or by losses.
 CAPTURED, UNLIMITED = "slow start up to the rate of the class", "slow start until the first loss"
+STARTS = Sets((CAPTURED, UNLIMITED), "a first slow start up to the rate of the class, and one until the first loss.")
 
 
 def assured(name: str, share: int, queue: str = DROPTAIL, *, moderate: bool = True, start: str = CAPTURED) -> Arm:
@@ -149,102 +154,53 @@ def _smallest(run: Run) -> float:
 )
 def figure_9_20(lab: Lab) -> Report:
     """AF from 10 to 90 %."""
-    report = Report(lab)
     shares, large = lab.pick((10, 30, 50, 70, 90), (10, 90)), lab.pick((70, 90), (90,))
-    report.test(
-        Claim(
-            "L61",
-            sentence="Standard TCP uses at least 95 % of its allocation; with large ones HighSpeed TCP uses less, and Scalable TCP least "
-            "(section 9.2.2, figure 9.20).",
-            population="Standard TCP at 10 to 90 %; the three algorithms at 70 and 90 %",
-            statistic="goodput over the allocation, which is 0.965 where it is full; differences of it",
-            bound="the printed 95 %; no difference (0)",
-            tried="a first slow start up to the rate of the class, and one until the first loss.",
-            means="The order of figure 9.20 needs a first slow start that does no harm, as figure 9.21 shows it.",
-            oracle=ORACLE,
-        ),
-        {
-            start: [
-                *(
-                    Place(f"Standard TCP, {share} %", (assured(STANDARD, share, start=start),), _used, above=0.95)
-                    for share in shares
-                ),
-                *(
-                    Place(
-                        f"{a} less {b}, {share} %",
-                        (assured(a, share, start=start), assured(b, share, start=start)),
-                        lambda x, y: _used(x) - _used(y),
-                        above=0,
-                    )
-                    for share in large
-                    for a, b in ((STANDARD, HIGH), (HIGH, SCALABLE))
-                ),
-            ]
-            for start in (CAPTURED, UNLIMITED)
-        },
-        looks=LOOKS,
+    report = chapter(
+        lab,
+        arm=lambda chosen, at: assured(at["system"], at["share"], start=chosen or CAPTURED),
+        readings={"used": Reading(_used)},
+    )
+    report.claim(
+        "L61",
+        "Standard TCP uses at least 95 % of its allocation; with large ones HighSpeed TCP uses less, and Scalable TCP least "
+        "(section 9.2.2, figure 9.20).",
+        "Standard TCP at 10 to 90 %; the three algorithms at 70 and 90 %",
+        "goodput over the allocation, which is 0.965 where it is full; differences of it",
+        "the printed 95 %; no difference (0)",
+        Points("{system}, {share} %", "used", {"system": STANDARD, "share": shares, "above": 0.95}),
+        Points("{a} less {b}, {share} %", "used, less", {"share": large, "a b": ((STANDARD, HIGH), (HIGH, SCALABLE))}),
+        means="The order of figure 9.20 needs a first slow start that does no harm, as figure 9.21 shows it.",
+        sets=STARTS,
     )
     pipe = printed("li2006", "Sec 9.2.2", "share of the pipe")[STANDARD][0]
-    report.compare(
+    full = {"system": STANDARD, "share": 90}
+    report.rows(
         "share of the link that Standard TCP has at 90 %",
         "%",
-        [Quantity(STANDARD, pipe, None, (assured(STANDARD, 90),), lambda run: 90 * _used(run))],
-        looks=LOOKS,
+        Points("{system}", lambda run: 90 * _used(run), {**full, "printed": pipe}),
     )
-    report.test(
-        Claim(
-            "L62",
-            sentence="At the smallest allocations all algorithms perform identically (section 9.2.2).",
-            population="HighSpeed TCP and Scalable TCP at 10 %",
-            statistic="goodput over that of Standard TCP",
-            bound="1 within 5 %: the source has no tolerance",
-            tried="a first slow start up to the rate of the class, and one until the first loss.",
-            means="Small allocations do not make the algorithms equal on these hosts.",
-            oracle=ORACLE,
-        ),
-        {
-            start: [
-                Place(
-                    f"{n}, 10 %",
-                    (assured(n, 10, start=start), assured(STANDARD, 10, start=start)),
-                    lambda x, y: _used(x) / _used(y),
-                    above=0.95,
-                    below=1.05,
-                )
-                for n in (HIGH, SCALABLE)
-            ]
-            for start in (CAPTURED, UNLIMITED)
-        },
-        looks=LOOKS,
+    small = {"a": (HIGH, SCALABLE), "b": STANDARD, "share": 10}
+    report.claim(
+        "L62",
+        "At the smallest allocations all algorithms perform identically (section 9.2.2).",
+        "HighSpeed TCP and Scalable TCP at 10 %",
+        "goodput over that of Standard TCP",
+        "1 within 5 %: the source has no tolerance",
+        Points("{a}, {share} %", "used, over", {**small, "above": 0.95, "below": 1.05}),
+        means="Small allocations do not make the algorithms equal on these hosts.",
+        sets=STARTS,
     )
-    report.test(
-        Claim(
-            "L63",
-            sentence="The oversubscribed best-effort class takes what the assured class leaves (sections 9.2.1 and 9.2.2).",
-            population="HighSpeed TCP and Scalable TCP with large allocations",
-            statistic="what both classes carry over the link's rate; Scalable TCP at 90 %: the datagrams over their allocation",
-            bound="a full link within 2 %; more than the allocation",
-            tried="a first slow start up to the rate of the class, and one until the first loss.",
-            means="The link is not full at the places that fail, so best effort does not take all that is left.",
-            oracle=ORACLE,
-        ),
-        {
-            start: [
-                *(
-                    Place(f"{n}, {share} %", (assured(n, share, start=start),), _link, above=0.98)
-                    for n in (HIGH, SCALABLE)
-                    for share in large
-                ),
-                Place(
-                    "datagrams beside Scalable TCP at 90 %",
-                    (assured(SCALABLE, 90, start=start),),
-                    _best_effort,
-                    above=1,
-                ),
-            ]
-            for start in (CAPTURED, UNLIMITED)
-        },
-        looks=LOOKS,
+    beside = {"system": SCALABLE, "share": 90}
+    report.claim(
+        "L63",
+        "The oversubscribed best-effort class takes what the assured class leaves (sections 9.2.1 and 9.2.2).",
+        "HighSpeed TCP and Scalable TCP with large allocations",
+        "what both classes carry over the link's rate; Scalable TCP at 90 %: the datagrams over their allocation",
+        "a full link within 2 %; more than the allocation",
+        Points("{system}, {share} %", _link, {"system": (HIGH, SCALABLE), "share": large, "above": 0.98}),
+        Points("datagrams beside {system} at {share} %", _best_effort, {**beside, "above": 1}),
+        means="The link is not full at the places that fail, so best effort does not take all that is left.",
+        sets=STARTS,
     )
     return report
 
@@ -262,56 +218,44 @@ def figure_9_20(lab: Lab) -> Report:
 )
 def figure_9_24(lab: Lab) -> Report:
     """Scalable TCP with and without moderation, and without it with three drop profiles."""
-    report = Report(lab)
 
-    def places(segments: int) -> list[Place]:
-        def arm(name: str, share: int, *, moderate: bool) -> Arm:
-            return assured(name, share, moderate=moderate).set({"tcp.delayed_ack.segments": f"{segments}"})
+    def arm(chosen: str, at: Point) -> Arm:
+        made = assured(at["system"], at["share"], at.get("queue", DROPTAIL), moderate=at["how"] == "with moderation")
+        return made.set(ACKS.get(chosen, {}))
 
-        made = []
-        for name in (HIGH, SCALABLE):
-            made += [
-                Place(f"{name}, 70 %, with moderation", (arm(name, 70, moderate=True),), _smallest, below=0.5),
-                Place(f"{name}, 70 %, without", (arm(name, 70, moderate=False),), _smallest, above=0.5),
-                Place(f"{name}, 90 %, without", (arm(name, 90, moderate=False),), _smallest, below=0.5),
-            ]
-        return made
-
-    report.test(
-        Claim(
-            "L64",
-            sentence="Without congestion moderation the windows of HighSpeed TCP and Scalable TCP no longer collapse at 70 %; at 90 % that helps "
-            "in part only, because of the processing of SACK blocks (section 9.2.4, figures 9.23 and 9.24).",
-            population="both algorithms at 70 and 90 %, with and without moderation",
-            statistic="smallest window over the one that fills the class",
-            bound="one half: no algorithm here goes back by more, so less is the collapse of which the source speaks",
-            tried="an ACK for two and for four packets.",
-            means="On these hosts the windows collapse at 70 % without moderation too: the recovery of Linux 2.4 by itself takes the window down to "
-            "what is in flight.",
-            oracle=ORACLE,
-        ),
-        {f"an ACK for {segments} packets": places(segments) for segments in (2, STRETCHED[0])},
-        looks=LOOKS,
+    report = chapter(lab, arm=arm)
+    rows = ((70, "with moderation", None, 0.5), (70, "without", 0.5, None), (90, "without", None, 0.5))
+    report.claim(
+        "L64",
+        "Without congestion moderation the windows of HighSpeed TCP and Scalable TCP no longer collapse at 70 %; at 90 % that helps "
+        "in part only, because of the processing of SACK blocks (section 9.2.4, figures 9.23 and 9.24).",
+        "both algorithms at 70 and 90 %, with and without moderation",
+        "smallest window over the one that fills the class",
+        "one half: no algorithm here goes back by more, so less is the collapse of which the source speaks",
+        Points("{system}, {share} %, {how}", _smallest, {"system": (HIGH, SCALABLE), "share how above below": rows}),
+        tried="an ACK for two and for four packets.",
+        means="On these hosts the windows collapse at 70 % without moderation too: the recovery of Linux 2.4 by itself takes the window down to "
+        "what is in flight.",
+        sets=Sets((TWO, FOUR)),
     )
-    profiles = []
-    for low, high, p in PROFILES:
-        queue = f'{{ name = "wred", profile = [{{ min_th = {low}, max_th = {high}, max_p = {p} }}] }}'
-        arm = assured(SCALABLE, 90, queue, moderate=False)
-        profiles.append(Place(f"from {low} of {high} packets up to {100 * p:g} %", (arm,), _smallest, above=0.5))
-    report.test(
-        Claim(
-            "L65",
-            sentence="With the second of three gentle drop profiles the window of Scalable TCP no longer collapses at 90 % (section 9.2.5, "
-            "figure 9.26).",
-            population="three profiles, of which the thesis prints no number, without moderation",
-            statistic="smallest window over the one that fills the class; without weighted RED it is in L64",
-            bound="one half, as in L64",
-            tried="three profiles.",
-            means="Weighted RED as gentle as these profiles does not keep the window from collapsing.",
-            oracle=ORACLE,
-            rule="some",
+    profiles = [
+        (low, high, 100 * p, f'{{ name = "wred", profile = [{{ min_th = {low}, max_th = {high}, max_p = {p} }}] }}')
+        for low, high, p in PROFILES
+    ]
+    report.claim(
+        "L65",
+        "With the second of three gentle drop profiles the window of Scalable TCP no longer collapses at 90 % (section 9.2.5, "
+        "figure 9.26).",
+        "three profiles, of which the thesis prints no number, without moderation",
+        "smallest window over the one that fills the class; without weighted RED it is in L64",
+        "one half, as in L64",
+        Points(
+            "from {low} of {high} packets up to {percent:g} %",
+            _smallest,
+            {"low high percent queue": profiles, "system": SCALABLE, "share": 90, "how": "without", "above": 0.5},
         ),
-        profiles,
-        looks=LOOKS,
+        tried="three profiles.",
+        means="Weighted RED as gentle as these profiles does not keep the window from collapsing.",
+        rule="some",
     )
     return report

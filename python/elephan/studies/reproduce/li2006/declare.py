@@ -1,0 +1,240 @@
+"""The language of the chapters: claims, and printed numbers beside ours, over the points of grids."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from itertools import chain, product
+from statistics import fmean
+from typing import Any
+
+from elephan.api.run import Run
+from elephan.studies.reproduce.judge import Arm, Claim, Kind, Place, Quantity, Sample, Statistic
+from elephan.studies.reproduce.lab import LOOKS, ONLY, Lab, Report, experiment
+
+# A point, and a grid of them: the values of each key, or its only value. A key of several words has tuples of values, one for each word.
+Point = Mapping[str, Any]
+Grid = Mapping[str, Any]
+Read = Callable[..., Any]
+NONE: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is read of a run. `under` has what is read instead under some sets of choices."""
+
+    read: Read
+    unit: str = ""
+    under: Mapping[str, Read] = field(default_factory=dict)
+
+
+# What becomes of the readings of the runs at a point: a sample, its unit if that is not the reading's, and the statistic over repeats.
+HOW: Mapping[str, tuple[Read, str | None, Statistic]] = {
+    "value": (lambda x: x, None, "mean"),
+    "share": (lambda x: x, None, "share"),
+    "median": (lambda x: x, None, "median"),
+    "earlier": (lambda x, y: (x, y), "", "earlier"),
+    "less": (lambda x, y: x - y, None, "mean"),
+    "second less first": (lambda x, y: y - x, None, "mean"),
+    "over": (lambda x, y: x / y, "", "mean"),
+    "second over first": (lambda x, y: y / x, "", "mean"),
+    "logarithm": (lambda x, y: math.log(x / y), "", "mean"),
+    "decades": (lambda x, y: math.log10(x / y), "decades", "mean"),
+    "decades below 1": (lambda x: -math.log10(x), "decades", "mean"),
+    "doublings": (lambda x, y: math.log2(x / y), "doublings", "mean"),
+    # Of two pairs.
+    "less, less": (lambda a, b, x, y: (a - b) - (x - y), None, "mean"),
+    "decades, less": (lambda a, b, x, y: math.log10(a / b) - math.log10(x / y), "decades", "mean"),
+    "decades, second less first": (lambda a, b, x, y: math.log10(x / y) - math.log10(a / b), "decades", "mean"),
+    "logarithm, less": (lambda a, b, x, y: math.log(a / b) - math.log(x / y), "", "mean"),
+    "distance, less": (lambda a, b, x, y: abs(math.log(a / b)) - abs(math.log(x / y)), "", "mean"),
+}
+
+
+def reader(read: Reading, how: str = "value", chosen: str = ONLY) -> Read:
+    """What `how` makes of the readings of runs under a set of choices; none where one of them is undefined."""
+    one = read.under.get(chosen, read.read)
+
+    def sample(*runs: Run) -> Sample:
+        values = [one(run) for run in runs]
+        made: Sample = None if None in values else HOW[how][0](*values)
+        return made
+
+    return sample
+
+
+def mean_of(read: Read, count: int) -> Read:
+    """The mean of what is read of `count` runs at a time: those of one cell after another."""
+    return lambda *runs: fmean(read(*runs[i : i + count]) for i in range(0, len(runs), count))
+
+
+def points(grid: Grid, outer: Point = NONE) -> Iterator[dict[str, Any]]:
+    """The points of a grid, in the order of its keys. A value that is a key of the `outer` point stands for the value there."""
+
+    def resolved(value: Any) -> Any:
+        return outer.get(value, value) if isinstance(value, str) else value
+
+    def several(values: Any) -> Iterable[Any]:
+        return values if isinstance(values, Iterable) and not isinstance(values, str | dict) else (values,)
+
+    axes = (
+        [dict(zip(key.split(), one if " " in key else (one,), strict=True)) for one in several(resolved(values))]
+        for key, values in grid.items()
+    )
+    for parts in product(*axes):
+        yield {key: resolved(value) for part in parts for key, value in part.items()}
+
+
+@dataclass(frozen=True)
+class Points:
+    """Places, or printed numbers, one at each point of a grid.
+
+    `name` has keys of the point in braces. `read` is a reading of the chapter by its name and, after a comma, what becomes of it;
+    or it is what takes the runs of a point. These are one for each point of the grid `runs`, with the other keys of the point.
+    Without `runs` there is one, or those of the algorithms `a` and `b` of the point. `mean` is a grid over which the mean is taken.
+    With `how`, a function `read` is a reading; if that is "point", it takes the set of choices and the point, and returns a reader.
+
+    A point's keys `above` and `below` are the bounds of a place, above 0 without either; `printed` is a published number, with its `error`.
+    """
+
+    name: str
+    read: str | Read
+    grid: Grid
+    runs: Grid = field(default_factory=dict)
+    mean: Grid = field(default_factory=dict)
+    how: str = "runs"
+    unit: str | None = None
+    statistic: Statistic | None = None
+    may_collapse: tuple[int, ...] = ()
+
+
+# Points of a claim: those of a grid, those of several that take turns at each point, or those that depend on the set of choices.
+Declared = Points | Sequence[Points] | Callable[[str], Points]
+
+
+@dataclass(frozen=True)
+class Sets:
+    """The sets of choices under which a claim is tested, and what is said of them as tried."""
+
+    names: tuple[str, ...] = (ONLY,)
+    tried: str = ""
+
+
+@dataclass
+class Chapter(Report):
+    """A report of claims and comparisons over grids. `arm` makes the arm of a run at a point, under a set of choices.
+
+    `named` has values of grids, and `under` makes the sets of choices of a claim from what it names; `shared` has what all claims have in common.
+    """
+
+    arm: Callable[[str, Point], Arm] = field(kw_only=True)
+    readings: Mapping[str, Reading] = field(default_factory=dict)
+    looks: tuple[int, ...] = LOOKS
+    shared: Point = field(default_factory=dict)
+    named: Point = field(default_factory=dict)
+    under: Callable[..., Sets] = Sets
+
+    def claim(
+        self,
+        key: str,
+        sentence: str,
+        population: str,
+        statistic: str,
+        bound: str,
+        *declared: Declared,
+        sets: Sets | Sequence[str] = (),
+        looks: Sequence[int] = (),
+        **more: Any,
+    ) -> None:
+        """Test a claim at its places under each of `sets`; `more` are further keys of the claim."""
+        sets = sets if isinstance(sets, Sets) else self.under(*sets)
+        claim = Claim(key, sentence, population, statistic, bound, **{"tried": sets.tried, **self.shared, **more})
+        places = {name: [place for one in declared for place in self._turns(one, name)] for name in sets.names}
+        self.test(claim, places, looks or self.looks)
+
+    def _turns(self, declared: Declared, chosen: str) -> Iterable[Place]:
+        if callable(declared):
+            declared = declared(chosen)
+        each = [declared] if isinstance(declared, Points) else declared
+        return chain(*zip(*(self.places(one, chosen) for one in each), strict=True))
+
+    def places(self, of: Points, chosen: str = ONLY) -> list[Place]:
+        """The places of points under a set of choices."""
+        made = []
+        for at, name, arms, read, unit, statistic in self._made(of, chosen):
+            above, below = at.get("above"), at.get("below")
+            above = 0 if above is None and below is None else above
+            made.append(Place(name, arms, read, above, below, unit, statistic, of.may_collapse))
+        return made
+
+    def rows(
+        self,
+        group: str,
+        unit: str,
+        *declared: Points | Callable[[str], list[Quantity]],
+        variants: Mapping[str, str] = NONE,
+        **more: Any,
+    ) -> None:
+        """Compare printed numbers with ours, and show beside them what `variants` make of ours: sets of choices, and what each changes."""
+        for chosen in (ONLY, *variants):
+            rows: list[Quantity] = []
+            for one in declared:
+                rows += self.quantities(one, chosen) if isinstance(one, Points) else one(chosen)
+            name = f"{group}, {chosen}" if chosen else group
+            cause = {"cause_of": group, "changed": variants[chosen]} if chosen else {}
+            self.compare(name, unit, rows, **{"looks": self.looks, **cause, **more})
+
+    def quantities(self, of: Points, chosen: str = ONLY) -> list[Quantity]:
+        """The printed numbers of points, with what is compared with them under a set of choices."""
+        return [
+            Quantity(name, at["printed"], at.get("error"), arms, read, statistic)
+            for at, name, arms, read, _, statistic in self._made(of, chosen)
+        ]
+
+    def _made(self, of: Points, chosen: str) -> Iterator[tuple[Point, str, tuple[Arm, ...], Read, str, Statistic]]:
+        how = of.how
+        if isinstance(of.read, str):
+            name, _, how = of.read.partition(", ")
+            reading, how = self.readings[name], how or "value"
+        else:
+            reading = Reading(of.read)
+        _, unit, statistic = HOW.get(how, HOW["value"])
+        unit = next(one for one in (of.unit, unit, reading.unit) if one is not None)
+        for at in points(of.grid, self.named):
+            known = {**self.named, **at}
+            each = list(points(of.runs or ({"system": ("a", "b")} if "a" in at else {}), known))
+            arms = tuple(self.arm(chosen, {**at, **more, **one}) for more in points(of.mean, known) for one in each)
+            if how in HOW:
+                read = reader(reading, how, chosen)
+            else:
+                read = reading.read(chosen, at) if how == "point" else reading.read
+            read = mean_of(read, len(each)) if of.mean else read
+            yield at, of.name.format(**at), arms, read, unit, of.statistic or statistic
+
+    def formula(self, group: str, unit: str, band: float, *rows: tuple[str, float, float]) -> None:
+        """Compare printed numbers with those of a formula: each row has a name, the printed one and ours."""
+        self.compare(group, unit, [Quantity.exact(*row) for row in rows], kind=Kind.FORMULA, band=band)
+
+
+def declares(
+    make: Callable[[Lab], Chapter],
+    name: str,
+    title: str,
+    scenario: str | None = None,
+    *,
+    choices: Iterable[str] = (),
+    quick: bool = True,
+) -> Callable[[Callable[[Chapter], None]], Callable[[Lab], Report]]:
+    """Register an experiment whose function declares what it has in the report that `make` gives. The rest is as for `experiment`."""
+
+    def register(function: Callable[[Chapter], None]) -> Callable[[Lab], Report]:
+        @experiment(name, title, scenario, choices=choices, quick=quick)
+        @wraps(function)
+        def fill(lab: Lab) -> Report:
+            report = make(lab)
+            function(report)
+            return report
+
+        return fill
+
+    return register
