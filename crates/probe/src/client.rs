@@ -15,13 +15,12 @@ use crate::message::{
 };
 use crate::peer::Peer;
 use crate::registry::MOST_DATAGRAMS;
+use crate::served::PATIENCE;
 use crate::server::{FOR_A_TEST, OPENING_BYTES};
 use crate::socket::{BATCH, MOST_BYTES, header_bytes};
 use crate::wire::{Udp, Wire};
 use crate::{Error, Tcp, Transfer, schedule, tcp};
 
-/// How long the server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// A wait ends this long before something is due; the rest is spent polling the clock, as sleeps end late.
 const SPIN: Duration = Duration::from_micros(150);
 /// A sender that is later than this was kept from running. It shifts the rest of its schedule, because a burst to catch up would
