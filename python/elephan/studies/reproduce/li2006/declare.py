@@ -28,7 +28,7 @@ class Reading:
     under: Mapping[str, Read] = field(default_factory=dict)
 
 
-# What becomes of the readings of the runs at a point: a sample, its unit if that is not the reading's, and the statistic over repeats.
+# How a sample is made of the readings of the runs at a point, with its unit if that is not the reading's, and the statistic over repeats.
 HOW: Mapping[str, tuple[Read, str | None, Statistic]] = {
     "value": (lambda x: x, None, "mean"),
     "share": (lambda x: x, None, "share"),
@@ -89,7 +89,7 @@ def points(grid: Grid, outer: Point = NONE) -> Iterator[dict[str, Any]]:
 class Points:
     """Places, or printed numbers, one at each point of a grid.
 
-    `name` has keys of the point in braces. `read` is a reading of the chapter by its name and, after a comma, what becomes of it;
+    `name` has keys of the point in braces. `read` is a reading of the chapter by its name and, after a comma, how a sample is made of it;
     or it is what takes the runs of a point. These are one for each point of the grid `runs`, with the other keys of the point.
     Without `runs` there is one, or those of the algorithms `a` and `b` of the point. `mean` is a grid over which the mean is taken.
     With `how`, a function `read` is a reading; if that is "point", it takes the set of choices and the point, and returns a reader.
@@ -206,8 +206,10 @@ class Chapter(Report):
             arms = tuple(self.arm(chosen, {**at, **more, **one}) for more in points(of.mean, known) for one in each)
             if how in HOW:
                 read = reader(reading, how, chosen)
+            elif how == "point":
+                read = reading.read(chosen, at)
             else:
-                read = reading.read(chosen, at) if how == "point" else reading.read
+                read = reading.read
             read = mean_of(read, len(each)) if of.mean else read
             yield at, of.name.format(**at), arms, read, unit, of.statistic or statistic
 
