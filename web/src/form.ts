@@ -10,7 +10,7 @@ const UNITS: Record<string, number> = {
   ...{ "% bdp": 1, "%bdp": 1 },
 };
 
-/** The value of a time in seconds, of a rate in bit/s, or of a share of the bandwidth-delay product in percent; null if the text is none. */
+/** The value of a time in seconds, of a rate in bit/s, or of a share of the bandwidth-delay product in percent; null for other texts. */
 function quantity(text: string): number | null {
   const [, amount = "", unit = ""] = /^([0-9._]+) ?(.+)$/.exec(text.trim()) ?? [];
   return unit in UNITS ? Number(amount.replaceAll("_", "")) * UNITS[unit]! : null;

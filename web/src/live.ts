@@ -1,7 +1,7 @@
 // A run in progress: turns messages of the server into growing lines.
 
-import { api, isShut, type About, type ChartEntry, type Table, type Tile } from "./api";
-import type { Mark } from "./content";
+import { api, isShut, type About, type ChartEntry, type Table } from "./api";
+import type { Mark, Tile } from "./content";
 import { number } from "./dom";
 import type { ChartData, ChartLine } from "./timechart";
 import type { Moment } from "./topology";
