@@ -25,10 +25,10 @@ def results_in(folder: Path) -> Path:
     """Write a run with every table but those of crowds, a comparison, a sweep and a reproduction, each named after its kind."""
     traffic = {"flow": [{"cc": "htcp", "size": "20 kB", "transfers": 3}], "cbr": [{"rate": "100 kbit/s"}]}
     document = {**DOCUMENT, "duration": "1 s", **traffic, "trace": {"events": True}}
-    elephan.run(_scenario(document)).save(folder / "run")
+    elephan.run(elephan.Scenario(document).with_settings({})).save(folder / "run")
     keys: dict[str, Any] = {**PATH, "flows": 1, "duration": "2 s", "repeat": 1, "seed": 1, "start_within": "1 s"}
     elephan.compare(cc=["reno", "htcp"], **keys).save(folder / "comparison")
-    swept = _scenario({**document, "sweep": {"path.rtt": ["10 ms", "20 ms"]}})
+    swept = elephan.Scenario({**document, "sweep": {"path.rtt": ["10 ms", "20 ms"]}}).with_settings({})
     elephan.sweep(swept, folder / "sweep", workers=1).run()
     claim = {"claim": "one", "verdict": "confirmed", "sentence": "", "sets": []}
     report = {"name": "x", "title": "t", "quick": True, "comparisons": [], "claims": [claim]}
@@ -37,7 +37,3 @@ def results_in(folder: Path) -> Path:
     document = {**report, "notes": [], "picture": "source/x.png"}
     (folder / "reproduction" / "source" / "x.json").write_text(json.dumps(document))
     return folder
-
-
-def _scenario(document: dict[str, Any]) -> elephan.Scenario:
-    return elephan.Scenario(document).with_settings({})

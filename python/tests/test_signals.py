@@ -367,17 +367,17 @@ def test_the_page_ends_with_its_runs(number: int, tmp_path: Path) -> None:
     # The signal comes when the server accepts connections, and a run computes.
     more = """
 import uvicorn
-from elephan.ui import live_runs
-main_of, loop_of = live_runs.LiveRuns.__init__, uvicorn.Server.main_loop
+from elephan.ui import live
+main_of, loop_of = live.LiveRuns.__init__, uvicorn.Server.main_loop
 document = {"duration": "100000 s", "path": {"rate": "1 Gbit/s", "rtt": "20 ms"}, "flow": [{"cc": "htcp"}],
             "measure": {"interval": "100 s"}, "trace": {"interval": "100 s"}}
 def with_a_run(self, limits, results):
-    main_of(self, live_runs.Limits(events=10**12, samples=10**9, memory_bytes=10**12), results)
+    main_of(self, live.Limits(events=10**12, samples=10**9, memory_bytes=10**12), results)
     self.start(document, 0.0)
 def serving(self):
     step()
     return loop_of(self)
-live_runs.LiveRuns.__init__ = with_a_run
+live.LiveRuns.__init__ = with_a_run
 uvicorn.Server.main_loop = serving
 """
     outcome = elephan(tmp_path, "ui", "--port", "0", "--no-browser", due={1: number}, more=more)

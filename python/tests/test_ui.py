@@ -15,8 +15,7 @@ from starlette.testclient import TestClient
 import elephan
 from elephan.ui.library import Library
 from elephan.ui.limits import Limits
-from elephan.ui.live import LiveRun
-from elephan.ui.live_runs import LiveRuns, TooManyError
+from elephan.ui.live import LiveRun, LiveRuns, TooManyError
 from elephan.ui.server import application
 
 LIMITS = Limits(runs=2, request_bytes=20_000, flows=10, samples=10_000, events=1_000_000)

@@ -24,14 +24,6 @@ export interface ChartEntry {
   mean: boolean;
 }
 
-/** A figure of a run, as text. */
-export interface Tile {
-  name: string;
-  value: string;
-  unit: string;
-  meaning: string;
-}
-
 export interface About {
   version: string;
   boot: string;

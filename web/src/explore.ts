@@ -2,13 +2,13 @@
 
 import { api, mistakesOf, paragraphs, type About, type Json, type Mistake, type Table } from "./api";
 import { banner, button, choose, download, empty, fileName, h } from "./dom";
-import { Form } from "./form";
+import { Form, nameOf } from "./form";
 import { LiveRun, type Connection } from "./live";
 import { tiles, updateTiles } from "./page";
 import { PRESETS } from "./presets";
 import { Shapes, type Shape } from "./schema";
 import { Linked, TimeChart } from "./timechart";
-import { nameOf, Topology } from "./topology";
+import { Topology } from "./topology";
 
 /** The scenario that was edited last, in the storage of the browser. */
 const STORED = "elephan-scenario";

@@ -10,7 +10,7 @@ const UNITS: Record<string, number> = {
   ...{ "% bdp": 1, "%bdp": 1 },
 };
 
-/** The value of a time in seconds, of a rate in bit/s, or of a share of the bandwidth-delay product in percent; null if the text is none of these. */
+/** The value of a time in seconds, of a rate in bit/s, or of a share of the bandwidth-delay product in percent; null for other texts. */
 function quantity(text: string): number | null {
   const [, amount = "", unit = ""] = /^([0-9._]+) ?(.+)$/.exec(text.trim()) ?? [];
   return unit in UNITS ? Number(amount.replaceAll("_", "")) * UNITS[unit]! : null;
@@ -38,6 +38,9 @@ function written(value: number, units: string[]): string {
 }
 
 const STEPS = 200;
+
+/** The name of what a scenario chooses, bare or with parameters. */
+export const nameOf = (value: Json | undefined): string => (value !== null && typeof value === "object" && !Array.isArray(value) ? String((value as Table)["name"] ?? "") : String(value ?? ""));
 
 // Labels name their controls by ids, which no two forms of a page share.
 let labelled = 0;
@@ -173,7 +176,6 @@ export class Form {
   }
 
   private named(key: string, shape: Shape, title: string): HTMLElement {
-    const nameOf = (value: Json | undefined): string => (typeof value === "string" ? value : value && typeof value === "object" ? String((value as Table)["name"] ?? "") : "");
     const standard = nameOf(shape.default as Json | undefined);
     const current = nameOf(this.get(key)) || standard;
     const none: [string, string][] = shape.optional && !standard ? [["", "none"]] : [];
@@ -201,9 +203,8 @@ export class Form {
   }
 
   private table(key: string, shape: Shape, title: string): HTMLElement {
-    const controls = shape.fields.map(([name, inner]) => this.control(key ? `${key}.${name}` : name, inner));
     const box = h("span", { class: "error", role: "alert" });
-    const details = h("details", {}, h("summary", { title: shape.description }, title), box, h("div", { class: "fields" }, ...controls));
+    const details = h("details", {}, h("summary", { title: shape.description }, title), box, h("div", { class: "fields" }, ...this.others(key, shape, [])));
     this.errors.set(key, { box, input: details });
     return details;
   }
@@ -223,8 +224,7 @@ export class Form {
   }
 
   private tables(key: string, item: Shape, title: string, description: string): HTMLElement {
-    const controls = (inner: string) => [h("div", { class: "fields" }, ...this.others(inner, item, []))];
-    const list = this.list(key, (_, number) => `${title} ${number + 1}`, controls, () => ({}), "add one");
+    const list = this.list(key, (_, number) => `${title} ${number + 1}`, (inner) => [h("div", { class: "fields" }, ...this.others(inner, item, []))], () => ({}), "add one");
     return h("details", { open: ((this.get(key) as Json[] | undefined) ?? []).length > 0 }, h("summary", { title: description }, title), list);
   }
 

@@ -1,7 +1,7 @@
 // A run in progress: turns messages of the server into growing lines.
 
-import { api, isShut, type About, type ChartEntry, type Table, type Tile } from "./api";
-import type { Mark } from "./content";
+import { api, isShut, type About, type ChartEntry, type Table } from "./api";
+import type { Mark, Tile } from "./content";
 import { number } from "./dom";
 import type { ChartData, ChartLine } from "./timechart";
 import type { Moment } from "./topology";
@@ -49,6 +49,13 @@ interface Message extends Partial<Plan> {
 /** Simulated seconds that the figures of a run in progress cover. */
 const RECENT_S = 10;
 
+/** A value of a line, of which there is none if its number is out of range. */
+interface Point {
+  time: number;
+  line: number;
+  value: number;
+}
+
 /** Lines over common times; gaps are NaN. */
 class Grid {
   x: number[] = [];
@@ -58,12 +65,11 @@ class Grid {
   private interval = 0;
 
   /** Adds rates to means over intervals of `length`, each at its middle, or at its end for steps. */
-  average(length: number, steps: boolean, times: (number | null)[], which: (row: number) => number, values: (row: number) => number): void {
-    times.forEach((time, row) => {
-      const [line, value] = [which(row), values(row)];
+  average(length: number, steps: boolean, points: Point[]): void {
+    for (const { time, line, value } of points) {
       // A sample at an edge belongs to the interval before.
-      const interval = Math.ceil(time! / length - 1e-6);
-      if (line < 0 || line >= this.lines.length || interval < 1 || !Number.isFinite(value)) return;
+      const interval = Math.ceil(time / length - 1e-6);
+      if (!(line in this.lines) || interval < 1 || !Number.isFinite(value)) continue;
       if (interval !== this.interval) {
         this.interval = interval;
         this.sums = [];
@@ -71,25 +77,23 @@ class Grid {
       const [sum, count] = this.sums[line] ?? [0, 0];
       this.sums[line] = [sum + value, count + 1];
       const at = (interval - (steps ? 0 : 0.5)) * length;
-      this.add([at], () => line, () => (sum + value) / (count + 1));
-    });
+      this.add([{ time: at, line, value: (sum + value) / (count + 1) }]);
+    }
   }
 
   width(count: number): void {
     while (this.lines.length < count) this.lines.push(new Array<number>(this.x.length).fill(NaN));
   }
 
-  /** Adds rows: `which` gives the line of each, -1 for none. */
-  add(times: (number | null)[], which: (row: number) => number, values: (row: number) => number): void {
-    times.forEach((time, row) => {
-      const line = which(row);
-      if (line < 0 || line >= this.lines.length) return;
-      if (this.x.length === 0 || this.x[this.x.length - 1] !== time) {
-        this.x.push(time!);
+  add(points: Point[]): void {
+    for (const { time, line, value } of points) {
+      if (!(line in this.lines)) continue;
+      if (this.x.at(-1) !== time) {
+        this.x.push(time);
         for (const one of this.lines) one.push(NaN);
       }
-      this.lines[line]![this.x.length - 1] = values(row);
-    });
+      this.lines[line]![this.x.length - 1] = value;
+    }
   }
 }
 
@@ -274,16 +278,12 @@ export class LiveRun {
   private takeFlows(rows: Rows): void {
     const fresh = rows["time_s"]!.map((time, row) => ({ time: time!, flow: rows["flow"]![row]!, goodput: rows["goodput_bit_s"]![row] ?? NaN, srtt: rows["srtt_s"]![row] ?? 0 }));
     this.sent = this.recent([...this.sent, ...fresh]);
-    for (const entry of this.chartsOf("flows")) {
-      const values = rows[entry.column]!;
-      const hides = entry.id === "srtt";
-      this.put(entry, rows["time_s"]!, (row) => rows["flow"]![row]!, (row) => (hides && !values[row] ? NaN : (values[row] ?? NaN) * entry.factor));
-    }
+    const value = ({ id, factor }: ChartEntry, of: number | null) => (id === "srtt" && !of ? NaN : (of ?? NaN) * factor);
+    this.put("flows", (entry) => fresh.map(({ time, flow }, row) => ({ time, line: flow, value: value(entry, rows[entry.column]![row]!) })));
   }
 
   private takeQueues(rows: Rows): void {
     const place = new Map(this.shown.map((link, line) => [link, line]));
-    const line = (row: number) => place.get(rows["link"]![row]!) ?? -1;
     const rates: number[] = [];
     rows["link"]!.forEach((link, row) => {
       const [time, gone, marked] = [rows["time_s"]![row]!, rows["dropped"]![row]! + rows["lost"]![row]!, rows["marked"]![row]!];
@@ -296,16 +296,18 @@ export class LiveRun {
       if (link === this.plan!.bottleneck) this.passed.push({ time, utilisation: rows["utilisation"]![row] ?? NaN, gone: since });
     });
     this.passed = this.recent(this.passed);
-    for (const entry of this.chartsOf("links")) {
-      const values = entry.id === "drops" ? rates : rows[entry.column]!;
-      this.put(entry, rows["time_s"]!, line, (row) => (values[row] ?? NaN) * entry.factor);
-    }
+    this.put("links", ({ id, column, factor }) => {
+      const values = id === "drops" ? rates : rows[column]!;
+      return rows["link"]!.map((link, row) => ({ time: rows["time_s"]![row]!, line: place.get(link!) ?? -1, value: (values[row] ?? NaN) * factor }));
+    });
   }
 
-  private put({ id, mean }: ChartEntry, times: (number | null)[], which: (row: number) => number, values: (row: number) => number): void {
-    const grid = this.grids.get(id)!;
-    if (mean) grid.average(this.meanS, id === "drops", times, which, values);
-    else grid.add(times, which, values);
+  private put(of: ChartEntry["of"], points: (entry: ChartEntry) => Point[]): void {
+    for (const entry of this.about.charts.filter((chart) => chart.of === of)) {
+      const grid = this.grids.get(entry.id)!;
+      if (entry.mean) grid.average(this.meanS, entry.id === "drops", points(entry));
+      else grid.add(points(entry));
+    }
   }
 
   /** The charts in their current state. */
@@ -321,9 +323,5 @@ export class LiveRun {
       return { id, title, unit, meaning, note, steps: id === "drops", x: grid.x, lines, marks, window: [from_s, to_s] };
     };
     return this.about.charts.map(make);
-  }
-
-  private chartsOf(of: ChartEntry["of"]): ChartEntry[] {
-    return this.about.charts.filter((chart) => chart.of === of);
   }
 }

@@ -1,6 +1,6 @@
 // A drawing of the network during a run: links with their queues, and the flows over them.
 
-import type { Json, Table } from "./api";
+import type { Table } from "./api";
 import { h, s } from "./dom";
 import { MOST_LINES, type Plan } from "./live";
 import { colour, onTheme } from "./theme";
@@ -166,6 +166,3 @@ export class Topology {
     });
   }
 }
-
-/** A short text of a value of a scenario. */
-export const nameOf = (value: Json | undefined): string => (value !== null && typeof value === "object" && !Array.isArray(value) ? String((value as Table)["name"] ?? "") : String(value ?? ""));

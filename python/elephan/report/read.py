@@ -16,7 +16,7 @@ from elephan.api.pictures.data import Cells, Chart, LackingError, Line, Points, 
 from elephan.api.pictures.draw import figure
 from elephan.api.pictures.kinds import KINDS, kind_named
 from elephan.api.pictures.over_time import QUANTITIES, chart
-from elephan.api.pictures.samples import MOST_LINES, experiment, numbered
+from elephan.api.pictures.samples import MOST_LINES, experiment
 from elephan.api.pictures.thin import MOST_VALUES, thinned
 from elephan.api.run import Run
 from elephan.api.summary import Summary
@@ -104,28 +104,24 @@ def _engine(run: Run) -> list[tuple[str, str]]:
     return facts
 
 
+# What repeating a run gives, by engine; all others are exact.
+REPEATED = {
+    "linux": "It runs on this kernel's TCP in real time, as root; results vary from run to run.",
+    "transfer": "It has the streams of this transfer, on a path of which the rate is the highest that they reached and the "
+    "round-trip time the shortest that they measured, unless the sender was given the path.",
+    "kernel": "The same image of the kernel and the same version of Elephan give bit-identical results.",
+    "model": "The fluid model has no packets: packet counts are rates times time.",
+}
+
+
 def _repeatable(run: Run) -> list[str]:
-    """The command that repeats the run."""
-    file = f"{file_name(run.scenario.name)}.toml is the scenario below."
-    match run.provenance["engine"]:
-        case "linux":
-            quality = run.provenance["quality"]
-            reasons = [f"Invalid run: {reason}." for reason in quality["invalid_because"]]
-            return [
-                *reasons,
-                f"{file} It runs on this kernel's TCP in real time, as root; results vary from run to run.",
-            ]
-        case "transfer":
-            return [
-                f"{file} It has the streams of this transfer, on a path of which the rate is the highest that they reached and "
-                "the round-trip time the shortest that they measured, unless the sender was given the path."
-            ]
-        case "kernel":
-            return [f"{file} The same image of the kernel and the same version of Elephan give bit-identical results."]
-        case "model":
-            return [f"{file} The fluid model has no packets: packet counts are rates times time."]
-        case _:
-            return [f"{file} The same version of Elephan gives bit-identical results."]
+    """Why a run is invalid, and what repeats it."""
+    quality = run.provenance.get("quality") or {"invalid_because": ()}
+    again = REPEATED.get(run.provenance["engine"], "The same version of Elephan gives bit-identical results.")
+    return [
+        *(f"Invalid run: {reason}." for reason in quality["invalid_because"]),
+        f"{file_name(run.scenario.name)}.toml is the scenario below. {again}",
+    ]
 
 
 def load_comparison(folder: Path) -> Comparison:
@@ -177,7 +173,7 @@ def read_comparison(folder: Path) -> Content:
             Group(
                 title,
                 [
-                    replace(thinned(numbered(chart(ones[0], what)), MOST_VALUES // 4), id=f"{what}-{name}", title=name)
+                    replace(thinned(chart(ones[0], what).numbered(), MOST_VALUES // 4), id=f"{what}-{name}", title=name)
                     for name, ones in result.runs.items()
                 ],
             )

@@ -81,7 +81,6 @@ def _markdown(content: Content, place: Path, out: Path) -> None:
 
 
 def _pdf(content: Content, place: Path, _: Path) -> None:
-
     metadata = {"Title": visible(content.title), "Creator": f"Elephan {_core.__version__}"}
     embedded = mpl.rc_context(plots.EMBEDDED)
     with plots.any_letters(), embedded, place.open("wb") as file, PdfPages(file, metadata=metadata) as pages:
@@ -90,7 +89,6 @@ def _pdf(content: Content, place: Path, _: Path) -> None:
 
 
 def _picture(content: Content, place: Path, out: Path) -> None:
-
     figures = pictures.of_content(content)
     if not figures:
         raise _core.ScenarioError(f"{out}: expected results with figures, found none; html, md and pdf have the tables")

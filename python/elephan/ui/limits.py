@@ -1,7 +1,7 @@
 """Limits on what a page may request: the size of a scenario, the number of runs, and only files of the results folder."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,9 +39,7 @@ class Limits:
 def checked(document: Mapping[str, Any], limits: Limits) -> Scenario:
     """A scenario that a page may run. Raises `ScenarioError` with a line for each reason why it may not."""
     scenario = loaded(document, limits)
-    problems = [f"scenario: {line}" for line in _problems(scenario, limits)]
-    if problems:
-        raise _core.ScenarioError("\n".join(problems))
+    _refuse(_problems(scenario, limits))
     return scenario
 
 
@@ -50,12 +48,14 @@ def loaded(document: Any, limits: Limits) -> Scenario:
 
     Loading creates all flows and links, so their number is checked first.
     """
-    problems = []
     if isinstance(document, Mapping):
-        problems = [*_too_many(document, limits), *names.refused(document, engine=str(document.get("engine", "sim")))]
-    if problems:
-        raise _core.ScenarioError("\n".join(f"scenario: {problem}" for problem in problems))
+        _refuse([*_too_many(document, limits), *names.refused(document, engine=str(document.get("engine", "sim")))])
     return Scenario(_core.load_scenario(json.dumps(document), "scenario", [], json=True))
+
+
+def _refuse(problems: Iterable[str]) -> None:
+    if lines := [f"scenario: {problem}" for problem in problems]:
+        raise _core.ScenarioError("\n".join(lines))
 
 
 def _too_many(document: Mapping[str, Any], limits: Limits) -> Iterator[str]:

@@ -36,8 +36,7 @@ from elephan.report.content import Content
 from elephan.report.write import page as report_page
 from elephan.ui.library import Library
 from elephan.ui.limits import Limits, checked, loaded, mistakes
-from elephan.ui.live import LiveRun
-from elephan.ui.live_runs import LiveRuns, TooManyError
+from elephan.ui.live import LiveRun, LiveRuns, TooManyError
 
 # Only from this page: no frames, no scripts or connections elsewhere.
 POLICY = (
@@ -244,8 +243,8 @@ def _part(body: Mapping[str, Any], key: str) -> dict[str, Any]:
     return part
 
 
-def _speed(body: Mapping[str, Any], default: float | None) -> float | None:
-    speed = body.get("speed", default)
+def _speed(body: Mapping[str, Any]) -> float | None:
+    speed = body.get("speed")
     if speed is None:
         return None
     if isinstance(speed, bool) or not isinstance(speed, int | float) or not 0 <= speed <= 1e6:
@@ -315,7 +314,7 @@ class _Api:
 
     async def start(self, request: Request) -> Response:
         body = await _body(request)
-        speed, save = _speed(body, 0.0) or 0.0, body.get("save", True)
+        speed, save = _speed(body) or 0.0, body.get("save", True)
         if not isinstance(save, bool):
             raise _core.ScenarioError("save: expected true or false, found something else")
         run = await run_in_threadpool(self.runs.start, _part(body, "document"), speed, save=save)
@@ -334,7 +333,7 @@ class _Api:
         pause, cancel = body.get("pause"), body.get("cancel", False)
         if not isinstance(pause, bool | None) or not isinstance(cancel, bool):
             raise _core.ScenarioError("control: expected pause and cancel to be true or false")
-        run.control(pause=pause, speed=_speed(body, None), cancel=cancel)
+        run.control(pause=pause, speed=_speed(body), cancel=cancel)
         return JSONResponse(run.describe())
 
     async def change(self, request: Request) -> Response:

@@ -138,19 +138,14 @@ def _bdp_segments(run: Recorded) -> float | None:
     """What a path holds in packets; none if its flows or its rate differ."""
     document = run.scenario.document
     path = document.get("path")
-    alike = not any(flow.get("rtt") for flow in document["flow"]) and not path_changes(document)
-    if path is None or not alike:
+    differ = any(flow.get("rtt") for flow in document["flow"])
+    change = any(event.get("rate") or event.get("delay") for event in document.get("event", ()))
+    if path is None or differ or change or path.get("trace"):
         return None
     packet = _core.quantity(str((document.get("tcp") or {}).get("packet", "")))
     return (
         _core.bits_per_second(str(path["rate"])) * _core.seconds(str(path["rtt"])) / 8 / (packet or (PACKET_BYTES,))[0]
     )
-
-
-def path_changes(document: Any) -> bool:
-    """Whether the rate or the delay of a link changes during the run."""
-    events = any(event.get("rate") or event.get("delay") for event in document.get("event", ()))
-    return events or bool((document.get("path") or {}).get("trace"))
 
 
 def _measured(run: Recorded, times: Numbers) -> Any:

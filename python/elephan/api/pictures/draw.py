@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.transforms import blended_transform_factory
 
 from elephan.api.pictures.data import Cells, Chart, Mark, Numbers, Picture, Points, label
-from elephan.api.pictures.samples import numbered, numbered_points
 from elephan.base.plots import COLOURS, STYLE, Figure, thin
 from elephan.base.text import drawn, visible
 
@@ -28,7 +27,7 @@ GREY, SHADE = "#777777", "#f0f0f0"
 
 def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WIDTH) -> Figure:
     """Draw pictures of one kind as panels with one scale, each with its name; below them is the note of the first."""
-    pictures = [_numbered(one) if len(panels) > 1 else one for _, one in panels]
+    pictures = [one.numbered() if len(panels) > 1 else one for _, one in panels]
     first = pictures[0]
     narrow = width < WIDTH
     size = 8 if narrow else 9
@@ -71,16 +70,6 @@ def figure(panels: Sequence[tuple[str, Picture]], title: str, width: float = WID
         if note:
             made.supxlabel(note, fontsize=6, color=GREY, x=0.01, ha="left")
         return made
-
-
-def _numbered(picture: Picture) -> Picture:
-    match picture:
-        case Chart():
-            return numbered(picture)
-        case Points():
-            return numbered_points(picture)
-        case Cells():
-            return picture
 
 
 def _wrapped(text: str, letters: int) -> str:

@@ -1,14 +1,12 @@
 """What pictures read of a run: its samples, the names of its lines, and the time over which means are taken."""
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from elephan.api.outline import network
-from elephan.api.pictures.data import Chart, Line, Numbers, Points, Series
+from elephan.api.pictures.data import Numbers
 from elephan.api.scenario import Scenario
 from elephan.api.summary import Summary
 from elephan.base.text import short
@@ -18,12 +16,8 @@ if TYPE_CHECKING:
 
 # Lines of a chart: as many as there are colours that all readers can distinguish.
 MOST_LINES = 8
-# The name of a flow in a legend begins with its number.
-FLOW = re.compile(r"^(flow \d+): .*?(?=( ssthresh)?$)")
 # Means are over this time and this many round-trip times, the longer of both, but over no more than this share of the run.
 MEAN_S, MEAN_RTTS, MEAN_SHARE = 1.0, 10, 0.1
-
-Named = TypeVar("Named", Line, Series)
 
 
 class Recorded(Protocol):
@@ -79,20 +73,6 @@ def names(run: Recorded) -> list[str]:
         *(f"flow {k + 1}: {label}" for k, label in enumerate(run.labels[:flows])),
         *(f"{label} {k + 1}" if alike else label for k, label in enumerate(others)),
     ]
-
-
-def numbered(chart: Chart) -> Chart:
-    """The chart with flows named by their numbers alone, for panels that are named by the algorithm."""
-    return replace(chart, lines=[_numbered(line) for line in chart.lines])
-
-
-def numbered_points(points: Points) -> Points:
-    """The same of a picture over another quantity than time."""
-    return replace(points, series=[_numbered(series) for series in points.series])
-
-
-def _numbered(one: Named) -> Named:
-    return replace(one, name=FLOW.sub(r"\1", one.name))
 
 
 def describe(run: Recorded) -> str:
