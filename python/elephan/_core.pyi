@@ -670,7 +670,7 @@ class VirtualProbe:
         """Bytes of IP packets so far, in both directions together, at most."""
 
     def elapsed(self) -> float:
-        """Virtual seconds since the session began."""
+        """Seconds since the session began."""
 
     def sleep(self, seconds: float) -> None:
         """Lets virtual time pass."""
@@ -678,7 +678,14 @@ class VirtualProbe:
     def stream(
         self, sizes: Sequence[int], due_ns: Sequence[int], echo: bool = False, linger: float = 0.2
     ) -> dict[str, Any]:
-        """As `ProbeClient.stream`."""
+        """Sends datagrams on a schedule, which the server perhaps echoes.
+
+        They have these sizes (bytes of IP packets), and each is due at an offset from the first (ns). Waits up to
+        `linger` seconds for the last. Returns a dict: `sent_ns` for each; `arrived`, `arrived_ns`, `echoed_ns`:
+        sequence numbers and times at the server; `back`, `back_ns`: those of echoes here; `stamped`: whether the kernel
+        gave the times of departure; `overflowed`, `overflowed_back`: datagrams that the sockets dropped; `bytes` of IP
+        packets. Times are ns since 1970 on the clock of their host; zero means that it did not happen.
+        """
 
     def tcp(self, cc: str, down: bool, seconds: float, max_bytes: int) -> dict[str, Any]:
         """Is refused: there is no TCP in this virtual time."""

@@ -78,7 +78,7 @@ def test_a_ring_is_to_be_as_large_as_the_device_has_it():
 
 def made_up():
     host = Host(devices=[DEVICE], settings=kernel_settings(LONG, STORED.get))
-    host.figures = [Figure.of("host.packet", "a packet", "s", [5e-7, 7e-7], "how")]
+    host.figures = [Figure("host.packet", "a packet", "s", [5e-7, 7e-7], "how")]
     host.limits = [Limit("the path", Estimate.of([1e10])), Limit("the device eth7", Estimate.of([4e9, 6e9]))]
     return host
 
@@ -149,7 +149,7 @@ def test_a_measurement_that_does_not_exist_is_an_error():
 @pytest.fixture
 def short(tmp_path, monkeypatch):
     """The words of the command with its tests in short, and where it writes."""
-    monkeypatch.setattr(survey, "QUICK", survey.Scale(2, 0.05, 20))
+    monkeypatch.setattr(survey, "QUICK", (2, 0.05, 20))
     out = tmp_path / "out"
     return ["host", "--quick", "--rate", "1Gbit/s", "--rtt", "10ms", "--out", str(out)], out
 

@@ -87,7 +87,7 @@ impl Served {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
     use std::time::Duration;
 
     use super::{PATIENCE, Served};
@@ -96,9 +96,7 @@ mod tests {
 
     #[test]
     fn patience_covers_a_stream_and_ends_with_the_session() {
-        let (from_client, from_server, connections) = ([1; 32], [2; 32], [3; 32]);
-        let (receiving, awaited) = (Mutex::new(None), Mutex::new(None));
-        let live = Arc::new(Live { id: 1, from_client, from_server, connections, receiving, awaited });
+        let live = Live::new(1, [[1; 32], [2; 32], [3; 32]]);
         let limits = Limits { bytes: 1_000_000, millis: 60_000, rate: u64::MAX };
         let mut served = Served::new(live, limits, false, Arc::default());
         let patience = |served: &mut Served, seconds| served.patience(Duration::from_secs(seconds)).ok();

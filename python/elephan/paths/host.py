@@ -28,14 +28,14 @@ class Figure:
     key: str
     title: str
     unit: str
-    estimate: Estimate
-    method: str = ""
-    samples: tuple[float, ...] = ()
+    # One for each repeat.
+    samples: Sequence[float]
+    method: str
 
-    @classmethod
-    def of(cls, key: str, title: str, unit: str, samples: Sequence[float], method: str = "") -> "Figure":
-        """The figure of samples, one for each repeat."""
-        return cls(key, title, unit, Estimate.of(samples), method, tuple(samples))
+    @property
+    def estimate(self) -> Estimate:
+        """The mean of the samples, with its interval."""
+        return Estimate.of(self.samples)
 
     @property
     def text(self) -> str:
@@ -46,17 +46,10 @@ class Figure:
     @property
     def document(self) -> dict[str, Any]:
         """The figure as host.json has it."""
-        return {
-            "key": self.key,
-            "title": self.title,
-            "unit": self.unit,
-            "mean": self.estimate.mean,
-            "low": self.estimate.low,
-            "high": self.estimate.high,
-            "repeats": self.estimate.repeats,
-            "samples": list(self.samples),
-            "method": self.method,
-        }
+        known = self.estimate
+        interval = {"mean": known.mean, "low": known.low, "high": known.high, "repeats": known.repeats}
+        named = {"key": self.key, "title": self.title, "unit": self.unit}
+        return {**named, **interval, "samples": self.samples, "method": self.method}
 
 
 @dataclass(frozen=True)
@@ -126,10 +119,7 @@ def read(document: Mapping[str, Any]) -> Host:
     """What a host.json has, without the limits' repeats."""
     facts = {"name", "mtu", "speed_bit_s", "txqueuelen", "qdisc"}
     return Host(
-        [
-            Figure.of(*(one[key] for key in ("key", "title", "unit", "samples", "method")))
-            for one in document["figures"]
-        ],
+        [Figure(*(one[key] for key in ("key", "title", "unit", "samples", "method"))) for one in document["figures"]],
         [
             Interface(**{key: one[key] for key in facts}, told={key: one[key] for key in one.keys() - facts})
             for one in document["devices"]

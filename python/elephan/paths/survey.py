@@ -89,52 +89,46 @@ def namespaces() -> tuple[Callable[[Request], Any] | None, str]:
     return _confined, ""
 
 
-@dataclass(frozen=True)
-class Scale:
-    """How long and how often everything is measured."""
-
-    repeats: int
-    tcp_s: float
-    pings: int
-
-
-FULL, QUICK = Scale(5, 1.0, 1000), Scale(3, 0.3, 200)
+# Repeats, seconds of each stream, and requests of each size.
+FULL, QUICK = (5, 1.0, 1000), (3, 0.3, 200)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be measured: the sizes that follow from this machine and its user's wishes."""
+    """What will be measured: how often and for how long, what the host is to fill, and the processors of this machine."""
 
-    scale: Scale
+    repeats: int
+    tcp_s: float
+    pings: int
     demand: Demand | None
     cores: int
 
     @classmethod
     def of(cls, *, quick: bool, demand: Demand | None) -> "Plan":
         """For this machine."""
-        return cls(QUICK if quick else FULL, demand, core_count())
+        return cls(*(QUICK if quick else FULL), demand, core_count())
 
     @property
     def loopback(self) -> dict[str, Request]:
         """TCP over the loopback device, by keys."""
-        tcp = {"what": "tcp", "namespaces": False, "seconds": self.scale.tcp_s}
+        tcp = {"what": "tcp", "namespaces": False, "seconds": self.tcp_s}
         return {f"tcp.loopback.{streams}": tcp | {"streams": streams} for streams in dict.fromkeys((1, self.cores))}
 
     @property
     def between(self) -> dict[str, Request]:
         """TCP and latency between namespaces, by keys."""
-        tcp = {"what": "tcp", "namespaces": True, "streams": 1, "seconds": self.scale.tcp_s}
+        tcp = {"what": "tcp", "namespaces": True, "streams": 1, "seconds": self.tcp_s}
         return {
             **{f"tcp.veth.{name}": tcp | {"off": off} for name, off in OFFLOADS.items()},
             "tcp.threads": tcp | {"threaded": True},
-            "ping": {"what": "ping", "sizes": list(SIZES), "count": self.scale.pings},
+            "ping": {"what": "ping", "sizes": list(SIZES), "count": self.pings},
         }
 
     @property
     def budget(self) -> str:
         """What it will cost at most."""
         tests = [*self.loopback.values(), *self.between.values()]
-        seconds = self.scale.repeats * sum(one.get("seconds", 0.2) for one in tests)
+        seconds = self.repeats * sum(one.get("seconds", 0.2) for one in tests)
         return f"budget: about {seconds:.0f} s of {self.cores} processors; no setting is changed"
 
 
@@ -154,11 +148,11 @@ def survey(plan: Plan, progress: Callable[[float], object] = lambda _: None) -> 
         tests |= plan.between
     answers: dict[str, Answers] = {key: [] for key in tests}
     # All of them once, then all again.
-    for repeat in range(plan.scale.repeats):
+    for repeat in range(plan.repeats):
         for number, (key, request) in enumerate(tests.items(), 1):
             carry_out = measure if by is None or key in plan.loopback else by
             answers[key].append(carry_out(request))
-            progress((repeat + number / len(tests)) / plan.scale.repeats)
+            progress((repeat + number / len(tests)) / plan.repeats)
     host.figures += _tcp(answers)
     if by is not None:
         host.figures += [*_costs(answers["tcp.threads"]), *_latency(answers["ping"])]
@@ -182,14 +176,14 @@ def _tcp(answers: Mapping[str, Answers]) -> list[Figure]:
             how = "received by threads of the kernel"
         title = f"TCP {where}, {how}"
         rates = [8 * one["bytes"] / one["seconds"] for one in each]
-        found.append(Figure.of(f"{key}.rate", title, "bit/s", rates, "application bytes"))
+        found.append(Figure(f"{key}.rate", title, "bit/s", rates, "application bytes"))
         both = [sum(_seconds(one)) / one["bytes"] for one in each]
         method = "processor time of both ends' threads, and of the kernel's where they process what arrives"
-        found.append(Figure.of(f"{key}.cpu", f"{title}: processor time of both ends", "s/byte", both, method))
+        found.append(Figure(f"{key}.cpu", f"{title}: processor time of both ends", "s/byte", both, method))
         if clock is not None and name != "threads":
             each_ghz = [cost / 8 * 1e9 * clock for cost in both]
             rule = "cores x clock for both ends; 1 for one end of 2003 (Li 2006, 5.1.3)"
-            found.append(Figure.of(f"{key}.ghz", f"{title}: clock for 1 Gbit/s", "GHz s/Gbit", each_ghz, rule))
+            found.append(Figure(f"{key}.ghz", f"{title}: clock for 1 Gbit/s", "GHz s/Gbit", each_ghz, rule))
     return found
 
 
@@ -212,11 +206,9 @@ def _costs(answers: Answers) -> list[Figure]:
     sent = "the sending thread, and the kernel's for ACKs; the device cuts no segments (no TSO)"
     how = f"{sent}; equal costs of both"
     return [
-        Figure.of("host.packet", "sending a segment, or receiving an ACK", "s", packets, how),
-        Figure.of("host.sending", "sending, data and ACKs", "s/byte", sent_bytes, sent),
-        Figure.of(
-            "host.receiving", "receiving", "s/byte", received, "the receiving thread, and the kernel's, with GRO"
-        ),
+        Figure("host.packet", "sending a segment, or receiving an ACK", "s", packets, how),
+        Figure("host.sending", "sending, data and ACKs", "s/byte", sent_bytes, sent),
+        Figure("host.receiving", "receiving", "s/byte", received, "the receiving thread, and the kernel's, with GRO"),
     ]
 
 
@@ -226,8 +218,8 @@ def _latency(answers: Answers) -> list[Figure]:
     slopes, intercepts = np.polyfit(SIZES, times.T, 1).tolist()
     method = f"requests of {SIZES[0]} to {SIZES[-1]} bytes, responses of 8; the shortest of each size (Li 2006, A.2.2)"
     return [
-        Figure.of("latency.slope", "veth, request and response: slope by size", "s/byte", slopes, method),
-        Figure.of("latency.intercept", "veth, request and response: at size 0", "s", intercepts, method),
+        Figure("latency.slope", "veth, request and response: slope by size", "s/byte", slopes, method),
+        Figure("latency.intercept", "veth, request and response: at size 0", "s", intercepts, method),
     ]
 
 

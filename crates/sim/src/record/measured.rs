@@ -2,7 +2,7 @@
 //! of the measuring window.
 
 use elephan_metrics::{
-    Collector, Completions, CrowdSummary, FlowCounters, FlowSample, HostCounters, Setup, Summary,
+    Collector, Completions, CrowdSummary, FlowCounters, FlowSample, HostCounters, Summary,
 };
 use elephan_scenario::Plan;
 use elephan_tcp::Counters;
@@ -34,14 +34,10 @@ struct CrowdRecord {
 impl Measured {
     /// The data of a run that has not begun.
     pub fn new(plan: &Plan) -> Self {
-        let collector = Collector::new(Setup {
-            from: plan.measure.from,
-            to: plan.measure.to,
-            interval: plan.measure.interval,
-            flows: plan.flows.iter().map(|flow| (flow.label.clone(), flow.rtt)).collect(),
-            bottleneck: plan.links[plan.bottleneck as usize].config.rate,
-        });
-        Self { collector, crowds: plan.crowds.iter().map(|_| CrowdRecord::default()).collect() }
+        Self {
+            collector: Collector::new(plan.setup()),
+            crowds: plan.crowds.iter().map(|_| CrowdRecord::default()).collect(),
+        }
     }
 
     /// Samples for stability and convergence.
