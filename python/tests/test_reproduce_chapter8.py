@@ -76,7 +76,7 @@ def test_sets_that_differ_in_one_thing(lab: Lab) -> None:
     assert start(FRIENDLY, "BicTCP", OTHER_FIRST, 0) == start(FRIENDLY, "BicTCP", AS_PRINTED)
     lab.scenario(swapped)
     # Fairness over the whole time is of the same runs.
-    assert under(lab, WHOLE).names == (*SETS, WHOLE)
+    assert under(lab, "whole").names == (*SETS, WHOLE)
     assert cell(lab, SYMMETRIC, "FAST", 250, 82, WHOLE) == cell(lab, SYMMETRIC, "FAST", 250, 82)
     assert reader(READINGS["fairness"], chosen=WHOLE)(UNEQUAL) == fairness(UNEQUAL, whole) != fairness(UNEQUAL)
 

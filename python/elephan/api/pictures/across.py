@@ -7,7 +7,7 @@ import numpy as np
 from elephan import _core
 from elephan.api.pictures.data import Axis, Dash, LackingError, Numbers, Points, Series, label, sentences
 from elephan.api.pictures.over_time import QUANTITIES
-from elephan.api.pictures.samples import MOST_LINES, Recorded, Samples, edges, mean_s, means, names
+from elephan.api.pictures.samples import MOST_LINES, Recorded, Samples, base_rtt_s, edges, mean_s, means, names
 
 # Points of a line; of more samples every n-th is drawn.
 MOST_POINTS = 2000
@@ -30,9 +30,8 @@ def delay_cdf(run: Recorded) -> Points:
             found.append(_line(called[flow], flow, seen[kept], (kept + 1) / len(seen)))
     if not found:
         raise LackingError("delay-cdf: expected a flow that measured round-trip times, found none")
-    if run.scenario.document.get("path") is not None:
-        base = run.scenario.plan["base_rtt_s"] * srtt.factor
-        found.append(_theory("without queueing", [base, base], [0.0, 1.0]))
+    if run.scenario.document.get("path") is not None and (base := base_rtt_s(run.scenario)) is not None:
+        found.append(_theory("without queueing", [base * srtt.factor] * 2, [0.0, 1.0]))
     more = _more(len(samples.keys))
     note = sentences(more, f"Samples of the measuring window, {_window(run)}; the sender smooths them (RFC 6298).")
     x = Axis(label(srtt.title, srtt.short_unit), zero=False)

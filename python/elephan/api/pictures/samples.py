@@ -7,7 +7,7 @@ import numpy as np
 
 from elephan.api.outline import network
 from elephan.api.pictures.data import Numbers
-from elephan.api.scenario import Scenario
+from elephan.api.scenario import Scenario, ScenarioError
 from elephan.api.summary import Summary
 from elephan.base.text import short
 
@@ -87,10 +87,18 @@ def experiment(document: Mapping[str, Any]) -> str:
     return f"{flows} {'flow' if flows == 1 else 'flows'}{between}{network(document)}"
 
 
+def base_rtt_s(scenario: Scenario) -> float | None:
+    """The longest round-trip time of a flow without queueing in s; none for stored scenarios that cannot be read: their names were not checked."""
+    try:
+        longest: float = scenario.plan["base_rtt_s"]
+    except ScenarioError:
+        return None
+    return longest
+
+
 def mean_s(scenario: Scenario, duration_s: float) -> float:
     """The time over which means are drawn: 1 s or ten round-trip times, at most a tenth of the run."""
-    base_rtt_s: float = scenario.plan["base_rtt_s"]
-    return min(max(MEAN_S, MEAN_RTTS * base_rtt_s), MEAN_SHARE * duration_s)
+    return min(max(MEAN_S, MEAN_RTTS * (base_rtt_s(scenario) or 0)), MEAN_SHARE * duration_s)
 
 
 def means(time_s: Numbers, rates: Numbers, edges: Numbers) -> Numbers:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import fmean
 
 import matplotlib as mpl
@@ -11,9 +12,9 @@ from elephan import _core
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
 from elephan.studies.reproduce.judge import Arm, Time
-from elephan.studies.reproduce.lab import Lab
-from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Reading, Sets
-from elephan.studies.reproduce.li2006.systems import AS_PRINTED, METRICS, NEW, SETS, SYSTEMS, cc_of
+from elephan.studies.reproduce.lab import Lab, Report
+from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Reading, Sets, declares
+from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, METRICS, NEW, SETS, SYSTEMS, cc_of
 from elephan.studies.theory import SETTLED_S, epoch_s
 
 RATES, RTTS, LONG_MS = (10, 100, 250), (16, 22, 42, 82, 162, 324), 162
@@ -57,13 +58,14 @@ CHOICES = (
     "The short-term goodput of a convergence time is that of 25 round-trip times.",
     "The kernel's limit of cwnd to the packets in flight, and the hosts' cost of ACKs, are not modelled.",
 )
-# The scenarios, as the published numbers name them.
-SYMMETRIC, SMALL, LARGE, FRIENDLY = (
-    "li-8.3.1-symmetric",
-    "li-8.3.2-asym-small",
-    "li-8.3.2-asym-large",
-    "li-8.3.3-friendliness",
-)
+# The scenarios, as the published numbers name them, and their files.
+FILES = {
+    "li-8.3.1-symmetric": "symmetric",
+    "li-8.3.2-asym-small": "asymmetric",
+    "li-8.3.2-asym-large": "asymmetric",
+    "li-8.3.3-friendliness": "friendliness",
+}
+SYMMETRIC, SMALL, LARGE, FRIENDLY = FILES
 # A FAST flow that is alone loses nothing after its start, so it has congestion epochs only there.
 EARLY, LATE = ("0 s", "20 s"), ("100 s", "120 s")
 # Sets that differ from the choices as printed in one thing: when the second FAST flow starts, which flow starts first beside Standard TCP, over
@@ -73,12 +75,12 @@ OTHER_FIRST = f"{AS_PRINTED}, Standard TCP starts second"
 WHOLE = f"{AS_PRINTED}, fairness over the whole measured time"
 WHOLE_TESTS = f"{AS_PRINTED}, overhead of whole tests"
 ACKS = f"{AS_PRINTED}, ACK counting"
-# What they are in the words of what was tried.
+# What claims call them, and what is said of them as tried.
 TRIED = {
-    LATER: "FAST's second flow after 100 s",
-    OTHER_FIRST: "the other flow first",
-    WHOLE: "fairness over all of the measured time",
-    WHOLE_TESTS: "both readings of the overhead",
+    "later": (LATER, "FAST's second flow after 100 s"),
+    "other first": (OTHER_FIRST, "the other flow first"),
+    "whole": (WHOLE, "fairness over all of the measured time"),
+    "whole tests": (WHOLE_TESTS, "both readings of the overhead"),
 }
 
 
@@ -160,9 +162,10 @@ def sets(lab: Lab) -> tuple[str, ...]:
 
 
 def under(lab: Lab, *more: str) -> Sets:
-    """The sets of unpublished choices, and `more` of them, for a claim."""
-    *others, last = ("Each of the four sets of choices", *(TRIED[name] for name in more))
-    return Sets((*sets(lab), *more), f"{', '.join(others)}, and {last}." if others else f"{last}.")
+    """The sets of unpublished choices for a claim, and `more` of them by their names in `TRIED`."""
+    *others, last = ("Each of the four sets of choices", *(TRIED[name][1] for name in more))
+    names = (*sets(lab), *(TRIED[name][0] for name in more))
+    return Sets(names, f"{', '.join(others)}, and {last}." if others else f"{last}.")
 
 
 def whole_sets(lab: Lab) -> dict[str, str]:
@@ -171,25 +174,52 @@ def whole_sets(lab: Lab) -> dict[str, str]:
 
 
 def cells(lab: Lab, scenario: str = SYMMETRIC) -> Chapter:
-    """A report on cells: a point has `system`, `rate` and `rtt`, and maybe another `scenario`; or `system` and `percent` of a queue.
+    """A report on cells: a point has `system`, `rate` and `rtt`, and maybe another `scenario`; or a loss rate, or `percent` of a queue.
 
     `set` has further settings; with `start_up` the test is that of `_start_up`.
     """
 
     def arm(chosen: str, at: Point) -> Arm:
+        if "loss" in at:
+            response = {"path.loss.probability": f"{at['loss']:g}", "duration": lab.pick("600 s", "200 s")}
+            settings = SETS.get(chosen, SETS[AS_PRINTED]).settings(at["system"])
+            return Arm("li2006/response").set({**settings, **response, **at.get("set", {})})
         if "percent" in at:
             return queue_cell(lab, at["system"], at["percent"], chosen)
         made = cell(lab, at.get("scenario", scenario), at["system"], at["rate"], at["rtt"], chosen)
         return _start_up(made) if "start_up" in at else made.set(at.get("set", {}))
 
-    return Chapter(lab, arm=arm, readings=READINGS, looks=REPEATS)
+    times = rtts(lab, scenario)
+    named = {
+        "scenario": scenario,
+        "every rate": RATES,
+        "high rates": (100, 250),
+        # Where a claim has no more than 1 % of the capacity as its bound.
+        "every rate, with ties": [(rate, -TIE * rate) for rate in RATES],
+        "every rtt": times,
+        "shorter rtts": [t for t in times if t != LONG_MS],
+        "longest rtt": times[-1],
+        "every algorithm": tuple(SYSTEMS),
+        "all but Scalable TCP": [name for name in SYSTEMS if name != "Scalable TCP"],
+        "every New-TCP": NEW,
+        "loss-based New-TCP": LOSS_BASED,
+    }
+    return Chapter(lab, arm=arm, readings=READINGS, looks=REPEATS, named=named, under=partial(under, lab))
 
 
-def highest_goodput(times: Sequence[int]) -> Points:
-    """The goodput of Scalable TCP and BicTCP less that of each other algorithm, mean over round-trip times; ties count as highest."""
+def on_cells(
+    name: str, title: str, scenario: str = SYMMETRIC, *, choices: Sequence[str] = CHOICES
+) -> Callable[[Callable[[Chapter], None]], Callable[[Lab], Report]]:
+    """Register an experiment that declares what it has on the cells of a scenario."""
+    file = FILES.get(scenario, scenario)
+    return declares(partial(cells, scenario=scenario), f"li2006/{name}", title, f"li2006/{file}", choices=choices)
+
+
+def highest_goodput(rtts: str) -> Points:
+    """The goodput of Scalable TCP and BicTCP less that of each other algorithm at each rate, mean over `rtts`; ties count as highest."""
     others = ("Standard TCP", "HighSpeed TCP", "H-TCP", "FAST")
-    grid = {"rate above": [(rate, -TIE * rate) for rate in RATES], "a": ("Scalable TCP", "BicTCP"), "b": others}
-    return Points(OF_TWO, "goodput, less", grid, mean={"rtt": times})
+    grid = {"rate above": "every rate, with ties", "a": ("Scalable TCP", "BicTCP"), "b": others}
+    return Points(OF_TWO, "goodput, less", grid, mean={"rtt": rtts})
 
 
 def goodput(run: Run) -> float:
@@ -202,13 +232,23 @@ def used(run: Run) -> float:
     return goodput(run) * 1e6 / _core.bits_per_second(run.scenario.document["path"]["rate"]) / PAYLOAD
 
 
+def window(run: Run) -> float:
+    """The mean window of the first flow, in segments."""
+    found = run.summary.flows[0].cwnd_mean_segments
+    assert found is not None
+    return found
+
+
+def second_half(run: Run) -> pl.DataFrame:
+    """The samples in the second half of the measured time."""
+    return run.flows.filter(pl.col("time_s") > (run.summary.from_s + run.summary.to_s) / 2)
+
+
 def late(run: Run) -> tuple[float, float]:
     """The goodputs of both flows in the second half of the measured time, in bit/s; one segment of each at least."""
-    middle = (run.summary.from_s + run.summary.to_s) / 2
-    table = (
-        run.flows.filter(pl.col("time_s") > middle).group_by("flow").agg(pl.col("goodput_bit_s").mean()).sort("flow")
-    )
-    first, second = (max(one, SEGMENT_BIT / (run.summary.to_s - middle)) for one in table["goodput_bit_s"])
+    least = SEGMENT_BIT / (run.summary.to_s - (run.summary.from_s + run.summary.to_s) / 2)
+    table = second_half(run).group_by("flow").agg(pl.col("goodput_bit_s").mean()).sort("flow")
+    first, second = (max(one, least) for one in table["goodput_bit_s"])
     return first, second
 
 
@@ -232,39 +272,20 @@ def share(run: Run, of: Callable[[Run], tuple[float, float]] = late) -> float:
 
 def late_retransmits(run: Run) -> int:
     """The segments that both flows retransmit in the second half of the measured time."""
-    middle = (run.summary.from_s + run.summary.to_s) / 2
-    table = (
-        run.flows.filter(pl.col("time_s") > middle)
-        .group_by("flow")
-        .agg(pl.col("retransmits").max() - pl.col("retransmits").min())
-    )
-    return int(table["retransmits"].sum())
+    count = pl.col("retransmits")
+    return int(second_half(run).group_by("flow").agg(count.max() - count.min())["retransmits"].sum())
 
 
-def overhead(run: Run) -> float:
-    """The overhead from the start of the second flow on, in 1e-7/(Mbit/s)."""
-    return METRICS["overhead"].factor * _number(run.summary.overhead_s_bit)
+def overhead(run: Run, *, whole_test: bool = False) -> float:
+    """The overhead from the start of the second flow on, or that of the whole test with its slow starts, in 1e-7/(Mbit/s)."""
+    found = run.summary.overhead_whole_s_bit if whole_test else run.summary.overhead_s_bit
+    return METRICS["overhead"].factor * (math.nan if found is None else found)
 
 
-def overhead_whole(run: Run) -> float:
-    """The overhead of the whole test with its slow starts, in 1e-7/(Mbit/s)."""
-    return METRICS["overhead"].factor * _number(run.summary.overhead_whole_s_bit)
-
-
-def _segment(read: Callable[[Run], float]) -> Callable[[Run], float]:
-    """The same with one retransmitted segment at least."""
-
-    def least(run: Run) -> float:
-        seconds = run.summary.to_s - run.summary.from_s
-        one_s_bit = SEGMENT_BIT / run.summary.goodput_bit_s**2 / seconds
-        return max(read(run), METRICS["overhead"].factor * one_s_bit)
-
-    return least
-
-
-def _number(value: float | None) -> float:
-    """What is undefined as a number."""
-    return math.nan if value is None else value
+def some_overhead(run: Run, *, whole_test: bool = False) -> float:
+    """The same with one retransmitted segment at least, for ratios."""
+    one_s_bit = SEGMENT_BIT / run.summary.goodput_bit_s**2 / (run.summary.to_s - run.summary.from_s)
+    return max(overhead(run, whole_test=whole_test), METRICS["overhead"].factor * one_s_bit)
 
 
 def converged(run: Run) -> Time:
@@ -289,25 +310,24 @@ def until_converged(run: Run) -> float:
 
 
 READINGS = {
+    "window": Reading(window, "segments"),
     "goodput": Reading(goodput, "Mbit/s"),
     "used": Reading(used),
-    "fairness": Reading(fairness, under={WHOLE: lambda run: fairness(run, whole)}),
-    "share": Reading(share, under={WHOLE: lambda run: share(run, whole)}),
-    "overhead": Reading(overhead, METRICS["overhead"].short_unit, {WHOLE_TESTS: overhead_whole}),
-    # For ratios: one retransmitted segment at least, and one second at least.
-    "some overhead": Reading(_segment(overhead), under={WHOLE_TESTS: _segment(overhead_whole)}),
-    "some convergence": Reading(lambda run: max(until_converged(run), 1)),
+    "fairness": Reading(fairness, under={WHOLE: partial(fairness, of=whole)}),
+    "share": Reading(share, under={WHOLE: partial(share, of=whole)}),
+    "overhead": Reading(overhead, METRICS["overhead"].short_unit, {WHOLE_TESTS: partial(overhead, whole_test=True)}),
+    "some overhead": Reading(some_overhead, under={WHOLE_TESTS: partial(some_overhead, whole_test=True)}),
     "convergence": Reading(converged, "s"),
+    # One second at least, for ratios.
+    "some convergence": Reading(lambda run: max(until_converged(run), 1)),
 }
 
 
-def drawing(
-    lab: Lab, scenario: str, read: Callable[[Run], float | None], label: str, title: str, *, log: bool = False
-) -> "Callable[[], Figure]":
-    """Plot what is read of each algorithm over round-trip times, with one panel for each rate, under the choices as printed."""
+def draw(report: Chapter, read: Callable[[Run], float | None], label: str, title: str, *, log: bool = False) -> None:
+    """Let a report plot what is read of each algorithm over round-trip times, with one panel for each rate, under the choices as printed."""
+    lab, scenario, times = report.lab, report.named["scenario"], report.named["every rtt"]
 
-    def draw() -> Figure:
-        times = rtts(lab, scenario)
+    def drawing() -> Figure:
         with mpl.rc_context(STYLE):
             figure = Figure(figsize=(9, 3))
             for axes, rate in zip(figure.subplots(1, len(RATES)), RATES, strict=True):
@@ -325,4 +345,4 @@ def drawing(
             figure.suptitle(title, fontsize=10)
             return figure
 
-    return draw
+    report.draw = drawing

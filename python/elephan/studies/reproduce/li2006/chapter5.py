@@ -13,7 +13,7 @@ from elephan import _core
 from elephan.api.run import Run
 from elephan.studies.reproduce.judge import Arm, Kind
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
-from elephan.studies.reproduce.li2006.declare import NONE, Chapter, Point, Points, Read, Reading, Sets
+from elephan.studies.reproduce.li2006.declare import NONE, Chapter, Point, Points, Reading, Sets
 from elephan.studies.theory import Model
 
 # Formulas agree to their last printed digit, which is one in fifty at most.
@@ -112,8 +112,8 @@ def figure_5_1(lab: Lab) -> Report:
     def in_flight(run: Run) -> float:
         return float(run.flows.filter(pl.col("time_s") > 20)["cwnd_segments"].to_numpy().mean())
 
-    def windows(_: str, at: Point) -> Read:
-        return lambda small, large: in_flight(small) / in_flight(large) / ((at["other"] - 52) / MSS)
+    def windows(at: Mapping[str, float], small: Run, large: Run) -> float:
+        return in_flight(small) / in_flight(large) / ((at["other"] - 52) / MSS)
 
     larger, both = {"other": (3000, 9000)}, {"mtu": (1500, "other")}
     window = "{other} B: window at 1500 B over the one here, over the payloads' ratio"

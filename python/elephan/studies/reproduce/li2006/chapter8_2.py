@@ -9,26 +9,22 @@ import matplotlib as mpl
 from elephan import _core
 from elephan.api.run import Run
 from elephan.base.plots import STYLE, Figure
-from elephan.studies.reproduce.judge import Arm, Kind
-from elephan.studies.reproduce.lab import Lab, Report, experiment
+from elephan.studies.reproduce.judge import Kind
 from elephan.studies.reproduce.li2006.cells import (
     CHOICES,
-    LATER,
     PAYLOAD,
     REPEATS,
     TIE,
-    WHOLE,
-    WHOLE_TESTS,
-    cells,
     fairness,
     goodput,
+    on_cells,
     overhead,
     queue_cell,
-    under,
     whole_sets,
+    window,
 )
-from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Read
-from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, METRICS, NEW, SETS, SYSTEMS, cc_of
+from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Sets
+from elephan.studies.reproduce.li2006.systems import METRICS, NEW, SYSTEMS, cc_of
 from elephan.studies.theory import FIGURES, Model, plot_response
 
 LOSSES = (1e-5, 1e-4, 1e-3, 1e-2)
@@ -40,48 +36,35 @@ NOTABLE = 65.0 / 38.0
 PIPE = 250e6 * 0.162 / 12e3
 
 
-def _lossy(lab: Lab, chosen: str, at: Point) -> Arm:
-    arm = Arm("li2006/response").set(SETS.get(chosen, SETS[AS_PRINTED]).settings(at["system"]))
-    arm = arm.set({"path.loss.probability": f"{at['loss']:g}", "duration": lab.pick("600 s", "200 s")})
-    return arm.set(at.get("set", {}))
-
-
-def _window(run: Run) -> float:
-    found = run.summary.flows[0].cwnd_mean_segments
-    assert found is not None
-    return found
-
-
 def _theory(system: str, loss: float, chosen: str) -> float:
     """The window by the response function of the algorithm under a set of choices; Linux's code has no other one than the RFC's."""
     cc = cc_of(system, chosen)
     return Model(cc_of(system) if "form" in cc else cc).response(loss, 0.162).window
 
 
-@experiment(
-    "li2006/figure-8.1",
+@on_cells(
+    "figure-8.1",
     "Response functions, 250 Mbit/s, 162 ms, random loss",
-    "li2006/response",
+    "response",
     choices=(*CHOICES[:2], "the grid of loss rates.", "initial slow start: unchanged; the first 60 s do not count."),
 )
-def figure_8_1(lab: Lab) -> Report:
+def figure_8_1(report: Chapter) -> None:
     """Mean windows under random loss compared with theory, and at the switch between modes."""
-    report = Chapter(lab, arm=lambda chosen, at: _lossy(lab, chosen, at), looks=(10, 30))
+    lab = report.lab
     group = "mean window at the switch of modes"
-    report.rows(group, "segments", Points("{system}", _window, SWITCHES), variants=whole_sets(lab))
+    report.rows(group, "segments", Points("{system}", "window", SWITCHES), variants=whole_sets(lab), looks=(10, 30))
     report.formula(
         "window at the switch of modes, by the response function",
         "segments",
         0.02,
         *((n, theory, Model(cc_of(n)).response(p, 0.162).published or 0) for n, p, _, theory in SWITCH),
     )
-    _response_claims(lab, report)
+    _response_claims(report)
     points = lab.pick(9, 0)
     report.draw = lambda: plot_response(FIGURES["li-8.1"], list(FIGURES["li-8.1"].cc), points, most_s=300, run=lab.run)
-    return report
 
 
-def _response_claims(lab: Lab, report: Chapter) -> None:
+def _response_claims(report: Chapter) -> None:
     near = {name: p for name, p, *_ in SWITCH}
 
     def fits(name: str, p: float, chosen: str) -> bool:
@@ -91,7 +74,7 @@ def _response_claims(lab: Lab, report: Chapter) -> None:
         names = [name for name in SYSTEMS if name not in ("H-TCP", "FAST")]
         return Points(
             "{system}, loss rate {loss:g}",
-            lambda _, at: lambda run: _window(run) / _theory(at["system"], at["loss"], chosen),
+            lambda at, run: window(run) / _theory(at["system"], at["loss"], chosen),
             {
                 "system loss": [(n, p) for n, p in product(names, LOSSES) if fits(n, p, chosen)],
                 "above": 1 / NOTABLE,
@@ -114,7 +97,6 @@ def _response_claims(lab: Lab, report: Chapter) -> None:
         "TCP and Scalable TCP have about half of their windows at a loss rate of 1e-4.",
         means="The printed match speaks for byte counting. BicTCP under random loss is further above the response function of periodic losses "
         "at 1e-3 than any other algorithm away from its switch.",
-        sets=under(lab),
         looks=(5, 20, 80),
     )
     report.claim(
@@ -128,23 +110,17 @@ def _response_claims(lab: Lab, report: Chapter) -> None:
         (
             Points(
                 "{system}, over theory",
-                lambda _, at: lambda run: _window(run) / at["theory"],
+                lambda at, run: window(run) / at["theory"],
                 {**SWITCHES, "above": 1.1},
                 how="point",
             ),
-            Points(
-                "{system}, over Standard TCP",
-                _window,
-                {**SWITCHES, "above": 1},
-                {"system": ("system", "Standard TCP")},
-                how="over",
-            ),
+            Points("{a}, over {b}", "window, over", {"a loss printed theory": SWITCH, "b": "Standard TCP", "above": 1}),
         ),
         tried="The RFC's table with a window in the row below it, where HighSpeed TCP has the window of Standard TCP (a = 1 up to 118 "
         "segments); Linux's, in the row above it (a = 2), with as many ACKs as segments; ACK counting.",
         means="Of the ways to read the table and to count ACKs, the row above with byte counting comes nearest to the printed 65 segments. "
         "Whether excursions to higher rows raise the window, as section 8.2.1 says, is not distinguished from that.",
-        sets=under(lab),
+        looks=(10, 30),
     )
     rounded = [{"tcp.quantisation": f'"{way}"'} for way in ("round_up", "round_down")]
     report.claim(
@@ -153,8 +129,9 @@ def _response_claims(lab: Lab, report: Chapter) -> None:
         "HighSpeed TCP and Scalable TCP at the loss rates of their switch",
         "mean window with decreases rounded that way, over that with decreases coded as beta cwnd",
         "1: no difference",
-        Points("{system}, {loss:g}", _window, {**SWITCHES, "above": 1}, {"set": rounded}, how="over"),
+        Points("{system}, {loss:g}", "window, over", {**SWITCHES, "above": 1}, {"set": rounded}),
         tried="Up to 60 repeats.",
+        sets=Sets(),
         means="The way of rounding does not raise the mean window there.",
         looks=(10, 30, 60),
     )
@@ -171,7 +148,6 @@ def _response_claims(lab: Lab, report: Chapter) -> None:
             {"system": ("H-TCP", "Standard TCP")},
         ),
         means="H-TCP uses no more of the path than Standard TCP at some of these losses.",
-        sets=under(lab),
         looks=REPEATS,
     )
 
@@ -180,24 +156,24 @@ def _response_claims(lab: Lab, report: Chapter) -> None:
 SIZES = (2, 5, 10, 20, 30, 50, 100)
 
 
-@experiment(
-    "li2006/figure-8.6",
+@on_cells(
+    "figure-8.6",
     "Two flows at 100 Mbit/s, 82 ms by the size of the queue",
-    "li2006/queue",
+    "queue",
     choices=(*CHOICES, "the grid of queue sizes: 2, 5, 10, 20, 30, 50 and 100 %."),
 )
-def figure_8_6(lab: Lab) -> Report:
+def figure_8_6(report: Chapter) -> None:
     """Sweep of the queue size."""
-    report = cells(lab)
     group = "bandwidth-delay product at 100 Mbit/s, 82 ms"
     report.formula(group, "packets", 0.005, ("all", 683, 100e6 * 0.082 / 12e3))
-    _goodput_by_queue(lab, report)
-    _fairness_by_queue(lab, report)
+    _goodput_by_queue(report)
+    _fairness_by_queue(report)
     report.notes.append(
         "The printed sizes of about 5 % and above 30 % are limits that L12 and L16 test, not numbers to compare."
     )
 
     def draw() -> Figure:
+        lab = report.lab
         shown = (("goodput (Mbit/s)", goodput), ("fairness", fairness), (METRICS["overhead"].label, overhead))
         with mpl.rc_context(STYLE):
             figure = Figure(figsize=(9, 3))
@@ -213,10 +189,9 @@ def figure_8_6(lab: Lab) -> Report:
             return figure
 
     report.draw = draw
-    return report
 
 
-def _goodput_by_queue(lab: Lab, report: Chapter) -> None:
+def _goodput_by_queue(report: Chapter) -> None:
     def knee(two: Run, five: Run, ten: Run) -> float:
         return (goodput(five) - goodput(two)) / 3 - (goodput(ten) - goodput(five)) / 5
 
@@ -227,9 +202,11 @@ def _goodput_by_queue(lab: Lab, report: Chapter) -> None:
         "six algorithms, queues of 2, 5 and 10 %",
         "goodput gained by each per cent of queue from 2 to 5 %, less that from 5 to 10 %",
         "0: no knee at 5 %; the source gives no number for badly, and the knee is our reading of it",
-        Points("{system}", knee, {"system": tuple(SYSTEMS)}, {"percent": (2, 5, 10)}, unit="Mbit/s for each per cent"),
+        Points(
+            "{system}", knee, {"system": "every algorithm"}, {"percent": (2, 5, 10)}, unit="Mbit/s for each per cent"
+        ),
         means="Goodput has no knee at 5 % with every algorithm.",
-        sets=under(lab, LATER),
+        sets=("later",),
     )
     pairs = [
         *((n, "Standard TCP", 0) for n in NEW),
@@ -248,11 +225,11 @@ def _goodput_by_queue(lab: Lab, report: Chapter) -> None:
             for percent, rows in ((5, pairs), (10, [row for row in pairs if "FAST" not in row]))
         ),
         means="With small queues another algorithm than these two is ahead, or a New-TCP is behind Standard TCP.",
-        sets=under(lab, LATER),
+        sets=("later",),
     )
 
-    def over_equation(_: str, at: Point) -> Read:
-        return lambda run: goodput(run) / (100 * PAYLOAD) - _core.utilisation_of(0.5, at["percent"] / 100)
+    def over_equation(at: Point, run: Run) -> float:
+        return goodput(run) / (100 * PAYLOAD) - _core.utilisation_of(0.5, at["percent"] / 100)
 
     sizes = {"system": "Standard TCP", "percent": (20, 30, 50)}
     report.claim(
@@ -273,25 +250,23 @@ def _goodput_by_queue(lab: Lab, report: Chapter) -> None:
         tried="Byte and ACK counting.",
         means="On a drop-tail queue with equal round-trip times the two flows lose in nearly every overflow together; what exceeds equation 5.6 "
         "does not come from a lack of synchronisation.",
-        sets=under(lab),
     )
 
 
-def _fairness_by_queue(lab: Lab, report: Chapter) -> None:
+def _fairness_by_queue(report: Chapter) -> None:
     sizes = tuple(q for q in SIZES if q >= 5)
-    others = [name for name in SYSTEMS if name != "Scalable TCP"]
     report.claim(
         "L15",
         "Section 8.2.2, figure 8.6(b): over the queue sizes all other algorithms are fairer than Scalable TCP (the thesis: reasonably fair).",
         "five algorithms, queues of 5 to 100 %",
         "fairness, mean over the queue sizes, less that of Scalable TCP",
         "0: the source gives no number for reasonably fair; Scalable TCP is its example of what is not",
-        Points("{a}", "fairness, less", {"a": others, "b": "Scalable TCP"}, mean={"percent": sizes}),
+        Points("{a}", "fairness, less", {"a": "all but Scalable TCP", "b": "Scalable TCP"}, mean={"percent": sizes}),
         means="Another algorithm is no fairer than Scalable TCP over these queues.",
-        sets=under(lab, LATER, WHOLE),
+        sets=("later", "whole"),
     )
 
-    def against_standard(names: Sequence[str], sizes: Sequence[int], how: str = "less") -> Points:
+    def against_standard(names: str, sizes: Sequence[int], how: str = "less") -> Points:
         return Points("{a}, {percent} %", f"overhead, {how}", {"a": names, "b": "Standard TCP", "percent": sizes})
 
     report.claim(
@@ -301,11 +276,11 @@ def _fairness_by_queue(lab: Lab, report: Chapter) -> None:
         "queues of 5 to 100 %; FAST at 5, 10 and 20 %, where it should have more, and at 50 and 100 %, where it should have less",
         "overhead less that of Standard TCP (FAST's with the opposite sign above 30 %)",
         "0: no difference",
-        against_standard(LOSS_BASED, sizes),
-        against_standard(["FAST"], (5, 10, 20)),
-        against_standard(["FAST"], (50, 100), "second less first"),
+        against_standard("loss-based New-TCP", sizes),
+        against_standard("FAST", (5, 10, 20)),
+        against_standard("FAST", (50, 100), "second less first"),
         tried="Each of the four sets of choices, FAST's second flow after 100 s, and as printed both readings of the overhead: from the start of the "
         "second flow on, and over whole tests with their slow starts.",
         means="A queue of 10 % holds the two alphas of 20 packets that FAST keeps at this rate, so that it needs less queue than printed.",
-        sets=under(lab, LATER, WHOLE_TESTS),
+        sets=("later", "whole tests"),
     )

@@ -9,7 +9,7 @@ import polars as pl
 from elephan import _core
 from elephan.api.run import Run
 from elephan.studies.reproduce.judge import Time
-from elephan.studies.reproduce.lab import LOOKS, Lab, Report, experiment
+from elephan.studies.reproduce.lab import LOOKS
 from elephan.studies.reproduce.li2006.cells import (
     ACKS,
     AFTER_START_S,
@@ -26,22 +26,19 @@ from elephan.studies.reproduce.li2006.cells import (
     SYMMETRIC,
     TIE_FAIRNESS,
     TIMES,
-    WHOLE,
-    WHOLE_TESTS,
-    cells,
-    drawing,
+    draw,
     fairness,
     goodput,
     highest_goodput,
     late_retransmits,
+    on_cells,
     overhead,
-    rtts,
-    under,
+    second_half,
     until_converged,
     used,
 )
 from elephan.studies.reproduce.li2006.declare import Chapter, Points, Sets
-from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, METRICS, NEW, SYSTEMS, cc_of
+from elephan.studies.reproduce.li2006.systems import AS_PRINTED, LOSS_BASED, METRICS, NEW, cc_of
 from elephan.studies.theory import Model
 
 # The ratio of two goodputs from which on section 8.3.1 calls flows converged.
@@ -56,18 +53,16 @@ STABLE = {10: 162, 100: 42, 250: 82}
 STARTS = Sets((AS_PRINTED, LATER), "Both ranges of starts of the second flow.")
 
 
-def _over_standard(lab: Lab, systems: Sequence[tuple[str, int]]) -> Points:
+def _over_standard(report: Chapter, systems: Sequence[tuple[str, int]]) -> Points:
     """The goodput of algorithms at capacities less that of Standard TCP; FAST's above 42 ms, where the thesis has no exception for it."""
-    rows = [(n, rate, [t for t in rtts(lab, SYMMETRIC) if n != "FAST" or t > 42]) for n, rate in systems]
-    return Points(OF_TWO, "goodput, less", {"a rate times": rows, "b": "Standard TCP"}, mean={"rtt": "times"})
+    times = {n: [t for t in report.named["every rtt"] if n != "FAST" or t > 42] for n in NEW}
+    rows = [(n, rate, times[n]) for n, rate in systems]
+    return Points(OF_TWO, "goodput, less", {"a rate rtts": rows, "b": "Standard TCP"}, mean={"rtt": "rtts"})
 
 
-@experiment(
-    "li2006/figure-8.10", "Goodput of two flows by capacity and round-trip time", "li2006/symmetric", choices=CHOICES
-)
-def figure_8_10(lab: Lab) -> Report:
+@on_cells("figure-8.10", "Goodput of two flows by capacity and round-trip time")
+def figure_8_10(report: Chapter) -> None:
     """Symmetric grid: goodput."""
-    report, times = cells(lab), rtts(lab, SYMMETRIC)
     group = "bottleneck queue at 10 Mbit/s, 16 ms"
     report.formula(group, "packets", 0.0, ("all", 2, math.floor(0.2 * 10e6 * 0.016 / 12e3)))
     systems = [(n, rate) for n, rate in product(NEW, RATES) if rate != 10 or n not in ("FAST", "HighSpeed TCP")]
@@ -79,10 +74,10 @@ def figure_8_10(lab: Lab) -> Report:
         "below 82 ms; without HighSpeed TCP at 10 Mbit/s, which section 8.4.1 calls little different. FAST at 100 and 250 Mbit/s with 22 ms",
         "goodput less that of Standard TCP; for FAST at 22 ms the reverse",
         "0: no difference",
-        _over_standard(lab, systems),
-        Points(IN_CELL, "goodput, less", {"a": "Standard TCP", "b": "FAST", "rate": (100, 250), "rtt": 22}),
+        _over_standard(report, systems),
+        Points(IN_CELL, "goodput, less", {"a": "Standard TCP", "b": "FAST", "rate": "high rates", "rtt": 22}),
         means="One New-TCP is not ahead of Standard TCP where the sentence states it, or FAST is not behind it at the lowest round-trip time.",
-        sets=under(lab, LATER),
+        sets=("later",),
     )
     report.claim(
         "L18",
@@ -90,9 +85,9 @@ def figure_8_10(lab: Lab) -> Report:
         "the three capacities, mean over the round-trip times",
         "goodput of each of the two less that of each other algorithm",
         "no more than 1 % of the capacity below another: many tie at line rate",
-        highest_goodput(times),
+        highest_goodput("every rtt"),
         means="Another algorithm is ahead of one of the two by more than the errors of Table 8.1.",
-        sets=under(lab, LATER),
+        sets=("later",),
     )
     report.claim(
         "L19",
@@ -102,16 +97,14 @@ def figure_8_10(lab: Lab) -> Report:
         "share of the capacity; shortfall of that share to the mean of the other loss-based New-TCP algorithms; increase and decrease "
         "parameters at the mean window, by RFC 3649's functions, which are constant up to 38 segments",
         "0: no difference; for the shortfall at the longest round-trip time also that of Table 8.1 at 82 ms, 0.041 of the capacity",
-        *_highspeed(times),
+        *_highspeed(report),
         means="HighSpeed TCP does not come as near to the other algorithms as the sentence says.",
-        sets=under(lab),
     )
     title = "Li 2006, figure 8.10: aggregate goodput of two flows"
-    report.draw = drawing(lab, SYMMETRIC, goodput, "goodput (Mbit/s)", title)
-    return report
+    draw(report, goodput, "goodput (Mbit/s)", title)
 
 
-def _highspeed(times: Sequence[int]) -> tuple[Points | tuple[Points, ...], ...]:
+def _highspeed(report: Chapter) -> tuple[Points | tuple[Points, ...], ...]:
     all_four = ("HighSpeed TCP", "Scalable TCP", "H-TCP", "BicTCP")
     model = Model(cc_of("HighSpeed TCP")).core
 
@@ -121,22 +114,23 @@ def _highspeed(times: Sequence[int]) -> tuple[Points | tuple[Points, ...], ...]:
     def increase(run: Run) -> float:
         return model.increase(_mean_window(run), _core.seconds(run.scenario.document["path"]["rtt"]))
 
-    longest, at_250 = times[-1], {"system": "HighSpeed TCP", "rate": 250, "longest": times[-1]}
+    times = report.named["every rtt"]
+    at_250 = {"system": "HighSpeed TCP", "rate": 250, "longest": "longest rtt"}
     at_100 = {"short long": list(pairwise(times)), "system": "HighSpeed TCP", "rate": 100}
     short_and_long = {"rtt": ("long", "short")}
     return (
-        Points("goodput, 250 Mbit/s, {longest} over 22 ms", "used, less", at_250, {"rtt": (longest, 22)}),
+        Points("goodput, 250 Mbit/s, {longest} over 22 ms", "used, less", at_250, {"rtt": ("longest", 22)}),
         Points(
             "shortfall to the others, 250 Mbit/s, 22 over {longest} ms",
             lambda *runs: shortfall(*runs[:4]) - shortfall(*runs[4:]),
             at_250,
-            {"rtt": (22, longest), "system": all_four},
+            {"rtt": (22, "longest"), "system": all_four},
         ),
         Points(
             "shortfall to the others, 250 Mbit/s, {longest} ms",
             shortfall,
             {**at_250, "below": SHORTFALL},
-            {"rtt": longest, "system": all_four},
+            {"rtt": "longest", "system": all_four},
         ),
         (
             Points(
@@ -162,23 +156,24 @@ def _mean_window(run: Run) -> float:
     return sum(flow.cwnd_mean_segments or 0 for flow in run.summary.flows) / 2
 
 
-@experiment(
-    "li2006/figure-8.12", "Fairness of two flows by capacity and round-trip time", "li2006/symmetric", choices=CHOICES
-)
-def figure_8_12(lab: Lab) -> Report:
+@on_cells("figure-8.12", "Fairness of two flows by capacity and round-trip time")
+def figure_8_12(report: Chapter) -> None:
     """Symmetric grid: fairness."""
-    report, times = cells(lab), rtts(lab, SYMMETRIC)
-    long = tuple(t for t in times if t >= 162)
-    others = [name for name in SYSTEMS if name != "Scalable TCP"]
+    long = tuple(t for t in report.named["every rtt"] if t >= 162)
     report.claim(
         "L20",
         "Section 8.3.1, figure 8.12: Scalable TCP is the least fair at long round-trip times at every capacity.",
         "three capacities, mean over round-trip times of 162 and 324 ms, five other algorithms",
         "fairness of each other algorithm less that of Scalable TCP",
         "0: no difference",
-        Points(OF_TWO, "fairness, less", {"a": others, "b": "Scalable TCP", "rate": RATES}, mean={"rtt": long}),
+        Points(
+            OF_TWO,
+            "fairness, less",
+            {"a": "all but Scalable TCP", "b": "Scalable TCP", "rate": "every rate"},
+            mean={"rtt": long},
+        ),
         means="Another algorithm is less fair than Scalable TCP at one of the capacities.",
-        sets=under(lab, LATER, WHOLE),
+        sets=("later", "whole"),
     )
     scalable = {"rate": 10, "rtt": (22, 42), "system": "Scalable TCP"}
     report.claim(
@@ -193,7 +188,7 @@ def figure_8_12(lab: Lab) -> Report:
             Points("in different modes, {rate} Mbit/s, {rtt} ms", _apart, {**scalable, "above": 0.5}),
         ),
         means="Scalable TCP is not unfair in both cells, or its flows are in the same mode most of the time.",
-        sets=under(lab, WHOLE),
+        sets=("whole",),
         looks=(5, 20, 60),
     )
     named = {"rate rtt": ((10, 82), (100, 42), (250, 42)), "system": "HighSpeed TCP"}
@@ -215,7 +210,7 @@ def figure_8_12(lab: Lab) -> Report:
             ),
         ),
         means="HighSpeed TCP is not unfair there, or is no fairer without the rows of the table.",
-        sets=under(lab, WHOLE),
+        sets=("whole",),
     )
     report.claim(
         "L23",
@@ -228,14 +223,14 @@ def figure_8_12(lab: Lab) -> Report:
         Points(
             "{rate} over 10 Mbit/s, {rtt} ms",
             "fairness, less",
-            {"system": "BicTCP", "rate": (100, 250), "rtt": long},
+            {"system": "BicTCP", "rate": "high rates", "rtt": long},
             {"rate": ("rate", 10)},
         ),
         means="BicTCP is no less fair than Standard TCP at 10 Mbit/s, or no fairer at a higher capacity.",
-        sets=under(lab, WHOLE),
+        sets=("whole",),
     )
-    grid = {"rate": RATES, "rtt": times, "system": "H-TCP"}
-    pair = {"a": "H-TCP", "b": "Standard TCP", "rate": RATES}
+    grid = {"rate": "every rate", "rtt": "every rtt", "system": "H-TCP"}
+    pair = {"a": "H-TCP", "b": "Standard TCP", "rate": "every rate"}
     report.claim(
         "L24",
         "Section 8.3.1, figure 8.12: H-TCP has no problems to be fair in any condition, and is fairer than Standard TCP.",
@@ -243,30 +238,26 @@ def figure_8_12(lab: Lab) -> Report:
         "fairness in a cell; fairness less that of Standard TCP",
         "0.8: the ratio of goodputs at which section 8.3.1 calls two flows converged; no more than 0.01 below Standard TCP's",
         Points("{rate} Mbit/s, {rtt} ms", "fairness", {**grid, "above": CONVERGED}),
-        Points(OF_TWO, "fairness, less", {**pair, "above": -TIE_FAIRNESS}, mean={"rtt": times}),
+        Points(OF_TWO, "fairness, less", {**pair, "above": -TIE_FAIRNESS}, mean={"rtt": "every rtt"}),
         means="H-TCP is fair almost, but not quite, everywhere, or less fair than Standard TCP at one capacity.",
-        sets=under(lab, WHOLE),
+        sets=("whole",),
     )
-    report.draw = drawing(lab, SYMMETRIC, fairness, "fairness", "Li 2006, figure 8.12: fairness of two flows")
-    return report
+    draw(report, fairness, "fairness", "Li 2006, figure 8.12: fairness of two flows")
 
 
 def _apart(run: Run) -> float:
     """The share of the samples in the second half of the measured time that have the flows on different sides of the switch of modes."""
-    middle = (run.summary.from_s + run.summary.to_s) / 2
-    table = run.flows.filter(pl.col("time_s") > middle)
+    table = second_half(run)
     first, second = (table.filter(pl.col("flow") == i)["cwnd_segments"] >= HIGH_SPEED for i in (0, 1))
     return float((first != second).sum() / len(first))
 
 
-@experiment(
-    "li2006/figure-8.18", "Overhead of two flows by capacity and round-trip time", "li2006/symmetric", choices=CHOICES
-)
-def figure_8_18(lab: Lab) -> Report:
+@on_cells("figure-8.18", "Overhead of two flows by capacity and round-trip time")
+def figure_8_18(report: Chapter) -> None:
     """Symmetric grid: overhead."""
-    report, times = cells(lab), rtts(lab, SYMMETRIC)
-    longest, every = times[-1], lab.pick(RTTS, times)
-    _overhead_in_numbers(lab, report, longest, every)
+    times = report.named["every rtt"]
+    every = report.lab.pick(RTTS, times)
+    _overhead_in_numbers(report, every)
     rows = [(n, [t for t in times if n != "H-TCP" or t > 42]) for n in LOSS_BASED]
     report.claim(
         "L25",
@@ -278,11 +269,11 @@ def figure_8_18(lab: Lab) -> Report:
         Points(
             OF_TWO,
             "some overhead, decades",
-            {"a times": rows, "b": "Standard TCP", "rate": RATES},
-            mean={"rtt": "times"},
+            {"a rtts": rows, "b": "Standard TCP", "rate": "every rate"},
+            mean={"rtt": "rtts"},
         ),
         means="A loss-based New-TCP has no more overhead than Standard TCP at one capacity.",
-        sets=under(lab, WHOLE_TESTS),
+        sets=("whole tests",),
     )
     grid = [(c, t, *((0.5, None) if t >= STABLE[c] else (None, 0.5))) for c, t in product(RATES, every)]
     report.claim(
@@ -302,7 +293,7 @@ def figure_8_18(lab: Lab) -> Report:
         sets=STARTS,
         looks=TIMES,
     )
-    beside = {"a": "H-TCP", "b": "Standard TCP", "rate": RATES, "rtt": 22, "longest": longest}
+    beside = {"a": "H-TCP", "b": "Standard TCP", "rate": "every rate", "rtt": 22, "longest": "longest rtt"}
     report.claim(
         "L27",
         "Section 8.3.1, figure 8.18: the overhead of H-TCP is like that of Standard TCP at low round-trip times and almost an order of "
@@ -311,7 +302,7 @@ def figure_8_18(lab: Lab) -> Report:
         "overhead less that of Scalable TCP in the same cell; decimal logarithm of the overhead over Standard TCP's, at 324 ms less at 22 ms, and "
         "at 22 ms",
         "0; and 1/2, our midpoint: nearer to an order of magnitude than to none at 324 ms, the reverse at 22 ms",
-        Points(IN_CELL, "overhead, less", {"a": "H-TCP", "b": "Scalable TCP", "rate": (10, 100), "rtt": longest}),
+        Points(IN_CELL, "overhead, less", {"a": "H-TCP", "b": "Scalable TCP", "rate": (10, 100), "rtt": "longest rtt"}),
         Points(
             "against Standard TCP, {longest} over 22 ms, {rate} Mbit/s",
             "some overhead, decades, less",
@@ -324,14 +315,13 @@ def figure_8_18(lab: Lab) -> Report:
             {**beside, "above": -0.5, "below": 0.5},
         ),
         means="H-TCP's overhead does not rise above Scalable TCP's, or that of Standard TCP, as the sentence says.",
-        sets=under(lab, WHOLE_TESTS),
+        sets=("whole tests",),
     )
     title = "Li 2006, figure 8.18: overhead of two flows"
-    report.draw = drawing(lab, SYMMETRIC, overhead, METRICS["overhead"].label, title, log=True)
-    return report
+    draw(report, overhead, METRICS["overhead"].label, title, log=True)
 
 
-def _overhead_in_numbers(lab: Lab, report: Chapter, longest: int, every: Sequence[int]) -> None:
+def _overhead_in_numbers(report: Chapter, every: Sequence[int]) -> None:
     def first_stable(*runs: Run) -> Time:
         """The round-trip time from which on nothing is retransmitted in the second half, in place of seconds in ms."""
         lost = [t for t, run in zip(every, runs, strict=True) if late_retransmits(run) > 0]
@@ -355,14 +345,14 @@ def _overhead_in_numbers(lab: Lab, report: Chapter, longest: int, every: Sequenc
     queues = {rate: math.floor(0.2 * rate * 1e6 * rtt * 1e-3 / 12e3) for rate, rtt in STABLE.items()}
     rows = [(f"FAST, {rate} Mbit/s", value, queues[rate]) for rate, value in ((10, 27), (100, 70), (250, 342))]
     report.formula("queue at which FAST stabilises", "packets", 0.01, *rows)
-    short = {"a": "FAST", "b": "Standard TCP", "rate": 10, "rtt": lab.pick((16, 22, 42), (22,))}
+    short = {"a": "FAST", "b": "Standard TCP", "rate": 10, "rtt": report.lab.pick((16, 22, 42), (22,))}
     report.rows(
         "overhead of FAST over that of Standard TCP, low capacity and round-trip time",
         "decades",
         Points("FAST, 10 Mbit/s, {rtt} ms", "some overhead, decades", {**short, "printed": 2}),
         band=0.25,
     )
-    long = {"a": "H-TCP", "b": "Standard TCP", "rate": RATES, "rtt": longest}
+    long = {"a": "H-TCP", "b": "Standard TCP", "rate": "every rate", "rtt": "longest rtt"}
     report.rows(
         "overhead of H-TCP over that of Standard TCP, 324 ms",
         "decades",
@@ -390,24 +380,23 @@ def _exceeds(run: Run) -> bool:
     return bool((second > first).any())
 
 
-@experiment(
-    "li2006/figure-8.21",
+@on_cells(
+    "figure-8.21",
     "Convergence time of the second flow by capacity and round-trip time",
-    "li2006/symmetric",
     choices=(
         *CHOICES,
         f"soon after its start: within {AFTER_START_S:g} s. Windows are compared every 200 ms.",
         "A convergence time beyond the end of a test counts as that until its end in means, as not before the end in medians and orders.",
     ),
 )
-def figure_8_21(lab: Lab) -> Report:
+def figure_8_21(report: Chapter) -> None:
     """Symmetric grid: convergence."""
-    report, longest = cells(lab), rtts(lab, SYMMETRIC)[-1]
+    longest = report.named["longest rtt"]
     times = [*(("H-TCP", rate, 30) for rate in RATES), ("HighSpeed TCP", 250, 200), ("BicTCP", 250, 200)]
     report.rows(
         f"convergence time, {longest} ms",
         "s",
-        Points("{system}, {rate} Mbit/s", until_converged, {"system rate printed": times, "rtt": longest}),
+        Points("{system}, {rate} Mbit/s", until_converged, {"system rate printed": times, "rtt": "longest rtt"}),
         band=0.5,
     )
     report.rows(
@@ -420,15 +409,14 @@ def figure_8_21(lab: Lab) -> Report:
         ),
         band=0.25,
     )
-    _convergence_claims(lab, report, longest)
-    _start_claims(lab, report)
-    _recommended(lab, report)
+    _convergence_claims(report, longest)
+    _start_claims(report)
+    _recommended(report)
     title = "Li 2006, figure 8.21: 80 % convergence time"
-    report.draw = drawing(lab, SYMMETRIC, lambda run: run.summary.convergence_s, "convergence (s)", title)
-    return report
+    draw(report, lambda run: run.summary.convergence_s, "convergence (s)", title)
 
 
-def _convergence_claims(lab: Lab, report: Chapter, longest: int) -> None:
+def _convergence_claims(report: Chapter, longest: int) -> None:
     medians = (("HighSpeed TCP", 162, None), ("HighSpeed TCP", longest, 300), ("BicTCP", longest, 300))
     pair = {"a": "BicTCP", "b": "HighSpeed TCP", "rate": 250, "rtt": sorted({162, longest})}
     report.claim(
@@ -442,10 +430,9 @@ def _convergence_claims(lab: Lab, report: Chapter, longest: int) -> None:
         Points("{system}, {rtt} ms", "convergence, median", {"system rtt below": medians, "rate": 250, "above": 100}),
         Points("{a} over {b}, {rtt} ms", "some convergence, doublings", {**pair, "above": -1, "below": 1}),
         means="The two do not converge in similar times of hundreds of seconds.",
-        sets=under(lab),
         looks=TIMES,
     )
-    pairs = {"a": "H-TCP", "rate": RATES, "b": ("BicTCP", "HighSpeed TCP"), "rtt": longest}
+    pairs = {"a": "H-TCP", "rate": "every rate", "b": ("BicTCP", "HighSpeed TCP"), "rtt": "longest rtt"}
     report.claim(
         "L30",
         "Sections 8.3.1 and 8.4.3: H-TCP converges in about half a minute even at 324 ms, in a time that is almost constant for long "
@@ -457,14 +444,13 @@ def _convergence_claims(lab: Lab, report: Chapter, longest: int) -> None:
         Points(
             "{system}, {rate} Mbit/s, 324 over 162 ms",
             "some convergence, doublings",
-            {"system": "H-TCP", "rate": RATES, "below": 0.5},
+            {"system": "H-TCP", "rate": "every rate", "below": 0.5},
             {"rtt": (324, 162)},
         ),
         means="H-TCP's time is not constant from 162 to 324 ms, or it is not before both others at one capacity.",
-        sets=under(lab),
         looks=LOOKS,
     )
-    to_h_tcp = {"a": ("BicTCP", "HighSpeed TCP"), "b": "H-TCP", "rate": 250, "rtt": longest}
+    to_h_tcp = {"a": ("BicTCP", "HighSpeed TCP"), "b": "H-TCP", "rate": 250, "rtt": "longest rtt"}
     report.rows(
         f"convergence time over that of H-TCP, 250 Mbit/s, {longest} ms",
         "doublings",
@@ -477,8 +463,8 @@ def _convergence_claims(lab: Lab, report: Chapter, longest: int) -> None:
 BEFORE = "{a} before {b}, {rate} Mbit/s, {rtt} ms"
 
 
-def _start_claims(lab: Lab, report: Chapter) -> None:
-    standard = {"system": "Standard TCP", "rate": RATES}
+def _start_claims(report: Chapter) -> None:
+    standard = {"system": "Standard TCP", "rate": "every rate"}
     report.claim(
         "L31",
         "Section 8.3.1: two flows of Standard TCP converge quickly at 162 ms, because the second one's slow start lifts its window "
@@ -508,7 +494,7 @@ def _start_claims(lab: Lab, report: Chapter) -> None:
         sets=Sets((AS_PRINTED, ACKS)),
         looks=TIMES,
     )
-    grid = {"rate": RATES, "rtt": rtts(lab, SYMMETRIC), "system": "FAST", "start_up": True}
+    grid = {"rate": "every rate", "rtt": "every rtt", "system": "FAST", "start_up": True}
     report.claim(
         "L32",
         "Section 8.4.3: the second FAST flow always reaches a larger window at its start than the first, so that its convergence "
@@ -518,15 +504,19 @@ def _start_claims(lab: Lab, report: Chapter) -> None:
         "FAST or each loss-based one",
         "1/2: most runs, as no number of runs shows always; as often earlier as later",
         Points("{rate} Mbit/s, {rtt} ms", _exceeds, {**grid, "above": 0.5}, how="share"),
-        Points(BEFORE, "convergence, earlier", {"a": "FAST", "b": LOSS_BASED, "rate": 250, "rtt": 82, "above": 0.5}),
+        Points(
+            BEFORE,
+            "convergence, earlier",
+            {"a": "FAST", "b": "loss-based New-TCP", "rate": 250, "rtt": 82, "above": 0.5},
+        ),
         means="The second FAST flow does not exceed the first in most runs of one cell, or another algorithm converges before it.",
         sets=STARTS,
         looks=TIMES,
     )
 
 
-def _recommended(lab: Lab, report: Chapter) -> None:
-    unequal = [t for t in rtts(lab, LARGE) if t < 162]
+def _recommended(report: Chapter) -> None:
+    unequal = [t for t in report.named["every rtt"] if t < 162]
     pairs = {"a": ("FAST", "H-TCP"), "b": ("Scalable TCP", "HighSpeed TCP", "BicTCP"), "scenario": LARGE}
     report.claim(
         "L71",
@@ -540,9 +530,9 @@ def _recommended(lab: Lab, report: Chapter) -> None:
             "fairness of {a} over {b}, unequal round-trip times",
             "fairness, decades",
             pairs,
-            mean={"rate": (100, 250), "rtt": unequal},
+            mean={"rate": "high rates", "rtt": unequal},
         ),
-        _over_standard(lab, [(n, rate) for rate in (100, 250) for n in ("FAST", "H-TCP", "BicTCP")]),
+        _over_standard(report, [(n, rate) for rate in (100, 250) for n in ("FAST", "H-TCP", "BicTCP")]),
         means="One of the two is no fairer than an algorithm that is not recommended, or one of the three has no more goodput than Standard TCP.",
-        sets=under(lab, LATER, WHOLE),
+        sets=("later", "whole"),
     )

@@ -1,34 +1,26 @@
 """Li 2006, sections 8.3.2 and 8.3.3: flows with different round-trip times, and flows beside Standard TCP."""
 
 import math
-from collections.abc import Iterable
 
 from elephan.api.run import Run
 from elephan.studies.reproduce.judge import Kind
-from elephan.studies.reproduce.lab import Lab, Report, experiment
 from elephan.studies.reproduce.li2006.cells import (
     ACKS,
     CHOICES,
     FRIENDLY,
     LARGE,
-    LATER,
     LONG_MS,
     OF_TWO,
-    OTHER_FIRST,
     PAYLOAD,
-    RATES,
     READINGS,
     SMALL,
     SYMMETRIC,
     TIE,
-    WHOLE,
-    cells,
-    drawing,
+    draw,
     fairness,
     goodput,
     highest_goodput,
-    rtts,
-    under,
+    on_cells,
     whole,
 )
 from elephan.studies.reproduce.li2006.declare import Chapter, Points, Sets, reader
@@ -43,17 +35,10 @@ NOT_FULL = 212.1 / 230.2
 MARKED = math.log10(0.59 / 0.34)
 
 
-def _short(lab: Lab) -> tuple[int, ...]:
-    """The round-trip times of the second flow that differ from that of the first."""
-    return tuple(t for t in rtts(lab, SMALL) if t != LONG_MS)
-
-
-@experiment(
-    "li2006/figure-8.22", "Two flows of different round-trip times, small buffers", "li2006/asymmetric", choices=CHOICES
-)
-def figure_8_22(lab: Lab) -> Report:
+@on_cells("figure-8.22", "Two flows of different round-trip times, small buffers", SMALL)
+def figure_8_22(report: Chapter) -> None:
     """Flow 1 has 162 ms, flow 2 less. The buffer is 20 % of the bandwidth-delay product of the shorter path."""
-    report, short, fairer = cells(lab, SMALL), _short(lab), reader(READINGS["fairness"], "decades")
+    fairer = reader(READINGS["fairness"], "decades")
     report.rows(
         "fairness of Standard TCP over that of Scalable TCP, the largest of all cells",
         "decades",
@@ -61,7 +46,7 @@ def figure_8_22(lab: Lab) -> Report:
             "Scalable TCP",
             lambda *runs: max(fairer(*runs[i : i + 2]) for i in range(0, len(runs), 2)),
             {"printed": 2},
-            {"rate": RATES, "rtt": short, "system": ("Standard TCP", "Scalable TCP")},
+            {"rate": "every rate", "rtt": "shorter rtts", "system": ("Standard TCP", "Scalable TCP")},
         ),
         band=0.25,
     )
@@ -72,29 +57,28 @@ def figure_8_22(lab: Lab) -> Report:
         "each capacity, mean over the round-trip times of the second flow (22 and 82 ms)",
         "goodput of each of the two less that of each other algorithm; share of the capacity that H-TCP uses, at a capacity less at the next",
         "no more than 1 % of the capacity below another; 0: no difference",
-        highest_goodput(short),
+        highest_goodput("shorter rtts"),
         Points(
             "H-TCP, share of the capacity, {slow} over {fast} Mbit/s",
-            lambda _, at: lambda x, y: (goodput(x) / at["slow"] - goodput(y) / at["fast"]) / PAYLOAD,
+            lambda at, x, y: (goodput(x) / at["slow"] - goodput(y) / at["fast"]) / PAYLOAD,
             {"slow fast": ((10, 100), (100, 250)), "system": "H-TCP"},
             {"rate": ("slow", "fast")},
-            {"rtt": short},
+            {"rtt": "shorter rtts"},
             how="point",
         ),
         means="Another algorithm has more goodput than one of the two, or H-TCP's utilisation does not fall at one step.",
-        sets=under(lab, LATER),
+        sets=("later",),
     )
-    _unfairness(lab, report)
+    _unfairness(report)
     title = "Li 2006, figure 8.25: fairness, flow 1 has 162 ms, small buffers"
-    report.draw = drawing(lab, SMALL, fairness, "fairness", title, log=True)
-    return report
+    draw(report, fairness, "fairness", title, log=True)
 
 
-def _unfairness(lab: Lab, report: Chapter) -> None:
-    high, mean = (100, 250), {"rtt": _short(lab)}
+def _unfairness(report: Chapter) -> None:
+    mean = {"rtt": "shorter rtts"}
 
-    def further(systems: Iterable[str], how: str) -> Points:
-        grid = {"system": systems, "rate": high}
+    def further(system: str, how: str) -> Points:
+        grid = {"system": system, "rate": "high rates"}
         runs = {"rate": ("rate", 10), "system": ("system", "Standard TCP")}
         return Points("{system}, {rate} over 10 Mbit/s", f"fairness, {how}", grid, runs, mean)
 
@@ -109,12 +93,12 @@ def _unfairness(lab: Lab, report: Chapter) -> None:
         Points(
             "{a}, 10 Mbit/s",
             "fairness, decades",
-            {"a": NEW, "b": "Standard TCP", "rate": 10, "above": -MARKED, "below": MARKED},
+            {"a": "every New-TCP", "b": "Standard TCP", "rate": 10, "above": -MARKED, "below": MARKED},
             mean=mean,
         ),
-        *(further([name], "decades, less" if name == "H-TCP" else "decades, second less first") for name in NEW),
+        *(further(name, "decades, less" if name == "H-TCP" else "decades, second less first") for name in NEW),
         means="One algorithm differs from Standard TCP at 10 Mbit/s already, or no more at a higher capacity.",
-        sets=under(lab, LATER, WHOLE),
+        sets=("later", "whole"),
     )
     pairs = [(n, "Standard TCP") if n == "H-TCP" else ("Standard TCP", n) for n in NEW]
     report.claim(
@@ -123,11 +107,11 @@ def _unfairness(lab: Lab, report: Chapter) -> None:
         "100 and 250 Mbit/s (at 10 Mbit/s the thesis finds all alike), mean over the round-trip times of the second flow",
         "logarithm of the ratio of the fairnesses: H-TCP's over Standard TCP's, Standard TCP's over that of each other New-TCP",
         "0: no difference",
-        Points(OF_TWO, "fairness, decades", {"a b": pairs, "rate": high}, mean=mean),
+        Points(OF_TWO, "fairness, decades", {"a b": pairs, "rate": "high rates"}, mean=mean),
         means="Another New-TCP is as fair as Standard TCP at one capacity, or H-TCP is no fairer.",
-        sets=under(lab, LATER, WHOLE),
+        sets=("later", "whole"),
     )
-    grid = {"rate": high, "rtt": _short(lab), "a": "Standard TCP", "b": "Scalable TCP"}
+    grid = {"rate": "high rates", "rtt": "shorter rtts", "a": "Standard TCP", "b": "Scalable TCP"}
     report.claim(
         "L36",
         "Section 8.3.2: Scalable TCP is up to two orders of magnitude less fair than Standard TCP in the same test.",
@@ -137,7 +121,7 @@ def _unfairness(lab: Lab, report: Chapter) -> None:
         Points("{rate} Mbit/s, {rtt} ms", "fairness, decades", {**grid, "above": 1.5}),
         rule="some",
         means="The factor is nearer to one order of magnitude in every cell.",
-        sets=under(lab, WHOLE),
+        sets=("whole",),
     )
     four = ("Scalable TCP", "BicTCP", "HighSpeed TCP", "FAST")
     pair = {"a": "Standard TCP", "b": four, "rate": 100}
@@ -152,19 +136,13 @@ def _unfairness(lab: Lab, report: Chapter) -> None:
         tried="Each of the four sets of choices, FAST's second flow after 100 s, and shares over all of the measured time.",
         means="One of the four leaves the long path more than a tenth of the short one's goodput at 250 Mbit/s, or as much as Standard TCP does at "
         "100 Mbit/s.",
-        sets=under(lab, LATER, WHOLE),
+        sets=("later", "whole"),
     )
 
 
-@experiment(
-    "li2006/synchronisation",
-    "Fairness of Standard TCP against round-trip times and synchronisation",
-    "li2006/asymmetric",
-    choices=CHOICES,
-)
-def synchronisation(lab: Lab) -> Report:
+@on_cells("synchronisation", "Fairness of Standard TCP against round-trip times and synchronisation", SMALL)
+def synchronisation(report: Chapter) -> None:
     """Section 7.1.4: fairness of Standard TCP is (T_j/T_i)^2 lambda_j/lambda_i."""
-    report = cells(lab, SMALL)
 
     def nearer(run: Run, ratio: float) -> float:
         """How much nearer equation 7.9 comes with the back-offs of both flows (one each at least) than without them, in decades."""
@@ -185,8 +163,8 @@ def synchronisation(lab: Lab) -> Report:
         "0: the back-offs explain nothing",
         Points(
             "{rate} Mbit/s, {rtt} ms",
-            lambda _, at: lambda run: nearer(run, at["rtt"] / LONG_MS),
-            {"rate": (100, 250), "rtt": _short(lab), "system": "Standard TCP"},
+            lambda at, run: nearer(run, at["rtt"] / LONG_MS),
+            {"rate": "high rates", "rtt": "shorter rtts", "system": "Standard TCP"},
             how="point",
             unit="decades",
         ),
@@ -194,16 +172,12 @@ def synchronisation(lab: Lab) -> Report:
         means="In one of the cells the ratio of the back-offs leads away from the measured fairness.",
         sets=Sets((AS_PRINTED, ACKS), "Byte and ACK counting."),
     )
-    return report
 
 
-@experiment(
-    "li2006/figure-8.27", "Two flows of different round-trip times, large buffers", "li2006/asymmetric", choices=CHOICES
-)
-def figure_8_27(lab: Lab) -> Report:
+@on_cells("figure-8.27", "Two flows of different round-trip times, large buffers", LARGE)
+def figure_8_27(report: Chapter) -> None:
     """The buffer is 20 % of the bandwidth-delay product of the longer path."""
-    report, times, mean = cells(lab, LARGE), rtts(lab, LARGE), {"rtt": _short(lab)}
-    slow, high = ("Standard TCP", "HighSpeed TCP"), (100, 250)
+    slow, mean = ("Standard TCP", "HighSpeed TCP"), {"rtt": "shorter rtts"}
     report.claim(
         "L39",
         "Section 8.3.2, figure 8.27: with large buffers all algorithms use the capacity almost fully, but Standard TCP, and HighSpeed TCP a "
@@ -215,25 +189,25 @@ def figure_8_27(lab: Lab) -> Report:
         Points(
             "{a}, {rate} Mbit/s, goodput over Scalable TCP's",
             "goodput, over",
-            {"a": ("H-TCP", "BicTCP", "FAST"), "b": "Scalable TCP", "rate": RATES, "above": NOT_FULL},
-            mean={"rtt": times},
+            {"a": ("H-TCP", "BicTCP", "FAST"), "b": "Scalable TCP", "rate": "every rate", "above": NOT_FULL},
+            mean={"rtt": "every rtt"},
         ),
         Points(
             "{system}, {rate} Mbit/s, 22 over 162 ms",
             "goodput, less",
-            {"system": slow, "rate": high},
+            {"system": slow, "rate": "high rates"},
             {"rtt": (22, 162)},
         ),
         Points(
             "Standard TCP over HighSpeed TCP, loss from 22 to 162 ms, {rate} Mbit/s",
             "goodput, less, less",
-            {"rate": high},
+            {"rate": "high rates"},
             {"system": slow, "rtt": (22, 162)},
         ),
         means="One algorithm does not fill the path, or one of the two loses nothing from 22 to 162 ms.",
-        sets=under(lab, LATER),
+        sets=("later",),
     )
-    grid = {"rate": high, "rtt": _short(lab), "a": "Standard TCP", "b": "Scalable TCP"}
+    grid = {"rate": "high rates", "rtt": "shorter rtts", "a": "Standard TCP", "b": "Scalable TCP"}
     report.claim(
         "L40",
         "Section 8.3.2, figures 8.28 and 8.29: larger buffers do not cure the unfairness of Scalable TCP to long paths.",
@@ -242,7 +216,7 @@ def figure_8_27(lab: Lab) -> Report:
         "0: it would be cured if it were as fair as Standard TCP",
         Points("{rate} Mbit/s, {rtt} ms", "fairness, less", grid),
         means="With a large buffer Scalable TCP is as fair to the long path as Standard TCP in one cell.",
-        sets=under(lab, WHOLE),
+        sets=("whole",),
     )
     pairs = [
         *(("Standard TCP", n) for n in ("HighSpeed TCP", "Scalable TCP", "BicTCP")),
@@ -254,29 +228,27 @@ def figure_8_27(lab: Lab) -> Report:
         "large buffers, which hold FAST's alphas, 100 and 250 Mbit/s, mean over the second flow's round-trip times",
         "logarithm of the ratio of the fairnesses, in the direction of the sentence",
         "0: no difference",
-        Points(OF_TWO, "fairness, decades", {"rate": high, "a b": pairs}, mean=mean),
+        Points(OF_TWO, "fairness, decades", {"rate": "high rates", "a b": pairs}, mean=mean),
         means="Table 8.2 of the thesis prints 0.11 for FAST and 0.40 for Standard TCP with large buffers, so that its own numbers contradict "
         "the exception of FAST.",
-        sets=under(lab, LATER, WHOLE),
+        sets=("later", "whole"),
     )
     title = "Li 2006, figure 8.28: fairness, flow 1 has 162 ms, large buffers"
-    report.draw = drawing(lab, LARGE, fairness, "fairness", title, log=True)
-    return report
+    draw(report, fairness, "fairness", title, log=True)
 
 
-@experiment(
-    "li2006/figure-8.31",
+@on_cells(
+    "figure-8.31",
     "Friendliness to Standard TCP by capacity and round-trip time",
-    "li2006/friendliness",
+    FRIENDLY,
     choices=(
         *CHOICES,
         "which flow starts first is not published: Standard TCP, or, as another set where it may matter, the other (only for L42 and L44 to L46: L41 and L43 would take too long).",
     ),
 )
-def figure_8_31(lab: Lab) -> Report:
+def figure_8_31(report: Chapter) -> None:
     """One flow of another algorithm beside one of Standard TCP."""
-    report, mean = cells(lab, FRIENDLY), {"rtt": rtts(lab, FRIENDLY)}
-    aggressive = {"system": ("Scalable TCP", "FAST"), "rate": 10}
+    aggressive, mean = {"system": ("Scalable TCP", "FAST"), "rate": 10}, {"rtt": "every rtt"}
     report.rows(
         "goodput of Standard TCP over that of the other, 10 Mbit/s, mean over the round-trip times",
         "1",
@@ -292,12 +264,12 @@ def figure_8_31(lab: Lab) -> Report:
         Points(
             "{system}, {slow} over {fast} Mbit/s",
             "fairness, decades",
-            {"system": LOSS_BASED, "slow fast": ((10, 100), (100, 250))},
+            {"system": "loss-based New-TCP", "slow fast": ((10, 100), (100, 250))},
             {"rate": ("slow", "fast")},
             mean,
         ),
         means="One algorithm is no less friendly at a larger capacity.",
-        sets=under(lab, WHOLE),
+        sets=("whole",),
     )
     report.claim(
         "L42",
@@ -308,25 +280,24 @@ def figure_8_31(lab: Lab) -> Report:
         Points("{system}", "share, decades below 1", aggressive, mean=mean),
         tried="Each of the four sets of choices, the other flow first, and shares over all of the measured time.",
         means="One of the two does not take more than Standard TCP at 10 Mbit/s.",
-        sets=under(lab, OTHER_FIRST, WHOLE),
+        sets=("other first", "whole"),
     )
-    _friendly_claims(lab, report)
+    _friendly_claims(report)
     title = "Li 2006, figure 8.32: friendliness to Standard TCP"
-    report.draw = drawing(lab, FRIENDLY, fairness, "fairness", title, log=True)
-    return report
+    draw(report, fairness, "fairness", title, log=True)
 
 
 # The round-trip times at which the queue of each capacity holds the alpha of one FAST flow.
 HOLDS = {10: (82, 162), 100: (22, 82, 162), 250: (82, 162)}
 
 
-def _friendly_claims(lab: Lab, report: Chapter) -> None:
+def _friendly_claims(report: Chapter) -> None:
     def more(mixed: Run, standard: Run) -> float:
         """The goodput of Standard TCP in the first run, less that of one of the two flows in the other."""
         return (mixed.summary.flows[0].goodput_bit_s - standard.summary.goodput_bit_s / 2) / 1e6
 
     beside = [(rate, times, -TIE * rate) for rate, times in HOLDS.items()]
-    friendlier = {"a": "FAST", "b": LOSS_BASED, "rate times": [(rate, HOLDS[rate]) for rate in (100, 250)]}
+    friendlier = {"a": "FAST", "b": "loss-based New-TCP", "rate rtts": [(rate, HOLDS[rate]) for rate in (100, 250)]}
     report.claim(
         "L43",
         "Sections 8.3.3 and 8.4.2, figure 8.34: FAST is friendly where the queue holds its alpha: it yields to the queue of Standard TCP, and "
@@ -338,14 +309,14 @@ def _friendly_claims(lab: Lab, report: Chapter) -> None:
         Points(
             "Standard TCP beside FAST over beside itself, {rate} Mbit/s",
             more,
-            {"rate times above": beside},
+            {"rate rtts above": beside},
             {"scenario system": ((FRIENDLY, "FAST"), (SYMMETRIC, "Standard TCP"))},
-            {"rtt": "times"},
+            {"rtt": "rtts"},
             unit="Mbit/s",
         ),
-        Points("friendliness of " + OF_TWO, "fairness, decades", friendlier, mean={"rtt": "times"}),
+        Points("friendliness of " + OF_TWO, "fairness, decades", friendlier, mean={"rtt": "rtts"}),
         means="FAST takes goodput from Standard TCP although the queue holds its alpha, or another algorithm is friendlier.",
-        sets=under(lab, WHOLE),
+        sets=("whole",),
     )
     small = {"rate": 250, "rtt": 42}
     report.claim(
@@ -363,7 +334,7 @@ def _friendly_claims(lab: Lab, report: Chapter) -> None:
             {"scenario system": ((SYMMETRIC, "Standard TCP"), (FRIENDLY, "FAST"))},
         ),
         means="FAST with too small a queue is no less friendly than Scalable TCP, or uses the path as well as two flows of Standard TCP.",
-        sets=under(lab, OTHER_FIRST, WHOLE),
+        sets=("other first", "whole"),
     )
 
     def at_high_speed(*rows: tuple[str, str, int]) -> Points:
@@ -381,7 +352,7 @@ def _friendly_claims(lab: Lab, report: Chapter) -> None:
         at_high_speed(*((n, "H-TCP", 162) for n in ("HighSpeed TCP", "BicTCP"))),
         Points("H-TCP, 22 over 162 ms", "fairness, less", {"system": "H-TCP", "rate": 250}, {"rtt": (22, 162)}),
         means="H-TCP's friendliness does not go from the best at 22 ms to the worst of the three at 162 ms.",
-        sets=under(lab, OTHER_FIRST, WHOLE),
+        sets=("other first", "whole"),
     )
     report.claim(
         "L46",
@@ -391,5 +362,5 @@ def _friendly_claims(lab: Lab, report: Chapter) -> None:
         "0: no difference",
         at_high_speed(("BicTCP", "HighSpeed TCP", 162), ("HighSpeed TCP", "BicTCP", 22)),
         means="Which of the two is friendlier does not change with the round-trip time as the sentence says.",
-        sets=under(lab, OTHER_FIRST, WHOLE),
+        sets=("other first", "whole"),
     )

@@ -7,7 +7,7 @@ from functools import partial
 
 from elephan.api.run import Run
 from elephan.studies.reproduce.judge import Quantity, Sample
-from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
+from elephan.studies.reproduce.lab import Lab, Report, printed
 from elephan.studies.reproduce.li2006.cells import (
     CHOICES,
     FRIENDLY,
@@ -20,18 +20,14 @@ from elephan.studies.reproduce.li2006.cells import (
     SYMMETRIC,
     TIE,
     TIMES,
-    WHOLE,
-    WHOLE_TESTS,
     cell,
-    cells,
     converged,
     fairness,
     goodput,
+    on_cells,
     overhead,
-    overhead_whole,
     sets,
     shared,
-    under,
     until_converged,
     whole,
     whole_sets,
@@ -52,7 +48,7 @@ PER_BIT = "read as bytes retransmitted for each bit transferred, over whole test
 
 def _per_bit(run: Run) -> float:
     """Overhead of the whole test with bytes retransmitted for each bit transferred, in the unit of the table."""
-    return overhead_whole(run) / 8
+    return overhead(run, whole_test=True) / 8
 
 
 def _goodput(run: Run) -> float:
@@ -124,15 +120,15 @@ def _looks(table: str) -> tuple[int, ...]:
     return TIMES if table == "8.3" else REPEATS
 
 
-def _compare(lab: Lab, report: Chapter, table: str) -> None:
+def _compare(report: Chapter, table: str) -> None:
     """Compare a table, and show beside it what each other set of choices makes of it."""
     metric, unit, _, band = TABLES[table]
     for scenario in _scenarios(table):
         report.rows(
             f"{metric}, {SCENARIOS[scenario]}",
             unit,
-            partial(_rows, lab, table, scenario),
-            variants=whole_sets(lab),
+            partial(_rows, report.lab, table, scenario),
+            variants=whole_sets(report.lab),
             band=band,
             looks=_looks(table),
         )
@@ -155,8 +151,9 @@ def _beside(
     )
 
 
-def _fast(lab: Lab, report: Chapter, table: str, scenario: str) -> None:
+def _fast(report: Chapter, table: str, scenario: str) -> None:
     """Show what FAST's row becomes if its second flow starts after 100 s, and if its alpha is 200 at every rate."""
+    lab = report.lab
     row = next(one for one in _rows(lab, table, scenario, AS_PRINTED) if one.system == "FAST")
     changes = {
         LATER.removeprefix(f"{AS_PRINTED}, "): cell(lab, scenario, "FAST", 250, 82, LATER),
@@ -166,17 +163,14 @@ def _fast(lab: Lab, report: Chapter, table: str, scenario: str) -> None:
         _beside(report, table, scenario, changed, [replace(row, arms=(arm,))], changed)
 
 
-@experiment(
-    "li2006/table-8.1", "Aggregate goodput of two flows, 250 Mbit/s, 82 ms", "li2006/symmetric", choices=TABLE_CHOICES
-)
-def table_8_1(lab: Lab) -> Report:
+@on_cells("table-8.1", "Aggregate goodput of two flows, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
+def table_8_1(report: Chapter) -> None:
     """Goodput in all four scenarios."""
-    report = cells(lab)
-    _compare(lab, report, "8.1")
+    _compare(report, "8.1")
     for scenario in (SYMMETRIC, SMALL):
-        _fast(lab, report, "8.1", scenario)
+        _fast(report, "8.1", scenario)
     for scenario in SCENARIOS:
-        rows = _rows(lab, "8.1", scenario, AS_PRINTED, goodput)
+        rows = _rows(report.lab, "8.1", scenario, AS_PRINTED, goodput)
         _beside(report, "8.1", scenario, "in 10^6 bit/s", rows, "goodputs in units of 10^6 bit/s", "Mbit/s")
     largest = max(value for one in SCENARIOS for value, _ in printed("li2006", "Table 8.1", "goodput", one).values())
     capacity_bit_s = 250e6 * PAYLOAD
@@ -185,23 +179,16 @@ def table_8_1(lab: Lab) -> Report:
         "2^20 bit/s. So the table is read in these: flows that fill the link then have its payload capacity to the last digit. In units of 10^6 bit/s all of "
         "them would lack 4.6 % of it, whatever the algorithm and the buffer."
     )
-    return report
 
 
-@experiment(
-    "li2006/table-8.2",
-    "Fairness and friendliness of two flows, 250 Mbit/s, 82 ms",
-    "li2006/symmetric",
-    choices=TABLE_CHOICES,
-)
-def table_8_2(lab: Lab) -> Report:
+@on_cells("table-8.2", "Fairness and friendliness of two flows, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
+def table_8_2(report: Chapter) -> None:
     """Fairness in all four scenarios."""
-    report = cells(lab)
-    _compare(lab, report, "8.2")
+    _compare(report, "8.2")
     for scenario in (SYMMETRIC, SMALL, LARGE):
-        _fast(lab, report, "8.2", scenario)
+        _fast(report, "8.2", scenario)
     for scenario in SCENARIOS:
-        rows = _rows(lab, "8.2", scenario, AS_PRINTED, lambda run: fairness(run, whole))
+        rows = _rows(report.lab, "8.2", scenario, AS_PRINTED, lambda run: fairness(run, whole))
         time = "over the whole measured time"
         _beside(report, "8.2", scenario, time, rows, f"fairness {time}, instead of its second half")
     report.notes.append('Table 8.2 prints "-" for Scalable TCP with equal round-trip times, which cannot be compared.')
@@ -223,17 +210,15 @@ def table_8_2(lab: Lab) -> Report:
             Points("fairness of {b} over {a}, {buffer}", "fairness, second less first", grid),
         ),
         means="One of the two has less goodput than another algorithm, or is no less fair.",
-        sets=under(lab, WHOLE),
+        sets=("whole",),
     )
-    return report
 
 
-@experiment("li2006/table-8.3", "80 % convergence time, 250 Mbit/s, 82 ms", "li2006/symmetric", choices=TABLE_CHOICES)
-def table_8_3(lab: Lab) -> Report:
+@on_cells("table-8.3", "80 % convergence time, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
+def table_8_3(report: Chapter) -> None:
     """The convergence time of the second flow."""
-    report = cells(lab)
-    _compare(lab, report, "8.3")
-    _fast(lab, report, "8.3", SYMMETRIC)
+    _compare(report, "8.3")
+    _fast(report, "8.3", SYMMETRIC)
     for name, read, changed in (
         (
             "medians",
@@ -246,7 +231,7 @@ def table_8_3(lab: Lab) -> Report:
             "the time until the second flow has 0.8 of a fair share, instead of its own average",
         ),
     ):
-        _beside(report, "8.3", SYMMETRIC, name, _rows(lab, "8.3", SYMMETRIC, AS_PRINTED, read), changed)
+        _beside(report, "8.3", SYMMETRIC, name, _rows(report.lab, "8.3", SYMMETRIC, AS_PRINTED, read), changed)
     report.claim(
         "L28",
         "Section 8.4.3, Table 8.3: two flows of Scalable TCP do not converge to fairness in ten minutes at 250 Mbit/s and 82 ms.",
@@ -260,25 +245,22 @@ def table_8_3(lab: Lab) -> Report:
             how="share",
         ),
         means="Two flows of Scalable TCP do come to 0.8 of a fair share in most runs.",
-        sets=under(lab),
         looks=TIMES,
     )
-    return report
 
 
-@experiment("li2006/table-8.4", "Overhead, 250 Mbit/s, 82 ms", "li2006/symmetric", choices=TABLE_CHOICES)
-def table_8_4(lab: Lab) -> Report:
+@on_cells("table-8.4", "Overhead, 250 Mbit/s, 82 ms", choices=TABLE_CHOICES)
+def table_8_4(report: Chapter) -> None:
     """Overhead in all four scenarios, in both readings of the column."""
-    report = cells(lab)
-    _compare(lab, report, "8.4")
+    _compare(report, "8.4")
     for scenario in (SYMMETRIC, SMALL):
-        _fast(lab, report, "8.4", scenario)
+        _fast(report, "8.4", scenario)
     for scenario in SCENARIOS:
-        for chosen in sets(lab):
+        for chosen in sets(report.lab):
             name, changed = "bytes for each bit", PER_BIT
             if chosen != AS_PRINTED:
                 name, changed = f"{name}, {chosen}", f"{changed}, and the whole set of choices, {chosen}"
-            _beside(report, "8.4", scenario, name, _rows(lab, "8.4", scenario, chosen, _per_bit), changed)
+            _beside(report, "8.4", scenario, name, _rows(report.lab, "8.4", scenario, chosen, _per_bit), changed)
     others = [name for name in LOSS_BASED if name != "BicTCP"]
     report.claim(
         "L48",
@@ -289,20 +271,14 @@ def table_8_4(lab: Lab) -> Report:
         Points("{a} over {b}", "overhead, less", {"a": others, "b": "BicTCP", **TABLE_CELL}),
         tried="The four sets of choices, and both readings of the overhead.",
         means="The thesis' own Table 8.4 prints 5.08 for BicTCP, 2.95 for HighSpeed TCP and 3.11 for H-TCP: the sentence contradicts it.",
-        sets=under(lab, WHOLE_TESTS),
+        sets=("whole tests",),
     )
-    return report
 
 
-@experiment(
-    "li2006/sets",
-    "Which set of unpublished choices fits most rows of Tables 8.1 to 8.4",
-    "li2006/symmetric",
-    choices=TABLE_CHOICES,
-)
-def which_set(lab: Lab) -> Report:
+@on_cells("sets", "Which set of unpublished choices fits most rows of Tables 8.1 to 8.4", choices=TABLE_CHOICES)
+def which_set(report: Chapter) -> None:
     """Count the rows of the tables that agree under each set. No choice is made from this."""
-    report = Report(lab)
+    lab = report.lab
     fits: Counter[str] = Counter()
     for name in sets(lab):
         within: Counter[str] = Counter()
@@ -325,4 +301,3 @@ def which_set(lab: Lab) -> Report:
         report.notes.append(f"*{name}*: {fits[name]} of {sum(count[t] for t in defined)} rows agree ({tables}).")
     most = [f"*{name}*" for name in fits if fits[name] == max(fits.values())]
     report.notes.insert(0, f"The most rows agree under {' and '.join(most)}. No choice was made from this.")
-    return report

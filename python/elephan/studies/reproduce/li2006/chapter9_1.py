@@ -8,7 +8,7 @@ import polars as pl
 from elephan.api.run import Run
 from elephan.studies.reproduce.judge import Arm
 from elephan.studies.reproduce.lab import Lab, Report, experiment, printed
-from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Read, Reading, Sets
+from elephan.studies.reproduce.li2006.declare import Chapter, Point, Points, Reading, Sets
 from elephan.studies.reproduce.li2006.systems import SYSTEMS
 
 STANDARD, HIGH, SCALABLE, H_TCP = FOUR = ("Standard TCP", "HighSpeed TCP", "Scalable TCP", "H-TCP")
@@ -191,8 +191,8 @@ def figure_9_1(lab: Lab) -> Report:
         for metric in ("maximum cwnd", "cwnd after loss, integer")
     )
 
-    def most(_: str, at: Point) -> Read:
-        return lambda run: float(run.flows.filter(pl.col("time_s") > run.summary.from_s)[at["column"]].to_numpy().max())
+    def most(at: Point, run: Run) -> float:
+        return float(run.flows.filter(pl.col("time_s") > run.summary.from_s)[at["column"]].to_numpy().max())
 
     def windows(every: int) -> Points:
         rows = (("largest window", largest, "cwnd_segments"), ("window after a loss", after, "ssthresh_segments"))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from itertools import chain, product
 from statistics import fmean
 from typing import Any
@@ -92,7 +92,7 @@ class Points:
     `name` has keys of the point in braces. `read` is a reading of the chapter by its name and, after a comma, how a sample is made of it;
     or it is what takes the runs of a point. These are one for each point of the grid `runs`, with the other keys of the point.
     Without `runs` there is one, or those of the algorithms `a` and `b` of the point. `mean` is a grid over which the mean is taken.
-    With `how`, a function `read` is a reading; if that is "point", it takes the set of choices and the point, and returns a reader.
+    With `how`, a function `read` is a reading; if that is "point", it takes the point before the runs.
 
     A point's keys `above` and `below` are the bounds of a place, above 0 without either; `printed` is a published number, with its `error`.
     """
@@ -207,7 +207,7 @@ class Chapter(Report):
             if how in HOW:
                 read = reader(reading, how, chosen)
             elif how == "point":
-                read = reading.read(chosen, at)
+                read = partial(reading.read, at)
             else:
                 read = reading.read
             read = mean_of(read, len(each)) if of.mean else read
