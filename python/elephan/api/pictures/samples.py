@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from elephan._core import ScenarioError
 from elephan.api.outline import network
 from elephan.api.pictures.data import Numbers
-from elephan.api.scenario import Scenario, ScenarioError
+from elephan.api.scenario import Scenario
 from elephan.api.summary import Summary
 from elephan.base.text import short
 
@@ -88,7 +89,7 @@ def experiment(document: Mapping[str, Any]) -> str:
 
 
 def base_rtt_s(scenario: Scenario) -> float | None:
-    """The longest round-trip time of a flow without queueing in s; none for stored scenarios that cannot be read: their names were not checked."""
+    """The longest round-trip time of a flow without queueing in s; none for a stored scenario that is no longer accepted."""
     try:
         longest: float = scenario.plan["base_rtt_s"]
     except ScenarioError:
