@@ -162,7 +162,7 @@ def test_points_of_a_grid(lab: Lab) -> None:
     """A place for each point in the order of the keys, with the runs of all cells over which the mean is taken."""
     report = cells(lab)
     grid = {"rate above": ((10, -1), (100, -2)), "a": ("H-TCP", "FAST"), "b": "Standard TCP"}
-    places = report.places(Points("{a} over {b}, {rate}", "goodput, less", grid, mean={"rtt": (22, 82)}))
+    places = report.places(Points("{a} over {b}, {rate}", "goodput, less").at(grid).mean(rtt=(22, 82)))
     assert [(one.name, one.above, one.unit) for one in places] == [
         (f"{n} over Standard TCP, {rate}", above, "Mbit/s")
         for rate, above in ((10, -1), (100, -2))

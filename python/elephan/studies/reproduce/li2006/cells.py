@@ -219,7 +219,7 @@ def highest_goodput(rtts: str) -> Points:
     """The goodput of Scalable TCP and BicTCP less that of each other algorithm at each rate, mean over `rtts`; ties count as highest."""
     others = ("Standard TCP", "HighSpeed TCP", "H-TCP", "FAST")
     grid = {"rate above": "every rate, with ties", "a": ("Scalable TCP", "BicTCP"), "b": others}
-    return Points(OF_TWO, "goodput, less", grid, mean={"rtt": rtts})
+    return Points(OF_TWO, "goodput, less").at(grid).mean(rtt=rtts)
 
 
 def goodput(run: Run) -> float:

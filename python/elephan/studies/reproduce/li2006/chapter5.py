@@ -84,7 +84,7 @@ def figure_5_1(lab: Lab) -> Report:
     report.rows(
         "goodput by socket buffer",
         "Mbit/s",
-        Points("{kb} kB: buffer / 20 ms", "goodput", {"kb printed": [(kb, kb * 8 / 20) for kb in sizes]}),
+        Points("{kb} kB: buffer / 20 ms", "goodput").at({"kb printed": [(kb, kb * 8 / 20) for kb in sizes]}),
         kind=Kind.THEORY,
         band=THEORY_BAND,
     )
@@ -96,17 +96,10 @@ def figure_5_1(lab: Lab) -> Report:
         "buffers from 64 to 1024 kB, which are smaller than the bandwidth-delay product, and one of 4096 kB",
         "the goodput of a buffer over that of half of it; for 4096 kB, over the path's limit",
         "2, or 1, within 5 %: what proportional means is not printed",
-        Points(
-            "{large} kB over {small} kB",
-            "goodput, second over first",
-            {**steps, "above": 1.9, "below": 2.1},
-            {"kb": ("small", "large")},
-        ),
-        Points(
-            "{kb} kB over the path's limit",
-            lambda run: goodput(run) / limit,
-            {"kb": 4096, "above": 0.95, "below": 1.05},
-        ),
+        Points("{large} kB over {small} kB", "goodput, second over first")
+        .at(steps, above=1.9, below=2.1)
+        .of(kb=("small", "large")),
+        Points("{kb} kB over the path's limit", lambda run: goodput(run) / limit).at(kb=4096, above=0.95, below=1.05),
     )
 
     def in_flight(run: Run) -> float:
@@ -124,13 +117,10 @@ def figure_5_1(lab: Lab) -> Report:
         "windows in segments, and goodputs, relative to 1500 B",
         "the ratio of the payloads, and 1, within 5 %: no number is printed",
         (
-            Points(window, windows, {**larger, "above": 0.95, "below": 1.05}, both, how="point"),
-            Points(
-                "{other} B: goodput over the one at 1500 B",
-                "goodput, second over first",
-                {**larger, "above": 0.95, "below": 1.05},
-                both,
-            ),
+            Points(window, windows, how="point").at(larger, above=0.95, below=1.05).of(both),
+            Points("{other} B: goodput over the one at 1500 B", "goodput, second over first")
+            .at(larger, above=0.95, below=1.05)
+            .of(both),
         ),
     )
     return report
@@ -161,8 +151,8 @@ def figure_5_6(lab: Lab) -> Report:
         "congestion avoidance of one flow without losses",
         "growth for each round trip, over that of a receiver that does not delay",
         "one half, and 1, within 5 %: the figure has no numbers",
-        Points("delayed ACKs", "growth, over", {"above": 0.475, "below": 0.525}, {"set": (second, each)}),
-        Points("delayed ACKs and byte counting", "growth, over", {"above": 0.95, "below": 1.05}, {"set": ({}, each)}),
+        Points("delayed ACKs", "growth, over").at(above=0.475, below=0.525).of(set=(second, each)),
+        Points("delayed ACKs and byte counting", "growth, over").at(above=0.95, below=1.05).of(set=({}, each)),
     )
     return report
 
@@ -222,8 +212,8 @@ def figure_5_7(lab: Lab) -> Report:
     report.rows(
         "in flight with right-sizing (just under 600)",
         "segments",
-        Points("most, without losses", "most", {**clean, "printed": cap}),
-        Points("median, with losses", "usual", {**lossy, "printed": cap}),
+        Points("most, without losses", "most").at(clean, printed=cap),
+        Points("median, with losses", "usual").at(lossy, printed=cap),
         variants={"twice": "the window is twice what arrives in a round trip, not a tenth more"},
     )
     report.claim(
@@ -234,18 +224,15 @@ def figure_5_7(lab: Lab) -> Report:
         "twice as much as arrives in a round trip",
         "segments in flight (the most without losses, the median with them), drops by the queue, and differences of the utilisation",
         "the printed 600 packets; no drop, where the free flow has some; no difference (0)",
-        Points("most in flight, without losses", "most", {**clean, "below": cap}, unit="segments"),
-        Points("median in flight, with losses", "usual", {**lossy, "below": cap}, unit="segments"),
-        Points("most in flight without right-sizing", "most", {**lossy, **free, "above": cap}, unit="segments"),
-        Points("drops", _dropped, {**clean, "below": 1}, unit="packets"),
-        Points("drops without right-sizing", _dropped, free, unit="packets"),
-        Points("utilisation without losses, minus that with losses", "used, less", clean, {"set": ({}, losses)}),
-        Points(
-            "utilisation with a queue of 20 packets, minus that without right-sizing",
-            "used, less",
-            {"set": small},
-            {"sized": (True, False)},
-        ),
+        Points("most in flight, without losses", "most", unit="segments").at(clean, below=cap),
+        Points("median in flight, with losses", "usual", unit="segments").at(lossy, below=cap),
+        Points("most in flight without right-sizing", "most", unit="segments").at(lossy, sized=False, above=cap),
+        Points("drops", _dropped, unit="packets").at(clean, below=1),
+        Points("drops without right-sizing", _dropped, unit="packets").at(free),
+        Points("utilisation without losses, minus that with losses", "used, less").at(clean).of(set=({}, losses)),
+        Points("utilisation with a queue of 20 packets, minus that without right-sizing", "used, less")
+        .at(set=small)
+        .of(sized=(True, False)),
         tried="a window of a tenth more than what arrives, and one of twice as much.",
         oracle="ns-2 has no right-sizing, and a kernel of today advertises twice what arrives.",
         means="The cap of figure 5.7 is not there with losses: data behind a hole is read at once when the hole is filled, which a receiver that counts "
@@ -318,7 +305,7 @@ def utilisation(lab: Lab) -> Report:
 
     def shown(group: str, rows: Sequence[Any], settings: Mapping[str, str] = NONE, **more: Any) -> None:
         name = "beta {beta:g}, buffer {percent:g} %, {rate} Mbit/s, {rtt} ms"
-        at_all = Points(name, "used", {keys: rows, "set": dict(settings)})
+        at_all = Points(name, "used").at({keys: rows}, set=dict(settings))
         report.rows(group, "share", at_all, kind=Kind.THEORY, band=THEORY_BAND, **more)
 
     tiny = f"utilisation, buffers of fewer than {BURST} packets"
@@ -342,9 +329,9 @@ def utilisation(lab: Lab) -> Report:
         Points(
             "beta {beta:g}, buffer {percent:g} %: {rate} Mbit/s, {rtt} ms against {rate_1} Mbit/s, {rtt_1} ms",
             "used, over",
-            {f"{keys} rate_1 rtt_1": against, "above": 0.95, "below": 1.05},
-            {"rate rtt": (("rate", "rtt"), ("rate_1", "rtt_1"))},
-        ),
+        )
+        .at({f"{keys} rate_1 rtt_1": against}, above=0.95, below=1.05)
+        .of({"rate rtt": (("rate", "rtt"), ("rate_1", "rtt_1"))}),
     )
     return report
 
@@ -380,9 +367,9 @@ def equation_5_8(lab: Lab) -> Report:
     independent = {"loss": '{ name = "random", probability = 1e-7 }'}
     periodic = {"loss": '{ name = "periodic", every = 10000000 }'}
     group = "throughput at a loss rate of 1e-7, 100 ms, simulated"
-    each = Points("independent losses", "goodput", {**independent, "printed": limit})
+    each = Points("independent losses", "goodput").at(independent, printed=limit)
     report.rows(group, "Mbit/s", each, kind=Kind.THEORY, looks=(5, 10))
-    each = Points("one packet in 10,000,000", "goodput", {**periodic, "printed": limit})
+    each = Points("one packet in 10,000,000", "goodput").at(periodic, printed=limit)
     report.rows(f"{group} with periodic losses", "Mbit/s", each, kind=Kind.THEORY)
     report.claim(
         "L07",
@@ -390,7 +377,7 @@ def equation_5_8(lab: Lab) -> Report:
         "one flow on 1 Gbit/s with independent losses",
         "mean goodput",
         "the printed 450 Mbit/s, which is the value of equation 5.8, and a tenth for its word approximately, which is ours",
-        Points("1e-7, 100 ms", "goodput", {**independent, "below": 1.1 * limit}),
+        Points("1e-7, 100 ms", "goodput").at(independent, below=1.1 * limit),
         tried="losses at equal distances, which the equation assumes: the row of periodic losses.",
         means="The printed limit is that of evenly spaced losses; independent ones allow a little more.",
         looks=(5, 10),

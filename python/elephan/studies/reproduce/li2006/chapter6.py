@@ -133,15 +133,15 @@ def figure_6_1(lab: Lab) -> Report:
     report.rows(
         "window after a loss over that before it, by the algorithms' parameters",
         "1",
-        Points("{system}, last epoch", last, {"system printed": beta}),
-        Points("{system}, second loss", lambda run: back_off(run, 2), second),
+        Points("{system}, last epoch", last).at({"system printed": beta}),
+        Points("{system}, second loss", lambda run: back_off(run, 2)).at(second),
         kind=Kind.THEORY,
         band=0.03,
     )
     report.rows(
         "window after a loss over that before it, over equation 6.4",
         "1",
-        Points("{system}", _over_equation, {"system": "HighSpeed TCP", "printed": 1.0}),
+        Points("{system}", _over_equation).at(system="HighSpeed TCP", printed=1.0),
         kind=Kind.THEORY,
         band=0.03,
     )
@@ -150,7 +150,7 @@ def figure_6_1(lab: Lab) -> Report:
     report.rows(
         "round trips from a loss to the window before it",
         "round trips",
-        Points("{system}", _round_trips, back),
+        Points("{system}", _round_trips).at(back),
         kind=Kind.THEORY,
         band=0.1,
     )
@@ -162,14 +162,12 @@ def figure_6_1(lab: Lab) -> Report:
         "the last whole epoch (BicTCP: some epoch, as it probes only in some) of a flow at 200 Mbit/s and 150 ms with a queue of 500 packets",
         "growth for each round trip in thirds of the epoch, and in tenths for BicTCP: differences; Scalable TCP: relative growth, last third over first",
         "no difference (0); 1 within 10 %, which is ours",
-        Points("{system}: second third less first", _faster(1, 0), h_tcp, unit="segments"),
-        Points("{system}: last third less second", _faster(2, 1), h_tcp, unit="segments"),
-        Points("{system}: first tenth less the least, in some epoch", _plateau(0), bic, unit="segments"),
-        Points("{system}: last tenth less the least, in some epoch", _plateau(-1), bic, unit="segments"),
-        Points(
-            "{system}: relative growth, last third over first",
-            _constant,
-            {"system": "Scalable TCP", "above": 0.9, "below": 1.1},
+        Points("{system}: second third less first", _faster(1, 0), unit="segments").at(h_tcp),
+        Points("{system}: last third less second", _faster(2, 1), unit="segments").at(h_tcp),
+        Points("{system}: first tenth less the least, in some epoch", _plateau(0), unit="segments").at(bic),
+        Points("{system}: last tenth less the least, in some epoch", _plateau(-1), unit="segments").at(bic),
+        Points("{system}: relative growth, last third over first", _constant).at(
+            system="Scalable TCP", above=0.9, below=1.1
         ),
     )
     runs = {name: found[0] for name, found in zip(NAMES, lab.runs(list(arms.values()), 1), strict=True)}

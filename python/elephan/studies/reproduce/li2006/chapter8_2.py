@@ -52,7 +52,7 @@ def figure_8_1(report: Chapter) -> None:
     """Mean windows under random loss compared with theory, and at the switch between modes."""
     lab = report.lab
     group = "mean window at the switch of modes"
-    report.rows(group, "segments", Points("{system}", "window", SWITCHES), variants=whole_sets(lab), looks=(10, 30))
+    report.rows(group, "segments", Points("{system}", "window").at(SWITCHES), variants=whole_sets(lab), looks=(10, 30))
     report.formula(
         "window at the switch of modes, by the response function",
         "segments",
@@ -75,12 +75,11 @@ def _response_claims(report: Chapter) -> None:
         return Points(
             "{system}, loss rate {loss:g}",
             lambda at, run: window(run) / _theory(at["system"], at["loss"], chosen),
-            {
-                "system loss": [(n, p) for n, p in product(names, LOSSES) if fits(n, p, chosen)],
-                "above": 1 / NOTABLE,
-                "below": NOTABLE,
-            },
             how="point",
+        ).at(
+            {"system loss": [(n, p) for n, p in product(names, LOSSES) if fits(n, p, chosen)]},
+            above=1 / NOTABLE,
+            below=NOTABLE,
         )
 
     report.claim(
@@ -108,13 +107,10 @@ def _response_claims(report: Chapter) -> None:
         "1.1 over theory, as the band of 10 % in which a number counts as the same here is ours (the thesis says a lot higher, 65 for 38 "
         "and 24.3 for 16); 1 over Standard TCP: no difference",
         (
-            Points(
-                "{system}, over theory",
-                lambda at, run: window(run) / at["theory"],
-                {**SWITCHES, "above": 1.1},
-                how="point",
+            Points("{system}, over theory", lambda at, run: window(run) / at["theory"], how="point").at(
+                SWITCHES, above=1.1
             ),
-            Points("{a}, over {b}", "window, over", {"a loss printed theory": SWITCH, "b": "Standard TCP", "above": 1}),
+            Points("{a}, over {b}", "window, over").at({"a loss printed theory": SWITCH}, b="Standard TCP", above=1),
         ),
         tried="The RFC's table with a window in the row below it, where HighSpeed TCP has the window of Standard TCP (a = 1 up to 118 "
         "segments); Linux's, in the row above it (a = 2), with as many ACKs as segments; ACK counting.",
@@ -129,7 +125,7 @@ def _response_claims(report: Chapter) -> None:
         "HighSpeed TCP and Scalable TCP at the loss rates of their switch",
         "mean window with decreases rounded that way, over that with decreases coded as beta cwnd",
         "1: no difference",
-        Points("{system}, {loss:g}", "window, over", {**SWITCHES, "above": 1}, {"set": rounded}),
+        Points("{system}, {loss:g}", "window, over").at(SWITCHES, above=1).of(set=rounded),
         tried="Up to 60 repeats.",
         sets=Sets(),
         means="The way of rounding does not raise the mean window there.",
@@ -144,9 +140,9 @@ def _response_claims(report: Chapter) -> None:
         Points(
             "loss rate {loss:g}",
             lambda htcp, standard: (htcp.summary.utilisation or 0) / (standard.summary.utilisation or 1),
-            {"loss": LOSSES, "above": 1},
-            {"system": ("H-TCP", "Standard TCP")},
-        ),
+        )
+        .at(loss=LOSSES, above=1)
+        .of(system=("H-TCP", "Standard TCP")),
         means="H-TCP uses no more of the path than Standard TCP at some of these losses.",
         looks=REPEATS,
     )
@@ -202,9 +198,7 @@ def _goodput_by_queue(report: Chapter) -> None:
         "six algorithms, queues of 2, 5 and 10 %",
         "goodput gained by each per cent of queue from 2 to 5 %, less that from 5 to 10 %",
         "0: no knee at 5 %; the source gives no number for badly, and the knee is our reading of it",
-        Points(
-            "{system}", knee, {"system": "every algorithm"}, {"percent": (2, 5, 10)}, unit="Mbit/s for each per cent"
-        ),
+        Points("{system}", knee, unit="Mbit/s for each per cent").at(system="every algorithm").of(percent=(2, 5, 10)),
         means="Goodput has no knee at 5 % with every algorithm.",
         sets=("later",),
     )
@@ -221,7 +215,7 @@ def _goodput_by_queue(report: Chapter) -> None:
         "goodput of each New-TCP less Standard TCP's; of Scalable TCP and BicTCP less that of each other New-TCP",
         "0: no difference; for the best, no more than 1 % of the capacity below another",
         *(
-            Points("{a} over {b}, {percent} %", "goodput, less", {"percent": percent, "a b above": rows})
+            Points("{a} over {b}, {percent} %", "goodput, less").at({"percent": percent, "a b above": rows})
             for percent, rows in ((5, pairs), (10, [row for row in pairs if "FAST" not in row]))
         ),
         means="With small queues another algorithm than these two is ahead, or a New-TCP is behind Standard TCP.",
@@ -242,9 +236,9 @@ def _goodput_by_queue(report: Chapter) -> None:
         "0; and 3/4, our midpoint: in most epochs only one backs off. An epoch groups reductions within a base round-trip time, which counts too few "
         "as shared, so that the share errs towards the claim",
         (
-            Points("utilisation over equation 5.6, {percent} %", over_equation, sizes, how="point"),
-            Points(
-                "share that backs off, {percent} %", lambda run: run.summary.synchronisation, {**sizes, "below": 0.75}
+            Points("utilisation over equation 5.6, {percent} %", over_equation, how="point").at(sizes),
+            Points("share that backs off, {percent} %", lambda run: run.summary.synchronisation).at(
+                sizes, below=0.75
             ),
         ),
         tried="Byte and ACK counting.",
@@ -261,13 +255,13 @@ def _fairness_by_queue(report: Chapter) -> None:
         "five algorithms, queues of 5 to 100 %",
         "fairness, mean over the queue sizes, less that of Scalable TCP",
         "0: the source gives no number for reasonably fair; Scalable TCP is its example of what is not",
-        Points("{a}", "fairness, less", {"a": "all but Scalable TCP", "b": "Scalable TCP"}, mean={"percent": sizes}),
+        Points("{a}", "fairness, less").at(a="all but Scalable TCP", b="Scalable TCP").mean(percent=sizes),
         means="Another algorithm is no fairer than Scalable TCP over these queues.",
         sets=("later", "whole"),
     )
 
     def against_standard(names: str, sizes: Sequence[int], how: str = "less") -> Points:
-        return Points("{a}, {percent} %", f"overhead, {how}", {"a": names, "b": "Standard TCP", "percent": sizes})
+        return Points("{a}, {percent} %", f"overhead, {how}").at(a=names, b="Standard TCP", percent=sizes)
 
     report.claim(
         "L16",

@@ -57,7 +57,7 @@ def _over_standard(report: Chapter, systems: Sequence[tuple[str, int]]) -> Point
     """The goodput of algorithms at capacities less that of Standard TCP; FAST's above 42 ms, where the thesis has no exception for it."""
     times = {n: [t for t in report.named["every rtt"] if n != "FAST" or t > 42] for n in NEW}
     rows = [(n, rate, times[n]) for n, rate in systems]
-    return Points(OF_TWO, "goodput, less", {"a rate rtts": rows, "b": "Standard TCP"}, mean={"rtt": "rtts"})
+    return Points(OF_TWO, "goodput, less").at({"a rate rtts": rows}, b="Standard TCP").mean(rtt="rtts")
 
 
 @on_cells("figure-8.10", "Goodput of two flows by capacity and round-trip time")
@@ -75,7 +75,7 @@ def figure_8_10(report: Chapter) -> None:
         "goodput less that of Standard TCP; for FAST at 22 ms the reverse",
         "0: no difference",
         _over_standard(report, systems),
-        Points(IN_CELL, "goodput, less", {"a": "Standard TCP", "b": "FAST", "rate": "high rates", "rtt": 22}),
+        Points(IN_CELL, "goodput, less").at(a="Standard TCP", b="FAST", rate="high rates", rtt=22),
         means="One New-TCP is not ahead of Standard TCP where the sentence states it, or FAST is not behind it at the lowest round-trip time.",
         sets=("later",),
     )
@@ -119,35 +119,27 @@ def _highspeed(report: Chapter) -> tuple[Points | tuple[Points, ...], ...]:
     at_100 = {"short long": list(pairwise(times)), "system": "HighSpeed TCP", "rate": 100}
     short_and_long = {"rtt": ("long", "short")}
     return (
-        Points("goodput, 250 Mbit/s, {longest} over 22 ms", "used, less", at_250, {"rtt": ("longest", 22)}),
+        Points("goodput, 250 Mbit/s, {longest} over 22 ms", "used, less").at(at_250).of(rtt=("longest", 22)),
         Points(
             "shortfall to the others, 250 Mbit/s, 22 over {longest} ms",
             lambda *runs: shortfall(*runs[:4]) - shortfall(*runs[4:]),
-            at_250,
-            {"rtt": (22, "longest"), "system": all_four},
-        ),
-        Points(
-            "shortfall to the others, 250 Mbit/s, {longest} ms",
-            shortfall,
-            {**at_250, "below": SHORTFALL},
-            {"rtt": "longest", "system": all_four},
-        ),
+        )
+        .at(at_250)
+        .of(rtt=(22, "longest"), system=all_four),
+        Points("shortfall to the others, 250 Mbit/s, {longest} ms", shortfall)
+        .at(at_250, below=SHORTFALL)
+        .of(rtt="longest", system=all_four),
         (
-            Points(
-                "increase, 100 Mbit/s, {long} over {short} ms",
-                increase,
-                at_100,
-                short_and_long,
-                how="less",
-                unit="segments",
-            ),
+            Points("increase, 100 Mbit/s, {long} over {short} ms", increase, how="less", unit="segments")
+            .at(at_100)
+            .of(short_and_long),
             Points(
                 "factor left by a loss, 100 Mbit/s, {long} over {short} ms",
                 lambda run: model.beta(_mean_window(run)),
-                at_100,
-                short_and_long,
                 how="less",
-            ),
+            )
+            .at(at_100)
+            .of(short_and_long),
         ),
     )
 
@@ -166,12 +158,9 @@ def figure_8_12(report: Chapter) -> None:
         "three capacities, mean over round-trip times of 162 and 324 ms, five other algorithms",
         "fairness of each other algorithm less that of Scalable TCP",
         "0: no difference",
-        Points(
-            OF_TWO,
-            "fairness, less",
-            {"a": "all but Scalable TCP", "b": "Scalable TCP", "rate": "every rate"},
-            mean={"rtt": long},
-        ),
+        Points(OF_TWO, "fairness, less")
+        .at(a="all but Scalable TCP", b="Scalable TCP", rate="every rate")
+        .mean(rtt=long),
         means="Another algorithm is less fair than Scalable TCP at one of the capacities.",
         sets=("later", "whole"),
     )
@@ -184,8 +173,8 @@ def figure_8_12(report: Chapter) -> None:
         "16 segments",
         "0: no difference; 1/2: mostly",
         (
-            Points(IN_CELL, "fairness, less", {**scalable, "a": "Standard TCP", "b": "Scalable TCP"}),
-            Points("in different modes, {rate} Mbit/s, {rtt} ms", _apart, {**scalable, "above": 0.5}),
+            Points(IN_CELL, "fairness, less").at(scalable, a="Standard TCP", b="Scalable TCP"),
+            Points("in different modes, {rate} Mbit/s, {rtt} ms", _apart).at(scalable, above=0.5),
         ),
         means="Scalable TCP is not unfair in both cells, or its flows are in the same mode most of the time.",
         sets=("whole",),
@@ -201,13 +190,10 @@ def figure_8_12(report: Chapter) -> None:
         "fairness of Standard TCP less that of HighSpeed TCP; fairness with the RFC's continuous functions less that with its table",
         "0: no difference",
         (
-            Points(IN_CELL, "fairness, less", {**named, "a": "Standard TCP", "b": "HighSpeed TCP"}),
-            Points(
-                "functions over table, {rate} Mbit/s, {rtt} ms",
-                "fairness, less",
-                named,
-                {"set": ({"flow.cc": "hstcp"}, {})},
-            ),
+            Points(IN_CELL, "fairness, less").at(named, a="Standard TCP", b="HighSpeed TCP"),
+            Points("functions over table, {rate} Mbit/s, {rtt} ms", "fairness, less")
+            .at(named)
+            .of(set=({"flow.cc": "hstcp"}, {})),
         ),
         means="HighSpeed TCP is not unfair there, or is no fairer without the rows of the table.",
         sets=("whole",),
@@ -219,13 +205,10 @@ def figure_8_12(report: Chapter) -> None:
         "round-trip times of 162 and 324 ms, 10 Mbit/s by itself and against 100 and 250 Mbit/s",
         "fairness of Standard TCP less that of BicTCP at 10 Mbit/s; fairness at the higher capacity less that at 10 Mbit/s",
         "0: no difference",
-        Points(IN_CELL, "fairness, less", {"a": "Standard TCP", "b": "BicTCP", "rate": 10, "rtt": long}),
-        Points(
-            "{rate} over 10 Mbit/s, {rtt} ms",
-            "fairness, less",
-            {"system": "BicTCP", "rate": "high rates", "rtt": long},
-            {"rate": ("rate", 10)},
-        ),
+        Points(IN_CELL, "fairness, less").at(a="Standard TCP", b="BicTCP", rate=10, rtt=long),
+        Points("{rate} over 10 Mbit/s, {rtt} ms", "fairness, less")
+        .at(system="BicTCP", rate="high rates", rtt=long)
+        .of(rate=("rate", 10)),
         means="BicTCP is no less fair than Standard TCP at 10 Mbit/s, or no fairer at a higher capacity.",
         sets=("whole",),
     )
@@ -237,8 +220,8 @@ def figure_8_12(report: Chapter) -> None:
         "every cell; the three capacities, mean over the round-trip times",
         "fairness in a cell; fairness less that of Standard TCP",
         "0.8: the ratio of goodputs at which section 8.3.1 calls two flows converged; no more than 0.01 below Standard TCP's",
-        Points("{rate} Mbit/s, {rtt} ms", "fairness", {**grid, "above": CONVERGED}),
-        Points(OF_TWO, "fairness, less", {**pair, "above": -TIE_FAIRNESS}, mean={"rtt": "every rtt"}),
+        Points("{rate} Mbit/s, {rtt} ms", "fairness").at(grid, above=CONVERGED),
+        Points(OF_TWO, "fairness, less").at(pair, above=-TIE_FAIRNESS).mean(rtt="every rtt"),
         means="H-TCP is fair almost, but not quite, everywhere, or less fair than Standard TCP at one capacity.",
         sets=("whole",),
     )
@@ -266,12 +249,9 @@ def figure_8_18(report: Chapter) -> None:
         "comparable",
         "decimal logarithm of the overhead over that of Standard TCP",
         "0: no difference",
-        Points(
-            OF_TWO,
-            "some overhead, decades",
-            {"a rtts": rows, "b": "Standard TCP", "rate": "every rate"},
-            mean={"rtt": "rtts"},
-        ),
+        Points(OF_TWO, "some overhead, decades")
+        .at({"a rtts": rows}, b="Standard TCP", rate="every rate")
+        .mean(rtt="rtts"),
         means="A loss-based New-TCP has no more overhead than Standard TCP at one capacity.",
         sets=("whole tests",),
     )
@@ -283,11 +263,8 @@ def figure_8_18(report: Chapter) -> None:
         "the grid; Tables 8.2 and 8.4 contradict the sentence at 250 Mbit/s and 82 ms (fairness 0.31, overhead 20.2)",
         "share of the runs that retransmit nothing in the second half of the measured time",
         "1/2: most runs from those round-trip times on, not most runs below them (the thesis says almost no losses)",
-        Points(
-            "{rate} Mbit/s, {rtt} ms",
-            lambda run: late_retransmits(run) == 0,
-            {"rate rtt above below": grid, "system": "FAST"},
-            how="share",
+        Points("{rate} Mbit/s, {rtt} ms", lambda run: late_retransmits(run) == 0, how="share").at(
+            {"rate rtt above below": grid}, system="FAST"
         ),
         means="The queue at 250 Mbit/s and 82 ms, 342 packets, holds less than the two alphas of 400, so that the sentence contradicts its own rule there.",
         sets=STARTS,
@@ -302,17 +279,12 @@ def figure_8_18(report: Chapter) -> None:
         "overhead less that of Scalable TCP in the same cell; decimal logarithm of the overhead over Standard TCP's, at 324 ms less at 22 ms, and "
         "at 22 ms",
         "0; and 1/2, our midpoint: nearer to an order of magnitude than to none at 324 ms, the reverse at 22 ms",
-        Points(IN_CELL, "overhead, less", {"a": "H-TCP", "b": "Scalable TCP", "rate": (10, 100), "rtt": "longest rtt"}),
-        Points(
-            "against Standard TCP, {longest} over 22 ms, {rate} Mbit/s",
-            "some overhead, decades, less",
-            {**beside, "above": 0.5},
-            {"rtt": ("longest", 22), "system": ("a", "b")},
-        ),
-        Points(
-            "against Standard TCP, 22 ms, {rate} Mbit/s",
-            "some overhead, decades",
-            {**beside, "above": -0.5, "below": 0.5},
+        Points(IN_CELL, "overhead, less").at(a="H-TCP", b="Scalable TCP", rate=(10, 100), rtt="longest rtt"),
+        Points("against Standard TCP, {longest} over 22 ms, {rate} Mbit/s", "some overhead, decades, less")
+        .at(beside, above=0.5)
+        .of(rtt=("longest", 22), system=("a", "b")),
+        Points("against Standard TCP, 22 ms, {rate} Mbit/s", "some overhead, decades").at(
+            beside, above=-0.5, below=0.5
         ),
         means="H-TCP's overhead does not rise above Scalable TCP's, or that of Standard TCP, as the sentence says.",
         sets=("whole tests",),
@@ -331,13 +303,9 @@ def _overhead_in_numbers(report: Chapter, every: Sequence[int]) -> None:
     report.rows(
         "round-trip time from which on FAST stabilises",
         "ms",
-        Points(
-            "FAST, {rate} Mbit/s",
-            first_stable,
-            {"rate printed": STABLE.items(), "system": "FAST"},
-            {"rtt": every},
-            statistic="median",
-        ),
+        Points("FAST, {rate} Mbit/s", first_stable, statistic="median")
+        .at({"rate printed": STABLE.items()}, system="FAST")
+        .of(rtt=every),
         variants={LATER: "the second flow starts after 100 s"},
         band=0.0,
         looks=TIMES,
@@ -349,25 +317,22 @@ def _overhead_in_numbers(report: Chapter, every: Sequence[int]) -> None:
     report.rows(
         "overhead of FAST over that of Standard TCP, low capacity and round-trip time",
         "decades",
-        Points("FAST, 10 Mbit/s, {rtt} ms", "some overhead, decades", {**short, "printed": 2}),
+        Points("FAST, 10 Mbit/s, {rtt} ms", "some overhead, decades").at(short, printed=2),
         band=0.25,
     )
     long = {"a": "H-TCP", "b": "Standard TCP", "rate": "every rate", "rtt": "longest rtt"}
     report.rows(
         "overhead of H-TCP over that of Standard TCP, 324 ms",
         "decades",
-        Points("H-TCP, {rate} Mbit/s", "some overhead, decades", {**long, "printed": 1}),
+        Points("H-TCP, {rate} Mbit/s", "some overhead, decades").at(long, printed=1),
         band=0.25,
     )
     report.rows(
         "overhead of two flows of Standard TCP over that of FAST beside Standard TCP",
         "decades",
-        Points(
-            "FAST, 250 Mbit/s, 82 ms (the cell of Table 8.4 that has it)",
-            "some overhead, decades",
-            {"rate": 250, "rtt": 82, "printed": 2},
-            {"scenario system": ((SYMMETRIC, "Standard TCP"), (FRIENDLY, "FAST"))},
-        ),
+        Points("FAST, 250 Mbit/s, 82 ms (the cell of Table 8.4 that has it)", "some overhead, decades")
+        .at(rate=250, rtt=82, printed=2)
+        .of({"scenario system": ((SYMMETRIC, "Standard TCP"), (FRIENDLY, "FAST"))}),
         band=0.25,
     )
 
@@ -396,16 +361,14 @@ def figure_8_21(report: Chapter) -> None:
     report.rows(
         f"convergence time, {longest} ms",
         "s",
-        Points("{system}, {rate} Mbit/s", until_converged, {"system rate printed": times, "rtt": "longest rtt"}),
+        Points("{system}, {rate} Mbit/s", until_converged).at({"system rate printed": times}, rtt="longest rtt"),
         band=0.5,
     )
     report.rows(
         "convergence time, 250 Mbit/s, 162 ms, order of magnitude",
         "decades of s",
-        Points(
-            "{system}",
-            lambda run: math.log10(max(until_converged(run), 1)),
-            {"system": "HighSpeed TCP", "rate": 250, "rtt": 162, "printed": 2},
+        Points("{system}", lambda run: math.log10(max(until_converged(run), 1))).at(
+            system="HighSpeed TCP", rate=250, rtt=162, printed=2
         ),
         band=0.25,
     )
@@ -427,8 +390,8 @@ def _convergence_claims(report: Chapter, longest: int) -> None:
         "median of the 80 % convergence time; mean logarithm of the ratio of the two, to base 2",
         "100 s (hundreds), and at the longest 300 s (half as much again as 200 s, a third of the test; this end is ours); 1, a factor of two: nearer to "
         "equal than to the factor of four that the thesis sees between them and H-TCP",
-        Points("{system}, {rtt} ms", "convergence, median", {"system rtt below": medians, "rate": 250, "above": 100}),
-        Points("{a} over {b}, {rtt} ms", "some convergence, doublings", {**pair, "above": -1, "below": 1}),
+        Points("{system}, {rtt} ms", "convergence, median").at({"system rtt below": medians}, rate=250, above=100),
+        Points("{a} over {b}, {rtt} ms", "some convergence, doublings").at(pair, above=-1, below=1),
         means="The two do not converge in similar times of hundreds of seconds.",
         looks=TIMES,
     )
@@ -440,13 +403,10 @@ def _convergence_claims(report: Chapter, longest: int) -> None:
         "324 ms, three capacities; 162 and 324 ms for the constancy. The half minute and the factor of four are rows of the comparisons",
         "which of two algorithms is earlier; mean logarithm of the ratio of H-TCP's times at 324 and 162 ms, to base 2",
         "1/2: as often earlier as later; 1/2, our midpoint: nearer to a constant time than to one in proportion to the round-trip time",
-        Points(BEFORE, "convergence, earlier", {**pairs, "above": 0.5}),
-        Points(
-            "{system}, {rate} Mbit/s, 324 over 162 ms",
-            "some convergence, doublings",
-            {"system": "H-TCP", "rate": "every rate", "below": 0.5},
-            {"rtt": (324, 162)},
-        ),
+        Points(BEFORE, "convergence, earlier").at(pairs, above=0.5),
+        Points("{system}, {rate} Mbit/s, 324 over 162 ms", "some convergence, doublings")
+        .at(system="H-TCP", rate="every rate", below=0.5)
+        .of(rtt=(324, 162)),
         means="H-TCP's time is not constant from 162 to 324 ms, or it is not before both others at one capacity.",
         looks=LOOKS,
     )
@@ -454,7 +414,7 @@ def _convergence_claims(report: Chapter, longest: int) -> None:
     report.rows(
         f"convergence time over that of H-TCP, 250 Mbit/s, {longest} ms",
         "doublings",
-        Points("{a}", "some convergence, doublings", {**to_h_tcp, "printed": 2}),
+        Points("{a}", "some convergence, doublings").at(to_h_tcp, printed=2),
         band=0.5,
     )
 
@@ -474,18 +434,10 @@ def _start_claims(report: Chapter) -> None:
         "flow converges earlier",
         "1/2: most runs; as often earlier as later",
         (
-            Points(
-                "second above first, {rate} Mbit/s",
-                _exceeds,
-                {**standard, "rtt": 162, "start_up": True, "above": 0.5},
-                how="share",
+            Points("second above first, {rate} Mbit/s", _exceeds, how="share").at(
+                standard, rtt=162, start_up=True, above=0.5
             ),
-            Points(
-                "162 before 82 ms, {rate} Mbit/s",
-                "convergence, earlier",
-                {**standard, "above": 0.5},
-                {"rtt": (162, 82)},
-            ),
+            Points("162 before 82 ms, {rate} Mbit/s", "convergence, earlier").at(standard, above=0.5).of(rtt=(162, 82)),
         ),
         tried="Samples every 200 ms around the start, with the second flow at random phases of an epoch of the first; byte and ACK counting.",
         means="Convergence at 162 ms is later than at 82 ms, but for 250 Mbit/s with ACK counting. Slow start lifts the second window above the "
@@ -503,12 +455,8 @@ def _start_claims(report: Chapter) -> None:
         "share of the runs in which the second window exceeds the first soon after its start; which of two algorithms converges earlier, "
         "FAST or each loss-based one",
         "1/2: most runs, as no number of runs shows always; as often earlier as later",
-        Points("{rate} Mbit/s, {rtt} ms", _exceeds, {**grid, "above": 0.5}, how="share"),
-        Points(
-            BEFORE,
-            "convergence, earlier",
-            {"a": "FAST", "b": "loss-based New-TCP", "rate": 250, "rtt": 82, "above": 0.5},
-        ),
+        Points("{rate} Mbit/s, {rtt} ms", _exceeds, how="share").at(grid, above=0.5),
+        Points(BEFORE, "convergence, earlier").at(a="FAST", b="loss-based New-TCP", rate=250, rtt=82, above=0.5),
         means="The second FAST flow does not exceed the first in most runs of one cell, or another algorithm converges before it.",
         sets=STARTS,
         looks=TIMES,
@@ -526,12 +474,9 @@ def _recommended(report: Chapter) -> None:
         "on, as section 8.3.1 excepts its goodput at low ones",
         "logarithm of the fairness over that of each that is not recommended; goodput less that of Standard TCP",
         "0: no difference",
-        Points(
-            "fairness of {a} over {b}, unequal round-trip times",
-            "fairness, decades",
-            pairs,
-            mean={"rate": "high rates", "rtt": unequal},
-        ),
+        Points("fairness of {a} over {b}, unequal round-trip times", "fairness, decades")
+        .at(pairs)
+        .mean(rate="high rates", rtt=unequal),
         _over_standard(report, [(n, rate) for rate in (100, 250) for n in ("FAST", "H-TCP", "BicTCP")]),
         means="One of the two is no fairer than an algorithm that is not recommended, or one of the three has no more goodput than Standard TCP.",
         sets=("later", "whole"),

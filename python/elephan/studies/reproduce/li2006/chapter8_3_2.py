@@ -42,12 +42,9 @@ def figure_8_22(report: Chapter) -> None:
     report.rows(
         "fairness of Standard TCP over that of Scalable TCP, the largest of all cells",
         "decades",
-        Points(
-            "Scalable TCP",
-            lambda *runs: max(fairer(*runs[i : i + 2]) for i in range(0, len(runs), 2)),
-            {"printed": 2},
-            {"rate": "every rate", "rtt": "shorter rtts", "system": ("Standard TCP", "Scalable TCP")},
-        ),
+        Points("Scalable TCP", lambda *runs: max(fairer(*runs[i : i + 2]) for i in range(0, len(runs), 2)))
+        .at(printed=2)
+        .of(rate="every rate", rtt="shorter rtts", system=("Standard TCP", "Scalable TCP")),
         band=0.25,
     )
     report.claim(
@@ -61,11 +58,11 @@ def figure_8_22(report: Chapter) -> None:
         Points(
             "H-TCP, share of the capacity, {slow} over {fast} Mbit/s",
             lambda at, x, y: (goodput(x) / at["slow"] - goodput(y) / at["fast"]) / PAYLOAD,
-            {"slow fast": ((10, 100), (100, 250)), "system": "H-TCP"},
-            {"rate": ("slow", "fast")},
-            {"rtt": "shorter rtts"},
             how="point",
-        ),
+        )
+        .at({"slow fast": ((10, 100), (100, 250))}, system="H-TCP")
+        .of(rate=("slow", "fast"))
+        .mean(rtt="shorter rtts"),
         means="Another algorithm has more goodput than one of the two, or H-TCP's utilisation does not fall at one step.",
         sets=("later",),
     )
@@ -80,7 +77,7 @@ def _unfairness(report: Chapter) -> None:
     def further(system: str, how: str) -> Points:
         grid = {"system": system, "rate": "high rates"}
         runs = {"rate": ("rate", 10), "system": ("system", "Standard TCP")}
-        return Points("{system}, {rate} over 10 Mbit/s", f"fairness, {how}", grid, runs, mean)
+        return Points("{system}, {rate} over 10 Mbit/s", f"fairness, {how}").at(grid).of(runs).mean(mean)
 
     report.claim(
         "L34",
@@ -90,12 +87,9 @@ def _unfairness(report: Chapter) -> None:
         "logarithm of the fairness over Standard TCP's at 10 Mbit/s; the same at the higher capacity less at 10 Mbit/s, in the direction that Table 8.2 "
         "prints: up for H-TCP, down for the others",
         "0.24 decades either way: less than H-TCP's printed 0.59 over Standard TCP's 0.34, a marked difference; 0: no difference",
-        Points(
-            "{a}, 10 Mbit/s",
-            "fairness, decades",
-            {"a": "every New-TCP", "b": "Standard TCP", "rate": 10, "above": -MARKED, "below": MARKED},
-            mean=mean,
-        ),
+        Points("{a}, 10 Mbit/s", "fairness, decades")
+        .at(a="every New-TCP", b="Standard TCP", rate=10, above=-MARKED, below=MARKED)
+        .mean(mean),
         *(further(name, "decades, less" if name == "H-TCP" else "decades, second less first") for name in NEW),
         means="One algorithm differs from Standard TCP at 10 Mbit/s already, or no more at a higher capacity.",
         sets=("later", "whole"),
@@ -107,7 +101,7 @@ def _unfairness(report: Chapter) -> None:
         "100 and 250 Mbit/s (at 10 Mbit/s the thesis finds all alike), mean over the round-trip times of the second flow",
         "logarithm of the ratio of the fairnesses: H-TCP's over Standard TCP's, Standard TCP's over that of each other New-TCP",
         "0: no difference",
-        Points(OF_TWO, "fairness, decades", {"a b": pairs, "rate": "high rates"}, mean=mean),
+        Points(OF_TWO, "fairness, decades").at({"a b": pairs}, rate="high rates").mean(mean),
         means="Another New-TCP is as fair as Standard TCP at one capacity, or H-TCP is no fairer.",
         sets=("later", "whole"),
     )
@@ -118,7 +112,7 @@ def _unfairness(report: Chapter) -> None:
         "100 and 250 Mbit/s, round-trip times of the second flow of 22 and 82 ms",
         "decimal logarithm of Standard TCP's fairness over Scalable TCP's",
         "1.5, our midpoint: nearer to two orders of magnitude than to one, in some cell",
-        Points("{rate} Mbit/s, {rtt} ms", "fairness, decades", {**grid, "above": 1.5}),
+        Points("{rate} Mbit/s, {rtt} ms", "fairness, decades").at(grid, above=1.5),
         rule="some",
         means="The factor is nearer to one order of magnitude in every cell.",
         sets=("whole",),
@@ -131,8 +125,8 @@ def _unfairness(report: Chapter) -> None:
         "250 Mbit/s; 100 Mbit/s, where section 8.5 says that it is less; mean over the round-trip times of the second flow (22 and 82 ms)",
         "goodput of the long path over that of the short one; at 100 Mbit/s logarithm of Standard TCP's over it",
         "0.105: the largest that Table 8.2 prints for these four at 250 Mbit/s, 0.10, rounded; 0: no difference",
-        Points("{system}, 250 Mbit/s", "share", {"system": four, "rate": 250, "below": LOCKED_OUT}, mean=mean),
-        Points(OF_TWO, "share, decades", pair, mean=mean),
+        Points("{system}, 250 Mbit/s", "share").at(system=four, rate=250, below=LOCKED_OUT).mean(mean),
+        Points(OF_TWO, "share, decades").at(pair).mean(mean),
         tried="Each of the four sets of choices, FAST's second flow after 100 s, and shares over all of the measured time.",
         means="One of the four leaves the long path more than a tenth of the short one's goodput at 250 Mbit/s, or as much as Standard TCP does at "
         "100 Mbit/s.",
@@ -162,12 +156,8 @@ def synchronisation(report: Chapter) -> None:
         "back-offs of both flows, as logarithms",
         "0: the back-offs explain nothing",
         Points(
-            "{rate} Mbit/s, {rtt} ms",
-            lambda at, run: nearer(run, at["rtt"] / LONG_MS),
-            {"rate": "high rates", "rtt": "shorter rtts", "system": "Standard TCP"},
-            how="point",
-            unit="decades",
-        ),
+            "{rate} Mbit/s, {rtt} ms", lambda at, run: nearer(run, at["rtt"] / LONG_MS), how="point", unit="decades"
+        ).at(rate="high rates", rtt="shorter rtts", system="Standard TCP"),
         kind=Kind.THEORY,
         means="In one of the cells the ratio of the back-offs leads away from the measured fairness.",
         sets=Sets((AS_PRINTED, ACKS), "Byte and ACK counting."),
@@ -186,24 +176,15 @@ def figure_8_27(report: Chapter) -> None:
         "goodput over that of Scalable TCP, the best in print, in the same cell; goodput with a second round-trip time of 22 ms less that with 162 ms, "
         "of Standard TCP and HighSpeed TCP, and of the former less the latter",
         "0.92, which Table 8.1 prints for Standard TCP (212.1 of 230.2 Mbit/s) as not almost full; and 0",
-        Points(
-            "{a}, {rate} Mbit/s, goodput over Scalable TCP's",
-            "goodput, over",
-            {"a": ("H-TCP", "BicTCP", "FAST"), "b": "Scalable TCP", "rate": "every rate", "above": NOT_FULL},
-            mean={"rtt": "every rtt"},
-        ),
-        Points(
-            "{system}, {rate} Mbit/s, 22 over 162 ms",
-            "goodput, less",
-            {"system": slow, "rate": "high rates"},
-            {"rtt": (22, 162)},
-        ),
-        Points(
-            "Standard TCP over HighSpeed TCP, loss from 22 to 162 ms, {rate} Mbit/s",
-            "goodput, less, less",
-            {"rate": "high rates"},
-            {"system": slow, "rtt": (22, 162)},
-        ),
+        Points("{a}, {rate} Mbit/s, goodput over Scalable TCP's", "goodput, over")
+        .at(a=("H-TCP", "BicTCP", "FAST"), b="Scalable TCP", rate="every rate", above=NOT_FULL)
+        .mean(rtt="every rtt"),
+        Points("{system}, {rate} Mbit/s, 22 over 162 ms", "goodput, less")
+        .at(system=slow, rate="high rates")
+        .of(rtt=(22, 162)),
+        Points("Standard TCP over HighSpeed TCP, loss from 22 to 162 ms, {rate} Mbit/s", "goodput, less, less")
+        .at(rate="high rates")
+        .of(system=slow, rtt=(22, 162)),
         means="One algorithm does not fill the path, or one of the two loses nothing from 22 to 162 ms.",
         sets=("later",),
     )
@@ -214,7 +195,7 @@ def figure_8_27(report: Chapter) -> None:
         "100 and 250 Mbit/s, round-trip times of the second flow of 22 and 82 ms, large buffers",
         "fairness of Standard TCP less that of Scalable TCP",
         "0: it would be cured if it were as fair as Standard TCP",
-        Points("{rate} Mbit/s, {rtt} ms", "fairness, less", grid),
+        Points("{rate} Mbit/s, {rtt} ms", "fairness, less").at(grid),
         means="With a large buffer Scalable TCP is as fair to the long path as Standard TCP in one cell.",
         sets=("whole",),
     )
@@ -228,7 +209,7 @@ def figure_8_27(report: Chapter) -> None:
         "large buffers, which hold FAST's alphas, 100 and 250 Mbit/s, mean over the second flow's round-trip times",
         "logarithm of the ratio of the fairnesses, in the direction of the sentence",
         "0: no difference",
-        Points(OF_TWO, "fairness, decades", {"rate": "high rates", "a b": pairs}, mean=mean),
+        Points(OF_TWO, "fairness, decades").at({"rate": "high rates", "a b": pairs}).mean(mean),
         means="Table 8.2 of the thesis prints 0.11 for FAST and 0.40 for Standard TCP with large buffers, so that its own numbers contradict "
         "the exception of FAST.",
         sets=("later", "whole"),
@@ -252,7 +233,7 @@ def figure_8_31(report: Chapter) -> None:
     report.rows(
         "goodput of Standard TCP over that of the other, 10 Mbit/s, mean over the round-trip times",
         "1",
-        Points("{system}", "share", {**aggressive, "printed": 0.2}, mean=mean),
+        Points("{system}", "share").at(aggressive, printed=0.2).mean(mean),
         band=0.5,
     )
     report.claim(
@@ -261,13 +242,10 @@ def figure_8_31(report: Chapter) -> None:
         "four algorithms, mean over the round-trip times, 10 against 100 and 100 against 250 Mbit/s",
         "logarithm of the ratio of the fairnesses at the two capacities",
         "0: no difference",
-        Points(
-            "{system}, {slow} over {fast} Mbit/s",
-            "fairness, decades",
-            {"system": "loss-based New-TCP", "slow fast": ((10, 100), (100, 250))},
-            {"rate": ("slow", "fast")},
-            mean,
-        ),
+        Points("{system}, {slow} over {fast} Mbit/s", "fairness, decades")
+        .at({"system": "loss-based New-TCP", "slow fast": ((10, 100), (100, 250))})
+        .of(rate=("slow", "fast"))
+        .mean(mean),
         means="One algorithm is no less friendly at a larger capacity.",
         sets=("whole",),
     )
@@ -277,7 +255,7 @@ def figure_8_31(report: Chapter) -> None:
         "10 Mbit/s, mean over the round-trip times. The ratio of 5 is a row of the comparisons",
         "logarithm of the goodput of the other algorithm over that of Standard TCP",
         "0: equal shares",
-        Points("{system}", "share, decades below 1", aggressive, mean=mean),
+        Points("{system}", "share, decades below 1").at(aggressive).mean(mean),
         tried="Each of the four sets of choices, the other flow first, and shares over all of the measured time.",
         means="One of the two does not take more than Standard TCP at 10 Mbit/s.",
         sets=("other first", "whole"),
@@ -306,15 +284,11 @@ def _friendly_claims(report: Chapter) -> None:
         "goodput of Standard TCP beside FAST less its goodput beside another flow of Standard TCP; logarithm of the fairness beside FAST over that "
         "beside each loss-based algorithm",
         "FAST takes no more than 1 % of the capacity from it; 0: no difference (at 10 Mbit/s section 8.3.3 calls FAST aggressive)",
-        Points(
-            "Standard TCP beside FAST over beside itself, {rate} Mbit/s",
-            more,
-            {"rate rtts above": beside},
-            {"scenario system": ((FRIENDLY, "FAST"), (SYMMETRIC, "Standard TCP"))},
-            {"rtt": "rtts"},
-            unit="Mbit/s",
-        ),
-        Points("friendliness of " + OF_TWO, "fairness, decades", friendlier, mean={"rtt": "rtts"}),
+        Points("Standard TCP beside FAST over beside itself, {rate} Mbit/s", more, unit="Mbit/s")
+        .at({"rate rtts above": beside})
+        .of({"scenario system": ((FRIENDLY, "FAST"), (SYMMETRIC, "Standard TCP"))})
+        .mean(rtt="rtts"),
+        Points("friendliness of " + OF_TWO, "fairness, decades").at(friendlier).mean(rtt="rtts"),
         means="FAST takes goodput from Standard TCP although the queue holds its alpha, or another algorithm is friendlier.",
         sets=("whole",),
     )
@@ -326,19 +300,16 @@ def _friendly_claims(report: Chapter) -> None:
         "250 Mbit/s, 42 ms",
         "fairness beside Scalable TCP less that beside FAST; goodput of two flows of Standard TCP less that of Standard TCP and FAST",
         "0: no difference",
-        Points("friendliness of {a} over {b}", "fairness, less", {**small, "a": "Scalable TCP", "b": "FAST"}),
-        Points(
-            "goodput of two flows of Standard TCP over Standard TCP and FAST",
-            "goodput, less",
-            small,
-            {"scenario system": ((SYMMETRIC, "Standard TCP"), (FRIENDLY, "FAST"))},
-        ),
+        Points("friendliness of {a} over {b}", "fairness, less").at(small, a="Scalable TCP", b="FAST"),
+        Points("goodput of two flows of Standard TCP over Standard TCP and FAST", "goodput, less")
+        .at(small)
+        .of({"scenario system": ((SYMMETRIC, "Standard TCP"), (FRIENDLY, "FAST"))}),
         means="FAST with too small a queue is no less friendly than Scalable TCP, or uses the path as well as two flows of Standard TCP.",
         sets=("other first", "whole"),
     )
 
     def at_high_speed(*rows: tuple[str, str, int]) -> Points:
-        return Points("{a} over {b}, {rtt} ms", "fairness, less", {"a b rtt": rows, "rate": 250})
+        return Points("{a} over {b}, {rtt} ms", "fairness, less").at({"a b rtt": rows}, rate=250)
 
     report.claim(
         "L45",
@@ -350,7 +321,7 @@ def _friendly_claims(report: Chapter) -> None:
         "0: no difference; the source gives no number for very fair",
         at_high_speed(*(("H-TCP", n, 22) for n in LOSS_BASED if n != "H-TCP")),
         at_high_speed(*((n, "H-TCP", 162) for n in ("HighSpeed TCP", "BicTCP"))),
-        Points("H-TCP, 22 over 162 ms", "fairness, less", {"system": "H-TCP", "rate": 250}, {"rtt": (22, 162)}),
+        Points("H-TCP, 22 over 162 ms", "fairness, less").at(system="H-TCP", rate=250).of(rtt=(22, 162)),
         means="H-TCP's friendliness does not go from the best at 22 ms to the worst of the three at 162 ms.",
         sets=("other first", "whole"),
     )

@@ -206,8 +206,8 @@ def table_8_2(report: Chapter) -> None:
         "goodput less that of each other; fairness of each other less theirs",
         "no more than 1 % of the capacity below another, as several tie in print; 0: no difference",
         (
-            Points("goodput of {a} over {b}, {buffer}", "goodput, less", {**grid, "above": -250 * TIE}),
-            Points("fairness of {b} over {a}, {buffer}", "fairness, second less first", grid),
+            Points("goodput of {a} over {b}, {buffer}", "goodput, less").at(grid, above=-250 * TIE),
+            Points("fairness of {b} over {a}, {buffer}", "fairness, second less first").at(grid),
         ),
         means="One of the two has less goodput than another algorithm, or is no less fair.",
         sets=("whole",),
@@ -238,11 +238,8 @@ def table_8_3(report: Chapter) -> None:
         "that cell",
         "share of the runs in which the second flow reaches 0.8 of a fair share",
         "1/2: not in most runs (none of five in print)",
-        Points(
-            "{system}",
-            lambda run: shared(run).seen,
-            {"system": "Scalable TCP", **TABLE_CELL, "below": 0.5},
-            how="share",
+        Points("{system}", lambda run: shared(run).seen, how="share").at(
+            system="Scalable TCP", **TABLE_CELL, below=0.5
         ),
         means="Two flows of Scalable TCP do come to 0.8 of a fair share in most runs.",
         looks=TIMES,
@@ -268,7 +265,7 @@ def table_8_4(report: Chapter) -> None:
         "250 Mbit/s, 82 ms, against the other loss-based New-TCP algorithms",
         "overhead of each other less that of BicTCP",
         "0: no difference",
-        Points("{a} over {b}", "overhead, less", {"a": others, "b": "BicTCP", **TABLE_CELL}),
+        Points("{a} over {b}", "overhead, less").at(a=others, b="BicTCP", **TABLE_CELL),
         tried="The four sets of choices, and both readings of the overhead.",
         means="The thesis' own Table 8.4 prints 5.08 for BicTCP, 2.95 for HighSpeed TCP and 3.11 for H-TCP: the sentence contradicts it.",
         sets=("whole tests",),

@@ -178,10 +178,8 @@ def figure_9_1(lab: Lab) -> Report:
         "both networks, losses from 1 in 100 to 1 in 100,000 packets",
         "goodput of Scalable TCP over that of the other",
         "1, less 2 %, within which they are called equivalent here: the source has no tolerance",
-        Points(
-            "{name}, 1/{every}: over {b}",
-            "goodput, over",
-            {"name network": NETWORKS.items(), "every": losses, "a": SCALABLE, "b": (HIGH, H_TCP), "above": 0.98},
+        Points("{name}, 1/{every}: over {b}", "goodput, over").at(
+            {"name network": NETWORKS.items()}, every=losses, a=SCALABLE, b=(HIGH, H_TCP), above=0.98
         ),
         tried="all loss rates of the figure on both networks; each is a place.",
         means="Figure 9.1's order holds in the simulator only at the places that hold here.",
@@ -198,7 +196,7 @@ def figure_9_1(lab: Lab) -> Report:
         rows = (("largest window", largest, "cwnd_segments"), ("window after a loss", after, "ssthresh_segments"))
         more = {"path.loss": f'{{ name = "periodic", every = {every} }}', "trace.interval": "10 ms"}
         grid = {"name printed column": rows, "system": SCALABLE, "network": MB_NG, "set": more}
-        return Points("{name}", most, grid, how="point")
+        return Points("{name}", most, how="point").at(grid)
 
     (kept,) = printed("li2006", "Sec 9.1.2 text", "cwnd after loss without").values()
     group = "Scalable TCP's window after a loss, not rounded"
@@ -239,10 +237,8 @@ def figure_9_3(lab: Lab) -> Report:
         "H-TCP on MB-NG beside 0 to 800 Mbit/s; HighSpeed TCP and Scalable TCP beside 400 to 800 Mbit/s, without the exception",
         "goodput over that of Standard TCP",
         "1 within 10 %: the source has no number for roughly",
-        Points(
-            "{a}, {rate} Mbit/s",
-            "goodput, over",
-            {"a rate": alike, "b": STANDARD, "network": MB_NG, "above": 0.9, "below": 1.1},
+        Points("{a}, {rate} Mbit/s", "goodput, over").at(
+            {"a rate": alike}, b=STANDARD, network=MB_NG, above=0.9, below=1.1
         ),
         tried="background rates from 0 to 800 Mbit/s, without those that the source itself excepts.",
         means="The algorithms differ at 6.2 ms by more than a tenth at the places that fail, which roughly may not cover.",
@@ -260,18 +256,11 @@ def figure_9_3(lab: Lab) -> Report:
         "HighSpeed TCP, Scalable TCP and H-TCP on DataTAG, with the hosts' cost of ACKs and SACK blocks",
         "the share of what the datagrams leave, less its mean beside 100, 200 and 400 Mbit/s; goodputs",
         "no difference (0)",
-        Points(
-            "{system}: at {live} Mbit/s less the mean at 100 to 400 Mbit/s",
-            dip,
-            {"system": NEW, "live": (0, 600)},
-            {"rate": (*dips, "live")},
-            may_collapse=(0, 1, 2),
-        ),
-        Points(
-            "{a} less {b} beside {rate} Mbit/s",
-            "goodput, less",
-            {"a": H_TCP, "b": SCALABLE, "rate": 200},
-            may_collapse=(1,),
+        Points("{system}: at {live} Mbit/s less the mean at 100 to 400 Mbit/s", dip, may_collapse=(0, 1, 2))
+        .at(system=NEW, live=(0, 600))
+        .of(rate=(*dips, "live")),
+        Points("{a} less {b} beside {rate} Mbit/s", "goodput, less", may_collapse=(1,)).at(
+            a=H_TCP, b=SCALABLE, rate=200
         ),
         tried="another queue of the router, and receivers that stretch their ACKs.",
         means="The dips of figure 9.3b are of hosts, and with these hosts some algorithm or rate has none.",
@@ -286,12 +275,9 @@ def figure_9_3(lab: Lab) -> Report:
         "Standard TCP on DataTAG beside 100 to 600 Mbit/s",
         "goodput over that without datagrams",
         "1 within 20 %: the source has no number for almost independent",
-        Points(
-            "{rate} Mbit/s",
-            "goodput, over",
-            {"rate": below, "system": STANDARD, "above": 0.8, "below": 1.2},
-            {"rate": ("rate", 0)},
-        ),
+        Points("{rate} Mbit/s", "goodput, over")
+        .at(rate=below, system=STANDARD, above=0.8, below=1.2)
+        .of(rate=("rate", 0)),
         means="Where slow start ends depends here on the datagrams and the queue, so the goodput of figure 9.14 is one of several outcomes.",
         sets=QUEUES,
     )
@@ -325,10 +311,8 @@ def figure_9_4(lab: Lab) -> Report:
         "three algorithms on both networks beside 0, 200 and 500 Mbit/s, without the exception",
         "aggregate goodput over that of Standard TCP",
         "1 within 10 %: the source has no number for almost",
-        Points(
-            "{name}, {a}, {rate} Mbit/s",
-            "goodput, over",
-            {"name network a rate": alike, "b": STANDARD, "count": 10, "above": 0.9, "below": 1.1},
+        Points("{name}, {a}, {rate} Mbit/s", "goodput, over").at(
+            {"name network a rate": alike}, b=STANDARD, count=10, above=0.9, below=1.1
         ),
         means="The aggregates of ten flows differ by more than a tenth at the places that fail; print calls them almost the same.",
         sets=HOSTED,
@@ -341,14 +325,14 @@ def figure_9_4(lab: Lab) -> Report:
         "ten flows beside 0, 200 and 500 Mbit/s",
         "standard deviation over the mean of the flows' goodputs: Scalable TCP's less the other's",
         "no difference (0)",
-        Points("{b}, {rate} Mbit/s", "spread, less", grid),
+        Points("{b}, {rate} Mbit/s", "spread, less").at(grid),
         means="The spread of figure 9.6 is from a single test of each kind; over repeats it is not always larger for Scalable TCP.",
         sets=SEVERAL,
     )
     low, high = (printed("li2006", "Sec 9.1.4", f"relative to mean, {end}")[SCALABLE][0] for end in ("low", "high"))
     grid = {"system": SCALABLE, "rate": rates, "count": 10, "printed": (low + high) / 2, "error": (high - low) / 2}
     group = f"largest goodput over the mean of the others, Scalable TCP ({low:g} to {high:g})"
-    report.rows(group, "1", Points("{rate} Mbit/s", stray, grid))
+    report.rows(group, "1", Points("{rate} Mbit/s", stray).at(grid))
     return report
 
 
@@ -370,16 +354,11 @@ def figure_9_7(lab: Lab) -> Report:
         "aggregate over that of fewer flows; aggregate over that of Standard TCP",
         "1: with more flows it is more. Proportion is not asked for, as ten flows of 80 % need one of 8 %, which slow start alone "
         "exceeds; 1 within 10 % for hardly, which is ours",
-        Points(
-            "{system}: {more} flows over {few}",
-            "goodput, over",
-            {"few more": list(pairwise(k for k in counts if k <= 10)), "system": STANDARD, "above": 1},
-            {"count": ("more", "few")},
-        ),
-        Points(
-            "{count} flows: {a} over {b}",
-            "goodput, over",
-            {"count": many, "a": (HIGH, H_TCP), "b": STANDARD, "above": 0.9, "below": 1.1},
+        Points("{system}: {more} flows over {few}", "goodput, over")
+        .at({"few more": list(pairwise(k for k in counts if k <= 10))}, system=STANDARD, above=1)
+        .of(count=("more", "few")),
+        Points("{count} flows: {a} over {b}", "goodput, over").at(
+            count=many, a=(HIGH, H_TCP), b=STANDARD, above=0.9, below=1.1
         ),
         means="With these hosts and queues more flows of Standard TCP do not always carry more, or the algorithms differ with 33.",
         sets=SEVERAL,
@@ -388,12 +367,9 @@ def figure_9_7(lab: Lab) -> Report:
     report.rows(
         "largest aggregate goodput of ten flows or more (about 80 %)",
         "% of 1 Gbit/s",
-        Points(
-            "{system}",
-            lambda *runs: max(map(total, runs)) / 10,
-            {"system": (STANDARD, HIGH, H_TCP), "printed": most},
-            {"count": [k for k in counts if k >= 10]},
-        ),
+        Points("{system}", lambda *runs: max(map(total, runs)) / 10)
+        .at(system=(STANDARD, HIGH, H_TCP), printed=most)
+        .of(count=[k for k in counts if k >= 10]),
     )
     pairs = ((STANDARD, H_TCP), (HIGH, H_TCP), (SCALABLE, H_TCP), (SCALABLE, HIGH), (SCALABLE, STANDARD))
     report.claim(
@@ -403,7 +379,7 @@ def figure_9_7(lab: Lab) -> Report:
         "2, 5, 10 and 33 flows of each algorithm",
         "standard deviation over the mean of the flows' goodputs: the difference of two algorithms",
         "no difference (0)",
-        Points("{count} flows: {a} less {b}", "spread, less", {"count": counts[1:], "a b": pairs}),
+        Points("{count} flows: {a} less {b}", "spread, less").at({"count": counts[1:], "a b": pairs}),
         tried=f"2, 5, 10 and 33 flows; {HOSTED.tried}",
         means="That Scalable TCP shares worst and H-TCP best at 120 ms is so only for the numbers of flows at which the places hold.",
         sets=HOSTED,
@@ -416,18 +392,12 @@ def figure_9_7(lab: Lab) -> Report:
         "1, 2, 5 and 33 flows of each algorithm on MB-NG",
         "standard deviation over the mean of the flows' goodputs, with more flows less with fewer; aggregate over that of one",
         "no difference (0); 1",
-        Points(
-            "{system}: {more} flows less {few}",
-            "spread, less",
-            {"system more few": rows, "network": MB_NG},
-            {"count": ("more", "few")},
-        ),
-        Points(
-            "{system}: aggregate of {many} flows over that of one",
-            "goodput, over",
-            {"system": FOUR, "many": many, "network": MB_NG, "above": 1},
-            {"count": ("many", 1)},
-        ),
+        Points("{system}: {more} flows less {few}", "spread, less")
+        .at({"system more few": rows}, network=MB_NG)
+        .of(count=("more", "few")),
+        Points("{system}: aggregate of {many} flows over that of one", "goodput, over")
+        .at(system=FOUR, many=many, network=MB_NG, above=1)
+        .of(count=("many", 1)),
         means="At 6.2 ms the spread of the goodputs does not follow the number of flows for each algorithm.",
         sets=HOSTED,
     )
@@ -452,12 +422,9 @@ def figure_9_10(lab: Lab) -> Report:
         "one and ten flows of each new algorithm, the smallest and the largest number of flows",
         "distance of the impact's logarithm from 0: with the fewest flows less with the most",
         "no difference (0)",
-        Points(
-            "{name}, {n}, {new} of {few} less {new} of {many}",
-            "others, distance, less",
-            {"name network": NETWORKS.items(), "n": NEW, "new few many": [(i, *many) for i, many in totals.items()]},
-            {"all": ("few", "many"), "system": (STANDARD, "n")},
-        ),
+        Points("{name}, {n}, {new} of {few} less {new} of {many}", "others, distance, less")
+        .at({"name network": NETWORKS.items(), "n": NEW, "new few many": [(i, *many) for i, many in totals.items()]})
+        .of(all=("few", "many"), system=(STANDARD, "n")),
         means="The tendency of figures 9.10 and 9.11 does not hold for each algorithm on each network.",
         sets=HOSTED,
     )
@@ -467,12 +434,9 @@ def figure_9_10(lab: Lab) -> Report:
         "one and ten flows of each new algorithm among several numbers of flows",
         "logarithm of the impact on DataTAG over that on MB-NG",
         "no difference (0)",
-        Points(
-            "{n}, {new} of {all}",
-            "others, logarithm, less",
-            {"n": NEW, "new all": cells},
-            {"network": (DATATAG, MB_NG), "system": (STANDARD, "n")},
-        ),
+        Points("{n}, {new} of {all}", "others, logarithm, less")
+        .at({"n": NEW, "new all": cells})
+        .of(network=(DATATAG, MB_NG), system=(STANDARD, "n")),
         means="The impact is not larger at 120 ms for each algorithm and number of flows.",
         sets=HOSTED,
     )
@@ -484,12 +448,9 @@ def figure_9_10(lab: Lab) -> Report:
         "one and ten flows of each new algorithm among several numbers of flows",
         "logarithm of the impact over that of each other algorithm",
         "no difference (0)",
-        Points(
-            "{new} of {all}: {most} over {n}",
-            "others, logarithm, less",
-            {"new all most n": [(i, k, first[i], n) for i, k in cells for n in NEW if n != first[i]]},
-            {"system": (STANDARD, "most", STANDARD, "n")},
-        ),
+        Points("{new} of {all}: {most} over {n}", "others, logarithm, less")
+        .at({"new all most n": [(i, k, first[i], n) for i, k in cells for n in NEW if n != first[i]]})
+        .of(system=(STANDARD, "most", STANDARD, "n")),
         means="Which algorithm has the largest impact at 120 ms is a matter of the hosts, as the source says of its own result.",
         sets=HOSTED,
     )
@@ -499,12 +460,9 @@ def figure_9_10(lab: Lab) -> Report:
         "one and ten flows of H-TCP among several numbers of flows",
         "logarithm of the impact",
         "0: an impact of one",
-        Points(
-            "{new} of {all}",
-            "others, logarithm",
-            {"new all": cells, "network": MB_NG, "below": 0},
-            {"system": (STANDARD, H_TCP)},
-        ),
+        Points("{new} of {all}", "others, logarithm")
+        .at({"new all": cells}, network=MB_NG, below=0)
+        .of(system=(STANDARD, H_TCP)),
         means="The rounding of H-TCP's window, which the source names as a cause, is not enough to make it too fair here.",
         sets=HOSTED,
     )

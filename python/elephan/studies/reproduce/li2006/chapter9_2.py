@@ -63,22 +63,12 @@ def figure_9_16(lab: Lab) -> Report:
         "HighSpeed TCP on MB-NG beside 200 and 600 Mbit/s, with receivers that stretch ACKs",
         "smallest window over its threshold: with moderation less without; beside 200 less beside 600 Mbit/s",
         "no difference (0)",
-        Points(
-            "{rate} Mbit/s: with moderation less without",
-            _least,
-            {"rate": 200, "below": 0},
-            {"moderate": ("true", "false")},
-            how="less",
-            may_collapse=(0,),
-        ),
-        Points(
-            "with moderation: 200 less 600 Mbit/s",
-            _least,
-            {"moderate": "true", "below": 0},
-            {"rate": (200, 600)},
-            how="less",
-            may_collapse=(0,),
-        ),
+        Points("{rate} Mbit/s: with moderation less without", _least, how="less", may_collapse=(0,))
+        .at(rate=200, below=0)
+        .of(moderate=("true", "false")),
+        Points("with moderation: 200 less 600 Mbit/s", _least, how="less", may_collapse=(0,))
+        .at(moderate="true", below=0)
+        .of(rate=(200, 600)),
         tried="an ACK for four and for eight packets.",
         means="On these hosts moderation alone does not make the windows that fall below the threshold.",
         sets=Sets((FOUR, EIGHT)),
@@ -167,8 +157,10 @@ def figure_9_20(lab: Lab) -> Report:
         "Standard TCP at 10 to 90 %; the three algorithms at 70 and 90 %",
         "goodput over the allocation, which is 0.965 where it is full; differences of it",
         "the printed 95 %; no difference (0)",
-        Points("{system}, {share} %", "used", {"system": STANDARD, "share": shares, "above": 0.95}),
-        Points("{a} less {b}, {share} %", "used, less", {"share": large, "a b": ((STANDARD, HIGH), (HIGH, SCALABLE))}),
+        Points("{system}, {share} %", "used").at(system=STANDARD, share=shares, above=0.95),
+        Points("{a} less {b}, {share} %", "used, less").at(
+            {"share": large, "a b": ((STANDARD, HIGH), (HIGH, SCALABLE))}
+        ),
         means="The order of figure 9.20 needs a first slow start that does no harm, as figure 9.21 shows it.",
         sets=STARTS,
     )
@@ -177,7 +169,7 @@ def figure_9_20(lab: Lab) -> Report:
     report.rows(
         "share of the link that Standard TCP has at 90 %",
         "%",
-        Points("{system}", lambda run: 90 * _used(run), {**full, "printed": pipe}),
+        Points("{system}", lambda run: 90 * _used(run)).at(full, printed=pipe),
     )
     small = {"a": (HIGH, SCALABLE), "b": STANDARD, "share": 10}
     report.claim(
@@ -186,7 +178,7 @@ def figure_9_20(lab: Lab) -> Report:
         "HighSpeed TCP and Scalable TCP at 10 %",
         "goodput over that of Standard TCP",
         "1 within 5 %: the source has no tolerance",
-        Points("{a}, {share} %", "used, over", {**small, "above": 0.95, "below": 1.05}),
+        Points("{a}, {share} %", "used, over").at(small, above=0.95, below=1.05),
         means="Small allocations do not make the algorithms equal on these hosts.",
         sets=STARTS,
     )
@@ -197,8 +189,8 @@ def figure_9_20(lab: Lab) -> Report:
         "HighSpeed TCP and Scalable TCP with large allocations",
         "what both classes carry over the link's rate; Scalable TCP at 90 %: the datagrams over their allocation",
         "a full link within 2 %; more than the allocation",
-        Points("{system}, {share} %", _link, {"system": (HIGH, SCALABLE), "share": large, "above": 0.98}),
-        Points("datagrams beside {system} at {share} %", _best_effort, {**beside, "above": 1}),
+        Points("{system}, {share} %", _link).at(system=(HIGH, SCALABLE), share=large, above=0.98),
+        Points("datagrams beside {system} at {share} %", _best_effort).at(beside, above=1),
         means="The link is not full at the places that fail, so best effort does not take all that is left.",
         sets=STARTS,
     )
@@ -232,7 +224,7 @@ def figure_9_24(lab: Lab) -> Report:
         "both algorithms at 70 and 90 %, with and without moderation",
         "smallest window over the one that fills the class",
         "one half: no algorithm here goes back by more, so less is the collapse of which the source speaks",
-        Points("{system}, {share} %, {how}", _smallest, {"system": (HIGH, SCALABLE), "share how above below": rows}),
+        Points("{system}, {share} %, {how}", _smallest).at({"system": (HIGH, SCALABLE), "share how above below": rows}),
         tried="an ACK for two and for four packets.",
         means="On these hosts the windows collapse at 70 % without moderation too: the recovery of Linux 2.4 by itself takes the window down to "
         "what is in flight.",
@@ -249,10 +241,8 @@ def figure_9_24(lab: Lab) -> Report:
         "three profiles, of which the thesis prints no number, without moderation",
         "smallest window over the one that fills the class; without weighted RED it is in L64",
         "one half, as in L64",
-        Points(
-            "from {low} of {high} packets up to {percent:g} %",
-            _smallest,
-            {"low high percent queue": profiles, "system": SCALABLE, "share": 90, "how": "without", "above": 0.5},
+        Points("from {low} of {high} packets up to {percent:g} %", _smallest).at(
+            {"low high percent queue": profiles}, system=SCALABLE, share=90, how="without", above=0.5
         ),
         tried="three profiles.",
         means="Weighted RED as gentle as these profiles does not keep the window from collapsing.",

@@ -69,7 +69,7 @@ def figure_9_27(lab: Lab) -> Report:
         "five algorithms on models of three paths, without the exception",
         "goodput less that of Standard TCP",
         "no difference (0)",
-        Points("{a}, {path}", "goodput, less", {"a path": paths, "b": STANDARD}),
+        Points("{a}, {path}", "goodput, less").at({"a path": paths}, b=STANDARD),
         tried="three round-trip times and three loss rates, of which none is printed.",
         means="Whether a new algorithm is ahead depends on the path's losses and round-trip time, so print holds for its paths only.",
         sets=losses,
@@ -87,7 +87,7 @@ def figure_9_27(lab: Lab) -> Report:
         "both algorithms on the model of a path across the Atlantic and America",
         "median time until the window is the path's bandwidth-delay product",
         f"nearer to the printed {share:g} % of 300 s than to none or all of it",
-        Points("{system}", opened, {**slow, "above": 75, "below": 225}, how="median", unit="s"),
+        Points("{system}", opened, how="median", unit="s").at(slow, above=75, below=225),
         tried="three loss rates, of which none is printed.",
         means="The time depends on the losses of the path, which may keep the window from ever filling it.",
         sets=losses,
@@ -118,12 +118,12 @@ def _ratios(report: Chapter) -> None:
     report.rows(
         "goodput over that of Standard TCP, a path across the Atlantic and America",
         "1",
-        Points("{name}", "goodput, over", {"name a printed error": rows, "b": STANDARD, "path": AMERICA}),
+        Points("{name}", "goodput, over").at({"name a printed error": rows}, b=STANDARD, path=AMERICA),
         variants={"more losses": "the loss rate is 1e-5, not 1e-6"},
     )
     decade = published("Sec 9.3.2", "overhead ratio", "New-TCP vs Standard TCP")
     report.rows(
         "overhead over that of Standard TCP, the same path",
         "decades",
-        Points("{a}", overhead, {"a": NEW, "b": STANDARD, "path": AMERICA, "printed": decade}, how="decades"),
+        Points("{a}", overhead, how="decades").at(a=NEW, b=STANDARD, path=AMERICA, printed=decade),
     )

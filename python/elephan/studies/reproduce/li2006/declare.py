@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from itertools import chain, product
 from statistics import fmean
@@ -90,22 +90,30 @@ class Points:
     """Places, or printed numbers, one at each point of a grid.
 
     `name` has keys of the point in braces. `read` is a reading of the chapter by its name and, after a comma, how a sample is made of it;
-    or it is what takes the runs of a point. These are one for each point of the grid `runs`, with the other keys of the point.
-    Without `runs` there is one, or those of the algorithms `a` and `b` of the point. `mean` is a grid over which the mean is taken.
-    With `how`, a function `read` is a reading; if that is "point", it takes the point before the runs.
-
-    A point's keys `above` and `below` are the bounds of a place, above 0 without either; `printed` is a published number, with its `error`.
+    or it is what takes the runs of a point. With `how`, a function is a reading; if that is "point", it takes the point before the runs.
     """
 
     name: str
     read: str | Read
-    grid: Grid
-    runs: Grid = field(default_factory=dict)
-    mean: Grid = field(default_factory=dict)
     how: str = "runs"
     unit: str | None = None
     statistic: Statistic | None = None
     may_collapse: tuple[int, ...] = ()
+    grid: Grid = field(default_factory=dict)
+    runs: Grid = field(default_factory=dict)
+    over: Grid = field(default_factory=dict)
+
+    def at(self, grid: Grid = NONE, /, **more: Any) -> "Points":
+        """At a grid. Keys `above` and `below` bound a place, above 0 without either; `printed` is a published number, with its `error`."""
+        return replace(self, grid={**grid, **more})
+
+    def of(self, runs: Grid = NONE, /, **more: Any) -> "Points":
+        """Of a run for each point of another grid, with the other keys of the first. Else there is one, or those of algorithms `a` and `b`."""
+        return replace(self, runs={**runs, **more})
+
+    def mean(self, over: Grid = NONE, /, **more: Any) -> "Points":
+        """The mean over a grid."""
+        return replace(self, over={**over, **more})
 
 
 # Points of a claim: those of a grid, those of several that take turns at each point, or those that depend on the set of choices.
@@ -203,14 +211,14 @@ class Chapter(Report):
         for at in points(of.grid, self.named):
             known = {**self.named, **at}
             each = list(points(of.runs or ({"system": ("a", "b")} if "a" in at else {}), known))
-            arms = tuple(self.arm(chosen, {**at, **more, **one}) for more in points(of.mean, known) for one in each)
+            arms = tuple(self.arm(chosen, {**at, **more, **one}) for more in points(of.over, known) for one in each)
             if how in HOW:
                 read = reader(reading, how, chosen)
             elif how == "point":
                 read = partial(reading.read, at)
             else:
                 read = reading.read
-            read = mean_of(read, len(each)) if of.mean else read
+            read = mean_of(read, len(each)) if of.over else read
             yield at, of.name.format(**at), arms, read, unit, of.statistic or statistic
 
     def formula(self, group: str, unit: str, band: float, *rows: tuple[str, float, float]) -> None:
