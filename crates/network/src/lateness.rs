@@ -1,4 +1,4 @@
-//! How late packets are that leave a network whose time is not its own.
+//! The lateness of packets that leave a network whose time is not its own.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};

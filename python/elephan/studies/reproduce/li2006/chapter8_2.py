@@ -237,9 +237,7 @@ def _goodput_by_queue(report: Chapter) -> None:
         "as shared, so that the share errs towards the claim",
         (
             Points("utilisation over equation 5.6, {percent} %", over_equation, how="point").at(sizes),
-            Points("share that backs off, {percent} %", lambda run: run.summary.synchronisation).at(
-                sizes, below=0.75
-            ),
+            Points("share that backs off, {percent} %", lambda run: run.summary.synchronisation).at(sizes, below=0.75),
         ),
         tried="Byte and ACK counting.",
         means="On a drop-tail queue with equal round-trip times the two flows lose in nearly every overflow together; what exceeds equation 5.6 "
