@@ -40,7 +40,7 @@ class FlowSummary(Part, frozen=True, kw_only=True):
     congestion_events: int
     """Reductions of the congestion window. Unit: 1."""
     timeouts: int | None = None
-    """Retransmission timeouts; none where the kernel does not report them (before Linux 6.7). Unit: 1."""
+    """Retransmission timeouts; none where the kernel does not report them (before Linux 6.7), and in the model. Unit: 1."""
     host: HostSummary | None = None
     """Host of the sender, if the scenario has `host`."""
 
@@ -80,7 +80,7 @@ class CrowdSummary(Part, frozen=True, kw_only=True):
     retransmitted_bytes: int
     """Payload bytes retransmitted. Unit: B."""
     timeouts: int | None = None
-    """Retransmission timeouts; none where the kernel does not report them (before Linux 6.7). Unit: 1."""
+    """Retransmission timeouts; none where the kernel does not report them (before Linux 6.7), and in the model. Unit: 1."""
     transfers: TransferSummary | None = None
     """Finished transfers; for web users, the objects."""
     pages: TransferSummary | None = None
